@@ -1,0 +1,54 @@
+# How every target of the project is built: gainlens_library, gainlens_test.
+
+find_program(GAINLENS_CCACHE ccache)
+if(GAINLENS_CCACHE)
+  # The sloppiness lets ccache work beside a precompiled header (with -fpch-preprocess below).
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${GAINLENS_CCACHE})
+endif()
+
+add_library(gainlens_options INTERFACE)
+target_include_directories(gainlens_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+target_compile_options(gainlens_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers -Werror
+  -ffp-contract=off)  # the same arithmetic on every machine: no fused multiply-add unless a kernel asks for it
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(gainlens_options INTERFACE -fpch-preprocess)
+endif()
+if(GAINLENS_SANITIZE)
+  target_compile_options(gainlens_options INTERFACE -fsanitize=${GAINLENS_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(gainlens_options INTERFACE -fsanitize=${GAINLENS_SANITIZE})
+endif()
+
+# gainlens_library(NAME [TORCH] SOURCES file... [DEPENDS target...] [PRIVATE_DEPENDS target...])
+# makes gainlens_NAME with the alias gainlens::NAME; TORCH targets share one precompiled header.
+function(gainlens_library name)
+  cmake_parse_arguments(arg "TORCH" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  if(arg_SOURCES)
+    add_library(gainlens_${name} STATIC ${arg_SOURCES})
+    target_link_libraries(gainlens_${name} PUBLIC gainlens_options ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS})
+    if(arg_TORCH)
+      target_link_libraries(gainlens_${name} PUBLIC gainlens_torch)
+      target_precompile_headers(gainlens_${name} REUSE_FROM gainlens_pch)
+    endif()
+  else()
+    add_library(gainlens_${name} INTERFACE)
+    target_link_libraries(gainlens_${name} INTERFACE gainlens_options ${arg_DEPENDS})
+  endif()
+  add_library(gainlens::${name} ALIAS gainlens_${name})
+endfunction()
+
+# gainlens_test(NAME [TORCH] SOURCES file... [DEPENDS target...]) makes gainlens_test_NAME and registers each of its tests.
+function(gainlens_test name)
+  cmake_parse_arguments(arg "TORCH" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(gainlens_test_${name} ${arg_SOURCES})
+  target_link_libraries(gainlens_test_${name} PRIVATE gainlens_options ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_include_directories(gainlens_test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  # The folder of shared test data lies beside the project; GAINLENS_SHARED_DATA in the environment names another.
+  target_compile_definitions(gainlens_test_${name} PRIVATE GAINLENS_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(arg_TORCH)
+    target_link_libraries(gainlens_test_${name} PRIVATE gainlens_torch)
+    target_precompile_headers(gainlens_test_${name} REUSE_FROM gainlens_pch)
+  endif()
+  gtest_discover_tests(gainlens_test_${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+endfunction()

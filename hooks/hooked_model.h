@@ -1,0 +1,74 @@
+#pragma once
+
+#include "hooks/hooks.h"
+#include "kernels/attention_statistics.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gainlens::hooks {
+
+/// Queries, keys and values of one layer, rotated and normalised: what attention works on.
+struct Qkv {
+  at::Tensor query;  ///< [batch, head, position, head_dim]
+  at::Tensor key;    ///< [batch, kv_head, position, head_dim]
+  at::Tensor value;  ///< [batch, kv_head, position, head_dim]
+};
+
+/// How the heads of a layer attend; run by every layer of a forward pass. Implementations: models/attention_ops.h.
+class AttentionOp {
+ public:
+  virtual ~AttentionOp() = default;
+  /// @param layer   original index of the layer
+  /// @param options mask, scale, soft cap, sink logits of this layer
+  /// @returns [batch, head, position, head_dim]
+  virtual at::Tensor run(std::int64_t layer, const Qkv& qkv, const kernels::AttentionOptions& options) = 0;
+};
+
+
+struct Tokens {
+  at::Tensor ids;  ///< [batch, position] int64
+};
+
+/// The residual stream; `precision` is present where BFT runs.
+struct Stream {
+  at::Tensor hidden;  ///< [batch, position, width]
+  std::optional<at::Tensor> precision;
+};
+
+struct ForwardOptions {
+  AttentionOp* attention = nullptr;          ///< null: libtorch's fused attention
+  std::int64_t stop_at_layer = -1;           ///< run layers [0, stop_at_layer) and return the stream without the final norm; -1: all
+  std::uint64_t pattern_memory_bytes = std::uint64_t{1} << 30;  ///< `hook_pattern` above this size is refused
+};
+
+/// What an attention layer looks like to a caller that reads statistics.
+struct AttentionLayout {
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::vector<std::int64_t> window;  ///< per layer; 0: global
+  bool gated = false;
+  bool sink_logits = false;
+  std::string kind(std::int64_t layer) const { return window.at(layer) == 0 ? "global" : "window:" + std::to_string(window.at(layer)); }
+};
+
+/// A model that fires its sites as it runs. Evaluation only unless gradients are enabled by the caller.
+class HookedModel {
+ public:
+  virtual ~HookedModel() = default;
+  /// @returns the residual stream after the final norm (or before layer `stop_at_layer`)
+  /// @throws InvalidArgument  ids outside the vocabulary, more positions than the model has, a hook glob that cannot be served
+  /// @throws RunFailed        NaN or infinity in the stream (names the first layer)
+  virtual Stream forward(const Tokens& tokens, const ForwardOptions& options, const Hooks& hooks) = 0;
+  /// Logits [.., vocabulary] of a normalised stream [.., width]; call it on blocks of positions to bound memory.
+  virtual at::Tensor unembed(const at::Tensor& normalized) = 0;
+  virtual std::vector<SiteShape> sites() const = 0;
+  virtual const AttentionLayout& layout() const = 0;
+};
+
+}  // namespace gainlens::hooks

@@ -1,0 +1,70 @@
+#pragma once
+
+// libtorch's logging header defines a CHECK of its own; taking it in first and dropping its macro leaves ours the only one,
+// whatever the order of includes. Targets without libtorch do not have the header.
+#if __has_include(<c10/util/Logging.h>)
+#include <c10/util/Logging.h>
+#undef CHECK
+#endif
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace gainlens {
+
+/// What the user asked for, or a file they gave, is wrong. The program ends with exit code 2.
+/// Messages read `<where>: <what was found>; <what is allowed or how to fix it>`.
+class InvalidArgument : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The request was right but could not be carried out (full disk, NaN logits). Exit code 1.
+class RunFailed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The build lacks this part (CUDA). Exit code 2.
+class NotCompiled : public InvalidArgument {
+ public:
+  using InvalidArgument::InvalidArgument;
+};
+
+/// A mistake of ours, never the user's.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// A path or other untrusted text as it may appear in a one-line message: control characters as \xNN, cut after `limit` bytes.
+std::string printable(std::string_view text, std::size_t limit = 200);
+
+[[noreturn]] void throw_internal_error(const char* file, int line, const std::string& message);
+
+template <typename... Args>
+[[noreturn]] void throw_invalid(fmt::format_string<Args...> format, Args&&... args) {
+  throw InvalidArgument(fmt::format(format, std::forward<Args>(args)...));
+}
+
+template <typename... Args>
+[[noreturn]] void throw_run_failed(fmt::format_string<Args...> format, Args&&... args) {
+  throw RunFailed(fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace gainlens
+
+/// What the user got wrong: throws InvalidArgument with the formatted message.
+#define CHECK(condition, ...)                                  \
+  do {                                                         \
+    if (!(condition)) ::gainlens::throw_invalid(__VA_ARGS__);  \
+  } while (false)
+
+/// What we got wrong: throws InternalError naming file and line.
+#define ASSERT(condition, ...)                                                                       \
+  do {                                                                                               \
+    if (!(condition)) ::gainlens::throw_internal_error(__FILE__, __LINE__, fmt::format(__VA_ARGS__)); \
+  } while (false)

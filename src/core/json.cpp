@@ -1,0 +1,86 @@
+#include "core/json.h"
+
+#include "core/error.h"
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace gainlens {
+namespace {
+
+constexpr int max_depth = 64;
+
+/// Builds the document and refuses what nlohmann's parser would pass: repeated keys and deep nesting.
+class StrictBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
+  using Base = nlohmann::detail::json_sax_dom_parser<Json>;
+
+ public:
+  StrictBuilder(Json& result, std::string_view where) : Base(result, /*allow_exceptions=*/false), where_(where) {}
+
+  bool start_object(std::size_t elements) {
+    enter();
+    keys_.emplace_back();
+    return Base::start_object(elements);
+  }
+  bool key(std::string& name) {
+    CHECK(keys_.back().insert(name).second, "{}: key '{}' appears twice in one object; remove one", where_, printable(name));
+    return Base::key(name);
+  }
+  bool end_object() {
+    --depth_;
+    keys_.pop_back();
+    return Base::end_object();
+  }
+  bool start_array(std::size_t elements) {
+    enter();
+    return Base::start_array(elements);
+  }
+  bool end_array() {
+    --depth_;
+    return Base::end_array();
+  }
+  template <typename Exception>
+  bool parse_error(std::size_t position, const std::string& token, const Exception& error) {
+    // nlohmann's text reads "[json.exception...] parse error at line L, column C: reason"; its number and our offset say the rest.
+    std::string reason = error.what();
+    if (const auto end = reason.find("] "); end != std::string::npos) reason.erase(0, end + 2);
+    throw_invalid("{}: not valid JSON at byte {}: {} (last read '{}')", where_, position, printable(reason, 300), printable(token, 40));
+  }
+
+ private:
+  void enter() { CHECK(++depth_ <= max_depth, "{}: JSON nested deeper than {} levels", where_, max_depth); }
+
+  std::string_view where_;
+  int depth_ = 0;
+  std::vector<std::set<std::string>> keys_;
+};
+
+}  // namespace
+
+Json parse_json(std::string_view text, std::string_view where) {
+  Json document;
+  StrictBuilder builder(document, where);
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return document;
+}
+
+std::string read_text_file(const std::filesystem::path& path, std::uintmax_t max_bytes) {
+  std::error_code error;
+  CHECK(std::filesystem::exists(path, error), "{}: no such file", printable(path.string()));
+  CHECK(std::filesystem::is_regular_file(path, error), "{}: not a regular file", printable(path.string()));
+  const auto size = std::filesystem::file_size(path, error);
+  CHECK(!error && size <= max_bytes, "{}: {} bytes; at most {} are read of a file of this kind", printable(path.string()), size, max_bytes);
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  CHECK(file.good() || file.eof() || size == 0, "{}: cannot be read", printable(path.string()));
+  CHECK(file.is_open(), "{}: cannot be opened for reading", printable(path.string()));
+  return std::move(content).str();
+}
+
+Json read_json_file(const std::filesystem::path& path, std::uintmax_t max_bytes) {
+  return parse_json(read_text_file(path, max_bytes), path.string());
+}
+
+}  // namespace gainlens

@@ -1,0 +1,58 @@
+#include "core/progress.h"
+
+#include "core/quantity.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace gainlens {
+
+bool Progress::stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+Progress::Progress(std::string title, double total_cost, std::string rate_unit, Style style)
+    : title_(std::move(title)), total_cost_(total_cost), rate_unit_(std::move(rate_unit)), style_(style), start_(std::chrono::steady_clock::now()) {
+  if (style_ == Style::automatic) style_ = stderr_is_terminal() ? Style::terminal : Style::lines;
+}
+
+Progress::~Progress() { finish(); }
+
+double Progress::elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+void Progress::advance(double cost, double amount, std::string_view label) {
+  done_cost_ += cost;
+  done_amount_ += amount;
+  show(label, done_cost_ >= total_cost_ * (1 - 1e-12));
+}
+
+void Progress::show(std::string_view label, bool last) {
+  if (style_ == Style::quiet) return;
+  const double now = elapsed();
+  const double pause = style_ == Style::terminal ? 0.1 : 2.0;
+  if (!last && now - last_shown_ < pause) return;
+  last_shown_ = now;
+  const double share = total_cost_ > 0 ? std::min(1.0, done_cost_ / total_cost_) : 1.0;
+  const std::string left = last ? "done in " + format_duration(now) : format_duration(share > 0 ? now * (1 - share) / share : 0) + " left";
+  const std::string rate = fmt::format("{:.0f} {}/s", now > 0 ? done_amount_ / now : 0, rate_unit_);
+  if (style_ == Style::terminal) {
+    constexpr int width = 24;
+    const int filled = static_cast<int>(share * width);
+    fmt::print(stderr, "\r\033[K{} [{}{}] {:3.0f}%  {}  {}  {}", title_, std::string(filled, '#'), std::string(width - filled, '-'), 100 * share, label,
+               rate, left);
+    open_line_ = true;
+  } else {
+    fmt::print(stderr, "{}: {:3.0f}%  {}  {}  {}\n", title_, 100 * share, label, rate, left);
+  }
+  std::fflush(stderr);
+}
+
+void Progress::finish() {
+  if (open_line_) {
+    fmt::print(stderr, "\n");
+    open_line_ = false;
+  }
+}
+
+}  // namespace gainlens

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gainlens {
+
+/// Progress of long work on stderr: a bar with time left and rate on a terminal, plain lines (at most one in two seconds, and the
+/// last) elsewhere, nothing when quiet. Time left is estimated from `cost`, not from the number of steps, since the steps of a
+/// sweep differ in length.
+class Progress {
+ public:
+  enum class Style { automatic, terminal, lines, quiet };
+
+  /// @param total_cost  in any unit that is roughly proportional to time
+  /// @param rate_unit   what `amount` counts, e.g. "tokens": shown as "1234 tokens/s"
+  Progress(std::string title, double total_cost, std::string rate_unit, Style style = Style::automatic);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// One step done. `label` says which; `amount` is counted for the rate.
+  void advance(double cost, double amount, std::string_view label);
+  /// Ends the bar with a newline; called by the destructor too.
+  void finish();
+
+  static bool stderr_is_terminal();
+
+ private:
+  void show(std::string_view label, bool last);
+  double elapsed() const;
+
+  std::string title_;
+  double total_cost_;
+  std::string rate_unit_;
+  Style style_;
+  std::chrono::steady_clock::time_point start_;
+  double last_shown_ = -1e9;
+  double done_cost_ = 0;
+  double done_amount_ = 0;
+  bool open_line_ = false;
+};
+
+}  // namespace gainlens

@@ -1,0 +1,63 @@
+#include "core/quantity.h"
+
+#include "core/checked.h"
+#include "core/error.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace gainlens {
+
+std::int64_t parse_count(std::string_view text, std::string_view what) {
+  const std::string_view whole = text;
+  std::int64_t unit = 1;
+  if (!text.empty() && (text.back() == 'k' || text.back() == 'K')) {
+    unit = 1024;
+    text.remove_suffix(1);
+  }
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  CHECK(error == std::errc() && end == text.data() + text.size(), "{}: '{}' is not a count; write a whole number such as 512, or 4k for 4096", what,
+        printable(whole, 40));
+  CHECK(count > 0, "{}: {}; must be at least 1", what, printable(whole, 40));
+  return checked_mul(count, unit, what);
+}
+
+std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view what) {
+  std::vector<std::int64_t> counts;
+  while (true) {
+    const auto comma = text.find(',');
+    counts.push_back(parse_count(text.substr(0, comma), what));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+std::string format_count(std::int64_t count) {
+  return count >= 1024 && count % 1024 == 0 ? fmt::format("{}k", count / 1024) : fmt::format("{}", count);
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.{}f} {}", value, value < 10 ? 1 : 0, units[unit]);
+}
+
+std::string format_duration(double seconds) {
+  if (!(seconds >= 0) || !std::isfinite(seconds)) return "?";
+  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+}  // namespace gainlens

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::formats {
+
+/// Element types of tensors on disk.
+enum class DType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
+
+std::string_view name_of(DType dtype);      ///< as safetensors writes it: "F32"
+std::size_t bytes_per_element(DType dtype);
+
+/// One tensor, still in the mapped file: valid while the TensorFile lives.
+struct TensorEntry {
+  std::string name;
+  DType dtype{};
+  std::vector<std::int64_t> shape;
+  std::span<const std::byte> bytes;  ///< little-endian, row-major, no alignment promised
+};
+
+/// A safetensors file, memory-mapped and checked whole before anything is handed out.
+class TensorFile {
+ public:
+  /// @throws InvalidArgument  missing, truncated, header too large or not JSON, offsets that overlap, leave gaps or lie outside, sizes that
+  ///                          do not fit shape and dtype, a duplicate or unknown key, a pickle (says how to convert)
+  static TensorFile open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  /// @throws InvalidArgument  no such tensor (nearest match named)
+  const TensorEntry& at(std::string_view name) const;
+  bool has(std::string_view name) const;
+  const std::map<std::string, TensorEntry, std::less<>>& entries() const { return entries_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+ private:
+  std::filesystem::path path_;
+  std::shared_ptr<const void> mapping_;
+  std::map<std::string, TensorEntry, std::less<>> entries_;
+  std::map<std::string, std::string> metadata_;
+};
+
+/// The weights of a checkpoint folder: `model.safetensors`, or shards named by `model.safetensors.index.json`.
+class TensorDirectory {
+ public:
+  /// @param folder  in Hugging Face layout (see resolve_checkpoint_folder)
+  /// @throws InvalidArgument  as TensorFile::open; no weights; only pickled ones (`.bin`, `.pt`, `.pth`: how to convert); a shard missing; the
+  ///                          index and the shards disagree
+  static TensorDirectory open(const std::filesystem::path& folder);
+
+  const std::map<std::string, TensorEntry, std::less<>>& entries() const { return entries_; }
+  std::vector<std::filesystem::path> files() const;  ///< weight files, and the index where there is one; sorted
+
+ private:
+  std::vector<TensorFile> files_;
+  std::filesystem::path index_;
+  std::map<std::string, TensorEntry, std::less<>> entries_;
+};
+
+/// The folder that holds config.json: `path` itself, or the snapshot of a Hugging Face cache folder (`models--org--name`, by refs/main or
+/// the only snapshot).
+/// @throws InvalidArgument  no config.json there; several snapshots and no refs/main (names them)
+std::filesystem::path resolve_checkpoint_folder(const std::filesystem::path& path);
+
+/// What write_tensors stores.
+struct TensorToWrite {
+  std::string name;
+  DType dtype{};
+  std::vector<std::int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+/// Writes a safetensors file atomically; the order is by name, so that the same tensors give the same bytes.
+/// @throws InvalidArgument  a name twice, sizes that do not fit; RunFailed  disk full
+void write_tensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
+                   const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace gainlens::formats

@@ -1,0 +1,92 @@
+#pragma once
+
+#include "core/error.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace gainlens::kernels {
+
+/// How many of the first keys have their mass reported (`first_mass`, `column_mean`).
+inline constexpr std::int64_t first_keys = 8;
+
+/// What attention is computed, and which priors its statistics use.
+struct AttentionOptions {
+  double scale = 0;          ///< factor on q.k; 0 means 1/sqrt(head_dim)
+  bool causal = true;        ///< query t sees keys j <= t
+  std::int64_t window = 0;   ///< query t sees only keys with |t - j| < window (the query itself counts); 0: no window
+  double soft_cap = 0;       ///< score s becomes soft_cap tanh(s / soft_cap), before the bias; 0: none
+  at::Tensor key_bias;       ///< added to the scores: [key] or [head, key]; undefined: none. -inf hides a key
+  at::Tensor sink_logit;     ///< learned sink logit, [head]; undefined: none
+  double prior_strength = 1;             ///< nu, in pseudo-observations (Eq. reml)
+  std::optional<double> prior_variance;  ///< sigma0^2, in values squared; default 1/head_dim
+  double prior_precision = 1;            ///< lambda of the residual stream, per dimension
+  bool per_dimension = false;  ///< also return `residual_by_dimension` and `observation_precision_by_dimension`
+};
+
+/// Statistics of every query of every head. Scalars are means over the head_dim dimensions, taken after the nonlinear step.
+/// [head, query] tensors are float64 for float64 inputs, else float32. A query that sees no key has output 0 and NaN statistics.
+/// Definitions: method.md "Statistics of one query"; with a sink logit of mass p_s, n_eff, entropy, residual use p/(1-p_s).
+struct QueryStatistics {
+  at::Tensor output;                     ///< [head, query, head_dim], dtype of the inputs: (1 - p_s) sum_j p_j v_j
+  at::Tensor n_eff;                      ///< 1 / sum p^2, in [1, visible keys]
+  at::Tensor entropy;                    ///< -sum p ln p, nats
+  at::Tensor residual;                   ///< S = sum p (v - e)^2, mean over dimensions
+  at::Tensor observation_precision;      ///< (n_eff + nu) / (S + nu sigma0^2) (Eq. reml), mean over dimensions
+  at::Tensor log_observation_precision;  ///< mean over dimensions of its natural log
+  at::Tensor kalman_gain;                ///< lambda_obs / (lambda + lambda_obs), mean over dimensions
+  at::Tensor kalman_gain_scaled;         ///< the same with S / value_variance for S and sigma0^2 = 1; a dimension whose values are
+                                         ///< all equal has S / value_variance = 0
+  at::Tensor without_first_n_eff;        ///< as the fields above, over the keys other than key 0; NaN where key 0 is alone. A query
+  at::Tensor without_first_residual;     ///< that does not see key 0 has the plain values
+  at::Tensor without_first_observation_precision;
+  at::Tensor without_first_kalman_gain;
+  at::Tensor first_mass;                 ///< [head, query, 8] p of keys 0..7 (over keys and sink); 0 where hidden or absent
+  at::Tensor sink_logit_mass;            ///< [head, query] p_s; undefined without a sink logit
+  at::Tensor column_mean;                ///< [head, 8] mean over queries i >= m of p_im (Gu et al.); NaN for m >= T
+  at::Tensor value_variance;             ///< [kv_head, head_dim] population variance of the values over all keys
+  at::Tensor residual_by_dimension;               ///< [head, query, head_dim] S, on request
+  at::Tensor observation_precision_by_dimension;  ///< [head, query, head_dim] lambda_obs, on request
+  std::int64_t queries_without_keys = 0; ///< over all heads
+};
+
+/// The oracle: float64, one query at a time, two passes, written to be read. O(T) memory per query, single-threaded.
+///
+/// @param query  [head, position, head_dim], floating point, any dtype
+/// @param key    [kv_head, position, head_dim]; head must be a multiple of kv_head; query head h uses kv head h / (head / kv_head)
+/// @param value  [kv_head, position, head_dim]
+/// @returns      float64 fields, `output` included
+/// @throws InvalidArgument  shapes or dtypes disagree, negative window, NaN in an input (names which)
+QueryStatistics attention_statistics_reference(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
+                                               const at::Tensor& value);
+
+/// Options and the workspace of the streaming kernel, reused from call to call. Not to be shared between threads.
+class AttentionPlan {
+ public:
+  explicit AttentionPlan(AttentionOptions options);
+  ~AttentionPlan();
+  AttentionPlan(AttentionPlan&&) noexcept;
+  AttentionPlan& operator=(AttentionPlan&&) noexcept;
+
+  const AttentionOptions& options() const { return options_; }
+  struct Workspace;
+  Workspace& workspace() { return *workspace_; }
+
+ private:
+  AttentionOptions options_;
+  std::unique_ptr<Workspace> workspace_;
+};
+
+/// All statistics in one pass over tiles of the scores: O(T) memory, never a T x T tensor.
+/// Shapes, errors: as attention_statistics_reference. float64 inputs are accumulated in float64, all others in float32.
+/// The bits depend on neither the number of threads nor, `kalman_gain_scaled`, `value_variance` and `column_mean` apart, on later positions.
+QueryStatistics attention_statistics(AttentionPlan& plan, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
+
+/// `output` alone in blocks of queries over their visible keys, for what libtorch's fused attention cannot express without a T x T
+/// mask (window, soft cap, sink logit, bias). O(T) memory. Shapes and errors as above.
+at::Tensor attention_blocked(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
+
+}  // namespace gainlens::kernels

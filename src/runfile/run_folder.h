@@ -1,0 +1,41 @@
+#pragma once
+
+#include "core/json.h"
+#include "runfile/request.h"
+#include "runfile/shard.h"
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+namespace gainlens::runfile {
+
+/// A run being written. Holds the folder's lock while it lives; every step is atomic, so that a kill at any moment loses at most the
+/// shard being computed. Layout: run-file.md.
+class RunFolder {
+ public:
+  /// Creates the folder, or resumes (same request) or extends (more lengths or samples) the run in it.
+  /// @param log  command line, paths, times, versions: kept in log.json, never compared
+  /// @throws InvalidArgument  the folder holds something else or another request (both values named), is locked by another process, or
+  ///                          cannot be written to
+  static RunFolder open_or_resume(const std::filesystem::path& folder, const Request& request, const Json& log = Json::object());
+  ~RunFolder();
+  RunFolder(RunFolder&&) noexcept;
+  RunFolder& operator=(RunFolder&&) noexcept;
+
+  /// The stored request: the union of all that were asked for.
+  const Request& request() const;
+  /// Keys of the union without a valid shard, shortest first.
+  std::vector<ShardKey> missing() const;
+  /// Writes one immutable shard and its manifest line. @throws RunFailed  disk full
+  void commit(const ShardKey& key, const ShardResult& result);
+  /// Writes run.h5 from all shards that are there; does nothing where run.h5 already holds exactly these.
+  void combine();
+
+ private:
+  struct State;
+  explicit RunFolder(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gainlens::runfile

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "runfile/request.h"
+#include "runfile/shard.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::runfile {
+
+/// Reads run.h5. The file is untrusted: shapes, types and names are checked against the schema when opened.
+class RunReader {
+ public:
+  /// @param path  a run folder or a run.h5
+  /// @throws InvalidArgument  missing, not HDF5, another format or version, datasets that do not fit the schema, a folder whose sweep has
+  ///                          not been combined
+  static RunReader open(const std::filesystem::path& path);
+  ~RunReader();
+  RunReader(RunReader&&) noexcept;
+  RunReader& operator=(RunReader&&) noexcept;
+
+  const std::filesystem::path& path() const;  ///< of run.h5
+  const Request& request() const;
+  const std::vector<std::int64_t>& lengths() const;
+  std::int64_t samples() const;
+  const std::vector<std::int64_t>& layers() const;      ///< original indices
+  std::int64_t heads() const;
+  std::int64_t kv_heads() const;
+  const std::vector<std::string>& attention() const;    ///< per layer
+  bool complete(std::size_t length_index, std::int64_t sample) const;
+
+  /// e.g. "summary/n_eff", "profile/gate", "values/norm", "queries/512/n_eff"
+  bool has(std::string_view name) const;
+  std::vector<std::string> names() const;
+  /// The whole dataset with its [length, sample, ...] axes (queries: [sample, ...]); NaN where missing.
+  /// @throws InvalidArgument  no such dataset (nearest match named), or it cannot be read
+  Array read(std::string_view name) const;
+
+ private:
+  struct State;
+  explicit RunReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gainlens::runfile

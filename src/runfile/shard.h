@@ -1,0 +1,36 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gainlens::runfile {
+
+inline constexpr std::int64_t bins = 64;  ///< of /profile and /values/norm
+inline constexpr std::int64_t keys = 8;   ///< first keys of first_mass, column_mean, first_norm
+
+/// Row-major numbers of one shard. NaN: no value.
+struct Array {
+  std::vector<std::int64_t> shape;
+  std::vector<double> values;
+};
+
+/// One chunk: the sample-th text of this context length.
+struct ShardKey {
+  std::int64_t length = 0;
+  std::int64_t sample = 0;
+  friend auto operator<=>(const ShardKey&, const ShardKey&) = default;
+};
+
+/// Everything one chunk contributes to a run; the leading [length, sample] axes of run.h5 are added on combining. Names and shapes as in
+/// the schema (runfile/schema.h); an absent quantity is an absent entry.
+struct ShardResult {
+  std::map<std::string, Array> summary;  ///< [layer, head], [layer, head, key], or [] for nll
+  std::map<std::string, Array> profile;  ///< [layer, head, bin]
+  std::map<std::string, Array> values;   ///< norm [layer, kv_head, bin], first_norm [layer, kv_head, key]
+  std::map<std::string, Array> queries;  ///< [layer, head, query] (first_mass: [layer, head, query, key]); empty unless --per-query
+};
+
+}  // namespace gainlens::runfile
