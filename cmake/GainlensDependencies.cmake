@@ -43,6 +43,8 @@ add_library(gainlens_torch INTERFACE)
 target_include_directories(gainlens_torch SYSTEM INTERFACE
   ${GAINLENS_TORCH_ROOT}/include ${GAINLENS_TORCH_ROOT}/include/torch/csrc/api/include)
 target_link_libraries(gainlens_torch INTERFACE ${GAINLENS_TORCH_CPU_LIBRARY} ${GAINLENS_C10_LIBRARY} OpenMP::OpenMP_CXX Threads::Threads)
+# libtorch's include folder holds an fmt of its own, newer than the system's library: header-only, it needs no library.
+target_compile_definitions(gainlens_torch INTERFACE FMT_HEADER_ONLY)
 target_compile_options(gainlens_torch INTERFACE -fopenmp)  # without it at::parallel_for runs serially without a word
 
 # One precompiled header for every target that sees libtorch.

@@ -29,7 +29,6 @@ class AttentionOp {
   virtual at::Tensor run(std::int64_t layer, const Qkv& qkv, const kernels::AttentionOptions& options) = 0;
 };
 
-
 struct Tokens {
   at::Tensor ids;  ///< [batch, position] int64
 };
@@ -41,9 +40,10 @@ struct Stream {
 };
 
 struct ForwardOptions {
-  AttentionOp* attention = nullptr;          ///< null: libtorch's fused attention
-  std::int64_t stop_at_layer = -1;           ///< run layers [0, stop_at_layer) and return the stream without the final norm; -1: all
-  std::uint64_t pattern_memory_bytes = std::uint64_t{1} << 30;  ///< `hook_pattern` above this size is refused
+  AttentionOp* attention = nullptr;  ///< null: libtorch's fused attention
+  std::int64_t stop_at_layer = -1;   ///< run layers [0, stop_at_layer) and return the stream without the final norm; -1: all
+  std::uint64_t pattern_memory_bytes = std::uint64_t{1} << 30;  ///< a layer's `hook_pattern` above this size is refused
+  bool allow_extrapolation = false;                             ///< more positions than the model was made for are an error without this
 };
 
 /// What an attention layer looks like to a caller that reads statistics.

@@ -28,6 +28,9 @@ class Hooks {
   bool wants(const Site& site) const;
   /// Is an intervention attached to this site?
   bool replaces(const Site& site) const;
+  /// A hook that would never fire is a mistake: called by the model before it runs.
+  /// @throws InvalidArgument  a glob that matches none of `sites` (names the nearest)
+  void check_served_by(const std::vector<SiteShape>& sites) const;
 
  private:
   std::vector<std::pair<Glob, Observer>> observers_;

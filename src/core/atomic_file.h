@@ -14,6 +14,24 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 /// fsync of an already written file, then rename to `final_path` and fsync of its folder. Throws as write_file_atomically.
 void publish_file(const std::filesystem::path& temporary, const std::filesystem::path& final_path);
 
+/// `final_path`.tmp, for content too large to hold in one string: write it, then publish(). Unpublished, it is removed with the object.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::filesystem::path& final_path);
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile();
+
+  const std::filesystem::path& path() const { return path_; }
+  /// publish_file to the final path.
+  void publish();
+
+ private:
+  std::filesystem::path final_path_;
+  std::filesystem::path path_;
+  bool published_ = false;
+};
+
 /// Creates the folder (and parents) if need be and proves that a file can be written in it.
 /// @throws InvalidArgument  it exists as something else, cannot be created or cannot be written to
 void ensure_writable_folder(const std::filesystem::path& folder);

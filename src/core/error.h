@@ -40,7 +40,8 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// A path or other untrusted text as it may appear in a one-line message: control characters as \xNN, cut after `limit` bytes.
+/// A path or other untrusted text as it may appear in a one-line message: always UTF-8; control and formatting characters, and bytes that
+/// are not UTF-8, as \xNN; cut after at most `limit` bytes, never within a character.
 std::string printable(std::string_view text, std::size_t limit = 200);
 
 [[noreturn]] void throw_internal_error(const char* file, int line, const std::string& message);
@@ -58,13 +59,13 @@ template <typename... Args>
 }  // namespace gainlens
 
 /// What the user got wrong: throws InvalidArgument with the formatted message.
-#define CHECK(condition, ...)                                  \
-  do {                                                         \
-    if (!(condition)) ::gainlens::throw_invalid(__VA_ARGS__);  \
+#define CHECK(condition, ...)                                 \
+  do {                                                        \
+    if (!(condition)) ::gainlens::throw_invalid(__VA_ARGS__); \
   } while (false)
 
 /// What we got wrong: throws InternalError naming file and line.
-#define ASSERT(condition, ...)                                                                       \
-  do {                                                                                               \
+#define ASSERT(condition, ...)                                                                        \
+  do {                                                                                                \
     if (!(condition)) ::gainlens::throw_internal_error(__FILE__, __LINE__, fmt::format(__VA_ARGS__)); \
   } while (false)

@@ -4,7 +4,6 @@
 
 #include <fstream>
 #include <set>
-#include <sstream>
 
 namespace gainlens {
 namespace {
@@ -59,6 +58,9 @@ class StrictBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view where) {
+  // nlohmann's lexer takes a NUL for the end of its input and would pass whatever follows.
+  const auto nul = text.find('\0');
+  CHECK(nul == std::string_view::npos, "{}: not valid JSON at byte {}: a NUL byte; remove it", where, nul + 1);
   Json document;
   StrictBuilder builder(document, where);
   Json::sax_parse(text.begin(), text.end(), &builder);
@@ -72,15 +74,16 @@ std::string read_text_file(const std::filesystem::path& path, std::uintmax_t max
   const auto size = std::filesystem::file_size(path, error);
   CHECK(!error && size <= max_bytes, "{}: {} bytes; at most {} are read of a file of this kind", printable(path.string()), size, max_bytes);
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  CHECK(file.good() || file.eof() || size == 0, "{}: cannot be read", printable(path.string()));
   CHECK(file.is_open(), "{}: cannot be opened for reading", printable(path.string()));
-  return std::move(content).str();
+  std::string content(static_cast<std::size_t>(size), '\0');
+  file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  CHECK(static_cast<std::uintmax_t>(file.gcount()) == size, "{}: {} of its {} bytes could be read", printable(path.string()), file.gcount(),
+        size);
+  return content;
 }
 
 Json read_json_file(const std::filesystem::path& path, std::uintmax_t max_bytes) {
-  return parse_json(read_text_file(path, max_bytes), path.string());
+  return parse_json(read_text_file(path, max_bytes), printable(path.string()));
 }
 
 }  // namespace gainlens

@@ -18,8 +18,8 @@ std::int64_t parse_count(std::string_view text, std::string_view what) {
   }
   std::int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  CHECK(error == std::errc() && end == text.data() + text.size(), "{}: '{}' is not a count; write a whole number such as 512, or 4k for 4096", what,
-        printable(whole, 40));
+  CHECK(error == std::errc() && end == text.data() + text.size(),
+        "{}: '{}' is not a count; write a whole number such as 512, or 4k for 4096", what, printable(whole, 40));
   CHECK(count > 0, "{}: {}; must be at least 1", what, printable(whole, 40));
   return checked_mul(count, unit, what);
 }
@@ -45,7 +45,8 @@ std::string format_bytes(std::uint64_t bytes) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(units)) {
+  // 1023.5 and 59.95: what would round up to 1024 and 60.0 is told in the next unit.
+  while (value >= 1023.5 && unit + 1 < std::size(units)) {
     value /= 1024;
     ++unit;
   }
@@ -53,8 +54,8 @@ std::string format_bytes(std::uint64_t bytes) {
 }
 
 std::string format_duration(double seconds) {
-  if (!(seconds >= 0) || !std::isfinite(seconds)) return "?";
-  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  if (!(seconds >= 0 && seconds < 1e15)) return "?";
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
   const auto whole = static_cast<std::int64_t>(std::llround(seconds));
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);

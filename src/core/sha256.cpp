@@ -42,14 +42,14 @@ std::string sha256_hex(std::string_view bytes) {
 
 std::string sha256_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  CHECK(file.is_open(), "{}: cannot be opened for reading", path.string());
+  CHECK(file.is_open(), "{}: cannot be opened for reading", printable(path.string()));
   Sha256 hash;
   std::vector<char> buffer(1 << 20);
   while (file) {
     file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     hash.update({buffer.data(), static_cast<std::size_t>(file.gcount())});
   }
-  CHECK(file.eof(), "{}: reading stopped before its end", path.string());
+  CHECK(file.eof(), "{}: reading stopped before its end", printable(path.string()));
   return hash.hex();
 }
 

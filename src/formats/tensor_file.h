@@ -15,7 +15,7 @@ namespace gainlens::formats {
 /// Element types of tensors on disk.
 enum class DType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
-std::string_view name_of(DType dtype);      ///< as safetensors writes it: "F32"
+std::string_view name_of(DType dtype);  ///< as safetensors writes it: "F32"
 std::size_t bytes_per_element(DType dtype);
 
 /// One tensor, still in the mapped file: valid while the TensorFile lives.
@@ -51,8 +51,9 @@ class TensorFile {
 class TensorDirectory {
  public:
   /// @param folder  in Hugging Face layout (see resolve_checkpoint_folder)
-  /// @throws InvalidArgument  as TensorFile::open; no weights; only pickled ones (`.bin`, `.pt`, `.pth`: how to convert); a shard missing; the
-  ///                          index and the shards disagree
+  /// @throws InvalidArgument  as TensorFile::open; no weights; only pickled ones (`.bin`, `.pt`, `.pth`: how to convert); both a single file
+  ///                          and an index; a shard missing, or left over; index and shards disagree on a tensor's place or, where the
+  ///                          index has metadata.total_size, on the sum of their bytes
   static TensorDirectory open(const std::filesystem::path& folder);
 
   const std::map<std::string, TensorEntry, std::less<>>& entries() const { return entries_; }

@@ -15,16 +15,16 @@ inline constexpr std::int64_t first_keys = 8;
 
 /// What attention is computed, and which priors its statistics use.
 struct AttentionOptions {
-  double scale = 0;          ///< factor on q.k; 0 means 1/sqrt(head_dim)
-  bool causal = true;        ///< query t sees keys j <= t
-  std::int64_t window = 0;   ///< query t sees only keys with |t - j| < window (the query itself counts); 0: no window
-  double soft_cap = 0;       ///< score s becomes soft_cap tanh(s / soft_cap), before the bias; 0: none
-  at::Tensor key_bias;       ///< added to the scores: [key] or [head, key]; undefined: none. -inf hides a key
-  at::Tensor sink_logit;     ///< learned sink logit, [head]; undefined: none
+  double scale = 0;                      ///< factor on q.k; 0 means 1/sqrt(head_dim)
+  bool causal = true;                    ///< query t sees keys j <= t
+  std::int64_t window = 0;               ///< query t sees only keys with |t - j| < window (the query itself counts); 0: no window
+  double soft_cap = 0;                   ///< score s becomes soft_cap tanh(s / soft_cap), before the bias; 0: none
+  at::Tensor key_bias;                   ///< added to the scores: [key] or [head, key]; undefined: none. -inf hides a key
+  at::Tensor sink_logit;                 ///< learned sink logit, [head]; undefined: none
   double prior_strength = 1;             ///< nu, in pseudo-observations (Eq. reml)
   std::optional<double> prior_variance;  ///< sigma0^2, in values squared; default 1/head_dim
   double prior_precision = 1;            ///< lambda of the residual stream, per dimension
-  bool per_dimension = false;  ///< also return `residual_by_dimension` and `observation_precision_by_dimension`
+  bool per_dimension = false;            ///< also return `residual_by_dimension` and `observation_precision_by_dimension`
 };
 
 /// Statistics of every query of every head. Scalars are means over the head_dim dimensions, taken after the nonlinear step.
@@ -44,22 +44,24 @@ struct QueryStatistics {
   at::Tensor without_first_residual;     ///< that does not see key 0 has the plain values
   at::Tensor without_first_observation_precision;
   at::Tensor without_first_kalman_gain;
-  at::Tensor first_mass;                 ///< [head, query, 8] p of keys 0..7 (over keys and sink); 0 where hidden or absent
-  at::Tensor sink_logit_mass;            ///< [head, query] p_s; undefined without a sink logit
-  at::Tensor column_mean;                ///< [head, 8] mean over queries i >= m of p_im (Gu et al.); NaN for m >= T
-  at::Tensor value_variance;             ///< [kv_head, head_dim] population variance of the values over all keys
+  at::Tensor first_mass;       ///< [head, query, 8] p of keys 0..7 (over keys and sink); 0 where hidden or absent
+  at::Tensor sink_logit_mass;  ///< [head, query] p_s, NaN where no key is seen; undefined without a sink logit
+  at::Tensor column_mean;      ///< [head, 8] mean over queries i >= m of p_im (Gu et al.), those that see no key left out; NaN without any
+  at::Tensor value_variance;   ///< [kv_head, head_dim] population variance of the values over all keys
   at::Tensor residual_by_dimension;               ///< [head, query, head_dim] S, on request
   at::Tensor observation_precision_by_dimension;  ///< [head, query, head_dim] lambda_obs, on request
-  std::int64_t queries_without_keys = 0; ///< over all heads
+  std::int64_t queries_without_keys = 0;          ///< over all heads
 };
 
 /// The oracle: float64, one query at a time, two passes, written to be read. O(T) memory per query, single-threaded.
 ///
-/// @param query  [head, position, head_dim], floating point, any dtype
+/// @param query  [head, position, head_dim], float32, float64, float16 or bfloat16; any strides
 /// @param key    [kv_head, position, head_dim]; head must be a multiple of kv_head; query head h uses kv head h / (head / kv_head)
 /// @param value  [kv_head, position, head_dim]
 /// @returns      float64 fields, `output` included
-/// @throws InvalidArgument  shapes or dtypes disagree, negative window, NaN in an input (names which)
+/// @throws InvalidArgument  shapes or dtypes disagree, an option out of its range, NaN or +inf in key_bias or sink_logit
+/// @throws RunFailed        NaN or infinity in query, key or value (names which), or values whose products may overflow the dtype computed
+/// in
 QueryStatistics attention_statistics_reference(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
                                                const at::Tensor& value);
 
@@ -80,9 +82,11 @@ class AttentionPlan {
   std::unique_ptr<Workspace> workspace_;
 };
 
-/// All statistics in one pass over tiles of the scores: O(T) memory, never a T x T tensor.
+/// All statistics in one pass over tiles of the scores: O(T) memory (the workspace holds 2 to 3 times the values, and tiles), never a
+/// T x T tensor. In float32, S is good to about 1e-7 (v - c)^2, c the mean of the first 64 values; mass on key 0 does not spoil it.
 /// Shapes, errors: as attention_statistics_reference. float64 inputs are accumulated in float64, all others in float32.
-/// The bits depend on neither the number of threads nor, `kalman_gain_scaled`, `value_variance` and `column_mean` apart, on later positions.
+/// The bits depend on neither the number of threads nor, `kalman_gain_scaled`, `value_variance` and `column_mean` apart, on later
+/// positions.
 QueryStatistics attention_statistics(AttentionPlan& plan, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
 
 /// `output` alone in blocks of queries over their visible keys, for what libtorch's fused attention cannot express without a T x T

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::runfile {
@@ -17,23 +18,23 @@ inline constexpr std::int64_t statistics_version = 1;
 struct Request {
   std::map<std::string, std::string> model;  ///< file name -> sha256, for config.json and each weight file
   std::string family;
-  std::string tokenizer;                     ///< sha256 of its files, or "tokens" where ids were given
-  std::string text;                          ///< sha256 of the text (uncompressed) or of the ids
-  std::vector<std::int64_t> lengths;         ///< sorted
+  std::string tokenizer;              ///< sha256 of its files, or "tokens" where ids were given
+  std::string text;                   ///< sha256 of the text (uncompressed) or of the ids
+  std::vector<std::int64_t> lengths;  ///< sorted
   std::int64_t samples = 0;
   bool nested = false;
-  std::optional<std::int64_t> bos;           ///< token put before each chunk; absent: none
-  std::string bos_policy;                    ///< auto|always|never and what it led to, in words
-  std::vector<std::int64_t> layers;          ///< original indices, in order
+  std::optional<std::int64_t> bos;   ///< token put before each chunk; absent: none
+  std::string bos_policy;            ///< auto|always|never and what it led to, in words
+  std::vector<std::int64_t> layers;  ///< original indices, in order
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
-  std::vector<std::string> attention;        ///< per layer of `layers`: "global" or "window:512"
+  std::vector<std::string> attention;  ///< per layer of `layers`: "global" or "window:512"
   bool gated = false;
   bool sink_logits = false;
-  std::string dtype;                         ///< compute dtype: float64 float32 bfloat16 float16
-  std::string device;                        ///< "cpu" or "cuda"
-  std::int64_t threads = 0;                  ///< per process
+  std::string dtype;         ///< compute dtype: float64 float32 bfloat16 float16
+  std::string device;        ///< "cpu" or "cuda"
+  std::int64_t threads = 0;  ///< per process
   bool nll = true;
   bool statistics = true;
   bool per_query = false;
@@ -43,8 +44,11 @@ struct Request {
   Json to_json() const;
   /// @throws InvalidArgument  a missing, surplus or mistyped key
   static Request from_json(const Json& json, std::string_view where);
+  /// @throws InvalidArgument  a field out of range, or fields that contradict each other
+  void validate(std::string_view where) const;
 
   /// Empty if `other` asks for the same numbers up to lengths and samples; else one line naming the first difference and both values.
+  /// Nested requests must agree on the longest length too: their shorter chunks are cut from it.
   std::string difference(const Request& other) const;
   /// Lengths united, samples the larger. Requires difference(other).empty().
   Request united(const Request& other) const;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/json.h"
+#include "runfile/hash_cache.h"
 #include "runfile/request.h"
 #include "runfile/shard.h"
 
@@ -17,7 +18,8 @@ class RunFolder {
   /// Creates the folder, or resumes (same request) or extends (more lengths or samples) the run in it.
   /// @param log  command line, paths, times, versions: kept in log.json, never compared
   /// @throws InvalidArgument  the folder holds something else or another request (both values named), is locked by another process, or
-  ///                          cannot be written to
+  ///                          cannot be written to; a shard has changed since it was written
+  /// @throws RunFailed        disk full
   static RunFolder open_or_resume(const std::filesystem::path& folder, const Request& request, const Json& log = Json::object());
   ~RunFolder();
   RunFolder(RunFolder&&) noexcept;
@@ -25,12 +27,16 @@ class RunFolder {
 
   /// The stored request: the union of all that were asked for.
   const Request& request() const;
-  /// Keys of the union without a valid shard, shortest first.
+  /// Keys of the request given to open_or_resume (not of the whole union: a request already covered ends at once) without a shard,
+  /// shortest first. Every shard in the folder has been proven against its checksum on opening.
   std::vector<ShardKey> missing() const;
   /// Writes one immutable shard and its manifest line. @throws RunFailed  disk full
   void commit(const ShardKey& key, const ShardResult& result);
-  /// Writes run.h5 from all shards that are there; does nothing where run.h5 already holds exactly these.
+  /// Writes run.h5 from all shards of the union that are there (NaN and /complete 0 for the others); does nothing where run.h5 already
+  /// holds exactly these. @throws RunFailed  disk full; the shards are kept
   void combine();
+  /// Keeps the checksums of files in log.json for the next start.
+  void remember(const HashCache& cache);
 
  private:
   struct State;

@@ -26,10 +26,10 @@ class RunReader {
   const Request& request() const;
   const std::vector<std::int64_t>& lengths() const;
   std::int64_t samples() const;
-  const std::vector<std::int64_t>& layers() const;      ///< original indices
+  const std::vector<std::int64_t>& layers() const;  ///< original indices
   std::int64_t heads() const;
   std::int64_t kv_heads() const;
-  const std::vector<std::string>& attention() const;    ///< per layer
+  const std::vector<std::string>& attention() const;  ///< per layer
   bool complete(std::size_t length_index, std::int64_t sample) const;
 
   /// e.g. "summary/n_eff", "profile/gate", "values/norm", "queries/512/n_eff"

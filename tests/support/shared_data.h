@@ -11,7 +11,8 @@ namespace gainlens::testing {
 /// test can say SKIPPED with the reason.
 inline std::optional<std::filesystem::path> shared_data(const std::string& relative) {
   const char* root = std::getenv("GAINLENS_SHARED_DATA");
-  const std::filesystem::path folder = root != nullptr ? std::filesystem::path(root) : std::filesystem::path(GAINLENS_SOURCE_DIR "/../shared/data");
+  const std::filesystem::path folder =
+      root != nullptr ? std::filesystem::path(root) : std::filesystem::path(GAINLENS_SOURCE_DIR "/../shared/data");
   const std::filesystem::path path = folder / relative;
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::nullopt;

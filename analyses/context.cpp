@@ -1,0 +1,139 @@
+#include "analyses/context.h"
+
+#include "analyses/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+namespace gainlens::analyses {
+namespace {
+
+using ByChunk = std::map<std::int64_t, double>;  // sample number -> value
+
+ByChunk transformed(const Maybe<Aggregate>& aggregate, const std::function<double(double)>& transform) {
+  ByChunk values;
+  if (!aggregate) return values;
+  for (std::size_t i = 0; i < aggregate->chunks.size(); ++i) {
+    const double value = transform(aggregate->chunk_means[i]);
+    if (std::isfinite(value)) values[aggregate->chunks[i]] = value;
+  }
+  return values;
+}
+
+ByChunk minus(const ByChunk& a, const ByChunk& b) {
+  ByChunk difference;
+  for (const auto& [sample, value] : a) {
+    if (const auto other = b.find(sample); other != b.end()) difference[sample] = value - other->second;
+  }
+  return difference;
+}
+
+Change summarise(const ByChunk& differences, const std::string& reason) {
+  if (differences.empty()) return {Measured::none(reason), Maybe<Interval>::none(reason), 0};
+  std::vector<double> values;
+  for (const auto& [sample, value] : differences) values.push_back(value);
+  return {mean(values), mean_interval(values), values.size()};
+}
+
+/// Why chunk means of `shorter` and `longer` give no pair, if they give none.
+std::string no_pair_reason(const Maybe<Aggregate>& shortest, const Maybe<Aggregate>& here) {
+  if (!here) return here.reason();
+  if (!shortest) return shortest.reason();
+  return "no chunk has a finite value both here and at the shortest length";
+}
+
+void compare_with_shortest(ContextPoint& point, const ContextPoint& shortest) {
+  const auto logit = [](double g) { return std::log(g / (1 - g)); };
+  const auto log = [](double x) { return std::log(x); };
+  const ByChunk gate = minus(transformed(point.gate, logit), transformed(shortest.gate, logit));
+  const ByChunk precision = minus(transformed(point.observation_precision, log), transformed(shortest.observation_precision, log));
+  const std::string no_gate = no_pair_reason(shortest.gate, point.gate);
+  const std::string no_precision = no_pair_reason(shortest.observation_precision, point.observation_precision);
+  point.logit_gate = summarise(gate, no_gate);
+  point.log_precision = summarise(precision, no_precision);
+  point.difference = summarise(minus(gate, precision), gate.empty() ? no_gate : no_precision);
+
+  if (!point.observation_precision || !shortest.observation_precision || !(shortest.observation_precision->mean > 0)) {
+    const std::string reason =
+        point.observation_precision && shortest.observation_precision ? "lambda_obs at the shortest length is not positive" : no_precision;
+    point.precision_ratio = point.precision_ratio_deviation = Measured::none(reason);
+    point.precision_ratio_interval = Maybe<Interval>::none(reason);
+    return;
+  }
+  const double unit = shortest.observation_precision->mean;
+  point.precision_ratio = point.observation_precision->mean / unit;
+  const Measured& deviation = point.observation_precision->deviation;
+  point.precision_ratio_deviation = deviation ? Measured(*deviation / unit) : deviation;
+  const Maybe<Interval>& change = point.log_precision.interval;
+  point.precision_ratio_interval = change ? Maybe<Interval>(Interval{std::exp(change->low), std::exp(change->high)}) : change;
+}
+
+ContextPoint read_point(const runfile::RunReader& reader, const Length& length, const std::vector<std::size_t>& layers) {
+  const Measured unset = Measured::none("not compared yet");
+  const Change no_change{unset, Maybe<Interval>::none(unset.reason()), 0};
+  return {length,
+          aggregate(reader, "n_eff", length, layers),
+          aggregate(reader, "gate", length, layers),
+          aggregate(reader, "observation_precision", length, layers),
+          unset,
+          unset,
+          Maybe<Interval>::none(unset.reason()),
+          no_change,
+          no_change,
+          no_change};
+}
+
+void put(OrderedJson& object, const std::string& name, const Maybe<Aggregate>& aggregate) {
+  using analyses::put;
+  if (!aggregate) return put(object, name, Measured::none(aggregate.reason()));
+  object[name] = aggregate->mean;
+  put(object, name + "_deviation", aggregate->deviation);
+  put(object, name + "_interval", aggregate->interval);
+  if (aggregate->left_out > 0) object[name + "_cells_left_out"] = aggregate->left_out;
+}
+
+void put(OrderedJson& object, const std::string& name, const Change& change) {
+  analyses::put(object, name, change.mean);
+  if (change.mean) analyses::put(object, name + "_interval", change.interval);
+}
+
+}  // namespace
+
+Context context(const runfile::RunReader& reader, const Options& options) {
+  const std::vector<std::size_t> layers = deep_layers(reader, options);
+  Context result{original_layers(reader, layers), reader.request().nested, {}};
+  for (const Length& length : usable_lengths(reader)) result.points.push_back(read_point(reader, length, layers));
+  const ContextPoint shortest = result.points.front();
+  for (ContextPoint& point : result.points) compare_with_shortest(point, shortest);
+  return result;
+}
+
+OrderedJson to_json(const Context& context) {
+  OrderedJson json;
+  json["deep_layers"] = context.deep_layers;
+  json["window"] = "last-quarter queries";
+  json["interval_level"] = confidence;
+  json["pairing"] =
+      context.nested ? "chunks of equal number share their text (nested)" : "by chunk number; the texts differ between lengths";
+  json["points"] = OrderedJson::array();
+  for (const ContextPoint& point : context.points) {
+    OrderedJson entry;
+    entry["tokens"] = point.length.tokens;
+    entry["chunks"] = point.length.samples.size();
+    put(entry, "n_eff", point.n_eff);
+    put(entry, "gate", point.gate);
+    put(entry, "observation_precision", point.observation_precision);
+    put(entry, "observation_precision_ratio", point.precision_ratio);
+    put(entry, "observation_precision_ratio_deviation", point.precision_ratio_deviation);
+    put(entry, "observation_precision_ratio_interval", point.precision_ratio_interval);
+    put(entry, "logit_gate_change", point.logit_gate);
+    put(entry, "log_observation_precision_change", point.log_precision);
+    put(entry, "logit_gate_less_log_precision_change", point.difference);
+    json["points"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+}  // namespace gainlens::analyses

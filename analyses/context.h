@@ -1,0 +1,46 @@
+#pragma once
+
+#include "analyses/cells.h"
+#include "analyses/options.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// A difference from the shortest length: mean over chunks paired by their number, with its interval.
+struct Change {
+  Measured mean;
+  Maybe<Interval> interval;
+  std::size_t pairs;  ///< chunks with a value at both lengths
+};
+
+/// One context length of the context figure.
+struct ContextPoint {
+  Length length;
+  Maybe<Aggregate> n_eff;
+  Maybe<Aggregate> gate;                     ///< sigmoid of the gate's score, in (0, 1)
+  Maybe<Aggregate> observation_precision;    ///< mean of lambda_obs over queries: not the lambda* of gain_theory
+  Measured precision_ratio;                  ///< lambda_obs(T) / lambda_obs(T_min), of the aggregated means
+  Measured precision_ratio_deviation;        ///< standard deviation of lambda_obs(T) / lambda_obs(T_min)
+  Maybe<Interval> precision_ratio_interval;  ///< exp of the interval of the mean change of ln lambda_obs
+
+  Change logit_gate;     ///< change of logit(chunk mean of the gate) since T_min
+  Change log_precision;  ///< change of ln(chunk mean of lambda_obs) since T_min
+  Change difference;     ///< logit_gate - log_precision, chunk by chunk
+};
+
+/// Does the gate follow the evidence? n_eff, gate and lambda_obs against context length over the deep layers' last-quarter queries.
+/// The gate and the precision are compared like for like as logit(gate) and ln lambda_obs, since K = sigmoid(ln lambda_obs - ln lambda).
+struct Context {
+  std::vector<std::int64_t> deep_layers;  ///< the model's own numbers
+  bool nested;                            ///< pairs of chunks share their text; otherwise they are paired by number alone
+  std::vector<ContextPoint> points;       ///< shortest first; the first is T_min
+};
+
+/// Source: bft.tex, Fig. gate-frozen; method.md, Sweep protocol.
+/// @throws InvalidArgument  see deep_layers() and usable_lengths()
+Context context(const runfile::RunReader& reader, const Options& options = {});
+OrderedJson to_json(const Context& context);
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "analyses/cells.h"
+#include "analyses/options.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// One context length of the theory figure.
+struct GainTheoryPoint {
+  Length length;
+  Maybe<Aggregate> n_eff;
+  Maybe<Aggregate> residual;               ///< S, squared unit of the values
+  Maybe<Aggregate> kalman_gain;            ///< K as measured at lambda = 1
+  Maybe<Aggregate> kalman_gain_scaled;     ///< K of values scaled to unit variance: no theory here, shown since K has no scale of its own
+  Maybe<Aggregate> observation_precision;  ///< mean of lambda_obs: shown beside aggregated_precision, which is another number
+  Measured aggregated_precision;           ///< lambda*(T) = (n_eff + nu) / (S + nu sigma0^2) of the aggregated n_eff and S
+  Measured predicted_gain;                 ///< K_opt(T) = lambda* / (lambda + lambda*)
+  Measured relative_error;                 ///< |K_opt - K| / K; missing at T_min, where it is 0 by the fit
+  Measured constant_error;                 ///< |K(T_min) - K| / K: of the prediction that nothing changes
+  Measured skill;                          ///< 1 - relative_error / constant_error: above 0 beats the constant
+};
+
+/// Does K follow from n_eff and S? One lambda is fitted at the shortest length and predicts the mean K at the others.
+/// Fitted and judged on the same chunks.
+struct GainTheory {
+  std::vector<std::int64_t> deep_layers;  ///< the model's own numbers
+  double prior_strength;                  ///< nu, in observations
+  double prior_variance;                  ///< sigma0^2 = 1 / head_dim
+  Measured prior_precision;               ///< the fitted lambda
+  Measured max_relative_error;
+  Measured max_constant_error;
+  Measured skill;                       ///< 1 - mean relative error / mean constant error, over lengths above T_min
+  std::vector<GainTheoryPoint> points;  ///< shortest first
+};
+
+/// Source: bft.tex, Eq. reml and Fig. K-theory-measured; method.md, Gain theory.
+/// @throws InvalidArgument  see deep_layers() and usable_lengths()
+GainTheory gain_theory(const runfile::RunReader& reader, const Options& options = {});
+OrderedJson to_json(const GainTheory& theory);
+
+}  // namespace gainlens::analyses

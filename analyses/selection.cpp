@@ -1,0 +1,129 @@
+#include "analyses/selection.h"
+
+#include "core/error.h"
+#include "core/quantity.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <numeric>
+
+namespace gainlens::analyses {
+namespace {
+
+constexpr std::int64_t paper_lengths[] = {4096, 8192};  // of the paper's sink figure
+
+const Length* find(const std::vector<Length>& lengths, std::int64_t tokens) {
+  const auto found = std::find_if(lengths.begin(), lengths.end(), [&](const Length& length) { return length.tokens == tokens; });
+  return found == lengths.end() ? nullptr : &*found;
+}
+
+std::vector<Length> paper_lengths_in(const std::vector<Length>& lengths) {
+  std::vector<Length> present;
+  for (const std::int64_t tokens : paper_lengths) {
+    if (const Length* length = find(lengths, tokens)) present.push_back(*length);
+  }
+  return present;
+}
+
+std::vector<Length> asked_lengths(const std::vector<Length>& usable, std::vector<std::int64_t> at) {
+  std::sort(at.begin(), at.end());
+  at.erase(std::unique(at.begin(), at.end()), at.end());
+  std::vector<Length> chosen;
+  for (const std::int64_t tokens : at) {
+    const Length* length = find(usable, tokens);
+    CHECK(length != nullptr, "--at: the run has no complete chunk of {} tokens; it has {}", tokens, list_lengths(usable));
+    chosen.push_back(*length);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<Length> all_lengths(const runfile::RunReader& reader) {
+  std::vector<Length> lengths;
+  for (std::size_t index = 0; index < reader.lengths().size(); ++index) {
+    Length length{index, reader.lengths()[index], {}, 0};
+    for (std::int64_t sample = 0; sample < reader.samples(); ++sample) {
+      if (reader.complete(index, sample)) {
+        length.samples.push_back(sample);
+      } else {
+        ++length.missing;
+      }
+    }
+    lengths.push_back(std::move(length));
+  }
+  return lengths;
+}
+
+std::vector<Length> usable_lengths(const runfile::RunReader& reader) {
+  std::vector<Length> lengths = all_lengths(reader);
+  std::erase_if(lengths, [](const Length& length) { return length.samples.empty(); });
+  CHECK(!lengths.empty(), "{}: no chunk is complete; finish the sweep first", printable(reader.path().string()));
+  return lengths;
+}
+
+std::vector<Length> sink_lengths(const runfile::RunReader& reader, const Options& options) {
+  const std::vector<Length> usable = usable_lengths(reader);
+  if (!options.at.empty()) return asked_lengths(usable, options.at);
+  if (const auto present = paper_lengths_in(usable); !present.empty()) return present;
+  const std::size_t count = std::min<std::size_t>(usable.size(), 2);
+  return {usable.end() - static_cast<std::ptrdiff_t>(count), usable.end()};
+}
+
+std::string sink_lengths_rule(const runfile::RunReader& reader, const Options& options) {
+  if (!options.at.empty()) return "as asked for with --at";
+  if (!paper_lengths_in(usable_lengths(reader)).empty()) return "default: those of 4k and 8k that are present";
+  return "default: the two longest, since neither 4k nor 8k is present";
+}
+
+std::vector<std::size_t> deep_layers(const runfile::RunReader& reader, const Options& options) {
+  const auto count = static_cast<std::int64_t>(reader.layers().size());
+  const std::int64_t deep = options.deep_layers.value_or((count + 3) / 4);
+  CHECK(deep >= 1 && deep <= count, "--deep-layers: {} asked for; the run has {} layers, so 1 to {} are allowed", deep, count, count);
+  std::vector<std::size_t> positions(static_cast<std::size_t>(deep));
+  std::iota(positions.begin(), positions.end(), static_cast<std::size_t>(count - deep));
+  return positions;
+}
+
+std::vector<std::size_t> all_layers(const runfile::RunReader& reader) {
+  std::vector<std::size_t> positions(reader.layers().size());
+  std::iota(positions.begin(), positions.end(), std::size_t{0});
+  return positions;
+}
+
+std::vector<std::int64_t> original_layers(const runfile::RunReader& reader, const std::vector<std::size_t>& positions) {
+  std::vector<std::int64_t> numbers;
+  for (const std::size_t position : positions) numbers.push_back(reader.layers().at(position));
+  return numbers;
+}
+
+FirstKey first_key_visibility(const std::string& attention, std::int64_t tokens) {
+  if (attention == "global") return FirstKey::seen;
+  constexpr std::string_view prefix = "window:";
+  std::int64_t window = 0;
+  const bool windowed = attention.starts_with(prefix);
+  const char* const end = attention.data() + attention.size();
+  const auto parsed = windowed ? std::from_chars(attention.data() + prefix.size(), end, window) : std::from_chars_result{end, std::errc{}};
+  CHECK(windowed && parsed.ec == std::errc{} && parsed.ptr == end && window > 0,
+        "attention kind '{}'; a run has 'global' or 'window:N' with N > 0", printable(attention));
+  if (window <= second_half_start(tokens)) return FirstKey::hidden;
+  return window < tokens ? FirstKey::partly_hidden : FirstKey::seen;
+}
+
+std::string list_lengths(const std::vector<Length>& lengths) {
+  std::string text;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (i > 0) text += i + 1 == lengths.size() ? " and " : ", ";
+    text += format_count(lengths[i].tokens);
+  }
+  return text;
+}
+
+OrderedJson tokens_of(const std::vector<Length>& lengths) {
+  OrderedJson tokens = OrderedJson::array();
+  for (const Length& length : lengths) tokens.push_back(length.tokens);
+  return tokens;
+}
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,285 @@
+#include "analyses/sink_vs_k.h"
+
+#include "analyses/cells.h"
+#include "core/quantity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace gainlens::analyses {
+namespace {
+
+constexpr double thresholds[] = {0.05, 0.3};  // the paper's, and the usual one of sink reports
+constexpr double column_mean_threshold = 0.3;
+constexpr std::size_t measured_gain = 0;  // kalman_gain among the variants
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+
+/// Per layer position: why the layer is set apart, or nothing.
+std::vector<std::string> reasons_apart(const runfile::RunReader& reader, const std::vector<Length>& lengths) {
+  std::vector<std::string> reasons;
+  for (const std::string& attention : reader.attention()) {
+    std::vector<Length> hidden;
+    for (const Length& length : lengths) {
+      if (first_key_visibility(attention, length.tokens) == FirstKey::hidden) hidden.push_back(length);
+    }
+    reasons.push_back(hidden.empty() ? "" : fmt::format("its window hides key 0 from every second-half query at {}", list_lengths(hidden)));
+  }
+  return reasons;
+}
+
+std::vector<SinkPoint> read_points(const runfile::RunReader& reader, const std::vector<Length>& lengths, std::size_t& values_left_out) {
+  const auto bos_mass = Cells::read(reader, "summary/bos_mass");
+  std::vector<Maybe<Cells>> gains;
+  for (const GainVariant& variant : gain_variants) gains.push_back(Cells::read(reader, fmt::format("summary/{}", variant.name)));
+  const std::vector<std::string> apart = reasons_apart(reader, lengths);
+
+  std::vector<SinkPoint> points;
+  for (const std::size_t layer : all_layers(reader)) {
+    for (std::int64_t head = 0; head < reader.heads(); ++head) {
+      SinkPoint point{layer, reader.layers()[layer], head, reader.attention()[layer], !apart[layer].empty(), no_value, {}};
+      const auto read = [&](const Maybe<Cells>& cells) {
+        return cells ? mean_over_lengths(*cells, lengths, layer, static_cast<std::size_t>(head), 0, values_left_out) : no_value;
+      };
+      point.bos_mass = read(bos_mass);
+      for (std::size_t v = 0; v < gains.size(); ++v) point.gain[v] = read(gains[v]);
+      points.push_back(std::move(point));
+    }
+  }
+  return points;
+}
+
+/// The coordinates of a set of points, ready to correlate.
+struct Coordinates {
+  std::vector<double> bos_mass, gain;
+  std::vector<std::size_t> layer;
+
+  void add(const SinkPoint& point, std::size_t variant) {
+    bos_mass.push_back(point.bos_mass);
+    gain.push_back(point.gain[variant]);
+    layer.push_back(point.layer_position);
+  }
+};
+
+Maybe<SinkCorrelation> correlate(const std::vector<SinkPoint>& points, std::size_t variant) {
+  constexpr PairNames names{"BOS mass", "K"};
+  Coordinates pooled;
+  std::map<std::string, Coordinates> by_kind;
+  std::map<std::size_t, std::pair<std::int64_t, Coordinates>> by_layer;
+  std::size_t left_out = 0;
+  for (const SinkPoint& point : points) {
+    if (!std::isfinite(point.bos_mass) || !std::isfinite(point.gain[variant])) {
+      ++left_out;
+      continue;
+    }
+    by_kind[point.attention].add(point, variant);
+    if (point.set_apart) continue;
+    pooled.add(point, variant);
+    by_layer[point.layer_position].first = point.layer;
+    by_layer[point.layer_position].second.add(point, variant);
+  }
+  if (left_out == points.size()) {
+    return Maybe<SinkCorrelation>::none(fmt::format("the run has no head with both bos_mass and {}", gain_variants[variant].name));
+  }
+  SinkCorrelation result{correlation(pooled.bos_mass, pooled.gain, names),
+                         {},
+                         correlation_within(pooled.bos_mass, pooled.gain, pooled.layer, names),
+                         {},
+                         left_out};
+  for (const auto& [kind, c] : by_kind) result.within_attention_type.emplace(kind, correlation(c.bos_mass, c.gain, names));
+  for (const auto& [position, layer] : by_layer) {
+    result.by_layer.emplace_back(layer.first, correlation(layer.second.bos_mass, layer.second.gain, names));
+  }
+  return result;
+}
+
+SinkHeads heads_above(const std::vector<SinkPoint>& points, double threshold) {
+  std::set<std::int64_t> layers;
+  std::vector<double> gains;
+  std::size_t heads = 0;
+  for (const SinkPoint& point : points) {
+    if (point.set_apart || !(point.bos_mass > threshold)) continue;
+    ++heads;
+    layers.insert(point.layer);
+    if (std::isfinite(point.gain[measured_gain])) gains.push_back(point.gain[measured_gain]);
+  }
+  const Measured smallest = gains.empty() ? Measured::none(heads == 0 ? "no head is above the threshold" : "these heads have no K")
+                                          : Measured(*std::min_element(gains.begin(), gains.end()));
+  return {threshold, heads, {layers.begin(), layers.end()}, smallest};
+}
+
+void describe_late_layers(SinkVsK& result) {
+  std::vector<double> gains, masses;
+  for (const SinkPoint& point : result.points) {
+    if (std::find(result.late_layers.begin(), result.late_layers.end(), point.layer) == result.late_layers.end()) continue;
+    if (std::isfinite(point.gain[measured_gain])) gains.push_back(point.gain[measured_gain]);
+    if (!point.set_apart && std::isfinite(point.bos_mass)) masses.push_back(point.bos_mass);
+  }
+  if (!gains.empty()) {
+    const auto [low, high] = std::minmax_element(gains.begin(), gains.end());
+    result.late_gain = Interval{*low, *high};
+  }
+  if (!masses.empty()) result.late_bos_mass = *std::max_element(masses.begin(), masses.end());
+}
+
+std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::vector<Length>& lengths) {
+  const auto column_mean = Cells::read(reader, "summary/column_mean");
+  if (!column_mean) return std::vector<Measured>(runfile::keys, Measured::none(column_mean.reason()));
+  std::vector<Measured> shares;
+  for (std::size_t key = 0; key < column_mean->last(); ++key) {
+    std::size_t cells = 0, sinks = 0;
+    for (const Length& length : lengths) {
+      for (const std::int64_t sample : length.samples) {
+        for (const std::size_t layer : all_layers(reader)) {
+          for (std::size_t head = 0; head < column_mean->heads(); ++head) {
+            const double value = column_mean->at(length.index, sample, layer, head, key);
+            cells += std::isfinite(value) ? 1 : 0;
+            sinks += value > column_mean_threshold ? 1 : 0;
+          }
+        }
+      }
+    }
+    shares.push_back(cells == 0 ? Measured::none("no chunk has a value for this key")
+                                : Measured(static_cast<double>(sinks) / static_cast<double>(cells)));
+  }
+  return shares;
+}
+
+void add_notes(SinkVsK& result, const runfile::RunReader& reader, std::size_t values_left_out) {
+  std::set<std::string> partly;
+  for (const std::string& attention : reader.attention()) {
+    for (const Length& length : result.lengths) {
+      if (first_key_visibility(attention, length.tokens) == FirstKey::partly_hidden) {
+        partly.insert(fmt::format("{} at {}", attention, format_count(length.tokens)));
+      }
+    }
+  }
+  for (const std::string& where : partly) {
+    result.notes.push_back(
+        fmt::format("layers with attention {} see key 0 from only part of the second-half queries, which lowers their BOS mass", where));
+  }
+  for (const Length& length : result.lengths) {
+    if (length.missing > 0) {
+      result.notes.push_back(
+          fmt::format("{} of {} chunks at {} are missing and left out", length.missing, reader.samples(), format_count(length.tokens)));
+    }
+  }
+  if (values_left_out > 0) result.notes.push_back(fmt::format("{} values of complete chunks are not finite and left out", values_left_out));
+}
+
+OrderedJson to_json(const Correlation& c) {
+  OrderedJson json;
+  json["points"] = c.points;
+  put(json, "pearson", c.pearson);
+  put(json, "pearson_naive_p", c.pearson_naive_p);
+  put(json, "spearman", c.spearman);
+  put(json, "spearman_naive_p", c.spearman_naive_p);
+  return json;
+}
+
+OrderedJson to_json(const SinkCorrelation& c) {
+  OrderedJson json;
+  json["pooled"] = to_json(c.pooled);
+  json["within_attention_type"] = OrderedJson::object();
+  for (const auto& [kind, value] : c.within_attention_type) json["within_attention_type"][kind] = to_json(value);
+  json["within_layers"] = to_json(c.within_layers);
+  json["by_layer"] = OrderedJson::array();
+  for (const auto& [layer, value] : c.by_layer) {
+    OrderedJson entry = to_json(value);
+    entry["layer"] = layer;
+    json["by_layer"].push_back(std::move(entry));
+  }
+  json["heads_left_out"] = c.left_out;
+  return json;
+}
+
+OrderedJson sinks_to_json(const std::vector<SinkHeads>& sinks) {
+  OrderedJson json = OrderedJson::array();
+  for (const SinkHeads& sink : sinks) {
+    OrderedJson entry;
+    entry["above_bos_mass"] = sink.threshold;
+    entry["heads"] = sink.heads;
+    entry["layers"] = sink.layers;
+    put(entry, "smallest_kalman_gain", sink.smallest_gain);
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
+OrderedJson apart_to_json(const std::vector<LayerApart>& layers) {
+  OrderedJson json = OrderedJson::array();
+  for (const LayerApart& layer : layers) json.push_back({{"layer", layer.layer}, {"attention", layer.attention}, {"reason", layer.reason}});
+  return json;
+}
+
+}  // namespace
+
+SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
+  const std::vector<Length> lengths = sink_lengths(reader, options);
+  std::size_t values_left_out = 0;
+  std::vector<SinkPoint> points = read_points(reader, lengths, values_left_out);
+  const auto correlated = [&](std::size_t variant) { return correlate(points, variant); };
+  std::vector<double> masses;
+  for (const SinkPoint& point : points) {
+    if (!point.set_apart && std::isfinite(point.bos_mass)) masses.push_back(point.bos_mass);
+  }
+  SinkVsK result{
+      .lengths = lengths,
+      .lengths_rule = sink_lengths_rule(reader, options),
+      .bos_policy = reader.request().bos_policy,
+      .bos = reader.request().bos.has_value(),
+      .head_dim = reader.request().head_dim,
+      .points = {},
+      .bos_mass = masses.empty() ? Measured::none("no head outside the layers set apart has a BOS mass") : Measured(mean(masses)),
+      .correlations = {correlated(0), correlated(1), correlated(2), correlated(3), correlated(4)},
+      .sinks = {},
+      .late_layers = original_layers(reader, deep_layers(reader, options)),
+      .late_gain = Maybe<Interval>::none("the late layers have no K"),
+      .late_bos_mass = Measured::none("the late layers have no BOS mass, or all are set apart"),
+      .apart = {},
+      .notes = {},
+      .sink_share = sink_share(reader, lengths),
+  };
+  result.points = std::move(points);
+  for (const double threshold : thresholds) result.sinks.push_back(heads_above(result.points, threshold));
+  describe_late_layers(result);
+  const std::vector<std::string> reasons = reasons_apart(reader, lengths);
+  for (const std::size_t layer : all_layers(reader)) {
+    if (!reasons[layer].empty()) result.apart.push_back({reader.layers()[layer], reader.attention()[layer], reasons[layer]});
+  }
+  add_notes(result, reader, values_left_out);
+  return result;
+}
+
+OrderedJson to_json(const SinkVsK& result) {
+  OrderedJson json;
+  json["lengths"] = tokens_of(result.lengths);
+  json["lengths_rule"] = result.lengths_rule;
+  json["bos_policy"] = result.bos_policy;
+  json["key_0_is_bos"] = result.bos;
+  json["heads"] = result.points.size();
+  json["naive_p"] = "two-sided Student t that takes heads as independent; they are not";
+  put(json, "mean_bos_mass", result.bos_mass);
+  json["correlations"] = OrderedJson::object();
+  for (std::size_t v = 0; v < gain_variants.size(); ++v) {
+    const std::string name(gain_variants[v].name);
+    if (result.correlations[v]) {
+      json["correlations"][name] = to_json(*result.correlations[v]);
+    } else {
+      put(json["correlations"], name, Measured::none(result.correlations[v].reason()));
+    }
+  }
+  json["sinks"] = sinks_to_json(result.sinks);
+  json["late_layers"] = {{"layers", result.late_layers}};
+  put(json["late_layers"], "kalman_gain_range", result.late_gain);
+  put(json["late_layers"], "largest_bos_mass", result.late_bos_mass);
+  json["set_apart"] = apart_to_json(result.apart);
+  json["sink_share"] = OrderedJson::object();
+  for (std::size_t key = 0; key < result.sink_share.size(); ++key)
+    put(json["sink_share"], fmt::format("key_{}", key), result.sink_share[key]);
+  json["notes"] = result.notes;
+  return json;
+}
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "analyses/measured.h"
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::analyses {
+
+inline constexpr double confidence = 0.95;  ///< of every interval
+
+/// Arithmetic mean; of at least one value.
+double mean(std::span<const double> values);
+/// Variance with ddof 0; of at least one value.
+double population_variance(std::span<const double> values);
+/// Two-sided Student interval of the mean of independent values (chunks of text), at level `confidence`.
+/// Missing where there are fewer than two values.
+Maybe<Interval> mean_interval(std::span<const double> values);
+
+/// Ranks 1..n; ties share the average of the ranks they cover.
+std::vector<double> average_ranks(std::span<const double> values);
+
+/// Pearson and Spearman correlation of paired values with naive p-values: two-sided Student t that takes the points as independent,
+/// which heads of one layer are not. For Spearman the same formula is applied to the ranks.
+struct Correlation {
+  std::size_t points;  ///< number of pairs
+  Measured pearson;
+  Measured pearson_naive_p;
+  Measured spearman;
+  Measured spearman_naive_p;
+};
+
+/// What the two sides are called in the reasons for a missing correlation.
+struct PairNames {
+  std::string_view x = "x";
+  std::string_view y = "y";
+};
+
+/// Missing where there are fewer than three pairs or where one side is constant.
+/// @param x, y  same size, every value finite
+Correlation correlation(std::span<const double> x, std::span<const double> y, PairNames names = {});
+
+/// Correlation that remains inside groups: the group's mean is taken off both sides (Spearman: off the ranks within the group) and the
+/// remainders of all groups are correlated together. Degrees of freedom: points - groups - 1. A group of one point says nothing and is
+/// left out of `points`.
+/// @param group  [point] any numbering; same size as x and y
+Correlation correlation_within(std::span<const double> x, std::span<const double> y, std::span<const std::size_t> group,
+                               PairNames names = {});
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,74 @@
+#include "analyses/value_norms.h"
+
+#include <cmath>
+
+namespace gainlens::analyses {
+namespace {
+
+/// Smallest key of a bin: bin b holds the keys t with floor(bins t / tokens) = b.
+std::int64_t bin_start(std::int64_t bin, std::int64_t bins, std::int64_t tokens) {
+  // ceil(bin tokens / bins) without the product, which a file's numbers could make overflow
+  const std::int64_t whole = tokens / bins, part = tokens % bins;
+  return bin * whole + (bin * part + bins - 1) / bins;
+}
+
+std::vector<double> read_last_axis(const Cells& cells, const Length& length, std::size_t layer, std::size_t head) {
+  std::size_t ignored = 0;  // empty bins are NaN in every chunk and are no loss
+  std::vector<double> values;
+  for (std::size_t i = 0; i < cells.last(); ++i) values.push_back(mean_over_samples(cells, length, layer, head, i, ignored));
+  return values;
+}
+
+}  // namespace
+
+double mean_of_rest(const std::vector<double>& first, const std::vector<double>& bin_means, std::int64_t tokens) {
+  const auto bins = static_cast<std::int64_t>(bin_means.size());
+  double sum = 0;
+  for (std::int64_t bin = 0; bin < bins; ++bin) {
+    const std::int64_t keys = bin_start(bin + 1, bins, tokens) - bin_start(bin, bins, tokens);
+    if (keys > 0) sum += static_cast<double>(keys) * bin_means[static_cast<std::size_t>(bin)];
+  }
+  for (const double value : first) sum -= value;
+  return sum / static_cast<double>(tokens - static_cast<std::int64_t>(first.size()));
+}
+
+Maybe<ValueNormsResult> value_norms(const runfile::RunReader& reader) {
+  const auto binned = Cells::read(reader, "values/norm");
+  const auto first = Cells::read(reader, "values/first_norm");
+  if (!binned || !first) return Maybe<ValueNormsResult>::none(binned ? first.reason() : binned.reason());
+  CHECK(binned->heads() == first->heads(), "values/norm has {} KV heads and values/first_norm {}; they must agree", binned->heads(),
+        first->heads());
+  ValueNormsResult result{usable_lengths(reader).back(), reader.layers(), {}, 0};
+  if (std::cmp_less_equal(result.length.tokens, first->last())) {
+    return Maybe<ValueNormsResult>::none(
+        fmt::format("chunks of {} tokens hold no key beyond the first {}", result.length.tokens, first->last()));
+  }
+  for (const std::size_t layer : all_layers(reader)) {
+    for (std::size_t head = 0; head < first->heads(); ++head) {
+      ValueNorms norms{layer, reader.layers()[layer], static_cast<std::int64_t>(head), read_last_axis(*first, result.length, layer, head),
+                       0};
+      norms.rest = mean_of_rest(norms.first, read_last_axis(*binned, result.length, layer, head), result.length.tokens);
+      if (std::isfinite(norms.rest)) {
+        result.heads.push_back(std::move(norms));
+      } else {
+        ++result.left_out;
+      }
+    }
+  }
+  if (result.heads.empty()) return Maybe<ValueNormsResult>::none("values/norm has no finite value at the longest length");
+  return result;
+}
+
+OrderedJson to_json(const ValueNormsResult& result) {
+  OrderedJson json;
+  json["tokens"] = result.length.tokens;
+  json["chunks"] = result.length.samples.size();
+  json["heads"] = OrderedJson::array();
+  for (const ValueNorms& head : result.heads) {
+    json["heads"].push_back({{"layer", head.layer}, {"kv_head", head.kv_head}, {"first_norm", head.first}, {"rest_norm", head.rest}});
+  }
+  json["heads_left_out"] = result.left_out;
+  return json;
+}
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,52 @@
+#include "core/error.h"
+#include "data/tokenizer.h"
+#include "data/tokenizer_files.h"
+
+namespace gainlens::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Kind { tokenizer_json, sentencepiece, gpt2 };
+
+Kind find_kind(const fs::path& folder) {
+  const auto there = [&](const char* name) { return fs::exists(folder / name); };
+  if (there(tokenizer_json_file)) return Kind::tokenizer_json;
+  if (there(sentencepiece_file)) return Kind::sentencepiece;
+  if (there(vocabulary_file) && there(merges_file)) return Kind::gpt2;
+  throw_invalid("{}: no tokenizer: neither {}, nor {}, nor {} with {}; put one there, or give ids with --tokens FILE.json",
+                printable(folder.string()), tokenizer_json_file, sentencepiece_file, vocabulary_file, merges_file);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& folder) {
+  switch (find_kind(folder)) {
+    case Kind::tokenizer_json:
+      return open_tokenizer_json(folder / tokenizer_json_file);
+    case Kind::sentencepiece:
+      return open_sentencepiece(folder / sentencepiece_file);
+    case Kind::gpt2:
+      return open_gpt2_bpe(folder / vocabulary_file, folder / merges_file);
+  }
+  ASSERT(false, "unknown kind of tokenizer");
+}
+
+std::vector<fs::path> tokenizer_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  switch (find_kind(folder)) {
+    case Kind::tokenizer_json:
+      files = {folder / tokenizer_json_file};
+      break;
+    case Kind::sentencepiece:
+      files = {folder / sentencepiece_file};
+      break;
+    case Kind::gpt2:
+      files = {folder / vocabulary_file, folder / merges_file};
+      break;
+  }
+  if (fs::exists(folder / tokenizer_config_file)) files.push_back(folder / tokenizer_config_file);
+  return files;
+}
+
+}  // namespace gainlens::data

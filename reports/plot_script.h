@@ -1,0 +1,54 @@
+#pragma once
+
+#include "core/error.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gainlens::reports {
+
+/// Okabe-Ito: told apart by readers with colour-vision deficiency; their greys differ too.
+namespace colour {
+inline constexpr std::string_view blue = "#0072B2";
+inline constexpr std::string_view vermillion = "#D55E00";
+inline constexpr std::string_view green = "#009E73";
+inline constexpr std::string_view orange = "#E69F00";
+inline constexpr std::string_view grey = "#7A7A7A";
+}  // namespace colour
+
+/// gnuplot commands in the one style of the report's figures.
+class PlotScript {
+ public:
+  /// Resets gnuplot and sets the style.
+  PlotScript();
+
+  template <typename... Args>
+  PlotScript& line(fmt::format_string<Args...> format, Args&&... args) {
+    text_ += fmt::format(format, std::forward<Args>(args)...);
+    text_ += '\n';
+    return *this;
+  }
+
+  /// Data block `$name`; NaN is a missing value.
+  PlotScript& data(std::string_view name, const std::vector<std::vector<double>>& rows);
+  /// Logarithmic x axis over context lengths with ticks such as 1k, 4k.
+  PlotScript& length_axis(std::span<const std::int64_t> lengths);
+  /// viridis.
+  PlotScript& viridis();
+  /// Starts panel number `index` (a, b, ...) with its title, left above the axes. Leaves labels of earlier panels behind.
+  PlotScript& panel(std::size_t index, std::string_view title);
+
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// Text from a file for a gnuplot string in double quotes: nothing in it is markup.
+std::string plain(std::string_view text);
+
+}  // namespace gainlens::reports

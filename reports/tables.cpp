@@ -1,0 +1,187 @@
+#include "reports/tables.h"
+
+#include <cmath>
+#include <limits>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::Aggregate;
+using analyses::Interval;
+using analyses::Maybe;
+using analyses::Measured;
+
+constexpr double empty = std::numeric_limits<double>::quiet_NaN();
+
+Cell cell(const Measured& value) {
+  return value ? *value : empty;
+}
+Cell mean_cell(const Maybe<Aggregate>& value) {
+  return value ? value->mean : empty;
+}
+Cell count(std::size_t value) {
+  return static_cast<std::int64_t>(value);
+}
+
+void append(std::vector<Cell>& row, const Maybe<Interval>& interval) {
+  row.emplace_back(interval ? interval->low : empty);
+  row.emplace_back(interval ? interval->high : empty);
+}
+
+void append(std::vector<Cell>& row, const Maybe<Aggregate>& aggregate) {
+  row.push_back(mean_cell(aggregate));
+  row.push_back(aggregate ? cell(aggregate->deviation) : Cell(empty));
+  append(row, aggregate ? aggregate->interval : Maybe<Interval>::none(aggregate.reason()));
+}
+
+void append(std::vector<Cell>& row, const analyses::Change& change) {
+  row.push_back(cell(change.mean));
+  append(row, change.interval);
+}
+
+Table context_table(const analyses::Context& context) {
+  Table table{"context", {"tokens", "chunks"}, {}};
+  for (const char* name : {"n_eff", "gate", "observation_precision"}) {
+    for (const char* part : {"", "_deviation", "_low", "_high"}) table.header.push_back(fmt::format("{}{}", name, part));
+  }
+  table.header.push_back("observation_precision_ratio");
+  for (const char* name : {"logit_gate_change", "log_observation_precision_change", "logit_gate_less_log_precision_change"}) {
+    for (const char* part : {"", "_low", "_high"}) table.header.push_back(fmt::format("{}{}", name, part));
+  }
+  for (const analyses::ContextPoint& point : context.points) {
+    std::vector<Cell> row = {point.length.tokens, count(point.length.samples.size())};
+    append(row, point.n_eff);
+    append(row, point.gate);
+    append(row, point.observation_precision);
+    row.push_back(cell(point.precision_ratio));
+    append(row, point.logit_gate);
+    append(row, point.log_precision);
+    append(row, point.difference);
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table gain_theory_table(const analyses::GainTheory& theory) {
+  Table table{"gain-theory",
+              {"tokens", "n_eff", "residual", "aggregated_precision", "observation_precision", "kalman_gain", "kalman_gain_scaled",
+               "predicted_gain", "relative_error", "constant_error", "skill"},
+              {}};
+  for (const analyses::GainTheoryPoint& point : theory.points) {
+    table.rows.push_back({point.length.tokens, mean_cell(point.n_eff), mean_cell(point.residual), cell(point.aggregated_precision),
+                          mean_cell(point.observation_precision), mean_cell(point.kalman_gain), mean_cell(point.kalman_gain_scaled),
+                          cell(point.predicted_gain), cell(point.relative_error), cell(point.constant_error), cell(point.skill)});
+  }
+  return table;
+}
+
+Table points_table(const analyses::SinkVsK& result) {
+  Table table{"sink-vs-k", {"layer", "head", "attention", "set_apart", "bos_mass"}, {}};
+  for (const analyses::GainVariant& variant : analyses::gain_variants) table.header.emplace_back(variant.name);
+  for (const analyses::SinkPoint& point : result.points) {
+    std::vector<Cell> row = {point.layer, point.head, point.attention, std::int64_t{point.set_apart}, point.bos_mass};
+    for (const double gain : point.gain) row.emplace_back(gain);
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table heatmap_table(const analyses::Heatmap& map) {
+  Table table{fmt::format("heatmap-{}", map.quantity.name), {"layer", "head", std::string(map.quantity.name)}, {}};
+  for (std::size_t layer = 0; layer < map.layers.size(); ++layer) {
+    for (std::size_t head = 0; head < map.heads; ++head) table.rows.push_back({map.layers[layer], count(head), map.at(layer, head)});
+  }
+  return table;
+}
+
+Table value_norms_table(const analyses::ValueNormsResult& result) {
+  Table table{"value-norms", {"layer", "kv_head"}, {}};
+  for (std::size_t key = 0; key < result.heads.front().first.size(); ++key) table.header.push_back(fmt::format("key_{}", key));
+  table.header.emplace_back("later_keys");
+  for (const analyses::ValueNorms& head : result.heads) {
+    std::vector<Cell> row = {head.layer, head.kv_head};
+    for (const double norm : head.first) row.emplace_back(norm);
+    row.emplace_back(head.rest);
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+void append(Table& table, std::string_view gain, const std::string& group, const analyses::Correlation& c) {
+  table.rows.push_back(
+      {std::string(gain), group, count(c.points), cell(c.pearson), cell(c.pearson_naive_p), cell(c.spearman), cell(c.spearman_naive_p)});
+}
+
+std::string csv_field(const Cell& cell) {
+  if (const auto* number = std::get_if<double>(&cell)) return std::isfinite(*number) ? fmt::format("{}", *number) : "";
+  if (const auto* integer = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *integer);
+  const std::string& text = std::get<std::string>(cell);
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+}  // namespace
+
+Table sinks_table(const analyses::Sinks& sinks) {
+  Table table{"sinks", {"layer", "head", "attention", "bos_mass", "kalman_gain", "kalman_gain_scaled", "n_eff", "entropy"}, {}};
+  for (const analyses::SinkHead& head : sinks.heads) {
+    table.rows.push_back({head.layer, head.head, head.attention, head.bos_mass, cell(head.kalman_gain), cell(head.kalman_gain_scaled),
+                          cell(head.n_eff), cell(head.entropy)});
+  }
+  return table;
+}
+
+Table correlations_table(const analyses::SinkVsK& result) {
+  Table table{"sink-vs-k-correlations", {"gain", "heads", "points", "pearson", "pearson_naive_p", "spearman", "spearman_naive_p"}, {}};
+  for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
+    const auto& correlation = result.correlations[v];
+    if (!correlation) continue;
+    const std::string_view gain = analyses::gain_variants[v].meaning;
+    append(table, gain, "pooled", correlation->pooled);
+    for (const auto& [kind, c] : correlation->within_attention_type) append(table, gain, kind, c);
+    append(table, gain, "within layers", correlation->within_layers);
+  }
+  return table;
+}
+
+Table lengths_table(const std::vector<LengthFacts>& lengths) {
+  Table table{"lengths", {"tokens", "chunks", "chunks_missing", "nll", "nll_low", "nll_high"}, {}};
+  for (const LengthFacts& facts : lengths) {
+    std::vector<Cell> row = {facts.length.tokens, count(facts.length.samples.size()), facts.length.missing, cell(facts.nll)};
+    append(row, facts.nll_interval);
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::vector<Table> tables(const Results& results) {
+  std::vector<Table> all = {lengths_table(results.lengths), context_table(results.context), gain_theory_table(results.gain_theory),
+                            points_table(results.sink_vs_k), correlations_table(results.sink_vs_k)};
+  if (results.sinks) all.push_back(sinks_table(*results.sinks));
+  for (const HeatmapGroup& group : results.heatmaps) {
+    for (const auto& map : group.maps) {
+      if (map) all.push_back(heatmap_table(*map));
+    }
+  }
+  if (results.value_norms) all.push_back(value_norms_table(*results.value_norms));
+  return all;
+}
+
+std::string to_csv(const Table& table) {
+  std::vector<std::vector<Cell>> lines = {{table.header.begin(), table.header.end()}};
+  lines.insert(lines.end(), table.rows.begin(), table.rows.end());
+  std::string text;
+  for (const std::vector<Cell>& line : lines) {
+    ASSERT(line.size() == table.header.size(), "{}: {} cells under {} headings", table.name, line.size(), table.header.size());
+    for (std::size_t i = 0; i < line.size(); ++i) text += (i == 0 ? "" : ",") + csv_field(line[i]);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace gainlens::reports

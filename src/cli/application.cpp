@@ -1,0 +1,95 @@
+#include "cli/application.h"
+
+#include "cli/commands.h"
+#include "cli/misspelling.h"
+#include "core/error.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include <cstdio>
+#include <new>
+#include <thread>
+#include <vector>
+
+namespace gainlens::cli {
+namespace {
+
+enum ExitCode { done = 0, run_failed = 1, wrong_request = 2 };
+
+int fail(ExitCode code, std::string_view message) {
+  fmt::print(stderr, "gainlens: error: {}\n", message);
+  return code;
+}
+
+/// The first line of a message of libtorch's: the rest is where in its sources it arose.
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+void apply(const GlobalOptions& global) {
+  CHECK(global.threads >= 0 && global.threads <= 4096, "--threads: {}; must be between 1 and 4096, or 0 for all", global.threads);
+  if (global.threads > 0) at::set_num_threads(static_cast<int>(global.threads));
+  if (global.device.starts_with("cuda"))
+    throw NotCompiled(fmt::format("--device: '{}'; this build computes on the CPU only, use --device cpu", global.device));
+  CHECK(global.device == "cpu", "--device: '{}'; must be cpu or cuda:N", printable(global.device, 40));
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+  CLI::App app{"gainlens: how much evidence is an attention head really based on?", "gainlens"};
+  app.set_version_flag("--version", "gainlens " GAINLENS_VERSION);
+  app.set_help_all_flag("--help-all", "Help of every subcommand");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.get_formatter()->column_width(34);
+  GlobalOptions global;
+  app.add_option("--threads", global.threads, "Threads to compute with; 0: all cores")->capture_default_str();
+  app.add_option("--device", global.device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--seed", global.seed, "Seed of everything random")->capture_default_str();
+  app.add_flag("--quiet", global.quiet, "No progress on stderr");
+  app.add_flag("--json", global.json, "Results on stdout as JSON");
+  Action action;
+  for (const auto add : {add_sweep, add_report, add_sink_vs_k, add_capture, add_inspect, add_hooks}) add(app, global, action);
+
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return fail(wrong_request, explain_parse_error(app, error, arguments));
+  }
+  apply(global);
+  ASSERT(action, "a subcommand was parsed but set no action");
+  action();
+  if (std::fflush(stdout) != 0) throw_run_failed("standard output: cannot be written");
+  return done;
+}
+
+}  // namespace
+
+CLI::App* add_subcommand(CLI::App& app, const std::string& name, const std::string& description, const std::string& example) {
+  CLI::App* command = app.add_subcommand(name, description);
+  command->footer("Example:\n  " + example);
+  return command;
+}
+
+int run_application(int argc, const char* const* argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const InvalidArgument& error) {
+    return fail(wrong_request, error.what());
+  } catch (const RunFailed& error) {
+    return fail(run_failed, error.what());
+  } catch (const InternalError& error) {
+    return fail(run_failed, fmt::format("internal error, please report it: {}", error.what()));
+  } catch (const c10::Error& error) {
+    return fail(run_failed, fmt::format("libtorch: {}", first_line(error.what_without_backtrace())));
+  } catch (const std::bad_alloc&) {
+    return fail(run_failed, "out of memory; use fewer or shorter --lengths, or --dtype bfloat16 for a smaller model");
+  } catch (const std::exception& error) {
+    return fail(run_failed, first_line(error.what()));
+  }
+}
+
+}  // namespace gainlens::cli

@@ -1,0 +1,145 @@
+#include "cli/commands.h"
+
+#include "cli/text_options.h"
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/quantity.h"
+#include "formats/tensor_file.h"
+#include "hooks/hooks.h"
+#include "models/dtype.h"
+#include "models/load_decoder.h"
+
+#include <fmt/ranges.h>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <map>
+#include <memory>
+
+namespace gainlens::cli {
+namespace {
+
+struct CaptureArguments {
+  std::string model;
+  TextOptions text;
+  std::string length = "256";
+  std::string globs;
+  std::string out;
+  std::string dtype = "float32";
+  std::string pattern_memory = "1";
+  bool allow_extrapolation = false;
+};
+
+formats::DType stored_dtype(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return formats::DType::f64;
+    case at::kFloat:
+      return formats::DType::f32;
+    case at::kHalf:
+      return formats::DType::f16;
+    case at::kBFloat16:
+      return formats::DType::bf16;
+    default:
+      throw_invalid("capture: activations of type {} cannot be stored", c10::toString(type));
+  }
+}
+
+/// Globs separated by commas; a comma inside braces belongs to its glob.
+std::vector<hooks::Glob> parse_globs(const std::string& text) {
+  std::vector<hooks::Glob> globs;
+  std::string current;
+  int depth = 0;
+  for (const char c : text) {
+    depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      globs.emplace_back(current);
+      current.clear();
+    } else {
+      current += c;
+    }
+  }
+  globs.emplace_back(current);
+  return globs;
+}
+
+/// The first chunk of the text, as a sweep would cut it.
+data::Chunk first_chunk(const CaptureArguments& arguments, const models::DecoderConfig& config, const std::filesystem::path& folder) {
+  const sweep::TokenSource source = sweep::read_tokens(arguments.text.source(), folder, config.vocabulary, config.bos_token);
+  const std::int64_t length = parse_count(arguments.length, "--length");
+  return data::cut(source.tokens, {{length}, 1, false, source.bos.token}).front();
+}
+
+std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments) {
+  const auto folder = formats::resolve_checkpoint_folder(arguments.model);
+  const data::Chunk chunk = first_chunk(arguments, models::read_decoder_config(folder), folder);
+  models::LoadOptions load;
+  load.dtype = models::parse_dtype(arguments.dtype);
+  const auto model = models::load_decoder(folder, load);
+
+  std::map<std::string, at::Tensor> tensors;
+  hooks::Hooks hooks;
+  const auto globs = parse_globs(arguments.globs);
+  hooks::select_sites(globs, model->sites());  // every glob names a site
+  for (const auto& glob : globs) {
+    hooks.observe(glob, [&](const hooks::Site& site, const at::Tensor& tensor) { tensors[site.name] = tensor.contiguous().clone(); });
+  }
+  const c10::InferenceMode inference;
+  hooks::ForwardOptions options;
+  options.allow_extrapolation = arguments.allow_extrapolation;
+  options.pattern_memory_bytes = checked_mul<std::uint64_t>(
+      static_cast<std::uint64_t>(parse_count(arguments.pattern_memory, "--pattern-memory")), std::uint64_t{1} << 30, "--pattern-memory");
+  const at::Tensor ids = at::from_blob(const_cast<data::TokenId*>(chunk.tokens.data()), {1, chunk.length}, at::kInt).to(at::kLong);
+  model->forward({ids}, options, hooks);
+  tensors["tokens"] = ids;
+  return tensors;
+}
+
+std::uint64_t write(const std::filesystem::path& path, const std::map<std::string, at::Tensor>& tensors) {
+  std::vector<formats::TensorToWrite> entries;
+  std::uint64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const auto dtype = name == "tokens" ? formats::DType::i64 : stored_dtype(tensor.scalar_type());
+    entries.push_back({name, dtype, tensor.sizes().vec(), {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
+    bytes += tensor.nbytes();
+  }
+  formats::write_tensors(path, entries, {{"format", "pt"}});
+  return bytes;
+}
+
+void capture(const CaptureArguments& arguments, bool json) {
+  CHECK(!std::filesystem::exists(arguments.out), "--out: {} exists; choose another name or remove it", arguments.out);
+  const auto tensors = captured(arguments);
+  const std::uint64_t bytes = write(arguments.out, tensors);
+  if (json) {
+    Json shapes = Json::object();
+    for (const auto& [name, tensor] : tensors) shapes[name] = tensor.sizes().vec();
+    fmt::print("{}\n", Json{{"file", arguments.out}, {"bytes", bytes}, {"tensors", shapes}}.dump());
+    return;
+  }
+  for (const auto& [name, tensor] : tensors) fmt::print("{:<40} [{}]\n", name, fmt::join(tensor.sizes(), ", "));
+  fmt::print("{}: {} tensors, {}\n", arguments.out, tensors.size(), format_bytes(bytes));
+}
+
+}  // namespace
+
+void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* command =
+      add_subcommand(app, "capture", "Write activations at hook sites to a safetensors file",
+                     "gainlens capture MODEL --text wiki.txt --length 256 --hooks 'blocks.*.attn.hook_{q,k}' --out qk.safetensors");
+  auto arguments = std::make_shared<CaptureArguments>();
+  command->add_option("model", arguments->model, "Checkpoint folder")->required();
+  add_text_options(*command, arguments->text);
+  command->add_option("--hooks", arguments->globs, "Sites, as globs separated by commas: * ? [ab] {q,k}; `gainlens hooks MODEL` lists them")
+      ->required();
+  command->add_option("--out", arguments->out, "File to write; must not exist")->required();
+  command->add_option("--length", arguments->length, "Tokens of text to run over, BOS included")->capture_default_str();
+  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")->capture_default_str();
+  command->add_option("--pattern-memory", arguments->pattern_memory, "Largest hook_pattern of a layer, in GiB")->capture_default_str();
+  command->add_flag("--allow-extrapolation", arguments->allow_extrapolation, "Let the length exceed the model's positions");
+  command->callback([arguments, &global, &action] { action = [arguments, &global] { capture(*arguments, global.json); }; });
+}
+
+}  // namespace gainlens::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "cli/global_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+
+namespace gainlens::cli {
+
+/// What a subcommand does once the whole command line has been read.
+using Action = std::function<void()>;
+
+/// Each adds one subcommand; parsing it sets `action`.
+void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_report(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_capture(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action);
+
+/// Adds a subcommand whose help ends with an example that works as printed.
+CLI::App* add_subcommand(CLI::App& app, const std::string& name, const std::string& description, const std::string& example);
+
+}  // namespace gainlens::cli

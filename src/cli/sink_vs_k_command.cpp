@@ -1,0 +1,41 @@
+#include "cli/commands.h"
+
+#include "analyses/sink_vs_k.h"
+#include "core/error.h"
+#include "core/quantity.h"
+#include "reports/terminal.h"
+#include "runfile/run_reader.h"
+
+#include <memory>
+
+namespace gainlens::cli {
+namespace {
+
+void correlate(const std::string& path, const std::string& at, bool json) {
+  const auto run = runfile::RunReader::open(path);
+  analyses::Options options;
+  if (!at.empty()) options.at = parse_counts(at, "--at");
+  const analyses::SinkVsK result = analyses::sink_vs_k(run, options);
+  if (json) {
+    fmt::print("{}\n", analyses::to_json(result).dump(2));
+  } else {
+    fmt::print("{}", reports::print_sink_vs_k(result));
+  }
+}
+
+}  // namespace
+
+void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* command = add_subcommand(
+      app, "sink-vs-k", "Do heads that watch the first key have a gain near 1? BOS mass against K over heads", "gainlens sink-vs-k RUN");
+  struct Arguments {
+    std::string run, at;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("run", arguments->run, "Run folder or run.h5")->required();
+  command->add_option("--at", arguments->at, "Lengths in tokens to average over (default: 4k and 8k where present, else the two longest)");
+  command->callback(
+      [arguments, &global, &action] { action = [arguments, &global] { correlate(arguments->run, arguments->at, global.json); }; });
+}
+
+}  // namespace gainlens::cli

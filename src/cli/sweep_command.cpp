@@ -1,0 +1,116 @@
+#include "cli/commands.h"
+
+#include "cli/text_options.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/quantity.h"
+#include "models/dtype.h"
+#include "sweep/run_sweep.h"
+
+#include <charconv>
+#include <memory>
+
+namespace gainlens::cli {
+namespace {
+
+struct SweepArguments {
+  std::string model;
+  TextOptions text;
+  std::string out;
+  std::string lengths = "1k,2k,4k,6k,8k,10k";
+  std::int64_t samples = 5;
+  bool nested = false;
+  std::string dtype = "float32";
+  std::string statistics = "all";
+  bool no_nll = false;
+  bool per_query = false;
+  bool allow_extrapolation = false;
+  std::string layers;
+};
+
+/// "A:B" to the half-open range [A, B).
+std::pair<std::int64_t, std::int64_t> parse_layers(const std::string& text) {
+  std::pair<std::int64_t, std::int64_t> range;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, range.first);
+  const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
+  const auto second = colon ? std::from_chars(first.ptr + 1, end, range.second) : first;
+  CHECK(colon && second.ec == std::errc() && second.ptr == end, "--layers: '{}'; write A:B for layers A up to but not B",
+        printable(text, 40));
+  return range;
+}
+
+sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOptions& global) {
+  sweep::SweepOptions options;
+  options.model = arguments.model;
+  options.source = arguments.text.source();
+  options.out = arguments.out;
+  options.lengths = parse_counts(arguments.lengths, "--lengths");
+  options.samples = arguments.samples;
+  options.nested = arguments.nested;
+  options.dtype = models::parse_dtype(arguments.dtype);
+  CHECK(arguments.statistics == "all" || arguments.statistics == "none", "--statistics: '{}'; must be all or none",
+        printable(arguments.statistics, 40));
+  options.statistics = arguments.statistics == "all";
+  CHECK(options.statistics || !arguments.per_query, "--per-query: needs --statistics all");
+  options.nll = !arguments.no_nll;
+  options.per_query = arguments.per_query;
+  options.allow_extrapolation = arguments.allow_extrapolation;
+  if (!arguments.layers.empty()) options.layers = parse_layers(arguments.layers);
+  options.quiet = global.quiet;
+  options.log = {{"command", "sweep"},
+                 {"model", arguments.model},
+                 {"text", arguments.text.text},
+                 {"tokens", arguments.text.tokens},
+                 {"gainlens", GAINLENS_VERSION}};
+  return options;
+}
+
+void print(const sweep::SweepOutcome& outcome, bool json) {
+  if (json) {
+    const Json result = {{"run", outcome.run.string()},
+                         {"chunks", outcome.shards},
+                         {"computed", outcome.computed},
+                         {"queries_without_keys", outcome.queries_without_keys},
+                         {"bos_policy", outcome.bos_policy}};
+    fmt::print("{}\n", result.dump());
+    return;
+  }
+  if (outcome.queries_without_keys > 0) {
+    fmt::print(stderr, "gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n",
+               outcome.queries_without_keys);
+  }
+  if (outcome.computed == 0) {
+    fmt::print("{}: complete, nothing to do ({} chunks)\n", outcome.run.string(), outcome.shards);
+  } else {
+    fmt::print("{}: {} of {} chunks computed; {}\n", outcome.run.string(), outcome.computed, outcome.shards, outcome.bos_policy);
+  }
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* command =
+      add_subcommand(app, "sweep", "Run a frozen model over text at growing context lengths and store the statistics of every head",
+                     "gainlens sweep MODEL --text wiki.txt --lengths 1k,2k,4k --samples 5 --out RUN");
+  auto arguments = std::make_shared<SweepArguments>();
+  command->add_option("model", arguments->model, "Checkpoint folder in Hugging Face layout, or a Hugging Face cache folder")->required();
+  add_text_options(*command, arguments->text);
+  command->add_option("--out", arguments->out, "Run folder; the same request resumes in it, more lengths or samples extend it")->required();
+  command->add_option("--lengths", arguments->lengths, "Context lengths in tokens, comma-separated; 1k is 1024")->capture_default_str();
+  command->add_option("--samples", arguments->samples, "Chunks of text per length")->capture_default_str();
+  command->add_flag("--nested", arguments->nested,
+                    "Cut the shorter chunks from the heads of the longest, to compare lengths on the same text");
+  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")->capture_default_str();
+  command->add_option("--statistics", arguments->statistics, "all, or none: the model alone with fused attention, for timing")
+      ->capture_default_str();
+  command->add_flag("--no-nll", arguments->no_nll, "Leave out the output head and the negative log likelihood");
+  command->add_flag("--per-query", arguments->per_query, "Keep the numbers of every query, not only their means");
+  command->add_option("--layers", arguments->layers, "Measure layers A up to but not B, as A:B (default: all)");
+  command->add_flag("--allow-extrapolation", arguments->allow_extrapolation, "Let lengths exceed the model's positions");
+  command->callback([arguments, &global, &action] {
+    action = [arguments, &global] { print(sweep::run_sweep(options_of(*arguments, global)), global.json); };
+  });
+}
+
+}  // namespace gainlens::cli

@@ -1,0 +1,25 @@
+#include "cli/text_options.h"
+
+#include "core/error.h"
+#include "core/nearest.h"
+
+#include <array>
+
+namespace gainlens::cli {
+
+sweep::TokenSourceOptions TextOptions::source() const {
+  static const std::array<std::string, 3> policies = {"auto", "always", "never"};
+  const auto found = std::find(policies.begin(), policies.end(), bos);
+  CHECK(found != policies.end(), "--bos: '{}'; must be auto, always or never{}", printable(bos, 40), did_you_mean(bos, policies));
+  constexpr std::array values = {data::BosPolicy::automatic, data::BosPolicy::always, data::BosPolicy::never};
+  return {text, tokens, values[static_cast<std::size_t>(found - policies.begin())]};
+}
+
+void add_text_options(CLI::App& command, TextOptions& options) {
+  command.add_option("--text", options.text, "UTF-8 text, plain or gzipped, read with the checkpoint's tokenizer");
+  command.add_option("--tokens", options.tokens, "Token ids instead of text: a JSON array, plain or gzipped");
+  command.add_option("--bos", options.bos, "BOS token before each chunk: auto (as the tokenizer says), always, never")
+      ->capture_default_str();
+}
+
+}  // namespace gainlens::cli

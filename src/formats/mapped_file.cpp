@@ -1,0 +1,55 @@
+#include "formats/mapped_file.h"
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/file_descriptor.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+namespace gainlens::formats {
+namespace {
+
+[[noreturn]] void refuse(const std::filesystem::path& path, int error) {
+  const std::string where = printable(path.string());
+  if (error == ENOENT) {
+    std::error_code ignored;
+    const std::filesystem::path target = std::filesystem::read_symlink(path, ignored);
+    if (!target.empty())
+      throw_invalid("{}: a link to '{}', which does not exist; download the file again", where, printable(target.string()));
+    throw_invalid("{}: no such file", where);
+  }
+  throw_invalid("{}: cannot be opened for reading: {}", where, std::generic_category().message(error));
+}
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
+  // O_NONBLOCK: a named pipe is refused below rather than waited for.
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) refuse(path, errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) refuse(path, errno);
+  CHECK(!S_ISDIR(status.st_mode), "{}: a folder; give a file", printable(path.string()));
+  CHECK(S_ISREG(status.st_mode), "{}: not a regular file, so it cannot be mapped into memory", printable(path.string()));
+
+  const auto size = checked_cast<std::size_t>(status.st_size, "file size");
+  std::span<const std::byte> bytes;
+  if (size > 0) {
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    if (address == MAP_FAILED) refuse(path, errno);
+    bytes = {static_cast<const std::byte*>(address), size};
+  }
+  return std::shared_ptr<const MappedFile>(new MappedFile(bytes));
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace gainlens::formats

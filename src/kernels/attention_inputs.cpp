@@ -1,0 +1,154 @@
+#include "kernels/attention_inputs.h"
+
+#include "kernels/query_fields.h"
+
+#include <ATen/ATen.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace gainlens::kernels {
+namespace {
+
+std::string shape_text(const at::Tensor& tensor) {
+  return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
+}
+
+void check_options(const char* where, const AttentionOptions& options) {
+  CHECK(std::isfinite(options.scale), "{}: scale {}; must be finite (0 means 1/sqrt(head_dim))", where, options.scale);
+  CHECK(options.window >= 0, "{}: window {}; must be >= 0 (0 means no window)", where, options.window);
+  CHECK(std::isfinite(options.soft_cap) && options.soft_cap >= 0, "{}: soft_cap {}; must be finite and >= 0 (0 means none)", where,
+        options.soft_cap);
+  CHECK(std::isfinite(options.prior_strength) && options.prior_strength >= 0, "{}: prior_strength {}; must be finite and >= 0", where,
+        options.prior_strength);
+  CHECK(std::isfinite(options.prior_precision) && options.prior_precision >= 0, "{}: prior_precision {}; must be finite and >= 0", where,
+        options.prior_precision);
+  const double variance = options.prior_variance.value_or(1);
+  CHECK(std::isfinite(variance) && variance >= 0, "{}: prior_variance {}; must be finite and >= 0", where, variance);
+}
+
+void check_tensor(const char* where, const char* name, const at::Tensor& tensor, const at::Tensor& query) {
+  CHECK(tensor.defined() && tensor.device().is_cpu(), "{}: {} is undefined or not on the CPU; give a CPU tensor", where, name);
+  CHECK(tensor.dim() == 3, "{}: {} has shape {}; must be [head, position, head_dim]", where, name, shape_text(tensor));
+  const at::ScalarType type = tensor.scalar_type();
+  CHECK(type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16,
+        "{}: {} has dtype {}; must be float32, float64, float16 or bfloat16", where, name, at::toString(type));
+  CHECK(tensor.scalar_type() == query.scalar_type(), "{}: {} has dtype {}, query {}; must be the same", where, name,
+        at::toString(tensor.scalar_type()), at::toString(query.scalar_type()));
+  CHECK(tensor.numel() > 0, "{}: {} has shape {}; no size may be 0", where, name, shape_text(tensor));
+}
+
+void check_bias(const char* where, const AttentionOptions& options, const AttentionShape& shape) {
+  if (options.key_bias.defined()) {
+    const at::Tensor& bias = options.key_bias;
+    const bool per_key = bias.dim() == 1 && bias.size(0) == shape.length;
+    const bool per_head = bias.dim() == 2 && bias.size(0) == shape.heads && bias.size(1) == shape.length;
+    CHECK(per_key || per_head, "{}: key_bias has shape {}; must be [{}] or [{}, {}]", where, shape_text(bias), shape.length, shape.heads,
+          shape.length);
+    CHECK(at::isFloatingType(bias.scalar_type()) && bias.device().is_cpu(), "{}: key_bias must be a floating point CPU tensor", where);
+    CHECK(bias.lt(1e30).all().item<bool>() && at::logical_or(bias.gt(-1e30), at::isneginf(bias)).all().item<bool>(),
+          "{}: key_bias holds NaN, +inf or a magnitude of 1e30 or more; must be finite, or -inf to hide a key", where);
+  }
+  if (options.sink_logit.defined()) {
+    const at::Tensor& sink = options.sink_logit;
+    CHECK(sink.dim() == 1 && sink.size(0) == shape.heads, "{}: sink_logit has shape {}; must be [{}]", where, shape_text(sink),
+          shape.heads);
+    CHECK(at::isFloatingType(sink.scalar_type()) && sink.device().is_cpu(), "{}: sink_logit must be a floating point CPU tensor", where);
+    CHECK(at::isfinite(sink).all().item<bool>(), "{}: sink_logit holds NaN or infinity; must be finite", where);
+  }
+}
+
+/// Smallest and largest element, both finite. Allocates nothing of the tensor's size.
+std::pair<double, double> finite_extrema(const char* where, const char* name, const at::Tensor& tensor) {
+  const auto [smallest, largest] = at::aminmax(tensor);
+  const double low = smallest.item<double>(), high = largest.item<double>();  // a NaN anywhere makes both NaN
+  if (!std::isfinite(low) || !std::isfinite(high)) {
+    throw_run_failed("{}: {} holds NaN or infinity; the activations before it overflowed or a weight is damaged", where, name);
+  }
+  return {low, high};
+}
+
+}  // namespace
+
+KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std::int64_t query) {
+  KeyRange range{0, options.causal ? query + 1 : length};
+  if (options.window > 0) {
+    const std::int64_t reach = std::min(options.window, length);  // a window beyond the text would overflow the sums below
+    range.begin = std::max<std::int64_t>(range.begin, query - reach + 1);
+    range.end = std::min(range.end, query + reach);
+  }
+  return range;
+}
+
+AttentionShape checked_shape(const char* where, const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
+                             const at::Tensor& value) {
+  check_options(where, options);
+  check_tensor(where, "query", query, query);
+  check_tensor(where, "key", key, query);
+  check_tensor(where, "value", value, query);
+  CHECK(key.sizes() == value.sizes(), "{}: key has shape {}, value {}; must be the same", where, shape_text(key), shape_text(value));
+  CHECK(key.size(1) == query.size(1) && key.size(2) == query.size(2), "{}: query has shape {}, key {}; positions and head_dim must agree",
+        where, shape_text(query), shape_text(key));
+  CHECK(query.size(0) % key.size(0) == 0, "{}: {} query heads over {} kv heads; the first must be a multiple of the second", where,
+        query.size(0), key.size(0));
+  const auto head_dim = static_cast<double>(query.size(2));
+  const AttentionShape shape{.heads = query.size(0),
+                             .kv_heads = key.size(0),
+                             .group = query.size(0) / key.size(0),
+                             .length = query.size(1),
+                             .head_dim = query.size(2),
+                             .scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim),
+                             .prior_variance = options.prior_variance.value_or(1 / head_dim)};
+  check_bias(where, options, shape);
+  return shape;
+}
+
+void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const at::Tensor& query,
+                      const at::Tensor& key, const at::Tensor& value) {
+  const auto magnitude = [](std::pair<double, double> extrema) { return std::max(std::abs(extrema.first), std::abs(extrema.second)); };
+  const double largest_query = magnitude(finite_extrema(where, "query", query));
+  const double largest_key = magnitude(finite_extrema(where, "key", key));
+  const auto [low, high] = finite_extrema(where, "value", value);
+
+  // The margin of 1e-3 covers rounding and the sums of the softmax.
+  const double limit =
+      1e-3 * (compute_type == at::kDouble ? std::numeric_limits<double>::max() : static_cast<double>(std::numeric_limits<float>::max()));
+  const double largest_score = largest_query * largest_key * static_cast<double>(shape.head_dim) * std::max(1.0, std::abs(shape.scale));
+  if (!(largest_score < limit)) {
+    throw_run_failed("{}: query up to {:.3g} times key up to {:.3g} may overflow {}; compute in a wider type", where, largest_query,
+                     largest_key, at::toString(compute_type));
+  }
+  const double spread = high - low;
+  if (!(spread * spread * static_cast<double>(shape.length) < limit)) {
+    throw_run_failed("{}: value from {:.3g} to {:.3g}: their squares may overflow {}; compute in a wider type", where, low, high,
+                     at::toString(compute_type));
+  }
+}
+
+QueryStatistics allocate_statistics(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType output_type,
+                                    at::ScalarType scalar_type) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto filled = [&](at::IntArrayRef sizes) { return at::full(sizes, nan, at::TensorOptions(scalar_type)); };
+  const auto scalar = [&] { return filled({shape.heads, shape.length}); };
+  QueryStatistics statistics;
+  statistics.output = at::zeros({shape.heads, shape.length, shape.head_dim}, at::TensorOptions(output_type));
+  for (const QueryField& field : query_fields) statistics.*field.tensor = scalar();
+  statistics.first_mass = filled({shape.heads, shape.length, first_keys});
+  if (options.sink_logit.defined()) statistics.sink_logit_mass = scalar();
+  statistics.column_mean = filled({shape.heads, first_keys});
+  statistics.value_variance = filled({shape.kv_heads, shape.head_dim});
+  if (options.per_dimension) {
+    statistics.residual_by_dimension = filled({shape.heads, shape.length, shape.head_dim});
+    statistics.observation_precision_by_dimension = filled({shape.heads, shape.length, shape.head_dim});
+  }
+  return statistics;
+}
+
+at::Tensor bias_rows(const AttentionOptions& options, at::ScalarType compute_type) {
+  if (!options.key_bias.defined()) return {};
+  return at::atleast_2d(options.key_bias).to(compute_type).contiguous();
+}
+
+}  // namespace gainlens::kernels

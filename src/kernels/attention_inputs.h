@@ -1,0 +1,49 @@
+#pragma once
+
+#include "kernels/attention_statistics.h"
+
+#include <cstdint>
+
+namespace gainlens::kernels {
+
+/// Sizes of one call of attention, and the options' defaults filled in.
+struct AttentionShape {
+  std::int64_t heads;
+  std::int64_t kv_heads;
+  std::int64_t group;  ///< query heads that share a kv head
+  std::int64_t length;
+  std::int64_t head_dim;
+  double scale;           ///< factor on q.k
+  double prior_variance;  ///< sigma0^2
+};
+
+/// The keys [begin, end) that a query sees.
+struct KeyRange {
+  std::int64_t begin;
+  std::int64_t end;
+
+  bool empty() const { return begin >= end; }
+};
+
+/// What causality and the window leave of the keys 0..length-1 for the query at position `query`. Never empty.
+KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std::int64_t query);
+
+/// Checks the options and the three tensors, as documented at attention_statistics_reference.
+/// @param where  the function's name, for messages
+AttentionShape checked_shape(const char* where, const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
+                             const at::Tensor& value);
+
+/// Checks that nothing computed in `compute_type` (float32 or float64) can overflow: then no NaN can arise, and what a query must not see
+/// reaches it as an exact zero.
+/// @throws RunFailed  NaN or infinity in an input (names which), or values too large for `compute_type`
+void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const at::Tensor& query,
+                      const at::Tensor& key, const at::Tensor& value);
+
+/// All fields that the options ask for, of the documented shapes: `output` zero, every other one NaN.
+QueryStatistics allocate_statistics(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType output_type,
+                                    at::ScalarType scalar_type);
+
+/// key_bias as a contiguous [head or 1, key] tensor on the CPU; undefined where there is none.
+at::Tensor bias_rows(const AttentionOptions& options, at::ScalarType compute_type);
+
+}  // namespace gainlens::kernels

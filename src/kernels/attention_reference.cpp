@@ -1,0 +1,238 @@
+// The oracle: attention and its statistics as the definitions read, one query at a time.
+
+#include "kernels/attention_inputs.h"
+#include "kernels/query_fields.h"
+#include "kernels/weighted_moments.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace gainlens::kernels {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// The inputs in double, with every value dimension contiguous.
+struct Inputs {
+  AttentionOptions options;
+  AttentionShape shape;
+  at::Tensor query, key;      // [head, position, head_dim]
+  at::Tensor columns;         // [kv_head, head_dim, position]: the values
+  at::Tensor bias;            // [head or 1, key] or undefined
+  at::Tensor value_variance;  // [kv_head, head_dim]
+
+  std::span<const double> column(std::int64_t kv_head, std::int64_t dimension) const {
+    return {columns.const_data_ptr<double>() + (kv_head * shape.head_dim + dimension) * shape.length,
+            static_cast<std::size_t>(shape.length)};
+  }
+};
+
+/// Scores of the visible keys, -inf where the bias hides one.
+std::vector<double> visible_scores(const Inputs& in, std::int64_t head, std::int64_t query, KeyRange visible) {
+  const std::int64_t dims = in.shape.head_dim;
+  const double* q = in.query.const_data_ptr<double>() + (head * in.shape.length + query) * dims;
+  const double* keys = in.key.const_data_ptr<double>() + head / in.shape.group * in.shape.length * dims;
+  std::vector<double> scores;
+  for (std::int64_t key = visible.begin; key < visible.end; ++key) {
+    double score = 0;
+    for (std::int64_t i = 0; i < dims; ++i) score += q[i] * keys[key * dims + i];
+    score *= in.shape.scale;
+    if (in.options.soft_cap > 0) score = in.options.soft_cap * std::tanh(score / in.options.soft_cap);
+    if (in.bias.defined()) score += in.bias.const_data_ptr<double>()[(in.bias.size(0) > 1 ? head * in.shape.length : 0) + key];
+    scores.push_back(score);
+  }
+  return scores;
+}
+
+/// Softmax weights of some keys. Empty where no score is finite.
+struct Weights {
+  std::vector<double> p;
+  double entropy = 0;            ///< nats
+  double log_total = -infinity;  ///< ln sum exp(s)
+};
+
+Weights softmax(std::span<const double> scores) {
+  Weights weights;
+  const auto largest = std::max_element(scores.begin(), scores.end());
+  if (largest == scores.end() || *largest == -infinity) return weights;
+  double others = 0;  // apart from the largest, whose term is 1: ln(1 + others) then keeps its digits
+  for (auto score = scores.begin(); score != scores.end(); ++score) others += score == largest ? 0 : std::exp(*score - *largest);
+  weights.entropy = std::log1p(others);
+  for (const double score : scores) {
+    const double p = std::exp(score - *largest) / (1 + others);
+    weights.p.push_back(p);
+    weights.entropy -= p > 0 ? p * (score - *largest) : 0;
+  }
+  weights.log_total = *largest + std::log1p(others);
+  return weights;
+}
+
+/// n_eff and, per dimension, e and S of one query over some of the keys.
+struct Moments {
+  double n_eff = 0;
+  std::vector<double> mean, residual;  // [head_dim]
+};
+
+Moments moments(const Inputs& in, std::int64_t kv_head, std::span<const double> weights, std::int64_t first_key) {
+  Moments result;
+  for (std::int64_t i = 0; i < in.shape.head_dim; ++i) {
+    const auto values = in.column(kv_head, i).subspan(static_cast<std::size_t>(first_key), weights.size());
+    const WeightedMoments m = weighted_moments(weights, values);
+    result.n_eff = m.effective_sample_size;
+    result.mean.push_back(m.mean);
+    result.residual.push_back(m.residual);
+  }
+  return result;
+}
+
+/// lambda_obs of Eq. reml.
+double observation_precision(const AttentionOptions& options, double n_eff, double residual, double prior_variance) {
+  return (n_eff + options.prior_strength) / (residual + options.prior_strength * prior_variance);
+}
+
+/// lambda_obs / (lambda + lambda_obs), also where S = 0 and nu = 0 make lambda_obs infinite.
+double kalman_gain(const AttentionOptions& options, double precision) {
+  return std::isinf(precision) ? 1 : precision / (options.prior_precision + precision);
+}
+
+double mean_of(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+void fill_plain(const Inputs& in, std::int64_t kv_head, const Moments& m, QueryScalars& out) {
+  const double* variance = in.value_variance.const_data_ptr<double>() + kv_head * in.shape.head_dim;
+  std::vector<double> precision, log_precision, gain, gain_scaled;
+  for (std::size_t i = 0; i < m.residual.size(); ++i) {
+    precision.push_back(observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance));
+    log_precision.push_back(std::log(precision.back()));
+    gain.push_back(kalman_gain(in.options, precision.back()));
+    const double relative_residual = variance[i] > 0 ? m.residual[i] / variance[i] : 0;
+    gain_scaled.push_back(kalman_gain(in.options, observation_precision(in.options, m.n_eff, relative_residual, 1)));
+  }
+  out.n_eff = m.n_eff;
+  out.residual = mean_of(m.residual);
+  out.observation_precision = mean_of(precision);
+  out.log_observation_precision = mean_of(log_precision);
+  out.kalman_gain = mean_of(gain);
+  out.kalman_gain_scaled = mean_of(gain_scaled);
+}
+
+void fill_without_first(const Inputs& in, const Moments& m, QueryScalars& out) {
+  std::vector<double> precision, gain;
+  for (const double residual : m.residual) {
+    precision.push_back(observation_precision(in.options, m.n_eff, residual, in.shape.prior_variance));
+    gain.push_back(kalman_gain(in.options, precision.back()));
+  }
+  out.without_first_n_eff = m.n_eff;
+  out.without_first_residual = mean_of(m.residual);
+  out.without_first_observation_precision = mean_of(precision);
+  out.without_first_kalman_gain = mean_of(gain);
+}
+
+/// Everything of one query that is not a mean over dimensions: output, masses, fields by dimension.
+void store_query(const Inputs& in, std::int64_t head, std::int64_t query, std::int64_t first_visible, const Moments& m,
+                 const Weights& weights, QueryStatistics& out) {
+  const std::int64_t row = head * in.shape.length + query;
+  double sink_mass = 0;
+  if (in.options.sink_logit.defined()) {
+    const auto sink = in.options.sink_logit[head].item<double>();
+    sink_mass = 1 / (1 + std::exp(weights.log_total - sink));
+    out.sink_logit_mass.mutable_data_ptr<double>()[row] = sink_mass;
+  }
+  for (std::int64_t key = 0; key < first_keys; ++key) {
+    const std::int64_t index = key - first_visible;
+    const bool seen = index >= 0 && index < static_cast<std::int64_t>(weights.p.size());
+    out.first_mass.mutable_data_ptr<double>()[row * first_keys + key] =
+        seen ? (1 - sink_mass) * weights.p[static_cast<std::size_t>(index)] : 0;
+  }
+  for (std::size_t i = 0; i < m.mean.size(); ++i) {
+    const std::size_t at = static_cast<std::size_t>(row) * m.mean.size() + i;
+    out.output.mutable_data_ptr<double>()[at] = (1 - sink_mass) * m.mean[i];
+    if (!in.options.per_dimension) continue;
+    out.residual_by_dimension.mutable_data_ptr<double>()[at] = m.residual[i];
+    out.observation_precision_by_dimension.mutable_data_ptr<double>()[at] =
+        observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance);
+  }
+}
+
+void reference_query(const Inputs& in, std::int64_t head, std::int64_t query, QueryStatistics& out) {
+  const KeyRange visible = visible_keys(in.options, in.shape.length, query);
+  const std::vector<double> scores = visible_scores(in, head, query, visible);
+  const Weights weights = softmax(scores);
+  if (weights.p.empty()) {
+    ++out.queries_without_keys;
+    return;
+  }
+  const std::int64_t kv_head = head / in.shape.group;
+  const Moments all = moments(in, kv_head, weights.p, visible.begin);
+  store_query(in, head, query, visible.begin, all, weights, out);
+
+  QueryScalars scalars;
+  scalars.entropy = weights.entropy;
+  fill_plain(in, kv_head, all, scalars);
+  const std::size_t skipped = visible.begin == 0 ? 1 : 0;
+  const Weights others = softmax(std::span(scores).subspan(skipped));
+  if (!others.p.empty()) {
+    fill_without_first(in, moments(in, kv_head, others.p, visible.begin + static_cast<std::int64_t>(skipped)), scalars);
+  }
+  for (const QueryField& field : query_fields) {
+    (out.*field.tensor).mutable_data_ptr<double>()[head * in.shape.length + query] = scalars.*field.scalar;
+  }
+}
+
+/// Mean of first_mass over the queries i >= m that see a key at all.
+void fill_column_means(const AttentionShape& shape, QueryStatistics& out) {
+  const auto mass = out.first_mass.accessor<double, 3>();
+  auto mean = out.column_mean.accessor<double, 2>();
+  for (std::int64_t head = 0; head < shape.heads; ++head) {
+    for (std::int64_t key = 0; key < first_keys; ++key) {
+      double sum = 0;
+      std::int64_t count = 0;
+      for (std::int64_t query = key; query < shape.length; ++query) {
+        if (std::isnan(mass[head][query][key])) continue;
+        sum += mass[head][query][key];
+        ++count;
+      }
+      mean[head][key] = count > 0 ? sum / static_cast<double>(count) : QueryScalars::nan;
+    }
+  }
+}
+
+}  // namespace
+
+QueryStatistics attention_statistics_reference(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
+                                               const at::Tensor& value) {
+  constexpr const char* where = "attention_statistics_reference";
+  const AttentionShape shape = checked_shape(where, options, query, key, value);
+  const at::Tensor values = value.to(at::kDouble);
+  check_magnitudes(where, at::kDouble, shape, query, key, values);
+
+  QueryStatistics out = allocate_statistics(options, shape, at::kDouble, at::kDouble);
+  Inputs in{.options = options,
+            .shape = shape,
+            .query = query.to(at::kDouble).contiguous(),
+            .key = key.to(at::kDouble).contiguous(),
+            .columns = values.transpose(1, 2).contiguous(),
+            .bias = bias_rows(options, at::kDouble),
+            .value_variance = out.value_variance};
+  const std::vector<double> equal_weights(static_cast<std::size_t>(shape.length), 1.0);
+  for (std::int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
+    for (std::int64_t i = 0; i < shape.head_dim; ++i) {
+      out.value_variance[kv_head][i] = weighted_moments(equal_weights, in.column(kv_head, i)).residual;
+    }
+  }
+  for (std::int64_t head = 0; head < shape.heads; ++head) {
+    for (std::int64_t position = 0; position < shape.length; ++position) reference_query(in, head, position, out);
+  }
+  fill_column_means(shape, out);
+  return out;
+}
+
+}  // namespace gainlens::kernels

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "kernels/attention_statistics.h"
+
+#include <array>
+#include <limits>
+
+namespace gainlens::kernels {
+
+/// The scalar statistics of one query; the fields of QueryStatistics with the same names hold them for all queries.
+struct QueryScalars {
+  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  double n_eff = nan;
+  double entropy = nan;
+  double residual = nan;
+  double observation_precision = nan;
+  double log_observation_precision = nan;
+  double kalman_gain = nan;
+  double kalman_gain_scaled = nan;
+  double without_first_n_eff = nan;
+  double without_first_residual = nan;
+  double without_first_observation_precision = nan;
+  double without_first_kalman_gain = nan;
+};
+
+struct QueryField {
+  at::Tensor QueryStatistics::*tensor;  ///< [head, query]
+  double QueryScalars::*scalar;
+};
+
+/// Which scalar goes into which tensor.
+inline constexpr std::array<QueryField, 11> query_fields{{
+    {&QueryStatistics::n_eff, &QueryScalars::n_eff},
+    {&QueryStatistics::entropy, &QueryScalars::entropy},
+    {&QueryStatistics::residual, &QueryScalars::residual},
+    {&QueryStatistics::observation_precision, &QueryScalars::observation_precision},
+    {&QueryStatistics::log_observation_precision, &QueryScalars::log_observation_precision},
+    {&QueryStatistics::kalman_gain, &QueryScalars::kalman_gain},
+    {&QueryStatistics::kalman_gain_scaled, &QueryScalars::kalman_gain_scaled},
+    {&QueryStatistics::without_first_n_eff, &QueryScalars::without_first_n_eff},
+    {&QueryStatistics::without_first_residual, &QueryScalars::without_first_residual},
+    {&QueryStatistics::without_first_observation_precision, &QueryScalars::without_first_observation_precision},
+    {&QueryStatistics::without_first_kalman_gain, &QueryScalars::without_first_kalman_gain},
+}};
+
+}  // namespace gainlens::kernels

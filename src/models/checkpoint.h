@@ -1,0 +1,43 @@
+#pragma once
+
+#include "models/decoder_config.h"
+#include "models/decoder_weights.h"
+
+#include <c10/core/ScalarType.h>
+
+#include <filesystem>
+#include <vector>
+
+namespace gainlens::models {
+
+/// A decoder's configuration and weights, read and checked.
+struct Checkpoint {
+  DecoderConfig config;
+  DecoderWeights weights;
+  std::filesystem::path folder;              ///< where config.json lies
+  std::vector<std::filesystem::path> files;  ///< config.json, then the weight files (and their index): what determines the numbers
+};
+
+struct LoadOptions {
+  at::ScalarType dtype = at::kFloat;  ///< compute dtype, see parse_dtype
+};
+
+/// Reads config.json alone.
+///
+/// @param path  a folder in Hugging Face layout, or a Hugging Face cache folder (formats::resolve_checkpoint_folder)
+/// @throws InvalidArgument  no such file; a model_type without a family; a key that is missing, of the wrong type, out of range, or unknown
+///                          (it may change the mathematics); sizes that do not fit together. Names file, key, what was found and allowed
+DecoderConfig read_decoder_config(const std::filesystem::path& path);
+
+/// Reads config.json and the weights, tensor by tensor into `options.dtype`: peak memory is the model once plus one tensor.
+///
+/// A tied embedding may lie in the file as embedding, as head, or as both if their bytes are equal. Names without the leading "model." are
+/// read too. RoPE tables kept by old checkpoints are passed over.
+///
+/// @throws InvalidArgument  as read_decoder_config and formats::TensorDirectory; tensors that are missing, surplus, of the wrong shape or
+/// not
+///                          floating point (all of them in one message); NaN or infinity in a tensor, or a number that `options.dtype`
+///                          cannot hold (names the tensor and the first place)
+Checkpoint load_checkpoint(const std::filesystem::path& path, const LoadOptions& options = {});
+
+}  // namespace gainlens::models

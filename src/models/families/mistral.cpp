@@ -1,0 +1,20 @@
+#include "models/families/common_keys.h"
+#include "models/family.h"
+
+namespace gainlens::models {
+namespace {
+
+DecoderConfig parse(ConfigReader& reader) {
+  DecoderConfig config = parse_common(reader, {.max_positions = 131072, .kv_heads = 8, .bos_token = 1});
+  config.window.assign(config.window.size(), parse_window(reader, 4096));
+  require_value(reader, "attention_bias", false, "the projections of this family have no biases");
+  return config;
+}
+
+}  // namespace
+
+Family mistral() {
+  return {.name = "mistral", .parse = parse, .tensors = {}, .inert_keys = {}};
+}
+
+}  // namespace gainlens::models

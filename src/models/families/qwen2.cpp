@@ -1,0 +1,21 @@
+#include "models/families/common_keys.h"
+#include "models/family.h"
+
+namespace gainlens::models {
+namespace {
+
+DecoderConfig parse(ConfigReader& reader) {
+  DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 32});
+  config.qkv_bias = true;  // the family has no key for it; the output projection has none
+  config.window = parse_layer_windows(reader, config.layers);
+  require_value(reader, "use_mrope", false, "positions are those of text");
+  return config;
+}
+
+}  // namespace
+
+Family qwen2() {
+  return {.name = "qwen2", .parse = parse, .tensors = {}, .inert_keys = {}};
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,34 @@
+#include "core/error.h"
+#include "models/families/common_keys.h"
+#include "models/family.h"
+
+namespace gainlens::models {
+namespace {
+
+/// The keys of checkpoints with gated attention (method.md "Gates"); headwise wins where both are set.
+Gate parse_gate(ConfigReader& reader) {
+  const bool headwise = reader.boolean("headwise_attn_output_gate", false);
+  const bool elementwise = reader.boolean("elementwise_attn_output_gate", false);
+  return headwise ? Gate::headwise : elementwise ? Gate::elementwise : Gate::none;
+}
+
+DecoderConfig parse(ConfigReader& reader) {
+  DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 32, .head_dim = 128});
+  config.gate = parse_gate(reader);
+  config.qk_norm = reader.boolean("use_qk_norm", true);
+  // Gated checkpoints say qkv_bias and carry an attention_bias their code does not read; both are on the output projection too.
+  const bool attention_bias = reader.boolean("attention_bias", false);
+  const bool bias = reader.boolean("qkv_bias", attention_bias);
+  CHECK(bias || !attention_bias, "{}: 'attention_bias' is true and 'qkv_bias' is false; they must agree", reader.where());
+  config.qkv_bias = config.output_bias = bias;
+  config.window = parse_layer_windows(reader, config.layers);
+  return config;
+}
+
+}  // namespace
+
+Family qwen3() {
+  return {.name = "qwen3", .parse = parse, .tensors = {}, .inert_keys = {}};
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "runfile/descriptor.h"
+
+#include <filesystem>
+
+namespace gainlens::runfile {
+
+/// Keeps every other process from writing a run folder: flock on its file `lock`, released when the object or the process ends, however
+/// that happens.
+class FolderLock {
+ public:
+  /// @throws InvalidArgument  another process (its id is shown) has the lock, or the folder cannot be locked
+  explicit FolderLock(const std::filesystem::path& folder);
+
+ private:
+  Descriptor file_;
+};
+
+}  // namespace gainlens::runfile

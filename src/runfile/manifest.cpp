@@ -1,0 +1,73 @@
+#include "runfile/manifest.h"
+
+#include "core/atomic_file.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "runfile/descriptor.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <string_view>
+#include <utility>
+
+namespace gainlens::runfile {
+namespace {
+
+std::pair<ShardKey, std::string> parse_line(std::string_view line, const std::string& where) {
+  const Json json = parse_json(line, where);
+  CHECK(json.is_object() && json.size() == 3 && json.contains("length") && json.contains("sample") && json.contains("sha256") &&
+            json["length"].is_number_integer() && json["sample"].is_number_integer() && json["sha256"].is_string() &&
+            json["sha256"].get_ref<const std::string&>().size() == 64,
+        "{}: is not a line of a manifest: '{}'", where, printable(line));
+  return {{json["length"], json["sample"]}, json["sha256"]};
+}
+
+/// False, with errno set, where a part at most could be written.
+bool write_all(const Descriptor& file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file.get(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+Manifest::Manifest(std::filesystem::path path) : path_(std::move(path)) {
+  const std::string text = std::filesystem::exists(path_) ? read_text_file(path_) : std::string();
+  std::size_t kept = 0;
+  int number = 1;
+  for (std::size_t end; (end = text.find('\n', kept)) != std::string::npos; kept = end + 1, ++number) {
+    const bool last = end + 1 == text.size();
+    try {
+      const auto [key, digest] =
+          parse_line(std::string_view(text).substr(kept, end - kept), fmt::format("{}, line {}", path_.string(), number));
+      digests_.insert_or_assign(key, digest);
+    } catch (const InvalidArgument& error) {
+      // Some file systems leave a torn line as zeros with its length kept; only the last can be torn.
+      if (last) break;
+      throw_invalid("{}; delete the file and repeat the command: the shards are then checked and listed again", error.what());
+    }
+  }
+  if (text.empty() || kept != text.size()) write_file_atomically(path_, std::string_view(text).substr(0, kept));
+}
+
+void Manifest::append(const ShardKey& key, const std::string& sha256) {
+  const std::string line = Json{{"length", key.length}, {"sample", key.sample}, {"sha256", sha256}}.dump() + "\n";
+  const Descriptor file(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  struct stat before {};
+  const bool opened = file.get() >= 0 && ::fstat(file.get(), &before) == 0;
+  if (!opened || !write_all(file, line) || ::fsync(file.get()) != 0) {
+    const std::string why = system_reason();
+    // Without the part that was written the next line would be glued to it.
+    [[maybe_unused]] const bool restored = opened && ::ftruncate(file.get(), before.st_size) == 0;
+    throw_run_failed("{}: cannot be written: {}; finished shards are kept: make room and repeat the command to resume", path_.string(),
+                     why);
+  }
+  digests_.insert_or_assign(key, sha256);
+}
+
+}  // namespace gainlens::runfile

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "runfile/shard.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace gainlens::runfile {
+
+/// manifest.jsonl: a line {"length", "sample", "sha256"} for each finished shard, in the order they were finished. Of two lines of one
+/// shard the later counts.
+class Manifest {
+ public:
+  /// Reads it, or makes an empty one. A torn last line (the process was killed while writing it) is dropped.
+  /// @throws InvalidArgument  an earlier line is not valid
+  explicit Manifest(std::filesystem::path path);
+
+  const std::map<ShardKey, std::string>& digests() const { return digests_; }
+  /// Adds a line and flushes it to the disk. @throws RunFailed  disk full
+  void append(const ShardKey& key, const std::string& sha256);
+
+ private:
+  std::filesystem::path path_;
+  std::map<ShardKey, std::string> digests_;
+};
+
+}  // namespace gainlens::runfile

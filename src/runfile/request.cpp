@@ -1,0 +1,226 @@
+#include "runfile/request.h"
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/nearest.h"
+#include "runfile/shard.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <iterator>
+#include <set>
+
+namespace gainlens::runfile {
+namespace {
+
+/// The one list of fields: what is written, read and compared.
+template <typename RequestType, typename Visitor>
+void visit_fields(RequestType& request, Visitor&& visit) {
+  visit("model", request.model);
+  visit("family", request.family);
+  visit("tokenizer", request.tokenizer);
+  visit("text", request.text);
+  visit("lengths", request.lengths);
+  visit("samples", request.samples);
+  visit("nested", request.nested);
+  visit("bos", request.bos);
+  visit("bos_policy", request.bos_policy);
+  visit("layers", request.layers);
+  visit("heads", request.heads);
+  visit("kv_heads", request.kv_heads);
+  visit("head_dim", request.head_dim);
+  visit("attention", request.attention);
+  visit("gated", request.gated);
+  visit("sink_logits", request.sink_logits);
+  visit("dtype", request.dtype);
+  visit("device", request.device);
+  visit("threads", request.threads);
+  visit("nll", request.nll);
+  visit("statistics", request.statistics);
+  visit("per_query", request.per_query);
+  visit("allow_extrapolation", request.allow_extrapolation);
+  visit("max_positions", request.max_positions);
+}
+
+constexpr const char* version_key = "statistics_version";
+
+std::string shown(const Json& value) {
+  return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 160);
+}
+
+/// Reads one field of a JSON object, strictly typed: no bool for a number, no 1.5 for an integer.
+class FieldReader {
+ public:
+  FieldReader(const Json& object, std::string_view where) : object_(object), where_(where) {}
+
+  template <typename T>
+  void operator()(const char* name, T& field) {
+    known_.emplace_back(name);
+    CHECK(object_.contains(name), "{}: key '{}' is missing; this is not a request of gainlens sweep", where_, name);
+    read(name, object_.at(name), field);
+  }
+
+  void refuse_others() const {
+    for (const auto& [name, value] : object_.items()) {
+      CHECK(std::find(known_.begin(), known_.end(), name) != known_.end(), "{}: key '{}' is not known{}", where_, printable(name),
+            did_you_mean(name, known_));
+    }
+  }
+
+ private:
+  void expect(bool fits, const char* name, const Json& value, const char* allowed) const {
+    CHECK(fits, "{}: '{}' is {}; it must be {}", where_, name, shown(value), allowed);
+  }
+  void read(const char* name, const Json& value, std::int64_t& field) const {
+    const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || std::in_range<std::int64_t>(value.get<std::uint64_t>()));
+    expect(fits, name, value, "an integer");
+    field = value.get<std::int64_t>();
+  }
+  void read(const char* name, const Json& value, bool& field) const {
+    expect(value.is_boolean(), name, value, "true or false");
+    field = value.get<bool>();
+  }
+  void read(const char* name, const Json& value, std::string& field) const {
+    expect(value.is_string(), name, value, "a string");
+    field = value.get<std::string>();
+  }
+  void read(const char* name, const Json& value, std::optional<std::int64_t>& field) const {
+    field.reset();
+    if (!value.is_null()) read(name, value, field.emplace());
+  }
+  template <typename T>
+  void read(const char* name, const Json& value, std::vector<T>& field) const {
+    expect(value.is_array(), name, value, "an array");
+    field.clear();
+    for (const Json& element : value) read(name, element, field.emplace_back());
+  }
+  void read(const char* name, const Json& value, std::map<std::string, std::string>& field) const {
+    expect(value.is_object(), name, value, "an object of file names and checksums");
+    field.clear();
+    for (const auto& [key, text] : value.items()) read(name, text, field[key]);
+  }
+
+  const Json& object_;
+  std::string_view where_;
+  std::vector<std::string> known_ = {version_key};
+};
+
+template <typename T>
+Json as_json(const T& field) {
+  return field;
+}
+Json as_json(const std::optional<std::int64_t>& field) {
+  return field ? Json(*field) : Json(nullptr);
+}
+
+bool is_attention(std::string_view text) {
+  constexpr std::string_view window = "window:";
+  if (text == "global") return true;
+  if (!text.starts_with(window)) return false;
+  std::int64_t size = 0;
+  const auto [end, error] = std::from_chars(text.data() + window.size(), text.data() + text.size(), size);
+  return error == std::errc() && end == text.data() + text.size() && size >= 1;
+}
+
+bool strictly_increasing_from(const std::vector<std::int64_t>& values, std::int64_t least) {
+  return !values.empty() && values.front() >= least &&
+         std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) == values.end();
+}
+
+/// "model/config.json: A stored, B asked" for the first difference of two JSON values.
+std::string first_difference(const std::string& name, const Json& stored, const Json& asked) {
+  if (stored == asked) return {};
+  if (stored.is_object() && asked.is_object()) {
+    std::set<std::string> names;
+    for (const Json& object : {stored, asked}) {
+      for (const auto& [key, value] : object.items()) names.insert(key);
+    }
+    for (const std::string& key : names) {
+      const std::string line = first_difference(name + "/" + key, stored.value(key, Json()), asked.value(key, Json()));
+      if (!line.empty()) return line;
+    }
+  }
+  return fmt::format("{} is {} in the stored request and {} in this one", printable(name), shown(stored), shown(asked));
+}
+
+}  // namespace
+
+Json Request::to_json() const {
+  Json json = {{version_key, statistics_version}};
+  visit_fields(*this, [&](const char* name, const auto& field) { json[name] = as_json(field); });
+  return json;
+}
+
+Request Request::from_json(const Json& json, std::string_view where) {
+  CHECK(json.is_object(), "{}: is not a JSON object; a request of gainlens sweep is one", where);
+  // Before the other keys: another version may have others.
+  CHECK(json.contains(version_key), "{}: key '{}' is missing; this is not a request of gainlens sweep", where, version_key);
+  CHECK(json.at(version_key) == statistics_version,
+        "{}: {} is {}; this gainlens computes version {}: use the gainlens that made the run, or sweep again into another folder", where,
+        version_key, shown(json.at(version_key)), statistics_version);
+  Request request;
+  FieldReader reader(json, where);
+  visit_fields(request, reader);
+  reader.refuse_others();
+  request.validate(where);
+  return request;
+}
+
+void Request::validate(std::string_view where) const {
+  CHECK(strictly_increasing_from(lengths, 1), "{}: 'lengths' is [{}]; it must be increasing context lengths of at least 1", where,
+        fmt::join(lengths, ", "));
+  CHECK(strictly_increasing_from(layers, 0), "{}: 'layers' is [{}]; it must be increasing layer indices", where, fmt::join(layers, ", "));
+  for (const auto& [name, value] :
+       {std::pair{"samples", samples}, {"heads", heads}, {"kv_heads", kv_heads}, {"head_dim", head_dim}, {"threads", threads}}) {
+    CHECK(value >= 1, "{}: '{}' is {}; it must be at least 1", where, name, value);
+  }
+  CHECK(attention.size() == layers.size(), "{}: 'attention' names {} layers; 'layers' has {}", where, attention.size(), layers.size());
+  for (const std::string& kind : attention) {
+    CHECK(is_attention(kind), "{}: 'attention' has '{}'; allowed are 'global' and 'window:N'", where, printable(kind));
+  }
+  constexpr std::array<std::string_view, 4> dtypes = {"float64", "float32", "bfloat16", "float16"};
+  CHECK(std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end(), "{}: 'dtype' is '{}'; allowed are {}", where, printable(dtype),
+        fmt::join(dtypes, ", "));
+  CHECK(device == "cpu" || device == "cuda", "{}: 'device' is '{}'; allowed are cpu, cuda", where, printable(device));
+  // The largest dataset a run of this request can have: its size must be a number.
+  const std::array largest = {
+      std::ssize(lengths),         samples, std::ssize(layers), std::max(heads, kv_heads), std::max(lengths.back(), bins), keys,
+      std::int64_t{sizeof(double)}};
+  checked_elements(largest, fmt::format("{}: size of the largest dataset", where));
+}
+
+std::string Request::difference(const Request& other) const {
+  Json stored = to_json();
+  Json asked = other.to_json();
+  if (nested && other.nested && lengths.back() != other.lengths.back()) {
+    return fmt::format("the longest of lengths is {} in the stored request and {} in this one, and nested chunks are cut from the longest",
+                       lengths.back(), other.lengths.back());
+  }
+  for (Json* json : {&stored, &asked}) {
+    json->erase("lengths");
+    json->erase("samples");
+  }
+  for (const auto& [name, value] : stored.items()) {
+    const std::string line = first_difference(name, value, asked.at(name));
+    if (!line.empty()) return line;
+  }
+  return {};
+}
+
+Request Request::united(const Request& other) const {
+  const std::string line = difference(other);
+  ASSERT(line.empty(), "requests that differ cannot be united: {}", line);
+  Request result = *this;
+  result.lengths.clear();
+  std::set_union(lengths.begin(), lengths.end(), other.lengths.begin(), other.lengths.end(), std::back_inserter(result.lengths));
+  result.samples = std::max(samples, other.samples);
+  return result;
+}
+
+bool Request::covers(const Request& other) const {
+  return difference(other).empty() && samples >= other.samples &&
+         std::includes(lengths.begin(), lengths.end(), other.lengths.begin(), other.lengths.end());
+}
+
+}  // namespace gainlens::runfile

@@ -1,0 +1,186 @@
+#include "runfile/run_folder.h"
+
+#include "core/atomic_file.h"
+#include "core/error.h"
+#include "core/sha256.h"
+#include "runfile/folder_lock.h"
+#include "runfile/manifest.h"
+#include "runfile/run_file.h"
+#include "runfile/run_log.h"
+#include "runfile/shard_file.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gainlens::runfile {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Refuses a folder that someone uses for something else. What a start killed before request.json leaves is ours.
+void check_is_ours(const fs::path& folder) {
+  if (!fs::is_directory(folder) || fs::exists(folder / "request.json")) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    CHECK(name == "lock" || name == "request.json.tmp" || name.starts_with(".writable."),
+          "{}: is not empty and not a run (it holds '{}' and no request.json); give a new or empty folder", printable(folder.string()),
+          printable(name));
+  }
+}
+
+/// What was being written when a process was killed; nothing refers to it.
+void remove_temporaries(const fs::path& folder) {
+  for (const fs::path& place : {folder, folder / "shards"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(place)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(".tmp") || name.starts_with(".writable.")) fs::remove(entry.path());
+    }
+  }
+}
+
+/// The stored request grown to cover the asked one.
+Request store_request(const fs::path& folder, const Request& asked) {
+  const fs::path path = folder / "request.json";
+  Request stored = asked;
+  if (fs::exists(path)) {
+    const Request found = Request::from_json(read_json_file(path), path.string());
+    const std::string difference = found.difference(asked);
+    CHECK(difference.empty(), "{}: holds the run of another request: {}; give another output folder, or repeat the stored request",
+          printable(folder.string()), difference);
+    stored = found.united(asked);
+    if (found.covers(asked)) return stored;
+  }
+  write_file_atomically(path, stored.to_json().dump(2) + "\n");
+  return stored;
+}
+
+bool holds(const Request& request, const ShardKey& key) {
+  return std::binary_search(request.lengths.begin(), request.lengths.end(), key.length) && key.sample >= 0 && key.sample < request.samples;
+}
+
+}  // namespace
+
+struct RunFolder::State {
+  fs::path folder;
+  FolderLock lock;
+  Request asked;
+  Request stored;
+  Manifest manifest;
+  RunLog log;
+  std::map<ShardKey, fs::path> shards;  // those that are there and proven
+
+  fs::path shard_path(const ShardKey& key) const { return folder / "shards" / shard_file_name(key); }
+
+  /// Every shard in the folder is either what the manifest says, or whole and then listed in it.
+  void check_shards() {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder / "shards")) {
+      if (const auto key = parse_shard_file_name(entry.path().filename().string())) shards.emplace(*key, entry.path());
+    }
+    for (const auto& [key, path] : shards) {
+      CHECK(holds(stored, key), "{}: is no shard of this run's request; move it out of the folder", path.string());
+      const std::string digest = sha256_file(path);
+      const auto listed = manifest.digests().find(key);
+      if (listed == manifest.digests().end()) {
+        prove_unlisted(key, path);
+        manifest.append(key, digest);
+      } else {
+        CHECK(
+            listed->second == digest,
+            "{}: its sha256 is {} and manifest.jsonl says {}: the file has changed since it was written; delete it and repeat the command, "
+            "which computes it again",
+            path.string(), digest, listed->second);
+      }
+    }
+  }
+
+  void prove_unlisted(const ShardKey& key, const fs::path& path) const {
+    try {
+      open_shard(path, stored, key);
+    } catch (const hdf5::Error& error) {
+      throw_invalid(
+          "{}: is not in manifest.jsonl and is no shard of this run: {}; delete it and repeat the command, which computes it again",
+          path.string(), error.what());
+    }
+  }
+
+  /// Everything run.h5 is a function of.
+  std::string content_digest() const {
+    Sha256 hash;
+    hash.update(fmt::format("{} {}\n{}\n", run_format, run_format_version, stored.to_json().dump()));
+    for (const auto& [key, path] : shards) hash.update(fmt::format("{} {} {}\n", key.length, key.sample, manifest.digests().at(key)));
+    return hash.hex();
+  }
+};
+
+RunFolder RunFolder::open_or_resume(const fs::path& folder, const Request& request, const Json& log) {
+  request.validate("request");
+  check_is_ours(folder);
+  ensure_writable_folder(folder);
+  FolderLock lock(folder);
+  Request stored = store_request(folder, request);
+  fs::create_directory(folder / "shards");
+  remove_temporaries(folder);
+  auto state = std::make_unique<State>(
+      State{folder, std::move(lock), request, std::move(stored), Manifest(folder / "manifest.jsonl"), RunLog::read(folder), {}});
+  state->check_shards();
+  state->log.add_start(log);
+  state->log.write();
+  return RunFolder(std::move(state));
+}
+
+RunFolder::RunFolder(std::unique_ptr<State> state) : state_(std::move(state)) {}
+RunFolder::~RunFolder() = default;
+RunFolder::RunFolder(RunFolder&&) noexcept = default;
+RunFolder& RunFolder::operator=(RunFolder&&) noexcept = default;
+
+const Request& RunFolder::request() const {
+  return state_->stored;
+}
+
+std::vector<ShardKey> RunFolder::missing() const {
+  std::vector<ShardKey> result;
+  for (const std::int64_t length : state_->asked.lengths) {
+    for (std::int64_t sample = 0; sample < state_->asked.samples; ++sample) {
+      if (!state_->shards.contains({length, sample})) result.push_back({length, sample});
+    }
+  }
+  return result;
+}
+
+void RunFolder::commit(const ShardKey& key, const ShardResult& result) {
+  ASSERT(holds(state_->stored, key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing", key.length,
+         key.sample);
+  const fs::path path = state_->shard_path(key);
+  const fs::path temporary = path.string() + ".tmp";
+  write_shard(temporary, state_->stored, key, result);
+  const std::string digest = sha256_file(temporary);
+  publish_file(temporary, path);
+  state_->manifest.append(key, digest);
+  state_->shards.emplace(key, path);
+}
+
+void RunFolder::combine() {
+  const fs::path path = state_->folder / run_file_name;
+  const std::string content = state_->content_digest();
+  const Json& known = state_->log.combined();
+  if (known.is_object() && known.value("content", Json()) == content && fs::exists(path) &&
+      known.value("sha256", Json()) == sha256_file(path)) {
+    return;
+  }
+  const fs::path temporary = path.string() + ".tmp";
+  write_run_file(temporary, state_->stored, state_->shards);
+  const std::string digest = sha256_file(temporary);
+  publish_file(temporary, path);
+  state_->log.set_combined({{"content", content}, {"sha256", digest}});
+  state_->log.write();
+}
+
+void RunFolder::remember(const HashCache& cache) {
+  state_->log.set_hashes(cache.to_json());
+  state_->log.write();
+}
+
+}  // namespace gainlens::runfile

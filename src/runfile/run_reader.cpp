@@ -1,0 +1,183 @@
+#include "runfile/run_reader.h"
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/nearest.h"
+#include "runfile/hdf5.h"
+#include "runfile/run_file.h"
+#include "runfile/schema.h"
+#include "runfile/shard_file.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace gainlens::runfile {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t most_text_bytes = 64u << 20;
+/// No packing by deflate is tighter than 1032 to 1.
+constexpr std::uint64_t most_packing = 1100;
+
+/// run.h5 of a run folder, or the file itself.
+fs::path locate(const fs::path& path) {
+  const std::string shown = printable(path.string());
+  CHECK(fs::exists(path), "{}: no such file or folder; give a run folder or its run.h5", shown);
+  if (!fs::is_directory(path)) return path;
+  const fs::path file = path / run_file_name;
+  if (fs::exists(file)) return file;
+  CHECK(fs::exists(path / "request.json"), "{}: is not a run folder (it has neither run.h5 nor request.json)", shown);
+  const Request request = Request::from_json(read_json_file(path / "request.json"), (path / "request.json").string());
+  std::ptrdiff_t done = 0;
+  if (fs::is_directory(path / "shards")) {
+    done = std::count_if(fs::directory_iterator(path / "shards"), fs::directory_iterator(), [](const fs::directory_entry& entry) {
+      return parse_shard_file_name(entry.path().filename().string()).has_value();
+    });
+  }
+  throw_invalid(
+      "{}: has no run.h5: the sweep has not finished ({} of {} chunks are done); repeat its `gainlens sweep` command with the same "
+      "--out, which resumes",
+      shown, done, std::ssize(request.lengths) * request.samples);
+}
+
+std::vector<std::int64_t> read_integers(const hdf5::Handle& file, const std::string& path, const hdf5::Layout& layout) {
+  const hdf5::Handle dataset = hdf5::open_dataset(file.get(), path, layout);
+  std::vector<std::int64_t> values(static_cast<std::size_t>(checked_elements(layout.shape, path)));
+  hdf5::read(dataset, H5T_NATIVE_INT64, values.data());
+  return values;
+}
+
+void check_axis(const hdf5::Handle& file, const std::string& path, Axis axis, const Request& request, std::int64_t length) {
+  // Opened before its values are made: the file must hold as many, so that a claimed size is never allocated.
+  const std::vector<std::int64_t> stored = read_integers(file, path, {H5T_STD_I64LE, {axis_size(axis, request, length)}, {}});
+  if (stored != axis_values(axis, request, length)) throw hdf5::Error(fmt::format("scale '{}' disagrees with /request", path));
+}
+
+}  // namespace
+
+struct RunReader::State {
+  fs::path path;
+  hdf5::Handle file;
+  Request request;
+  std::vector<std::int64_t> complete;  // [length, sample] 0 or 1
+  std::vector<std::string> names;
+  std::map<std::string, std::pair<const DatasetInfo*, std::int64_t>, std::less<>> datasets;  // name -> its line and context length
+
+  void check_format() const {
+    const auto format = hdf5::read_text_attribute(file.get(), "format");
+    CHECK(format, "{}: has no attribute 'format'; it is not a run of gainlens sweep", printable(path.string()));
+    CHECK(*format == run_format, "{}: its format is '{}'; a run of gainlens sweep ('{}') is needed here", printable(path.string()),
+          printable(*format), run_format);
+    const auto version = hdf5::read_integer_attribute(file.get(), "format_version");
+    CHECK(version == run_format_version, "{}: its format version is {}; this gainlens reads version {}", printable(path.string()),
+          version ? std::to_string(*version) : "missing", run_format_version);
+  }
+
+  void read_frame() {
+    const std::string where = path.string() + ": /request";
+    request = Request::from_json(parse_json(hdf5::read_strings(file.get(), "request", {}, most_text_bytes).front(), where), where);
+    for (const Axis axis : root_axes) check_axis(file, std::string(name_of(axis)), axis, request, 0);
+    if (hdf5::read_strings(file.get(), "attention", {std::ssize(request.layers)}, most_text_bytes) != request.attention) {
+      throw hdf5::Error("'/attention' disagrees with /request");
+    }
+    complete = read_integers(file, "complete", {H5T_STD_I8LE, {std::ssize(request.lengths), request.samples}, {}});
+    for (const std::int64_t length : request.lengths) {
+      const std::string scale = fmt::format("queries/{}/query", length);
+      if (request.statistics && request.per_query) check_axis(file, scale, Axis::query, request, length);
+    }
+  }
+
+  void find_datasets() {
+    for (const DatasetInfo& info : schema()) {
+      if (!info.present(request)) continue;
+      const bool each_length = info.group == Group::queries;
+      for (const std::int64_t length : each_length ? request.lengths : std::vector{request.lengths.front()}) {
+        hdf5::open_dataset(file.get(), info.path(length), run_layout(info, request, length));
+        names.push_back(info.path(length));
+        datasets.emplace(info.path(length), std::pair{&info, length});
+      }
+    }
+  }
+};
+
+RunReader RunReader::open(const fs::path& path) {
+  auto state = std::make_unique<State>();
+  state->path = locate(path);
+  try {
+    state->file = hdf5::open_file(state->path);
+    state->check_format();
+    state->read_frame();
+    state->find_datasets();
+  } catch (const hdf5::Error& error) {
+    throw_invalid("{}: {}; it is damaged or not a run of gainlens sweep (repeating the sweep command rebuilds run.h5 from its shards)",
+                  printable(state->path.string()), printable(error.what()));
+  }
+  return RunReader(std::move(state));
+}
+
+RunReader::RunReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+RunReader::~RunReader() = default;
+RunReader::RunReader(RunReader&&) noexcept = default;
+RunReader& RunReader::operator=(RunReader&&) noexcept = default;
+
+const fs::path& RunReader::path() const {
+  return state_->path;
+}
+const Request& RunReader::request() const {
+  return state_->request;
+}
+const std::vector<std::int64_t>& RunReader::lengths() const {
+  return state_->request.lengths;
+}
+std::int64_t RunReader::samples() const {
+  return state_->request.samples;
+}
+const std::vector<std::int64_t>& RunReader::layers() const {
+  return state_->request.layers;
+}
+std::int64_t RunReader::heads() const {
+  return state_->request.heads;
+}
+std::int64_t RunReader::kv_heads() const {
+  return state_->request.kv_heads;
+}
+const std::vector<std::string>& RunReader::attention() const {
+  return state_->request.attention;
+}
+
+bool RunReader::complete(std::size_t length_index, std::int64_t sample) const {
+  ASSERT(length_index < lengths().size() && sample >= 0 && sample < samples(), "no length {} or sample {}", length_index, sample);
+  return state_->complete[length_index * static_cast<std::size_t>(samples()) + static_cast<std::size_t>(sample)] != 0;
+}
+
+bool RunReader::has(std::string_view name) const {
+  return state_->datasets.contains(name);
+}
+
+std::vector<std::string> RunReader::names() const {
+  return state_->names;
+}
+
+Array RunReader::read(std::string_view name) const {
+  const auto found = state_->datasets.find(name);
+  CHECK(found != state_->datasets.end(), "{}: has no dataset '{}'{}", printable(state_->path.string()), printable(name),
+        did_you_mean(name, state_->names));
+  const auto& [info, length] = found->second;
+  const hdf5::Layout layout = run_layout(*info, state_->request, length);
+  try {
+    const hdf5::Handle dataset = hdf5::open_dataset(state_->file.get(), found->first, layout);
+    const auto elements = static_cast<std::uint64_t>(checked_elements(layout.shape, name));
+    const std::uint64_t stored = std::max<std::uint64_t>(hdf5::stored_bytes(dataset), 1 << 20);
+    if (elements / most_packing > stored) throw hdf5::Error(fmt::format("{} numbers cannot be packed into {} bytes", elements, stored));
+    Array array{layout.shape, std::vector<double>(elements)};
+    hdf5::read(dataset, H5T_NATIVE_DOUBLE, array.values.data());
+    return array;
+  } catch (const hdf5::Error& error) {
+    throw_invalid("{}: dataset '{}': {}; the file is damaged (repeating the sweep command rebuilds it from its shards)",
+                  printable(state_->path.string()), name, printable(error.what()));
+  }
+}
+
+}  // namespace gainlens::runfile

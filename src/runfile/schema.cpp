@@ -1,0 +1,237 @@
+#include "runfile/schema.h"
+
+#include "core/checked.h"
+#include "core/error.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+namespace gainlens::runfile {
+namespace {
+
+/// A scalar of each (layer, head), and in which other places it is stored.
+struct HeadQuantity {
+  std::string_view name;
+  Presence presence;
+  bool variance;  ///< /summary/<name>_var
+  bool profile;   ///< /profile/<name>
+  bool queries;   ///< /queries/<T>/<name>
+  std::string_view unit;
+  std::string_view unit_squared;  ///< of the variance
+  std::string_view meaning;
+  std::string_view window;  ///< queries the summary averages over
+};
+
+constexpr std::string_view last_quarter = "last-quarter queries";
+constexpr std::string_view second_half = "second-half queries";
+constexpr auto always = Presence::statistics;
+
+constexpr std::array head_quantities{
+    HeadQuantity{"n_eff", always, true, true, true, "keys", "keys^2", "Kish effective number of keys", last_quarter},
+    HeadQuantity{"entropy", always, true, true, true, "nats", "nats^2", "entropy of the attention weights", last_quarter},
+    HeadQuantity{"residual", always, true, true, true, "value^2", "value^4", "weighted variance S of the values", last_quarter},
+    HeadQuantity{"observation_precision", always, true, true, true, "1/value^2", "1/value^4", "REML observation precision", last_quarter},
+    HeadQuantity{"log_observation_precision", always, true, true, true, "ln(1/value^2)", "1", "log of the REML observation precision",
+                 last_quarter},
+    HeadQuantity{"kalman_gain", always, true, true, true, "1", "1", "Kalman gain at prior precision 1", last_quarter},
+    HeadQuantity{"kalman_gain_scaled", always, true, true, true, "1", "1", "Kalman gain of values scaled to unit variance", last_quarter},
+    HeadQuantity{"gate", Presence::gate, true, true, true, "1", "1", "output gate sigmoid(score)", last_quarter},
+    HeadQuantity{"kalman_gain_half", always, true, false, false, "1", "1", "Kalman gain at prior precision 1", second_half},
+    HeadQuantity{"kalman_gain_scaled_half", always, true, false, false, "1", "1", "Kalman gain of values scaled to unit variance",
+                 second_half},
+    HeadQuantity{"without_first_n_eff", always, true, true, true, "keys", "keys^2", "Kish effective number of the keys other than key 0",
+                 second_half},
+    HeadQuantity{"without_first_kalman_gain", always, true, true, true, "1", "1", "Kalman gain of the keys other than key 0", second_half},
+    HeadQuantity{"bos_mass", always, true, true, true, "1", "1", "attention weight of key 0", second_half},
+    HeadQuantity{"sink_logit_mass", Presence::sink_logits, false, true, false, "1", "1", "attention weight of the learned sink logit",
+                 second_half},
+};
+
+std::vector<DatasetInfo> make_schema() {
+  std::vector<DatasetInfo> table;
+  const auto add = [&](Group group, std::string name, std::vector<Axis> axes, Presence presence, std::string_view unit,
+                       std::string meaning) {
+    table.push_back({group, std::move(name), std::move(axes), presence, std::string(unit), std::move(meaning)});
+  };
+  const std::vector<Axis> per_head = {Axis::layer, Axis::head};
+  for (const HeadQuantity& q : head_quantities) {
+    add(Group::summary, std::string(q.name), per_head, q.presence, q.unit, fmt::format("{}, mean over {}", q.meaning, q.window));
+  }
+  for (const HeadQuantity& q : head_quantities) {
+    if (!q.variance) continue;
+    add(Group::summary, fmt::format("{}_var", q.name), per_head, q.presence, q.unit_squared,
+        fmt::format("{}, population variance over {}", q.meaning, q.window));
+  }
+  const std::vector<Axis> per_key = {Axis::layer, Axis::head, Axis::key};
+  add(Group::summary, "first_mass", per_key, always, "1", "attention weight of each of the first keys, mean over second-half queries");
+  add(Group::summary, "column_mean", per_key, always, "1", "attention weight of key m, mean over queries i >= m");
+  add(Group::summary, "nll", {}, Presence::nll, "nats", "mean next-token negative log likelihood");
+
+  for (const HeadQuantity& q : head_quantities) {
+    if (!q.profile) continue;
+    add(Group::profile, std::string(q.name), {Axis::layer, Axis::head, Axis::bin}, q.presence, q.unit,
+        fmt::format("{}, mean over each bin of queries", q.meaning));
+  }
+  add(Group::values, "norm", {Axis::layer, Axis::kv_head, Axis::bin}, always, "value", "L2 norm of the values, mean over each bin of keys");
+  add(Group::values, "first_norm", {Axis::layer, Axis::kv_head, Axis::key}, always, "value",
+      "L2 norm of the value of each of the first keys");
+
+  for (const HeadQuantity& q : head_quantities) {
+    if (!q.queries) continue;
+    add(Group::queries, std::string(q.name), {Axis::layer, Axis::head, Axis::query}, q.presence, q.unit,
+        fmt::format("{} of each query", q.meaning));
+  }
+  add(Group::queries, "first_mass", {Axis::layer, Axis::head, Axis::query, Axis::key}, always, "1",
+      "attention weight of each of the first keys of each query");
+  return table;
+}
+
+std::vector<std::int64_t> sizes(const std::vector<Axis>& axes, const Request& request, std::int64_t length) {
+  std::vector<std::int64_t> shape;
+  for (const Axis axis : axes) shape.push_back(axis_size(axis, request, length));
+  return shape;
+}
+
+}  // namespace
+
+std::string_view name_of(Axis axis) {
+  constexpr std::array<std::string_view, 8> names = {"length", "sample", "layer", "head", "kv_head", "bin", "key", "query"};
+  return names.at(static_cast<std::size_t>(axis));
+}
+
+std::string_view name_of(Group group) {
+  constexpr std::array<std::string_view, 4> names = {"summary", "profile", "values", "queries"};
+  return names.at(static_cast<std::size_t>(group));
+}
+
+const std::vector<DatasetInfo>& schema() {
+  static const std::vector<DatasetInfo> table = make_schema();
+  return table;
+}
+
+bool stores_float64(const Request& request) {
+  return request.dtype == "float64";
+}
+
+std::int64_t axis_size(Axis axis, const Request& request, std::int64_t length) {
+  switch (axis) {
+    case Axis::length:
+      return std::ssize(request.lengths);
+    case Axis::sample:
+      return request.samples;
+    case Axis::layer:
+      return std::ssize(request.layers);
+    case Axis::head:
+      return request.heads;
+    case Axis::kv_head:
+      return request.kv_heads;
+    case Axis::bin:
+      return bins;
+    case Axis::key:
+      return keys;
+    case Axis::query:
+      return length;
+  }
+  ASSERT(false, "axis {} is not one of ours", static_cast<int>(axis));
+}
+
+std::vector<std::int64_t> axis_values(Axis axis, const Request& request, std::int64_t length) {
+  if (axis == Axis::length) return request.lengths;
+  if (axis == Axis::layer) return request.layers;
+  std::vector<std::int64_t> values(static_cast<std::size_t>(axis_size(axis, request, length)));
+  std::iota(values.begin(), values.end(), 0);
+  return values;
+}
+
+bool DatasetInfo::present(const Request& request) const {
+  if (presence == Presence::nll) return request.nll;
+  if (!request.statistics || (group == Group::queries && !request.per_query)) return false;
+  return presence == Presence::statistics || (presence == Presence::gate ? request.gated : request.sink_logits);
+}
+
+std::vector<Axis> DatasetInfo::run_axes() const {
+  std::vector<Axis> result = group == Group::queries ? std::vector{Axis::sample} : std::vector{Axis::length, Axis::sample};
+  result.insert(result.end(), axes.begin(), axes.end());
+  return result;
+}
+
+std::vector<std::int64_t> DatasetInfo::shard_shape(const Request& request, std::int64_t length) const {
+  return sizes(axes, request, length);
+}
+
+std::vector<std::int64_t> DatasetInfo::run_shape(const Request& request, std::int64_t length) const {
+  return sizes(run_axes(), request, length);
+}
+
+std::vector<std::int64_t> DatasetInfo::shard_chunk(const Request& request, std::int64_t length) const {
+  if (group != Group::queries) return {};
+  constexpr std::int64_t most_values = (1 << 20) / sizeof(double);
+  std::vector<std::int64_t> chunk = shard_shape(request, length);
+  std::int64_t room = most_values;
+  for (std::size_t axis = chunk.size(); axis-- > 0;) {
+    chunk[axis] = axis == 0 ? 1 : std::min(chunk[axis], std::max<std::int64_t>(room, 1));
+    room /= chunk[axis];
+  }
+  return chunk;
+}
+
+std::string DatasetInfo::path(std::int64_t length) const {
+  if (group == Group::queries) return fmt::format("{}/{}/{}", name_of(group), length, name);
+  return fmt::format("{}/{}", name_of(group), name);
+}
+
+const std::map<std::string, Array>& entries(const ShardResult& result, Group group) {
+  switch (group) {
+    case Group::summary:
+      return result.summary;
+    case Group::profile:
+      return result.profile;
+    case Group::values:
+      return result.values;
+    case Group::queries:
+      return result.queries;
+  }
+  ASSERT(false, "group {} is not one of ours", static_cast<int>(group));
+}
+
+std::map<std::string, Array>& entries(ShardResult& result, Group group) {
+  return const_cast<std::map<std::string, Array>&>(entries(std::as_const(result), group));
+}
+
+ShardResult blank_result(const Request& request, std::int64_t length) {
+  ShardResult result;
+  for (const DatasetInfo& info : schema()) {
+    if (!info.present(request)) continue;
+    Array array{info.shard_shape(request, length), {}};
+    array.values.assign(static_cast<std::size_t>(checked_elements(array.shape, info.name)), std::numeric_limits<double>::quiet_NaN());
+    entries(result, info.group).emplace(info.name, std::move(array));
+  }
+  return result;
+}
+
+std::string result_mismatch(const ShardResult& result, const Request& request, std::int64_t length) {
+  for (const DatasetInfo& info : schema()) {
+    if (!info.present(request)) continue;
+    const auto& found = entries(result, info.group);
+    const auto entry = found.find(info.name);
+    if (entry == found.end()) return fmt::format("{} is missing", info.path(length));
+    const std::vector<std::int64_t> shape = info.shard_shape(request, length);
+    if (entry->second.shape != shape || std::ssize(entry->second.values) != checked_elements(shape, info.name)) {
+      return fmt::format("{} has shape [{}] and {} values; the request makes it [{}]", info.path(length),
+                         fmt::join(entry->second.shape, ", "), entry->second.values.size(), fmt::join(shape, ", "));
+    }
+  }
+  for (const Group group : groups) {
+    for (const auto& [name, array] : entries(result, group)) {
+      const bool known = std::any_of(schema().begin(), schema().end(), [&, &key = name](const DatasetInfo& info) {
+        return info.group == group && info.name == key && info.present(request);
+      });
+      if (!known) return fmt::format("{}/{} is no dataset of this request", name_of(group), name);
+    }
+  }
+  return {};
+}
+
+}  // namespace gainlens::runfile

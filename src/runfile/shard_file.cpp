@@ -1,0 +1,102 @@
+#include "runfile/shard_file.h"
+
+#include "core/error.h"
+#include "core/sha256.h"
+
+#include <cstdio>
+#include <map>
+#include <system_error>
+
+namespace gainlens::runfile {
+namespace {
+
+constexpr const char* shard_format = "gainlens-shard";
+
+/// What a shard's numbers depend on: the request without the lengths and samples that may still grow.
+std::string identity(const Request& request) {
+  Json json = request.to_json();
+  json.erase("lengths");
+  json.erase("samples");
+  return sha256_hex(json.dump());
+}
+
+std::string shard_path(const DatasetInfo& info) {
+  return fmt::format("{}/{}", name_of(info.group), info.name);
+}
+
+void write_datasets(const std::filesystem::path& path, const Request& request, const ShardKey& key, const ShardResult& result) {
+  hdf5::Handle file = hdf5::create_file(path);
+  hdf5::write_attribute(file.get(), "format", shard_format);
+  hdf5::write_attribute(file.get(), "format_version", run_format_version);
+  hdf5::write_attribute(file.get(), "length", key.length);
+  hdf5::write_attribute(file.get(), "sample", key.sample);
+  hdf5::write_attribute(file.get(), "request", identity(request));
+  std::map<Group, hdf5::Handle> folders;
+  for (const Group group : groups) folders.emplace(group, hdf5::create_group(file.get(), std::string(name_of(group))));
+  for (const DatasetInfo& info : schema()) {
+    if (!info.present(request)) continue;
+    hdf5::Handle dataset =
+        hdf5::create_dataset(folders.at(info.group).get(), info.name,
+                             {number_type(request), info.shard_shape(request, key.length), info.shard_chunk(request, key.length)});
+    hdf5::write(dataset, H5T_NATIVE_DOUBLE, entries(result, info.group).at(info.name).values.data());
+    dataset.close("close");
+  }
+  folders.clear();
+  file.close("close");
+}
+
+}  // namespace
+
+std::string shard_file_name(const ShardKey& key) {
+  return fmt::format("T{}-S{}.h5", key.length, key.sample);
+}
+
+std::optional<ShardKey> parse_shard_file_name(const std::string& name) {
+  long long length = 0;
+  long long sample = 0;
+  if (std::sscanf(name.c_str(), "T%18lld-S%18lld.h5", &length, &sample) != 2) return std::nullopt;
+  const ShardKey key{length, sample};
+  if (shard_file_name(key) != name) return std::nullopt;
+  return key;
+}
+
+hid_t number_type(const Request& request) {
+  return stores_float64(request) ? H5T_IEEE_F64LE : H5T_IEEE_F32LE;
+}
+
+void write_shard(const std::filesystem::path& path, const Request& request, const ShardKey& key, const ShardResult& result) {
+  const std::string mismatch = result_mismatch(result, request, key.length);
+  ASSERT(mismatch.empty(), "shard of length {} sample {}: {}", key.length, key.sample, mismatch);
+  try {
+    write_datasets(path, request, key, result);
+  } catch (const hdf5::Error& error) {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+    throw_run_failed("{}: cannot be written: {}; finished shards are kept: make room and repeat the command to resume", path.string(),
+                     error.what());
+  }
+}
+
+hdf5::Handle open_shard(const std::filesystem::path& path, const Request& request, const ShardKey& key) {
+  hdf5::Handle file = hdf5::open_file(path);
+  if (hdf5::read_text_attribute(file.get(), "format") != shard_format ||
+      hdf5::read_integer_attribute(file.get(), "format_version") != run_format_version) {
+    throw hdf5::Error("it is not a shard of this format version");
+  }
+  if (hdf5::read_integer_attribute(file.get(), "length") != key.length ||
+      hdf5::read_integer_attribute(file.get(), "sample") != key.sample) {
+    throw hdf5::Error("it holds another length or sample than its name says");
+  }
+  if (hdf5::read_text_attribute(file.get(), "request") != identity(request)) throw hdf5::Error("it was made for another request");
+  for (const DatasetInfo& info : schema()) {
+    if (info.present(request)) open_shard_dataset(file, info, request, key.length);
+  }
+  return file;
+}
+
+hdf5::Handle open_shard_dataset(const hdf5::Handle& shard, const DatasetInfo& info, const Request& request, std::int64_t length) {
+  return hdf5::open_dataset(shard.get(), shard_path(info),
+                            {number_type(request), info.shard_shape(request, length), info.shard_chunk(request, length)});
+}
+
+}  // namespace gainlens::runfile

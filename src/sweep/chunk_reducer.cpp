@@ -1,0 +1,143 @@
+#include "sweep/chunk_reducer.h"
+
+#include "core/error.h"
+#include "sweep/windows.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace gainlens::sweep {
+namespace {
+
+/// [rows, columns..] in contiguous double, so that rows can be read as spans.
+at::Tensor as_rows(const at::Tensor& tensor) {
+  return tensor.to(at::kCPU, at::kDouble).contiguous();
+}
+
+std::span<const double> row_span(const at::Tensor& rows, std::int64_t row) {
+  const std::int64_t width = rows.numel() / rows.size(0);
+  return {rows.const_data_ptr<double>() + row * width, static_cast<std::size_t>(width)};
+}
+
+}  // namespace
+
+ChunkReducer::ChunkReducer(std::vector<std::int64_t> layers, const hooks::AttentionLayout& layout, std::int64_t length, bool per_query)
+    : layers_(std::move(layers)), layout_(layout), length_(length), per_query_(per_query), added_(layers_.size(), false) {}
+
+std::size_t ChunkReducer::row_of(std::int64_t layer) const {
+  const auto found = std::find(layers_.begin(), layers_.end(), layer);
+  ASSERT(found != layers_.end(), "layer {} is not among the layers of this sweep", layer);
+  return static_cast<std::size_t>(found - layers_.begin());
+}
+
+double* ChunkReducer::cell(std::map<std::string, runfile::Array>& group, const std::string& name, std::size_t row, std::int64_t heads,
+                           std::vector<std::int64_t> tail) {
+  std::int64_t width = heads;
+  for (const std::int64_t size : tail) width *= size;
+  runfile::Array& array = group[name];
+  if (array.shape.empty()) {
+    array.shape = {static_cast<std::int64_t>(layers_.size()), heads};
+    array.shape.insert(array.shape.end(), tail.begin(), tail.end());
+    array.values.assign(layers_.size() * static_cast<std::size_t>(width), std::numeric_limits<double>::quiet_NaN());
+  }
+  return array.values.data() + row * static_cast<std::size_t>(width);
+}
+
+void ChunkReducer::store(const std::string& name, std::size_t row, std::int64_t head, std::span<const double> window) {
+  const Moments found = moments(window);
+  cell(result_.summary, name, row, layout_.heads, {})[head] = found.mean;
+  cell(result_.summary, name + "_var", row, layout_.heads, {})[head] = found.variance;
+}
+
+void ChunkReducer::add_scalar(const std::string& name, Window window, std::size_t row, const at::Tensor& by_query) {
+  const at::Tensor rows = as_rows(by_query);
+  const auto quarter = static_cast<std::size_t>(last_quarter_begin(length_));
+  const auto half = static_cast<std::size_t>(second_half_begin(length_));
+  for (std::int64_t head = 0; head < layout_.heads; ++head) {
+    const auto queries = row_span(rows, head);
+    store(name, row, head, queries.subspan(window == Window::second_half ? half : quarter));
+    if (window == Window::both) store(name + "_half", row, head, queries.subspan(half));
+    const auto means = bin_means(queries);
+    std::copy(means.begin(), means.end(), cell(result_.profile, name, row, layout_.heads, {runfile::bins}) + head * runfile::bins);
+    if (per_query_) {
+      std::copy(queries.begin(), queries.end(), cell(result_.queries, name, row, layout_.heads, {length_}) + head * length_);
+    }
+  }
+}
+
+/// A mass of its own in the weights' sum: the schema keeps neither its variance nor its queries.
+void ChunkReducer::add_sink_logit_mass(std::size_t row, const at::Tensor& by_query) {
+  const at::Tensor rows = as_rows(by_query);
+  for (std::int64_t head = 0; head < layout_.heads; ++head) {
+    const auto queries = row_span(rows, head);
+    const auto half = queries.subspan(static_cast<std::size_t>(second_half_begin(length_)));
+    cell(result_.summary, "sink_logit_mass", row, layout_.heads, {})[head] = moments(half).mean;
+    const auto means = bin_means(queries);
+    std::copy(means.begin(), means.end(),
+              cell(result_.profile, "sink_logit_mass", row, layout_.heads, {runfile::bins}) + head * runfile::bins);
+  }
+}
+
+void ChunkReducer::add_by_key(const std::string& name, std::size_t row, const at::Tensor& by_query) {
+  const at::Tensor rows = as_rows(by_query.transpose(1, 2));  // [head, key, query]
+  const auto half = static_cast<std::size_t>(second_half_begin(length_));
+  double* means = cell(result_.summary, name, row, layout_.heads, {runfile::keys});
+  for (std::int64_t series = 0; series < layout_.heads * runfile::keys; ++series) {
+    const std::span<const double> queries(rows.const_data_ptr<double>() + series * length_, static_cast<std::size_t>(length_));
+    means[series] = moments(queries.subspan(half)).mean;
+  }
+  if (per_query_) {
+    const at::Tensor kept = as_rows(by_query);
+    std::copy_n(kept.const_data_ptr<double>(), kept.numel(), cell(result_.queries, name, row, layout_.heads, {length_, runfile::keys}));
+  }
+}
+
+void ChunkReducer::add_value_norms(std::size_t row, const at::Tensor& value) {
+  const at::Tensor norms = as_rows(value.to(at::kDouble).norm(2, -1));  // [kv_head, key]
+  for (std::int64_t head = 0; head < layout_.kv_heads; ++head) {
+    const auto keys = row_span(norms, head);
+    const auto means = bin_means(keys);
+    std::copy(means.begin(), means.end(), cell(result_.values, "norm", row, layout_.kv_heads, {runfile::bins}) + head * runfile::bins);
+    double* first = cell(result_.values, "first_norm", row, layout_.kv_heads, {runfile::keys}) + head * runfile::keys;
+    std::copy_n(keys.begin(), std::min<std::size_t>(keys.size(), runfile::keys), first);
+  }
+}
+
+void ChunkReducer::add(std::int64_t layer, const kernels::QueryStatistics& statistics, const at::Tensor& value) {
+  const std::size_t row = row_of(layer);
+  added_[row] = true;
+  add_scalar("n_eff", Window::last_quarter, row, statistics.n_eff);
+  add_scalar("entropy", Window::last_quarter, row, statistics.entropy);
+  add_scalar("residual", Window::last_quarter, row, statistics.residual);
+  add_scalar("observation_precision", Window::last_quarter, row, statistics.observation_precision);
+  add_scalar("log_observation_precision", Window::last_quarter, row, statistics.log_observation_precision);
+  add_scalar("kalman_gain", Window::both, row, statistics.kalman_gain);
+  add_scalar("kalman_gain_scaled", Window::both, row, statistics.kalman_gain_scaled);
+  add_scalar("without_first_n_eff", Window::second_half, row, statistics.without_first_n_eff);
+  add_scalar("without_first_kalman_gain", Window::second_half, row, statistics.without_first_kalman_gain);
+  add_scalar("bos_mass", Window::second_half, row, statistics.first_mass.select(-1, 0));
+  add_by_key("first_mass", row, statistics.first_mass);
+  const at::Tensor columns = as_rows(statistics.column_mean);
+  std::copy_n(columns.const_data_ptr<double>(), columns.numel(), cell(result_.summary, "column_mean", row, layout_.heads, {runfile::keys}));
+  if (statistics.sink_logit_mass.defined()) add_sink_logit_mass(row, statistics.sink_logit_mass);
+  add_value_norms(row, value);
+  queries_without_keys_ += statistics.queries_without_keys;
+}
+
+void ChunkReducer::add_gate(std::int64_t layer, const at::Tensor& gate) {
+  const at::Tensor by_head = gate.dim() == 3 ? gate.to(at::kDouble).mean(-1) : gate;  // [position, head]
+  add_scalar("gate", Window::last_quarter, row_of(layer), by_head.transpose(0, 1));
+}
+
+void ChunkReducer::add_nll(double mean_nll) {
+  result_.summary["nll"] = {{}, {mean_nll}};
+}
+
+runfile::ShardResult ChunkReducer::finish() && {
+  for (std::size_t row = 0; row < layers_.size(); ++row) ASSERT(added_[row], "layer {} was not measured", layers_[row]);
+  return std::move(result_);
+}
+
+}  // namespace gainlens::sweep

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "hooks/hooked_model.h"
+#include "kernels/attention_statistics.h"
+#include "runfile/shard.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace gainlens::sweep {
+
+/// Reduces the per-query statistics of one chunk, layer by layer, to what a shard stores: means and variances over the windows of
+/// method.md ("Sweep protocol"), means over 64 bins, norms of the values; in double whatever the compute dtype. Per-query numbers are
+/// kept only when asked for.
+class ChunkReducer {
+ public:
+  /// @param layers  original indices of the layers that will be added, in order
+  ChunkReducer(std::vector<std::int64_t> layers, const hooks::AttentionLayout& layout, std::int64_t length, bool per_query);
+
+  /// @param layer       original index
+  /// @param statistics  fields [head, query]
+  /// @param value       [kv_head, position, head_dim]
+  void add(std::int64_t layer, const kernels::QueryStatistics& statistics, const at::Tensor& value);
+
+  /// @param gate  sigmoid of the gate scores, [position, head] or [position, head, head_dim]; stored as its mean over head_dim
+  void add_gate(std::int64_t layer, const at::Tensor& gate);
+
+  void add_nll(double mean_nll);
+
+  /// Queries, over all layers and heads, that saw no key and are left out of every mean.
+  std::int64_t queries_without_keys() const { return queries_without_keys_; }
+
+  /// @throws InternalError  a layer was not added
+  runfile::ShardResult finish() &&;
+
+ private:
+  /// Over which queries the summary of a quantity averages; both: the second half as `<name>_half` too.
+  enum class Window { last_quarter, second_half, both };
+
+  void add_scalar(const std::string& name, Window window, std::size_t row, const at::Tensor& by_query);
+  void add_sink_logit_mass(std::size_t row, const at::Tensor& by_query);
+  void add_by_key(const std::string& name, std::size_t row, const at::Tensor& by_query);
+  void add_value_norms(std::size_t row, const at::Tensor& value);
+  void store(const std::string& name, std::size_t row, std::int64_t head, std::span<const double> window);
+  std::size_t row_of(std::int64_t layer) const;
+  double* cell(std::map<std::string, runfile::Array>& group, const std::string& name, std::size_t row, std::int64_t heads,
+               std::vector<std::int64_t> tail);
+
+  std::vector<std::int64_t> layers_;
+  hooks::AttentionLayout layout_;
+  std::int64_t length_;
+  bool per_query_;
+  std::vector<bool> added_;
+  std::int64_t queries_without_keys_ = 0;
+  runfile::ShardResult result_;
+};
+
+}  // namespace gainlens::sweep

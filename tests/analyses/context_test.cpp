@@ -1,0 +1,144 @@
+#include "analyses/context.h"
+
+#include "analyses/gain_theory.h"
+#include "analyses/synthetic_run.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+namespace gainlens::analyses {
+namespace {
+
+using gainlens::testing::CellKey;
+using gainlens::testing::SyntheticRun;
+using gainlens::testing::TemporaryFolder;
+using gainlens::testing::write_run;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Four layers, of which the last is deep. Everything is constant over heads and chunks: n_eff = 4 at 16 tokens and 8 at 64, lambda_obs
+/// 10 and 20, gate 0.5 and 0.75.
+SyntheticRun planted_run() {
+  SyntheticRun run;
+  run.lengths = {16, 64};
+  run.samples = 2;
+  run.layers = 4;
+  run.heads = 2;
+  run.kv_heads = 1;
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.layer != 3) return std::nullopt;  // shallow layers must not enter
+    const bool is_long = key.length == 64;
+    if (key.name == "summary/n_eff") return is_long ? 8.0 : 4.0;
+    if (key.name == "summary/observation_precision") return is_long ? 20.0 : 10.0;
+    if (key.name == "summary/observation_precision_var") return 25.0;
+    if (key.name == "summary/gate") return is_long ? 0.75 : 0.5;
+    return std::nullopt;
+  };
+  return run;
+}
+
+TEST(Context, GateAndPrecisionAreComparedLikeForLike) {
+  const TemporaryFolder folder;
+  const Context result = context(write_run(folder.path() / "run", planted_run()));
+  EXPECT_THAT(result.deep_layers, ElementsAre(3));
+  const ContextPoint& last = result.points.at(1);
+  EXPECT_DOUBLE_EQ(last.n_eff->mean, 8);
+  EXPECT_DOUBLE_EQ(*last.precision_ratio, 2);
+  EXPECT_DOUBLE_EQ(*last.precision_ratio_deviation, 0.5);    // 5 / 10
+  EXPECT_NEAR(*last.logit_gate.mean, std::log(3.0), 1e-12);  // logit 0.75 - logit 0.5
+  EXPECT_NEAR(*last.log_precision.mean, std::log(2.0), 1e-12);
+  EXPECT_NEAR(*last.difference.mean, std::log(1.5), 1e-12);
+  EXPECT_NEAR(last.difference.interval->low, std::log(1.5), 1e-12);  // the chunks agree
+  EXPECT_EQ(last.difference.pairs, 2u);
+  EXPECT_DOUBLE_EQ(*result.points.at(0).logit_gate.mean, 0);
+}
+
+TEST(Context, ChunksArePairedByNumber) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.missing = {{16, 0}};
+  const Context result = context(write_run(folder.path() / "run", run));
+  EXPECT_EQ(result.points.at(1).difference.pairs, 1u);  // chunk 1 alone is at both lengths
+  EXPECT_THAT(result.points.at(1).difference.interval.reason(), HasSubstr("at least 2 chunks"));
+}
+
+TEST(Context, WithoutAGateItIsNullWithTheReason) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.gated = false;
+  const OrderedJson json = to_json(context(write_run(folder.path() / "run", run)));
+  EXPECT_TRUE(json["points"][1]["gate"].is_null());
+  EXPECT_EQ(json["points"][1]["gate_reason"], "the run has no summary/gate");
+  EXPECT_EQ(json["points"][1]["logit_gate_change_reason"], "the run has no summary/gate");
+  EXPECT_DOUBLE_EQ(json["points"][1]["observation_precision_ratio"], 2);
+}
+
+TEST(Context, PlantedGrowthIsFound) {
+  const TemporaryFolder folder;
+  SyntheticRun run;  // n_eff - 1 grows as sqrt(T)
+  const Context result = context(write_run(folder.path() / "run", run));
+  const double growth = (result.points.back().n_eff->mean - 1) / (result.points.front().n_eff->mean - 1);
+  EXPECT_NEAR(growth, std::sqrt(8.0), 1e-9);
+}
+
+/// One deep layer, d = 2 so that sigma0^2 = 0.5; n_eff 1, 3, 7 and S = 0.5 give lambda* = 2, 4, 8.
+SyntheticRun theory_run(std::vector<double> gains) {
+  SyntheticRun run;
+  run.lengths = {16, 32, 64};
+  run.samples = 1;
+  run.layers = run.heads = run.kv_heads = 1;
+  run.head_dim = 2;
+  run.value = [gains](const CellKey& key) -> std::optional<double> {
+    const std::size_t i = key.length == 16 ? 0 : key.length == 32 ? 1 : 2;
+    if (key.name == "summary/n_eff") return std::array{1.0, 3.0, 7.0}[i];
+    if (key.name == "summary/residual") return 0.5;
+    if (key.name == "summary/kalman_gain") return gains[i];
+    return std::nullopt;
+  };
+  return run;
+}
+
+TEST(GainTheory, OneLambdaPredictsTheOtherLengths) {
+  const TemporaryFolder folder;
+  // K(16) = 0.5 = 2 / (lambda + 2): lambda = 2; predictions 4/6 and 8/10; measured 0.6 and 0.8
+  const GainTheory theory = gain_theory(write_run(folder.path() / "run", theory_run({0.5, 0.6, 0.8})));
+  EXPECT_DOUBLE_EQ(*theory.prior_precision, 2);
+  EXPECT_DOUBLE_EQ(*theory.points[1].predicted_gain, 4.0 / 6);
+  EXPECT_NEAR(*theory.points[1].relative_error, 1.0 / 9, 1e-12);  // (0.6667 - 0.6) / 0.6
+  EXPECT_NEAR(*theory.points[1].constant_error, 1.0 / 6, 1e-12);  // (0.6 - 0.5) / 0.6
+  EXPECT_NEAR(*theory.points[1].skill, 1.0 / 3, 1e-12);
+  EXPECT_NEAR(*theory.points[2].relative_error, 0, 1e-12);
+  EXPECT_NEAR(*theory.max_relative_error, 1.0 / 9, 1e-12);
+  EXPECT_NEAR(*theory.max_constant_error, 0.375, 1e-12);  // (0.8 - 0.5) / 0.8
+  EXPECT_NEAR(*theory.skill, 1 - (1.0 / 9) / (1.0 / 6 + 0.375), 1e-12);
+}
+
+TEST(GainTheory, UnchangingGainHasNoSkill) {
+  const TemporaryFolder folder;
+  const GainTheory theory = gain_theory(write_run(folder.path() / "run", theory_run({0.5, 0.5, 0.5})));
+  EXPECT_THAT(theory.skill.reason(), HasSubstr("does not change"));
+  EXPECT_GT(*theory.max_relative_error, 0.3);
+}
+
+TEST(GainTheory, GainOfOneHasNoLambda) {
+  const TemporaryFolder folder;
+  const GainTheory theory = gain_theory(write_run(folder.path() / "run", theory_run({1.0, 1.0, 1.0})));
+  EXPECT_THAT(theory.prior_precision.reason(), HasSubstr("0 < K < 1"));
+  EXPECT_EQ(theory.max_relative_error.reason(), theory.prior_precision.reason());
+}
+
+TEST(GainTheory, OneLengthPredictsNothing) {
+  const TemporaryFolder folder;
+  SyntheticRun run = theory_run({0.5, 0.6, 0.8});
+  run.lengths = {16};
+  const OrderedJson json = to_json(gain_theory(write_run(folder.path() / "run", run)));
+  EXPECT_TRUE(json["max_relative_error"].is_null());
+  EXPECT_THAT(json["max_relative_error_reason"], HasSubstr("one length"));
+}
+
+}  // namespace
+}  // namespace gainlens::analyses

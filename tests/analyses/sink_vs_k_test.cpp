@@ -1,0 +1,212 @@
+#include "analyses/sink_vs_k.h"
+
+#include "analyses/heatmap.h"
+#include "analyses/sinks.h"
+#include "analyses/synthetic_run.h"
+#include "analyses/value_norms.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace gainlens::analyses {
+namespace {
+
+using gainlens::testing::CellKey;
+using gainlens::testing::SyntheticRun;
+using gainlens::testing::TemporaryFolder;
+using gainlens::testing::write_run;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Two layers of three heads. BOS mass: layer 0: 0.1, 0.2, 0.3; layer 1: 0.5, 0.6, 0.7 (over chunks and lengths, which shift it by equal
+/// amounts up and down). K falls within each layer and rises between them.
+SyntheticRun planted_run() {
+  SyntheticRun run;
+  run.lengths = {16, 32};
+  run.samples = 2;
+  run.layers = 2;
+  run.heads = 3;
+  run.kv_heads = 1;
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    const auto layer = static_cast<double>(key.layer), head = static_cast<double>(key.head);
+    const double shift = (key.sample == 0 ? 0.01 : -0.01) + (key.length == 16 ? 0.02 : -0.02);
+    if (key.name == "summary/bos_mass") return 0.1 + 0.4 * layer + 0.1 * head + shift;
+    if (key.name == "summary/kalman_gain") return 0.5 + 0.4 * layer - 0.1 * head;
+    return std::nullopt;
+  };
+  return run;
+}
+
+TEST(SinkVsK, PooledAndWithinLayersDiffer) {
+  const TemporaryFolder folder;
+  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", planted_run()));
+  ASSERT_EQ(result.points.size(), 6u);
+  EXPECT_NEAR(result.points[4].bos_mass, 0.6, 1e-12);  // layer 1, head 1
+  const SinkCorrelation& k = *result.correlations[0];
+  // x = 0.4 L + 0.1 h, y = 0.4 L - 0.1 h: cov = 0.04 - 0.02/3, var = 0.04 + 0.02/3
+  EXPECT_NEAR(*k.pooled.pearson, (0.04 - 0.02 / 3) / (0.04 + 0.02 / 3), 1e-12);
+  EXPECT_NEAR(*k.within_layers.pearson, -1, 1e-12);
+  ASSERT_EQ(k.by_layer.size(), 2u);
+  EXPECT_NEAR(*k.by_layer[1].second.spearman, -1, 1e-12);
+  EXPECT_EQ(k.within_attention_type.at("global").points, 6u);
+}
+
+TEST(SinkVsK, HeadsAboveTheThresholds) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.lengths = {16};
+  run.samples = 1;  // masses shifted by 0.03: 0.13 0.23 0.33 | 0.53 0.63 0.73
+  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run));
+  ASSERT_EQ(result.sinks.size(), 2u);
+  EXPECT_EQ(result.sinks[0].heads, 6u);
+  EXPECT_EQ(result.sinks[1].heads, 4u);
+  EXPECT_THAT(result.sinks[1].layers, ElementsAre(0, 1));
+  EXPECT_NEAR(*result.sinks[1].smallest_gain, 0.3, 1e-12);  // head 2 of layer 0
+  EXPECT_THAT(result.late_layers, ElementsAre(1));
+  EXPECT_NEAR(result.late_gain->low, 0.7, 1e-12);
+  EXPECT_NEAR(result.late_gain->high, 0.9, 1e-12);
+}
+
+TEST(SinkVsK, LayersWhoseWindowHidesKeyZeroAreApart) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.attention = {"window:8", "global"};  // at 16 tokens second-half queries begin at 8
+  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run));
+  ASSERT_EQ(result.apart.size(), 1u);
+  EXPECT_EQ(result.apart[0].layer, 0);
+  EXPECT_THAT(result.apart[0].reason, HasSubstr("at 16 and 32"));
+  EXPECT_EQ(result.correlations[0]->pooled.points, 3u);
+  EXPECT_EQ(result.correlations[0]->within_attention_type.at("window:8").points, 3u);
+  EXPECT_EQ(result.sinks[0].heads, 3u);
+}
+
+TEST(SinkVsK, PartlyHiddenKeyZeroIsNoted) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.lengths = {16};
+  run.attention = {"window:9", "global"};
+  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run));
+  EXPECT_TRUE(result.apart.empty());
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_THAT(result.notes[0], HasSubstr("window:9 at 16"));
+}
+
+TEST(SinkVsK, AllLayersApartLeaveNothingToPool) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.attention = {"window:2", "window:2"};
+  const OrderedJson json = to_json(sink_vs_k(write_run(folder.path() / "run", run)));
+  EXPECT_TRUE(json["correlations"]["kalman_gain"]["pooled"]["pearson"].is_null());
+  EXPECT_THAT(json["correlations"]["kalman_gain"]["pooled"]["pearson_reason"], HasSubstr("0 points"));
+  EXPECT_EQ(json["set_apart"].size(), 2u);
+}
+
+TEST(SinkVsK, HeadWithoutAValueIsLeftOutAndCounted) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  const auto planted_value = run.value;
+  run.value = [planted_value](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/kalman_gain" && key.layer == 0 && key.head == 0) return std::numeric_limits<double>::quiet_NaN();
+    return planted_value(key);
+  };
+  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run));
+  EXPECT_EQ(result.correlations[0]->left_out, 1u);
+  EXPECT_EQ(result.correlations[0]->pooled.points, 5u);
+  EXPECT_THAT(result.notes.back(), HasSubstr("4 values"));  // 2 lengths x 2 chunks
+}
+
+TEST(SinkVsK, OneHeadOfOneLayerHasReasons) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.layers = run.heads = 1;
+  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run));
+  EXPECT_THAT(result.correlations[0]->pooled.pearson.reason(), HasSubstr("1 points"));
+  EXPECT_THAT(result.correlations[0]->within_layers.pearson.reason(), HasSubstr("0 points"));
+}
+
+TEST(SinkVsK, RunWithoutStatisticsHasReasons) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.statistics = false;
+  run.gated = false;
+  const auto reader = write_run(folder.path() / "run", run);
+  const OrderedJson json = to_json(sink_vs_k(reader));
+  EXPECT_TRUE(json["correlations"]["kalman_gain"].is_null());
+  EXPECT_THAT(json["correlations"]["kalman_gain_reason"], HasSubstr("no head with both"));
+  EXPECT_EQ(sinks(reader).reason(), "the run has no summary/bos_mass");
+  EXPECT_EQ(heatmap(reader, heatmap_quantities()[0]).reason(), "the run has no summary/n_eff");
+  EXPECT_EQ(value_norms(reader).reason(), "the run has no values/norm");
+}
+
+TEST(SinkVsK, SinkShareCountsColumnMeans) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/column_mean") return key.last == 0 && key.head == 0 ? 0.4 : 0.1;
+    return std::nullopt;
+  };
+  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run));
+  EXPECT_NEAR(*result.sink_share[0], 1.0 / 3, 1e-12);
+  EXPECT_DOUBLE_EQ(*result.sink_share[1], 0);
+}
+
+TEST(Sinks, StrongestFirst) {
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", planted_run());
+  const Sinks result = *sinks(reader, {.sinks = 2});
+  ASSERT_EQ(result.heads.size(), 2u);
+  EXPECT_EQ(result.all_heads, 6u);
+  EXPECT_EQ(result.heads[0].layer, 1);
+  EXPECT_EQ(result.heads[0].head, 2);
+  EXPECT_NEAR(result.heads[0].bos_mass, 0.7, 1e-12);
+  EXPECT_NEAR(*result.heads[0].kalman_gain, 0.7, 1e-12);
+  EXPECT_EQ(result.heads[1].head, 1);
+}
+
+TEST(Heatmap, LongestLengthAndLayersZeroByConstruction) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.attention = {"window:16", "global"};  // hidden at 32 tokens alone
+  const auto reader = write_run(folder.path() / "run", run);
+  const HeatmapQuantity bos{"bos_mass", "second-half queries"};
+  const Heatmap map = *heatmap(reader, bos);
+  EXPECT_EQ(map.length.tokens, 32);
+  EXPECT_NEAR(map.at(1, 2), 0.7 - 0.02, 1e-12);
+  EXPECT_THAT(map.by_construction, ElementsAre(true, false));
+}
+
+TEST(ValueNorms, RestIsWhatRemainsOfTheBins) {
+  // 4 keys in 2 bins of mean 2 and 4: sum 12; the first key is 1: the other three average 11/3
+  EXPECT_DOUBLE_EQ(mean_of_rest({1.0}, {2.0, 4.0}, 4), 11.0 / 3);
+  // 3 keys in 4 bins: keys 0, 1, 2 in bins 0, 1, 2 (floor(4 t / 3)); bin 3 is empty
+  EXPECT_DOUBLE_EQ(mean_of_rest({5.0}, {5.0, 6.0, 8.0, std::numeric_limits<double>::quiet_NaN()}, 3), 7);
+}
+
+TEST(ValueNorms, FirstKeysAgainstTheRest) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.lengths = {64};  // one key a bin
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name == "values/norm") return key.last == 0 ? 0.5 : 2.0;
+    if (key.name == "values/first_norm") return key.last == 0 ? 0.5 : 2.0;
+    return std::nullopt;
+  };
+  const ValueNormsResult result = *value_norms(write_run(folder.path() / "run", run));
+  ASSERT_EQ(result.heads.size(), 2u);
+  EXPECT_DOUBLE_EQ(result.heads[0].first[0], 0.5);
+  EXPECT_DOUBLE_EQ(result.heads[0].rest, 2.0);
+}
+
+TEST(ValueNorms, EightKeysLeaveNoRest) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.lengths = {8};
+  EXPECT_THAT(value_norms(write_run(folder.path() / "run", run)).reason(), HasSubstr("no key beyond the first 8"));
+}
+
+}  // namespace
+}  // namespace gainlens::analyses

@@ -1,0 +1,56 @@
+#pragma once
+
+#include "runfile/run_folder.h"
+#include "runfile/run_reader.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::testing {
+
+/// Where a number of a synthetic run stands. `layer` is a position on the layer axis; `last` a key or bin, 0 where there is no such axis.
+struct CellKey {
+  std::string_view name;  ///< "summary/n_eff", "values/norm", ...
+  std::int64_t length;
+  std::int64_t sample;
+  std::int64_t layer;
+  std::int64_t head;
+  std::int64_t last;
+};
+
+/// A run with planted structure: n_eff grows as sqrt(T), one strong and one weaker sink head in the middle layers, key 0 with small
+/// values, a gate that hardly moves. K follows from n_eff and S exactly within each head.
+struct SyntheticRun {
+  std::vector<std::int64_t> lengths = {1024, 2048, 4096, 8192};
+  std::int64_t samples = 3;
+  std::int64_t layers = 8;
+  std::int64_t heads = 4;
+  std::int64_t kv_heads = 2;
+  std::int64_t head_dim = 64;
+  std::vector<std::string> attention;  ///< empty: all global
+  bool gated = true;
+  bool statistics = true;
+  bool nested = false;
+  std::optional<std::int64_t> bos = 1;
+  std::string bos_policy = "auto: the tokenizer puts token 1 first";
+  std::string family = "synthetic";
+  std::set<runfile::ShardKey> missing;  ///< chunks that the run lacks
+  /// A number in place of the planted one.
+  std::function<std::optional<double>(const CellKey&)> value;
+};
+
+/// The planted number of one cell.
+double planted(const SyntheticRun& run, const CellKey& key);
+
+runfile::Request request_of(const SyntheticRun& run);
+
+/// Writes the run through RunFolder and opens it. Numbers are stored as float64.
+runfile::RunReader write_run(const std::filesystem::path& folder, const SyntheticRun& run);
+
+}  // namespace gainlens::testing

@@ -1,0 +1,90 @@
+#include "architecture/include_graph.h"
+
+#include <algorithm>
+#include <fstream>
+#include <regex>
+
+namespace gainlens::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> torch_prefixes = {"ATen/", "torch/", "c10/"};
+
+/// The layer a source belongs to: "src/kernels/x.cpp" -> "kernels", "hooks/x.h" -> "hooks".
+std::string layer_of(const fs::path& relative) {
+  auto part = relative.begin();
+  if (*part == "src") ++part;
+  return part->string();
+}
+
+bool is_source(const fs::path& path) {
+  return path.extension() == ".h" || path.extension() == ".cpp" || path.extension() == ".cu";
+}
+
+void check_file(const fs::path& root, const fs::path& relative, std::vector<std::string>& found) {
+  static const std::regex include(R"re(^\s*#\s*include\s+(["<])([^">]+)[">])re");
+  const std::string own = layer_of(relative);
+  const auto own_layer = layers().find(own);
+  std::ifstream file(root / relative);
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    std::smatch match;
+    if (!std::regex_search(line, match, include)) continue;
+    const std::string target = match[2];
+    const auto say = [&](const std::string& reason) { found.push_back(relative.string() + ":" + std::to_string(number) + ": " + reason); };
+    if (own_layer == layers().end()) {
+      say("folder '" + own + "' has no place among the layers");
+      return;
+    }
+    const std::string top = target.substr(0, target.find('/'));
+    if (layers().contains(top) && top != own && !own_layer->second.below.contains(top))
+      say("'" + own + "' must not include '" + target + "'");
+    const bool is_torch =
+        std::any_of(torch_prefixes.begin(), torch_prefixes.end(), [&](const auto& prefix) { return target.starts_with(prefix); });
+    // core/error.h takes in one header of libtorch where it is there, to drop a macro; see the comment in it.
+    if (is_torch && !own_layer->second.torch && relative != "src/core/error.h")
+      say("'" + own + "' must not include libtorch ('" + target + "')");
+  }
+}
+
+}  // namespace
+
+const std::map<std::string, Layer>& layers() {
+  static const std::map<std::string, Layer> table = [] {
+    std::map<std::string, Layer> made;
+    made["core"] = {{}, false};
+    for (const char* name : {"formats", "runfile"}) made[name] = {{"core"}, false};
+    made["kernels"] = {{"core"}, true};
+    made["data"] = {{"core", "formats", "runfile"}, false};
+    made["hooks"] = {{"core", "formats", "runfile", "kernels"}, true};
+    const std::set<std::string> lower = {"core", "formats", "runfile", "kernels", "data", "hooks"};
+    const auto with = [](std::set<std::string> base, const std::set<std::string>& more) {
+      base.insert(more.begin(), more.end());
+      return base;
+    };
+    made["bft"] = {lower, true};
+    made["models"] = {with(lower, {"bft"}), true};
+    for (const char* name : {"sweep", "training"}) made[name] = {with(lower, {"bft", "models"}), true};
+    for (const char* name : {"recommend", "language"}) made[name] = {with(lower, {"bft", "models", "training"}), true};
+    made["analyses"] = {{"core", "runfile"}, false};
+    made["reports"] = {{"core", "runfile", "analyses"}, false};
+    made["cli"] = {with(lower, {"bft", "models", "sweep", "training", "recommend", "language", "analyses", "reports"}), true};
+    return made;
+  }();
+  return table;
+}
+
+std::vector<std::string> forbidden_includes(const fs::path& root) {
+  std::vector<std::string> found;
+  for (const char* top : {"src", "hooks", "data", "analyses", "reports"}) {
+    if (!fs::exists(root / top)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      if (entry.is_regular_file() && is_source(entry.path())) check_file(root, fs::relative(entry.path(), root), found);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace gainlens::testing

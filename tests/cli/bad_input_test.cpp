@@ -1,0 +1,240 @@
+#include "cli/tiny_checkpoint.h"
+#include "support/program.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace gainlens::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// One clear line on stderr, nothing on stdout, the given exit code.
+void expect_error(const ProgramResult& result, int exit_code, const std::string& text) {
+  EXPECT_EQ(result.exit_code, exit_code) << result.error;
+  EXPECT_THAT(result.error, StartsWith("gainlens: error: "));
+  EXPECT_THAT(result.error, HasSubstr(text));
+  EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+}
+
+struct Case {
+  std::string name;
+  std::vector<std::string> arguments;  ///< after "sweep MODEL"; {ids} and {out} are replaced
+  std::string message;
+};
+
+class SweepRefuses : public ::testing::TestWithParam<Case> {
+ protected:
+  std::vector<std::string> sweep(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {"sweep", tiny_checkpoint.string(), "--tokens", ids_, "--out", out()};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::string out() const { return folder_.path() / "run"; }
+
+  TemporaryFolder folder_;
+  std::string ids_ = write_ids(folder_.path(), 400);
+};
+
+TEST_P(SweepRefuses, WithOneLineAndNothingLeft) {
+  expect_error(run_gainlens(sweep(GetParam().arguments)), 2, GetParam().message);
+  EXPECT_FALSE(std::filesystem::exists(out())) << "a refused request must leave nothing behind";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Requests, SweepRefuses,
+    ::testing::Values(Case{"zero_length", {"--lengths", "0"}, "--lengths: 0; must be at least 1"},
+                      Case{"short_length", {"--lengths", "3"}, "--lengths: 3; must be at least 4"},
+                      Case{"negative_length", {"--lengths", "-64"}, "--lengths: -64; must be at least 1"},
+                      Case{"length_not_a_number", {"--lengths", "64,big"}, "--lengths: 'big' is not a count"},
+                      Case{"empty_length", {"--lengths", "64,"}, "--lengths: '' is not a count"},
+                      Case{"huge_length", {"--lengths", "99999999999999999999"}, "is not a count"},
+                      Case{"beyond_positions",
+                           {"--lengths", "256"},
+                           "--lengths: 256 exceeds the model's 128 positions; use shorter contexts, or --allow-extrapolation"},
+                      Case{"negative_samples", {"--lengths", "64", "--samples", "-1"}, "--samples: -1; must be at least 1"},
+                      Case{"zero_samples", {"--lengths", "64", "--samples", "0"}, "--samples: 0; must be at least 1"},
+                      Case{"samples_not_a_number", {"--lengths", "64", "--samples", "many"}, "--samples"},
+                      Case{"too_little_text", {"--lengths", "128", "--samples", "5"}, "400"},
+                      Case{"dtype", {"--lengths", "64", "--dtype", "flaot32"}, "did you mean 'float32'?"},
+                      Case{"statistics", {"--lengths", "64", "--statistics", "some"}, "--statistics: 'some'; must be all or none"},
+                      Case{"per_query_without_statistics",
+                           {"--lengths", "64", "--statistics", "none", "--per-query"},
+                           "--per-query: needs --statistics all"},
+                      Case{"layers", {"--lengths", "64", "--layers", "1:9"}, "--layers: 1:9; the model has layers 0:2"},
+                      Case{"layers_backwards", {"--lengths", "64", "--layers", "2:1"}, "--layers: 2:1"},
+                      Case{"layers_not_a_range", {"--lengths", "64", "--layers", "1"}, "--layers: '1'; write A:B"},
+                      Case{"bos", {"--lengths", "64", "--bos", "allways"}, "did you mean 'always'?"},
+                      Case{"threads", {"--lengths", "64", "--threads", "-2"}, "--threads: -2"},
+                      Case{"device", {"--lengths", "64", "--device", "tpu"}, "--device: 'tpu'; must be cpu or cuda:N"},
+                      Case{"cuda", {"--lengths", "64", "--device", "cuda:0"}, "this build computes on the CPU only"},
+                      Case{"misspelt_option", {"--lenghts", "64"}, "sweep: unknown option '--lenghts'; did you mean '--lengths'?"},
+                      Case{"surplus_argument", {"more", "--lengths", "64"}, "unexpected argument 'more'"},
+                      Case{"both_sources", {"--lengths", "64", "--text", "x.txt"}, "give either --text FILE or --tokens FILE.json"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(CommandLine, MisspeltSubcommand) {
+  expect_error(run_gainlens({"sweeep"}), 2, "unknown subcommand 'sweeep'; did you mean 'sweep'?");
+}
+TEST(CommandLine, NoSubcommand) {
+  expect_error(run_gainlens({}), 2, "a subcommand is required; known are sweep");
+}
+TEST(CommandLine, UnknownSubcommandFarFromAll) {
+  expect_error(run_gainlens({"xylophone"}), 2, "known are sweep");
+}
+TEST(CommandLine, MisspeltGlobalOption) {
+  expect_error(run_gainlens({"--quite", "sweep"}), 2, "--quite");
+}
+TEST(CommandLine, RequiredOptionMissing) {
+  expect_error(run_gainlens({"sweep", "x"}), 2, "--out is required");
+}
+
+TEST(Input, ModelFolderMissing) {
+  const TemporaryFolder folder;
+  expect_error(run_gainlens({"sweep", folder.path() / "none", "--tokens", write_ids(folder.path(), 9), "--out", folder.path() / "r"}), 2,
+               "none");
+}
+
+TEST(Input, IdsOutsideTheVocabulary) {
+  const TemporaryFolder folder;
+  const auto ids = write_file(folder.path() / "ids.json", "[1, 2, 64, 3]");
+  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids, "--lengths", "4", "--samples", "1", "--out", folder.path() / "r"}),
+               2, "token id 64 at index 2 lies outside the model's vocabulary of 64");
+}
+
+TEST(Input, IdsThatAreNotIds) {
+  const TemporaryFolder folder;
+  for (const char* text : {"[1, -2]", "[1.5]", "{\"a\": 1}", "[1,", "", "[\"1\"]", "[99999999999]"}) {
+    const auto ids = write_file(folder.path() / "ids.json", text);
+    expect_error(run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids, "--lengths", "4", "--out", folder.path() / "r"}), 2, "ids.json");
+  }
+}
+
+TEST(Input, TokenizerMissingNamesTheWayRound) {
+  const TemporaryFolder folder;
+  const auto text = write_file(folder.path() / "text.txt", "some words");
+  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--text", text, "--lengths", "4", "--out", folder.path() / "r"}), 2, "--tokens");
+}
+
+TEST(Input, MisspeltFamily) {
+  const TemporaryFolder folder;
+  const auto model = copy_checkpoint(folder.path());
+  std::string edit = "sed -i 's/\"model_type\": \"llama\"/\"model_type\": \"lama\"/' " + (model / "config.json").string();
+  ASSERT_EQ(run_shell(edit, "").exit_code, 0);
+  expect_error(run_gainlens({"inspect", model}), 2, "did you mean 'llama'?");
+}
+
+TEST(Input, UnknownConfigKeyIsRefused) {
+  const TemporaryFolder folder;
+  const auto model = copy_checkpoint(folder.path());
+  ASSERT_EQ(run_shell("sed -i 's/\"model_type\"/\"attention_temperature\": 2, \"model_type\"/' " + (model / "config.json").string(), "")
+                .exit_code,
+            0);
+  expect_error(run_gainlens({"hooks", model}), 2, "attention_temperature");
+}
+
+TEST(Input, NaNInWeightsNamesTheTensor) {
+  const TemporaryFolder folder;
+  const auto model = copy_checkpoint(folder.path());
+  // The last four bytes of the file belong to the last tensor; 0x7fc00000 is NaN.
+  ASSERT_EQ(run_shell("truncate -s -4 model.safetensors; printf '\\x00\\x00\\xc0\\x7f' >> model.safetensors", model).exit_code, 0);
+  expect_error(run_gainlens({"sweep", model, "--tokens", write_ids(folder.path(), 400), "--lengths", "64", "--out", folder.path() / "r"}),
+               2, "NaN");
+}
+
+TEST(Input, TruncatedWeights) {
+  const TemporaryFolder folder;
+  const auto model = copy_checkpoint(folder.path());
+  ASSERT_EQ(run_shell("truncate -s -1 model.safetensors", model).exit_code, 0);
+  expect_error(run_gainlens({"sweep", model, "--tokens", write_ids(folder.path(), 400), "--lengths", "64", "--out", folder.path() / "r"}),
+               2, "model.safetensors");
+}
+
+TEST(Output, FolderOfAnotherRun) {
+  const TemporaryFolder folder;
+  const std::string ids = write_ids(folder.path(), 400), out = folder.path() / "run";
+  const std::vector<std::string> first = {"sweep", tiny_checkpoint, "--tokens", ids,      "--lengths", "64", "--samples",
+                                          "1",     "--out",         out,        "--quiet"};
+  ASSERT_EQ(run_gainlens(first).exit_code, 0);
+  auto other = first;
+  other.insert(other.end(), {"--dtype", "float64"});
+  const auto result = run_gainlens(other);
+  expect_error(result, 2, "float64");
+  EXPECT_THAT(result.error, HasSubstr("float32"));
+}
+
+TEST(Output, FolderThatHoldsSomethingElse) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "notes");
+  write_file(folder.path() / "notes/diary.txt", "dear diary");
+  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--lengths", "64", "--out",
+                             folder.path() / "notes"}),
+               2, "notes");
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "notes/diary.txt"));
+}
+
+TEST(Output, FileInPlaceOfTheFolder) {
+  const TemporaryFolder folder;
+  const auto file = write_file(folder.path() / "taken", "x");
+  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--lengths", "64", "--out", file}), 2,
+               "taken");
+}
+
+TEST(Output, FullDiskKeepsFinishedShards) {
+  const TemporaryFolder folder;
+  const auto disk = folder.path() / "disk";
+  std::filesystem::create_directories(disk);
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=600k") != 0)
+    GTEST_SKIP() << "SKIPPED: a small file system cannot be mounted here (needs root)";
+  const auto arguments = [&](const std::filesystem::path& out) {
+    return std::vector<std::string>{"sweep",       tiny_checkpoint, "--tokens",  write_ids(folder.path(), 4000),
+                                    "--lengths",   "64,128",        "--samples", "12",
+                                    "--per-query", "--quiet",       "--out",     out};
+  };
+  const auto result = run_gainlens(arguments(disk / "run"));
+  expect_error(result, 1, "No space left on device");
+  std::size_t shards = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(disk / "run/shards")) {
+    EXPECT_EQ(entry.path().extension(), ".h5") << "no half-written shard may stay behind";
+    ++shards;
+  }
+  EXPECT_GT(shards, 0u);
+  // With room again the same command finishes from what is there.
+  ASSERT_EQ(::mount("tmpfs", disk.c_str(), "tmpfs", MS_REMOUNT, "size=64m"), 0);
+  const auto resumed = run_gainlens(arguments(disk / "run"));
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
+  ASSERT_EQ(::umount(disk.c_str()), 0);
+}
+
+TEST(Inspect, SaysNoWithTheReason) {
+  const TemporaryFolder folder;
+  const auto model = copy_checkpoint(folder.path());
+  ASSERT_EQ(run_shell("truncate -s 100 model.safetensors", model).exit_code, 0);
+  const auto result = run_gainlens({"inspect", model});
+  expect_error(result, 2, "model.safetensors");
+  EXPECT_THAT(result.out, HasSubstr("usable             no: "));
+}
+
+TEST(Report, OfSomethingThatIsNoRun) {
+  const TemporaryFolder folder;
+  expect_error(run_gainlens({"report", folder.path()}), 2, folder.path().string());
+  expect_error(run_gainlens({"sink-vs-k", folder.path() / "none"}), 2, "none");
+}
+
+TEST(Capture, GlobThatMatchesNothing) {
+  const TemporaryFolder folder;
+  expect_error(run_gainlens({"capture", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--length", "16", "--hooks",
+                             "blocks.*.atn.hook_q", "--out", folder.path() / "a.safetensors"}),
+               2, "blocks.*.atn.hook_q");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "a.safetensors"));
+}
+
+}  // namespace
+}  // namespace gainlens::testing

@@ -1,0 +1,114 @@
+#include "cli/tiny_checkpoint.h"
+#include "support/program.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace gainlens::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Commands : public ::testing::Test {
+ protected:
+  std::vector<std::string> sweep(std::vector<std::string> more) const {
+    std::vector<std::string> words = {
+        "sweep", tiny_checkpoint.string(), "--tokens", ids_, "--lengths", "32,64", "--samples", "2", "--out", run_, "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  TemporaryFolder folder_;
+  std::string ids_ = write_ids(folder_.path(), 400);
+  std::string run_ = folder_.path() / "run";
+};
+
+TEST_F(Commands, SweepThenRerunThenExtend) {
+  const auto first = run_gainlens(sweep({}));
+  ASSERT_EQ(first.exit_code, 0) << first.error;
+  EXPECT_THAT(first.out, HasSubstr("run.h5: 4 of 4 chunks computed"));
+  EXPECT_THAT(run_gainlens(sweep({})).out, HasSubstr("run.h5: complete, nothing to do (4 chunks)"));
+  const auto extended = run_gainlens(sweep({"--samples", "3"}));
+  // CLI11 takes an option once; the extension is another command line.
+  EXPECT_EQ(extended.exit_code, 2);
+  const auto more = run_gainlens(
+      {"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "3", "--out", run_, "--quiet", "--json"});
+  ASSERT_EQ(more.exit_code, 0) << more.error;
+  const auto outcome = nlohmann::json::parse(more.out);
+  EXPECT_EQ(outcome.at("chunks"), 6);
+  EXPECT_EQ(outcome.at("computed"), 2);
+}
+
+TEST_F(Commands, SweepWithoutStatisticsStoresTheLikelihoodAlone) {
+  ASSERT_EQ(run_gainlens(sweep({"--statistics", "none"})).exit_code, 0);
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out, AllOf(HasSubstr("statistics         none"), HasSubstr("usable             yes")));
+}
+
+TEST_F(Commands, SweepOfARangeOfLayersWithoutLikelihood) {
+  ASSERT_EQ(run_gainlens(sweep({"--layers", "0:1", "--no-nll"})).exit_code, 0);
+  EXPECT_THAT(run_gainlens({"inspect", run_, "--json"}).out, HasSubstr("\"layers\": [\n    0\n  ]"));
+}
+
+TEST_F(Commands, PlainProgressLinesElsewhereThanOnATerminal) {
+  const auto result = run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32", "--samples", "2", "--out", run_});
+  EXPECT_THAT(result.error, AllOf(HasSubstr("sweep: 100%"), HasSubstr("tokens/s"), ::testing::Not(HasSubstr("\r"))));
+}
+
+TEST_F(Commands, InspectCheckpoint) {
+  const auto result = run_gainlens({"inspect", tiny_checkpoint, "--length", "128"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("family             llama"), HasSubstr("heads              4 query, 2 key/value, of 16 dimensions"),
+                    HasSubstr("memory at 128      about"), HasSubstr("usable             yes")));
+}
+
+TEST_F(Commands, HooksListsSitesWithShapes) {
+  const auto result = run_gainlens({"hooks", tiny_checkpoint});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("blocks.0.hook_resid_pre"), HasSubstr("blocks.1.attn.hook_q"), HasSubstr("ln_final.hook_normalized")));
+  EXPECT_THAT(result.out, HasSubstr("[batch, position, 4, 16]"));
+}
+
+TEST_F(Commands, CaptureWritesSafetensors) {
+  const std::string out = folder_.path() / "qk.safetensors";
+  const auto result = run_gainlens(
+      {"capture", tiny_checkpoint, "--tokens", ids_, "--length", "16", "--hooks", "blocks.*.attn.hook_{q,k}", "--out", out, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto tensors = nlohmann::json::parse(result.out).at("tensors");
+  EXPECT_EQ(tensors.size(), 5u);  // q and k of two layers, and the tokens
+  EXPECT_EQ(tensors.at("blocks.1.attn.hook_k"), (std::vector<int>{1, 16, 2, 16}));
+  EXPECT_EQ(run_gainlens({"capture", tiny_checkpoint, "--tokens", ids_, "--hooks", "*", "--out", out}).exit_code, 2)
+      << "an existing file is kept";
+}
+
+TEST_F(Commands, ReportAndSinkVsK) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  const auto report = run_gainlens({"report", run_});
+  ASSERT_EQ(report.exit_code, 0) << report.error;
+  EXPECT_THAT(report.out, HasSubstr("report.html"));
+  for (const char* name :
+       {"report.html", "summary.json", "context.svg", "context.pdf", "context.png", "sink-vs-k.svg", "gain-theory.svg", "value-norms.svg",
+        "heatmap-n_eff.svg", "heatmap-kalman_gain.svg", "heatmap-bos_mass.svg", "heatmap-entropy.svg"}) {
+    EXPECT_TRUE(std::filesystem::exists(run_ + "/report/" + name)) << name;
+  }
+  const auto sinks = run_gainlens({"sink-vs-k", run_});
+  EXPECT_EQ(sinks.exit_code, 0) << sinks.error;
+  EXPECT_THAT(sinks.out, HasSubstr("Pearson"));
+  EXPECT_NO_THROW(nlohmann::json::parse(run_gainlens({"sink-vs-k", run_, "--json"}).out));
+}
+
+TEST_F(Commands, VersionAndHelp) {
+  EXPECT_THAT(run_gainlens({"--version"}).out, HasSubstr("gainlens 0."));
+  for (const char* command : {"sweep", "report", "sink-vs-k", "inspect", "hooks", "capture"}) {
+    const auto help = run_gainlens({command, "--help"});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_THAT(help.out, HasSubstr("Example:\n  gainlens ")) << command;
+  }
+}
+
+}  // namespace
+}  // namespace gainlens::testing

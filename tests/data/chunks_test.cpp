@@ -1,0 +1,114 @@
+#include "data/chunks.h"
+
+#include "core/error.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace gainlens::data {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+std::vector<TokenId> count_to(int size) {
+  std::vector<TokenId> tokens(static_cast<std::size_t>(size));
+  std::iota(tokens.begin(), tokens.end(), 0);
+  return tokens;
+}
+
+std::vector<std::vector<TokenId>> tokens_of(const std::vector<Chunk>& chunks) {
+  std::vector<std::vector<TokenId>> all;
+  for (const Chunk& chunk : chunks) {
+    EXPECT_EQ(chunk.tokens.size(), static_cast<std::size_t>(chunk.length));
+    all.push_back(chunk.tokens);
+  }
+  return all;
+}
+
+using Rows = std::vector<std::vector<TokenId>>;
+
+TEST(Chunks, FollowEachOtherWithoutBos) {
+  const auto chunks = cut(count_to(6), {.lengths = {2, 3}, .samples = 2});
+  EXPECT_EQ(tokens_of(chunks), (Rows{{0, 1}, {2, 3}, {0, 1, 2}, {3, 4, 5}}));
+  EXPECT_EQ(chunks[3].length, 3);
+  EXPECT_EQ(chunks[3].sample, 1);
+}
+
+TEST(Chunks, BosTakesPositionZeroAndTheStrideIsOneLess) {
+  EXPECT_EQ(tokens_of(cut(count_to(4), {.lengths = {3}, .samples = 2, .bos = 9})), (Rows{{9, 0, 1}, {9, 2, 3}}));
+}
+
+TEST(Chunks, NestedOnesAreHeadsOfTheLongest) {
+  EXPECT_EQ(tokens_of(cut(count_to(8), {.lengths = {2, 4}, .samples = 2, .nested = true})),
+            (Rows{{0, 1}, {4, 5}, {0, 1, 2, 3}, {4, 5, 6, 7}}));
+  EXPECT_EQ(tokens_of(cut(count_to(6), {.lengths = {2, 4}, .samples = 2, .nested = true, .bos = 9})),
+            (Rows{{9, 0}, {9, 3}, {9, 0, 1, 2}, {9, 3, 4, 5}}));
+}
+
+TEST(Chunks, ExactlyEnoughIsEnough) {
+  EXPECT_EQ(cut(count_to(6), {.lengths = {3}, .samples = 2}).size(), 2u);
+  EXPECT_THAT([] { cut(count_to(5), {.lengths = {3}, .samples = 2}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("the text has 5 tokens, 2 samples of length 3 need 6")));
+  EXPECT_THAT([] { cut(count_to(3), {.lengths = {3}, .samples = 2, .bos = 9}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("has 3 tokens, 2 samples of length 3 need 4")));
+}
+
+TEST(Chunks, WrongPlansAreRefused) {
+  const auto refused = [](ChunkPlan plan, const std::string& message) {
+    EXPECT_THAT([&] { cut(count_to(9), plan); }, ThrowsMessage<InvalidArgument>(HasSubstr(message)));
+  };
+  refused({.lengths = {}}, "no context length");
+  refused({.lengths = {0}}, "context length 0; at least 1");
+  refused({.lengths = {1}, .bos = 1}, "context length 1; at least 2");
+  refused({.lengths = {2}, .samples = 0}, "0 samples");
+  refused({.lengths = {3, 2}}, "2 after 3");
+  refused({.lengths = {INT64_MAX}, .samples = INT64_MAX}, "too large");
+}
+
+class Fake : public Tokenizer {
+ public:
+  Fake(std::optional<TokenId> bos, bool adds) : bos_(bos), adds_(adds) {}
+  std::vector<TokenId> encode(std::string_view) const override { return {}; }
+  std::int64_t vocabulary_size() const override { return 10; }
+  std::optional<TokenId> bos_token() const override { return bos_; }
+  bool adds_bos() const override { return adds_; }
+  std::string description() const override { return "fake"; }
+
+ private:
+  std::optional<TokenId> bos_;
+  bool adds_;
+};
+
+TEST(Bos, AutomaticFollowsTheTokenizer) {
+  const Fake adds(1, true), plain(1, false), nameless(std::nullopt, true);
+  EXPECT_EQ(decide_bos(BosPolicy::automatic, &adds, 2, {}).token, 1);
+  EXPECT_EQ(decide_bos(BosPolicy::automatic, &plain, 2, {}).token, std::nullopt);
+  EXPECT_EQ(decide_bos(BosPolicy::automatic, &nameless, 2, {}).token, 2);
+  EXPECT_EQ(decide_bos(BosPolicy::automatic, nullptr, 2, {}).token, std::nullopt);
+  EXPECT_THAT([&] { decide_bos(BosPolicy::automatic, &nameless, std::nullopt, {}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("--bos never")));
+}
+
+TEST(Bos, NeverIsNever) {
+  EXPECT_EQ(decide_bos(BosPolicy::never, nullptr, 2, {}).token, std::nullopt);
+}
+
+TEST(Bos, AlwaysNeedsOneAndDoesNotDoubleIt) {
+  const std::vector<TokenId> tokens{2, 5};
+  EXPECT_EQ(decide_bos(BosPolicy::always, nullptr, 3, tokens).token, 3);
+  EXPECT_THAT([&] { decide_bos(BosPolicy::always, nullptr, 2, tokens); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("already start with the BOS 2")));
+  EXPECT_THAT([&] { decide_bos(BosPolicy::always, nullptr, std::nullopt, tokens); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("names a BOS token")));
+}
+
+TEST(Bos, ExplanationNamesTheReason) {
+  EXPECT_THAT(decide_bos(BosPolicy::always, nullptr, 3, {}).explanation, HasSubstr("BOS 3 at position 0 of every chunk (--bos always)"));
+  EXPECT_THAT(decide_bos(BosPolicy::automatic, nullptr, 3, {}).explanation, HasSubstr("--tokens"));
+}
+
+}  // namespace
+}  // namespace gainlens::data

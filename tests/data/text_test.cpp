@@ -1,0 +1,88 @@
+#include "data/text.h"
+
+#include "core/error.h"
+#include "data/text_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gainlens::data {
+namespace {
+
+using testing::gzipped;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using testing::write_file;
+
+class Text : public ::testing::Test {
+ protected:
+  std::filesystem::path file(std::string_view content) { return write_file(folder_.path() / "text", content); }
+  void expect_refused(std::string_view content, const std::string& message) {
+    const auto path = file(content);
+    EXPECT_THAT([&] { read_text(path); }, ThrowsMessage<InvalidArgument>(HasSubstr(message)));
+  }
+  void expect_ids_refused(std::string_view content, const std::string& message) {
+    const auto path = file(content);
+    EXPECT_THAT([&] { read_token_ids(path); }, ThrowsMessage<InvalidArgument>(HasSubstr(message)));
+  }
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(Text, PlainIsTakenAsItIs) {
+  EXPECT_EQ(read_text(file("a\r\n\xEF\xBB\xBFä\n")), "a\r\n\xEF\xBB\xBFä\n");
+}
+
+TEST_F(Text, GzipMembersAreJoined) {
+  EXPECT_EQ(read_text(file(gzipped("one ") + gzipped("two"))), "one two");
+}
+
+TEST_F(Text, LargerThanOneBlock) {
+  const std::string text(3'000'001, 'x');
+  EXPECT_EQ(read_text(file(gzipped(text))), text);
+}
+
+TEST_F(Text, TruncatedGzipIsRefused) {
+  const std::string packed = gzipped("a text that is long enough to be cut in the middle");
+  expect_refused(packed.substr(0, packed.size() - 9), "broken or truncated");
+  expect_refused(packed.substr(0, 5), "broken or truncated");
+}
+
+TEST_F(Text, CorruptGzipIsRefused) {
+  std::string packed = gzipped("a text that is long enough to be damaged");
+  packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 1);  // in the checksum
+  expect_refused(packed, "broken or truncated");
+}
+
+TEST_F(Text, InvalidUtf8IsNamedByItsByte) {
+  expect_refused("ab\xFF", "not UTF-8 at byte 2");
+  expect_refused("abc\xC3", "not UTF-8 at byte 3");        // cut off
+  expect_refused("a\xED\xA0\x80", "not UTF-8 at byte 1");  // a surrogate
+  expect_refused("\xC0\xAF", "not UTF-8 at byte 0");       // overlong
+}
+
+TEST_F(Text, EmptyMissingAndFolderAreRefused) {
+  expect_refused("", "empty");
+  expect_refused(gzipped(""), "empty");
+  EXPECT_THAT([&] { read_text(folder_.path() / "none"); }, ThrowsMessage<InvalidArgument>(HasSubstr("no such file")));
+  EXPECT_THAT([&] { read_text(folder_.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("not a regular file")));
+}
+
+TEST_F(Text, TokenIdsPlainAndGzipped) {
+  const std::vector<TokenId> expected{1, 0, 2147483647};
+  EXPECT_EQ(read_token_ids(file("[1, 0, 2147483647]")), expected);
+  EXPECT_EQ(read_token_ids(file(gzipped("[1,0,2147483647]"))), expected);
+}
+
+TEST_F(Text, WrongTokenIdsAreNamed) {
+  expect_ids_refused("[1, 2147483648]", "item 1 is 2147483648");
+  expect_ids_refused("[-1]", "item 0 is -1");
+  expect_ids_refused("[1, 2.0]", "item 1 is 2.0");
+  expect_ids_refused("[true]", "item 0 is true");
+  expect_ids_refused("[]", "an empty array");
+  expect_ids_refused("{\"ids\": [1]}", "JSON of type object");
+  expect_ids_refused("[1, 2", "not valid JSON");
+  expect_ids_refused(std::string(100, '['), "nested deeper");
+}
+
+}  // namespace
+}  // namespace gainlens::data

@@ -1,0 +1,45 @@
+#include "formats/dtype.h"
+
+#include "core/error.h"
+
+#include <gtest/gtest.h>
+
+namespace gainlens::formats {
+namespace {
+
+TEST(DType, NamesAndSizes) {
+  EXPECT_EQ(name_of(DType::f64), "F64");
+  EXPECT_EQ(name_of(DType::bf16), "BF16");
+  EXPECT_EQ(name_of(DType::boolean), "BOOL");
+  EXPECT_EQ(bytes_per_element(DType::f64), 8u);
+  EXPECT_EQ(bytes_per_element(DType::f32), 4u);
+  EXPECT_EQ(bytes_per_element(DType::f16), 2u);
+  EXPECT_EQ(bytes_per_element(DType::bf16), 2u);
+  EXPECT_EQ(bytes_per_element(DType::i64), 8u);
+  EXPECT_EQ(bytes_per_element(DType::i32), 4u);
+  EXPECT_EQ(bytes_per_element(DType::i16), 2u);
+  EXPECT_EQ(bytes_per_element(DType::i8), 1u);
+  EXPECT_EQ(bytes_per_element(DType::u8), 1u);
+  EXPECT_EQ(bytes_per_element(DType::boolean), 1u);
+}
+
+TEST(DType, NameLeadsBack) {
+  for (const DType dtype :
+       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::i16, DType::i8, DType::u8, DType::boolean}) {
+    EXPECT_EQ(dtype_named(name_of(dtype)), dtype);
+  }
+  EXPECT_EQ(dtype_named("f32"), std::nullopt);
+  EXPECT_EQ(dtype_named("F8_E4M3"), std::nullopt);
+  EXPECT_EQ(dtype_named(""), std::nullopt);
+}
+
+TEST(DType, AllowedOnesInOneLine) {
+  EXPECT_EQ(allowed_dtypes(), "F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL");
+}
+
+TEST(DType, NumberOfNoTypeIsOurMistake) {
+  EXPECT_THROW(name_of(static_cast<DType>(99)), InternalError);
+}
+
+}  // namespace
+}  // namespace gainlens::formats

@@ -1,0 +1,48 @@
+#include "formats/mapped_file.h"
+
+#include "formats/safetensors_bytes.h"
+
+#include <sys/stat.h>
+
+namespace gainlens::formats {
+namespace {
+
+using testing::TemporaryFolder;
+
+TEST(MappedFile, GivesTheContent) {
+  const TemporaryFolder folder;
+  const auto file = MappedFile::open(write_bytes(folder.path() / "f", "abc"));
+  ASSERT_EQ(file->bytes().size(), 3u);
+  EXPECT_EQ(file->bytes()[2], std::byte{'c'});
+}
+
+TEST(MappedFile, EmptyFileHasNoBytes) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(MappedFile::open(write_bytes(folder.path() / "f", ""))->bytes().empty());
+}
+
+TEST(MappedFile, ReplacedByRenameKeepsTheOldContent) {
+  const TemporaryFolder folder;
+  const auto file = MappedFile::open(write_bytes(folder.path() / "f", "abc"));
+  std::filesystem::rename(write_bytes(folder.path() / "g", ""), folder.path() / "f");
+  EXPECT_EQ(file->bytes()[0], std::byte{'a'});
+}
+
+TEST(MappedFile, WhatIsNoFileIsNamed) {
+  const TemporaryFolder folder;
+  EXPECT_THAT([&] { MappedFile::open(folder.path() / "lost"); }, refused_with("lost: no such file"));
+  EXPECT_THAT([&] { MappedFile::open(folder.path()); }, refused_with(": a folder; give a file"));
+  std::filesystem::create_symlink("../../blobs/0123", folder.path() / "dangling");
+  EXPECT_THAT([&] { MappedFile::open(folder.path() / "dangling"); }, refused_with("a link to '../../blobs/0123', which does not exist"));
+  EXPECT_THAT([&] { MappedFile::open(write_bytes(folder.path() / "f", "x") / "below"); },
+              refused_with("cannot be opened for reading: Not a directory"));
+}
+
+TEST(MappedFile, NamedPipeIsRefusedWithoutWaiting) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT([&] { MappedFile::open(folder.path() / "pipe"); }, refused_with("pipe: not a regular file"));
+}
+
+}  // namespace
+}  // namespace gainlens::formats

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "core/error.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gainlens::formats {
+
+/// A safetensors file by hand: length, header, data. `length` overrides the true length of the header.
+inline std::string safetensors_bytes(const std::string& header, const std::string& data, std::uint64_t length) {
+  std::string bytes;
+  for (int i = 0; i < 8; ++i) bytes += static_cast<char>(length >> (8 * i) & 0xff);
+  return bytes + header + data;
+}
+inline std::string safetensors_bytes(const std::string& header, const std::string& data) {
+  return safetensors_bytes(header, data, header.size());
+}
+
+/// The bytes that `text` holds; a literal lives for ever.
+inline std::span<const std::byte> as_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+/// A JSON object with these fields.
+inline std::string object(const std::string& fields) {
+  return fmt::format("{{{}}}", fields);
+}
+
+/// A header entry, e.g. entry("a", "F32", "[2]", "0,8").
+inline std::string entry(const std::string& name, const std::string& dtype, const std::string& shape, const std::string& offsets) {
+  return "\"" + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":[)" + offsets + "]}";
+}
+
+inline std::filesystem::path write_bytes(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+/// A message for the user: one line with this text.
+inline auto refused_with(const std::string& text) {
+  return ::testing::ThrowsMessage<InvalidArgument>(
+      ::testing::AllOf(::testing::HasSubstr(text), ::testing::Not(::testing::HasSubstr("\n"))));
+}
+
+}  // namespace gainlens::formats

@@ -1,0 +1,107 @@
+"""Statistics of every query of one attention layer, by brute force: T x T weights, float64, one formula a line.
+
+Written from the definitions alone (the paper's Eq. reml and the project's method notes), sharing nothing with the C++ kernels, so
+that an agreement means something.
+"""
+
+import math
+
+import torch
+
+FIRST_KEYS = 8  # how many of the first keys have their mass reported
+
+
+def attention_weights(query, key, visible, scale):
+    """Softmax weights [head, query, key] of [head, T, d] queries and [kv_head, T, d] keys; 0 where not visible."""
+    key = key.repeat_interleave(query.shape[0] // key.shape[0], dim=0)
+    scores = scale * query @ key.transpose(1, 2)
+    return torch.softmax(scores.masked_fill(~visible, -torch.inf), dim=-1)
+
+
+def moments(weights, values):
+    """n_eff [head, query] and S [head, query, d] of weights [head, query, key] (any positive total) over values [head, key, d]."""
+    total = weights.sum(-1, keepdim=True)
+    share = weights / total
+    n_eff = 1 / (share**2).sum(-1)
+    mean = share @ values
+    centred = values[:, None, :, :] - mean[:, :, None, :]  # [head, query, key, d]: brute force, no cancellation
+    residual = (share[..., None] * centred**2).sum(2)
+    return n_eff, residual
+
+
+def precision(n_eff, residual, prior_variance):
+    """Eq. reml with nu = 1: (n_eff + nu) / (S + nu sigma0^2), per dimension."""
+    return (n_eff[..., None] + 1) / (residual + prior_variance)
+
+
+def gain(observation_precision):
+    """K = lambda_obs / (lambda + lambda_obs) at lambda = 1, per dimension."""
+    return observation_precision / (1 + observation_precision)
+
+
+def statistics(query, key, value, visible, scale):
+    """All fields for queries [head, T, d], keys and values [kv_head, T, d] and visible [T, T]; everything in float64."""
+    query, key, value = query.double(), key.double(), value.double()
+    positions, head_dim = query.shape[1:]
+    weights = attention_weights(query, key, visible, scale)
+    groups = query.shape[0] // value.shape[0]
+    values = value.repeat_interleave(groups, dim=0)
+    value_variance = value.var(dim=1, correction=0)
+
+    n_eff, residual = moments(weights, values)
+    observation_precision = precision(n_eff, residual, 1 / head_dim)
+    scaled = residual / value_variance.repeat_interleave(groups, dim=0)[:, None, :]
+
+    others = weights.clone()
+    others[:, :, 0] = 0  # without key 0; a query that sees key 0 alone is left 0/0 = NaN
+    without_n_eff, without_residual = moments(others, values)
+    without_precision = precision(without_n_eff, without_residual, 1 / head_dim)
+
+    columns = min(FIRST_KEYS, positions)
+    return {
+        "n_eff": n_eff,
+        "entropy": -torch.xlogy(weights, weights).sum(-1),
+        "residual": residual.mean(-1),
+        "observation_precision": observation_precision.mean(-1),
+        "log_observation_precision": observation_precision.log().mean(-1),
+        "kalman_gain": gain(observation_precision).mean(-1),
+        "kalman_gain_scaled": gain(precision(n_eff, scaled, 1)).mean(-1),
+        "without_first_n_eff": without_n_eff,
+        "without_first_residual": without_residual.mean(-1),
+        "without_first_observation_precision": without_precision.mean(-1),
+        "without_first_kalman_gain": gain(without_precision).mean(-1),
+        "first_mass": weights[:, :, :columns],
+        "column_mean": torch.stack([weights[:, m:, m].mean(-1) for m in range(columns)], dim=-1),
+        "value_variance": value_variance,
+    }
+
+
+def check_hand_case():
+    """Two keys, one dimension, equal scores: every field can be worked out on paper.
+
+    Query 0 sees value 1 alone: n_eff 1, S 0, lambda_obs (1 + 1)/(0 + 1) = 2, K 2/3. Query 1 sees values 1 and 3 with weights 1/2:
+    n_eff 2, mean 2, S 1, lambda_obs 3/2, K 3/5; the values' variance is 1, so the scaled gain is the same; without key 0 one key is
+    left: n_eff 1, S 0, lambda_obs 2, K 2/3.
+    """
+    zeros = torch.zeros(1, 2, 1)
+    found = statistics(zeros, zeros, torch.tensor([[[1.0], [3.0]]]), torch.tensor([[True, False], [True, True]]), 1.0)
+    nan = math.nan
+    expected = {
+        "n_eff": [[1, 2]],
+        "entropy": [[0, math.log(2)]],
+        "residual": [[0, 1]],
+        "observation_precision": [[2, 1.5]],
+        "log_observation_precision": [[math.log(2), math.log(1.5)]],
+        "kalman_gain": [[2 / 3, 0.6]],
+        "kalman_gain_scaled": [[2 / 3, 0.6]],
+        "without_first_n_eff": [[nan, 1]],
+        "without_first_residual": [[nan, 0]],
+        "without_first_observation_precision": [[nan, 2]],
+        "without_first_kalman_gain": [[nan, 2 / 3]],
+        "first_mass": [[[1, 0], [0.5, 0.5]]],
+        "column_mean": [[0.75, 0.5]],
+        "value_variance": [[1]],
+    }
+    assert expected.keys() == found.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], torch.tensor(value, dtype=torch.float64), rtol=1e-15, atol=1e-15, equal_nan=True, msg=name)

@@ -1,0 +1,150 @@
+#include "golden/golden.h"
+
+#include "core/error.h"
+#include "formats/tensor_file.h"
+#include "golden/relative_error.h"
+#include "hooks/hooked_model.h"
+#include "hooks/hooks.h"
+#include "models/attention_ops.h"
+#include "models/load_decoder.h"
+#include "support/shared_data.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace gainlens::golden {
+namespace {
+
+const std::filesystem::path models_folder = GAINLENS_SOURCE_DIR "/tests/golden/models";
+const std::string statistics_prefix = "statistics.";
+
+/// A tensor of the file, copied out of the mapping.
+at::Tensor tensor_of(const formats::TensorEntry& entry) {
+  ASSERT(entry.dtype == formats::DType::f64 || entry.dtype == formats::DType::i64, "golden tensor {} has another dtype", entry.name);
+  const auto dtype = entry.dtype == formats::DType::f64 ? at::kDouble : at::kLong;
+  at::Tensor tensor = at::empty(entry.shape, dtype);
+  std::copy(entry.bytes.begin(), entry.bytes.end(), static_cast<std::byte*>(tensor.mutable_data_ptr()));
+  return tensor;
+}
+
+/// Statistics of every layer by the names of the golden, each a list over layers.
+using LayerStatistics = std::map<std::string, std::vector<at::Tensor>>;
+
+void add_layer(LayerStatistics& layers, const Golden& golden, const kernels::QueryStatistics& found) {
+  const std::vector<std::pair<std::string, at::Tensor>> by_query = {
+      {"n_eff", found.n_eff},
+      {"entropy", found.entropy},
+      {"residual", found.residual},
+      {"observation_precision", found.observation_precision},
+      {"log_observation_precision", found.log_observation_precision},
+      {"kalman_gain", found.kalman_gain},
+      {"kalman_gain_scaled", found.kalman_gain_scaled},
+      {"without_first_n_eff", found.without_first_n_eff},
+      {"without_first_residual", found.without_first_residual},
+      {"without_first_observation_precision", found.without_first_observation_precision},
+      {"without_first_kalman_gain", found.without_first_kalman_gain},
+      {"first_mass", found.first_mass},
+  };
+  for (const auto& [field, tensor] : by_query) {
+    layers[statistics_prefix + field].push_back(tensor.index_select(1, golden.query_positions));
+  }
+  layers[statistics_prefix + "column_mean"].push_back(found.column_mean);
+  layers[statistics_prefix + "value_variance"].push_back(found.value_variance);
+}
+
+/// @param gate  [1, position, head], elementwise gates [1, position, head, head_dim]
+void add_gate(LayerStatistics& layers, const Golden& golden, const at::Tensor& gate) {
+  const at::Tensor by_position = gate.squeeze(0).to(at::kDouble);
+  const at::Tensor by_head = (by_position.dim() == 3 ? by_position.mean(-1) : by_position).transpose(0, 1);  // [head, position]
+  layers[statistics_prefix + "gate"].push_back(by_head.index_select(1, golden.query_positions));
+}
+
+/// Logits at the stored positions, [stored position, vocabulary].
+at::Tensor logits(hooks::HookedModel& model, const Golden& golden, hooks::AttentionOp* attention, const hooks::Hooks& hooks) {
+  hooks::ForwardOptions options;
+  options.attention = attention;
+  const hooks::Stream stream = model.forward({golden.tokens.unsqueeze(0)}, options, hooks);
+  return model.unembed(stream.hidden.squeeze(0).index_select(0, golden.logit_positions));
+}
+
+/// The worst layer of one statistic; infinity where the number of layers differs.
+double worst_layer(const std::vector<at::Tensor>& found, const at::Tensor& expected) {
+  double worst = static_cast<std::int64_t>(found.size()) == expected.size(0) ? 0 : std::numeric_limits<double>::infinity();
+  for (std::size_t layer = 0; layer < found.size() && std::isfinite(worst); ++layer) {
+    worst = std::max(worst, relative_error(found[layer], expected[static_cast<std::int64_t>(layer)], 1e-3));
+  }
+  return worst;
+}
+
+}  // namespace
+
+std::vector<std::string> golden_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(models_folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Golden read_golden(const std::string& name) {
+  const std::filesystem::path folder = models_folder / name;
+  const auto file = formats::TensorFile::open(folder / "expected.safetensors");
+  Golden golden;
+  golden.name = name;
+  golden.checkpoint = std::filesystem::exists(folder / "config.json") ? folder : testing::shared_data("models/" + name);
+  golden.tokens = tensor_of(file.at("tokens"));
+  golden.query_positions = tensor_of(file.at("query_positions"));
+  golden.logit_positions = tensor_of(file.at("logit_positions"));
+  const std::string error_prefix = "bfloat16_error.";
+  for (const auto& [key, entry] : file.entries()) {
+    if (key.starts_with(statistics_prefix) || key == "logits") golden.expected[key] = tensor_of(entry);
+    if (key.starts_with(error_prefix)) golden.bfloat16_error[key.substr(error_prefix.size())] = tensor_of(entry).item<double>();
+  }
+  return golden;
+}
+
+std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype) {
+  CHECK(golden.checkpoint, "golden {}: its checkpoint is shared test data that is absent", golden.name);
+  const c10::InferenceMode inference;
+  models::LoadOptions load;
+  load.dtype = dtype;
+  const auto model = models::load_decoder(*golden.checkpoint, load);
+
+  LayerStatistics layers;
+  models::StatisticsAttention statistics([&](std::int64_t, kernels::QueryStatistics&& found) { add_layer(layers, golden, found); });
+  hooks::Hooks hooks;
+  if (model->layout().gated) {
+    hooks.observe(hooks::Glob("*.hook_gate"), [&](const hooks::Site&, const at::Tensor& gate) { add_gate(layers, golden, gate); });
+  }
+
+  const at::Tensor& expected_logits = golden.expected.at("logits");
+  std::map<std::string, double> errors;
+  errors["logits"] = relative_error(logits(*model, golden, &statistics, hooks), expected_logits, 1);
+  errors["logits.fused"] = relative_error(logits(*model, golden, nullptr, {}), expected_logits, 1);
+  for (const auto& [name, tensor] : golden.expected) {
+    if (name != "logits") errors[name] = worst_layer(layers[name], tensor);
+  }
+  // What we measure and the golden does not hold: a gate that should not be there.
+  for (const auto& [name, found] : layers) errors.try_emplace(name, std::numeric_limits<double>::infinity());
+  return errors;
+}
+
+double tolerance(const Golden& golden, at::ScalarType dtype, const std::string& name) {
+  const std::string stored = name == "logits.fused" ? "logits" : name;
+  switch (dtype) {
+    case at::kDouble:
+      return 1e-9;
+    case at::kFloat:
+      return stored == "logits" ? 1e-5 : 1e-4;
+    case at::kBFloat16:
+      return 2 * golden.bfloat16_error.at(stored);
+    default:
+      throw_invalid("golden {}: no tolerance for dtype {}", golden.name, at::toString(dtype));
+  }
+}
+
+}  // namespace gainlens::golden

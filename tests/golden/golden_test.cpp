@@ -1,0 +1,69 @@
+#include "golden/golden.h"
+
+#include "core/json.h"
+#include "models/dtype.h"
+#include "models/family.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace gainlens::golden {
+namespace {
+
+class GoldenModel : public ::testing::TestWithParam<std::tuple<std::string, at::ScalarType>> {};
+
+TEST_P(GoldenModel, LogitsAndStatisticsAreTheReferences) {
+  const auto& [name, dtype] = GetParam();
+  const Golden golden = read_golden(name);
+  if (!golden.checkpoint) GTEST_SKIP() << "SKIPPED: shared data models/" << name << " is absent";
+  for (const auto& [what, error] : measure(golden, dtype)) {
+    EXPECT_LE(error, tolerance(golden, dtype, what)) << what;  // false for NaN
+  }
+}
+
+std::string name_of(const ::testing::TestParamInfo<GoldenModel::ParamType>& info) {
+  std::string name = std::get<0>(info.param) + "_" + std::string(models::dtype_name(std::get<1>(info.param)));
+  for (char& letter : name) {
+    if (letter == '-') letter = '_';
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Reference, GoldenModel,
+                         ::testing::Combine(::testing::ValuesIn(golden_names()), ::testing::Values(at::kFloat, at::kDouble, at::kBFloat16)),
+                         name_of);
+
+TEST(Goldens, EveryFamilyHasOne) {
+  std::set<std::string> with_golden;
+  for (const std::string& name : golden_names()) {
+    const Golden golden = read_golden(name);
+    if (golden.checkpoint) with_golden.insert(read_json_file(*golden.checkpoint / "config.json").at("model_type").get<std::string>());
+  }
+  for (const models::Family& family : models::families()) EXPECT_THAT(with_golden, ::testing::Contains(std::string(family.name)));
+}
+
+TEST(Goldens, HoldEveryStatistic) {
+  for (const std::string& name : golden_names()) {
+    const Golden golden = read_golden(name);
+    const bool gated = name.find("gate") != std::string::npos;
+    EXPECT_EQ(golden.expected.size(), gated ? 16 : 15) << name;  // logits, 14 fields, and the gate
+    EXPECT_EQ(golden.bfloat16_error.size(), golden.expected.size()) << name;
+  }
+}
+
+TEST(Goldens, ToleranceInBfloat16IsTwiceTheReferencesError) {
+  Golden golden;
+  golden.bfloat16_error = {{"logits", 0.01}, {"statistics.n_eff", 0.1}};
+  EXPECT_DOUBLE_EQ(tolerance(golden, at::kBFloat16, "logits.fused"), 0.02);
+  EXPECT_DOUBLE_EQ(tolerance(golden, at::kBFloat16, "statistics.n_eff"), 0.2);
+  EXPECT_DOUBLE_EQ(tolerance(golden, at::kFloat, "logits"), 1e-5);
+  EXPECT_DOUBLE_EQ(tolerance(golden, at::kFloat, "statistics.n_eff"), 1e-4);
+  EXPECT_DOUBLE_EQ(tolerance(golden, at::kDouble, "statistics.n_eff"), 1e-9);
+}
+
+}  // namespace
+}  // namespace gainlens::golden

@@ -1,0 +1,155 @@
+// What the streaming kernel promises beside numbers: causality and thread independence to the bit, bounds on memory, refusals.
+
+#include "kernels/attention_testing.h"
+
+#include "core/error.h"
+#include "kernels/query_blocks.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <set>
+
+namespace gainlens::kernels {
+namespace {
+
+using testing::cast;
+using ::testing::HasSubstr;
+using testing::Inputs;
+using testing::random_inputs;
+using testing::same_bits;
+using testing::streamed;
+using ::testing::ThrowsMessage;
+
+/// Fields in which later positions may show.
+const std::set<std::string> not_causal{"kalman_gain_scaled", "value_variance", "column_mean"};
+
+const std::vector<AttentionOptions> causal_options{
+    {.per_dimension = true},
+    {.window = 50, .soft_cap = 3, .per_dimension = true},
+};
+
+TEST(AttentionGuarantees, LaterPositionsDoNotReachEarlierBits) {
+  for (const AttentionOptions& options : causal_options) {
+    for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16}) {
+      const Inputs in = cast(random_inputs(300, 24, 1, 2), type);
+      const QueryStatistics before = streamed(options, in);
+      for (const std::int64_t changed : {1, 30, 62, 63, 64, 150, 256, 299}) {
+        Inputs other{in.query.clone(), in.key.clone(), in.value.clone()};
+        for (at::Tensor* tensor : {&other.query, &other.key, &other.value}) tensor->slice(1, changed).mul_(-700).add_(3);
+        const QueryStatistics after = streamed(options, other);
+        for (const auto& [name, tensor] : testing::all_tensors()) {
+          if (not_causal.count(name) > 0 || !(before.*tensor).defined()) continue;
+          EXPECT_TRUE(same_bits((before.*tensor).slice(1, 0, changed), (after.*tensor).slice(1, 0, changed)))
+              << name << " before position " << changed;
+        }
+        EXPECT_FALSE(same_bits(before.entropy.slice(1, changed), after.entropy.slice(1, changed)));
+      }
+    }
+  }
+}
+
+TEST(AttentionGuarantees, BitsDoNotDependOnThreads) {
+  const int threads = at::get_num_threads();
+  for (const std::int64_t length : {1, 40, 130, 700}) {
+    for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+      const Inputs in = cast(random_inputs(length, 32, 2, 3), type);
+      at::set_num_threads(1);
+      const QueryStatistics one = streamed({.per_dimension = true}, in);
+      for (const int many : {2, 3, 5}) {
+        at::set_num_threads(many);
+        const QueryStatistics other = streamed({.per_dimension = true}, in);
+        for (const auto& [name, tensor] : testing::all_tensors()) {
+          if (!(one.*tensor).defined()) continue;
+          EXPECT_TRUE(same_bits(one.*tensor, other.*tensor)) << name << " with " << many << " threads";
+        }
+      }
+    }
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(AttentionGuarantees, APlanMayBeReusedForOtherShapes) {
+  AttentionPlan plan(AttentionOptions{});
+  for (const auto& in : {cast(random_inputs(300, 32, 2, 2), at::kFloat), random_inputs(70, 8, 1, 1),
+                         cast(random_inputs(300, 16, 1, 1), at::kHalf), cast(random_inputs(300, 32, 2, 2), at::kFloat)}) {
+    const QueryStatistics reused = attention_statistics(plan, in.query, in.key, in.value), fresh = streamed({}, in);
+    EXPECT_TRUE(same_bits(reused.output, fresh.output));
+    EXPECT_TRUE(same_bits(reused.kalman_gain, fresh.kalman_gain));
+  }
+}
+
+TEST(AttentionGuarantees, StridedViewsAreRead) {
+  const Inputs in = cast(random_inputs(140, 16, 2, 2), at::kFloat);
+  const auto position_first = [](const at::Tensor& t) { return t.transpose(0, 1).contiguous().transpose(0, 1); };
+  const auto dimension_first = [](const at::Tensor& t) { return t.transpose(0, 2).contiguous().transpose(0, 2); };
+  const QueryStatistics expected = streamed({}, in);
+  const Inputs by_position{position_first(in.query), position_first(in.key), position_first(in.value)};
+  const Inputs by_dimension{dimension_first(in.query), dimension_first(in.key), dimension_first(in.value)};
+  testing::expect_close(streamed({}, by_position), expected, 1e-6, 1e-6);
+  testing::expect_close(streamed({}, by_dimension), expected, 1e-6, 1e-6);
+}
+
+TEST(AttentionGuarantees, NonFiniteInputsAreAFailedRun) {
+  const Inputs in = cast(random_inputs(80, 8, 1, 1), at::kFloat);
+  const auto with = [&](at::Tensor Inputs::*tensor, double value) {
+    Inputs damaged = in;
+    damaged.*tensor = (in.*tensor).clone();
+    (damaged.*tensor)[0][70][3] = value;
+    return [damaged] { streamed({}, damaged); };
+  };
+  EXPECT_THAT(with(&Inputs::query, NAN), ThrowsMessage<RunFailed>(HasSubstr("query holds NaN")));
+  EXPECT_THAT(with(&Inputs::key, -INFINITY), ThrowsMessage<RunFailed>(HasSubstr("key holds NaN")));
+  EXPECT_THAT(with(&Inputs::value, INFINITY), ThrowsMessage<RunFailed>(HasSubstr("value holds NaN")));
+  EXPECT_THAT(with(&Inputs::value, 1e19), ThrowsMessage<RunFailed>(HasSubstr("squares may overflow Float")));
+  EXPECT_THAT(with(&Inputs::key, 1e37), ThrowsMessage<RunFailed>(HasSubstr("may overflow Float")));
+  EXPECT_THAT([&] { attention_blocked({}, in.query * NAN, in.key, in.value); }, ThrowsMessage<RunFailed>(HasSubstr("query holds NaN")));
+}
+
+/// Counts the bytes that libtorch's CPU allocator holds on this thread's behalf, and their peak.
+class MemoryCounter : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
+    held_ += bytes;
+    peak_ = std::max(peak_.load(), held_.load());
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  std::int64_t peak() const { return peak_; }
+
+ private:
+  std::atomic<std::int64_t> held_ = 0, peak_ = 0;
+};
+
+std::int64_t peak_bytes(std::int64_t length) {
+  const Inputs in = cast(random_inputs(length, 16, 1, 4), at::kFloat);
+  const auto counter = std::make_shared<MemoryCounter>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
+  streamed({}, in);
+  return counter->peak();
+}
+
+TEST(AttentionGuarantees, MemoryGrowsLinearly) {
+  const std::int64_t short_text = peak_bytes(1024), long_text = peak_bytes(4096);
+  EXPECT_GT(short_text, 0);
+  EXPECT_LT(long_text, 4 * short_text);
+  // 4 heads x (output 16 + 8 masses + 11 scalars) + 2 x 16 packed values: 172 floats a position. One score matrix would be 4096.
+  EXPECT_LT(long_text - short_text, (4096 - 1024) * 4 * 180);
+}
+
+TEST(QueryBlocks, CoverEveryQueryOnceHeaviestFirst) {
+  const AttentionShape shape{.heads = 6, .kv_heads = 2, .group = 3, .length = 500, .head_dim = 8, .scale = 1, .prior_variance = 1};
+  const std::vector<QueryBlock> blocks = query_blocks({}, shape);
+  std::vector<int> seen(1000);
+  for (const QueryBlock& block : blocks) {
+    EXPECT_EQ(block.two_pass, block.begin < centre_keys);
+    EXPECT_TRUE(!block.two_pass || block.end <= centre_keys);  // it may not look beyond the keys that set the centre
+    for (std::int64_t query = block.begin; query < block.end; ++query) ++seen[static_cast<std::size_t>(block.kv_head * 500 + query)];
+  }
+  EXPECT_THAT(seen, ::testing::Each(1));
+  EXPECT_EQ(blocks.front().end, 500);
+}
+
+}  // namespace
+}  // namespace gainlens::kernels

@@ -1,0 +1,122 @@
+#include "models/attention_ops.h"
+
+#include "core/error.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace gainlens::models {
+namespace {
+
+using ::testing::ElementsAre;
+
+hooks::Qkv random_qkv(std::int64_t batch, std::int64_t heads, std::int64_t kv_heads, std::int64_t positions) {
+  at::manual_seed(3);
+  const auto options = at::TensorOptions(at::kDouble);
+  return {at::randn({batch, heads, positions, 4}, options), at::randn({batch, kv_heads, positions, 4}, options),
+          at::randn({batch, kv_heads, positions, 4}, options)};
+}
+
+/// One head, two positions: zero queries, so that scores are what the options make of them.
+hooks::Qkv zero_queries() {
+  const at::Tensor zeros = at::zeros({1, 1, 2, 1}, at::kDouble);
+  return {zeros, zeros, at::tensor({2.0, 6.0}, at::kDouble).view({1, 1, 2, 1})};
+}
+
+struct NamedOptions {
+  std::string name;
+  kernels::AttentionOptions options;
+};
+
+std::vector<NamedOptions> every_mask() {
+  std::vector<NamedOptions> all(8);
+  all[0].name = "causal";
+  all[1].name = "bidirectional";
+  all[1].options.causal = false;
+  all[2].name = "scaled";
+  all[2].options.scale = 0.9;
+  all[3].name = "window";
+  all[3].options.window = 5;
+  all[4].name = "window_longer_than_the_chunk";
+  all[4].options.window = 1000;
+  all[5].name = "soft_cap";
+  all[5].options.soft_cap = 0.7;
+  all[6].name = "sink_logit";
+  all[6].options.sink_logit = at::tensor({0.5, -1.0, 2.0, 0.0}, at::kDouble);
+  all[7].name = "key_bias";
+  all[7].options.key_bias = at::linspace(-2, 1, 70, at::TensorOptions(at::kDouble));
+  all[7].options.key_bias[0] = -std::numeric_limits<double>::infinity();  // query 0 sees no key
+  return all;
+}
+
+class AttentionOps : public ::testing::TestWithParam<NamedOptions> {};
+
+TEST_P(AttentionOps, AllThreeAgree) {
+  const hooks::Qkv qkv = random_qkv(2, 4, 2, 70);
+  const kernels::AttentionOptions& options = GetParam().options;
+  const at::Tensor expected = MaterialisedAttention().run(0, qkv, options);
+  EXPECT_TRUE(at::allclose(SdpaAttention().run(0, qkv, options), expected, 1e-11, 1e-11));
+  EXPECT_TRUE(at::allclose(StatisticsAttention([](auto, auto&&) {}).run(0, qkv, options), expected, 1e-11, 1e-11));
+}
+
+INSTANTIATE_TEST_SUITE_P(Masks, AttentionOps, ::testing::ValuesIn(every_mask()), [](const auto& param) { return param.param.name; });
+
+TEST(AttentionPattern, CausalByHand) {
+  const at::Tensor pattern = attention_pattern(zero_queries(), {});
+  EXPECT_TRUE(at::equal(pattern, at::tensor({1.0, 0.0, 0.5, 0.5}, at::kDouble).view({1, 1, 2, 2})));
+  EXPECT_TRUE(at::equal(apply_pattern(pattern, zero_queries().value), at::tensor({2.0, 4.0}, at::kDouble).view({1, 1, 2, 1})));
+}
+
+TEST(AttentionPattern, SinkLogitTakesItsShare) {
+  kernels::AttentionOptions options;
+  options.sink_logit = at::tensor({std::log(2.0)}, at::kDouble);  // weighs as much as two keys
+  const at::Tensor pattern = attention_pattern(zero_queries(), options);
+  EXPECT_TRUE(at::allclose(pattern, at::tensor({1.0 / 3, 0.0, 0.25, 0.25}, at::kDouble).view({1, 1, 2, 2}), 1e-15, 1e-15));
+}
+
+TEST(AttentionPattern, KeyBiasWeighsAndHidesKeys) {
+  kernels::AttentionOptions options;
+  options.key_bias = at::tensor({std::log(3.0), 0.0}, at::kDouble);
+  EXPECT_TRUE(at::allclose(attention_pattern(zero_queries(), options)[0][0][1], at::tensor({0.75, 0.25}, at::kDouble), 1e-15, 1e-15));
+  options.key_bias = at::tensor({-std::numeric_limits<double>::infinity(), 0.0}, at::kDouble).view({1, 2});
+  EXPECT_TRUE(at::equal(attention_pattern(zero_queries(), options), at::tensor({0.0, 0.0, 0.0, 1.0}, at::kDouble).view({1, 1, 2, 2})));
+}
+
+TEST(StatisticsAttention, StatisticsAreThoseOfThePattern) {
+  const hooks::Qkv qkv = random_qkv(2, 4, 2, 30);
+  std::vector<std::int64_t> layers;
+  std::vector<at::Tensor> n_eff;
+  StatisticsAttention attention([&](std::int64_t layer, kernels::QueryStatistics&& statistics) {
+    layers.push_back(layer);
+    n_eff.push_back(statistics.n_eff);
+  });
+  attention.run(5, qkv, {});
+  kernels::AttentionOptions window;
+  window.window = 3;
+  attention.run(6, qkv, window);
+  attention.run(7, qkv, {});
+  EXPECT_THAT(layers, ElementsAre(5, 5, 6, 6, 7, 7));                                // two sequences each, in order
+  const at::Tensor global = attention_pattern(qkv, {}).pow(2).sum(-1).reciprocal();  // [batch, head, query]
+  const at::Tensor local = attention_pattern(qkv, window).pow(2).sum(-1).reciprocal();
+  for (const std::size_t sequence : {0u, 1u}) {
+    const auto index = static_cast<std::int64_t>(sequence);
+    EXPECT_TRUE(at::allclose(n_eff[sequence], global[index], 1e-9, 1e-9));
+    EXPECT_TRUE(at::allclose(n_eff[2 + sequence], local[index], 1e-9, 1e-9));
+    EXPECT_TRUE(at::allclose(n_eff[4 + sequence], global[index], 1e-9, 1e-9));
+  }
+}
+
+TEST(StatisticsAttention, RefusesGradients) {
+  hooks::Qkv qkv = random_qkv(1, 2, 1, 4);
+  qkv.value.requires_grad_(true);
+  StatisticsAttention attention([](auto, auto&&) {});
+  EXPECT_THROW(attention.run(0, qkv, {}), InternalError);
+  EXPECT_THROW(StatisticsAttention(nullptr), InternalError);
+}
+
+}  // namespace
+}  // namespace gainlens::models

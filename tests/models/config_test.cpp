@@ -1,0 +1,294 @@
+#include "checkpoint_folder.h"
+#include "models/checkpoint.h"
+#include "models/config_reader.h"
+#include "models/inert_keys.h"
+#include "models/model_size.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+namespace gainlens::models {
+namespace {
+
+using models::testing::CheckpointFolder;
+using models::testing::message_of;
+using models::testing::tiny_config;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+DecoderConfig read(const Json& config) {
+  const CheckpointFolder folder(config);
+  return read_decoder_config(folder.write());
+}
+
+/// tiny_config() with keys replaced or added.
+Json tiny_with(const Json& changes, const std::string& model_type = "llama") {
+  Json config = tiny_config(model_type);
+  config.update(changes);
+  return config;
+}
+
+Json tiny_without(const std::string& key) {
+  Json config = tiny_config();
+  config.erase(key);
+  return config;
+}
+
+struct Mutant {
+  const char* family;
+  const char* changes;  // JSON object laid over tiny_config
+  const char* message;  // part of what must be said
+};
+
+void expect_refused(const std::vector<Mutant>& mutants) {
+  for (const Mutant& mutant : mutants) {
+    const Json config = tiny_with(Json::parse(mutant.changes), mutant.family);
+    EXPECT_THAT(message_of([&] { read(config); }), AllOf(HasSubstr("config.json: "), HasSubstr(mutant.message)))
+        << mutant.family << " " << mutant.changes;
+  }
+}
+
+TEST(Config, TheUnalteredMutantIsAccepted) {
+  for (const char* family : {"llama", "mistral", "qwen2", "qwen3"}) EXPECT_EQ(read(tiny_config(family)).family, family);
+}
+
+TEST(Config, WrongTypesAndRanges) {
+  expect_refused({
+      {"llama", R"({"num_hidden_layers": "2"})", "'num_hidden_layers' is \"2\"; must be an integer from 1 to 4096"},
+      {"llama", R"({"num_hidden_layers": 0})", "'num_hidden_layers' is 0"},
+      {"llama", R"({"num_hidden_layers": -1})", "'num_hidden_layers' is -1"},
+      {"llama", R"({"num_hidden_layers": 4097})", "'num_hidden_layers' is 4097"},
+      {"llama", R"({"num_hidden_layers": 2.5})", "'num_hidden_layers' is 2.5"},
+      {"llama", R"({"num_hidden_layers": true})", "'num_hidden_layers' is true"},
+      {"llama", R"({"num_hidden_layers": null})", "'num_hidden_layers' is null"},
+      {"llama", R"({"num_hidden_layers": [2]})", "'num_hidden_layers' is [2]"},
+      {"llama", R"({"hidden_size": 4.0})", "'hidden_size' is 4.0; must be an integer"},
+      {"llama", R"({"hidden_size": 18446744073709551615})", "'hidden_size' is 18446744073709551615"},
+      {"llama", R"({"hidden_size": 1e30})", "'hidden_size' is 1e+30"},
+      {"llama", R"({"vocab_size": 2147483649})", "'vocab_size' is 2147483649; must be an integer from 1 to 2147483648"},
+      {"llama", R"({"intermediate_size": {}})", "'intermediate_size' is {}"},
+      {"llama", R"({"num_attention_heads": 3, "num_key_value_heads": 2})", "'num_attention_heads' is 3 and 'num_key_value_heads' is 2"},
+      {"llama", R"({"head_dim": null, "hidden_size": 5})",
+       "'hidden_size' is 5 and 'num_attention_heads' is 2; the former must be a multiple"},
+      {"llama", R"({"head_dim": 3})", "head_dim is 3; the rotary embedding needs an even one"},
+      {"llama", R"({"head_dim": -2})", "'head_dim' is -2"},
+      {"qwen3", R"({"head_dim": null})", "'head_dim' is null"},
+      {"llama", R"({"max_position_embeddings": 0})", "'max_position_embeddings' is 0"},
+      {"llama", R"({"rms_norm_eps": 0})", "'rms_norm_eps' is 0; must be a number from"},
+      {"llama", R"({"rms_norm_eps": "1e-6"})", "'rms_norm_eps' is \"1e-6\""},
+      {"llama", R"({"tie_word_embeddings": 1})", "'tie_word_embeddings' is 1; must be true or false"},
+      {"llama", R"({"attention_bias": "no"})", "'attention_bias' is \"no\""},
+      {"llama", R"({"bos_token_id": 5})", "'bos_token_id' is 5; must be null or an id below vocab_size (5)"},
+      {"llama", R"({"bos_token_id": -1})", "'bos_token_id' is -1"},
+      {"llama", R"({"bos_token_id": "<s>"})", "'bos_token_id' is \"<s>\""},
+  });
+}
+
+TEST(Config, ProductsBeyondInt64) {
+  const Json config = tiny_with(Json::parse(
+      R"({"num_hidden_layers": 4096, "hidden_size": 1048576, "num_attention_heads": 16384, "num_key_value_heads": 16384, "head_dim": 16384})"));
+  EXPECT_THAT(message_of([&] { read(config); }), HasSubstr("too large"));
+}
+
+TEST(Config, OtherMathematicsIsRefused) {
+  expect_refused({
+      {"llama", R"({"logit_scale": 0.5})", "unknown key 'logit_scale' (= 0.5) may change what the model computes"},
+      {"llama", R"({"rope_thetta": 5e5})", "did you mean 'rope_theta'?"},
+      {"llama", R"({"sliding_window": 512})", "unknown key 'sliding_window'"},
+      {"qwen2", R"({"headwise_attn_output_gate": true})", "unknown key 'headwise_attn_output_gate'"},
+      {"mistral", R"({"mlp_bias": true})", "unknown key 'mlp_bias'"},
+      {"mistral", R"({"attention_bias": true})", "'attention_bias' is true; must be false"},
+      {"llama", R"({"hidden_act": "relu"})", "'hidden_act' is 'relu'; must be silu"},
+      {"llama", R"({"hidden_act": "sillu"})", "did you mean 'silu'?"},
+      {"llama", R"({"pretraining_tp": 2})", "'pretraining_tp' is 2; must be 1"},
+      {"llama", R"({"quantization_config": {"quant_method": "awq"}})",
+       "'quantization_config' is {\"quant_method\":\"awq\"}; quantised weights"},
+      {"llama", R"({"partial_rotary_factor": 0.5})", "'partial_rotary_factor' is 0.5; must be 1"},
+      {"llama", R"({"is_encoder_decoder": true})", "'is_encoder_decoder' is true; must be false"},
+      {"qwen2", R"({"use_mrope": true})", "'use_mrope' is true; must be false"},
+      {"llama", R"({"dtype": "float32", "torch_dtype": "bfloat16"})",
+       "'dtype' is 'float32' and 'torch_dtype' is 'bfloat16'; they must agree"},
+      {"llama", R"({"torch_dtype": 16})", "'torch_dtype' is 16; must be a string"},
+      {"qwen3", R"({"attention_bias": true, "qkv_bias": false})", "'attention_bias' is true and 'qkv_bias' is false"},
+      {"llamma", "{}", "model_type 'llamma' is not supported; supported are llama, mistral, qwen2, qwen3; did you mean 'llama'?"},
+      {"gpt2", "{}", "model_type 'gpt2' is not supported"},
+  });
+}
+
+TEST(Config, RopeMistakes) {
+  expect_refused({
+      {"llama", R"({"rope_theta": 0})", "'rope_theta' is 0"},
+      {"llama", R"({"rope_scaling": [8]})", "'rope_scaling' is [8]; must be a JSON object"},
+      {"llama", R"({"rope_scaling": {"rope_type": "dynamic", "factor": 2}})",
+       "'rope_scaling.rope_type' is 'dynamic', which is not supported"},
+      {"llama", R"({"rope_scaling": {"type": "longrope"}})", "'longrope', which is not supported"},
+      {"llama", R"({"rope_scaling": {"type": "lineer"}})", "did you mean 'linear'?"},
+      {"llama", R"({"rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2}})", "they must agree"},
+      {"llama", R"({"rope_scaling": {"rope_type": "linear"}})", "'rope_scaling.factor' is missing"},
+      {"llama", R"({"rope_scaling": {"rope_type": "linear", "factor": 0.5}})", "'rope_scaling.factor' is 0.5"},
+      {"llama", R"({"rope_scaling": {"rope_type": "linear", "factor": 2, "beta_fast": 3}})", "unknown key 'rope_scaling.beta_fast'"},
+      {"llama", R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1}})",
+       "'rope_scaling.high_freq_factor' is missing"},
+      {"llama", R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}})",
+       "the former must be greater"},
+      {"llama", R"({"rope_scaling": {"rope_type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 32}})", "must not be smaller"},
+      {"llama", R"({"rope_scaling": {"rope_type": "yarn", "original_max_position_embeddings": 4096}})", "the factor must be at least 1"},
+      {"llama", R"({"rope_scaling": {"rope_type": "yarn", "factor": 2, "truncate": 1}})", "'rope_scaling.truncate' is 1"},
+      {"llama", R"({"rope_theta": 1, "rope_scaling": {"rope_type": "yarn", "factor": 2}})", "yarn needs more than 1"},
+      {"llama", R"({"rope_theta": 10000, "rope_parameters": {"rope_theta": 500000}})",
+       "'rope_theta' is 10000 and 'rope_parameters.rope_theta' is 500000; they must agree"},
+      {"llama", R"({"rope_scaling": {"type": "linear", "factor": 2}, "rope_parameters": {"rope_type": "linear", "factor": 4}})",
+       "'rope_scaling' and 'rope_parameters' disagree"},
+      {"qwen3", R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}})",
+       "they must agree"},
+      {"qwen3", R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {}}})", "give it to both"},
+      {"qwen3", R"({"rope_parameters": {"full_attention": {}, "linear_attention": {}}})", "unknown key 'rope_parameters.linear_attention'"},
+      {"llama", R"({"rope_parameters": {"partial_rotary_factor": 0.5}})", "'rope_parameters.partial_rotary_factor' is 0.5"},
+  });
+}
+
+TEST(Config, WindowMistakes) {
+  expect_refused({
+      {"mistral", R"({"sliding_window": 0})", "'sliding_window' is 0; must be an integer from 1"},
+      {"qwen2", R"({"layer_types": ["full_attention", "full_attention"]})", "must be a list of 1 names, one per layer"},
+      {"qwen2", R"({"layer_types": "full_attention"})", "must be a list of 1 names"},
+      {"qwen2", R"({"layer_types": ["linear_attention"]})", "'layer_types' has \"linear_attention\" at layer 0"},
+      {"qwen3", R"({"layer_types": ["sliding_attention"]})", "use_sliding_window is false and sliding_window is 4096; set both"},
+      {"qwen3", R"({"layer_types": ["sliding_attention"], "use_sliding_window": true, "sliding_window": null})", "sliding_window is null"},
+      {"qwen3", R"({"max_window_layers": -1})", "'max_window_layers' is -1"},
+  });
+}
+
+TEST(Config, MissingSizesAreNamed) {
+  for (const char* key : {"num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size", "num_attention_heads"}) {
+    EXPECT_THAT(message_of([&] { read(tiny_without(key)); }), HasSubstr(fmt::format("'{}' is missing; must be an integer", key)));
+  }
+  EXPECT_THAT(message_of([] { read(tiny_without("model_type")); }), HasSubstr("'model_type' is missing"));
+}
+
+TEST(Config, NoObject) {
+  EXPECT_THAT(message_of([] { read(Json::array({1})); }), HasSubstr("the document is [1]; must be a JSON object"));
+}
+
+TEST(Config, AKeyWithControlCharactersStaysOnOneLine) {
+  const std::string message = message_of([] { read(tiny_with({{"a\nb", 1}})); });
+  EXPECT_THAT(message, HasSubstr("unknown key"));
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+}
+
+TEST(Config, InertKeysChangeNothing) {
+  Json config = tiny_config();
+  for (const std::string_view key : inert_keys()) config[std::string(key)] = "anything";
+  config["attention_dropout"] = 0.5;
+  const DecoderConfig with = read(config), without = read(tiny_config());
+  EXPECT_EQ(with.layers, without.layers);
+  EXPECT_EQ(parameter_count(with), parameter_count(without));
+}
+
+TEST(Config, EachInertKeyIsInOneGroupWithAReason) {
+  std::set<std::string_view> seen;
+  for (const InertGroup& group : inert_groups()) {
+    EXPECT_FALSE(group.why.empty());
+    for (const std::string_view key : group.keys) EXPECT_TRUE(seen.insert(key).second) << key;
+  }
+  EXPECT_EQ(seen.size(), inert_keys().size());
+}
+
+TEST(Config, RopeOfBothSpellings) {
+  const char* llama3 = R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                           "original_max_position_embeddings": 8192, "rope_theta": 500000.0})";
+  const Json parameters = Json::parse(llama3);
+  Json scaling = parameters;
+  scaling.erase("rope_theta");
+  for (const Json& changes : {Json{{"rope_parameters", parameters}}, Json{{"rope_theta", 500000.0}, {"rope_scaling", scaling}},
+                              Json{{"rope_theta", 500000.0}, {"rope_scaling", scaling}, {"rope_parameters", parameters}},
+                              Json{{"rope_parameters", {{"full_attention", parameters}, {"sliding_attention", parameters}}}}}) {
+    const RopeConfig rope = read(tiny_with(changes)).rope;
+    EXPECT_EQ(rope.scaling, RopeScaling::llama3);
+    EXPECT_EQ(rope.base, 500000);
+    EXPECT_EQ(rope.factor, 8);
+    EXPECT_EQ(rope.low_frequency_factor, 1);
+    EXPECT_EQ(rope.high_frequency_factor, 4);
+    EXPECT_EQ(rope.original_max_positions, 8192);
+  }
+}
+
+TEST(Config, RopeDefaults) {
+  for (const char* changes : {"{}", R"({"rope_scaling": null})", R"({"rope_parameters": {"rope_type": "default"}})"}) {
+    const RopeConfig rope = read(tiny_with(Json::parse(changes))).rope;
+    EXPECT_EQ(rope.scaling, RopeScaling::none);
+    EXPECT_EQ(rope.base, 10000);
+  }
+}
+
+RopeConfig read_yarn(const char* keys) {
+  Json scaling = Json::parse(keys);
+  scaling["rope_type"] = "yarn";
+  return read(tiny_with({{"rope_scaling", scaling}, {"max_position_embeddings", 4096}})).rope;
+}
+
+TEST(Config, YarnByHand) {
+  const RopeConfig plain = read_yarn(R"({"factor": 4, "original_max_position_embeddings": 1024})");
+  EXPECT_EQ(plain.factor, 4);
+  EXPECT_EQ(plain.beta_fast, 32);
+  EXPECT_EQ(plain.beta_slow, 1);
+  EXPECT_TRUE(plain.truncate);
+  EXPECT_DOUBLE_EQ(plain.attention_factor.value(), 0.1 * std::log(4.0) + 1);
+
+  const RopeConfig derived = read_yarn(R"({"factor": null, "original_max_position_embeddings": 512, "beta_fast": 16, "beta_slow": 2,
+                                           "truncate": false})");
+  EXPECT_EQ(derived.factor, 8);  // 4096 / 512
+  EXPECT_EQ(derived.beta_fast, 16);
+  EXPECT_EQ(derived.beta_slow, 2);
+  EXPECT_FALSE(derived.truncate);
+
+  const RopeConfig mscale = read_yarn(R"({"factor": 4, "mscale": 1.0, "mscale_all_dim": 0.5})");
+  EXPECT_DOUBLE_EQ(mscale.attention_factor.value(), (0.1 * std::log(4.0) + 1) / (0.05 * std::log(4.0) + 1));
+  EXPECT_EQ(mscale.original_max_positions, 4096);
+  EXPECT_DOUBLE_EQ(read_yarn(R"({"factor": 4, "mscale": 0.7, "mscale_all_dim": 0})").attention_factor.value(), 0.1 * std::log(4.0) + 1);
+  EXPECT_EQ(read_yarn(R"({"factor": 4, "mscale": 1.0, "mscale_all_dim": 0.5, "attention_factor": 1.5})").attention_factor.value(), 1.5);
+  EXPECT_EQ(read_yarn(R"({"factor": 1})").attention_factor.value(), 1);
+}
+
+TEST(Config, LinearFactor) {
+  const RopeConfig rope = read(tiny_with({{"rope_scaling", {{"type", "linear"}, {"factor", 2.5}}}})).rope;
+  EXPECT_EQ(rope.scaling, RopeScaling::linear);
+  EXPECT_EQ(rope.factor, 2.5);
+}
+
+TEST(Config, Bos) {
+  EXPECT_EQ(read(tiny_with({{"bos_token_id", 3}})).bos_token, 3);
+  EXPECT_EQ(read(tiny_with({{"bos_token_id", {2, 4}}})).bos_token, 2);
+  EXPECT_EQ(read(tiny_with({{"bos_token_id", nullptr}})).bos_token, std::nullopt);
+  EXPECT_EQ(read(tiny_with({{"bos_token_id", Json::array()}})).bos_token, std::nullopt);
+  EXPECT_EQ(read(tiny_without("bos_token_id")).bos_token, 1);  // the family's default
+}
+
+TEST(Config, HeadsAndActivation) {
+  EXPECT_EQ(read(tiny_with({{"num_key_value_heads", nullptr}})).kv_heads, 2);
+  EXPECT_EQ(read(tiny_with({{"head_dim", nullptr}, {"hidden_size", 8}})).head_dim, 4);  // 8 / 2 heads
+  EXPECT_EQ(read(tiny_with({{"head_dim", 6}})).head_dim, 6);                            // need not be width / heads
+  EXPECT_EQ(read(tiny_with({{"hidden_act", "gelu"}})).activation, Activation::gelu_erf);
+  EXPECT_EQ(read(tiny_with({{"hidden_act", "gelu_pytorch_tanh"}})).activation, Activation::gelu_tanh);
+  EXPECT_EQ(read(tiny_config()).activation, Activation::silu);
+  EXPECT_NO_THROW(read(tiny_with({{"dtype", "float32"}, {"torch_dtype", "torch.float32"}})));
+}
+
+TEST(ConfigReader, NamesNestedKeys) {
+  const Json document = Json::parse(R"({"outer": {"inner": 1, "other": 2}})");
+  ConfigReader reader(document, "here");
+  auto outer = reader.object("outer");
+  ASSERT_TRUE(outer.has_value());
+  EXPECT_EQ(outer->integer("inner", 0, 9), 1);
+  EXPECT_EQ(outer->number("absent", 0, 9, 4.5), 4.5);
+  EXPECT_EQ(message_of([&] { outer->text("other"); }), "here: 'outer.other' is 2; must be a string");
+  EXPECT_NO_THROW(outer->refuse_unread());
+  EXPECT_NO_THROW(reader.refuse_unread());
+  EXPECT_FALSE(reader.object("nothing").has_value());
+}
+
+}  // namespace
+}  // namespace gainlens::models

@@ -1,0 +1,155 @@
+#include "checkpoint_folder.h"
+#include "models/checkpoint.h"
+#include "models/family.h"
+#include "models/gate_rows.h"
+#include "models/model_size.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gainlens::models {
+namespace {
+
+using models::testing::CheckpointFolder;
+using models::testing::message_of;
+using models::testing::tiny_config;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+DecoderConfig read(const std::string& family, const Json& changes = Json::object()) {
+  Json config = tiny_config(family);
+  config.update(changes);
+  const CheckpointFolder folder(config);
+  return read_decoder_config(folder.write());
+}
+
+/// tiny_config() without what a family may have a default for.
+DecoderConfig read_bare(const std::string& family, const Json& changes) {
+  Json config = tiny_config(family);
+  for (const char* key : {"num_key_value_heads", "head_dim", "bos_token_id"}) config.erase(key);
+  config.update(changes);
+  const CheckpointFolder folder(config);
+  return read_decoder_config(folder.write());
+}
+
+TEST(Families, TableNamesEachOnce) {
+  std::vector<std::string_view> names;
+  for (const Family& family : families()) names.push_back(family.name);
+  EXPECT_THAT(names, ElementsAre("llama", "mistral", "qwen2", "qwen3"));
+  EXPECT_EQ(family_named("qwen2", "here").name, "qwen2");
+  EXPECT_EQ(message_of([] { family_named("qwen4", "here"); }),
+            "here: model_type 'qwen4' is not supported; supported are llama, mistral, qwen2, qwen3; did you mean 'qwen2'?");
+}
+
+TEST(Families, DefaultsOfTheReference) {
+  const Json wide = {{"num_attention_heads", 32}, {"hidden_size", 128}};
+  const DecoderConfig llama = read_bare("llama", wide);
+  EXPECT_EQ(llama.kv_heads, 32);
+  EXPECT_EQ(llama.head_dim, 4);
+  EXPECT_EQ(llama.max_positions, 2048);
+  EXPECT_EQ(llama.bos_token, 1);
+  EXPECT_EQ(llama.norm_epsilon, 1e-6);
+  EXPECT_FALSE(llama.tied_head || llama.qkv_bias || llama.output_bias || llama.mlp_bias || llama.qk_norm);
+
+  const DecoderConfig mistral = read_bare("mistral", wide);
+  EXPECT_EQ(mistral.kv_heads, 8);
+  EXPECT_EQ(mistral.max_positions, 131072);
+  EXPECT_EQ(mistral.bos_token, 1);
+  EXPECT_THAT(mistral.window, ElementsAre(4096));
+
+  const DecoderConfig qwen2 = read_bare("qwen2", wide);
+  EXPECT_EQ(qwen2.kv_heads, 32);
+  EXPECT_EQ(qwen2.head_dim, 4);
+  EXPECT_EQ(qwen2.max_positions, 32768);
+  EXPECT_EQ(qwen2.bos_token, std::nullopt);
+  EXPECT_TRUE(qwen2.qkv_bias);
+  EXPECT_FALSE(qwen2.output_bias);
+  EXPECT_THAT(qwen2.window, ElementsAre(0));
+
+  const DecoderConfig qwen3 = read_bare("qwen3", wide);
+  EXPECT_EQ(qwen3.head_dim, 128);
+  EXPECT_TRUE(qwen3.qk_norm);
+  EXPECT_FALSE(qwen3.qkv_bias);
+  EXPECT_EQ(qwen3.gate, Gate::none);
+}
+
+TEST(Families, LlamaBiases) {
+  const DecoderConfig attention = read("llama", {{"attention_bias", true}});
+  EXPECT_TRUE(attention.qkv_bias && attention.output_bias);
+  EXPECT_FALSE(attention.mlp_bias);
+  EXPECT_TRUE(read("llama", {{"mlp_bias", true}}).mlp_bias);
+}
+
+TEST(Families, MistralWindow) {
+  EXPECT_THAT(read("mistral", {{"sliding_window", 512}, {"num_hidden_layers", 2}}).window, ElementsAre(512, 512));
+  EXPECT_THAT(read("mistral", {{"sliding_window", nullptr}}).window, ElementsAre(0));
+}
+
+TEST(Families, QwenWindows) {
+  const Json windowed = {{"num_hidden_layers", 4}, {"use_sliding_window", true}, {"sliding_window", 64}, {"max_window_layers", 3}};
+  for (const char* family : {"qwen2", "qwen3"}) {
+    EXPECT_THAT(read(family, windowed).window, ElementsAre(0, 0, 0, 64));
+    Json typed = windowed;
+    typed["layer_types"] = {"sliding_attention", "full_attention", "sliding_attention", "full_attention"};
+    EXPECT_THAT(read(family, typed).window, ElementsAre(64, 0, 64, 0));
+    Json unused = windowed;
+    unused["use_sliding_window"] = false;
+    EXPECT_THAT(read(family, unused).window, ElementsAre(0, 0, 0, 0));
+    Json none = windowed;
+    none["sliding_window"] = nullptr;
+    EXPECT_THAT(read(family, none).window, ElementsAre(0, 0, 0, 0));
+  }
+}
+
+TEST(Families, Qwen3Gates) {
+  EXPECT_EQ(read("qwen3", {{"headwise_attn_output_gate", true}}).gate, Gate::headwise);
+  EXPECT_EQ(read("qwen3", {{"elementwise_attn_output_gate", true}}).gate, Gate::elementwise);
+  EXPECT_EQ(read("qwen3", {{"headwise_attn_output_gate", true}, {"elementwise_attn_output_gate", true}}).gate, Gate::headwise);
+  EXPECT_FALSE(read("qwen3", {{"use_qk_norm", false}}).qk_norm);
+  const DecoderConfig biased = read("qwen3", {{"qkv_bias", true}, {"attention_bias", false}});
+  EXPECT_TRUE(biased.qkv_bias && biased.output_bias);
+  EXPECT_TRUE(read("qwen3", {{"attention_bias", true}}).output_bias);
+}
+
+TEST(GateRows, HeadwiseByHand) {
+  DecoderConfig config;
+  config.heads = 4, config.kv_heads = 2, config.head_dim = 1, config.gate = Gate::headwise;
+  // Per KV head: two query rows, then two gate rows.
+  const auto [query, gate] = split_gate_rows(config, at::arange(8, at::kFloat).view({8, 1}));
+  EXPECT_TRUE(query.equal(at::tensor({0.f, 1.f, 4.f, 5.f}).view({4, 1})));
+  EXPECT_TRUE(gate.equal(at::tensor({2.f, 3.f, 6.f, 7.f}).view({4, 1})));
+  EXPECT_EQ(gate_rows(config), 4);
+}
+
+TEST(GateRows, ElementwiseBiasByHand) {
+  DecoderConfig config;
+  config.heads = 2, config.kv_heads = 2, config.head_dim = 2, config.gate = Gate::elementwise;
+  const auto [query, gate] = split_gate_rows(config, at::arange(8, at::kFloat));
+  EXPECT_TRUE(query.equal(at::tensor({0.f, 1.f, 4.f, 5.f})));
+  EXPECT_TRUE(gate.equal(at::tensor({2.f, 3.f, 6.f, 7.f})));
+  EXPECT_EQ(gate_rows(config), 4);
+  config.gate = Gate::none;
+  EXPECT_EQ(gate_rows(config), 0);
+}
+
+TEST(ModelSize, ParametersByHand) {
+  // embedding 20, head 20, norms 3 x 4, q 16, k 8, v 8, o 16, MLP 3 x 12
+  EXPECT_EQ(parameter_count(read("llama")), 136);
+  EXPECT_EQ(parameter_count(read("llama", {{"tie_word_embeddings", true}})), 116);
+  EXPECT_EQ(parameter_count(read("qwen2")), 136 + 4 + 2 + 2);                                        // biases of q, k, v
+  EXPECT_EQ(parameter_count(read("qwen3")), 136 + 2 + 2);                                            // norms of queries and keys
+  EXPECT_EQ(parameter_count(read("qwen3", {{"headwise_attn_output_gate", true}})), 140 + 2 * 4);     // one row a head
+  EXPECT_EQ(parameter_count(read("qwen3", {{"elementwise_attn_output_gate", true}})), 140 + 4 * 4);  // one row a head and dimension
+}
+
+TEST(ModelSize, MemoryByHand) {
+  // T = 10, b = a = 4: weights 136 x 4; activations 10 x 4 x (3x4 + 2(2 + 2)2 + 2x2 + 3x3); statistics 10 x 4 x 2 x 20; logits 10 x 5 x 8
+  EXPECT_EQ(memory_needed(read("llama"), at::kFloat, 10), 544 + 40 * 41 + 1600 + 400);
+  EXPECT_EQ(memory_needed(read("llama"), at::kFloat, 0), 544);
+  EXPECT_EQ(memory_needed(read("llama"), at::kHalf, 0), 272);
+  EXPECT_THAT(message_of([] { memory_needed(read("llama"), at::kFloat, -1); }), HasSubstr("memory needed: -1 is out of range"));
+}
+
+}  // namespace
+}  // namespace gainlens::models

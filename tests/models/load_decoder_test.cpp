@@ -1,0 +1,28 @@
+#include "models/load_decoder.h"
+
+#include "core/error.h"
+#include "support/shared_data.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace gainlens::models {
+namespace {
+
+TEST(LoadDecoder, ARealCheckpointRunsInTheDtypeAsked) {
+  const auto path = testing::shared_data("models/tinystories-656K");
+  if (!path) GTEST_SKIP() << "SKIPPED: models/tinystories-656K is not among the shared data";
+  const auto model = load_decoder(*path, {.dtype = at::kDouble});
+  const at::Tensor ids = at::arange(16, at::kLong).view({1, 16});
+  const at::Tensor logits = model->unembed(model->forward({ids}, {}, {}).hidden);
+  EXPECT_EQ(logits.scalar_type(), at::kDouble);
+  EXPECT_EQ(logits.size(1), 16);
+  EXPECT_TRUE(at::isfinite(logits).all().item<bool>());
+}
+
+TEST(LoadDecoder, NoCheckpointIsAnError) {
+  EXPECT_THROW(load_decoder("/nonexistent"), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gainlens::models

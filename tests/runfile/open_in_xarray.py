@@ -1,0 +1,92 @@
+"""Opens every group of a run.h5 with xarray, by both of its HDF5 engines, and checks dimensions and coordinates.
+
+Usage: open_in_xarray.py PROGRAM, where PROGRAM FOLDER makes the run of tests/runfile/made_run.h.
+Exit code 77: xarray or an engine is not installed.
+"""
+
+import subprocess
+import sys
+import tempfile
+
+try:
+    import h5netcdf  # noqa: F401
+    import netCDF4  # noqa: F401
+    import numpy as np
+    import xarray as xr
+except ImportError as error:
+    print(f"SKIPPED: {error}; pip install xarray h5netcdf netCDF4")
+    sys.exit(77)
+
+LENGTHS = [8, 24]
+COORDINATES = {
+    "length": LENGTHS,
+    "sample": [0, 1],
+    "layer": [3, 5],
+    "head": [0, 1, 2, 3],
+    "kv_head": [0, 1],
+    "bin": list(range(64)),
+    "key": list(range(8)),
+}
+RUN = ("length", "sample")
+HEADS = RUN + ("layer", "head")
+
+
+def check_coordinates(data, names, extra):
+    expected = {**COORDINATES, **extra}
+    for name in names:
+        np.testing.assert_array_equal(data.coords[name].values, expected[name], err_msg=name)
+        assert data.coords[name].dtype == np.int64, (name, data.coords[name].dtype)
+
+
+def check_variable(data, name, dims):
+    assert data[name].dims == dims, (name, data[name].dims)
+    assert data[name].dtype == np.float32, (name, data[name].dtype)
+    assert "long_name" in data[name].attrs and "units" in data[name].attrs, name
+
+
+def made_value(length, sample, index):
+    """tests/runfile/made_run.h: made_value."""
+    return np.float32(sample + length / 1000 + index / 2**20)
+
+
+def check_run(path, engine):
+    def group(name, dims, extra=None):
+        data = xr.open_dataset(path, engine=engine, group=name)
+        check_coordinates(data, dims, extra or {})
+        assert set(data.dims) == set(dims), (name, set(data.dims))
+        return data
+
+    with xr.open_dataset(path, engine=engine) as root:
+        assert root.attrs["format"] == "gainlens-sweep" and root.attrs["format_version"] == 1
+        assert root["complete"].dims == RUN and (root["complete"].values == 1).all()
+        assert root["attention"].dims == ("layer",)
+        assert [str(kind) for kind in root["attention"].values] == ["global", "window:512"]
+        assert '"family":"made"' in str(root["request"].values)
+        check_coordinates(root, COORDINATES, {})
+
+    with group("summary", HEADS + ("key",)) as summary:
+        check_variable(summary, "n_eff", HEADS)
+        check_variable(summary, "gate_var", HEADS)
+        check_variable(summary, "first_mass", HEADS + ("key",))
+        check_variable(summary, "nll", RUN)
+        one = summary["n_eff"].sel(length=24, sample=1, layer=5, head=2)
+        assert one == made_value(24, 1, 1 * 4 + 2)
+    with group("profile", HEADS + ("bin",)) as profile:
+        check_variable(profile, "kalman_gain", HEADS + ("bin",))
+    with group("values", RUN + ("layer", "kv_head", "bin", "key")) as values:
+        check_variable(values, "norm", RUN + ("layer", "kv_head", "bin"))
+        check_variable(values, "first_norm", RUN + ("layer", "kv_head", "key"))
+    for length in LENGTHS:
+        axes = ("sample", "layer", "head", "query")
+        with group(f"queries/{length}", axes + ("key",), {"query": list(range(length))}) as queries:
+            check_variable(queries, "gate", axes)
+            check_variable(queries, "first_mass", axes + ("key",))
+            one = queries["gate"].sel(sample=1, layer=5, head=3, query=length - 1)
+            assert one == made_value(length, 1, (1 * 4 + 3) * length + length - 1)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    subprocess.run([sys.argv[1], folder], check=True)
+    for each_engine in ("h5netcdf", "netcdf4"):
+        check_run(f"{folder}/run.h5", each_engine)
+        print(f"{each_engine}: every group has its dimensions and coordinates")

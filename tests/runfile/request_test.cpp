@@ -1,0 +1,135 @@
+#include "runfile/request.h"
+
+#include "core/error.h"
+#include "runfile/made_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gainlens::runfile {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::made_request;
+using ::testing::ThrowsMessage;
+
+Json altered(const std::string& key, const Json& value) {
+  Json json = made_request().to_json();
+  json[key] = value;
+  return json;
+}
+
+std::string refusal(const Json& json) {
+  try {
+    Request::from_json(json, "F");
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Request, IsTheSameAfterJson) {
+  Request request = made_request();
+  EXPECT_EQ(Request::from_json(request.to_json(), "F").to_json(), request.to_json());
+  request.bos.reset();
+  EXPECT_TRUE(request.to_json().at("bos").is_null());
+  EXPECT_FALSE(Request::from_json(request.to_json(), "F").bos.has_value());
+}
+
+TEST(Request, JsonIsCanonical) {
+  const std::string text = made_request().to_json().dump();
+  EXPECT_EQ(text.find("{\"allow_extrapolation\":false,\"attention\":[\"global\",\"window:512\"],\"bos\":1,"), 0u);
+}
+
+TEST(Request, MissingSurplusAndMistypedKeysAreNamed) {
+  Json json = made_request().to_json();
+  json.erase("head_dim");
+  EXPECT_EQ(refusal(json), "F: key 'head_dim' is missing; this is not a request of gainlens sweep");
+  EXPECT_EQ(refusal(altered("headdim", 3)), "F: key 'headdim' is not known; did you mean 'head_dim'?");
+  EXPECT_EQ(refusal(altered("heads", 1.5)), "F: 'heads' is 1.5; it must be an integer");
+  EXPECT_EQ(refusal(altered("heads", 18446744073709551615u)), "F: 'heads' is 18446744073709551615; it must be an integer");
+  EXPECT_EQ(refusal(altered("gated", 1)), "F: 'gated' is 1; it must be true or false");
+  EXPECT_EQ(refusal(altered("dtype", nullptr)), "F: 'dtype' is null; it must be a string");
+  EXPECT_EQ(refusal(altered("lengths", 8)), "F: 'lengths' is 8; it must be an array");
+  EXPECT_EQ(refusal(altered("lengths", {"8"})), "F: 'lengths' is \"8\"; it must be an integer");
+  EXPECT_EQ(refusal(altered("model", "x")), "F: 'model' is \"x\"; it must be an object of file names and checksums");
+  EXPECT_EQ(refusal(altered("bos", "x")), "F: 'bos' is \"x\"; it must be an integer");
+  EXPECT_EQ(refusal(Json::array()), "F: is not a JSON object; a request of gainlens sweep is one");
+}
+
+TEST(Request, AnotherStatisticsVersionIsRefused) {
+  EXPECT_THAT(refusal(altered("statistics_version", 2)),
+              HasSubstr("statistics_version is 2; this gainlens computes version 1: use the gainlens"));
+  EXPECT_THAT(refusal(altered("statistics_version", "1")), HasSubstr("statistics_version is \"1\""));
+  Json json = made_request().to_json();
+  json.erase("statistics_version");
+  EXPECT_THAT(refusal(json), HasSubstr("key 'statistics_version' is missing"));
+}
+
+TEST(Request, ValuesOutOfRangeAreNamed) {
+  EXPECT_THAT(refusal(altered("lengths", {24, 8})), HasSubstr("'lengths' is [24, 8]; it must be increasing"));
+  EXPECT_THAT(refusal(altered("lengths", {8, 8})), HasSubstr("'lengths' is [8, 8]"));
+  EXPECT_THAT(refusal(altered("lengths", Json::array())), HasSubstr("'lengths' is []"));
+  EXPECT_THAT(refusal(altered("lengths", {0, 8})), HasSubstr("'lengths' is [0, 8]"));
+  EXPECT_THAT(refusal(altered("layers", {-1, 5})), HasSubstr("'layers' is [-1, 5]"));
+  EXPECT_THAT(refusal(altered("layers", {3})), HasSubstr("'attention' names 2 layers; 'layers' has 1"));
+  EXPECT_THAT(refusal(altered("attention", {"global", "window:0"})),
+              HasSubstr("'attention' has 'window:0'; allowed are 'global' and 'window:N'"));
+  EXPECT_THAT(refusal(altered("attention", {"global", "window:5x"})), HasSubstr("'window:5x'"));
+  EXPECT_THAT(refusal(altered("samples", 0)), HasSubstr("'samples' is 0; it must be at least 1"));
+  EXPECT_THAT(refusal(altered("dtype", "float8")), HasSubstr("'dtype' is 'float8'; allowed are float64, float32, bfloat16, float16"));
+  EXPECT_THAT(refusal(altered("device", "tpu")), HasSubstr("'device' is 'tpu'; allowed are cpu, cuda"));
+  EXPECT_THAT(refusal(altered("samples", std::int64_t{1} << 62)), HasSubstr("size of the largest dataset"));
+}
+
+TEST(Request, FirstDifferenceIsNamedWithBothValues) {
+  const Request stored = made_request();
+  Request asked = stored;
+  asked.lengths = {64};
+  asked.samples = 9;
+  EXPECT_EQ(stored.difference(asked), "");
+  asked.threads = 1;
+  EXPECT_EQ(stored.difference(asked), "threads is 2 in the stored request and 1 in this one");
+  asked.dtype = "bfloat16";
+  EXPECT_EQ(stored.difference(asked), "dtype is \"float32\" in the stored request and \"bfloat16\" in this one");
+  asked.bos.reset();
+  EXPECT_EQ(stored.difference(asked), "bos is 1 in the stored request and null in this one");
+
+  asked = stored;
+  asked.model["model.safetensors"] = "e";
+  EXPECT_EQ(stored.difference(asked),
+            "model/model.safetensors is \"" + std::string(64, 'b') + "\" in the stored request and \"e\" in this one");
+  asked.model = {{"config.json", std::string(64, 'a')}};
+  EXPECT_THAT(stored.difference(asked), HasSubstr("and null in this one"));
+}
+
+TEST(Request, NestedRunsKeepTheirLongestLength) {
+  Request stored = made_request();
+  stored.nested = true;
+  Request asked = stored;
+  asked.lengths = {16, 24};
+  EXPECT_EQ(stored.difference(asked), "");
+  asked.lengths = {8, 24, 32};
+  EXPECT_EQ(stored.difference(asked),
+            "the longest of lengths is 24 in the stored request and 32 in this one, and nested chunks are cut from the longest");
+}
+
+TEST(Request, UnionAndCover) {
+  const Request stored = made_request();  // lengths 8, 24; 2 samples
+  Request asked = stored;
+  asked.lengths = {16, 24};
+  asked.samples = 1;
+  const Request both = stored.united(asked);
+  EXPECT_EQ(both.lengths, (std::vector<std::int64_t>{8, 16, 24}));
+  EXPECT_EQ(both.samples, 2);
+  EXPECT_FALSE(stored.covers(asked));
+  EXPECT_TRUE(both.covers(asked));
+  EXPECT_TRUE(both.covers(stored));
+  asked.samples = 3;
+  EXPECT_FALSE(both.covers(asked));
+  asked.dtype = "float64";
+  EXPECT_THROW(stored.united(asked), InternalError);
+}
+
+}  // namespace
+}  // namespace gainlens::runfile

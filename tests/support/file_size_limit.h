@@ -1,0 +1,29 @@
+#pragma once
+
+#include <signal.h>
+#include <sys/resource.h>
+
+namespace gainlens::testing {
+
+/// While it lives, no file of this process grows beyond `bytes`: writing further fails as on a full disk (with EFBIG).
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
+    old_handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, old_limit_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
+    ::signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  rlimit old_limit_{};
+  sighandler_t old_handler_;
+};
+
+}  // namespace gainlens::testing
