@@ -79,7 +79,7 @@ std::string band_and_mean(const std::string& block, const Rows& rows, std::strin
   }
   if (any_finite(rows, 4)) {
     plot += fmt::format(
-        "${0} using 1:2:5:6 with yerrorbars pointtype 7 pointsize 0.01 linewidth 1.2 linecolor rgb '#222222' "
+        "${0} using 1:2:5:6 with yerrorbars pointtype 0 linewidth 1.2 linecolor rgb '#222222' "
         "title '95% interval of the mean (chunks)', ",
         block);
   }
@@ -89,14 +89,13 @@ std::string band_and_mean(const std::string& block, const Rows& rows, std::strin
 
 std::string change_series(const std::string& block, const Rows& rows, std::string_view line_colour, int point_type, int dash,
                           std::string_view title) {
-  std::string plot =
-      fmt::format("${} using 1:2 with linespoints pointtype {} pointsize 0.7 linewidth 1.8 dashtype {} linecolor rgb '{}' title '{}'",
-                  block, point_type, dash, line_colour, title);
+  std::string plot;
   if (any_finite(rows, 4)) {
-    plot += fmt::format(", ${} using 1:2:5:6 with yerrorbars pointtype 7 pointsize 0.01 linewidth 1.2 linecolor rgb '{}' notitle", block,
-                        line_colour);
+    plot = fmt::format("${} using 1:2:5:6 with yerrorbars pointtype 0 linewidth 1.2 linecolor rgb '{}' notitle, ", block, line_colour);
   }
-  return plot;
+  return plot +
+         fmt::format("${} using 1:2 with linespoints pointtype {} pointsize 0.7 linewidth 1.8 dashtype {} linecolor rgb '{}' title '{}'",
+                     block, point_type, dash, line_colour, title);
 }
 
 void band_panel(PlotScript& script, std::size_t index, const std::string& block, const Rows& rows, std::string_view line_colour,

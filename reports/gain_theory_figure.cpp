@@ -41,7 +41,7 @@ Maybe<Figure> gain_theory_figure(const GainTheory& theory) {
       colour::grey);
   if (intervals) {
     plot +=
-        ", $gains using 1:2:3:4 with yerrorbars pointtype 7 pointsize 0.01 linewidth 1.2 linecolor rgb '#222222' title '95% interval of "
+        ", $gains using 1:2:3:4 with yerrorbars pointtype 0 linewidth 1.2 linecolor rgb '#222222' title '95% interval of "
         "the mean (chunks)'";
   }
   plot += fmt::format(", $gains using 1:2 with points pointtype 7 pointsize 0.9 linecolor rgb '{}' title 'measured'", colour::blue);
@@ -56,7 +56,10 @@ Maybe<Figure> gain_theory_figure(const GainTheory& theory) {
   }
   script.line("plot {}", plot);
 
-  script.panel(1, "error relative to the measured {/:Italic K}").line("set ylabel 'relative error (%)'").line("set yrange [0:*]");
+  script.panel(1, "error relative to the measured {/:Italic K}")
+      .line("set ylabel 'relative error (%)'")
+      .line("set yrange [0:*]")
+      .line("set offsets 0, 0, graph 0.22, 0");
   script.line(
       "plot $errors using 1:3 with linespoints pointtype 5 pointsize 0.8 linewidth 1.4 dashtype 3 linecolor rgb '{}' title 'constant', "
       "$errors using 1:2 with linespoints pointtype 7 pointsize 0.8 linewidth 1.8 linecolor rgb '{}' title 'theory'",

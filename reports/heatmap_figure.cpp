@@ -53,7 +53,7 @@ void draw(PlotScript& script, const Heatmap& map, std::size_t index, bool severa
     }
   }
   const Wording& wording = wording_of(map);
-  const std::string title = fmt::format("{}, {}, {{/:Italic T}} = {}", wording.title, map.quantity.window, format_count(map.length.tokens));
+  const std::string title = fmt::format("{}, {{/:Italic T}} = {}", wording.title, format_count(map.length.tokens));
   if (several) {
     script.panel(index, title);
   } else {
@@ -63,7 +63,7 @@ void draw(PlotScript& script, const Heatmap& map, std::size_t index, bool severa
       .line("set yrange [-0.5:{}]", static_cast<double>(map.layers.size()) - 0.5);
   script.line("set xtics ({})", ticks(map.heads, 16, [](std::size_t head) { return head; }));
   script.line("set ytics ({})", ticks(map.layers.size(), 14, [&](std::size_t layer) { return map.layers[layer]; }));
-  script.line("set cblabel '{} ({})'", map.quantity.name == "bos_mass" ? "mass" : "mean", wording.unit);
+  script.line("set cblabel 'mean over {} ({})' offset 0.6,0", map.quantity.window, wording.unit);
   std::string plot;
   const auto add = [&](const char* name, const std::vector<std::vector<double>>& rows, std::string_view columns, std::string_view fill) {
     if (rows.empty()) return;
@@ -92,8 +92,8 @@ Maybe<Figure> heatmap_figure(const std::string& name, const std::vector<Maybe<He
 
   PlotScript script;
   // rows of a fixed height in pixels, whatever the number of layers
-  script.line("set multiplot layout 1,{} margins {},{},{:.4f},{:.4f} spacing 0.17,0.1", present.size(), several ? 0.06 : 0.1,
-              several ? 0.925 : 0.88, 70.0 / height, 1 - 34.0 / height);
+  script.line("set multiplot layout 1,{} margins {},{},{:.4f},{:.4f} spacing 0.19,0.1", present.size(), several ? 0.06 : 0.1,
+              several ? 0.9 : 0.82, 70.0 / height, 1 - 34.0 / height);
   script.viridis()
       .line("unset grid")
       .line("set border 0")

@@ -50,6 +50,18 @@ PlotScript& PlotScript::length_axis(std::span<const std::int64_t> lengths) {
   return line("set xlabel 'context length {{/:Italic T}} (tokens)'");
 }
 
+PlotScript& PlotScript::value_axis(double low, double high) {
+  ASSERT(std::isfinite(low) && std::isfinite(high) && low <= high, "an axis from {} to {}", low, high);
+  const double reach = high > low ? high - low : std::max(std::abs(low) * 0.01, 1e-6);
+  const double power = std::pow(10, std::floor(std::log10(reach / 4)));
+  double step = 10 * power;
+  for (const double factor : {5.0, 2.0, 1.0}) {
+    if (reach / (factor * power) <= 4) step = factor * power;
+  }
+  line("set xrange [{:.9g}:{:.9g}]", low - 0.06 * reach, high + 0.06 * reach);
+  return line("set xtics {:.9g}", step);
+}
+
 PlotScript& PlotScript::viridis() {
   return line(
       "set palette defined (0 '#440154', 1 '#482878', 2 '#3E4989', 3 '#31688E', 4 '#26828E', 5 '#1F9E89', 6 '#35B779', 7 '#6DCD59', "

@@ -37,6 +37,8 @@ class PlotScript {
   PlotScript& data(std::string_view name, const std::vector<std::vector<double>>& rows);
   /// Logarithmic x axis over context lengths with ticks such as 1k, 4k.
   PlotScript& length_axis(std::span<const std::int64_t> lengths);
+  /// Linear x axis from `low` to `high` with a margin and at most five labelled ticks; a point's surroundings where they are equal.
+  PlotScript& value_axis(double low, double high);
   /// viridis.
   PlotScript& viridis();
   /// Starts panel number `index` (a, b, ...) with its title, left above the axes. Leaves labels of earlier panels behind.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace gainlens::reports {
 namespace {
@@ -56,14 +57,19 @@ Rows rows_of(const SinkVsK& result, std::size_t variant, std::size_t group) {
 
 std::string coefficient(const Measured& r, const Measured& p) {
   if (!r) return "none";
-  return fmt::format("{:+.2f}{}", *r, p ? fmt::format(", naive p = {:.1e}", *p) : "");
+  return fmt::format("{:+.2f}{}", *r, p ? fmt::format(", naive {{/:Italic p}} = {:.2g}", *p) : "");
 }
 
 void draw(PlotScript& script, const SinkVsK& result, const Panel& panel, std::size_t index, bool shapes_differ) {
   std::string plot;
+  double low = std::numeric_limits<double>::infinity(), high = -low;
   for (std::size_t group = 0; group < groups.size(); ++group) {
     const Rows rows = rows_of(result, panel.variant, group);
     if (rows.empty()) continue;
+    for (const std::vector<double>& row : rows) {
+      low = std::min(low, row[0]);
+      high = std::max(high, row[0]);
+    }
     const std::string block = fmt::format("{}_{}", groups[group].block, index);
     script.data(block, rows);
     plot += fmt::format("{}${} using 1:2:3 with points pointtype {} pointsize 0.55 linewidth 0.8 {} {}", plot.empty() ? "" : ", ", block,
@@ -76,6 +82,7 @@ void draw(PlotScript& script, const SinkVsK& result, const Panel& panel, std::si
     script.line("set label \"{}\" at graph 0.5, graph 0.5 center textcolor rgb '#555555'", plain("no values in this run"));
     plot = "NaN notitle";
   } else {
+    script.value_axis(low, high);
     script.line("set label \"pooled {{/:Italic r}} = {}\" at graph 0.03, graph 0.965 left font ',9'",
                 coefficient(correlation->pooled.pearson, correlation->pooled.pearson_naive_p));
     script.line("set label \"within layers {{/:Italic r}} = {}\" at graph 0.03, graph 0.905 left font ',9'",
@@ -108,7 +115,7 @@ Maybe<Figure> sink_vs_k_figure(const SinkVsK& result) {
   PlotScript script;
   script.line("set multiplot layout 1,3 margins 0.065,0.925,{},{} spacing 0.035,0.1", shapes_differ ? 0.24 : 0.165, 0.885);
   script.viridis().line("set cbrange [{}:{}]", first_layer, std::max(last_layer, first_layer + 1)).line("unset colorbox");
-  script.line("set yrange [{:.6g}:{:.6g}]", -0.02 * top, top).line("set offsets graph 0.04, graph 0.04, 0, 0").line("set xtics autofreq");
+  script.line("set yrange [{:.6g}:{:.6g}]", -0.02 * top, top);
   script.line("set key at screen 0.065, screen 0.05 left bottom horizontal Left reverse font ',10' textcolor rgb '#222222'");
   for (const double threshold : {0.05, 0.3}) {
     if (threshold > top) continue;
@@ -121,7 +128,7 @@ Maybe<Figure> sink_vs_k_figure(const SinkVsK& result) {
     script.line("set format y '{}'", i == 0 ? "%g" : "");
     if (i + 1 == panels.size()) {
       script.line("set colorbox user origin screen 0.94, graph 0 size screen 0.014, graph 1 noborder")
-          .line("set cblabel 'layer' offset -0.5,0");
+          .line("set cblabel 'layer' offset 0.8,0");
       script.line("set cbtics out scale 0.4");
     }
     draw(script, result, panels[i], i, shapes_differ);

@@ -3,6 +3,8 @@
 #include "reports/results.h"
 #include "reports/wording.h"
 
+#include <map>
+
 namespace gainlens::reports {
 namespace {
 
@@ -38,6 +40,17 @@ std::string correlations(const SinkVsK& result) {
   return text;
 }
 
+/// One line for the layers that share an attention kind and a reason.
+std::string layers_apart(const SinkVsK& result) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::int64_t>> groups;
+  for (const analyses::LayerApart& layer : result.apart) groups[{layer.attention, layer.reason}].push_back(layer.layer);
+  std::string text;
+  for (const auto& [kind, layers] : groups) {
+    text += fmt::format("set apart: layers {} ({}): {}\n", number_ranges(layers), kind.first, kind.second);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string print_sink_vs_k(const SinkVsK& result) {
@@ -56,8 +69,7 @@ std::string print_sink_vs_k(const SinkVsK& result) {
     text += fmt::format("late layers {}: K {:.3f} to {:.3f}, largest BOS mass {}\n", number_ranges(result.late_layers),
                         result.late_gain->low, result.late_gain->high, number(result.late_bos_mass, "{:.3f}"));
   }
-  for (const analyses::LayerApart& layer : result.apart)
-    text += fmt::format("set apart: layer {} ({}): {}\n", layer.layer, layer.attention, layer.reason);
+  text += layers_apart(result);
   for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
   return text +
          "naive p takes heads as independent points, which heads of one layer are not. BOS mass and K are coupled by arithmetic: compare K "

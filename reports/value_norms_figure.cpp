@@ -62,7 +62,8 @@ Maybe<Figure> value_norms_figure(const Maybe<ValueNormsResult>& result) {
   script.data("layers", layers).data("ratios", points);
   script.line("set multiplot layout 1,2 margins 0.075,0.92,0.16,0.885 spacing 0.09,0.1").line("set key top left Left reverse font ',9'");
   script.line("set xlabel 'layer'").line("set ylabel '‖{{/:Italic v}}‖_2, mean over chunks and KV heads'").line("set yrange [0:*]");
-  script.line("set offsets 0.5, 0.5, graph 0.2, 0").line("set xtics {} nomirror", layers.size() > 16 ? "4" : "autofreq");
+  script.line("set offsets 0, 0, graph 0.2, 0").line("set xtics {} nomirror", layers.size() > 16 ? "4" : "autofreq");
+  script.line("set xrange [{}:{}]", first_layer - 0.5, last_layer + 0.5);
   script.panel(0, fmt::format("value norms, {{/:Italic T}} = {}", format_count(result->length.tokens)));
   script.line(
       "plot $layers using 1:4 with linespoints pointtype 5 pointsize 0.5 linewidth 1.4 dashtype 3 linecolor rgb '{}' title 'every later "
@@ -71,7 +72,11 @@ Maybe<Figure> value_norms_figure(const Maybe<ValueNormsResult>& result) {
       "$layers using 1:2 with linespoints pointtype 7 pointsize 0.6 linewidth 1.8 linecolor rgb '{}' title 'key 0'",
       colour::grey, colour::green, colour::vermillion);
 
-  script.panel(1, "first keys, each KV head").line("set xlabel 'key'").line("set xtics 1").line("set offsets 0.5, 0.5, graph 0.05, 0");
+  script.panel(1, "first keys, each KV head")
+      .line("set xlabel 'key'")
+      .line("set xtics 1")
+      .line("set xrange [-0.5:7.5]")
+      .line("set offsets 0, 0, graph 0.05, 0");
   script.line("set ylabel '‖{{/:Italic v}}_{{key}}‖_2 / mean of later keys (1)'").viridis();
   script.line("set cbrange [{}:{}]", first_layer, last_layer > first_layer ? last_layer : first_layer + 1);
   script.line("set colorbox user origin screen 0.935, graph 0 size screen 0.014, graph 1 noborder")

@@ -60,8 +60,7 @@ struct QueryStatistics {
 /// @param value  [kv_head, position, head_dim]
 /// @returns      float64 fields, `output` included
 /// @throws InvalidArgument  shapes or dtypes disagree, an option out of its range, NaN or +inf in key_bias or sink_logit
-/// @throws RunFailed        NaN or infinity in query, key or value (names which), or values whose products may overflow the dtype computed
-/// in
+/// @throws RunFailed        NaN or infinity in query, key or value (names which), or products that may overflow the compute dtype
 QueryStatistics attention_statistics_reference(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
                                                const at::Tensor& value);
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <utility>
 
 namespace gainlens::runfile::hdf5 {
@@ -133,6 +134,27 @@ void check_storage(const Handle& dataset, const std::string& path, const Layout&
   require(stored >= bytes && start != HADDR_UNDEF && start <= file_bytes && stored <= file_bytes - start,
           "dataset '{}' claims {} bytes that the file does not hold", path, bytes);
 }
+
+/// Memory of the strings of one read: bounded, and freed with the object whether the read succeeds or not.
+class TextArena {
+ public:
+  explicit TextArena(std::uint64_t most_bytes) : left_(most_bytes) {}
+  bool refused() const { return refused_; }
+
+  static void* allocate(std::size_t size, void* self) noexcept {
+    auto& arena = *static_cast<TextArena*>(self);
+    arena.refused_ = arena.refused_ || size > arena.left_;
+    if (arena.refused_) return nullptr;
+    arena.left_ -= size;
+    return arena.blocks_.emplace_back(std::make_unique<char[]>(size)).get();
+  }
+  static void release(void*, void*) noexcept {}
+
+ private:
+  std::uint64_t left_;
+  bool refused_ = false;
+  std::vector<std::unique_ptr<char[]>> blocks_;
+};
 
 }  // namespace
 
@@ -266,15 +288,15 @@ std::vector<std::string> read_strings(hid_t parent, const std::string& path, con
   check_storage(dataset, path, {stored.get(), shape, {}});
 
   const Handle type = text_type(H5T_VARIABLE);
-  const Handle space = space_of(dataset);
-  hsize_t bytes = 0;
-  check(H5Dvlen_get_buf_size(dataset.get(), type.get(), space.get(), &bytes), "size of text");
-  require(bytes <= most_bytes, "dataset '{}' claims {} bytes of text; at most {} are read", path, bytes, most_bytes);
+  TextArena arena(most_bytes);
+  const Handle transfer = property_list(H5P_DATASET_XFER);
+  check(H5Pset_vlen_mem_manager(transfer.get(), TextArena::allocate, &arena, TextArena::release, nullptr), "text buffers");
   std::vector<char*> pointers(static_cast<std::size_t>(checked_elements(shape, path)), nullptr);
-  read(dataset, type.get(), pointers.data());
+  const herr_t status = H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, transfer.get(), pointers.data());
+  require(!arena.refused(), "dataset '{}' claims more text than the {} bytes that are read at most", path, most_bytes);
+  check(status, fmt::format("read of '{}'", path));
   std::vector<std::string> strings;
   for (const char* text : pointers) strings.emplace_back(text != nullptr ? text : "");
-  check(H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, pointers.data()), "release of text");
   return strings;
 }
 
