@@ -34,7 +34,7 @@ Maybe<Figure> gain_theory_figure(const GainTheory& theory) {
   PlotScript script;
   script.data("gains", gains).data("errors", errors);
   script.line("set multiplot layout 1,2 margins 0.08,0.985,0.16,0.885 spacing 0.1,0.1");
-  script.length_axis(lengths).line("set offsets 0, 0, graph 0.22, graph 0.05").line("set key top left Left reverse font ',9'");
+  script.length_axis(lengths).line("set offsets 0, 0, graph 0.45, graph 0.05").line("set key top left Left reverse font ',9'");
   script.panel(0, "Kalman gain, deep layers, last-quarter queries").line("set ylabel '{{/:Italic K}} (1)'");
   std::string plot = fmt::format(
       "$gains using 1:6 with lines linewidth 1.4 dashtype 3 linecolor rgb '{}' title 'constant {{/:Italic K}}({{/:Italic T}}_{{min}})'",

@@ -87,7 +87,7 @@ Maybe<Figure> heatmap_figure(const std::string& name, const std::vector<Maybe<He
   }
   if (present.empty()) return Maybe<Figure>::none(maps.front().reason());
   const std::size_t layers = present.front()->layers.size();
-  const int height = 130 + static_cast<int>(std::clamp<std::size_t>(layers * 13, 110, 480));
+  const int height = 130 + static_cast<int>(std::clamp<std::size_t>(layers * 13, 210, 480));
   const bool several = present.size() > 1;
 
   PlotScript script;

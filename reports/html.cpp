@@ -64,7 +64,10 @@ std::string inline_svg(std::string_view svg, std::string_view name, std::string_
 std::string html_table(const Table& table, const std::vector<std::string>& headings) {
   ASSERT(headings.size() == table.header.size(), "{}: {} headings for {} columns", table.name, headings.size(), table.header.size());
   std::string html = "<div class=\"table\"><table>\n<thead><tr>";
-  for (const std::string& heading : headings) html += fmt::format("<th>{}</th>", escape_html(heading));
+  for (std::size_t i = 0; i < headings.size(); ++i) {
+    const bool text = !table.rows.empty() && std::holds_alternative<std::string>(table.rows.front()[i]);
+    html += fmt::format("<th{}>{}</th>", text ? " class=\"text\"" : "", escape_html(headings[i]));
+  }
   html += "</tr></thead>\n<tbody>\n";
   for (const std::vector<Cell>& row : table.rows) {
     html += "<tr>";

@@ -13,6 +13,7 @@ PlotScript::PlotScript() {
       "set encoding utf8\n"
       "set minussign\n"
       "set datafile missing 'NaN'\n"
+      "set pointintervalbox 0\n"
       "set border 3 linewidth 0.8 linecolor rgb '#333333'\n"
       "set tics nomirror out scale 0.5 textcolor rgb '#222222'\n"
       "set grid ytics linecolor rgb '#DDDDDD' linetype 1 linewidth 0.5\n"

@@ -46,7 +46,7 @@ figcaption { font-size: .9rem; margin-top: .5rem; }
 table { border-collapse: collapse; font-size: .83rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .75rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { font-weight: 600; border-bottom: 1.5px solid #8c959f; }
-td.text { text-align: left; }
+th.text, td.text { text-align: left; }
 tbody tr:hover { background: var(--wash); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .35rem 1.2rem; font-size: .87rem; }
 dt { font-weight: 600; }

@@ -36,14 +36,14 @@ struct Group {
   bool coloured;
 };
 constexpr std::array<Group, 3> groups = {{
-    {"full", "global attention", 7, true},
+    {"apart", "set apart: key 0 out of the window", 6, false},  // drawn first: it must not cover the others
     {"windowed", "windowed attention", 9, true},
-    {"apart", "set apart: key 0 out of the window", 6, false},
+    {"full", "global attention", 7, true},
 }};
 
 std::size_t group_of(const SinkPoint& point) {
-  if (point.set_apart) return 2;
-  return point.attention == "global" ? 0 : 1;
+  if (point.set_apart) return 0;
+  return point.attention == "global" ? 2 : 1;
 }
 
 Rows rows_of(const SinkVsK& result, std::size_t variant, std::size_t group) {
@@ -108,12 +108,12 @@ Maybe<Figure> sink_vs_k_figure(const SinkVsK& result) {
   for (const SinkPoint& point : result.points) {
     first_layer = std::min(first_layer, point.layer);
     last_layer = std::max(last_layer, point.layer);
-    shapes_differ = shapes_differ || group_of(point) != 0;
+    shapes_differ = shapes_differ || group_of(point) != 2;
   }
   const double top = std::max(1.22 * largest_mass(result), 0.02);  // room for the coefficients
 
   PlotScript script;
-  script.line("set multiplot layout 1,3 margins 0.065,0.925,{},{} spacing 0.035,0.1", shapes_differ ? 0.24 : 0.165, 0.885);
+  script.line("set multiplot layout 1,3 margins 0.065,0.92,{},{} spacing 0.035,0.1", shapes_differ ? 0.24 : 0.165, 0.885);
   script.viridis().line("set cbrange [{}:{}]", first_layer, std::max(last_layer, first_layer + 1)).line("unset colorbox");
   script.line("set yrange [{:.6g}:{:.6g}]", -0.02 * top, top);
   script.line("set key at screen 0.065, screen 0.05 left bottom horizontal Left reverse font ',10' textcolor rgb '#222222'");
@@ -127,8 +127,8 @@ Maybe<Figure> sink_vs_k_figure(const SinkVsK& result) {
                 i == 0 ? (result.bos ? "BOS mass (1), second-half queries" : "mass on the first token (1), second-half queries") : "");
     script.line("set format y '{}'", i == 0 ? "%g" : "");
     if (i + 1 == panels.size()) {
-      script.line("set colorbox user origin screen 0.94, graph 0 size screen 0.014, graph 1 noborder")
-          .line("set cblabel 'layer' offset 0.8,0");
+      script.line("set colorbox user origin screen 0.933, graph 0 size screen 0.014, graph 1 noborder")
+          .line("set cblabel 'layer' offset 0.3,0");
       script.line("set cbtics out scale 0.4");
     }
     draw(script, result, panels[i], i, shapes_differ);

@@ -24,8 +24,9 @@ namespace {
 using Entries = std::map<std::string, formats::TensorEntry, std::less<>>;
 
 constexpr std::uintmax_t max_config_bytes = 16u << 20;
-constexpr std::size_t max_listed = 10;        // faults spelt out in one message; the others are counted
-constexpr std::size_t max_candidates = 2000;  // names compared for a nearest match
+constexpr std::int64_t max_parameters = std::int64_t{1} << 48;  // a petabyte of float32: each size is possible, all of them are not
+constexpr std::size_t max_listed = 10;                          // faults spelt out in one message; the others are counted
+constexpr std::size_t max_candidates = 2000;                    // names compared for a nearest match
 
 /// Tables that can be computed from config.json, kept by old checkpoints.
 constexpr std::array inert_tensor_suffixes = {".rotary_emb.inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached"};
@@ -46,7 +47,8 @@ FamilyConfig read_config(const std::filesystem::path& folder) {
   std::vector<std::string_view> inert(inert_keys().begin(), inert_keys().end());
   inert.insert(inert.end(), family.inert_keys.begin(), family.inert_keys.end());
   reader.refuse_unread(inert);
-  parameter_count(config);  // refuses sizes whose product is beyond int64
+  const std::int64_t parameters = parameter_count(config);
+  CHECK(parameters <= max_parameters, "{}: the sizes describe {} parameters; at most {} are supported", where, parameters, max_parameters);
   return {&family, std::move(config)};
 }
 

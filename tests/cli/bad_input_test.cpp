@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"misspelt_option", {"--lenghts", "64"}, "sweep: unknown option '--lenghts'; did you mean '--lengths'?"},
                       Case{"surplus_argument", {"more", "--lengths", "64"}, "unexpected argument 'more'"},
                       Case{"both_sources", {"--lengths", "64", "--text", "x.txt"}, "give either --text FILE or --tokens FILE.json"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& tested) { return tested.param.name; });
 
 TEST(CommandLine, MisspeltSubcommand) {
   expect_error(run_gainlens({"sweeep"}), 2, "unknown subcommand 'sweeep'; did you mean 'sweep'?");
