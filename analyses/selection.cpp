@@ -74,7 +74,7 @@ std::vector<Length> sink_lengths(const runfile::RunReader& reader, const Options
 std::string sink_lengths_rule(const runfile::RunReader& reader, const Options& options) {
   if (!options.at.empty()) return "as asked for with --at";
   if (!paper_lengths_in(usable_lengths(reader)).empty()) return "default: those of 4k and 8k that are present";
-  return "default: the two longest, since neither 4k nor 8k is present";
+  return "default: the two longest (or the only one), since neither 4k nor 8k is present";
 }
 
 std::vector<std::size_t> deep_layers(const runfile::RunReader& reader, const Options& options) {

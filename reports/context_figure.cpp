@@ -121,7 +121,7 @@ Maybe<Figure> context_figure(const Context& context) {
   script.data("n_eff", n_eff).data("gate", gate).data("ratio", ratio).data("logit", logit).data("log", log);
   script.line("set multiplot layout {},2 margins {},0.985,{},{} spacing 0.1,{}", gated ? 2 : 1, 0.075, gated ? 0.085 : 0.16,
               gated ? 0.94 : 0.88, 0.17);
-  script.line("set key top left Left reverse font ',9'").length_axis(lengths);
+  script.line("set key top left Left reverse font ',9'").line("set offsets 0, 0, graph 0.2, 0").length_axis(lengths);
   std::size_t panel = 0;
   band_panel(script, panel++, "n_eff", n_eff, colour::blue, "effective sample size", "{/:Italic n}_{eff} (keys)");
   if (gated) {

@@ -13,7 +13,6 @@ PlotScript::PlotScript() {
       "set encoding utf8\n"
       "set minussign\n"
       "set datafile missing 'NaN'\n"
-      "set pointintervalbox 0\n"
       "set border 3 linewidth 0.8 linecolor rgb '#333333'\n"
       "set tics nomirror out scale 0.5 textcolor rgb '#222222'\n"
       "set grid ytics linecolor rgb '#DDDDDD' linetype 1 linewidth 0.5\n"
@@ -53,11 +52,16 @@ PlotScript& PlotScript::length_axis(std::span<const std::int64_t> lengths) {
 
 PlotScript& PlotScript::value_axis(double low, double high) {
   ASSERT(std::isfinite(low) && std::isfinite(high) && low <= high, "an axis from {} to {}", low, high);
-  const double reach = high > low ? high - low : std::max(std::abs(low) * 0.01, 1e-6);
-  const double power = std::pow(10, std::floor(std::log10(reach / 4)));
+  if (low == high) {
+    const double room = std::max(std::abs(low) * 0.01, 1e-6);
+    low -= room;
+    high += room;
+  }
+  const double reach = high - low;
+  const double power = std::pow(10, std::floor(std::log10(reach / 5)));
   double step = 10 * power;
   for (const double factor : {5.0, 2.0, 1.0}) {
-    if (reach / (factor * power) <= 4) step = factor * power;
+    if (reach / (factor * power) <= 5) step = factor * power;
   }
   line("set xrange [{:.9g}:{:.9g}]", low - 0.06 * reach, high + 0.06 * reach);
   return line("set xtics {:.9g}", step);
@@ -67,6 +71,12 @@ PlotScript& PlotScript::viridis() {
   return line(
       "set palette defined (0 '#440154', 1 '#482878', 2 '#3E4989', 3 '#31688E', 4 '#26828E', 5 '#1F9E89', 6 '#35B779', 7 '#6DCD59', "
       "8 '#B4DE2C', 9 '#FDE725')");
+}
+
+PlotScript& PlotScript::layer_colours(double first, double last) {
+  viridis();
+  line("set cbrange [{}:{}]", first, std::max(last, first + 1));
+  return line("set cbtics {} out scale 0.4", last - first < 5 ? "1" : "autofreq");  // there is no layer 0.5
 }
 
 PlotScript& PlotScript::panel(std::size_t index, std::string_view title) {

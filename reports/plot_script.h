@@ -37,10 +37,12 @@ class PlotScript {
   PlotScript& data(std::string_view name, const std::vector<std::vector<double>>& rows);
   /// Logarithmic x axis over context lengths with ticks such as 1k, 4k.
   PlotScript& length_axis(std::span<const std::int64_t> lengths);
-  /// Linear x axis from `low` to `high` with a margin and at most five labelled ticks; a point's surroundings where they are equal.
+  /// Linear x axis from `low` to `high` with a margin and at most six ticks; a point's surroundings where they are equal.
   PlotScript& value_axis(double low, double high);
   /// viridis.
   PlotScript& viridis();
+  /// viridis over layer numbers; the colour bar itself is the figure's affair.
+  PlotScript& layer_colours(double first, double last);
   /// Starts panel number `index` (a, b, ...) with its title, left above the axes. Leaves labels of earlier panels behind.
   PlotScript& panel(std::size_t index, std::string_view title);
 

@@ -5,6 +5,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace gainlens::cli {
 namespace {
 
@@ -20,8 +22,13 @@ void append_option_names(const CLI::App& app, std::vector<std::string>& names) {
   }
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  return fmt::format("{}", fmt::join(names, ", "));
+/// The first word that is written as an option and is none.
+std::string unknown_option(const std::vector<std::string>& arguments, const std::vector<std::string>& options) {
+  for (const std::string& word : arguments) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name.size() > 2 && name.starts_with("--") && std::find(options.begin(), options.end(), name) == options.end()) return name;
+  }
+  return "";
 }
 
 /// CLI11's own text without line breaks: messages here are one line.
@@ -37,35 +44,27 @@ std::string one_line(std::string text) {
 
 std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
   const auto chosen = app.get_subcommands();
+  const std::string where = chosen.empty() ? "command line" : chosen.front()->get_name();
+  const std::string help = chosen.empty() ? "" : fmt::format("; see gainlens {} --help", where);
+
+  std::vector<std::string> options;
+  append_option_names(app, options);
+  if (!chosen.empty()) append_option_names(*chosen.front(), options);
+  if (const std::string name = unknown_option(arguments, options); !name.empty()) {
+    const std::string suggestion = did_you_mean(name, options);
+    return fmt::format("{}: unknown option '{}'{}", where, printable(name, 60), suggestion.empty() ? help : suggestion);
+  }
   if (chosen.empty()) {
     const auto commands = subcommand_names(app);
-    for (const std::string& word : arguments) {
-      if (word.starts_with("-")) {
-        std::vector<std::string> options;
-        append_option_names(app, options);
-        const std::string name = word.substr(0, word.find('='));
-        if (std::find(options.begin(), options.end(), name) != options.end()) continue;
-        return fmt::format("command line: unknown option '{}' before the subcommand{}", printable(name, 60), did_you_mean(name, options));
-      }
-      const std::string suggestion = did_you_mean(word, commands);
-      return fmt::format("command line: unknown subcommand '{}'{}", printable(word, 60),
-                         suggestion.empty() ? "; known are " + joined(commands) : suggestion);
-    }
-    return "command line: a subcommand is required; known are " + joined(commands);
+    const std::string known = fmt::format("; known are {}", fmt::join(commands, ", "));
+    if (app.remaining().empty()) return where + ": a subcommand is required" + known;
+    const std::string word = app.remaining().front(), suggestion = did_you_mean(word, commands);
+    return fmt::format("{}: unknown subcommand '{}'{}", where, printable(word, 60), suggestion.empty() ? known : suggestion);
   }
-  const std::string where = chosen.front()->get_name();
-  if (const auto extras = chosen.front()->remaining(); dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
-    const std::string name = extras.front().substr(0, extras.front().find('='));
-    if (!name.starts_with("-"))
-      return fmt::format("{}: unexpected argument '{}'; see gainlens {} --help", where, printable(name, 60), where);
-    std::vector<std::string> options;
-    append_option_names(*chosen.front(), options);
-    append_option_names(app, options);
-    const std::string suggestion = did_you_mean(name, options);
-    return fmt::format("{}: unknown option '{}'{}", where, printable(name, 60),
-                       suggestion.empty() ? "; see gainlens " + where + " --help" : suggestion);
+  if (const auto extras = app.remaining(true); dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
+    return fmt::format("{}: unexpected argument '{}'{}", where, printable(extras.front(), 60), help);
   }
-  return fmt::format("{}: {}; see gainlens {} --help", where, one_line(error.what()), where);
+  return fmt::format("{}: {}{}", where, one_line(error.what()), help);
 }
 
 }  // namespace gainlens::cli

@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"per_query_without_statistics",
                            {"--lengths", "64", "--statistics", "none", "--per-query"},
                            "--per-query: needs --statistics all"},
-                      Case{"layers", {"--lengths", "64", "--layers", "1:9"}, "--layers: 1:9; the model has layers 0:2"},
+                      Case{"layers", {"--lengths", "64", "--layers", "1:9"}, "--layers: 1:9; the model has layers 0:3"},
                       Case{"layers_backwards", {"--lengths", "64", "--layers", "2:1"}, "--layers: 2:1"},
                       Case{"layers_not_a_range", {"--lengths", "64", "--layers", "1"}, "--layers: '1'; write A:B"},
                       Case{"bos", {"--lengths", "64", "--bos", "allways"}, "did you mean 'always'?"},
@@ -90,7 +90,7 @@ TEST(CommandLine, UnknownSubcommandFarFromAll) {
   expect_error(run_gainlens({"xylophone"}), 2, "known are sweep");
 }
 TEST(CommandLine, MisspeltGlobalOption) {
-  expect_error(run_gainlens({"--quite", "sweep"}), 2, "--quite");
+  expect_error(run_gainlens({"--quite", "sweep"}), 2, "unknown option '--quite'; did you mean '--quiet'?");
 }
 TEST(CommandLine, RequiredOptionMissing) {
   expect_error(run_gainlens({"sweep", "x"}), 2, "--out is required");

@@ -61,7 +61,7 @@ TEST_F(Commands, InspectCheckpoint) {
   const auto result = run_gainlens({"inspect", tiny_checkpoint, "--length", "128"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.out,
-              AllOf(HasSubstr("family             llama"), HasSubstr("heads              4 query, 2 key/value, of 16 dimensions"),
+              AllOf(HasSubstr("family             llama"), HasSubstr("heads              4 query, 2 key/value, of 12 dimensions"),
                     HasSubstr("memory at 128      about"), HasSubstr("usable             yes")));
 }
 
@@ -70,7 +70,7 @@ TEST_F(Commands, HooksListsSitesWithShapes) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("blocks.0.hook_resid_pre"), HasSubstr("blocks.1.attn.hook_q"), HasSubstr("ln_final.hook_normalized")));
-  EXPECT_THAT(result.out, HasSubstr("[batch, position, 4, 16]"));
+  EXPECT_THAT(result.out, HasSubstr("[batch, position, 4, 12]"));
 }
 
 TEST_F(Commands, CaptureWritesSafetensors) {
@@ -79,8 +79,8 @@ TEST_F(Commands, CaptureWritesSafetensors) {
       {"capture", tiny_checkpoint, "--tokens", ids_, "--length", "16", "--hooks", "blocks.*.attn.hook_{q,k}", "--out", out, "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto tensors = nlohmann::json::parse(result.out).at("tensors");
-  EXPECT_EQ(tensors.size(), 5u);  // q and k of two layers, and the tokens
-  EXPECT_EQ(tensors.at("blocks.1.attn.hook_k"), (std::vector<int>{1, 16, 2, 16}));
+  EXPECT_EQ(tensors.size(), 7u);  // q and k of three layers, and the tokens
+  EXPECT_EQ(tensors.at("blocks.1.attn.hook_k"), (std::vector<int>{1, 16, 2, 12}));
   EXPECT_EQ(run_gainlens({"capture", tiny_checkpoint, "--tokens", ids_, "--hooks", "*", "--out", out}).exit_code, 2)
       << "an existing file is kept";
 }

@@ -131,7 +131,7 @@ TEST(RunFolder, KilledAtAnyMomentItResumesToTheSameBytes) {
   for (int round = 0; round < 6; ++round) {
     const TemporaryFolder folder;
     // Each start is killed a little later at most, until one gets through.
-    for (useconds_t longest = 2000;; longest += 4000) {
+    for (useconds_t longest = 4000;; longest += longest / 4) {
       random = random * 1664525u + 1013904223u;
       const int status = in_child([&] { return make_run(folder.path(), made_request()), 0; }, 1 + random % longest);
       if (WIFSIGNALED(status)) {

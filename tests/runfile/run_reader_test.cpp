@@ -261,13 +261,13 @@ TEST_F(OneRun, FlippedBytesAreRefusedOrChangeANumberButNeverCrash) {
   const std::string bytes = read_text_file(file());
   const fs::path changed = folder_.path() / "changed.h5";
   int refused = 0;
-  for (std::size_t i = 0; i < 400; ++i) {
+  for (std::size_t i = 0; i < 100; ++i) {
     std::string copy = bytes;
-    copy[bytes.size() * i / 400] ^= 0x21;
+    copy[bytes.size() * i / 100] ^= 0x21;
     std::ofstream(changed, std::ios::binary) << copy;
     refused += refusal(changed) != "accepted" ? 1 : 0;
   }
-  EXPECT_GT(refused, 50);
+  EXPECT_GT(refused, 10);
 }
 
 }  // namespace
