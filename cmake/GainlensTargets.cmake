@@ -59,5 +59,6 @@ function(gainlens_test name)
     set_target_properties(gainlens_test_${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(gainlens_test_${name} PRIVATE -fPIC)
   endif()
-  gtest_discover_tests(gainlens_test_${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(gainlens_test_${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST
+                       PROPERTIES TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)  # tests run side by side, one core each
 endfunction()

@@ -114,7 +114,7 @@ Maybe<Figure> sink_vs_k_figure(const SinkVsK& result) {
 
   PlotScript script;
   script.line("set multiplot layout 1,3 margins 0.065,0.92,{},{} spacing 0.035,0.1", shapes_differ ? 0.24 : 0.165, 0.885);
-  script.viridis().line("set cbrange [{}:{}]", first_layer, std::max(last_layer, first_layer + 1)).line("unset colorbox");
+  script.layer_colours(static_cast<double>(first_layer), static_cast<double>(last_layer)).line("unset colorbox");
   script.line("set yrange [{:.6g}:{:.6g}]", -0.02 * top, top);
   script.line("set key at screen 0.065, screen 0.05 left bottom horizontal Left reverse font ',10' textcolor rgb '#222222'");
   for (const double threshold : {0.05, 0.3}) {
@@ -129,7 +129,6 @@ Maybe<Figure> sink_vs_k_figure(const SinkVsK& result) {
     if (i + 1 == panels.size()) {
       script.line("set colorbox user origin screen 0.933, graph 0 size screen 0.014, graph 1 noborder")
           .line("set cblabel 'layer' offset 0.3,0");
-      script.line("set cbtics out scale 0.4");
     }
     draw(script, result, panels[i], i, shapes_differ);
   }

@@ -77,11 +77,8 @@ Maybe<Figure> value_norms_figure(const Maybe<ValueNormsResult>& result) {
       .line("set xtics 1")
       .line("set xrange [-0.5:7.5]")
       .line("set offsets 0, 0, graph 0.05, 0");
-  script.line("set ylabel '‖{{/:Italic v}}_{{key}}‖_2 / mean of later keys (1)'").viridis();
-  script.line("set cbrange [{}:{}]", first_layer, last_layer > first_layer ? last_layer : first_layer + 1);
-  script.line("set colorbox user origin screen 0.935, graph 0 size screen 0.014, graph 1 noborder")
-      .line("set cblabel 'layer'")
-      .line("set cbtics out scale 0.4");
+  script.line("set ylabel '‖{{/:Italic v}}_{{key}}‖_2 / mean of later keys (1)'").layer_colours(first_layer, last_layer);
+  script.line("set colorbox user origin screen 0.935, graph 0 size screen 0.014, graph 1 noborder").line("set cblabel 'layer'");
   // layers side by side within a key, so that points do not hide each other
   const double span = last_layer > first_layer ? last_layer - first_layer : 1;
   script.line(

@@ -57,6 +57,11 @@ TEST(PlotScript, TicksThatWouldOverlapLoseTheirLabel) {
   EXPECT_THAT(script.length_axis(lengths).text(), HasSubstr("'1k' 1024, '' 1088, '4k' 4096"));
 }
 
+TEST(PlotScript, ValueAxisHasRoundTicks) {
+  EXPECT_THAT(PlotScript().value_axis(0.82, 0.97).text(), HasSubstr("set xtics 0.05\n"));          // three steps; of 0.02 it would be eight
+  EXPECT_THAT(PlotScript().value_axis(0.5, 0.5).text(), HasSubstr("set xrange [0.4944:0.5056]"));  // 1% to each side and a margin
+}
+
 TEST(PlotScript, MissingNumbersAreNaN) {
   PlotScript script;
   EXPECT_THAT(script.data("d", {{1, std::numeric_limits<double>::infinity()}}).text(), HasSubstr("$d << EOD\n1 NaN\nEOD\n"));
