@@ -24,7 +24,8 @@ void report(const ReportArguments& arguments, bool json) {
   if (!arguments.at.empty()) options.at = parse_counts(arguments.at, "--at");
   if (arguments.deep_layers != 0) options.deep_layers = arguments.deep_layers;
   const std::filesystem::path out = arguments.out.empty() ? run.path().parent_path() / "report" : std::filesystem::path(arguments.out);
-  reports::write_report(run, out, options);
+  const reports::WrittenReport written = reports::write_report(run, out, options);
+  for (const std::string& reason : written.left_out) fmt::print(stderr, "gainlens: left out: {}\n", reason);
   if (json) {
     fmt::print("{}\n", Json{{"report", (out / "report.html").string()}, {"summary", (out / "summary.json").string()}}.dump());
   } else {

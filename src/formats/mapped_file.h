@@ -27,4 +27,8 @@ class MappedFile {
   std::span<const std::byte> bytes_;  // empty for an empty file, which has no mapping
 };
 
+/// Gives the whole pages within these mapped bytes back to the system: they count as the process's memory until then, and come back from
+/// the file when read again.
+void release_pages(std::span<const std::byte> mapped);
+
 }  // namespace gainlens::formats

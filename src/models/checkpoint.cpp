@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/nearest.h"
+#include "formats/mapped_file.h"
 #include "formats/tensor_file.h"
 #include "models/config_reader.h"
 #include "models/dtype.h"
@@ -146,6 +147,7 @@ void check_tied_pair(const Entries& entries, const TensorSlot& embedding, const 
 void load_slot(const DecoderConfig& config, const formats::TensorEntry& entry, at::ScalarType dtype, const std::string& where,
                const TensorSlot& slot) {
   *slot.target = read_values(entry, dtype, where);
+  formats::release_pages(entry.bytes);  // the model once plus one tensor, not twice
   if (slot.gate_target != nullptr) std::tie(*slot.target, *slot.gate_target) = split_gate_rows(config, *slot.target);
 }
 

@@ -47,6 +47,15 @@ bool all_finite(const at::Tensor& hidden) {
   return at::isfinite(smallest).logical_and(at::isfinite(largest)).item<bool>();
 }
 
+/// Runs the operation; what fails in it is told with the layer.
+at::Tensor attend(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options, hooks::AttentionOp& operation) {
+  try {
+    return operation.run(layer, qkv, options);
+  } catch (const RunFailed& error) {
+    throw_run_failed("layer {}: {}", layer, error.what());
+  }
+}
+
 }  // namespace
 
 struct Decoder::Pass {
@@ -161,7 +170,7 @@ at::Tensor Decoder::weighted_values(std::int64_t layer, const hooks::Qkv& qkv, c
   options.window = config_.window[static_cast<std::size_t>(layer)];
   const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
   if (pass.hooks.replaces(site)) return apply_pattern(pass.hooks.at(site, attention_pattern(qkv, options)), qkv.value);
-  const at::Tensor output = pass.attention.run(layer, qkv, options);
+  const at::Tensor output = attend(layer, qkv, options, pass.attention);
   if (pass.hooks.wants(site)) pass.hooks.at(site, attention_pattern(qkv, options));
   return output;
 }

@@ -16,6 +16,16 @@ TEST(MappedFile, GivesTheContent) {
   EXPECT_EQ(file->bytes()[2], std::byte{'c'});
 }
 
+TEST(MappedFile, ReleasedPagesComeBackFromTheFile) {
+  const TemporaryFolder folder;
+  const std::string text(100'000, 'x');
+  const auto file = MappedFile::open(write_bytes(folder.path() / "f", text));
+  EXPECT_EQ(file->bytes()[50'000], std::byte{'x'});
+  release_pages(file->bytes().subspan(10));
+  release_pages(file->bytes().first(1));  // less than a page: nothing to release
+  EXPECT_EQ(file->bytes()[50'000], std::byte{'x'});
+}
+
 TEST(MappedFile, EmptyFileHasNoBytes) {
   const TemporaryFolder folder;
   EXPECT_TRUE(MappedFile::open(write_bytes(folder.path() / "f", ""))->bytes().empty());
