@@ -1,6 +1,7 @@
 #include "reports/figures.h"
 #include "reports/plot_script.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -98,11 +99,23 @@ std::string change_series(const std::string& block, const Rows& rows, std::strin
                      block, point_type, dash, line_colour, title);
 }
 
+/// Upper end of an axis from 0 that holds band, interval and mean, with room for the key above: gnuplot's own does not see a band's far
+/// side.
+double axis_top(const Rows& rows) {
+  double top = 0;
+  for (const auto& values : rows) {
+    for (const std::size_t column : {std::size_t{1}, std::size_t{3}, std::size_t{5}}) {
+      if (std::isfinite(values[column])) top = std::max(top, values[column]);
+    }
+  }
+  return top > 0 ? 1.25 * top : 1;
+}
+
 void band_panel(PlotScript& script, std::size_t index, const std::string& block, const Rows& rows, std::string_view line_colour,
                 std::string_view title, std::string_view unit) {
   script.panel(index, title);
   script.line("set ylabel '{}'", unit);
-  script.line("set yrange [0:*]");
+  script.line("set yrange [0:{:.6g}]", axis_top(rows));
   script.line("plot {}", band_and_mean(block, rows, line_colour));
 }
 

@@ -62,7 +62,7 @@ Maybe<Figure> value_norms_figure(const Maybe<ValueNormsResult>& result) {
   script.data("layers", layers).data("ratios", points);
   script.line("set multiplot layout 1,2 margins 0.075,0.92,0.16,0.885 spacing 0.09,0.1").line("set key top left Left reverse font ',9'");
   script.line("set xlabel 'layer'").line("set ylabel '‖{{/:Italic v}}‖_2, mean over chunks and KV heads'").line("set yrange [0:*]");
-  script.line("set offsets 0, 0, graph 0.2, 0").line("set xtics {} nomirror", layers.size() > 16 ? "4" : "autofreq");
+  script.line("set offsets 0, 0, graph 0.2, 0").line("set xtics {} nomirror", layers.size() > 16 ? 4 : 1);
   script.line("set xrange [{}:{}]", first_layer - 0.5, last_layer + 0.5);
   script.panel(0, fmt::format("value norms, {{/:Italic T}} = {}", format_count(result->length.tokens)));
   script.line(

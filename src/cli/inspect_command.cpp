@@ -104,10 +104,7 @@ void describe_checkpoint(const InspectArguments& arguments, Findings& findings) 
   const auto memory = models::memory_needed(config, models::parse_dtype(arguments.dtype), length);
   findings.add(fmt::format("memory at {}", format_count(length)), fmt::format("about {} in {}", format_bytes(memory), arguments.dtype),
                memory);
-  // The weights are read as a sweep would: a wrong name, shape or number is what makes a checkpoint unusable.
-  models::LoadOptions load;
-  load.dtype = models::parse_dtype(arguments.dtype);
-  models::load_checkpoint(folder, load);
+  models::check_checkpoint(folder);
 }
 
 void describe_run(const std::filesystem::path& path, Findings& findings) {

@@ -14,17 +14,13 @@
 namespace gainlens {
 namespace {
 
-std::string reason() {
-  return std::generic_category().message(errno);
-}
-
 std::string shown(const std::filesystem::path& path) {
   return printable(path.string());
 }
 
 void sync(const std::filesystem::path& path, int flags) {
   const FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC));
-  if (file.get() < 0 || ::fsync(file.get()) != 0) throw_run_failed("{}: cannot be flushed to disk: {}", shown(path), reason());
+  if (file.get() < 0 || ::fsync(file.get()) != 0) throw_run_failed("{}: cannot be flushed to disk: {}", shown(path), system_reason());
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {
@@ -36,7 +32,7 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 void publish_file(const std::filesystem::path& temporary, const std::filesystem::path& final_path) {
   sync(temporary, O_RDONLY);
   if (::rename(temporary.c_str(), final_path.c_str()) != 0) {
-    throw_run_failed("{}: cannot be renamed to {}: {}", shown(temporary), shown(final_path), reason());
+    throw_run_failed("{}: cannot be renamed to {}: {}", shown(temporary), shown(final_path), system_reason());
   }
   sync(folder_of(final_path), O_RDONLY | O_DIRECTORY);
 }
@@ -56,11 +52,11 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
   TemporaryFile temporary(path);
   {
     const FileDescriptor file(::open(temporary.path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    CHECK(file.get() >= 0, "{}: cannot be written: {}", shown(path), reason());
+    CHECK(file.get() >= 0, "{}: cannot be written: {}", shown(path), system_reason());
     while (!content.empty()) {
       const ssize_t written = ::write(file.get(), content.data(), content.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw_run_failed("{}: cannot be written: {}", shown(path), reason());
+      if (written < 0) throw_run_failed("{}: cannot be written: {}", shown(path), system_reason());
       content.remove_prefix(static_cast<std::size_t>(written));
     }
   }
@@ -74,7 +70,7 @@ void ensure_writable_folder(const std::filesystem::path& folder) {
         error ? error.message() : "it exists and is not a folder");
   std::string probe = (folder / ".writable.XXXXXX").string();
   const FileDescriptor file(::mkstemp(probe.data()));
-  CHECK(file.get() >= 0, "{}: cannot be written to: {}", shown(folder), reason());
+  CHECK(file.get() >= 0, "{}: cannot be written to: {}", shown(folder), system_reason());
   ::unlink(probe.c_str());
 }
 

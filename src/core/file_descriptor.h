@@ -2,14 +2,22 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
 namespace gainlens {
 
 /// Owns a POSIX file descriptor; a negative one stands for a failed open, and errno for its reason.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   ~FileDescriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -18,5 +26,10 @@ class FileDescriptor {
  private:
   int fd_;
 };
+
+/// Why the last system call failed.
+inline std::string system_reason() {
+  return std::generic_category().message(errno);
+}
 
 }  // namespace gainlens

@@ -151,20 +151,19 @@ void load_slot(const DecoderConfig& config, const formats::TensorEntry& entry, a
   if (slot.gate_target != nullptr) std::tie(*slot.target, *slot.gate_target) = split_gate_rows(config, *slot.target);
 }
 
-}  // namespace
+/// The tensors of a checkpoint, checked by name, shape and dtype and not yet read.
+struct CheckedTensors {
+  formats::TensorDirectory directory;
+  std::vector<TensorSlot> slots;  // point into the checkpoint's weights
+};
 
-DecoderConfig read_decoder_config(const std::filesystem::path& path) {
-  return read_config(formats::resolve_checkpoint_folder(path)).config;
-}
-
-Checkpoint load_checkpoint(const std::filesystem::path& path, const LoadOptions& options) {
-  dtype_name(options.dtype);  // refuses a dtype no model is computed in
-  Checkpoint checkpoint;
+/// Fills in all of `checkpoint` but the values of its weights.
+CheckedTensors check_checkpoint_into(Checkpoint& checkpoint, const std::filesystem::path& path) {
   checkpoint.folder = formats::resolve_checkpoint_folder(path);
   const auto [family, config] = read_config(checkpoint.folder);
   checkpoint.config = config;
 
-  const auto directory = formats::TensorDirectory::open(checkpoint.folder);
+  auto directory = formats::TensorDirectory::open(checkpoint.folder);
   checkpoint.files = directory.files();
   checkpoint.files.insert(checkpoint.files.begin(), checkpoint.folder / "config.json");
 
@@ -176,9 +175,29 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const LoadOptions&
   if (config.tied_head) rename_tied_embedding(entries, names, slots.front());
   check_tensors(entries, slots, tied_head, where);
   if (config.tied_head) check_tied_pair(entries, slots.front(), tied_head, where);
+  return {std::move(directory), std::move(slots)};
+}
 
-  for (const TensorSlot& slot : slots) load_slot(config, entries.at(slot.name), options.dtype, where, slot);
-  if (config.tied_head) checkpoint.weights.head = checkpoint.weights.embedding;
+}  // namespace
+
+DecoderConfig read_decoder_config(const std::filesystem::path& path) {
+  return read_config(formats::resolve_checkpoint_folder(path)).config;
+}
+
+void check_checkpoint(const std::filesystem::path& path) {
+  Checkpoint unread;
+  check_checkpoint_into(unread, path);
+}
+
+Checkpoint load_checkpoint(const std::filesystem::path& path, const LoadOptions& options) {
+  dtype_name(options.dtype);  // refuses a dtype no model is computed in
+  Checkpoint checkpoint;
+  const CheckedTensors tensors = check_checkpoint_into(checkpoint, path);
+  const std::string where = printable(checkpoint.folder.string());
+  for (const TensorSlot& slot : tensors.slots) {
+    load_slot(checkpoint.config, tensors.directory.entries().at(slot.name), options.dtype, where, slot);
+  }
+  if (checkpoint.config.tied_head) checkpoint.weights.head = checkpoint.weights.embedding;
   return checkpoint;
 }
 

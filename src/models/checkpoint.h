@@ -29,6 +29,11 @@ struct LoadOptions {
 ///                          (it may change the mathematics); sizes that do not fit together. Names file, key, what was found and allowed
 DecoderConfig read_decoder_config(const std::filesystem::path& path);
 
+/// Checks everything load_checkpoint does but the values of the weights, which are not read: what a checkpoint of any size is judged by at
+/// once. A tied pair, where both halves are in the file, is compared.
+/// @throws InvalidArgument  as load_checkpoint, NaN and infinity apart
+void check_checkpoint(const std::filesystem::path& path);
+
 /// Reads config.json and the weights, tensor by tensor into `options.dtype`: peak memory is the model once plus one tensor.
 ///
 /// A tied embedding may lie in the file as embedding, as head, or as both if their bytes are equal. Names without the leading "model." are

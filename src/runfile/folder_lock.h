@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runfile/descriptor.h"
+#include "core/file_descriptor.h"
 
 #include <filesystem>
 
@@ -14,7 +14,7 @@ class FolderLock {
   explicit FolderLock(const std::filesystem::path& folder);
 
  private:
-  Descriptor file_;
+  FileDescriptor file_;
 };
 
 }  // namespace gainlens::runfile

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "core/sha256.h"
-#include "runfile/descriptor.h"
+#include "core/file_descriptor.h"
 #include "runfile/run_log.h"
 
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "runfile/descriptor.h"
+#include "core/file_descriptor.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ std::pair<ShardKey, std::string> parse_line(std::string_view line, const std::st
 }
 
 /// False, with errno set, where a part at most could be written.
-bool write_all(const Descriptor& file, std::string_view text) {
+bool write_all(const FileDescriptor& file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(file.get(), text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -57,7 +57,7 @@ Manifest::Manifest(std::filesystem::path path) : path_(std::move(path)) {
 
 void Manifest::append(const ShardKey& key, const std::string& sha256) {
   const std::string line = Json{{"length", key.length}, {"sample", key.sample}, {"sha256", sha256}}.dump() + "\n";
-  const Descriptor file(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  const FileDescriptor file(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   struct stat before {};
   const bool opened = file.get() >= 0 && ::fstat(file.get(), &before) == 0;
   if (!opened || !write_all(file, line) || ::fsync(file.get()) != 0) {

@@ -99,6 +99,16 @@ TEST(Checkpoint, TiedPairMustBeEqual) {
   EXPECT_NO_THROW(folder.load());
 }
 
+TEST(Checkpoint, CheckingRefusesWhatLoadingWouldButReadsNoValues) {
+  Tiny folder;
+  EXPECT_NO_THROW(check_checkpoint(folder.write()));
+  folder.tensors["model.norm.weight"] = at::full_like(folder.tensors["model.norm.weight"], std::numeric_limits<double>::quiet_NaN());
+  EXPECT_NO_THROW(check_checkpoint(folder.write()));
+  EXPECT_THAT(folder.refusal(), HasSubstr("NaN"));
+  folder.tensors.erase("model.norm.weight");
+  EXPECT_THAT(message_of([&] { check_checkpoint(folder.write()); }), HasSubstr("'model.norm.weight' [4] is missing"));
+}
+
 TEST(Checkpoint, TiedWithNeither) {
   Tiny folder(Json{{"tie_word_embeddings", true}});
   folder.tensors.erase("lm_head.weight");
