@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/quantity.h"
+#include "runfile/windows.h"
 
 #include <algorithm>
 #include <charconv>
@@ -107,7 +108,7 @@ FirstKey first_key_visibility(const std::string& attention, std::int64_t tokens)
   const auto parsed = windowed ? std::from_chars(attention.data() + prefix.size(), end, window) : std::from_chars_result{end, std::errc{}};
   CHECK(windowed && parsed.ec == std::errc{} && parsed.ptr == end && window > 0,
         "attention kind '{}'; a run has 'global' or 'window:N' with N > 0", printable(attention));
-  if (window <= second_half_start(tokens)) return FirstKey::hidden;
+  if (window <= runfile::second_half_begin(tokens)) return FirstKey::hidden;
   return window < tokens ? FirstKey::partly_hidden : FirstKey::seen;
 }
 

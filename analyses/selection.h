@@ -39,14 +39,6 @@ std::vector<std::size_t> all_layers(const runfile::RunReader& reader);
 /// The model's own numbers of layers given by position.
 std::vector<std::int64_t> original_layers(const runfile::RunReader& reader, const std::vector<std::size_t>& positions);
 
-/// First query, counted from 0, of the windows over which a sweep takes its means (method.md, Sweep protocol).
-constexpr std::int64_t last_quarter_start(std::int64_t tokens) {
-  return (3 * tokens + 3) / 4;
-}
-constexpr std::int64_t second_half_start(std::int64_t tokens) {
-  return (tokens + 1) / 2;
-}
-
 /// How far an attention window hides key 0 from the second-half queries, over which BOS mass is averaged.
 enum class FirstKey { seen, partly_hidden, hidden };
 

@@ -10,14 +10,6 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-std::int64_t last_quarter_begin(std::int64_t length) {
-  return length - length / 4;
-}
-
-std::int64_t second_half_begin(std::int64_t length) {
-  return length - length / 2;
-}
-
 Moments moments(std::span<const double> values) {
   double total = 0;
   std::int64_t count = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runfile/shard.h"
+#include "runfile/windows.h"
 
 #include <array>
 #include <cstdint>
@@ -8,10 +9,8 @@
 
 namespace gainlens::sweep {
 
-/// First query of the last quarter of a chunk of length T: ceil(3T/4).
-std::int64_t last_quarter_begin(std::int64_t length);
-/// First query of the second half: ceil(T/2).
-std::int64_t second_half_begin(std::int64_t length);
+using runfile::last_quarter_begin;
+using runfile::second_half_begin;
 
 /// The shortest length whose last quarter holds a query.
 inline constexpr std::int64_t shortest_length = 4;

@@ -3,6 +3,7 @@
 #include "analyses/cells.h"
 #include "analyses/registry.h"
 #include "analyses/synthetic_run.h"
+#include "runfile/windows.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -39,10 +40,10 @@ SyntheticRun small_run() {
 }
 
 TEST(Selection, WindowsStartAtTheCeiling) {
-  EXPECT_EQ(last_quarter_start(8), 6);
-  EXPECT_EQ(last_quarter_start(10), 8);  // ceil(7.5)
-  EXPECT_EQ(second_half_start(8), 4);
-  EXPECT_EQ(second_half_start(9), 5);
+  EXPECT_EQ(runfile::last_quarter_begin(8), 6);
+  EXPECT_EQ(runfile::last_quarter_begin(10), 8);  // ceil(7.5)
+  EXPECT_EQ(runfile::second_half_begin(8), 4);
+  EXPECT_EQ(runfile::second_half_begin(9), 5);
 }
 
 TEST(Selection, WindowOfFourHidesKeyZeroFromQueriesFourOn) {
