@@ -120,8 +120,10 @@ void check_magnitudes(const char* where, at::ScalarType compute_type, const Atte
     throw_run_failed("{}: query up to {:.3g} times key up to {:.3g} may overflow {}; compute in a wider type", where, largest_query,
                      largest_key, at::toString(compute_type));
   }
-  const double spread = high - low;
-  if (!(spread * spread * static_cast<double>(shape.length) < limit)) {
+  const double spread = high - low, largest = magnitude({low, high});
+  const double residual_squares = spread * spread * static_cast<double>(shape.length);
+  const double norm_squares = largest * largest * static_cast<double>(shape.head_dim);
+  if (!(std::max(residual_squares, norm_squares) < limit)) {
     throw_run_failed("{}: value from {:.3g} to {:.3g}: their squares may overflow {}; compute in a wider type", where, low, high,
                      at::toString(compute_type));
   }

@@ -106,13 +106,20 @@ double mean_of(std::span<const double> values) {
   return sum / static_cast<double>(values.size());
 }
 
+double norm_of(std::span<const double> vector) {
+  double squares = 0;
+  for (const double element : vector) squares += element * element;
+  return std::sqrt(squares);
+}
+
 void fill_plain(const Inputs& in, std::int64_t kv_head, const Moments& m, QueryScalars& out) {
   const double* variance = in.value_variance.const_data_ptr<double>() + kv_head * in.shape.head_dim;
-  std::vector<double> precision, log_precision, gain, gain_scaled;
+  std::vector<double> precision, log_precision, gain, gain_scaled, gained;
   for (std::size_t i = 0; i < m.residual.size(); ++i) {
     precision.push_back(observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance));
     log_precision.push_back(std::log(precision.back()));
     gain.push_back(kalman_gain(in.options, precision.back()));
+    gained.push_back(gain.back() * m.mean[i]);
     const double relative_residual = variance[i] > 0 ? m.residual[i] / variance[i] : 0;
     gain_scaled.push_back(kalman_gain(in.options, observation_precision(in.options, m.n_eff, relative_residual, 1)));
   }
@@ -122,6 +129,8 @@ void fill_plain(const Inputs& in, std::int64_t kv_head, const Moments& m, QueryS
   out.log_observation_precision = mean_of(log_precision);
   out.kalman_gain = mean_of(gain);
   out.kalman_gain_scaled = mean_of(gain_scaled);
+  out.estimate_norm = norm_of(m.mean);
+  out.gained_estimate_norm = norm_of(gained);
 }
 
 void fill_without_first(const Inputs& in, const Moments& m, QueryScalars& out) {
@@ -134,6 +143,7 @@ void fill_without_first(const Inputs& in, const Moments& m, QueryScalars& out) {
   out.without_first_residual = mean_of(m.residual);
   out.without_first_observation_precision = mean_of(precision);
   out.without_first_kalman_gain = mean_of(gain);
+  out.without_first_norm = norm_of(m.mean);
 }
 
 /// Everything of one query that is not a mean over dimensions: output, masses, fields by dimension.

@@ -44,10 +44,13 @@ struct QueryStatistics {
   at::Tensor without_first_residual;     ///< that does not see key 0 has the plain values
   at::Tensor without_first_observation_precision;
   at::Tensor without_first_kalman_gain;
-  at::Tensor first_mass;       ///< [head, query, 8] p of keys 0..7 (over keys and sink); 0 where hidden or absent
-  at::Tensor sink_logit_mass;  ///< [head, query] p_s, NaN where no key is seen; undefined without a sink logit
-  at::Tensor column_mean;      ///< [head, 8] mean over queries i >= m of p_im (Gu et al.), those that see no key left out; NaN without any
-  at::Tensor value_variance;   ///< [kv_head, head_dim] population variance of the values over all keys
+  at::Tensor estimate_norm;         ///< ||e||, L2 over the dimensions, e = sum_j p_j v_j; with a sink logit over p/(1-p_s)
+  at::Tensor gained_estimate_norm;  ///< ||K o e||, K of each dimension at the plan's lambda
+  at::Tensor without_first_norm;    ///< ||e'||, e' over the keys other than key 0; NaN and plain values as without_first_n_eff
+  at::Tensor first_mass;            ///< [head, query, 8] p of keys 0..7 (over keys and sink); 0 where hidden or absent
+  at::Tensor sink_logit_mass;       ///< [head, query] p_s, NaN where no key is seen; undefined without a sink logit
+  at::Tensor column_mean;     ///< [head, 8] mean over queries i >= m of p_im (Gu et al.), those that see no key left out; NaN without any
+  at::Tensor value_variance;  ///< [kv_head, head_dim] population variance of the values over all keys
   at::Tensor residual_by_dimension;               ///< [head, query, head_dim] S, on request
   at::Tensor observation_precision_by_dimension;  ///< [head, query, head_dim] lambda_obs, on request
   std::int64_t queries_without_keys = 0;          ///< over all heads

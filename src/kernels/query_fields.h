@@ -21,6 +21,9 @@ struct QueryScalars {
   double without_first_residual = nan;
   double without_first_observation_precision = nan;
   double without_first_kalman_gain = nan;
+  double estimate_norm = nan;
+  double gained_estimate_norm = nan;
+  double without_first_norm = nan;
 };
 
 struct QueryField {
@@ -29,7 +32,7 @@ struct QueryField {
 };
 
 /// Which scalar goes into which tensor.
-inline constexpr std::array<QueryField, 11> query_fields{{
+inline constexpr std::array<QueryField, 14> query_fields{{
     {&QueryStatistics::n_eff, &QueryScalars::n_eff},
     {&QueryStatistics::entropy, &QueryScalars::entropy},
     {&QueryStatistics::residual, &QueryScalars::residual},
@@ -41,6 +44,9 @@ inline constexpr std::array<QueryField, 11> query_fields{{
     {&QueryStatistics::without_first_residual, &QueryScalars::without_first_residual},
     {&QueryStatistics::without_first_observation_precision, &QueryScalars::without_first_observation_precision},
     {&QueryStatistics::without_first_kalman_gain, &QueryScalars::without_first_kalman_gain},
+    {&QueryStatistics::estimate_norm, &QueryScalars::estimate_norm},
+    {&QueryStatistics::gained_estimate_norm, &QueryScalars::gained_estimate_norm},
+    {&QueryStatistics::without_first_norm, &QueryScalars::without_first_norm},
 }};
 
 }  // namespace gainlens::kernels

@@ -109,12 +109,19 @@ template <typename Real>
 struct DimensionSums {
   using Vector = hn::Vec<Tag<Real>>;
   Vector residual, precision, log_variance, gain, gain_scaled;  // log_variance: of S + nu sigma0^2
+  Vector squares, gained_squares;                               // of e and of K o e
 };
 
 template <typename Real>
 double MeanOfLanes(hn::Vec<Tag<Real>> sum, std::int64_t dims) {
   const Tag<Real> tag;
   return static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, sum))) / static_cast<double>(dims);
+}
+
+template <typename Real>
+double RootOfLanes(hn::Vec<Tag<Real>> squares) {
+  const Tag<Real> tag;
+  return std::sqrt(static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, squares))));
 }
 
 template <typename Real>
@@ -126,7 +133,7 @@ void SummariseDimensions(const DimensionRows<Real>& rows, std::int64_t dims, con
   const auto prior = set(priors.strength * priors.variance), count = set(mass.n_eff + priors.strength),
              count_others = set(mass.n_eff_others + priors.strength);
   const auto zero = hn::Zero(tag);
-  DimensionSums<Real> all{zero, zero, zero, zero, zero}, without_first = all;
+  DimensionSums<Real> all{zero, zero, zero, zero, zero, zero, zero}, without_first = all;
   for (std::int64_t i = 0; i < dims; i += static_cast<std::int64_t>(hn::Lanes(tag))) {
     const auto inside = hn::FirstN(tag, static_cast<std::size_t>(dims - i));
     const auto add = [&](auto& sum, auto term) { sum = hn::Add(sum, hn::IfThenElseZero(inside, term)); };
@@ -134,7 +141,9 @@ void SummariseDimensions(const DimensionRows<Real>& rows, std::int64_t dims, con
     const auto distance = hn::Sub(hn::Load(tag, rows.first_offset + i), offset);
     const auto pull = hn::Mul(first, distance);
     const auto residual = hn::Mul(others, hn::MulAdd(pull, distance, residual_others));
-    hn::Store(hn::Add(hn::Load(tag, rows.centre + i), hn::Add(offset, pull)), tag, rows.estimate + i);
+    const auto centre = hn::Load(tag, rows.centre + i);
+    const auto estimate = hn::Add(centre, hn::Add(offset, pull)), estimate_others = hn::Add(centre, offset);
+    hn::Store(estimate, tag, rows.estimate + i);
     hn::Store(residual, tag, rows.residual + i);
 
     const auto variance = hn::Add(residual, prior), variance_others = hn::Add(residual_others, prior);
@@ -144,11 +153,15 @@ void SummariseDimensions(const DimensionRows<Real>& rows, std::int64_t dims, con
     add(all.precision, precision);
     const auto log = hn::Log(tag, variance);
     add(all.log_variance, hn::IfThenElse(hn::Eq(variance, zero), set(-std::numeric_limits<double>::infinity()), log));
-    add(all.gain, hn::Div(count, hn::MulAdd(lambda, variance, count)));
+    const auto gain = hn::Div(count, hn::MulAdd(lambda, variance, count)), gained = hn::Mul(gain, estimate);
+    add(all.gain, gain);
+    add(all.squares, hn::Mul(estimate, estimate));
+    add(all.gained_squares, hn::Mul(gained, gained));
     const auto variance_scaled = hn::MulAdd(residual, hn::Load(tag, rows.inverse_variance + i), strength);
     add(all.gain_scaled, hn::Div(count, hn::MulAdd(lambda, variance_scaled, count)));
     add(without_first.residual, residual_others);
     add(without_first.precision, hn::Div(count_others, variance_others));
+    add(without_first.squares, hn::Mul(estimate_others, estimate_others));
     add(without_first.gain, hn::Div(count_others, hn::MulAdd(lambda, variance_others, count_others)));
   }
   out.n_eff = mass.n_eff;
@@ -157,11 +170,14 @@ void SummariseDimensions(const DimensionRows<Real>& rows, std::int64_t dims, con
   out.log_observation_precision = std::log(mass.n_eff + priors.strength) - MeanOfLanes<Real>(all.log_variance, dims);
   out.kalman_gain = MeanOfLanes<Real>(all.gain, dims);
   out.kalman_gain_scaled = MeanOfLanes<Real>(all.gain_scaled, dims);
+  out.estimate_norm = RootOfLanes<Real>(all.squares);
+  out.gained_estimate_norm = RootOfLanes<Real>(all.gained_squares);
   if (std::isnan(mass.n_eff_others)) return;
   out.without_first_n_eff = mass.n_eff_others;
   out.without_first_residual = MeanOfLanes<Real>(without_first.residual, dims);
   out.without_first_observation_precision = MeanOfLanes<Real>(without_first.precision, dims);
   out.without_first_kalman_gain = MeanOfLanes<Real>(without_first.gain, dims);
+  out.without_first_norm = RootOfLanes<Real>(without_first.squares);
 }
 
 // Highway's dispatch tables take plain functions only.

@@ -56,6 +56,24 @@ TEST(AttentionReference, WithoutFirstByHand) {
   EXPECT_TRUE(std::isnan(at_query(s.without_first_n_eff, 0)));  // query 0 sees key 0 alone
 }
 
+TEST(AttentionReference, NormsByHand) {
+  const QueryStatistics s = ThreeKeys().run();
+  // Query 2: e = 3, K = 11/20, e' = 11/3.
+  EXPECT_DOUBLE_EQ(at_query(s.estimate_norm, 2), 3);
+  EXPECT_DOUBLE_EQ(at_query(s.gained_estimate_norm, 2), 3 * 11.0 / 20);
+  EXPECT_DOUBLE_EQ(at_query(s.without_first_norm, 2), 11.0 / 3);
+  EXPECT_DOUBLE_EQ(at_query(s.estimate_norm, 0), 1);
+  EXPECT_TRUE(std::isnan(at_query(s.without_first_norm, 0)));
+}
+
+TEST(AttentionReference, NormsAreOverDimensionsAndKIsOfEach) {
+  // One key with value (3, -4): e = v, S = 0, n_eff = 1, nu sigma0^2 = 1/2, lambda_obs = 4 in both dimensions; at lambda = 12 K = 1/4.
+  const at::Tensor value = at::tensor({3.0, -4.0}).to(at::kDouble).view({1, 1, 2});
+  const QueryStatistics s = attention_statistics_reference({.prior_precision = 12}, value, value, value);
+  EXPECT_DOUBLE_EQ(at_query(s.estimate_norm, 0), 5);
+  EXPECT_DOUBLE_EQ(at_query(s.gained_estimate_norm, 0), 1.25);
+}
+
 TEST(AttentionReference, ColumnMeansAndFirstMass) {
   const QueryStatistics s = ThreeKeys().run();
   // p of key 0: 1, 1/3, 1/4. p of key 1: (hidden), 2/3, 1/2. p of key 2: 1/4.
@@ -75,6 +93,7 @@ TEST(AttentionReference, SinkLogitTakesMassButNotStatistics) {
   EXPECT_DOUBLE_EQ(s.output[0][2][0].item<double>(), 1.5);
   EXPECT_DOUBLE_EQ(s.first_mass[0][2][1].item<double>(), 0.25);
   EXPECT_DOUBLE_EQ(at_query(s.n_eff, 2), at_query(plain.n_eff, 2));
+  EXPECT_DOUBLE_EQ(at_query(s.estimate_norm, 2), at_query(plain.estimate_norm, 2));
   EXPECT_DOUBLE_EQ(at_query(s.entropy, 2), at_query(plain.entropy, 2));
   EXPECT_DOUBLE_EQ(at_query(s.residual, 2), at_query(plain.residual, 2));
   EXPECT_FALSE(plain.sink_logit_mass.defined());
@@ -89,6 +108,7 @@ TEST(AttentionReference, HiddenKeysLeaveNaN) {
   EXPECT_TRUE(std::isnan(at_query(s.n_eff, 1)));
   EXPECT_DOUBLE_EQ(at_query(s.n_eff, 2), 1);
   EXPECT_DOUBLE_EQ(at_query(s.without_first_n_eff, 2), 1);  // key 0 is hidden: the plain value
+  EXPECT_DOUBLE_EQ(at_query(s.without_first_norm, 2), at_query(s.estimate_norm, 2));
   EXPECT_DOUBLE_EQ(s.column_mean[0][2].item<double>(), 1);
   EXPECT_DOUBLE_EQ(s.column_mean[0][0].item<double>(), 0);  // over query 2 alone
 }
