@@ -30,11 +30,16 @@ ByChunk minus(const ByChunk& a, const ByChunk& b) {
   return difference;
 }
 
-Change summarise(const ByChunk& differences, const std::string& reason) {
-  if (differences.empty()) return {Measured::none(reason), Maybe<Interval>::none(reason), 0};
+Change no_change(const std::string& reason, double margin) {
+  return {Measured::none(reason), Maybe<Interval>::none(reason), 0, test_equivalence({}, margin, reason)};
+}
+
+Change summarise(const ByChunk& differences, const std::string& reason, double margin, bool shortest) {
+  if (differences.empty()) return no_change(reason, margin);
   std::vector<double> values;
   for (const auto& [sample, value] : differences) values.push_back(value);
-  return {mean(values), mean_interval(values), values.size()};
+  const Equivalence flat = shortest ? test_equivalence({}, margin, "this is the shortest length") : test_equivalence(values, margin);
+  return {mean(values), mean_interval(values), values.size(), flat};
 }
 
 /// Why chunk means of `shorter` and `longer` give no pair, if they give none.
@@ -44,16 +49,17 @@ std::string no_pair_reason(const Maybe<Aggregate>& shortest, const Maybe<Aggrega
   return "no chunk has a finite value both here and at the shortest length";
 }
 
-void compare_with_shortest(ContextPoint& point, const ContextPoint& shortest) {
+void compare_with_shortest(ContextPoint& point, const ContextPoint& shortest, double margin) {
   const auto logit = [](double g) { return std::log(g / (1 - g)); };
   const auto log = [](double x) { return std::log(x); };
   const ByChunk gate = minus(transformed(point.gate, logit), transformed(shortest.gate, logit));
   const ByChunk precision = minus(transformed(point.observation_precision, log), transformed(shortest.observation_precision, log));
   const std::string no_gate = no_pair_reason(shortest.gate, point.gate);
   const std::string no_precision = no_pair_reason(shortest.observation_precision, point.observation_precision);
-  point.logit_gate = summarise(gate, no_gate);
-  point.log_precision = summarise(precision, no_precision);
-  point.difference = summarise(minus(gate, precision), gate.empty() ? no_gate : no_precision);
+  const bool same = point.length.index == shortest.length.index;
+  point.logit_gate = summarise(gate, no_gate, margin, same);
+  point.log_precision = summarise(precision, no_precision, margin, same);
+  point.difference = summarise(minus(gate, precision), gate.empty() ? no_gate : no_precision, margin, same);
 
   if (!point.observation_precision || !shortest.observation_precision || !(shortest.observation_precision->mean > 0)) {
     const std::string reason =
@@ -70,9 +76,9 @@ void compare_with_shortest(ContextPoint& point, const ContextPoint& shortest) {
   point.precision_ratio_interval = change ? Maybe<Interval>(Interval{std::exp(change->low), std::exp(change->high)}) : change;
 }
 
-ContextPoint read_point(const runfile::RunReader& reader, const Length& length, const std::vector<std::size_t>& layers) {
+ContextPoint read_point(const runfile::RunReader& reader, const Length& length, const std::vector<std::size_t>& layers, double margin) {
   const Measured unset = Measured::none("not compared yet");
-  const Change no_change{unset, Maybe<Interval>::none(unset.reason()), 0};
+  const Change unknown = no_change(unset.reason(), margin);
   return {length,
           aggregate(reader, "n_eff", length, layers),
           aggregate(reader, "gate", length, layers),
@@ -80,9 +86,14 @@ ContextPoint read_point(const runfile::RunReader& reader, const Length& length, 
           unset,
           unset,
           Maybe<Interval>::none(unset.reason()),
-          no_change,
-          no_change,
-          no_change};
+          unknown,
+          unknown,
+          unknown};
+}
+
+std::string margin_meaning(double margin) {
+  return fmt::format("a change of {:g} in logit(gate) multiplies the odds of the gate by {:.2f}; smaller ones count as flat", margin,
+                     std::exp(margin));
 }
 
 void put(OrderedJson& object, const std::string& name, const Maybe<Aggregate>& aggregate) {
@@ -97,16 +108,19 @@ void put(OrderedJson& object, const std::string& name, const Maybe<Aggregate>& a
 void put(OrderedJson& object, const std::string& name, const Change& change) {
   analyses::put(object, name, change.mean);
   if (change.mean) analyses::put(object, name + "_interval", change.interval);
+  object[name + "_flat"] = to_json(change.flat);
 }
 
 }  // namespace
 
 Context context(const runfile::RunReader& reader, const Options& options) {
   const std::vector<std::size_t> layers = deep_layers(reader, options);
-  Context result{original_layers(reader, layers), reader.request().nested, {}};
-  for (const Length& length : usable_lengths(reader)) result.points.push_back(read_point(reader, length, layers));
+  check(options);
+  const double margin = options.equivalence_margin;
+  Context result{original_layers(reader, layers), reader.request().nested, {}, margin, margin_meaning(margin)};
+  for (const Length& length : usable_lengths(reader)) result.points.push_back(read_point(reader, length, layers, margin));
   const ContextPoint shortest = result.points.front();
-  for (ContextPoint& point : result.points) compare_with_shortest(point, shortest);
+  for (ContextPoint& point : result.points) compare_with_shortest(point, shortest, margin);
   return result;
 }
 
@@ -117,6 +131,8 @@ OrderedJson to_json(const Context& context) {
   json["interval_level"] = confidence;
   json["pairing"] =
       context.nested ? "chunks of equal number share their text (nested)" : "by chunk number; the texts differ between lengths";
+  json["equivalence_margin"] = context.equivalence_margin;
+  json["equivalence_margin_meaning"] = context.margin_meaning;
   json["points"] = OrderedJson::array();
   for (const ContextPoint& point : context.points) {
     OrderedJson entry;

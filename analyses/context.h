@@ -1,9 +1,11 @@
 #pragma once
 
 #include "analyses/cells.h"
+#include "analyses/equivalence.h"
 #include "analyses/options.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace gainlens::analyses {
@@ -13,6 +15,7 @@ struct Change {
   Measured mean;
   Maybe<Interval> interval;
   std::size_t pairs;  ///< chunks with a value at both lengths
+  Equivalence flat;   ///< are the differences 0 within the margin? At T_min they are 0 by construction: unknown
 };
 
 /// One context length of the context figure.
@@ -36,6 +39,8 @@ struct Context {
   std::vector<std::int64_t> deep_layers;  ///< the model's own numbers
   bool nested;                            ///< pairs of chunks share their text; otherwise they are paired by number alone
   std::vector<ContextPoint> points;       ///< shortest first; the first is T_min
+  double equivalence_margin;              ///< of logit(gate) and ln lambda_obs
+  std::string margin_meaning;             ///< why this margin, in words
 };
 
 /// Source: bft.tex, Fig. gate-frozen; method.md, Sweep protocol.

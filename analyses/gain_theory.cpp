@@ -1,5 +1,6 @@
 #include "analyses/gain_theory.h"
 
+#include "analyses/gain_model.h"
 #include "analyses/statistics.h"
 
 #include <algorithm>
@@ -7,8 +8,6 @@
 
 namespace gainlens::analyses {
 namespace {
-
-constexpr double nu = 1;  // pseudo-observations of the prior
 
 template <typename... Results>
 std::string first_reason(const Results&... results) {
@@ -32,19 +31,17 @@ GainTheoryPoint read_point(const runfile::RunReader& reader, const Length& lengt
                         unset,
                         unset};
   point.aggregated_precision = point.n_eff && point.residual
-                                   ? Measured((point.n_eff->mean + nu) / (point.residual->mean + nu * prior_variance))
+                                   ? Measured(analyses::aggregated_precision({point.n_eff->mean, point.residual->mean, 0}, prior_variance))
                                    : Measured::none(first_reason(point.n_eff, point.residual));
   return point;
 }
 
 /// lambda that makes the prediction right at this length.
-Measured fit(const GainTheoryPoint& point) {
+Measured fit(const GainTheoryPoint& point, double prior_variance) {
   if (!point.aggregated_precision || !point.kalman_gain) {
     return Measured::none(first_reason(point.aggregated_precision, point.kalman_gain));
   }
-  const double gain = point.kalman_gain->mean;
-  if (!(gain > 0 && gain < 1)) return Measured::none(fmt::format("K at the shortest length is {}; a lambda needs 0 < K < 1", gain));
-  return *point.aggregated_precision * (1 - gain) / gain;
+  return fitted_prior_precision({point.n_eff->mean, point.residual->mean, point.kalman_gain->mean}, prior_variance);
 }
 
 void judge(GainTheoryPoint& point, const GainTheoryPoint& shortest, const Measured& lambda) {
@@ -89,6 +86,15 @@ void summarise(GainTheory& theory) {
       scale > 0 ? Measured(1 - mean(errors) / scale) : Measured::none("K does not change with length, so the constant has no error");
 }
 
+template <typename Result>
+void put_result(OrderedJson& object, const std::string& name, const Maybe<Result>& result) {
+  if (result) {
+    object[name] = to_json(*result);
+  } else {
+    put(object, name, Measured::none(result.reason()));
+  }
+}
+
 void put_mean(OrderedJson& object, const std::string& name, const Maybe<Aggregate>& aggregate) {
   put(object, name, aggregate ? Measured(aggregate->mean) : Measured::none(aggregate.reason()));
 }
@@ -99,10 +105,12 @@ GainTheory gain_theory(const runfile::RunReader& reader, const Options& options)
   const std::vector<std::size_t> layers = deep_layers(reader, options);
   const Measured unset = Measured::none("not fitted yet");
   const double prior_variance = 1.0 / static_cast<double>(reader.request().head_dim);
-  GainTheory theory{original_layers(reader, layers), nu, prior_variance, unset, unset, unset, unset, {}};
+  check(options);
+  GainTheory theory{original_layers(reader, layers), prior_observations,          prior_variance, unset, unset, unset, unset, {},
+                    split_half(reader, options),     cell_errors(reader, options)};
   for (const Length& length : usable_lengths(reader)) theory.points.push_back(read_point(reader, length, layers, prior_variance));
   const GainTheoryPoint shortest = theory.points.front();
-  theory.prior_precision = fit(shortest);
+  theory.prior_precision = fit(shortest, prior_variance);
   for (GainTheoryPoint& point : theory.points) judge(point, shortest, theory.prior_precision);
   summarise(theory);
   return theory;
@@ -137,6 +145,8 @@ OrderedJson to_json(const GainTheory& theory) {
     put(entry, "skill", point.skill);
     json["points"].push_back(std::move(entry));
   }
+  put_result(json, "split_half", theory.split_half);
+  put_result(json, "by_head", theory.cells);
   return json;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "analyses/cells.h"
+#include "analyses/gain_checks.h"
 #include "analyses/options.h"
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct GainTheoryPoint {
 };
 
 /// Does K follow from n_eff and S? One lambda is fitted at the shortest length and predicts the mean K at the others.
-/// Fitted and judged on the same chunks.
+/// Here it is fitted and judged on the same chunks; split_half() judges it on others, cell_errors() head by head.
 struct GainTheory {
   std::vector<std::int64_t> deep_layers;  ///< the model's own numbers
   double prior_strength;                  ///< nu, in observations
@@ -34,6 +35,8 @@ struct GainTheory {
   Measured max_constant_error;
   Measured skill;                       ///< 1 - mean relative error / mean constant error, over lengths above T_min
   std::vector<GainTheoryPoint> points;  ///< shortest first
+  Maybe<SplitHalf> split_half;          ///< lambda fitted on half of the chunks, its errors on the other half
+  Maybe<CellErrors> cells;              ///< each deep head with its own K, n_eff and S
 };
 
 /// Source: bft.tex, Eq. reml and Fig. K-theory-measured; method.md, Gain theory.

@@ -6,11 +6,26 @@
 
 namespace gainlens::analyses {
 
+/// How much is resampled, and from which seed.
+struct Resampling {
+  std::int64_t permutations = 9999;  ///< random arrangements of a permutation test; all of them where there are no more
+  std::int64_t bootstraps = 2000;
+  std::int64_t splits = 1000;  ///< split halves; all of them where there are no more
+  std::uint64_t seed = 0;
+};
+
 /// What a user may choose about the analyses of a sweep.
 struct Options {
   std::optional<std::int64_t> deep_layers;  ///< how many of the run's last layers count as deep; absent: a quarter, rounded up
   std::vector<std::int64_t> at;  ///< lengths, in tokens, of the sink analyses; empty: 4k and 8k where present, else the two longest
   std::int64_t sinks = 20;       ///< rows of the table of the strongest sink heads
+  /// Change of logit(gate) or ln lambda_obs that still counts as flat: 0.1 moves the odds of a gate by about 10%, less than half of the
+  /// 0.25 by which the paper's own ln lambda_obs moves.
+  double equivalence_margin = 0.1;
+  Resampling resampling;
 };
+
+/// @throws InvalidArgument  a number of resamples below 1 or above 10 million, a margin that is not positive and finite
+void check(const Options& options);
 
 }  // namespace gainlens::analyses

@@ -6,6 +6,7 @@
 #include "analyses/sink_vs_k.h"
 #include "analyses/sinks.h"
 #include "analyses/value_norms.h"
+#include "analyses/verdicts.h"
 #include "core/nearest.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ OrderedJson heatmaps(const RunReader& reader, const Options&) {
   return maps;
 }
 
-constexpr std::array<Analysis, 6> analyses = {{
+constexpr std::array<Analysis, 7> analyses = {{
     {"context", "does the gate follow the evidence as the context grows?",
      [](const RunReader& reader, const Options& options) { return to_json(context(reader, options)); }},
     {"gain_theory", "does K follow from n_eff and S?",
@@ -43,6 +44,10 @@ constexpr std::array<Analysis, 6> analyses = {{
     {"heatmap", "where in the model are n_eff, K, BOS mass and entropy high?", heatmaps},
     {"value_norms", "are the values of the first keys small?",
      [](const RunReader& reader, const Options&) { return result_or_reason(value_norms(reader)); }},
+    {"verdicts", "what does the run say about the paper's three predictions?",
+     [](const RunReader& reader, const Options& options) {
+       return to_json(verdicts(context(reader, options), gain_theory(reader, options), sink_vs_k(reader, options)));
+     }},
 }};
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 constexpr double thresholds[] = {0.05, 0.3};  // the paper's, and the usual one of sink reports
 constexpr double column_mean_threshold = 0.3;
 constexpr std::size_t measured_gain = 0;  // kalman_gain among the variants
+constexpr PairNames names{"BOS mass", "K"};
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 /// Per layer position: why the layer is set apart, or nothing.
@@ -29,25 +30,73 @@ std::vector<std::string> reasons_apart(const runfile::RunReader& reader, const s
   return reasons;
 }
 
-std::vector<SinkPoint> read_points(const runfile::RunReader& reader, const std::vector<Length>& lengths, std::size_t& values_left_out) {
-  const auto bos_mass = Cells::read(reader, "summary/bos_mass");
-  std::vector<Maybe<Cells>> gains;
-  for (const GainVariant& variant : gain_variants) gains.push_back(Cells::read(reader, fmt::format("summary/{}", variant.name)));
-  const std::vector<std::string> apart = reasons_apart(reader, lengths);
+/// What the run holds about BOS mass and the gains.
+struct SinkCells {
+  Maybe<Cells> bos_mass;
+  std::vector<Maybe<Cells>> gains;  // [variant]
+};
 
+SinkCells read_cells(const runfile::RunReader& reader) {
+  SinkCells cells{Cells::read(reader, "summary/bos_mass"), {}};
+  for (const GainVariant& variant : gain_variants) cells.gains.push_back(Cells::read(reader, fmt::format("summary/{}", variant.name)));
+  return cells;
+}
+
+std::vector<SinkPoint> read_points(const runfile::RunReader& reader, const SinkCells& cells, const std::vector<Length>& lengths,
+                                   std::size_t& values_left_out) {
+  const std::vector<std::string> apart = reasons_apart(reader, lengths);
   std::vector<SinkPoint> points;
   for (const std::size_t layer : all_layers(reader)) {
     for (std::int64_t head = 0; head < reader.heads(); ++head) {
       SinkPoint point{layer, reader.layers()[layer], head, reader.attention()[layer], !apart[layer].empty(), no_value, {}};
-      const auto read = [&](const Maybe<Cells>& cells) {
-        return cells ? mean_over_lengths(*cells, lengths, layer, static_cast<std::size_t>(head), 0, values_left_out) : no_value;
+      const auto read = [&](const Maybe<Cells>& values) {
+        return values ? mean_over_lengths(*values, lengths, layer, static_cast<std::size_t>(head), 0, values_left_out) : no_value;
       };
-      point.bos_mass = read(bos_mass);
-      for (std::size_t v = 0; v < gains.size(); ++v) point.gain[v] = read(gains[v]);
+      point.bos_mass = read(cells.bos_mass);
+      for (std::size_t v = 0; v < cells.gains.size(); ++v) point.gain[v] = read(cells.gains[v]);
       points.push_back(std::move(point));
     }
   }
   return points;
+}
+
+/// The chunks of each length that a bootstrap draws from: with nested text those that every length has, since one draw serves all.
+std::vector<Length> drawable_chunks(const runfile::RunReader& reader, std::vector<Length> lengths) {
+  if (!reader.request().nested) return lengths;
+  std::vector<std::int64_t> common = lengths.front().samples;
+  for (const Length& length : lengths) {
+    std::erase_if(common, [&](std::int64_t sample) { return !std::binary_search(length.samples.begin(), length.samples.end(), sample); });
+  }
+  for (Length& length : lengths) length.samples = common;
+  return lengths;
+}
+
+/// The points that are pooled, chunk by chunk.
+ChunkedPairs chunked(const runfile::RunReader& reader, const SinkCells& cells, const std::vector<Length>& lengths,
+                     const std::vector<const SinkPoint*>& points, std::size_t variant) {
+  ChunkedPairs pairs{{}, reader.request().nested, {}, {}};
+  pairs.heads.group_size = static_cast<std::size_t>(reader.heads() / reader.kv_heads());
+  pairs.heads.names = names;
+  for (const SinkPoint* point : points) {
+    pairs.heads.x.push_back(point->bos_mass);
+    pairs.heads.y.push_back(point->gain[variant]);
+    pairs.heads.layer.push_back(point->layer_position);
+    pairs.heads.head.push_back(static_cast<std::size_t>(point->head));
+  }
+  if (points.empty()) return pairs;
+  for (const Length& length : drawable_chunks(reader, lengths)) {
+    auto &x = pairs.x.emplace_back(), &y = pairs.y.emplace_back();
+    for (const std::int64_t sample : length.samples) {
+      x.emplace_back();
+      y.emplace_back();
+      for (const SinkPoint* point : points) {
+        const auto head = static_cast<std::size_t>(point->head);
+        x.back().push_back(cells.bos_mass->at(length.index, sample, point->layer_position, head));
+        y.back().push_back(cells.gains[variant]->at(length.index, sample, point->layer_position, head));
+      }
+    }
+  }
+  return pairs;
 }
 
 /// The coordinates of a set of points, ready to correlate.
@@ -62,9 +111,10 @@ struct Coordinates {
   }
 };
 
-Maybe<SinkCorrelation> correlate(const std::vector<SinkPoint>& points, std::size_t variant) {
-  constexpr PairNames names{"BOS mass", "K"};
+Maybe<SinkCorrelation> correlate(const runfile::RunReader& reader, const SinkCells& cells, const std::vector<Length>& lengths,
+                                 const std::vector<SinkPoint>& points, std::size_t variant, const Resampling& resampling) {
   Coordinates pooled;
+  std::vector<const SinkPoint*> pooled_points;
   std::map<std::string, Coordinates> by_kind;
   std::map<std::size_t, std::pair<std::int64_t, Coordinates>> by_layer;
   std::size_t left_out = 0;
@@ -76,6 +126,7 @@ Maybe<SinkCorrelation> correlate(const std::vector<SinkPoint>& points, std::size
     by_kind[point.attention].add(point, variant);
     if (point.set_apart) continue;
     pooled.add(point, variant);
+    pooled_points.push_back(&point);
     by_layer[point.layer_position].first = point.layer;
     by_layer[point.layer_position].second.add(point, variant);
   }
@@ -86,7 +137,8 @@ Maybe<SinkCorrelation> correlate(const std::vector<SinkPoint>& points, std::size
                          {},
                          correlation_within(pooled.bos_mass, pooled.gain, pooled.layer, names),
                          {},
-                         left_out};
+                         left_out,
+                         sink_inference(chunked(reader, cells, lengths, pooled_points, variant), reader.attention(), resampling)};
   for (const auto& [kind, c] : by_kind) result.within_attention_type.emplace(kind, correlation(c.bos_mass, c.gain, names));
   for (const auto& [position, layer] : by_layer) {
     result.by_layer.emplace_back(layer.first, correlation(layer.second.bos_mass, layer.second.gain, names));
@@ -191,6 +243,13 @@ OrderedJson to_json(const SinkCorrelation& c) {
     json["by_layer"].push_back(std::move(entry));
   }
   json["heads_left_out"] = c.left_out;
+  json["inference"] = to_json(c.inference);
+  return json;
+}
+
+OrderedJson shares_to_json(const std::vector<Measured>& shares) {
+  OrderedJson json = OrderedJson::object();
+  for (std::size_t key = 0; key < shares.size(); ++key) put(json, fmt::format("key_{}", key), shares[key]);
   return json;
 }
 
@@ -218,8 +277,10 @@ OrderedJson apart_to_json(const std::vector<LayerApart>& layers) {
 SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
   const std::vector<Length> lengths = sink_lengths(reader, options);
   std::size_t values_left_out = 0;
-  std::vector<SinkPoint> points = read_points(reader, lengths, values_left_out);
-  const auto correlated = [&](std::size_t variant) { return correlate(points, variant); };
+  check(options);
+  const SinkCells cells = read_cells(reader);
+  std::vector<SinkPoint> points = read_points(reader, cells, lengths, values_left_out);
+  const auto correlated = [&](std::size_t variant) { return correlate(reader, cells, lengths, points, variant, options.resampling); };
   std::vector<double> masses;
   for (const SinkPoint& point : points) {
     if (!point.set_apart && std::isfinite(point.bos_mass)) masses.push_back(point.bos_mass);
@@ -240,7 +301,9 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
       .apart = {},
       .notes = {},
       .sink_share = sink_share(reader, lengths),
+      .sink_share_by_length = {},
   };
+  for (const Length& length : lengths) result.sink_share_by_length.push_back(sink_share(reader, {length}));
   result.points = std::move(points);
   for (const double threshold : thresholds) result.sinks.push_back(heads_above(result.points, threshold));
   describe_late_layers(result);
@@ -275,9 +338,13 @@ OrderedJson to_json(const SinkVsK& result) {
   put(json["late_layers"], "kalman_gain_range", result.late_gain);
   put(json["late_layers"], "largest_bos_mass", result.late_bos_mass);
   json["set_apart"] = apart_to_json(result.apart);
-  json["sink_share"] = OrderedJson::object();
-  for (std::size_t key = 0; key < result.sink_share.size(); ++key)
-    put(json["sink_share"], fmt::format("key_{}", key), result.sink_share[key]);
+  json["sink_share"] = shares_to_json(result.sink_share);
+  json["sink_share_by_length"] = OrderedJson::array();
+  for (std::size_t i = 0; i < result.lengths.size(); ++i) {
+    OrderedJson entry = {{"tokens", result.lengths[i].tokens}};
+    entry["sink_share"] = shares_to_json(result.sink_share_by_length[i]);
+    json["sink_share_by_length"].push_back(std::move(entry));
+  }
   json["notes"] = result.notes;
   return json;
 }

@@ -2,6 +2,7 @@
 
 #include "analyses/options.h"
 #include "analyses/selection.h"
+#include "analyses/sink_inference.h"
 #include "analyses/statistics.h"
 
 #include <array>
@@ -44,6 +45,7 @@ struct SinkCorrelation {
   Correlation within_layers;                                   ///< layer means taken off; but those set apart
   std::vector<std::pair<std::int64_t, Correlation>> by_layer;  ///< the model's layer numbers; but those set apart
   std::size_t left_out;                                        ///< heads without one of the two numbers
+  SinkInference inference;                                     ///< what stands beside the naive p; but those set apart
 };
 
 /// Heads whose BOS mass exceeds a threshold.
@@ -80,6 +82,7 @@ struct SinkVsK {
   std::vector<std::string> notes;  ///< what a reader has to know about these layers and chunks
   /// Share of (chunk, layer, head) whose column mean at key m exceeds 0.3 (Gu et al.).
   std::vector<Measured> sink_share;
+  std::vector<std::vector<Measured>> sink_share_by_length;  ///< [length of `lengths`][key]; a longer context spreads a column mean thinner
 };
 
 /// Source: bft.tex, Fig. sink-vs-K; method.md, Sink against K.

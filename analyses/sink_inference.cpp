@@ -1,0 +1,63 @@
+#include "analyses/sink_inference.h"
+
+#include <set>
+
+namespace gainlens::analyses {
+namespace {
+
+std::string verdict_of(const Measured& statistic, const Measured& p) {
+  if (!p || !statistic) return "not decidable";
+  if (*p > significance) return "not shown";
+  return *statistic > 0 ? "positive" : "negative";
+}
+
+SinkDecision by(std::string_view test, const TestedStatistic& statistic) {
+  return {test, statistic.value, statistic.p, verdict_of(statistic.value, statistic.p)};
+}
+
+/// Why the layers of these points cannot be shifted against each other, if they cannot.
+std::optional<std::string> mixed_kinds(const ClusteredPairs& pairs, const std::vector<std::string>& kind) {
+  std::set<std::string> kinds;
+  for (const std::size_t layer : pairs.layer) kinds.insert(kind.at(layer));
+  if (kinds.size() < 2) return std::nullopt;
+  return fmt::format("the layers are of {} attention kinds ({})", kinds.size(), fmt::join(kinds, ", "));
+}
+
+void put(OrderedJson& json, std::string_view name, const Maybe<Bootstrap>& bootstrap) {
+  if (bootstrap) {
+    json[std::string(name)] = to_json(*bootstrap);
+  } else {
+    analyses::put(json, name, Measured::none(bootstrap.reason()));
+  }
+}
+
+}  // namespace
+
+SinkDecision decide(const PermutationTest& blocks, const PermutationTest& shift) {
+  if (blocks.pearson.p) return by("block permutation", blocks.pearson);
+  if (shift.pearson.p) return by("circular shift", shift.pearson);
+  const std::string reason = fmt::format("block permutation: {}; circular shift: {}", blocks.pearson.p.reason(), shift.pearson.p.reason());
+  return {"none", Measured::none(reason), Measured::none(reason), "not decidable"};
+}
+
+SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::string>& kind, const Resampling& resampling) {
+  PermutationTest blocks = permute_blocks(pairs.heads, resampling);
+  PermutationTest shift = shift_layers(pairs.heads, mixed_kinds(pairs.heads, kind));
+  SinkDecision decision = decide(blocks, shift);
+  return {std::move(blocks), std::move(shift), bootstrap_layers(pairs.heads, kind, resampling), bootstrap_chunks(pairs, resampling),
+          std::move(decision)};
+}
+
+OrderedJson to_json(const SinkInference& inference) {
+  OrderedJson json;
+  json["block_permutation"] = to_json(inference.blocks);
+  json["circular_shift"] = to_json(inference.shift);
+  put(json, "layer_bootstrap", inference.layers);
+  put(json, "chunk_bootstrap", inference.chunks);
+  json["decision"] = {{"test", inference.decision.test}, {"verdict", inference.decision.verdict}};
+  analyses::put(json["decision"], "statistic", inference.decision.statistic);
+  analyses::put(json["decision"], "p", inference.decision.p);
+  return json;
+}
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "analyses/bootstrap.h"
+#include "analyses/permutation.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// The test that decides about a correlation, and what it says.
+struct SinkDecision {
+  std::string_view test;  ///< "block permutation", "circular shift", or "none"
+  Measured statistic;     ///< Pearson; within layers for the block permutation, pooled for the shift
+  Measured p;             ///< or why both tests are refused
+  std::string verdict;    ///< "positive", "negative", "not shown", "not decidable"
+};
+
+/// What stands beside the naive p of BOS mass against one gain.
+struct SinkInference {
+  PermutationTest blocks;
+  PermutationTest shift;
+  Maybe<Bootstrap> layers;
+  Maybe<Bootstrap> chunks;
+  SinkDecision decision;
+};
+
+/// Decides by the permutation of KV groups within layers; where it is refused by the circular shift; where both are, not at all.
+/// Source: inference.md.
+SinkDecision decide(const PermutationTest& blocks, const PermutationTest& shift);
+
+/// @param kind  [layer position] attention kind
+SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::string>& kind, const Resampling& resampling);
+
+OrderedJson to_json(const SinkInference& inference);
+
+}  // namespace gainlens::analyses

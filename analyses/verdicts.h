@@ -1,0 +1,51 @@
+#pragma once
+
+#include "analyses/context.h"
+#include "analyses/gain_theory.h"
+#include "analyses/sink_vs_k.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// What a run says about a prediction.
+enum class Ruling {
+  supported,      ///< the honest test says so, controls included
+  contradicted,   ///< it says the opposite
+  not_shown,      ///< it could have said so and does not
+  not_decidable,  ///< no test that could decide has the data it needs
+  not_tested      ///< a sweep does not test it
+};
+/// "supported", "contradicted", "not shown", "not decidable", "not tested by a sweep".
+std::string_view in_words(Ruling ruling);
+
+/// One claim of a prediction: a row of the verdict table. Every text is a sentence or less, plain UTF-8.
+struct Claim {
+  std::string claim;
+  std::string measurement;  ///< what this run measured
+  std::string naive;        ///< inference that takes heads, layers and queries as independent
+  std::string honest;       ///< inference that does not, or why it is refused
+  Ruling ruling;
+  std::string reason;  ///< of the ruling
+};
+
+/// One of the paper's falsifiable predictions.
+struct Prediction {
+  int number;         ///< the paper's
+  std::string title;  ///< in our words
+  std::vector<Claim> claims;
+  Ruling ruling;  ///< contradicted if a claim is; supported if all are; else the weakest
+  std::string reason;
+};
+
+/// Source: bft.tex, app. "Empirical evidence", three falsifiable predictions.
+struct Verdicts {
+  std::vector<Prediction> predictions;  ///< 1, 2, 3
+};
+
+Verdicts verdicts(const Context& context, const GainTheory& theory, const SinkVsK& sinks);
+OrderedJson to_json(const Verdicts& verdicts);
+
+}  // namespace gainlens::analyses
