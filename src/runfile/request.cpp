@@ -103,7 +103,7 @@ class FieldReader {
 
   const Json& object_;
   std::string_view where_;
-  std::vector<std::string> known_ = {version_key};
+  std::vector<std::string> known_;
 };
 
 template <typename T>
@@ -147,7 +147,7 @@ std::string first_difference(const std::string& name, const Json& stored, const 
 }  // namespace
 
 Json Request::to_json() const {
-  Json json = {{version_key, statistics_version}};
+  Json json = {{version_key, version}};
   visit_fields(*this, [&](const char* name, const auto& field) { json[name] = as_json(field); });
   return json;
 }
@@ -156,11 +156,12 @@ Request Request::from_json(const Json& json, std::string_view where) {
   CHECK(json.is_object(), "{}: is not a JSON object; a request of gainlens sweep is one", where);
   // Before the other keys: another version may have others.
   CHECK(json.contains(version_key), "{}: key '{}' is missing; this is not a request of gainlens sweep", where, version_key);
-  CHECK(json.at(version_key) == statistics_version,
-        "{}: {} is {}; this gainlens computes version {}: use the gainlens that made the run, or sweep again into another folder", where,
-        version_key, shown(json.at(version_key)), statistics_version);
   Request request;
   FieldReader reader(json, where);
+  reader(version_key, request.version);
+  CHECK(request.version >= 1 && request.version <= statistics_version,
+        "{}: {} is {}; this gainlens reads versions 1 to {}: use the gainlens that made the run, or sweep again into another folder", where,
+        version_key, request.version, statistics_version);
   visit_fields(request, reader);
   reader.refuse_others();
   request.validate(where);

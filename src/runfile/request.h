@@ -11,12 +11,14 @@
 
 namespace gainlens::runfile {
 
-/// Raised whenever a stored number changes meaning or bits; a run of another version is not resumed.
-inline constexpr std::int64_t statistics_version = 1;
+/// Of the numbers that this program computes. Raised whenever a stored number changes meaning or bits, or one joins; a run of another
+/// version is not resumed. Runs of lower versions can be read. 2: norms of the estimate and the sink bound, min_norm, variance.
+inline constexpr std::int64_t statistics_version = 2;
 
 /// What determines the numbers of a sweep, and nothing else (no paths, no times).
 struct Request {
-  std::map<std::string, std::string> model;  ///< file name -> sha256, for config.json and each weight file
+  std::int64_t version = statistics_version;  ///< of the statistics
+  std::map<std::string, std::string> model;   ///< file name -> sha256, for config.json and each weight file
   std::string family;
   std::string tokenizer;              ///< sha256 of its files, or "tokens" where ids were given
   std::string text;                   ///< sha256 of the text (uncompressed) or of the ids

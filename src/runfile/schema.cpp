@@ -22,6 +22,7 @@ struct HeadQuantity {
   std::string_view unit_squared;  ///< of the variance
   std::string_view meaning;
   std::string_view window;  ///< queries the summary averages over
+  std::int64_t since = 1;   ///< statistics version
 };
 
 constexpr std::string_view last_quarter = "last-quarter queries";
@@ -45,25 +46,43 @@ constexpr std::array head_quantities{
                  second_half},
     HeadQuantity{"without_first_kalman_gain", always, true, true, true, "1", "1", "Kalman gain of the keys other than key 0", second_half},
     HeadQuantity{"bos_mass", always, true, true, true, "1", "1", "attention weight of key 0", second_half},
+    HeadQuantity{"estimate_norm", always, true, false, false, "value", "value^2", "L2 norm of the estimate e", second_half, 2},
+    HeadQuantity{"gained_estimate_norm", always, true, false, false, "value", "value^2", "L2 norm of K o e at prior precision 1",
+                 second_half, 2},
+    HeadQuantity{"without_first_norm", always, true, false, false, "value", "value^2", "L2 norm of the estimate without key 0", second_half,
+                 2},
+    HeadQuantity{"sink_bound", always, false, false, false, "1", "",
+                 "lower bound of the sink lemma on the weight of key 0, 0 where vacuous", second_half, 2},
+    HeadQuantity{"sink_bound_gain", always, false, false, false, "1", "", "the same bound with K o e for e", second_half, 2},
+    HeadQuantity{"sink_bound_vacuous", always, false, false, false, "1", "", "1 where the bound of the sink lemma is not above 0",
+                 second_half, 2},
+    HeadQuantity{"sink_bound_gain_violated", always, false, false, false, "1", "",
+                 "1 where the weight of key 0 is below the bound with K o e for e", second_half, 2},
+    HeadQuantity{"sink_bound_slack", always, false, false, false, "1", "", "weight of key 0 minus the bound of the sink lemma",
+                 "second-half queries whose bound is above 0", 2},
+    HeadQuantity{"sink_alignment", always, false, false, false, "1", "",
+                 "norm of the estimate without key 0 by the smallest norm of a value, at most 1", second_half, 2},
     HeadQuantity{"sink_logit_mass", Presence::sink_logits, false, true, false, "1", "1", "attention weight of the learned sink logit",
                  second_half},
 };
 
 std::vector<DatasetInfo> make_schema() {
   std::vector<DatasetInfo> table;
-  const auto add = [&](Group group, std::string name, std::vector<Axis> axes, Presence presence, std::string_view unit,
-                       std::string meaning) {
-    table.push_back({group, std::move(name), std::move(axes), presence, std::string(unit), std::move(meaning)});
+  const auto add = [&](Group group, std::string name, std::vector<Axis> axes, Presence presence, std::string_view unit, std::string meaning,
+                       std::int64_t since = 1) {
+    table.push_back({group, std::move(name), std::move(axes), presence, std::string(unit), std::move(meaning), since});
   };
   const std::vector<Axis> per_head = {Axis::layer, Axis::head};
   for (const HeadQuantity& q : head_quantities) {
-    add(Group::summary, std::string(q.name), per_head, q.presence, q.unit, fmt::format("{}, mean over {}", q.meaning, q.window));
+    add(Group::summary, std::string(q.name), per_head, q.presence, q.unit, fmt::format("{}, mean over {}", q.meaning, q.window), q.since);
   }
   for (const HeadQuantity& q : head_quantities) {
     if (!q.variance) continue;
     add(Group::summary, fmt::format("{}_var", q.name), per_head, q.presence, q.unit_squared,
-        fmt::format("{}, population variance over {}", q.meaning, q.window));
+        fmt::format("{}, population variance over {}", q.meaning, q.window), q.since);
   }
+  add(Group::summary, "sink_bound_slack_min", per_head, always, "1",
+      "weight of key 0 minus the bound of the sink lemma, smallest over second-half queries", 2);
   const std::vector<Axis> per_key = {Axis::layer, Axis::head, Axis::key};
   add(Group::summary, "first_mass", per_key, always, "1", "attention weight of each of the first keys, mean over second-half queries");
   add(Group::summary, "column_mean", per_key, always, "1", "attention weight of key m, mean over queries i >= m");
@@ -72,16 +91,19 @@ std::vector<DatasetInfo> make_schema() {
   for (const HeadQuantity& q : head_quantities) {
     if (!q.profile) continue;
     add(Group::profile, std::string(q.name), {Axis::layer, Axis::head, Axis::bin}, q.presence, q.unit,
-        fmt::format("{}, mean over each bin of queries", q.meaning));
+        fmt::format("{}, mean over each bin of queries", q.meaning), q.since);
   }
   add(Group::values, "norm", {Axis::layer, Axis::kv_head, Axis::bin}, always, "value", "L2 norm of the values, mean over each bin of keys");
   add(Group::values, "first_norm", {Axis::layer, Axis::kv_head, Axis::key}, always, "value",
       "L2 norm of the value of each of the first keys");
+  const std::vector<Axis> per_kv_head = {Axis::layer, Axis::kv_head};
+  add(Group::values, "min_norm", per_kv_head, always, "value", "smallest L2 norm of a value of the keys other than key 0", 2);
+  add(Group::values, "variance", per_kv_head, always, "value^2", "population variance of the values over keys, mean over dimensions", 2);
 
   for (const HeadQuantity& q : head_quantities) {
     if (!q.queries) continue;
     add(Group::queries, std::string(q.name), {Axis::layer, Axis::head, Axis::query}, q.presence, q.unit,
-        fmt::format("{} of each query", q.meaning));
+        fmt::format("{} of each query", q.meaning), q.since);
   }
   add(Group::queries, "first_mass", {Axis::layer, Axis::head, Axis::query, Axis::key}, always, "1",
       "attention weight of each of the first keys of each query");
@@ -146,6 +168,7 @@ std::vector<std::int64_t> axis_values(Axis axis, const Request& request, std::in
 }
 
 bool DatasetInfo::present(const Request& request) const {
+  if (request.version < since) return false;
   if (presence == Presence::nll) return request.nll;
   if (!request.statistics || (group == Group::queries && !request.per_query)) return false;
   return presence == Presence::statistics || (presence == Presence::gate ? request.gated : request.sink_logits);

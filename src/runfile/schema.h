@@ -36,6 +36,7 @@ struct DatasetInfo {
   Presence presence;
   std::string unit;     ///< "value" is the unit of the value vectors
   std::string meaning;  ///< one line
+  std::int64_t since;   ///< statistics version from which on runs hold it
 
   /// Whether a run of this request holds it. Absent quantities are absent datasets, never zeros.
   bool present(const Request& request) const;

@@ -29,7 +29,7 @@ struct ShardKey {
 struct ShardResult {
   std::map<std::string, Array> summary;  ///< [layer, head], [layer, head, key], or [] for nll
   std::map<std::string, Array> profile;  ///< [layer, head, bin]
-  std::map<std::string, Array> values;   ///< norm [layer, kv_head, bin], first_norm [layer, kv_head, key]
+  std::map<std::string, Array> values;   ///< norm [layer, kv_head, bin], first_norm [layer, kv_head, key], others [layer, kv_head]
   std::map<std::string, Array> queries;  ///< [layer, head, query] (first_mass: [layer, head, query, key]); empty unless --per-query
 };
 

@@ -94,14 +94,51 @@ void ChunkReducer::add_by_key(const std::string& name, std::size_t row, const at
   }
 }
 
-void ChunkReducer::add_value_norms(std::size_t row, const at::Tensor& value) {
+/// Mean and variance over the second half alone: the schema keeps no bins and no queries of these.
+void ChunkReducer::store_summary(const std::string& name, std::size_t row, const at::Tensor& by_query) {
+  const at::Tensor rows = as_rows(by_query);
+  const auto half = static_cast<std::size_t>(second_half_begin(length_));
+  for (std::int64_t head = 0; head < layout_.heads; ++head) store(name, row, head, row_span(rows, head).subspan(half));
+}
+
+void ChunkReducer::add_sink_bound(std::size_t row, std::int64_t head, const SinkRows& queries, double first_norm, double min_norm) {
+  const auto half = static_cast<std::size_t>(second_half_begin(length_));
+  const SinkRows second_half{queries.first_weight.subspan(half), queries.estimate_norm.subspan(half),
+                             queries.gained_estimate_norm.subspan(half), queries.without_first_norm.subspan(half)};
+  const SinkBoundSummary found = summarise_sink_bound(second_half, first_norm, min_norm);
+  const auto put = [&](const char* name, double value) { cell(result_.summary, name, row, layout_.heads, {})[head] = value; };
+  put("sink_bound", found.bound);
+  put("sink_bound_gain", found.gain_bound);
+  put("sink_bound_vacuous", found.vacuous);
+  put("sink_bound_gain_violated", found.gain_violated);
+  put("sink_bound_slack", found.slack);
+  put("sink_bound_slack_min", found.slack_min);
+  put("sink_alignment", found.alignment);
+}
+
+void ChunkReducer::add_values(std::size_t row, const kernels::QueryStatistics& statistics, const at::Tensor& value) {
   const at::Tensor norms = as_rows(value.to(at::kDouble).norm(2, -1));  // [kv_head, key]
-  for (std::int64_t head = 0; head < layout_.kv_heads; ++head) {
-    const auto keys = row_span(norms, head);
+  const at::Tensor variance = as_rows(statistics.value_variance.to(at::kDouble).mean(-1));
+  // The lemma is about the keys' weights, which sum to one without the learned sink logit.
+  const at::Tensor first_mass = statistics.first_mass.select(-1, 0).to(at::kDouble);
+  const at::Tensor weights =
+      as_rows(statistics.sink_logit_mass.defined() ? first_mass / (1 - statistics.sink_logit_mass.to(at::kDouble)) : first_mass);
+  const at::Tensor estimates = as_rows(statistics.estimate_norm), gained = as_rows(statistics.gained_estimate_norm),
+                   others = as_rows(statistics.without_first_norm);
+  const std::int64_t group = layout_.heads / layout_.kv_heads;
+  for (std::int64_t kv_head = 0; kv_head < layout_.kv_heads; ++kv_head) {
+    const auto keys = row_span(norms, kv_head);
     const auto means = bin_means(keys);
-    std::copy(means.begin(), means.end(), cell(result_.values, "norm", row, layout_.kv_heads, {runfile::bins}) + head * runfile::bins);
-    double* first = cell(result_.values, "first_norm", row, layout_.kv_heads, {runfile::keys}) + head * runfile::keys;
+    std::copy(means.begin(), means.end(), cell(result_.values, "norm", row, layout_.kv_heads, {runfile::bins}) + kv_head * runfile::bins);
+    double* first = cell(result_.values, "first_norm", row, layout_.kv_heads, {runfile::keys}) + kv_head * runfile::keys;
     std::copy_n(keys.begin(), std::min<std::size_t>(keys.size(), runfile::keys), first);
+    const double least = *std::min_element(keys.begin() + 1, keys.end());
+    cell(result_.values, "min_norm", row, layout_.kv_heads, {})[kv_head] = least;
+    cell(result_.values, "variance", row, layout_.kv_heads, {})[kv_head] = variance.const_data_ptr<double>()[kv_head];
+    for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+      add_sink_bound(row, head, {row_span(weights, head), row_span(estimates, head), row_span(gained, head), row_span(others, head)},
+                     keys.front(), least);
+    }
   }
 }
 
@@ -122,7 +159,12 @@ void ChunkReducer::add(std::int64_t layer, const kernels::QueryStatistics& stati
   const at::Tensor columns = as_rows(statistics.column_mean);
   std::copy_n(columns.const_data_ptr<double>(), columns.numel(), cell(result_.summary, "column_mean", row, layout_.heads, {runfile::keys}));
   if (statistics.sink_logit_mass.defined()) add_sink_logit_mass(row, statistics.sink_logit_mass);
-  add_value_norms(row, value);
+  for (const auto& [name, field] : {std::pair{"estimate_norm", &statistics.estimate_norm},
+                                    {"gained_estimate_norm", &statistics.gained_estimate_norm},
+                                    {"without_first_norm", &statistics.without_first_norm}}) {
+    store_summary(name, row, *field);
+  }
+  add_values(row, statistics, value);
   queries_without_keys_ += statistics.queries_without_keys;
 }
 

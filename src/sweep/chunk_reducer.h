@@ -3,6 +3,7 @@
 #include "hooks/hooked_model.h"
 #include "kernels/attention_statistics.h"
 #include "runfile/shard.h"
+#include "sweep/sink_bound.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -12,8 +13,8 @@
 namespace gainlens::sweep {
 
 /// Reduces the per-query statistics of one chunk, layer by layer, to what a shard stores: means and variances over the windows of
-/// method.md ("Sweep protocol"), means over 64 bins, norms of the values; in double whatever the compute dtype. Per-query numbers are
-/// kept only when asked for.
+/// method.md ("Sweep protocol"), means over 64 bins, norms of the values, the sink lemma; in double whatever the compute dtype. Per-query
+/// numbers are kept only when asked for.
 class ChunkReducer {
  public:
   /// @param layers  original indices of the layers that will be added, in order
@@ -42,7 +43,10 @@ class ChunkReducer {
   void add_scalar(const std::string& name, Window window, std::size_t row, const at::Tensor& by_query);
   void add_sink_logit_mass(std::size_t row, const at::Tensor& by_query);
   void add_by_key(const std::string& name, std::size_t row, const at::Tensor& by_query);
-  void add_value_norms(std::size_t row, const at::Tensor& value);
+  /// Norms and variance of the values, and with them the sink lemma.
+  void add_values(std::size_t row, const kernels::QueryStatistics& statistics, const at::Tensor& value);
+  void add_sink_bound(std::size_t row, std::int64_t head, const SinkRows& queries, double first_norm, double min_norm);
+  void store_summary(const std::string& name, std::size_t row, const at::Tensor& by_query);
   void store(const std::string& name, std::size_t row, std::int64_t head, std::span<const double> window);
   std::size_t row_of(std::int64_t layer) const;
   double* cell(std::map<std::string, runfile::Array>& group, const std::string& name, std::size_t row, std::int64_t heads,

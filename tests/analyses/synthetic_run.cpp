@@ -3,7 +3,10 @@
 #include "core/error.h"
 #include "runfile/schema.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 namespace gainlens::testing {
 namespace {
@@ -38,12 +41,31 @@ double gain(double observation_precision) {
   return observation_precision / (1 + observation_precision);
 }
 
+/// The sink lemma of a head whose other values average to a vector of norm 0.5, along the value of key 0 (norm 0.15); mu = 0.8.
+std::optional<double> sink_lemma(std::string_view name, double mass) {
+  constexpr double first = 0.15, others = 0.5, least = 0.8;
+  const double estimate = (1 - mass) * others + mass * first, gained = 0.9 * estimate;
+  const double bound = 1 - (estimate + first) / others, gain_bound = 1 - (gained + first) / others;
+  if (name == "estimate_norm") return estimate;
+  if (name == "gained_estimate_norm") return gained;
+  if (name == "without_first_norm") return others;
+  if (name == "sink_bound") return std::max(0.0, bound);
+  if (name == "sink_bound_gain") return std::max(0.0, gain_bound);
+  if (name == "sink_bound_vacuous") return bound > 0 ? 0 : 1;
+  if (name == "sink_bound_gain_violated") return bound > 0 ? 0.25 : 0;
+  if (name == "sink_bound_slack") return bound > 0 ? mass - bound : std::numeric_limits<double>::quiet_NaN();
+  if (name == "sink_bound_slack_min") return mass - bound - 0.01;
+  if (name == "sink_alignment") return others / least;
+  return std::nullopt;
+}
+
 double summary(const SyntheticRun& run, std::string_view name, const CellKey& key) {
   if (name.ends_with("_var")) {
     const double mean = summary(run, name.substr(0, name.size() - 4), key);
     return 0.04 * mean * mean;
   }
   const double mass = sink_mass(run, key.layer, key.head);
+  if (const auto lemma = sink_lemma(name, mass)) return *lemma;
   if (name == "n_eff" || name == "without_first_n_eff") return n_eff(run, key);
   if (name == "entropy") return std::log(n_eff(run, key)) + 0.4;
   if (name == "residual") return residual(run, key);
@@ -89,6 +111,8 @@ runfile::ShardResult shard(const SyntheticRun& run, const runfile::ShardKey& key
 double planted(const SyntheticRun& run, const CellKey& key) {
   if (key.name == "values/first_norm") return key.last == 0 ? 0.15 : 0.9 + 0.05 * scatter(key.last, key.layer);
   if (key.name == "values/norm") return 1.0 + 0.1 * static_cast<double>(key.layer) + 0.05 * scatter(key.layer, key.head);
+  if (key.name == "values/min_norm") return 0.8;
+  if (key.name == "values/variance") return 0.02 * static_cast<double>(key.layer + 1);
   if (key.name == "summary/nll") return 3.0 - 0.1 * std::log2(static_cast<double>(key.length) / 1024.0);
   if (key.name.starts_with("profile/")) return 0.5;  // no analysis reads the profiles
   return summary(run, key.name.substr(key.name.find('/') + 1), key);

@@ -67,6 +67,8 @@ def check_run(path, engine):
     with group("summary", HEADS + ("key",)) as summary:
         check_variable(summary, "n_eff", HEADS)
         check_variable(summary, "gate_var", HEADS)
+        check_variable(summary, "estimate_norm_var", HEADS)
+        check_variable(summary, "sink_bound_slack_min", HEADS)
         check_variable(summary, "first_mass", HEADS + ("key",))
         check_variable(summary, "nll", RUN)
         one = summary["n_eff"].sel(length=24, sample=1, layer=5, head=2)
@@ -75,6 +77,8 @@ def check_run(path, engine):
         check_variable(profile, "kalman_gain", HEADS + ("bin",))
     with group("values", RUN + ("layer", "kv_head", "bin", "key")) as values:
         check_variable(values, "norm", RUN + ("layer", "kv_head", "bin"))
+        check_variable(values, "min_norm", RUN + ("layer", "kv_head"))
+        check_variable(values, "variance", RUN + ("layer", "kv_head"))
         check_variable(values, "first_norm", RUN + ("layer", "kv_head", "key"))
     for length in LENGTHS:
         axes = ("sample", "layer", "head", "query")

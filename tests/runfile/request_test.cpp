@@ -58,12 +58,20 @@ TEST(Request, MissingSurplusAndMistypedKeysAreNamed) {
 }
 
 TEST(Request, AnotherStatisticsVersionIsRefused) {
-  EXPECT_THAT(refusal(altered("statistics_version", 2)),
-              HasSubstr("statistics_version is 2; this gainlens computes version 1: use the gainlens"));
-  EXPECT_THAT(refusal(altered("statistics_version", "1")), HasSubstr("statistics_version is \"1\""));
+  EXPECT_THAT(refusal(altered("statistics_version", 3)),
+              HasSubstr("statistics_version is 3; this gainlens reads versions 1 to 2: use the gainlens"));
+  EXPECT_THAT(refusal(altered("statistics_version", 0)), HasSubstr("statistics_version is 0"));
+  EXPECT_THAT(refusal(altered("statistics_version", "1")), HasSubstr("'statistics_version' is \"1\"; it must be an integer"));
   Json json = made_request().to_json();
   json.erase("statistics_version");
   EXPECT_THAT(refusal(json), HasSubstr("key 'statistics_version' is missing"));
+}
+
+TEST(Request, ALowerStatisticsVersionIsReadAndNotMixed) {
+  const Request older = Request::from_json(altered("statistics_version", 1), "F");
+  EXPECT_EQ(older.version, 1);
+  EXPECT_EQ(older.to_json().at("statistics_version"), 1);
+  EXPECT_EQ(older.difference(made_request()), "statistics_version is 1 in the stored request and 2 in this one");
 }
 
 TEST(Request, ValuesOutOfRangeAreNamed) {

@@ -34,10 +34,13 @@ TEST(Schema, HoldsTheDatasetsOfTheDocument) {
   std::set<std::string> summary = last_quarter;
   summary.insert(half.begin(), half.end());
   summary.insert("bos_mass");
+  summary.merge(std::set<std::string>{"estimate_norm", "gained_estimate_norm", "without_first_norm"});
   std::set<std::string> variances;
   for (const std::string& name : summary) variances.insert(name + "_var");
   summary.merge(variances);
   summary.merge(std::set<std::string>{"first_mass", "column_mean", "sink_logit_mass", "nll"});
+  summary.merge(std::set<std::string>{"sink_bound", "sink_bound_gain", "sink_bound_vacuous", "sink_bound_gain_violated", "sink_bound_slack",
+                                      "sink_bound_slack_min", "sink_alignment"});
   EXPECT_EQ(names_in(Group::summary, request), summary);
 
   std::set<std::string> profile = last_quarter;
@@ -47,7 +50,18 @@ TEST(Schema, HoldsTheDatasetsOfTheDocument) {
   queries.insert("first_mass");
   EXPECT_EQ(names_in(Group::profile, request), profile);
   EXPECT_EQ(names_in(Group::queries, request), queries);
+  EXPECT_EQ(names_in(Group::values, request), (std::set<std::string>{"norm", "first_norm", "min_norm", "variance"}));
+}
+
+TEST(Schema, ARunOfTheFirstVersionHoldsLess) {
+  Request request = made_request();
+  request.version = 1;
   EXPECT_EQ(names_in(Group::values, request), (std::set<std::string>{"norm", "first_norm"}));
+  const auto summary = names_in(Group::summary, request);
+  EXPECT_TRUE(summary.contains("n_eff_var"));
+  for (const char* name : {"estimate_norm", "estimate_norm_var", "sink_bound", "sink_bound_slack_min"}) {
+    EXPECT_FALSE(summary.contains(name)) << name;
+  }
 }
 
 TEST(Schema, AbsentThingsAreAbsent) {
@@ -75,6 +89,7 @@ TEST(Schema, ShapesByHand) {
   EXPECT_EQ(line(Group::summary, "nll").shard_shape(request, 8), Shape{});
   EXPECT_EQ(line(Group::profile, "gate").run_shape(request, 8), (Shape{2, 2, 2, 4, 64}));
   EXPECT_EQ(line(Group::values, "norm").run_shape(request, 8), (Shape{2, 2, 2, 2, 64}));
+  EXPECT_EQ(line(Group::values, "min_norm").run_shape(request, 8), (Shape{2, 2, 2, 2}));
   EXPECT_EQ(line(Group::values, "first_norm").shard_shape(request, 8), (Shape{2, 2, 8}));
   EXPECT_EQ(line(Group::queries, "n_eff").run_shape(request, 24), (Shape{2, 2, 4, 24}));
   EXPECT_EQ(line(Group::queries, "first_mass").run_shape(request, 24), (Shape{2, 2, 4, 24, 8}));

@@ -16,9 +16,11 @@ kernels::QueryStatistics ramp_statistics() {
   kernels::QueryStatistics statistics;
   for (at::Tensor* field : {&statistics.n_eff, &statistics.entropy, &statistics.residual, &statistics.observation_precision,
                             &statistics.log_observation_precision, &statistics.kalman_gain, &statistics.kalman_gain_scaled,
-                            &statistics.without_first_n_eff, &statistics.without_first_kalman_gain}) {
+                            &statistics.without_first_n_eff, &statistics.without_first_kalman_gain, &statistics.estimate_norm,
+                            &statistics.gained_estimate_norm, &statistics.without_first_norm}) {
     *field = ramp.clone();
   }
+  statistics.value_variance = at::tensor({2.0, 4.0}).to(at::kDouble).view({1, 2});
   const at::Tensor by_key = 0.1 * at::arange(8, at::kDouble).view({1, 1, 8}) + 0.01 * at::arange(8, at::kDouble).view({1, 8, 1});
   statistics.first_mass = by_key.expand({2, 8, 8}).clone();
   statistics.column_mean = at::arange(16, at::kDouble).view({2, 8});
@@ -93,13 +95,59 @@ TEST(ChunkReducer, ChunkShorterThanTheFirstKeysLeavesNaN) {
   auto statistics = ramp_statistics();
   for (at::Tensor* field : {&statistics.n_eff, &statistics.entropy, &statistics.residual, &statistics.observation_precision,
                             &statistics.log_observation_precision, &statistics.kalman_gain, &statistics.kalman_gain_scaled,
-                            &statistics.without_first_n_eff, &statistics.without_first_kalman_gain, &statistics.first_mass}) {
+                            &statistics.without_first_n_eff, &statistics.without_first_kalman_gain, &statistics.first_mass,
+                            &statistics.estimate_norm, &statistics.gained_estimate_norm, &statistics.without_first_norm}) {
     *field = field->slice(1, 0, 4);
   }
   reducer.add(0, statistics, values.slice(1, 0, 4));
   const auto result = std::move(reducer).finish();
   EXPECT_DOUBLE_EQ(result.values.at("first_norm").values[3], 15);
   EXPECT_TRUE(std::isnan(result.values.at("first_norm").values[4]));
+}
+
+TEST(ChunkReducer, NormsAndVarianceByHand) {
+  ChunkReducer reducer({0}, layout_of_two_heads(), 8, true);
+  reducer.add(0, ramp_statistics(), values + 1);
+  const auto result = std::move(reducer).finish();
+  EXPECT_DOUBLE_EQ(result.summary.at("estimate_norm").values[0], 5.5);  // queries 4..7
+  EXPECT_DOUBLE_EQ(result.summary.at("without_first_norm_var").values[1], 1.25);
+  EXPECT_DOUBLE_EQ(result.values.at("min_norm").values[0], std::sqrt(16.0 + 25));  // key 1: (4, 5); key 0, (1, 1), is not among them
+  EXPECT_DOUBLE_EQ(result.values.at("variance").values[0], 3);
+  EXPECT_FALSE(result.profile.contains("estimate_norm"));
+  EXPECT_FALSE(result.queries.contains("estimate_norm"));
+}
+
+/// Every second-half query of head 0 as given, of head 1 without weight on key 0; mu = 5, epsilon = 0 with `values`.
+kernels::QueryStatistics sink_statistics(double weight, double estimate, double gained, double others) {
+  auto statistics = ramp_statistics();
+  statistics.first_mass.select(0, 0).fill_(weight);
+  statistics.first_mass.select(0, 1).fill_(0);
+  statistics.estimate_norm.fill_(estimate);
+  statistics.gained_estimate_norm.fill_(gained);
+  statistics.without_first_norm.fill_(others);
+  return statistics;
+}
+
+TEST(ChunkReducer, SinkBoundByHand) {
+  ChunkReducer reducer({0}, layout_of_two_heads(), 8, false);
+  reducer.add(0, sink_statistics(0.9, 1, 0.2, 4), values);  // bound 1 - 1/4; with gain 1 - 0.2/4
+  const auto summary = std::move(reducer).finish().summary;
+  EXPECT_DOUBLE_EQ(summary.at("sink_bound").values[0], 0.75);
+  EXPECT_DOUBLE_EQ(summary.at("sink_bound_gain").values[0], 0.95);
+  EXPECT_DOUBLE_EQ(summary.at("sink_bound_vacuous").values[0], 0);
+  EXPECT_DOUBLE_EQ(summary.at("sink_bound_gain_violated").values[0], 1);
+  EXPECT_DOUBLE_EQ(summary.at("sink_bound_slack").values[0], 0.15);
+  EXPECT_DOUBLE_EQ(summary.at("sink_bound_slack_min").values[0], 0.15);
+  EXPECT_DOUBLE_EQ(summary.at("sink_bound_slack_min").values[1], -0.75);  // of the other head, which no attention could have
+  EXPECT_DOUBLE_EQ(summary.at("sink_alignment").values[0], 0.8);
+}
+
+TEST(ChunkReducer, SinkBoundLeavesOutTheSinkLogit) {
+  ChunkReducer reducer({0}, layout_of_two_heads(), 8, false);
+  auto statistics = sink_statistics(0.45, 1, 0.2, 4);
+  statistics.sink_logit_mass = at::full({2, 8}, 0.5, at::kDouble);  // the weight among the keys is 0.9
+  reducer.add(0, statistics, values);
+  EXPECT_DOUBLE_EQ(std::move(reducer).finish().summary.at("sink_bound_slack").values[0], 0.15);
 }
 
 TEST(ChunkReducer, AMissingLayerIsOurMistake) {
