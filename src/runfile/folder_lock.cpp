@@ -9,20 +9,36 @@
 #include <string>
 
 namespace gainlens::runfile {
+namespace {
+
+/// As the process wrote it into its lock file.
+std::string holder_of(const FileDescriptor& file) {
+  std::array<char, 32> holder{};
+  const ssize_t size = ::pread(file.get(), holder.data(), holder.size(), 0);
+  return size > 0 ? printable(std::string(holder.data(), static_cast<std::size_t>(size))) : "unknown";
+}
+
+}  // namespace
 
 FolderLock::FolderLock(const std::filesystem::path& folder) : file_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   CHECK(file_.get() >= 0, "{}: the file 'lock' cannot be opened: {}", printable(folder.string()), system_reason());
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
     CHECK(errno == EWOULDBLOCK, "{}: cannot be locked: {}; use a folder on a file system with locks", printable(folder.string()),
           system_reason());
-    std::array<char, 32> holder{};
-    const ssize_t size = ::pread(file_.get(), holder.data(), holder.size(), 0);
     throw_invalid("{}: process {} is writing this run; wait until it ends, or give another output folder", printable(folder.string()),
-                  size > 0 ? printable(std::string(holder.data(), static_cast<std::size_t>(size))) : "unknown");
+                  holder_of(file_));
   }
   // Only shown to others: the lock itself holds without it, so a full disk does not matter here.
   const std::string self = std::to_string(::getpid());
   [[maybe_unused]] const bool shown = ::ftruncate(file_.get(), 0) == 0 && ::pwrite(file_.get(), self.data(), self.size(), 0) > 0;
+}
+
+void check_not_being_written(const std::filesystem::path& folder) {
+  const FileDescriptor file(::open((folder / "lock").c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return;  // no process has ever locked it, or we may not look: a copy on a read-only disk, say
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  throw_invalid("{}: process {} is writing this run, so that its numbers still change; wait until it ends", printable(folder.string()),
+                holder_of(file));
 }
 
 }  // namespace gainlens::runfile

@@ -17,4 +17,8 @@ class FolderLock {
   FileDescriptor file_;
 };
 
+/// For readers, who change nothing: holds no lock afterwards.
+/// @throws InvalidArgument  another process (its id is shown) has the lock
+void check_not_being_written(const std::filesystem::path& folder);
+
 }  // namespace gainlens::runfile

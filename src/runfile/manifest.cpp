@@ -2,8 +2,8 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
-#include "core/json.h"
 #include "core/file_descriptor.h"
+#include "core/json.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -34,25 +34,41 @@ bool write_all(const FileDescriptor& file, std::string_view text) {
   return true;
 }
 
-}  // namespace
+/// The lines of a manifest up to a torn last one.
+struct WholeLines {
+  std::map<ShardKey, std::string> digests;
+  std::size_t bytes = 0;
+};
 
-Manifest::Manifest(std::filesystem::path path) : path_(std::move(path)) {
-  const std::string text = std::filesystem::exists(path_) ? read_text_file(path_) : std::string();
-  std::size_t kept = 0;
+WholeLines whole_lines(const std::string& text, const std::filesystem::path& path) {
+  WholeLines whole;
   int number = 1;
-  for (std::size_t end; (end = text.find('\n', kept)) != std::string::npos; kept = end + 1, ++number) {
+  for (std::size_t end; (end = text.find('\n', whole.bytes)) != std::string::npos; whole.bytes = end + 1, ++number) {
     const bool last = end + 1 == text.size();
     try {
       const auto [key, digest] =
-          parse_line(std::string_view(text).substr(kept, end - kept), fmt::format("{}, line {}", path_.string(), number));
-      digests_.insert_or_assign(key, digest);
+          parse_line(std::string_view(text).substr(whole.bytes, end - whole.bytes), fmt::format("{}, line {}", path.string(), number));
+      whole.digests.insert_or_assign(key, digest);
     } catch (const InvalidArgument& error) {
       // Some file systems leave a torn line as zeros with its length kept; only the last can be torn.
       if (last) break;
       throw_invalid("{}; delete the file and repeat the command: the shards are then checked and listed again", error.what());
     }
   }
-  if (text.empty() || kept != text.size()) write_file_atomically(path_, std::string_view(text).substr(0, kept));
+  return whole;
+}
+
+}  // namespace
+
+std::map<ShardKey, std::string> read_manifest(const std::filesystem::path& path) {
+  return whole_lines(read_text_file(path), path).digests;
+}
+
+Manifest::Manifest(std::filesystem::path path) : path_(std::move(path)) {
+  const std::string text = std::filesystem::exists(path_) ? read_text_file(path_) : std::string();
+  WholeLines whole = whole_lines(text, path_);
+  digests_ = std::move(whole.digests);
+  if (text.empty() || whole.bytes != text.size()) write_file_atomically(path_, std::string_view(text).substr(0, whole.bytes));
 }
 
 void Manifest::append(const ShardKey& key, const std::string& sha256) {

@@ -8,6 +8,10 @@
 
 namespace gainlens::runfile {
 
+/// The checksums in a manifest.jsonl, which is left as it is. A torn last line counts as not written.
+/// @throws InvalidArgument  it cannot be read, or an earlier line is not valid
+std::map<ShardKey, std::string> read_manifest(const std::filesystem::path& path);
+
 /// manifest.jsonl: a line {"length", "sample", "sha256"} for each finished shard, in the order they were finished. Of two lines of one
 /// shard the later counts.
 class Manifest {

@@ -1,0 +1,227 @@
+#include "analyses/comparison.h"
+
+#include "analyses/cells.h"
+#include "analyses/selection.h"
+#include "analyses/statistics.h"
+#include "core/quantity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+namespace gainlens::analyses {
+namespace {
+
+using runfile::Request;
+using runfile::RunReader;
+
+constexpr double column_mean_threshold = 0.3;  // Gu et al.
+
+using ByChunk = std::map<std::int64_t, double>;  // sample number -> value
+
+struct ChunkValues {
+  ByChunk values;
+  std::string reason;  // where there are none
+};
+
+ChunkValues from_aggregate(const Maybe<Aggregate>& aggregate) {
+  if (!aggregate) return {{}, aggregate.reason()};
+  ChunkValues chunks;
+  for (std::size_t i = 0; i < aggregate->chunks.size(); ++i) chunks.values[aggregate->chunks[i]] = aggregate->chunk_means[i];
+  return chunks;
+}
+
+/// Layers whose window does not hide key 0: in the others the mass on it is 0 by construction.
+std::vector<std::size_t> layers_that_see_key_0(const RunReader& reader, std::int64_t tokens) {
+  std::vector<std::size_t> layers = all_layers(reader);
+  std::erase_if(layers, [&](std::size_t layer) { return first_key_visibility(reader.attention()[layer], tokens) == FirstKey::hidden; });
+  return layers;
+}
+
+/// Share of (layer, head) of each chunk whose column mean at key 0 exceeds the threshold.
+ChunkValues sink_share(const RunReader& reader, const Length& length, const std::vector<std::size_t>& layers) {
+  const auto column_mean = Cells::read(reader, "summary/column_mean");
+  if (!column_mean) return {{}, column_mean.reason()};
+  ChunkValues chunks{{}, "no chunk has a value for key 0"};
+  for (const std::int64_t sample : length.samples) {
+    double cells = 0, sinks = 0;
+    for (const std::size_t layer : layers) {
+      for (std::size_t head = 0; head < column_mean->heads(); ++head) {
+        const double value = column_mean->at(length.index, sample, layer, head, 0);
+        cells += std::isfinite(value) ? 1 : 0;
+        sinks += value > column_mean_threshold ? 1 : 0;
+      }
+    }
+    if (cells > 0) chunks.values[sample] = sinks / cells;
+  }
+  return chunks;
+}
+
+ChunkValues nll(const RunReader& reader, const Length& length) {
+  if (!reader.has("summary/nll")) return {{}, "the run has no summary/nll"};
+  const runfile::Array array = reader.read("summary/nll");
+  ChunkValues chunks{{}, "no chunk of this length has a value"};
+  for (const std::int64_t sample : length.samples) {
+    const double value = array.values.at(length.index * static_cast<std::size_t>(reader.samples()) + static_cast<std::size_t>(sample));
+    if (std::isfinite(value)) chunks.values[sample] = value;
+  }
+  return chunks;
+}
+
+ChunkValues chunk_values(const RunReader& reader, const ComparedQuantity& quantity, const Length& length, const Options& options) {
+  if (quantity.name == "nll") return nll(reader, length);
+  if (quantity.name == "sink_share" || quantity.name == "bos_mass") {
+    const std::vector<std::size_t> layers = layers_that_see_key_0(reader, length.tokens);
+    if (layers.empty()) return {{}, "every layer's window hides key 0"};
+    return quantity.name == "sink_share" ? sink_share(reader, length, layers)
+                                         : from_aggregate(aggregate(reader, "bos_mass", length, layers));
+  }
+  return from_aggregate(aggregate(reader, quantity.name, length, deep_layers(reader, options)));
+}
+
+Measured mean_of(const ChunkValues& chunks) {
+  if (chunks.values.empty()) return Measured::none(chunks.reason);
+  std::vector<double> values;
+  for (const auto& [sample, value] : chunks.values) values.push_back(value);
+  return mean(values);
+}
+
+PairedDifference side_by_side(const ComparedQuantity& quantity, const ChunkValues& first, const ChunkValues& second,
+                              const std::string& reason) {
+  return {quantity, mean_of(first), mean_of(second), Measured::none(reason), Maybe<Interval>::none(reason), 0};
+}
+
+PairedDifference paired(const ComparedQuantity& quantity, const ChunkValues& first, const ChunkValues& second) {
+  ChunkValues common_first, common_second;
+  std::vector<double> differences;
+  for (const auto& [sample, value] : first.values) {
+    const auto other = second.values.find(sample);
+    if (other == second.values.end()) continue;
+    common_first.values[sample] = value;
+    common_second.values[sample] = other->second;
+    differences.push_back(other->second - value);
+  }
+  if (differences.empty()) {
+    const std::string missing = first.values.empty() ? "in the first run: " + first.reason : "in the second run: " + second.reason;
+    return side_by_side(quantity, first, second,
+                        first.values.empty() || second.values.empty() ? missing : "no chunk has a value in both runs");
+  }
+  return {quantity, mean_of(common_first), mean_of(common_second), mean(differences), mean_interval(differences), differences.size()};
+}
+
+std::vector<std::string> comparison_caveats(const Request& first, const Request& second, const Comparison& comparison) {
+  std::vector<std::string> caveats;
+  if (first.model != second.model) {
+    caveats.emplace_back(
+        "Each model is one training run: chunk intervals cover the choice of text, not what another seed of the same training would give.");
+    caveats.emplace_back(
+        "K and lambda_obs depend on the scale of each model's own values, which no logit depends on: between models compare scaled K, "
+        "n_eff, "
+        "entropy, BOS mass and NLL.");
+    caveats.emplace_back("Heads of separately trained models carry no common order: cells are not paired, only chunk means are.");
+  }
+  for (const RunDifference& difference : comparison.differences) {
+    if (!difference.consequence.empty()) caveats.push_back(fmt::format("Different {}: {}", difference.what, difference.consequence));
+  }
+  return caveats;
+}
+
+std::vector<std::int64_t> tokens_without(const std::vector<Length>& lengths, const std::vector<Length>& others) {
+  std::vector<std::int64_t> tokens;
+  for (const Length& length : lengths) {
+    if (std::none_of(others.begin(), others.end(), [&](const Length& other) { return other.tokens == length.tokens; }))
+      tokens.push_back(length.tokens);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+const std::vector<ComparedQuantity>& compared_quantities() {
+  constexpr std::string_view deep = "deep layers, last-quarter queries";
+  constexpr std::string_view all = "layers that see key 0, second-half queries";
+  static const std::vector<ComparedQuantity> quantities = {
+      {"n_eff", "keys", deep},
+      {"entropy", "nats", deep},
+      {"observation_precision", "values", deep},
+      {"kalman_gain", "values", deep},
+      {"kalman_gain_scaled", "1", deep},
+      {"gate", "1", deep},
+      {"bos_mass", "1", all},
+      {"sink_share", "1", "layers that see key 0, column mean above 0.3"},
+      {"nll", "nats", "every predicted token"},
+  };
+  return quantities;
+}
+
+Comparison compare(const RunReader& first, const RunReader& second, const Options& options) {
+  const Request &a = first.request(), &b = second.request();
+  CHECK(a.to_json() != b.to_json(), "{} and {}: hold the same request, and so the same numbers; give runs that differ",
+        printable(first.path().string()), printable(second.path().string()));
+  Comparison result{request_differences(a, b), {}, {}, {}, {}, {}, {}};
+  if (a.version != b.version) {
+    result.refused =
+        fmt::format("their statistics have versions {} and {}, whose numbers may mean different things; sweep both with one gainlens",
+                    a.version, b.version);
+    result.caveats.push_back(fmt::format("No numbers are compared: {}.", result.refused));
+    return result;
+  }
+  for (const RunDifference& difference : result.differences) {
+    if (difference.unpairs && result.unpaired.empty()) result.unpaired = fmt::format("chunks are not paired: {}", difference.consequence);
+  }
+  const std::vector<Length> lengths = usable_lengths(first), others = usable_lengths(second);
+  for (const Length& length : lengths) {
+    const auto other = std::find_if(others.begin(), others.end(), [&](const Length& l) { return l.tokens == length.tokens; });
+    if (other == others.end()) continue;
+    ComparedLength entry{length.tokens, {}};
+    for (const ComparedQuantity& quantity : compared_quantities()) {
+      const ChunkValues x = chunk_values(first, quantity, length, options), y = chunk_values(second, quantity, *other, options);
+      entry.quantities.push_back(result.unpaired.empty() ? paired(quantity, x, y) : side_by_side(quantity, x, y, result.unpaired));
+    }
+    result.lengths.push_back(std::move(entry));
+  }
+  result.only_first = tokens_without(lengths, others);
+  result.only_second = tokens_without(others, lengths);
+  result.caveats = comparison_caveats(a, b, result);
+  return result;
+}
+
+OrderedJson to_json(const Comparison& comparison) {
+  OrderedJson json;
+  json["differences"] = OrderedJson::array();
+  for (const RunDifference& difference : comparison.differences) {
+    json["differences"].push_back(
+        {{"what", difference.what}, {"first", difference.first}, {"second", difference.second}, {"consequence", difference.consequence}});
+  }
+  if (!comparison.refused.empty()) {
+    json["lengths"] = nullptr;
+    json["lengths_reason"] = comparison.refused;
+    json["caveats"] = comparison.caveats;
+    return json;
+  }
+  json["paired_by_chunk"] = comparison.unpaired.empty();
+  if (!comparison.unpaired.empty()) json["paired_by_chunk_reason"] = comparison.unpaired;
+  json["interval_level"] = confidence;
+  json["lengths"] = OrderedJson::array();
+  for (const ComparedLength& length : comparison.lengths) {
+    OrderedJson entry;
+    entry["tokens"] = length.tokens;
+    for (const PairedDifference& quantity : length.quantities) {
+      OrderedJson values;
+      put(values, "first", quantity.first);
+      put(values, "second", quantity.second);
+      put(values, "difference", quantity.difference);
+      put(values, "interval", quantity.interval);
+      values["pairs"] = quantity.pairs;
+      entry[std::string(quantity.quantity.name)] = std::move(values);
+    }
+    json["lengths"].push_back(std::move(entry));
+  }
+  json["lengths_only_in_first"] = comparison.only_first;
+  json["lengths_only_in_second"] = comparison.only_second;
+  json["caveats"] = comparison.caveats;
+  return json;
+}
+
+}  // namespace gainlens::analyses

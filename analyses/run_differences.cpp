@@ -1,0 +1,99 @@
+#include "analyses/comparison.h"
+
+#include "core/quantity.h"
+
+#include <functional>
+
+namespace gainlens::analyses {
+namespace {
+
+using runfile::Request;
+
+constexpr std::size_t shown_digest = 12;  // hexadecimal digits that tell checksums apart
+
+std::string short_digest(const std::string& digest) {
+  return digest.size() == 64 ? "sha256 " + digest.substr(0, shown_digest) : digest;
+}
+
+std::string yes_or_no(bool value) {
+  return value ? "yes" : "no";
+}
+
+std::string model_digest(const Request& request) {
+  std::string text;
+  for (const auto& [file, digest] : request.model) {
+    if (file != "config.json" || request.model.size() == 1) text += (text.empty() ? "" : ", ") + short_digest(digest);
+  }
+  return text;
+}
+
+/// What a request says about one thing, and what follows where two requests say different things.
+struct Aspect {
+  std::string_view what;
+  std::function<std::string(const Request&)> shown;
+  std::function<bool(const Request&, const Request&)> same;
+  std::string consequence;
+  bool unpairs;
+};
+
+template <typename Field>
+std::function<bool(const Request&, const Request&)> equal(Field Request::*field) {
+  return [field](const Request& a, const Request& b) { return a.*field == b.*field; };
+}
+
+template <typename Field>
+std::function<std::string(const Request&)> number(Field Request::*field) {
+  return [field](const Request& request) { return fmt::format("{}", request.*field); };
+}
+
+const std::vector<Aspect>& aspects() {
+  static const std::vector<Aspect> all = {
+      {"statistics version", number(&Request::version), equal(&Request::version), "its numbers may mean different things.", true},
+      {"model", model_digest, equal(&Request::model), "", false},
+      {"family", [](const Request& r) { return r.family; }, equal(&Request::family), "", false},
+      {"text", [](const Request& r) { return short_digest(r.text); }, equal(&Request::text),
+       "the chunks hold different text, so that models and texts cannot be told apart.", true},
+      {"tokenizer", [](const Request& r) { return short_digest(r.tokenizer); }, equal(&Request::tokenizer),
+       "the same words are other tokens: chunks of equal number do not match, and NLL per token has another unit.", true},
+      {"BOS", [](const Request& r) { return r.bos ? fmt::format("token {}", *r.bos) : std::string("none"); }, equal(&Request::bos),
+       "key 0 is another token, which shifts the chunks and makes BOS mass another quantity.", true},
+      {"chunking", [](const Request& r) { return r.nested ? "nested in the longest" : "consecutive"; }, equal(&Request::nested),
+       "chunks of equal number hold different text.", true},
+      {"longest nested chunk", [](const Request& r) { return r.nested ? format_count(r.lengths.back()) : std::string("not nested"); },
+       [](const Request& a, const Request& b) { return !a.nested || !b.nested || a.lengths.back() == b.lengths.back(); },
+       "shorter chunks are cut from it, so that chunks of equal number hold different text.", true},
+      {"number of layers", [](const Request& r) { return std::to_string(r.layers.size()); },
+       [](const Request& a, const Request& b) { return a.layers.size() == b.layers.size(); },
+       "cells are not paired; the deep layers are the last quarter of each run's own.", false},
+      {"layers measured", [](const Request& r) { return fmt::format("{} to {}", r.layers.front(), r.layers.back()); },
+       [](const Request& a, const Request& b) { return a.layers.size() != b.layers.size() || a.layers == b.layers; },
+       "means are over other depths of the model.", false},
+      {"heads", number(&Request::heads), equal(&Request::heads), "cells are not paired.", false},
+      {"KV heads", number(&Request::kv_heads), equal(&Request::kv_heads), "queries share their keys and values differently.", false},
+      {"head dimension", number(&Request::head_dim), equal(&Request::head_dim),
+       "the prior variance is 1/d, so that lambda_obs and K rest on different priors.", false},
+      {"attention", [](const Request& r) { return fmt::format("{}", fmt::join(r.attention, ", ")); },
+       [](const Request& a, const Request& b) { return a.layers.size() != b.layers.size() || a.attention == b.attention; },
+       "windows limit n_eff and hide key 0 in other layers.", false},
+      {"gate", [](const Request& r) { return yes_or_no(r.gated); }, equal(&Request::gated), "", false},
+      {"sink logits", [](const Request& r) { return yes_or_no(r.sink_logits); }, equal(&Request::sink_logits),
+       "a learned sink takes the mass that a key would.", false},
+      {"dtype", [](const Request& r) { return r.dtype; }, equal(&Request::dtype),
+       "part of every difference is rounding; repeat one run in the other's dtype to see how much.", false},
+      {"device", [](const Request& r) { return r.device; }, equal(&Request::device), "part of every difference is rounding.", false},
+  };
+  return all;
+}
+
+}  // namespace
+
+std::vector<RunDifference> request_differences(const Request& first, const Request& second) {
+  std::vector<RunDifference> differences;
+  for (const Aspect& aspect : aspects()) {
+    if (aspect.same(first, second)) continue;
+    differences.push_back({aspect.what, aspect.shown(first), aspect.shown(second), aspect.consequence, aspect.unpairs});
+  }
+  return differences;
+}
+
+}  // namespace gainlens::analyses
