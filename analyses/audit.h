@@ -1,0 +1,30 @@
+#pragma once
+
+#include "analyses/sink_lemma.h"
+#include "analyses/statements.h"
+
+#include <string>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// What in the paper's theory can be held against numbers of one run: its lemma, head by head, and the statements that are false as
+/// printed.
+struct Audit {
+  std::vector<Length> lengths;
+  std::string lengths_rule;
+  std::string bos_policy;
+  bool bos;  ///< whether key 0 is a BOS token; otherwise it is the text's first token
+  std::int64_t head_dim;
+  Maybe<SinkLemma> lemma;
+  Maybe<std::vector<PriorShare>> prior_shares;
+  std::vector<Statement> statements;
+  std::vector<std::string> notes;  ///< what a reader has to know about these numbers
+};
+
+/// Source: bft.tex, app. "Sink Necessity Lemma"; method.md, "False as printed".
+/// @throws InvalidArgument  see sink_lengths()
+Audit audit(const runfile::RunReader& reader, const Options& options = {});
+OrderedJson to_json(const Audit& audit);
+
+}  // namespace gainlens::analyses
