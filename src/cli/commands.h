@@ -18,6 +18,8 @@ void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_capture(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_train(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action);
 
 /// Adds a subcommand whose help ends with an example that works as printed.
 CLI::App* add_subcommand(CLI::App& app, const std::string& name, const std::string& description, const std::string& example);

@@ -37,10 +37,7 @@ struct FamilyConfig {
   DecoderConfig config;
 };
 
-FamilyConfig read_config(const std::filesystem::path& folder) {
-  const std::filesystem::path file = folder / "config.json";
-  const std::string where = printable(file.string());
-  const Json document = read_json_file(file, max_config_bytes);
+FamilyConfig parse_config(const Json& document, const std::string& where) {
   ConfigReader reader(document, where);
   const Family& family = family_named(reader.text("model_type"), where);
   DecoderConfig config = family.parse(reader);
@@ -51,6 +48,11 @@ FamilyConfig read_config(const std::filesystem::path& folder) {
   const std::int64_t parameters = parameter_count(config);
   CHECK(parameters <= max_parameters, "{}: the sizes describe {} parameters; at most {} are supported", where, parameters, max_parameters);
   return {&family, std::move(config)};
+}
+
+FamilyConfig read_config(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "config.json";
+  return parse_config(read_json_file(file, max_config_bytes), printable(file.string()));
 }
 
 bool is_inert(std::string_view name) {
@@ -182,6 +184,10 @@ CheckedTensors check_checkpoint_into(Checkpoint& checkpoint, const std::filesyst
 
 DecoderConfig read_decoder_config(const std::filesystem::path& path) {
   return read_config(formats::resolve_checkpoint_folder(path)).config;
+}
+
+DecoderConfig parse_decoder_config(const Json& document, const std::string& where) {
+  return parse_config(document, where).config;
 }
 
 void check_checkpoint(const std::filesystem::path& path) {

@@ -1,11 +1,13 @@
 #pragma once
 
+#include "core/json.h"
 #include "models/decoder_config.h"
 #include "models/decoder_weights.h"
 
 #include <c10/core/ScalarType.h>
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace gainlens::models {
@@ -28,6 +30,10 @@ struct LoadOptions {
 /// @throws InvalidArgument  no such file; a model_type without a family; a key that is missing, of the wrong type, out of range, or unknown
 ///                          (it may change the mathematics); sizes that do not fit together. Names file, key, what was found and allowed
 DecoderConfig read_decoder_config(const std::filesystem::path& path);
+
+/// The same of a document that is no file yet.
+/// @param where  names it in messages
+DecoderConfig parse_decoder_config(const Json& document, const std::string& where);
 
 /// Checks everything load_checkpoint does but the values of the weights, which are not read: what a checkpoint of any size is judged by at
 /// once. A tied pair, where both halves are in the file, is compared.

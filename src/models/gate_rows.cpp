@@ -31,4 +31,10 @@ std::pair<at::Tensor, at::Tensor> split_gate_rows(const DecoderConfig& config, c
   return {rows(0, queries), rows(queries, gate_rows(config) / config.kv_heads)};
 }
 
+at::Tensor merge_gate_rows(const DecoderConfig& config, const at::Tensor& queries, const at::Tensor& gate) {
+  ASSERT(config.gate != Gate::none && queries.size(0) == config.heads * config.head_dim && gate.size(0) == gate_rows(config),
+         "{} query rows and {} gate rows do not make a projection of this configuration", queries.size(0), gate.size(0));
+  return at::cat({queries.unflatten(0, {config.kv_heads, -1}), gate.unflatten(0, {config.kv_heads, -1})}, 1).flatten(0, 1);
+}
+
 }  // namespace gainlens::models

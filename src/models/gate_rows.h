@@ -18,4 +18,9 @@ std::int64_t gate_rows(const DecoderConfig& config);
 /// @param projection  rows = heads head_dim + gate_rows(config)
 std::pair<at::Tensor, at::Tensor> split_gate_rows(const DecoderConfig& config, const at::Tensor& projection);
 
+/// The inverse of split_gate_rows.
+/// @param queries  rows = heads head_dim
+/// @param gate     rows = gate_rows(config)
+at::Tensor merge_gate_rows(const DecoderConfig& config, const at::Tensor& queries, const at::Tensor& gate);
+
 }  // namespace gainlens::models

@@ -1,0 +1,71 @@
+#include "cli/commands.h"
+
+#include "cli/text_options.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/quantity.h"
+#include "language/evaluate_language_model.h"
+#include "models/checkpoint.h"
+#include "models/decoder.h"
+#include "models/dtype.h"
+#include "sweep/token_source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+namespace gainlens::cli {
+namespace {
+
+struct EvaluateLanguageModelArguments {
+  std::string model;
+  TextOptions text;
+  std::string length;
+  std::string dtype = "float32";
+};
+
+void print(const language::LanguageModelLoss& loss, std::int64_t context, const std::string& bos, bool json) {
+  const double below = 1 - loss.loss / loss.unigram_entropy;
+  if (json) {
+    const Json result = {{"tokens", loss.tokens},   {"predicted", loss.predicted}, {"chunks", loss.chunks},
+                         {"context", context},      {"loss", loss.loss},           {"unigram_entropy", loss.unigram_entropy},
+                         {"below_unigram", below}, {"bos_policy", bos}};
+    fmt::print("{}\n", result.dump());
+    return;
+  }
+  fmt::print("tokens             {} in {} chunks of at most {}; {}\n", loss.tokens, loss.chunks, context, bos);
+  fmt::print("loss               {:.4f} nats per token (perplexity {:.2f})\n", loss.loss, std::exp(loss.loss));
+  fmt::print("unigram entropy    {:.4f} nats per token\n", loss.unigram_entropy);
+  fmt::print("below it by        {:.1f}%\n", 100 * below);
+}
+
+void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& global) {
+  models::LoadOptions load;
+  load.dtype = models::parse_dtype(arguments.dtype);
+  models::Checkpoint checkpoint = models::load_checkpoint(arguments.model, load);
+  const models::DecoderConfig config = checkpoint.config;
+  const auto source = sweep::read_tokens(arguments.text.source(), checkpoint.folder, config.vocabulary, config.bos_token);
+  std::int64_t context = std::min<std::int64_t>(config.max_positions, 2048);
+  if (!arguments.length.empty()) context = parse_count(arguments.length, "--length");
+  models::Decoder model(config, std::move(checkpoint.weights));
+  print(language::evaluate_language_model(model, source.tokens, source.bos.token, context, global.quiet), context, source.bos.explanation,
+        global.json);
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* evaluate = add_subcommand(app, "evaluate", "Measure how well a model predicts", "gainlens evaluate language-model --help");
+  evaluate->require_subcommand(1);
+  CLI::App* command = add_subcommand(*evaluate, "language-model",
+                                     "Loss of a checkpoint on a whole text, in consecutive chunks, beside the entropy of its token frequencies",
+                                     "gainlens evaluate language-model MODEL --text wiki.txt --length 2k");
+  auto arguments = std::make_shared<EvaluateLanguageModelArguments>();
+  command->add_option("model", arguments->model, "Checkpoint folder in Hugging Face layout, or a Hugging Face cache folder")->required();
+  add_text_options(*command, arguments->text);
+  command->add_option("--length", arguments->length, "Tokens a chunk; 1k is 1024 (default: the model's positions, at most 2048)");
+  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")->capture_default_str();
+  command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
+}
+
+}  // namespace gainlens::cli

@@ -1,0 +1,85 @@
+#include "cli/commands.h"
+
+#include "core/error.h"
+#include "core/json.h"
+#include "language/train_language_model.h"
+#include "reports/loss_curve_figure.h"
+
+#include <memory>
+
+namespace gainlens::cli {
+namespace {
+
+struct TrainLanguageModelArguments {
+  std::string config;
+  std::vector<std::string> texts;
+  std::string out;
+};
+
+std::vector<std::string> draw(const language::LanguageModelOutcome& outcome) {
+  std::vector<reports::LossCurvePoint> points;
+  for (const training::Evaluation& point : outcome.training.history) {
+    points.push_back({point.step, point.training_loss, point.validation_loss});
+  }
+  return reports::render(reports::loss_curve_figure(points, outcome.training.best_step), outcome.folder / "training");
+}
+
+void print(const language::LanguageModelOutcome& outcome, bool json) {
+  const training::TrainingOutcome& training = outcome.training;
+  const std::string curve = (outcome.folder / "training" / "loss-curve.svg").string();
+  if (json) {
+    const Json result = {{"checkpoint", outcome.folder.string()},
+                         {"parameters", outcome.parameters},
+                         {"training_tokens", outcome.training_tokens},
+                         {"validation_tokens", outcome.validation_tokens},
+                         {"steps", training.steps},
+                         {"resumed_at", training.resumed_at},
+                         {"stopped_early", training.stopped_early},
+                         {"best_step", training.best_step},
+                         {"best_validation_loss", training.best_loss},
+                         {"loss_curve", curve}};
+    fmt::print("{}\n", result.dump());
+    return;
+  }
+  if (training.resumed_at == training.steps) {
+    fmt::print("{}: complete, nothing to do ({} steps)\n", outcome.folder.string(), training.steps);
+  } else {
+    fmt::print("{}: {} steps{}{}\n", outcome.folder.string(), training.steps,
+               training.resumed_at > 0 ? fmt::format(", {} of them done before", training.resumed_at) : "",
+               training.stopped_early ? ", stopped early" : "");
+  }
+  fmt::print("{:.3f} million parameters, {} training tokens, {} held out\n", static_cast<double>(outcome.parameters) * 1e-6,
+             outcome.training_tokens, outcome.validation_tokens);
+  fmt::print("best held-out loss {:.4f} nats per token, at step {}; its curve: {}\n", training.best_loss, training.best_step, curve);
+}
+
+void run(const TrainLanguageModelArguments& arguments, const GlobalOptions& global) {
+  language::LanguageModelRequest request;
+  request.recipe = arguments.config;
+  request.texts.assign(arguments.texts.begin(), arguments.texts.end());
+  request.out = arguments.out;
+  request.seed = global.seed;
+  request.quiet = global.quiet;
+  const auto outcome = language::train_language_model(request);
+  draw(outcome);
+  print(outcome, global.json);
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* train = add_subcommand(app, "train", "Train a model from scratch", "gainlens train language-model --help");
+  train->require_subcommand(1);
+  CLI::App* command = add_subcommand(
+      *train, "language-model",
+      "Train a small decoder and its SentencePiece vocabulary from text; leaves a checkpoint in Hugging Face layout. Killed at any moment and "
+      "called again it goes on from its last state and ends with the same weights",
+      "gainlens train language-model --config recipe.json --text a.txt b.txt.gz --out my-model");
+  auto arguments = std::make_shared<TrainLanguageModelArguments>();
+  command->add_option("--config", arguments->config, "Recipe (JSON): model as in config.json, tokenizer, stages, optimiser")->required();
+  command->add_option("--text", arguments->texts, "UTF-8 texts, plain or gzipped; the end of each is held out")->required();
+  command->add_option("--out", arguments->out, "Checkpoint folder to make")->required();
+  command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
+}
+
+}  // namespace gainlens::cli

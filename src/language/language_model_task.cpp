@@ -1,0 +1,112 @@
+#include "language/language_model_task.h"
+
+#include "core/error.h"
+#include "core/random.h"
+#include "language/token_windows.h"
+#include "models/initial_weights.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gainlens::language {
+namespace {
+
+/// Streams of the seed, so that orders and offsets of all stages have nothing to do with each other.
+constexpr std::uint64_t offset_stream = std::uint64_t{1} << 40;
+
+std::uint64_t stage_seed(std::uint64_t seed, std::size_t stage) {
+  return Random(seed, stage).bits();
+}
+
+}  // namespace
+
+LanguageModelTask::LanguageModelTask(const Recipe& recipe, models::DecoderConfig config, models::DecoderWeights weights,
+                                     TrainingTokens tokens, std::uint64_t seed, std::function<void(const models::DecoderWeights&)> keep)
+    : recipe_(recipe),
+      config_(std::move(config)),
+      weights_(std::move(weights)),
+      decoder_(config_, weights_),
+      tokens_(std::move(tokens)),
+      seed_(seed),
+      keep_(std::move(keep)) {
+  const auto available = static_cast<std::int64_t>(tokens_.training.size());
+  for (std::size_t stage = 0; stage < recipe_.stages.size(); ++stage) {
+    const std::int64_t context = recipe_.stages[stage].context;
+    // One sequence less than fit: the offset of an epoch takes up to one.
+    const std::int64_t sequences = available / context - 1;
+    CHECK(sequences >= 1, "training text: {} tokens to train on; a context of {} needs at least {}", available, context, 2 * context);
+    CHECK(static_cast<std::int64_t>(tokens_.validation.size()) >= context,
+          "training text: {} tokens are held out; a context of {} needs as many. Give more text or a larger 'validation_fraction'",
+          tokens_.validation.size(), context);
+    orders_.emplace_back(stage_seed(seed_, stage), sequences);
+  }
+}
+
+std::vector<training::ParameterGroup> LanguageModelTask::parameters() {
+  training::ParameterGroup matrices{"matrices", {}, 1, recipe_.weight_decay};
+  training::ParameterGroup vectors{"norms and biases", {}, 1, 0};
+  for (const auto& [name, tensor] : models::decoder_parameters(config_, weights_)) {
+    (tensor.dim() > 1 ? matrices : vectors).parameters.push_back({name, tensor});
+  }
+  return {matrices, vectors};
+}
+
+LanguageModelTask::Place LanguageModelTask::place_of(std::int64_t step) const {
+  for (std::size_t stage = 0; stage < recipe_.stages.size(); ++stage) {
+    if (step < recipe_.stages[stage].steps) return {stage, step * (recipe_.tokens_per_step / recipe_.stages[stage].context)};
+    step -= recipe_.stages[stage].steps;
+  }
+  ASSERT(false, "a step beyond the last stage");
+  return {};
+}
+
+std::int64_t LanguageModelTask::begin_of(const Place& place, std::int64_t sequence) {
+  training::DataOrder& order = orders_[place.stage];
+  const std::int64_t context = recipe_.stages[place.stage].context;
+  const auto epoch = static_cast<std::uint64_t>(order.epoch_of(sequence));
+  Random random(stage_seed(seed_, place.stage), offset_stream + epoch);
+  const auto offset = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(context)));
+  return offset + order.at(sequence) * context;
+}
+
+at::Tensor LanguageModelTask::loss_of(std::span<const data::TokenId> tokens, std::int64_t context, std::span<const std::int64_t> begins) {
+  const Batch batch = windows_at(tokens, tokens_.bos, context, begins);
+  const hooks::Stream stream = decoder_.forward({batch.inputs}, {}, {});
+  const at::Tensor logits = decoder_.unembed(stream.hidden);  // [sequence, context, vocabulary]
+  return at::cross_entropy_loss(logits.flatten(0, 1), batch.targets.flatten());
+}
+
+double LanguageModelTask::accumulate_gradients(std::int64_t step) {
+  const Place place = place_of(step);
+  const std::int64_t context = recipe_.stages[place.stage].context;
+  const std::int64_t sequences = recipe_.tokens_per_step / context, at_once = recipe_.tokens_at_once / context;
+  const auto parts = static_cast<double>(sequences / at_once);
+  double loss = 0;
+  for (std::int64_t first = 0; first < sequences; first += at_once) {
+    std::vector<std::int64_t> begins;
+    for (std::int64_t i = first; i < first + at_once; ++i) begins.push_back(begin_of(place, place.sequence + i));
+    const at::Tensor part = loss_of(tokens_.training, context, begins) / parts;
+    part.backward();
+    loss += part.item<double>();
+  }
+  return loss;
+}
+
+double LanguageModelTask::validation_loss() {
+  const c10::InferenceMode inference;
+  std::int64_t context = 0;
+  for (const Stage& stage : recipe_.stages) context = std::max(context, stage.context);
+  const std::int64_t available = static_cast<std::int64_t>(tokens_.validation.size()) / context;
+  const std::int64_t used = std::clamp<std::int64_t>(recipe_.validation_tokens / context, 1, available);
+  double sum = 0;
+  for (std::int64_t i = 0; i < used; ++i) {
+    const std::int64_t begin = i * available / used * context;
+    sum += loss_of(tokens_.validation, context, {&begin, 1}).item<double>();
+  }
+  return sum / static_cast<double>(used);
+}
+
+}  // namespace gainlens::language

@@ -1,0 +1,57 @@
+#pragma once
+
+#include "data/tokenizer.h"
+#include "language/recipe.h"
+#include "models/decoder.h"
+#include "training/data_order.h"
+#include "training/trainer.h"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace gainlens::language {
+
+/// The tokens a language model learns from.
+struct TrainingTokens {
+  std::vector<data::TokenId> training;
+  std::vector<data::TokenId> validation;  ///< held out
+  data::TokenId bos = 0;
+};
+
+/// Next-token prediction by one Decoder. Each epoch cuts the stream at another offset and sees its sequences in another order.
+class LanguageModelTask : public training::Task {
+ public:
+  /// @param keep  called with the weights at each new best validation loss
+  /// @throws InvalidArgument  too few tokens for one sequence of the longest context, in training or validation
+  LanguageModelTask(const Recipe& recipe, models::DecoderConfig config, models::DecoderWeights weights, TrainingTokens tokens,
+                    std::uint64_t seed, std::function<void(const models::DecoderWeights&)> keep);
+
+  std::vector<training::ParameterGroup> parameters() override;
+  double accumulate_gradients(std::int64_t step) override;
+  double amount(std::int64_t) const override { return static_cast<double>(recipe_.tokens_per_step); }
+  /// Mean over the tokens of held-out sequences of the longest context, in nats.
+  double validation_loss() override;
+  void keep_best() override { keep_(weights_); }
+
+ private:
+  /// Where a step stands: its stage, and how many sequences of that stage came before it.
+  struct Place {
+    std::size_t stage;
+    std::int64_t sequence;
+  };
+  Place place_of(std::int64_t step) const;
+  std::int64_t begin_of(const Place& place, std::int64_t sequence);
+  at::Tensor loss_of(std::span<const data::TokenId> tokens, std::int64_t context, std::span<const std::int64_t> begins);
+
+  const Recipe& recipe_;
+  models::DecoderConfig config_;
+  models::DecoderWeights weights_;
+  models::Decoder decoder_;
+  TrainingTokens tokens_;
+  std::uint64_t seed_;
+  std::vector<training::DataOrder> orders_;  // [stage]
+  std::function<void(const models::DecoderWeights&)> keep_;
+};
+
+}  // namespace gainlens::language

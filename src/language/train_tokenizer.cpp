@@ -1,0 +1,106 @@
+#include "language/train_tokenizer.h"
+
+#include "core/atomic_file.h"
+#include "core/error.h"
+#include "core/json.h"
+
+#include <sentencepiece_trainer.h>
+
+#include <string_view>
+#include <unordered_map>
+
+namespace gainlens::language {
+namespace {
+
+constexpr std::int64_t least_vocabulary = 300;      // 256 bytes, 3 control pieces and a few letters
+constexpr std::int64_t largest_vocabulary = 1 << 20;
+constexpr std::size_t longest_line = std::size_t{1} << 20;  // the library leaves out longer ones without a word: they are cut instead
+
+/// The lines of the texts, one by one.
+class Lines : public sentencepiece::SentenceIterator {
+ public:
+  explicit Lines(std::span<const std::string> texts) : texts_(texts) { Next(); }
+
+  bool done() const override { return done_; }
+  const std::string& value() const override { return line_; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+  void Next() override {
+    do {
+      if (!take_line()) {
+        done_ = true;
+        return;
+      }
+    } while (line_.empty());
+  }
+
+ private:
+  bool take_line() {
+    while (text_ < texts_.size() && begin_ >= texts_[text_].size()) {
+      ++text_;
+      begin_ = 0;
+    }
+    if (text_ == texts_.size()) return false;
+    const std::string_view rest = std::string_view(texts_[text_]).substr(begin_);
+    const std::size_t newline = rest.find('\n');
+    std::size_t length = std::min(newline, rest.size());
+    const bool cut = length > longest_line;
+    if (cut) length = whole_characters(rest.substr(0, longest_line));
+    line_ = rest.substr(0, length);
+    begin_ += length + (cut || newline == std::string_view::npos ? 0 : 1);
+    return true;
+  }
+
+  /// Length of `text` without a character cut in two at its end.
+  static std::size_t whole_characters(std::string_view text) {
+    std::size_t end = text.size();
+    while (end > 0 && (static_cast<unsigned char>(text[end - 1]) & 0xc0) == 0x80) --end;
+    return end > 0 ? end - 1 : text.size();
+  }
+
+  std::span<const std::string> texts_;
+  std::size_t text_ = 0;
+  std::size_t begin_ = 0;
+  std::string line_;
+  bool done_ = false;
+};
+
+void check(const TokenizerRecipe& recipe) {
+  CHECK(recipe.vocabulary >= least_vocabulary && recipe.vocabulary <= largest_vocabulary, "tokenizer: {} pieces; must be {} to {}",
+        recipe.vocabulary, least_vocabulary, largest_vocabulary);
+  CHECK(recipe.algorithm == "bpe" || recipe.algorithm == "unigram", "tokenizer: algorithm '{}'; must be bpe or unigram",
+        printable(recipe.algorithm, 40));
+  CHECK(recipe.character_coverage > 0.9 && recipe.character_coverage <= 1, "tokenizer: character coverage {}; must be above 0.9, at most 1",
+        recipe.character_coverage);
+}
+
+}  // namespace
+
+void train_tokenizer(std::span<const std::string> texts, const TokenizerRecipe& recipe, const std::filesystem::path& folder) {
+  check(recipe);
+  Lines lines(texts);
+  CHECK(!lines.done(), "training text: has no line of text");
+  const std::unordered_map<std::string, std::string> arguments = {
+      {"model_type", recipe.algorithm},
+      {"vocab_size", std::to_string(recipe.vocabulary)},
+      {"character_coverage", fmt::format("{}", recipe.character_coverage)},
+      {"byte_fallback", "true"},
+      {"normalization_rule_name", "identity"},
+      {"remove_extra_whitespaces", "false"},
+      {"max_sentence_length", std::to_string(longest_line)},
+      {"num_threads", "1"},
+      {"minloglevel", "2"},
+  };
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
+  CHECK(status.ok(), "training text: no vocabulary of {} pieces can be made of it ({}); give more text or fewer pieces", recipe.vocabulary,
+        printable(status.message(), 160));
+  ensure_writable_folder(folder);
+  write_file_atomically(folder / "tokenizer.model", model);
+  const OrderedJson config = {{"tokenizer_class", "LlamaTokenizer"}, {"add_bos_token", true}, {"add_eos_token", false},
+                              {"bos_token", "<s>"},                  {"eos_token", "</s>"},   {"unk_token", "<unk>"},
+                              {"legacy", true}};
+  write_file_atomically(folder / "tokenizer_config.json", config.dump(2) + "\n");
+}
+
+}  // namespace gainlens::language

@@ -1,0 +1,169 @@
+#include "training/trainer.h"
+
+#include "core/error.h"
+#include "core/progress.h"
+#include "training/best_value.h"
+#include "training/training_state.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <cmath>
+
+namespace gainlens::training {
+namespace {
+
+constexpr std::string_view generator_key = "generator";
+
+void check(const TrainerOptions& options) {
+  CHECK(options.steps > 0, "steps: {}; must be positive", options.steps);
+  CHECK(options.schedule.warmup_steps >= 0, "warm-up: {} steps; must not be negative", options.schedule.warmup_steps);
+  CHECK(options.evaluate_every > 0, "evaluations: every {} steps; must be positive", options.evaluate_every);
+  CHECK(options.save_every > 0, "states: saved every {} steps; must be positive", options.save_every);
+  CHECK(options.max_gradient_norm >= 0, "largest gradient norm: {}; must not be negative", options.max_gradient_norm);
+}
+
+Json to_json(const Evaluation& point) {
+  return {point.step, point.training_loss, point.validation_loss, point.learning_rate, point.gradient_norm};
+}
+
+/// One training from its state on disk to its end.
+class Trainer {
+ public:
+  Trainer(Task& task, const TrainingFolder& folder, const TrainerOptions& options)
+      : task_(task), options_(options), state_file_(folder.state_file()), optimizer_(task.parameters(), options.optimizer), best_(options.patience) {}
+
+  TrainingOutcome run() {
+    resume();
+    outcome_.resumed_at = step_;
+    Progress progress(options_.title, static_cast<double>(options_.steps - step_), options_.unit,
+                      options_.quiet ? Progress::Style::quiet : Progress::Style::automatic);
+    while (step_ < options_.steps && !best_.exhausted()) {
+      const double amount = task_.amount(step_);
+      step_once();
+      const bool last = step_ == options_.steps;
+      if (last || step_ % options_.evaluate_every == 0) evaluate();
+      if (last || best_.exhausted() || step_ % options_.save_every == 0) save();
+      progress.advance(1, amount, label());
+    }
+    progress.finish();
+    outcome_.steps = step_;
+    outcome_.stopped_early = step_ < options_.steps;
+    outcome_.best_step = best_.step();
+    outcome_.best_loss = best_.value();
+    return std::move(outcome_);
+  }
+
+ private:
+  void step_once() {
+    optimizer_.zero_gradients();
+    const auto [loss, norm] = gradients();
+    optimizer_.step(learning_rate_factor(options_.schedule, step_));
+    ++step_;
+    ++since_evaluation_;
+    loss_sum_ += loss;
+    norm_sum_ += norm;
+  }
+
+  /// Mean loss of the step and norm of its gradient; what is not finite ends the training and leaves what is stored.
+  std::pair<double, double> gradients() {
+    try {
+      const double loss = task_.accumulate_gradients(step_);
+      if (!std::isfinite(loss)) throw_run_failed("training: the loss is {}", loss);
+      return {loss, optimizer_.clip_gradients(options_.max_gradient_norm)};
+    } catch (const RunFailed& error) {
+      throw_run_failed("{} at step {}; {}. A smaller learning rate may help", error.what(), step_ + 1, kept());
+    }
+  }
+
+  void evaluate() {
+    const double loss = task_.validation_loss();
+    if (!std::isfinite(loss)) throw_run_failed("training: the validation loss is {} after step {}; {}", loss, step_, kept());
+    const auto count = static_cast<double>(since_evaluation_);
+    const double rate = options_.optimizer.learning_rate * learning_rate_factor(options_.schedule, step_ - 1);
+    outcome_.history.push_back({step_, loss_sum_ / count, loss, rate, norm_sum_ / count});
+    since_evaluation_ = 0;
+    loss_sum_ = norm_sum_ = 0;
+    if (best_.observe(step_, loss)) task_.keep_best();
+  }
+
+  std::string kept() const {
+    return best_.any() ? fmt::format("the best model, of step {}, is kept", best_.step()) : "no model was good enough to keep yet";
+  }
+
+  std::string label() const {
+    if (outcome_.history.empty()) return fmt::format("step {}", step_);
+    return fmt::format("step {}, validation loss {:.3f}", step_, outcome_.history.back().validation_loss);
+  }
+
+  void save() const {
+    TrainingState state;
+    state.step = step_;
+    state.tensors = optimizer_.state();
+    state.tensors[std::string(generator_key)] = at::detail::getDefaultCPUGenerator().get_state();
+    Json history = Json::array();
+    for (const Evaluation& point : outcome_.history) history.push_back(to_json(point));
+    state.notes = {{"best", best_.to_json()},
+                   {"history", history},
+                   {"since_evaluation", since_evaluation_},
+                   {"loss_sum", loss_sum_},
+                   {"norm_sum", norm_sum_}};
+    save_training_state(state_file_, state);
+  }
+
+  void resume() {
+    if (!std::filesystem::exists(state_file_)) return;
+    TrainingState state = load_training_state(state_file_);
+    const auto generator = state.tensors.find(std::string(generator_key));
+    CHECK(generator != state.tensors.end(), "{}: no state of the random generator", printable(state_file_.string()));
+    at::Generator own = at::detail::getDefaultCPUGenerator();
+    own.set_state(generator->second);
+    state.tensors.erase(generator);
+    optimizer_.restore(state.tensors, state.step);
+    step_ = state.step;
+    try {
+      read_notes(state.notes);
+    } catch (const Json::exception& error) {
+      throw_invalid("{}: cannot be read ({})", printable(state_file_.string()), printable(error.what()));
+    }
+  }
+
+  void read_notes(const Json& notes) {
+    best_.restore(notes.at("best"));
+    for (const Json& point : notes.at("history")) {
+      outcome_.history.push_back({point.at(0).get<std::int64_t>(), point.at(1).get<double>(), point.at(2).get<double>(),
+                                  point.at(3).get<double>(), point.at(4).get<double>()});
+    }
+    since_evaluation_ = notes.at("since_evaluation").get<std::int64_t>();
+    loss_sum_ = notes.at("loss_sum").get<double>();
+    norm_sum_ = notes.at("norm_sum").get<double>();
+  }
+
+  Task& task_;
+  const TrainerOptions& options_;
+  std::filesystem::path state_file_;
+  AdamW optimizer_;
+  BestValue best_;
+  TrainingOutcome outcome_;
+  std::int64_t step_ = 0;
+  std::int64_t since_evaluation_ = 0;
+  double loss_sum_ = 0;
+  double norm_sum_ = 0;
+};
+
+}  // namespace
+
+TrainingOutcome train(Task& task, const TrainingFolder& folder, const TrainerOptions& options) {
+  check(options);
+  return Trainer(task, folder, options).run();
+}
+
+std::string history_csv(const std::vector<Evaluation>& history) {
+  std::string text = "step,training_loss,validation_loss,learning_rate,gradient_norm\n";
+  for (const Evaluation& point : history) {
+    text += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g}\n", point.step, point.training_loss, point.validation_loss, point.learning_rate,
+                        point.gradient_norm);
+  }
+  return text;
+}
+
+}  // namespace gainlens::training

@@ -1,0 +1,36 @@
+#include "training/training_folder.h"
+
+#include "core/atomic_file.h"
+#include "core/error.h"
+
+namespace gainlens::training {
+namespace {
+
+const std::filesystem::path& made_writable(const std::filesystem::path& folder) {
+  ensure_writable_folder(folder);
+  return folder;
+}
+
+/// The first place in which two requests differ, in words; empty where they are the same.
+std::string first_difference(const Json& stored, const Json& asked) {
+  for (const Json& change : Json::diff(stored, asked)) {
+    const Json::json_pointer place(change.at("path").get<std::string>());
+    const auto shown = [&place](const Json& json) { return json.contains(place) ? printable(json.at(place).dump(), 80) : "absent"; };
+    return fmt::format("{} is {} there and {} here", printable(place.to_string(), 100), shown(stored), shown(asked));
+  }
+  return "";
+}
+
+}  // namespace
+
+TrainingFolder::TrainingFolder(std::filesystem::path folder, const Json& request) : folder_(std::move(folder)), lock_(made_writable(folder_)) {
+  const std::filesystem::path file = folder_ / "request.json";
+  if (!std::filesystem::exists(file)) {
+    write_file_atomically(file, request.dump(2) + "\n");
+    return;
+  }
+  const std::string difference = first_difference(read_json_file(file), request);
+  CHECK(difference.empty(), "{}: holds a training with another request: {}; choose another folder", printable(folder_.string()), difference);
+}
+
+}  // namespace gainlens::training
