@@ -1,5 +1,6 @@
 #include "analyses/registry.h"
 
+#include "analyses/audit.h"
 #include "analyses/context.h"
 #include "analyses/gain_theory.h"
 #include "analyses/heatmap.h"
@@ -32,7 +33,7 @@ OrderedJson heatmaps(const RunReader& reader, const Options&) {
   return maps;
 }
 
-constexpr std::array<Analysis, 7> analyses = {{
+constexpr std::array<Analysis, 8> analyses = {{
     {"context", "does the gate follow the evidence as the context grows?",
      [](const RunReader& reader, const Options& options) { return to_json(context(reader, options)); }},
     {"gain_theory", "does K follow from n_eff and S?",
@@ -48,6 +49,8 @@ constexpr std::array<Analysis, 7> analyses = {{
      [](const RunReader& reader, const Options& options) {
        return to_json(verdicts(context(reader, options), gain_theory(reader, options), sink_vs_k(reader, options)));
      }},
+    {"audit", "does the sink lemma hold, and what do these numbers say about statements that are false as printed?",
+     [](const RunReader& reader, const Options& options) { return to_json(audit(reader, options)); }},
 }};
 
 }  // namespace

@@ -1,0 +1,76 @@
+#include "analyses/audit.h"
+
+#include "core/quantity.h"
+
+namespace gainlens::analyses {
+namespace {
+
+std::vector<std::string> notes_of(const runfile::RunReader& reader, const std::vector<Length>& lengths, const Maybe<SinkLemma>& lemma) {
+  std::vector<std::string> notes;
+  notes.emplace_back(
+      "Norms are taken in head space, before W_O, since the layers of the paper have no W_O; mu is the smallest norm of the whole chunk, "
+      "so "
+      "that the bound holds for every query and is a little weaker than with the keys that a query sees.");
+  if (!reader.request().bos) {
+    notes.emplace_back("Key 0 is the text's first token, not a BOS token: the lemma holds for any key, and another may be the sink.");
+  }
+  if (reader.request().sink_logits) {
+    notes.emplace_back("The lemma is about the keys' weights without the learned sink logit; BOS mass counts it in the total.");
+  }
+  for (const Length& length : lengths) {
+    if (length.missing > 0)
+      notes.push_back(fmt::format("Chunks missing at {} tokens: {} of {}.", format_count(length.tokens), length.missing, reader.samples()));
+  }
+  if (lemma && lemma->judged < lemma->heads.size()) {
+    notes.push_back(fmt::format("{} heads are set apart: their windows hide key 0, so that its weight is 0 by construction.",
+                                lemma->heads.size() - lemma->judged));
+  }
+  if (lemma && lemma->left_out > 0) {
+    notes.push_back(fmt::format("{} heads are left out of the lemma's table: one of their numbers is missing.", lemma->left_out));
+  }
+  return notes;
+}
+
+}  // namespace
+
+Audit audit(const runfile::RunReader& reader, const Options& options) {
+  const std::vector<Length> lengths = sink_lengths(reader, options);
+  const auto lemma = sink_lemma(reader, options);
+  return {.lengths = lengths,
+          .lengths_rule = sink_lengths_rule(reader, options),
+          .bos_policy = reader.request().bos_policy,
+          .bos = reader.request().bos.has_value(),
+          .head_dim = reader.request().head_dim,
+          .lemma = lemma,
+          .prior_shares = prior_shares(reader, options),
+          .statements = statements(reader, options),
+          .notes = notes_of(reader, lengths, lemma)};
+}
+
+OrderedJson to_json(const Audit& audit) {
+  OrderedJson json{{"lengths", tokens_of(audit.lengths)},
+                   {"lengths_rule", audit.lengths_rule},
+                   {"bos_policy", audit.bos_policy},
+                   {"bos", audit.bos},
+                   {"head_dim", audit.head_dim}};
+  json["lemma"] = audit.lemma ? to_json(*audit.lemma) : OrderedJson{{"reason", audit.lemma.reason()}};
+  if (audit.prior_shares) {
+    json["prior_shares"] = OrderedJson::array();
+    for (const PriorShare& group : *audit.prior_shares) {
+      json["prior_shares"].push_back({{"heads", group.heads},
+                                      {"n_eff", group.n_eff},
+                                      {"residual", group.residual},
+                                      {"share", group.share},
+                                      {"fading_share", group.fading}});
+    }
+  } else {
+    json["prior_shares"] = nullptr;
+    json["prior_shares_reason"] = audit.prior_shares.reason();
+  }
+  json["statements"] = OrderedJson::array();
+  for (const Statement& statement : audit.statements) json["statements"].push_back(to_json(statement));
+  json["notes"] = audit.notes;
+  return json;
+}
+
+}  // namespace gainlens::analyses

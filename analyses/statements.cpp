@@ -1,0 +1,333 @@
+#include "analyses/statements.h"
+
+#include "analyses/statistics.h"
+#include "analyses/value_norms.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace gainlens::analyses {
+namespace {
+
+constexpr double prior_strength = 1;          // nu of the sweep
+constexpr double negligible = 0.01;           // a share below 1% may be called that
+constexpr std::size_t most_prior_groups = 4;  // of heads
+
+/// A run's numbers by head, [layer * heads + head]; every entry finite. Missing with the reason.
+using ByHead = Maybe<std::vector<double>>;
+
+/// What every statement reads.
+struct Source {
+  const runfile::RunReader& reader;
+  std::vector<Length> lengths;
+
+  double prior_variance() const { return 1 / static_cast<double>(reader.request().head_dim); }
+  std::size_t kv_head_of(std::size_t head) const {
+    return head * static_cast<std::size_t>(reader.kv_heads()) / static_cast<std::size_t>(reader.heads());
+  }
+
+  /// Calls number(layer, head) for every head, or KV head; a run with a head that has no finite number has none to show.
+  template <typename Number>
+  ByHead collect(std::int64_t heads, std::string_view name, Number&& number) const {
+    std::vector<double> values;
+    for (const std::size_t layer : all_layers(reader)) {
+      for (std::size_t head = 0; head < static_cast<std::size_t>(heads); ++head) {
+        values.push_back(number(layer, head));
+        if (!std::isfinite(values.back())) {
+          return ByHead::none(fmt::format("{} has no finite value at layer {} head {}", name, reader.layers()[layer], head));
+        }
+      }
+    }
+    return values;
+  }
+
+  ByHead of_heads(std::string_view name) const { return read(name, reader.heads()); }
+  ByHead of_kv_heads(std::string_view name) const { return read(name, reader.kv_heads()); }
+
+  /// Mean norm of the values of all keys but key 0, by query head.
+  ByHead other_norms() const {
+    const auto binned = Cells::read(reader, "values/norm"), first = Cells::read(reader, "values/first_norm");
+    if (!binned || !first) return ByHead::none(binned ? first.reason() : binned.reason());
+    return collect(reader.heads(), "values/norm", [&](std::size_t layer, std::size_t head) {
+      std::vector<double> means;
+      std::size_t ignored = 0;
+      for (const Length& length : lengths) {
+        std::vector<double> bins;
+        for (std::size_t bin = 0; bin < binned->last(); ++bin) {
+          bins.push_back(mean_over_samples(*binned, length, layer, kv_head_of(head), bin, ignored));
+        }
+        const double norm = mean_over_samples(*first, length, layer, kv_head_of(head), 0, ignored);
+        means.push_back(mean_of_rest({norm}, bins, length.tokens));
+      }
+      return mean(means);
+    });
+  }
+
+ private:
+  ByHead read(std::string_view name, std::int64_t heads) const {
+    const auto cells = Cells::read(reader, name);
+    if (!cells) return ByHead::none(cells.reason());
+    return collect(heads, name, [&](std::size_t layer, std::size_t head) {
+      std::size_t ignored = 0;
+      return mean_over_lengths(*cells, lengths, layer, head, 0, ignored);
+    });
+  }
+};
+
+double least(const std::vector<double>& values) {
+  return *std::min_element(values.begin(), values.end());
+}
+double largest(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+/// The statement of a run that lacks a dataset.
+Statement undecided(Statement statement, const std::string& reason) {
+  statement.finding = fmt::format("No numbers: {}.", reason);
+  statement.outcome = Outcome::not_decidable;
+  return statement;
+}
+
+Statement unit_gain(const Source& source) {
+  Statement statement{.name = "unit_gain",
+                      .claim = "With prior precision lambda = 1 everywhere the Kalman gain is K = 1, which is the plain residual layer.",
+                      .source = "Remark \"Standard Transformer as a degenerate BFT\"",
+                      .numbers = {},
+                      .finding = {},
+                      .conclusion =
+                          "K = lambda_obs / (1 + lambda_obs) at lambda = 1, below 1 for every finite lambda_obs. The plain layer is "
+                          "K forced to 1, with equal precisions and without process noise.",
+                      .outcome = Outcome::contradicted};
+  const ByHead gain = source.of_heads("summary/kalman_gain"), precision = source.of_heads("summary/observation_precision");
+  if (!gain || !precision) return undecided(std::move(statement), gain ? precision.reason() : gain.reason());
+  statement.numbers = {{"gain_mean", "K at lambda = 1, mean over heads", mean(*gain)},
+                       {"gain_min", "K of the head where it is smallest", least(*gain)},
+                       {"gain_max", "K of the head where it is largest", largest(*gain)},
+                       {"precision_mean", "lambda_obs, mean over heads, 1/value^2", mean(*precision)}};
+  const auto below = std::count_if(gain->begin(), gain->end(), [](double k) { return k < 0.99; });
+  statement.finding = fmt::format("At lambda = 1, K is {:.3f} on average over heads, {:.3f} to {:.3f}; {} of {} heads lie below 0.99.",
+                                  mean(*gain), least(*gain), largest(*gain), below, gain->size());
+  if (largest(*gain) > 1 - 1e-6 && least(*gain) > 1 - 1e-6) statement.outcome = Outcome::not_contradicted;
+  return statement;
+}
+
+Statement prior_fades(const Source& source, const Maybe<std::vector<PriorShare>>& groups) {
+  Statement statement{
+      .name = "prior_fades",
+      .claim = "Where n_eff is much larger than nu the prior contributes negligibly to the observation variance.",
+      .source = "Appendix on the REML estimator, \"Regimes\"",
+      .numbers = {},
+      .finding = {},
+      .conclusion =
+          "S is a weighted mean and not a sum, so nu sigma0^2 / (S + nu sigma0^2) does not contain n_eff: the prior fades only "
+          "where S is large. Where the values' variance is sigma0^2 the estimate is near twice the truth at any n_eff (1.96 times at "
+          "n_eff = 80). A prior of nu observations would be weighed against n_eff S.",
+      .outcome = Outcome::contradicted};
+  if (!groups) return undecided(std::move(statement), groups.reason());
+  const PriorShare& top = groups->back();
+  statement.numbers = {{"n_eff", "n_eff of the heads where it is largest", top.n_eff},
+                       {"prior_share", "the prior's share of S + nu sigma0^2 there", top.share},
+                       {"fading_share", "share of a prior that counts as nu observations there", top.fading},
+                       {"low_n_eff", "n_eff of the heads where it is smallest", groups->front().n_eff},
+                       {"low_prior_share", "the prior's share there", groups->front().share},
+                       {"prior_variance", "sigma0^2 = 1 / d_k, value^2", source.prior_variance()}};
+  statement.finding = fmt::format(
+      "At the {} heads with the largest n_eff ({:.1f} on average) the prior is {:.2g}% of S + nu sigma0^2; a prior of nu observations "
+      "would "
+      "be {:.2g}%.",
+      top.heads, top.n_eff, 100 * top.share, 100 * top.fading);
+  if (top.share < negligible) {
+    statement.outcome = Outcome::not_contradicted;
+    statement.finding += fmt::format(
+        " That is negligible, because S = {:.3g} is far above sigma0^2 = {:.3g} in this model, not because n_eff "
+        "is large.",
+        top.residual, source.prior_variance());
+  }
+  return statement;
+}
+
+Statement value_variance(const Source& source) {
+  Statement statement{
+      .name = "value_variance",
+      .claim = "Value coordinates have variance 1/d_k (Xavier initialisation), so that sigma0^2 = 1/d_k is correctly scaled.",
+      .source = "Appendix on the REML estimator, \"Choice of hyperparameters\"",
+      .numbers = {},
+      .finding = {},
+      .conclusion =
+          "A coordinate of W_V h is a sum of d terms, of variance about 1 under Xavier initialisation when h has "
+          "coordinates of unit variance. A trained model has the variance it has learnt.",
+      .outcome = Outcome::contradicted};
+  const ByHead variance = source.of_kv_heads("values/variance");
+  if (!variance) return undecided(std::move(statement), variance.reason());
+  std::vector<double> ratio = *variance;
+  for (double& value : ratio) value /= source.prior_variance();
+  const auto near = std::count_if(ratio.begin(), ratio.end(), [](double r) { return r >= 0.5 && r <= 2; });
+  statement.numbers = {
+      {"variance_mean", "variance of the values over the keys of a chunk, mean over dimensions and KV heads, value^2", mean(*variance)},
+      {"ratio_min", "its ratio to 1/d_k at the KV head where that is smallest", least(ratio)},
+      {"ratio_median", "median ratio over KV heads", median(ratio)},
+      {"ratio_max", "largest ratio", largest(ratio)}};
+  statement.finding = fmt::format(
+      "The values' variance is {:.3g} times 1/d_k at the median KV head ({:.3g} to {:.3g}); {} of {} KV heads are within a factor of 2 of "
+      "1/d_k.",
+      median(ratio), least(ratio), largest(ratio), near, ratio.size());
+  if (2 * static_cast<std::size_t>(near) >= ratio.size()) statement.outcome = Outcome::not_contradicted;
+  return statement;
+}
+
+Statement alignment(const Source& source) {
+  Statement statement{
+      .name = "alignment",
+      .claim = "Values of random Gaussian directions average to a vector nearly as long as they are (c near 1 in the lemma).",
+      .source = "Remark after Lemma \"Sink necessity at K = 1\"",
+      .numbers = {},
+      .finding = {},
+      .conclusion =
+          "Random directions are nearly orthogonal in high dimension: their average has norm about 1/sqrt(n_eff) of theirs. Only a "
+          "direction that the values share makes it longer.",
+      .outcome = Outcome::contradicted};
+  const ByHead average = source.of_heads("summary/without_first_norm"), count = source.of_heads("summary/without_first_n_eff"),
+               norm = source.other_norms();
+  for (const ByHead* part : {&average, &count, &norm}) {
+    if (!*part) return undecided(std::move(statement), part->reason());
+  }
+  std::vector<double> ratio, orthogonal;
+  std::size_t nearer = 0;
+  for (std::size_t i = 0; i < norm->size(); ++i) {
+    ratio.push_back((*average)[i] / (*norm)[i]);
+    orthogonal.push_back(1 / std::sqrt((*count)[i]));
+    nearer += std::abs(std::log(ratio.back() / orthogonal.back())) < std::abs(std::log(ratio.back())) ? 1 : 0;
+  }
+  if (!std::isfinite(mean(ratio))) return undecided(std::move(statement), "all values of a head are zero");
+  statement.numbers = {{"ratio_mean", "||vbar|| by the mean norm of the values, mean over heads", mean(ratio)},
+                       {"ratio_min", "smallest of a head", least(ratio)},
+                       {"ratio_max", "largest of a head", largest(ratio)},
+                       {"orthogonal_mean", "1/sqrt(n_eff without key 0), mean over heads", mean(orthogonal)},
+                       {"heads_nearer_orthogonal", "heads whose ratio is nearer to 1/sqrt(n_eff) than to 1", static_cast<double>(nearer)}};
+  statement.finding = fmt::format(
+      "||vbar|| is {:.3f} of the mean norm of the values on average over heads ({:.3f} to {:.3f}), where 1/sqrt(n_eff) is {:.3f}; {} of {} "
+      "heads are nearer to 1/sqrt(n_eff) than to 1.",
+      mean(ratio), least(ratio), largest(ratio), mean(orthogonal), nearer, ratio.size());
+  if (2 * nearer < ratio.size()) {
+    statement.outcome = Outcome::not_contradicted;
+    statement.finding += " The values of these heads share a direction: they are not random ones.";
+  }
+  return statement;
+}
+
+/// 64 -> 16 -> 1 with biases, and the like at other widths.
+double precision_network_parameters(double width) {
+  return width * 16 + 16 + 16 + 1;
+}
+
+Statement network_size(const Source& source) {
+  const double width = static_cast<double>(source.reader.heads() * source.reader.request().head_dim);
+  return {.name = "network_size",
+          .claim = "The network that reads a precision off an item's embedding has about 800 parameters.",
+          .source = "Section on initial precision; Appendix, \"Parameter count\"",
+          .numbers = {{"at_64", "parameters at d = 64", precision_network_parameters(64)},
+                      {"at_attention_width", "parameters at this model's heads x head_dim", precision_network_parameters(width)}},
+          .finding = fmt::format("Two layers with 16 hidden units have 16 d + 33 parameters: {:.0f} at d = 64, {:.0f} at d = {:.0f}, this "
+                                 "model's heads x head_dim (a run does not know the width of the stream).",
+                                 precision_network_parameters(64), precision_network_parameters(width), width),
+          .conclusion = "1,057 at the width of the paper's experiments; 800 would need d = 48.",
+          .outcome = Outcome::contradicted};
+}
+
+Statement layer_size() {
+  constexpr double floats = 64 + 16 * (64 + 256), layer = 4 * 64 * 64 + 2 * 64 * 256;
+  return {.name = "layer_size",
+          .claim = "About 5,200 floats a layer are well under 0.1% of a typical Transformer.",
+          .source = "Appendix, \"Parameter count\"",
+          .numbers = {{"floats", "process noise and SVD cache at d = 64, r = 16, d_ff = 256", floats},
+                      {"layer_weights", "weights of a SASRec layer of that size", layer},
+                      {"share", "their ratio", floats / layer}},
+          .finding = fmt::format("64 + 16 (64 + 256) = {:.0f} floats beside {:.0f} weights of the layer that they are added to: {:.1f}%.",
+                                 floats, layer, 100 * floats / layer),
+          .conclusion = "About a tenth of a SASRec layer. The share of a whole model depends on its item table; count it there.",
+          .outcome = Outcome::contradicted};
+}
+
+Statement five_axes() {
+  return {.name = "five_axes",
+          .claim = "Attention weights with a precision for each dimension need a tensor of five axes.",
+          .source = "Section on the algorithm; table of design choices",
+          .numbers = {},
+          .finding = "A sweep runs no layer with precisions.",
+          .conclusion =
+              "They factorise: with L the head's slice of the precisions, P (L o v) / (P L) is the estimate, at O(T) memory. It can "
+              "be checked where such a layer is computed, against the plain form on a short text.",
+          .outcome = Outcome::not_measured};
+}
+
+Statement user_count() {
+  return {.name = "user_count",
+          .claim = "The Sports data set has 25,598 users.",
+          .source = "Table of data sets",
+          .numbers = {},
+          .finding = "A sweep reads no recommendation data.",
+          .conclusion = "The usual 5-core version has 35,598. It can be checked by counting the users of the data.",
+          .outcome = Outcome::not_measured};
+}
+
+}  // namespace
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::contradicted:
+      return "contradicted";
+    case Outcome::not_contradicted:
+      return "not contradicted";
+    case Outcome::not_decidable:
+      return "not decidable";
+    case Outcome::not_measured:
+      return "not measured by a sweep";
+  }
+  ASSERT(false, "outcome {} is not one of ours", static_cast<int>(outcome));
+}
+
+Maybe<std::vector<PriorShare>> prior_shares(const runfile::RunReader& reader, const Options& options) {
+  using Result = Maybe<std::vector<PriorShare>>;
+  const Source source{reader, sink_lengths(reader, options)};
+  const ByHead n_eff = source.of_heads("summary/n_eff"), residual = source.of_heads("summary/residual");
+  if (!n_eff || !residual) return Result::none(n_eff ? residual.reason() : n_eff.reason());
+
+  std::vector<std::size_t> order(n_eff->size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return (*n_eff)[a] < (*n_eff)[b]; });
+  const std::size_t groups = std::min(most_prior_groups, order.size());
+  const double prior = prior_strength * source.prior_variance();
+  std::vector<PriorShare> result;
+  for (std::size_t group = 0; group < groups; ++group) {
+    std::vector<double> counts, residuals, shares, fading;
+    for (std::size_t i = group * order.size() / groups; i < (group + 1) * order.size() / groups; ++i) {
+      const double n = (*n_eff)[order[i]], s = (*residual)[order[i]];
+      counts.push_back(n);
+      residuals.push_back(s);
+      shares.push_back(prior / (s + prior));
+      fading.push_back(prior / (n * s + prior));
+    }
+    result.push_back({counts.size(), mean(counts), mean(residuals), mean(shares), mean(fading)});
+  }
+  return result;
+}
+
+std::vector<Statement> statements(const runfile::RunReader& reader, const Options& options) {
+  const Source source{reader, sink_lengths(reader, options)};
+  return {unit_gain(source),      prior_fades(source, prior_shares(reader, options)),
+          value_variance(source), network_size(source),
+          layer_size(),           five_axes(),
+          alignment(source),      user_count()};
+}
+
+OrderedJson to_json(const Statement& statement) {
+  OrderedJson json{{"name", statement.name}, {"claim", statement.claim}, {"source", statement.source}, {"numbers", OrderedJson::object()}};
+  for (const Quantity& number : statement.numbers) put(json["numbers"], number.name, number.value);
+  json["finding"] = statement.finding;
+  json["conclusion"] = statement.conclusion;
+  json["outcome"] = name_of(statement.outcome);
+  return json;
+}
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,322 @@
+#include "analyses/audit.h"
+
+#include "analyses/synthetic_run.h"
+#include "runfile/run_folder.h"
+#include "runfile/schema.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gainlens::analyses {
+namespace {
+
+using testing::CellKey;
+using ::testing::HasSubstr;
+using testing::SyntheticRun;
+using testing::TemporaryFolder;
+using testing::write_run;
+
+/// Two layers of two heads at one length, one chunk, so that every number can be followed.
+SyntheticRun small_run() {
+  SyntheticRun run;
+  run.lengths = {128};
+  run.samples = 1;
+  run.layers = 2;
+  run.heads = 2;
+  run.kv_heads = 1;
+  run.head_dim = 16;
+  return run;
+}
+
+Audit audited(const SyntheticRun& run) {
+  const TemporaryFolder folder;
+  return audit(write_run(folder.path(), run));
+}
+
+const Statement& statement(const Audit& audit, const std::string& name) {
+  return *std::find_if(audit.statements.begin(), audit.statements.end(), [&](const Statement& s) { return s.name == name; });
+}
+
+double number(const Statement& statement, const std::string& name) {
+  const auto found = std::find_if(statement.numbers.begin(), statement.numbers.end(), [&](const Quantity& q) { return q.name == name; });
+  return *found->value;
+}
+
+// The planted lemma: epsilon 0.15, ||vbar|| 0.5, mu 0.8, delta = 0.5 - 0.35 mass, bound 0.7 mass - 0.3.
+TEST(SinkLemma, ByHand) {
+  const auto lemma = audited(small_run()).lemma;
+  ASSERT_TRUE(lemma);
+  ASSERT_EQ(lemma->heads.size(), 4u);
+  const LemmaHead& strong = lemma->heads[2];  // layer 1, head 0: mass 0.6
+  EXPECT_EQ(strong.layer, 1);
+  EXPECT_EQ(strong.head, 0);
+  EXPECT_EQ(strong.kv_head, 0);
+  EXPECT_DOUBLE_EQ(strong.first_norm, 0.15);
+  EXPECT_DOUBLE_EQ(strong.min_norm, 0.8);
+  EXPECT_DOUBLE_EQ(strong.others_norm, 0.5);
+  EXPECT_DOUBLE_EQ(strong.alignment, 0.625);
+  EXPECT_DOUBLE_EQ(strong.estimate_norm, 0.29);
+  EXPECT_DOUBLE_EQ(strong.gained_norm, 0.261);
+  EXPECT_DOUBLE_EQ(strong.bos_mass, 0.6);
+  EXPECT_NEAR(strong.bound, 0.12, 1e-15);
+  EXPECT_NEAR(strong.gain_bound, 1 - 0.411 / 0.5, 1e-15);
+  EXPECT_NEAR(*strong.slack, 0.48, 1e-15);
+  EXPECT_NEAR(strong.slack_min, 0.47, 1e-15);
+  EXPECT_EQ(strong.vacuous, 0);
+  EXPECT_EQ(strong.gain_violated, 0.25);
+  EXPECT_FALSE(strong.set_apart);
+  EXPECT_EQ(lemma->heads[3].bound, 0);  // mass 0.2: 0.14 - 0.3
+  EXPECT_EQ(lemma->heads[3].slack.reason(), "the bound is vacuous at every query of some length");
+}
+
+TEST(SinkLemma, SummaryOverHeads) {
+  const auto lemma = audited(small_run()).lemma;
+  EXPECT_EQ(lemma->judged, 4u);
+  EXPECT_EQ(lemma->violated, 0u);
+  EXPECT_EQ(lemma->binding, 1u);
+  EXPECT_DOUBLE_EQ(lemma->vacuous, 0.75);
+  EXPECT_DOUBLE_EQ(lemma->gain_violated, 0.0625);
+  EXPECT_NEAR(*lemma->slack, 0.48, 1e-15);
+  EXPECT_NEAR(lemma->slack_min, 0.29, 0.01);  // of a head with mass near 0: 0.3 + 0.3 mass - 0.01
+  EXPECT_THAT(lemma->finding, HasSubstr("holds at every query of 4 heads"));
+  EXPECT_THAT(lemma->finding, HasSubstr("vacuous (not above 0) at 75.0% of the queries"));
+  EXPECT_THAT(lemma->finding, HasSubstr("more than half of the queries of 1 of 4 heads"));
+}
+
+TEST(SinkLemma, AViolationIsCountedAndCalledOne) {
+  SyntheticRun run = small_run();
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/sink_bound_slack_min" && key.layer == 0 && key.head == 1) return -0.02;
+    return std::nullopt;
+  };
+  const auto lemma = audited(run).lemma;
+  EXPECT_EQ(lemma->violated, 1u);
+  EXPECT_DOUBLE_EQ(lemma->slack_min, -0.02);
+  EXPECT_THAT(lemma->finding, HasSubstr("broken at 1 of 4 heads, by up to 0.02"));
+}
+
+TEST(SinkLemma, RoundingIsNoViolation) {
+  SyntheticRun run = small_run();
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    return key.name == "summary/sink_bound_slack_min" ? std::optional(-1e-6) : std::nullopt;
+  };
+  EXPECT_EQ(audited(run).lemma->violated, 0u);
+}
+
+TEST(SinkLemma, SmallestIsOverChunksAndMeansAreNot) {
+  SyntheticRun run = small_run();
+  run.samples = 2;
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/sink_bound_slack_min") return key.sample == 0 ? 0.5 : 0.1;
+    if (key.name == "summary/estimate_norm") return key.sample == 0 ? 1.0 : 2.0;
+    return std::nullopt;
+  };
+  const auto lemma = audited(run).lemma;
+  EXPECT_DOUBLE_EQ(lemma->heads[0].slack_min, 0.1);
+  EXPECT_DOUBLE_EQ(lemma->heads[0].estimate_norm, 1.5);
+}
+
+TEST(SinkLemma, WindowsThatHideKey0AreSetApart) {
+  SyntheticRun run = small_run();
+  run.attention = {"window:64", "global"};
+  const Audit one = audited(run);
+  EXPECT_TRUE(one.lemma->heads[0].set_apart);
+  EXPECT_EQ(one.lemma->judged, 2u);
+  EXPECT_DOUBLE_EQ(one.lemma->vacuous, 0.5);
+  EXPECT_THAT(one.notes, ::testing::Contains(HasSubstr("2 heads are set apart")));
+  run.attention = {"window:64", "window:8"};
+  EXPECT_THAT(audited(run).lemma.reason(), HasSubstr("windows of all layers hide key 0"));
+}
+
+TEST(SinkLemma, AHeadWithoutNumbersIsLeftOut) {
+  SyntheticRun run = small_run();
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/sink_alignment" && key.layer == 0) return std::nan("");
+    return std::nullopt;
+  };
+  const Audit one = audited(run);
+  EXPECT_EQ(one.lemma->left_out, 2u);
+  EXPECT_EQ(one.lemma->heads.size(), 2u);
+  EXPECT_THAT(one.notes, ::testing::Contains(HasSubstr("2 heads are left out")));
+}
+
+/// A run of the first statistics version, which had none of the audit's datasets.
+runfile::RunReader older_run(const std::filesystem::path& folder) {
+  auto request = testing::request_of(small_run());
+  request.version = 1;
+  auto writer = runfile::RunFolder::open_or_resume(folder, request);
+  for (const runfile::ShardKey& key : writer.missing()) {
+    runfile::ShardResult result = runfile::blank_result(request, key.length);
+    for (const runfile::Group group : runfile::groups) {
+      for (auto& [name, array] : runfile::entries(result, group)) std::fill(array.values.begin(), array.values.end(), 0.5);
+    }
+    writer.commit(key, result);
+  }
+  writer.combine();
+  return runfile::RunReader::open(folder);
+}
+
+TEST(Audit, AnOlderRunSaysWhatItLacks) {
+  const TemporaryFolder folder;
+  const Audit one = audit(older_run(folder.path()));
+  EXPECT_THAT(one.lemma.reason(), HasSubstr("the run has no summary/without_first_norm: it was swept with statistics version 1"));
+  EXPECT_EQ(statement(one, "value_variance").outcome, Outcome::not_decidable);
+  EXPECT_THAT(statement(one, "value_variance").finding, HasSubstr("the run has no values/variance"));
+  EXPECT_EQ(statement(one, "unit_gain").outcome, Outcome::contradicted);  // K = 0.5 is in every run
+  EXPECT_THAT(to_json(one).at("lemma").at("reason").get<std::string>(), HasSubstr("sweep again into another folder"));
+}
+
+TEST(Statements, UnitGainByHand) {
+  SyntheticRun run = small_run();
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/kalman_gain") return 0.7 + 0.1 * static_cast<double>(key.layer);
+    return std::nullopt;
+  };
+  const Statement found = statement(audited(run), "unit_gain");
+  EXPECT_DOUBLE_EQ(number(found, "gain_mean"), 0.75);
+  EXPECT_DOUBLE_EQ(number(found, "gain_min"), 0.7);
+  EXPECT_DOUBLE_EQ(number(found, "gain_max"), 0.8);
+  EXPECT_EQ(found.outcome, Outcome::contradicted);
+  EXPECT_THAT(found.finding, HasSubstr("4 of 4 heads lie below 0.99"));
+  run.value = [](const CellKey& key) { return key.name == "summary/kalman_gain" ? std::optional(1.0) : std::nullopt; };
+  EXPECT_EQ(statement(audited(run), "unit_gain").outcome, Outcome::not_contradicted);
+}
+
+/// n_eff 10, 20, 30, 40 over the four heads, S the same at all.
+SyntheticRun prior_run(double residual) {
+  SyntheticRun run = small_run();
+  run.value = [residual](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/n_eff") return 10.0 * static_cast<double>(2 * key.layer + key.head + 1);
+    if (key.name == "summary/residual") return residual;
+    return std::nullopt;
+  };
+  return run;
+}
+
+TEST(Statements, PriorSharesByHand) {
+  const Audit one = audited(prior_run(1.0 / 16));  // S = sigma0^2
+  ASSERT_TRUE(one.prior_shares);
+  ASSERT_EQ(one.prior_shares->size(), 4u);
+  const PriorShare& last = one.prior_shares->back();
+  EXPECT_EQ(last.heads, 1u);
+  EXPECT_DOUBLE_EQ(last.n_eff, 40);
+  EXPECT_DOUBLE_EQ(last.share, 0.5);  // whatever n_eff is
+  EXPECT_DOUBLE_EQ(one.prior_shares->front().share, 0.5);
+  EXPECT_DOUBLE_EQ(last.fading, 1.0 / 41);
+  EXPECT_EQ(statement(one, "prior_fades").outcome, Outcome::contradicted);
+  EXPECT_THAT(statement(one, "prior_fades").finding, HasSubstr("(40.0 on average) the prior is 50% of S + nu sigma0^2"));
+}
+
+TEST(Statements, APriorBesideLargeResidualsIsNegligibleForAnotherReason) {
+  const Statement found = statement(audited(prior_run(100)), "prior_fades");
+  EXPECT_EQ(found.outcome, Outcome::not_contradicted);
+  EXPECT_THAT(found.finding, HasSubstr("not because n_eff is large"));
+}
+
+TEST(Statements, PriorSharesOfFewHeadsAreFewGroups) {
+  SyntheticRun run = small_run();
+  run.layers = 1;
+  run.heads = run.kv_heads = 1;
+  EXPECT_EQ(audited(run).prior_shares->size(), 1u);
+}
+
+TEST(Statements, ValueVarianceByHand) {
+  // Planted 0.02 and 0.04 over layers, 1/d_k = 1/16: ratios 0.32 and 0.64, one of two within a factor of 2.
+  const Statement found = statement(audited(small_run()), "value_variance");
+  EXPECT_DOUBLE_EQ(number(found, "variance_mean"), 0.03);
+  EXPECT_DOUBLE_EQ(number(found, "ratio_min"), 0.32);
+  EXPECT_DOUBLE_EQ(number(found, "ratio_median"), 0.48);
+  EXPECT_DOUBLE_EQ(number(found, "ratio_max"), 0.64);
+  EXPECT_THAT(found.finding, HasSubstr("1 of 2 KV heads are within a factor of 2"));
+  EXPECT_EQ(found.outcome, Outcome::not_contradicted);
+  SyntheticRun wide = small_run();
+  wide.head_dim = 256;
+  EXPECT_EQ(statement(audited(wide), "value_variance").outcome, Outcome::contradicted);
+}
+
+/// Values of norm 2 at every key, averages of norm `average`, n_eff without key 0 of 16.
+SyntheticRun alignment_run(double average) {
+  SyntheticRun run = small_run();
+  run.value = [average](const CellKey& key) -> std::optional<double> {
+    if (key.name == "values/norm" || key.name == "values/first_norm") return 2.0;
+    if (key.name == "summary/without_first_norm") return average;
+    if (key.name == "summary/without_first_n_eff") return 16.0;
+    return std::nullopt;
+  };
+  return run;
+}
+
+TEST(Statements, AlignmentByHand) {
+  const Statement found = statement(audited(alignment_run(0.6)), "alignment");
+  EXPECT_DOUBLE_EQ(number(found, "ratio_mean"), 0.3);
+  EXPECT_DOUBLE_EQ(number(found, "orthogonal_mean"), 0.25);
+  EXPECT_EQ(number(found, "heads_nearer_orthogonal"), 4);
+  EXPECT_EQ(found.outcome, Outcome::contradicted);
+  const Statement shared = statement(audited(alignment_run(1.8)), "alignment");
+  EXPECT_EQ(shared.outcome, Outcome::not_contradicted);
+  EXPECT_THAT(shared.finding, HasSubstr("share a direction"));
+}
+
+TEST(Statements, ArithmeticNeedsNoNumbers) {
+  const Audit one = audited(small_run());
+  EXPECT_EQ(number(statement(one, "network_size"), "at_64"), 1057);
+  EXPECT_EQ(number(statement(one, "network_size"), "at_attention_width"), 16 * 32 + 33);
+  EXPECT_EQ(number(statement(one, "layer_size"), "floats"), 5184);
+  EXPECT_NEAR(number(statement(one, "layer_size"), "share"), 5184.0 / 49152, 1e-15);
+}
+
+TEST(Statements, WhatASweepCannotShowSaysWhereItCanBe) {
+  const Audit one = audited(small_run());
+  for (const char* name : {"five_axes", "user_count"}) {
+    EXPECT_EQ(statement(one, name).outcome, Outcome::not_measured);
+    EXPECT_THAT(statement(one, name).conclusion, HasSubstr("It can be checked"));
+  }
+}
+
+TEST(Statements, AHeadWithoutANumberLeavesTheStatementUndecided) {
+  SyntheticRun run = small_run();
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/kalman_gain" && key.layer == 1 && key.head == 1) return std::nan("");
+    return std::nullopt;
+  };
+  const Statement found = statement(audited(run), "unit_gain");
+  EXPECT_EQ(found.outcome, Outcome::not_decidable);
+  EXPECT_EQ(found.finding, "No numbers: summary/kalman_gain has no finite value at layer 1 head 1.");
+}
+
+TEST(Audit, NotesNameWhatIsMissing) {
+  SyntheticRun run = small_run();
+  run.samples = 3;
+  run.bos.reset();
+  run.missing = {{128, 1}};
+  const Audit one = audited(run);
+  EXPECT_FALSE(one.bos);
+  EXPECT_THAT(one.notes, ::testing::Contains(HasSubstr("Key 0 is the text's first token")));
+  EXPECT_THAT(one.notes, ::testing::Contains("Chunks missing at 128 tokens: 1 of 3."));
+}
+
+TEST(Audit, JsonHoldsEveryHeadAndStatement) {
+  const OrderedJson json = to_json(audited(small_run()));
+  EXPECT_EQ(json.at("lemma").at("heads").size(), 4u);
+  EXPECT_NEAR(json.at("lemma").at("heads")[2].at("bound").get<double>(), 0.12, 1e-15);
+  EXPECT_TRUE(json.at("lemma").at("heads")[3].at("slack").is_null());
+  EXPECT_EQ(json.at("statements").size(), 8u);
+  EXPECT_EQ(json.at("statements")[0].at("outcome"), "contradicted");
+  EXPECT_EQ(json.at("prior_shares").size(), 4u);
+  EXPECT_EQ(json.at("lengths"), OrderedJson::array({128}));
+}
+
+TEST(Audit, RunsWithoutStatisticsHaveNoLemma) {
+  SyntheticRun run = small_run();
+  run.statistics = false;
+  const Audit one = audited(run);
+  EXPECT_EQ(one.lemma.reason(), "the run has no summary/without_first_norm");
+  EXPECT_EQ(one.prior_shares.reason(), "the run has no summary/n_eff");
+}
+
+}  // namespace
+}  // namespace gainlens::analyses
