@@ -136,12 +136,6 @@ OrderedJson cell_json(const CellError& cell) {
           {"max_constant_error", cell.max_constant_error}};
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 }  // namespace
 
 Maybe<SplitHalf> split_half(const runfile::RunReader& reader, const Options& options) {

@@ -11,6 +11,8 @@
 
 namespace gainlens::analyses {
 
+inline constexpr double column_mean_threshold = 0.3;  ///< a head is a sink on a key by its column mean (Gu et al.)
+
 /// A context length of a run and the chunks it has.
 struct Length {
   std::size_t index;  ///< on the run's length axis

@@ -12,7 +12,6 @@ namespace gainlens::analyses {
 namespace {
 
 constexpr double thresholds[] = {0.05, 0.3};  // the paper's, and the usual one of sink reports
-constexpr double column_mean_threshold = 0.3;
 constexpr std::size_t measured_gain = 0;  // kalman_gain among the variants
 constexpr PairNames names{"BOS mass", "K"};
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();

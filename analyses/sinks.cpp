@@ -13,6 +13,21 @@ Measured read_mean(const Maybe<Cells>& cells, const std::vector<Length>& lengths
   return std::isfinite(value) ? Measured(value) : Measured::none("no chunk has a finite value");
 }
 
+/// Share of chunks in which the head is a sink by the column mean of key 0.
+Measured share_of_chunks(const Maybe<Cells>& column_mean, const std::vector<Length>& lengths, std::size_t layer, std::size_t head) {
+  if (!column_mean) return Measured::none(column_mean.reason());
+  std::size_t chunks = 0, sinks = 0;
+  for (const Length& length : lengths) {
+    for (const std::int64_t sample : length.samples) {
+      const double value = column_mean->at(length.index, sample, layer, head);
+      chunks += std::isfinite(value) ? 1 : 0;
+      sinks += value > column_mean_threshold ? 1 : 0;
+    }
+  }
+  if (chunks == 0) return Measured::none("no chunk has a finite column mean");
+  return static_cast<double>(sinks) / static_cast<double>(chunks);
+}
+
 }  // namespace
 
 Maybe<Sinks> sinks(const runfile::RunReader& reader, const Options& options) {
@@ -23,33 +38,40 @@ Maybe<Sinks> sinks(const runfile::RunReader& reader, const Options& options) {
   const auto scaled = Cells::read(reader, "summary/kalman_gain_scaled");
   const auto n_eff = Cells::read(reader, "summary/n_eff");
   const auto entropy = Cells::read(reader, "summary/entropy");
+  const auto without_first = Cells::read(reader, "summary/without_first_kalman_gain");
+  const auto column_mean = Cells::read(reader, "summary/column_mean");
 
-  Sinks result{sink_lengths(reader, options), {}, 0};
+  Sinks result{sink_lengths(reader, options), {}, {}, 0};
   for (const std::size_t layer : all_layers(reader)) {
     for (std::size_t head = 0; head < bos_mass->heads(); ++head) {
       const Measured mass = read_mean(bos_mass, result.lengths, layer, head);
       if (!mass) continue;
       const auto read = [&](const Maybe<Cells>& cells) { return read_mean(cells, result.lengths, layer, head); };
-      result.heads.push_back({reader.layers()[layer], static_cast<std::int64_t>(head), reader.attention()[layer], *mass, read(gain),
-                              read(scaled), read(n_eff), read(entropy)});
+      result.ranking.push_back({0, reader.layers()[layer], static_cast<std::int64_t>(head), reader.attention()[layer], *mass, read(gain),
+                                read(scaled), read(n_eff), read(entropy), read(without_first),
+                                share_of_chunks(column_mean, result.lengths, layer, head)});
     }
   }
-  result.all_heads = result.heads.size();
-  std::stable_sort(result.heads.begin(), result.heads.end(), [](const SinkHead& a, const SinkHead& b) { return a.bos_mass > b.bos_mass; });
-  if (std::cmp_greater(result.heads.size(), options.sinks)) {
-    result.heads.erase(result.heads.begin() + static_cast<std::ptrdiff_t>(options.sinks), result.heads.end());
-  }
+  result.all_heads = result.ranking.size();
+  std::stable_sort(result.ranking.begin(), result.ranking.end(),
+                   [](const SinkHead& a, const SinkHead& b) { return a.bos_mass > b.bos_mass; });
+  for (std::size_t i = 0; i < result.ranking.size(); ++i) result.ranking[i].rank = i + 1;
+  const std::size_t rows = std::min(result.ranking.size(), static_cast<std::size_t>(options.sinks));
+  result.heads.assign(result.ranking.begin(), result.ranking.begin() + static_cast<std::ptrdiff_t>(rows));
   return result;
 }
 
 OrderedJson to_json(const Sinks& sinks) {
   OrderedJson rows = OrderedJson::array();
   for (const SinkHead& head : sinks.heads) {
-    OrderedJson row{{"layer", head.layer}, {"head", head.head}, {"attention", head.attention}, {"bos_mass", head.bos_mass}};
+    OrderedJson row{
+        {"rank", head.rank}, {"layer", head.layer}, {"head", head.head}, {"attention", head.attention}, {"bos_mass", head.bos_mass}};
     put(row, "kalman_gain", head.kalman_gain);
     put(row, "kalman_gain_scaled", head.kalman_gain_scaled);
     put(row, "n_eff", head.n_eff);
     put(row, "entropy", head.entropy);
+    put(row, "without_first_kalman_gain", head.without_first_kalman_gain);
+    put(row, "sink_share", head.sink_share);
     rows.push_back(std::move(row));
   }
   return rows;

@@ -9,8 +9,9 @@
 
 namespace gainlens::analyses {
 
-/// One row of the table of the strongest sink heads: means over chunks, then over lengths.
+/// A head in the ranking of sinks: means over chunks, then over lengths.
 struct SinkHead {
+  std::size_t rank;    ///< 1 is the strongest
   std::int64_t layer;  ///< the model's own number
   std::int64_t head;
   std::string attention;  ///< "global" or "window:N"
@@ -18,14 +19,17 @@ struct SinkHead {
   Measured kalman_gain;   ///< the others: mean over last-quarter queries
   Measured kalman_gain_scaled;
   Measured n_eff;
-  Measured entropy;  ///< nats
+  Measured entropy;                    ///< nats
+  Measured without_first_kalman_gain;  ///< mean over second-half queries
+  Measured sink_share;                 ///< share of chunks whose column mean at key 0 exceeds 0.3, over chunks and lengths (Gu et al.)
 };
 
 /// Heads by BOS mass, largest first; equal ones by layer and head.
 struct Sinks {
   std::vector<Length> lengths;
-  std::vector<SinkHead> heads;  ///< at most Options::sinks
-  std::size_t all_heads;        ///< heads with a BOS mass
+  std::vector<SinkHead> heads;    ///< the first of the ranking, at most Options::sinks
+  std::vector<SinkHead> ranking;  ///< every head with a BOS mass
+  std::size_t all_heads;          ///< their number
 };
 
 /// Missing where the run has no bos_mass.

@@ -69,6 +69,11 @@ double population_variance(std::span<const double> values) {
   return boost::math::statistics::variance(values.begin(), values.end());
 }
 
+double median(std::vector<double> values) {
+  ASSERT(!values.empty(), "median of nothing");
+  return boost::math::statistics::median(values.begin(), values.end());
+}
+
 Maybe<Interval> mean_interval(std::span<const double> values) {
   if (values.size() < 2) return Maybe<Interval>::none(fmt::format("an interval needs at least 2 chunks; there is {}", values.size()));
   const auto n = static_cast<double>(values.size());

@@ -15,6 +15,8 @@ inline constexpr double confidence = 0.95;  ///< of every interval
 double mean(std::span<const double> values);
 /// Variance with ddof 0; of at least one value.
 double population_variance(std::span<const double> values);
+/// Middle value, or the mean of the two; of at least one value.
+double median(std::vector<double> values);
 /// Two-sided Student interval of the mean of independent values (chunks of text), at level `confidence`.
 /// Missing where there are fewer than two values.
 Maybe<Interval> mean_interval(std::span<const double> values);

@@ -1,5 +1,7 @@
 #include "analyses/value_norms.h"
 
+#include "analyses/statistics.h"
+
 #include <cmath>
 
 namespace gainlens::analyses {
@@ -17,6 +19,17 @@ std::vector<double> read_last_axis(const Cells& cells, const Length& length, std
   std::vector<double> values;
   for (std::size_t i = 0; i < cells.last(); ++i) values.push_back(mean_over_samples(cells, length, layer, head, i, ignored));
   return values;
+}
+
+void describe_ratios(ValueNormsResult& result) {
+  std::vector<double> ratios;
+  for (const ValueNorms& head : result.heads) {
+    if (!std::isfinite(head.first.front()) || !(head.rest > 0)) continue;
+    ratios.push_back(head.first.front() / head.rest);
+    result.shorter += ratios.back() < 1 ? 1 : 0;
+  }
+  result.ratios = ratios.size();
+  if (!ratios.empty()) result.median_ratio = median(ratios);
 }
 
 }  // namespace
@@ -38,16 +51,20 @@ Maybe<ValueNormsResult> value_norms(const runfile::RunReader& reader) {
   if (!binned || !first) return Maybe<ValueNormsResult>::none(binned ? first.reason() : binned.reason());
   CHECK(binned->heads() == first->heads(), "values/norm has {} KV heads and values/first_norm {}; they must agree", binned->heads(),
         first->heads());
-  ValueNormsResult result{usable_lengths(reader).back(), reader.layers(), {}, 0};
+  ValueNormsResult result{usable_lengths(reader).back(), reader.layers(), {}, 0, Measured::none("no head has a ratio"), 0, 0};
   if (std::cmp_less_equal(result.length.tokens, first->last())) {
     return Maybe<ValueNormsResult>::none(
         fmt::format("chunks of {} tokens hold no key beyond the first {}", result.length.tokens, first->last()));
   }
   for (const std::size_t layer : all_layers(reader)) {
     for (std::size_t head = 0; head < first->heads(); ++head) {
-      ValueNorms norms{layer, reader.layers()[layer], static_cast<std::int64_t>(head), read_last_axis(*first, result.length, layer, head),
-                       0};
-      norms.rest = mean_of_rest(norms.first, read_last_axis(*binned, result.length, layer, head), result.length.tokens);
+      ValueNorms norms{layer,
+                       reader.layers()[layer],
+                       static_cast<std::int64_t>(head),
+                       read_last_axis(*first, result.length, layer, head),
+                       0,
+                       read_last_axis(*binned, result.length, layer, head)};
+      norms.rest = mean_of_rest(norms.first, norms.profile, result.length.tokens);
       if (std::isfinite(norms.rest)) {
         result.heads.push_back(std::move(norms));
       } else {
@@ -56,6 +73,7 @@ Maybe<ValueNormsResult> value_norms(const runfile::RunReader& reader) {
     }
   }
   if (result.heads.empty()) return Maybe<ValueNormsResult>::none("values/norm has no finite value at the longest length");
+  describe_ratios(result);
   return result;
 }
 
@@ -63,6 +81,9 @@ OrderedJson to_json(const ValueNormsResult& result) {
   OrderedJson json;
   json["tokens"] = result.length.tokens;
   json["chunks"] = result.length.samples.size();
+  put(json, "median_ratio_of_key_0_to_later_keys", result.median_ratio);
+  json["heads_with_a_shorter_key_0"] = result.shorter;
+  json["heads_with_a_ratio"] = result.ratios;
   json["heads"] = OrderedJson::array();
   for (const ValueNorms& head : result.heads) {
     json["heads"].push_back({{"layer", head.layer}, {"kv_head", head.kv_head}, {"first_norm", head.first}, {"rest_norm", head.rest}});

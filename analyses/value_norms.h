@@ -12,8 +12,9 @@ struct ValueNorms {
   std::size_t layer_position;
   std::int64_t layer;  ///< the model's own number
   std::int64_t kv_head;
-  std::vector<double> first;  ///< [key] of keys 0..7
-  double rest;                ///< mean over every other key of the chunk
+  std::vector<double> first;    ///< [key] of keys 0..7
+  double rest;                  ///< mean over every other key of the chunk
+  std::vector<double> profile;  ///< [bin] means over 64 bins of keys along the chunk, the first keys among them; NaN where a bin is empty
 };
 
 /// Are the values of the first keys small? (The sink-necessity lemma wants the sink's value to be.)
@@ -22,6 +23,9 @@ struct ValueNormsResult {
   std::vector<std::int64_t> layers;
   std::vector<ValueNorms> heads;  ///< layer by layer
   std::size_t left_out;           ///< (layer, KV head) without a finite value
+  Measured median_ratio;          ///< of |v_0| / mean |v| beyond the first keys, over (layer, KV head)
+  std::size_t shorter;            ///< (layer, KV head) whose ratio is below 1
+  std::size_t ratios;             ///< (layer, KV head) that have a ratio
 };
 
 /// Mean of a quantity over the keys that are not among the first `first.size()`, from its means over the first keys and over bins.
