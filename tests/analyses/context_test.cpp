@@ -66,6 +66,16 @@ TEST(Context, ChunksArePairedByNumber) {
   EXPECT_THAT(result.points.at(1).difference.interval.reason(), HasSubstr("at least 2 chunks"));
 }
 
+TEST(Context, FlatnessIsTestedAgainstTheMargin) {
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", planted_run());
+  const Context result = context(reader);
+  EXPECT_EQ(result.points.at(1).logit_gate.flat.flatness, Flatness::changes);  // by ln 3, in both chunks
+  EXPECT_EQ(result.points.at(0).logit_gate.flat.flatness, Flatness::unknown);  // the shortest length is what others are compared with
+  EXPECT_EQ(context(reader, {.equivalence_margin = 1.2}).points.at(1).logit_gate.flat.flatness, Flatness::equivalent);
+  EXPECT_THAT(context(reader).margin_meaning, HasSubstr("multiplies the odds of the gate by 1.11"));
+}
+
 TEST(Context, WithoutAGateItIsNullWithTheReason) {
   const TemporaryFolder folder;
   SyntheticRun run = planted_run();

@@ -154,6 +154,93 @@ TEST(SinkVsK, SinkShareCountsColumnMeans) {
   EXPECT_DOUBLE_EQ(*result.sink_share[1], 0);
 }
 
+TEST(SinkVsK, InferenceStandsBesideEveryGain) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.layers = 20;
+  run.kv_heads = 3;
+  run.samples = 4;
+  const SinkVsK result =
+      sink_vs_k(write_run(folder.path() / "run", run), {.resampling = {.permutations = 999, .bootstraps = 50, .seed = 7}});
+  for (const auto& correlation : result.correlations) {
+    ASSERT_TRUE(correlation) << correlation.reason();
+    const SinkInference& inference = correlation->inference;
+    EXPECT_EQ(inference.blocks.seed, 7u);
+    EXPECT_EQ(inference.blocks.resamples, 999);
+    EXPECT_TRUE(inference.shift.pearson.p) << inference.shift.pearson.p.reason();
+    EXPECT_TRUE(inference.layers) << inference.layers.reason();
+    EXPECT_TRUE(inference.chunks) << inference.chunks.reason();
+  }
+  const SinkDecision& decision = result.correlations[0]->inference.decision;
+  EXPECT_EQ(decision.test, "block permutation");
+  EXPECT_EQ(decision.verdict, "negative");  // K falls within each layer, whatever it does between them
+  EXPECT_NEAR(*decision.statistic, *result.correlations[0]->within_layers.pearson, 1e-12);
+  EXPECT_EQ(to_json(result)["correlations"]["kalman_gain"]["inference"]["decision"]["verdict"], "negative");
+}
+
+TEST(SinkVsK, CircularShiftDecidesWhereBlocksCannot) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.layers = 20;
+  run.kv_heads = 1;
+  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run));
+  EXPECT_EQ(result.correlations[0]->inference.decision.test, "circular shift");
+  EXPECT_EQ(result.correlations[0]->inference.decision.verdict, "positive");  // both rise with depth
+  run.attention.assign(20, "global");
+  run.attention[3] = "window:500";
+  const SinkVsK mixed = sink_vs_k(write_run(folder.path() / "mixed", run));
+  EXPECT_EQ(mixed.correlations[0]->inference.decision.verdict, "not decidable");
+  EXPECT_THAT(mixed.correlations[0]->inference.decision.p.reason(), HasSubstr("2 attention kinds (global, window:500)"));
+}
+
+TEST(SinkVsK, NestedChunksAreThoseOfEveryLength) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.samples = 5;
+  run.missing = {{16, 0}, {32, 4}};
+  EXPECT_EQ(sink_vs_k(write_run(folder.path() / "apart", run)).correlations[0]->inference.chunks->units, 4);
+  run.nested = true;
+  EXPECT_EQ(sink_vs_k(write_run(folder.path() / "nested", run)).correlations[0]->inference.chunks->units, 3);
+}
+
+TEST(SinkVsK, SinkShareByLength) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/column_mean") return key.last == 0 && key.length == 16 ? 0.4 : 0.1;
+    return std::nullopt;
+  };
+  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run));
+  EXPECT_DOUBLE_EQ(*result.sink_share[0], 0.5);
+  EXPECT_DOUBLE_EQ(*result.sink_share_by_length[0][0], 1);
+  EXPECT_DOUBLE_EQ(*result.sink_share_by_length[1][0], 0);
+}
+
+TEST(SinkVsK, ImpossibleResamplesAreRefused) {
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", planted_run());
+  EXPECT_THAT([&] { sink_vs_k(reader, {.resampling = {.permutations = 0}}); },
+              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("permutations: 0; 1 to 10000000 are allowed")));
+  EXPECT_THAT([] { check({.equivalence_margin = 0}); },
+              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("margin: 0; it must be positive")));
+}
+
+TEST(Sinks, RankingHoldsEveryHead) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  const auto planted_value = run.value;
+  run.value = [planted_value](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/column_mean") return key.layer == 1 && key.head == 2 && key.sample == 0 ? 0.4 : 0.1;
+    return planted_value(key);
+  };
+  const Sinks result = *sinks(write_run(folder.path() / "run", run), {.sinks = 2});
+  EXPECT_EQ(result.ranking.size(), 6u);
+  EXPECT_EQ(result.ranking[5].rank, 6u);
+  EXPECT_EQ(result.ranking[5].layer, 0);
+  EXPECT_DOUBLE_EQ(*result.heads[0].sink_share, 0.5);  // chunk 0 of two, at both lengths
+  EXPECT_TRUE(result.heads[0].without_first_kalman_gain);
+}
+
 TEST(Sinks, StrongestFirst) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", planted_run());
@@ -199,6 +286,10 @@ TEST(ValueNorms, FirstKeysAgainstTheRest) {
   ASSERT_EQ(result.heads.size(), 2u);
   EXPECT_DOUBLE_EQ(result.heads[0].first[0], 0.5);
   EXPECT_DOUBLE_EQ(result.heads[0].rest, 2.0);
+  EXPECT_EQ(result.heads[0].profile.size(), 64u);
+  EXPECT_DOUBLE_EQ(result.heads[0].profile[0], 0.5);
+  EXPECT_DOUBLE_EQ(*result.median_ratio, 0.25);
+  EXPECT_EQ(result.shorter, 2u);
 }
 
 TEST(ValueNorms, EightKeysLeaveNoRest) {

@@ -1,0 +1,54 @@
+#include "analyses/equivalence.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace gainlens::analyses {
+namespace {
+
+TEST(Equivalence, SmallChangesAreEquivalentEvenWhereCertain) {
+  // mean 0.03, standard error 0.001: no doubt that it is not 0, and none that it is within 0.1
+  const Equivalence found = test_equivalence(std::array{0.029, 0.030, 0.031, 0.030}, 0.1);
+  EXPECT_EQ(found.flatness, Flatness::equivalent);
+  EXPECT_LT(*found.difference_p, 0.001);
+  EXPECT_EQ(in_words(found), "equivalent to flat within ±0.1");
+}
+
+TEST(Equivalence, LargeChangesChange) {
+  EXPECT_EQ(test_equivalence(std::array{0.29, 0.31, 0.30}, 0.1).flatness, Flatness::changes);
+  EXPECT_EQ(test_equivalence(std::array{-0.29, -0.31, -0.30}, 0.1).flatness, Flatness::changes);
+  EXPECT_EQ(in_words(test_equivalence(std::array{0.29, 0.31, 0.30}, 0.1)), "changes");
+}
+
+TEST(Equivalence, NoiseShowsNeither) {
+  const Equivalence found = test_equivalence(std::array{0.3, -0.3, 0.1, -0.1}, 0.1);
+  EXPECT_EQ(found.flatness, Flatness::not_shown);
+  EXPECT_EQ(in_words(found), "not shown to be flat within ±0.1");
+}
+
+TEST(Equivalence, TheNinetyPercentIntervalDecides) {
+  // two chunks at 0.1 -+ 0.01: mean 0.1, error 0.01, t(0.95, 1) = 6.313752
+  const Equivalence found = test_equivalence(std::array{0.09, 0.11}, 0.1 + 6.32 * 0.01);
+  EXPECT_NEAR(found.interval->high, 0.1 + 6.313752 * 0.01, 1e-7);
+  EXPECT_EQ(found.flatness, Flatness::equivalent);
+  EXPECT_EQ(test_equivalence(std::array{0.09, 0.11}, 0.1 + 6.30 * 0.01).flatness, Flatness::not_shown);
+}
+
+TEST(Equivalence, EqualDifferencesAreCertain) {
+  EXPECT_EQ(*test_equivalence(std::array{0.0, 0.0}, 0.1).p, 0);
+  EXPECT_EQ(*test_equivalence(std::array{0.0, 0.0}, 0.1).difference_p, 1);
+  EXPECT_EQ(*test_equivalence(std::array{0.5, 0.5}, 0.1).p, 1);
+  EXPECT_EQ(test_equivalence(std::array{0.5, 0.5}, 0.1).flatness, Flatness::changes);
+}
+
+TEST(Equivalence, OneChunkIsNotKnown) {
+  const Equivalence found = test_equivalence(std::array{0.0}, 0.1);
+  EXPECT_EQ(found.flatness, Flatness::unknown);
+  EXPECT_EQ(in_words(found), "not known: an equivalence test needs at least 2 chunks; there is 1");
+  EXPECT_EQ(to_json(test_equivalence({}, 0.1, "no gate"))["equivalence_p_reason"], "no gate");
+}
+
+}  // namespace
+}  // namespace gainlens::analyses

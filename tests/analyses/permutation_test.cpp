@@ -1,0 +1,183 @@
+#include "analyses/permutation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace gainlens::analyses {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// [layer][head]
+using Rows = std::vector<std::vector<double>>;
+
+ClusteredPairs pairs_of(const Rows& x, const Rows& y, std::size_t group_size = 1) {
+  ClusteredPairs pairs;
+  pairs.group_size = group_size;
+  for (std::size_t layer = 0; layer < x.size(); ++layer) {
+    for (std::size_t head = 0; head < x[layer].size(); ++head) {
+      pairs.x.push_back(x[layer][head]);
+      pairs.y.push_back(y[layer][head]);
+      pairs.layer.push_back(layer);
+      pairs.head.push_back(head);
+    }
+  }
+  return pairs;
+}
+
+/// Layers of two heads, the second of which has the larger x and y.
+ClusteredPairs ordered_pairs(std::size_t layers) {
+  const Rows rows(layers, {0.0, 1.0});
+  return pairs_of(rows, rows);
+}
+
+TEST(BlockPermutation, SixLayersOfTwoHeadsByHand) {
+  // Only all layers as they are, and all of them mirrored, reach |r| = 1: 2 of 2^6 arrangements
+  const PermutationTest test = permute_blocks(ordered_pairs(6), {});
+  EXPECT_TRUE(test.exact);
+  EXPECT_EQ(test.arrangements, 64);
+  EXPECT_EQ(test.resamples, 64);
+  EXPECT_DOUBLE_EQ(*test.pearson.value, 1);
+  EXPECT_DOUBLE_EQ(*test.pearson.p, 2.0 / 64);
+  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 2.0 / 64);
+  EXPECT_DOUBLE_EQ(*test.spearman.p, 2.0 / 64);
+}
+
+TEST(BlockPermutation, FourLayersOfTwoHeadsAreRefused) {
+  const PermutationTest test = permute_blocks(ordered_pairs(4), {});
+  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 2.0 / 16);
+  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("refused: with 16 arrangements no p below 0.12"));
+  EXPECT_DOUBLE_EQ(*test.pearson.value, 1);  // what was measured is still said
+}
+
+TEST(BlockPermutation, OneGroupALayerIsOneArrangement) {
+  const PermutationTest test = permute_blocks(pairs_of(Rows(8, {0.0, 1.0}), Rows(8, {0.0, 1.0}), 2), {});
+  EXPECT_EQ(test.arrangements, 1);
+  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 1);
+  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("1 arrangement"));
+}
+
+TEST(BlockPermutation, HeadsOfAGroupStayTogether) {
+  // Two groups of two in one layer: as they are, or exchanged. y of head 1 (2) must never meet x of head 0.
+  const PermutationTest test = permute_blocks(pairs_of({{0, 1, 5, 6}}, {{1, 2, 9, 7}}, 2), {});
+  EXPECT_EQ(test.arrangements, 2);
+}
+
+TEST(BlockPermutation, LayerEffectsDoNotEnter) {
+  const Rows x = {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}};
+  Rows shifted = x;
+  for (std::size_t layer = 0; layer < shifted.size(); ++layer) {
+    for (double& value : shifted[layer]) value += 100 * static_cast<double>(layer);
+  }
+  EXPECT_NEAR(*permute_blocks(pairs_of(x, shifted), {}).pearson.value, 1, 1e-12);
+  EXPECT_DOUBLE_EQ(*permute_blocks(pairs_of(x, shifted), {}).pearson.p, 2.0 / 64);
+}
+
+TEST(BlockPermutation, EqualBlocksAreOneArrangement) {
+  // three heads of equal y and one that differs: 4 distinct orders a layer, not 24
+  const PermutationTest test = permute_blocks(pairs_of({{1, 2, 3, 4}, {1, 2, 3, 4}}, {{0, 0, 0, 1}, {0, 0, 0, 1}}), {});
+  EXPECT_EQ(test.arrangements, 16);
+  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 2.0 / 16);  // the 1 at the largest x in both layers, or at the smallest
+}
+
+TEST(BlockPermutation, EqualXCountsLikeEqualY) {
+  const Rows few = {{0, 0, 0, 1}, {0, 0, 0, 1}}, all = {{1, 2, 3, 4}, {1, 2, 3, 4}};
+  EXPECT_EQ(permute_blocks(pairs_of(few, all), {}).arrangements, permute_blocks(pairs_of(all, few), {}).arrangements);
+}
+
+TEST(BlockPermutation, DrawnAgreesWithEnumerated) {
+  Rows x, y;
+  for (int layer = 0; layer < 3; ++layer) {
+    x.push_back({std::sin(layer), std::sin(layer + 1.3), std::sin(layer + 3.1), std::sin(layer + 4.4)});
+    y.push_back({std::sin(layer + 0.4), std::cos(layer + 2.0), std::sin(layer + 2.6), std::cos(5.0 * layer)});
+  }
+  const double exact = *permute_blocks(pairs_of(x, y), {.permutations = 24 * 24 * 24}).pearson.p;
+  const PermutationTest drawn = permute_blocks(pairs_of(x, y), {.permutations = 9999, .seed = 3});
+  EXPECT_FALSE(drawn.exact);
+  EXPECT_EQ(drawn.resamples, 9999);
+  EXPECT_NEAR(*drawn.pearson.p, exact, 4 * std::sqrt(exact * (1 - exact) / 9999));
+  EXPECT_EQ(*drawn.pearson.p, *permute_blocks(pairs_of(x, y), {.permutations = 9999, .seed = 3}).pearson.p);
+  EXPECT_NE(*drawn.pearson.p, *permute_blocks(pairs_of(x, y), {.permutations = 9999, .seed = 4}).pearson.p);
+}
+
+TEST(BlockPermutation, TooFewDrawsAreRefused) {
+  const PermutationTest test = permute_blocks(ordered_pairs(30), {.permutations = 10});
+  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 1.0 / 11);
+  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("refused"));
+}
+
+TEST(BlockPermutation, GroupWithoutAHeadTakesNoPart) {
+  ClusteredPairs pairs = pairs_of(Rows(6, {0, 1, 2, 3, 4, 5}), Rows(6, {0, 1, 2, 3, 4, 5}), 2);
+  EXPECT_EQ(permute_blocks(pairs, {}).arrangements, std::pow(6, 6));
+  pairs.x.pop_back();  // the last head of the last layer
+  pairs.y.pop_back();
+  pairs.layer.pop_back();
+  pairs.head.pop_back();
+  EXPECT_EQ(permute_blocks(pairs, {}).arrangements, std::pow(6, 5) * 2);
+}
+
+TEST(BlockPermutation, ConstantWithinLayersIsNamed) {
+  ClusteredPairs pairs = pairs_of({{0.1, 0.1}, {0.3, 0.3}}, {{1, 2}, {1, 2}});
+  pairs.names = {"BOS mass", "K"};
+  EXPECT_EQ(permute_blocks(pairs, {}).pearson.p.reason(), "BOS mass is constant within layers");
+}
+
+TEST(BlockPermutation, ManyArrangementsAreCountedNoFurther) {
+  Rows rows;
+  for (int layer = 0; layer < 40; ++layer) {
+    rows.emplace_back();
+    for (int head = 0; head < 64; ++head) rows.back().push_back(std::sin(layer + 0.7 * head));
+  }
+  const PermutationTest test = permute_blocks(pairs_of(rows, rows), {.permutations = 99});
+  EXPECT_EQ(test.arrangements, 1e300);  // 64!^40 is none that a double holds
+  EXPECT_DOUBLE_EQ(*test.pearson.p, 0.01);
+  EXPECT_EQ(count_arrangements(test.arrangements), "1e300 or more arrangements");
+}
+
+TEST(CircularShift, OneSinkLayerAmongTwenty) {
+  Rows x(20, {0.0}), y(20, {0.0});
+  x[7] = y[7] = {1.0};
+  const PermutationTest test = shift_layers(pairs_of(x, y), std::nullopt);
+  EXPECT_EQ(test.arrangements, 20);
+  EXPECT_DOUBLE_EQ(*test.pearson.value, 1);
+  EXPECT_DOUBLE_EQ(*test.pearson.p, 0.05);
+}
+
+TEST(CircularShift, NineteenLayersAreRefused) {
+  Rows x(19, {0.0});
+  x[7] = {1.0};
+  const PermutationTest test = shift_layers(pairs_of(x, x), std::nullopt);
+  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 1.0 / 19);
+  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("with 19 arrangements no p below 0.053"));
+}
+
+TEST(CircularShift, RepeatingLayersTie) {
+  Rows x;
+  for (int layer = 0; layer < 40; ++layer) x.push_back({layer % 4 == 0 ? 1.0 : 0.0});
+  EXPECT_DOUBLE_EQ(*shift_layers(pairs_of(x, x), std::nullopt).pearson.least_p, 0.25);  // every fourth shift is the data again
+}
+
+TEST(CircularShift, RefusesWhatIsNoAxis) {
+  const Rows rows(24, {0.0, 1.0});
+  ClusteredPairs gap = pairs_of(rows, rows);
+  for (std::size_t& layer : gap.layer) layer += layer > 10 ? 1 : 0;
+  EXPECT_EQ(shift_layers(gap, std::nullopt).pearson.p.reason(), "refused: the layers are not contiguous");
+  ClusteredPairs hole = pairs_of(rows, rows);
+  hole.x.pop_back(), hole.y.pop_back(), hole.layer.pop_back(), hole.head.pop_back();
+  EXPECT_EQ(shift_layers(hole, std::nullopt).pearson.p.reason(), "refused: a layer lacks the value of a head");
+  EXPECT_EQ(shift_layers(pairs_of(rows, rows), "two kinds").pearson.p.reason(), "refused: two kinds");
+  EXPECT_THAT(shift_layers({}, std::nullopt).pearson.p.reason(), HasSubstr("no head"));
+}
+
+TEST(PermutationJson, RefusalIsNullWithItsReason) {
+  const OrderedJson json = to_json(permute_blocks(ordered_pairs(4), {.seed = 8}));
+  EXPECT_TRUE(json["pearson"]["p"].is_null());
+  EXPECT_THAT(json["pearson"]["p_reason"], HasSubstr("refused"));
+  EXPECT_EQ(json["distinct_arrangements"], 16);
+  EXPECT_EQ(json["seed"], 8);
+}
+
+}  // namespace
+}  // namespace gainlens::analyses

@@ -1,0 +1,165 @@
+#include "analyses/verdicts.h"
+
+#include "analyses/synthetic_run.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace gainlens::analyses {
+namespace {
+
+using gainlens::testing::CellKey;
+using gainlens::testing::SyntheticRun;
+using gainlens::testing::TemporaryFolder;
+using gainlens::testing::write_run;
+using ::testing::HasSubstr;
+
+struct Planted {
+  double gain_slope = 1;           ///< of K over heads; BOS mass rises over them
+  double without_first_slope = 1;  ///< of K without key 0
+  double gate_change = 0;          ///< of logit(gate) from 16 to 64 tokens
+  double gate_noise = 0.001;       ///< of a chunk
+};
+
+/// Eight layers of four heads, four chunks.
+SyntheticRun planted_run(const Planted& planted) {
+  SyntheticRun run;
+  run.lengths = {16, 64};
+  run.samples = 4;
+  run.layers = 8;
+  run.heads = run.kv_heads = 4;
+  run.value = [planted](const CellKey& key) -> std::optional<double> {
+    const auto head = static_cast<double>(key.head);
+    const double scatter = std::sin(7.0 * static_cast<double>(key.sample) + 3.0 * static_cast<double>(key.length));
+    if (key.name == "summary/bos_mass") return 0.01 + 0.02 * head;
+    if (key.name.starts_with("summary/kalman_gain") && !key.name.ends_with("_var")) {
+      return 0.6 + 0.02 * planted.gain_slope * head + (key.length == 64 ? 0.05 : 0.0);
+    }
+    if (key.name == "summary/without_first_kalman_gain") return 0.6 + 0.02 * planted.without_first_slope * head;
+    if (key.name == "summary/observation_precision") return (key.length == 64 ? 20.0 : 10.0) * (1 + 0.01 * scatter);
+    if (key.name == "summary/gate") {
+      const double logit = (key.length == 64 ? planted.gate_change : 0.0) + planted.gate_noise * scatter;
+      return 1 / (1 + std::exp(-logit));
+    }
+    return std::nullopt;
+  };
+  return run;
+}
+
+Verdicts verdicts_of(const SyntheticRun& run) {
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", run);
+  const Options options{.resampling = {.bootstraps = 20}};
+  return verdicts(context(reader, options), gain_theory(reader, options), sink_vs_k(reader, options));
+}
+
+const Prediction& sink(const Verdicts& verdicts) {
+  return verdicts.predictions.at(0);
+}
+const Claim& evidence(const Verdicts& verdicts) {
+  return verdicts.predictions.at(1).claims.at(0);
+}
+const Claim& theory(const Verdicts& verdicts) {
+  return verdicts.predictions.at(1).claims.at(1);
+}
+const Claim& gate(const Verdicts& verdicts) {
+  return verdicts.predictions.at(1).claims.at(2);
+}
+
+TEST(Verdicts, SinkPredictionNeedsItsControl) {
+  const Verdicts both = verdicts_of(planted_run({}));
+  EXPECT_EQ(sink(both).ruling, Ruling::supported) << sink(both).reason;
+  EXPECT_THAT(sink(both).claims[0].honest, HasSubstr("block permutation: p = 0.0001"));
+  const Verdicts coupled = verdicts_of(planted_run({.without_first_slope = -1}));
+  EXPECT_EQ(sink(coupled).ruling, Ruling::not_shown);
+  EXPECT_THAT(sink(coupled).reason, HasSubstr("as arithmetic demands; K without key 0 is not: negative"));
+  EXPECT_EQ(sink(verdicts_of(planted_run({.gain_slope = -1}))).ruling, Ruling::contradicted);
+}
+
+TEST(Verdicts, OneKvHeadAndFewLayersDecideNothing) {
+  SyntheticRun run = planted_run({});
+  run.kv_heads = 1;
+  const Verdicts found = verdicts_of(run);
+  EXPECT_EQ(sink(found).ruling, Ruling::not_decidable);
+  EXPECT_THAT(sink(found).reason, HasSubstr("1 arrangement"));
+  EXPECT_THAT(sink(found).reason, HasSubstr("circular shift: refused"));
+  EXPECT_THAT(sink(found).claims[0].naive, HasSubstr("p = "));
+}
+
+TEST(Verdicts, FlatGateIsShownNotAssumed) {
+  EXPECT_EQ(gate(verdicts_of(planted_run({}))).ruling, Ruling::supported);
+  EXPECT_EQ(gate(verdicts_of(planted_run({.gate_change = 0.3}))).ruling, Ruling::contradicted);
+  const Verdicts noisy = verdicts_of(planted_run({.gate_noise = 0.5}));
+  EXPECT_EQ(gate(noisy).ruling, Ruling::not_shown) << gate(noisy).honest;
+}
+
+TEST(Verdicts, EvidenceThatGrowsIsSupported) {
+  EXPECT_EQ(evidence(verdicts_of(planted_run({}))).ruling, Ruling::supported);
+  SyntheticRun falling = planted_run({});
+  const auto planted_value = falling.value;
+  falling.value = [planted_value](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/observation_precision") return key.length == 64 ? 9.0 : 10.0;
+    return planted_value(key);
+  };
+  EXPECT_EQ(evidence(verdicts_of(falling)).ruling, Ruling::contradicted);
+}
+
+TEST(Verdicts, APredictionIsAsWeakAsItsWorstClaim) {
+  const Verdicts found = verdicts_of(planted_run({.gate_change = 0.3}));
+  EXPECT_EQ(found.predictions[1].ruling, Ruling::contradicted);
+  EXPECT_THAT(found.predictions[1].reason, HasSubstr("the trained gate stays flat: logit(gate) changes"));
+}
+
+TEST(Verdicts, WithoutAGateItIsNotDecidable) {
+  SyntheticRun run = planted_run({});
+  run.gated = false;
+  const Verdicts found = verdicts_of(run);
+  EXPECT_EQ(gate(found).ruling, Ruling::not_decidable);
+  EXPECT_EQ(gate(found).reason, "the run has no summary/gate");
+  EXPECT_NE(found.predictions[1].ruling, Ruling::supported);
+}
+
+TEST(Verdicts, ThreeChunksDoNotSplit) {
+  SyntheticRun run = planted_run({});
+  run.samples = 3;
+  EXPECT_THAT(theory(verdicts_of(run)).reason, HasSubstr("refused: 3 chunks"));
+}
+
+TEST(Verdicts, AnyRunHasAVerdictWithAReason) {
+  SyntheticRun bare = planted_run({});
+  bare.value = nullptr;
+  bare.lengths = {32};
+  bare.samples = bare.layers = bare.heads = bare.kv_heads = 1;
+  bare.gated = false;
+  bare.bos.reset();
+  SyntheticRun empty = bare;
+  empty.statistics = false;
+  for (const SyntheticRun& run : {bare, empty}) {
+    const Verdicts found = verdicts_of(run);
+    ASSERT_EQ(found.predictions.size(), 3u);
+    for (const Prediction& prediction : found.predictions) {
+      EXPECT_FALSE(prediction.reason.empty());
+      EXPECT_NE(prediction.ruling, Ruling::supported);
+      for (const Claim& claim : prediction.claims) {
+        for (const std::string* text : {&claim.claim, &claim.measurement, &claim.naive, &claim.honest, &claim.reason}) {
+          EXPECT_FALSE(text->empty()) << claim.claim;
+          EXPECT_THAT(*text, ::testing::Not(HasSubstr("nan")));
+        }
+      }
+    }
+    EXPECT_THAT(sink(found).reason, HasSubstr("key 0 is ordinary text here"));
+  }
+}
+
+TEST(Verdicts, TheInterventionIsNotTestedByASweep) {
+  const OrderedJson json = to_json(verdicts_of(planted_run({})));
+  EXPECT_EQ(json[2]["prediction"], 3);
+  EXPECT_EQ(json[2]["verdict"], "not tested by a sweep");
+  EXPECT_EQ(json[0]["claims"][0]["verdict"], "supported");
+}
+
+}  // namespace
+}  // namespace gainlens::analyses
