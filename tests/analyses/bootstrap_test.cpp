@@ -13,15 +13,22 @@ namespace {
 
 using ::testing::HasSubstr;
 
+/// Nearly normal, of mean 0 and variance 1: the sum of twelve uniform numbers less 6.
+double near_normal(Random& random) {
+  double sum = -6;
+  for (int i = 0; i < 12; ++i) sum += random.uniform();
+  return sum;
+}
+
 /// x and y share `share` of their variance in every head; layers of four heads.
 ClusteredPairs noisy_pairs(std::size_t layers, double share, std::uint64_t seed = 1) {
   Random random(seed);
   ClusteredPairs pairs;
   for (std::size_t layer = 0; layer < layers; ++layer) {
     for (std::size_t head = 0; head < 4; ++head) {
-      const double common = random.uniform();
-      pairs.x.push_back(share * common + (1 - share) * random.uniform());
-      pairs.y.push_back(share * common + (1 - share) * random.uniform());
+      const double common = near_normal(random);
+      pairs.x.push_back(share * common + (1 - share) * near_normal(random));
+      pairs.y.push_back(share * common + (1 - share) * near_normal(random));
       pairs.layer.push_back(layer);
       pairs.head.push_back(head);
     }
@@ -45,16 +52,17 @@ ChunkedPairs noisy_chunks(std::size_t lengths, std::size_t chunks, double scatte
 }
 
 TEST(LayerBootstrap, HoldsThePooledCorrelation) {
-  const ClusteredPairs pairs = noisy_pairs(30, 0.7);
-  const auto bootstrap = bootstrap_layers(pairs, std::vector<std::string>(30, "global"), {});
+  const ClusteredPairs pairs = noisy_pairs(100, 0.6);
+  const auto bootstrap = bootstrap_layers(pairs, std::vector<std::string>(100, "global"), {});
   ASSERT_TRUE(bootstrap) << bootstrap.reason();
-  EXPECT_EQ(bootstrap->units, 30);
+  EXPECT_EQ(bootstrap->units, 100);
   EXPECT_EQ(bootstrap->resamples, 2000);
   const double r = *correlation(pairs.x, pairs.y).pearson;
   EXPECT_LT(bootstrap->pearson->low, r);
   EXPECT_GT(bootstrap->pearson->high, r);
-  // Fisher's z gives 120 independent heads an interval of r -+ 1.96 (1 - r^2) / sqrt(117)
-  EXPECT_NEAR(bootstrap->pearson->high - bootstrap->pearson->low, 2 * 1.96 * (1 - r * r) / std::sqrt(117), 0.04);
+  // Fisher's z gives 400 independent heads an interval of r -+ 1.96 (1 - r^2) / sqrt(397)
+  const double expected = 2 * 1.96 * (1 - r * r) / std::sqrt(397);
+  EXPECT_NEAR((bootstrap->pearson->high - bootstrap->pearson->low) / expected, 1, 0.1);  // a 90% interval would have 0.84
 }
 
 TEST(LayerBootstrap, NineLayersOfAKindAreRefused) {

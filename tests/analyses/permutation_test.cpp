@@ -83,8 +83,18 @@ TEST(BlockPermutation, EqualBlocksAreOneArrangement) {
 }
 
 TEST(BlockPermutation, EqualXCountsLikeEqualY) {
-  const Rows few = {{0, 0, 0, 1}, {0, 0, 0, 1}}, all = {{1, 2, 3, 4}, {1, 2, 3, 4}};
-  EXPECT_EQ(permute_blocks(pairs_of(few, all), {}).arrangements, permute_blocks(pairs_of(all, few), {}).arrangements);
+  // One head of twelve has a BOS mass: 12 arrangements a layer. To try all orders of the twelve distinct K would take 12!^2 steps.
+  Rows few(2), all(2);
+  for (std::size_t layer = 0; layer < 2; ++layer) {
+    for (int head = 0; head < 12; ++head) {
+      few[layer].push_back(head == 3 ? 1 : 0);
+      all[layer].push_back(head == 3 ? 20 : head);
+    }
+  }
+  const PermutationTest test = permute_blocks(pairs_of(few, all), {});
+  EXPECT_EQ(test.arrangements, 144);
+  EXPECT_DOUBLE_EQ(*test.pearson.p, 1.0 / 144);  // the largest K at the sink, in both layers
+  EXPECT_DOUBLE_EQ(*permute_blocks(pairs_of(all, few), {}).pearson.p, 1.0 / 144);
 }
 
 TEST(BlockPermutation, DrawnAgreesWithEnumerated) {

@@ -1,0 +1,58 @@
+#include "calibration/simulation.h"
+
+#include <gtest/gtest.h>
+#include <boost/math/distributions/binomial.hpp>
+
+namespace gainlens::testing {
+namespace {
+
+/// Whether `rate` of `trials` is what a test of level 0.05 may show: within the central 99.9% of a binomial.
+::testing::AssertionResult is_at_level(double rate, std::int64_t trials) {
+  const boost::math::binomial distribution(static_cast<double>(trials), 0.05);
+  const double low = boost::math::quantile(distribution, 0.0005) / static_cast<double>(trials);
+  const double high = boost::math::quantile(distribution, 0.9995) / static_cast<double>(trials);
+  if (rate >= low && rate <= high) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "rate " << rate << " is outside [" << low << ", " << high << "]";
+}
+
+ClusteredModel strongly_clustered() {
+  return {.layers = 12, .heads = 8, .group_size = 2, .layer_share = 0.5, .group_share = 0.4};
+}
+
+TEST(Calibration, NaivePRejectsFarTooOftenAndBlocksAtTheirLevel) {
+  constexpr std::int64_t simulations = 300;
+  const RejectionRates rates = rejection_rates(strongly_clustered(), simulations, 199, 1);
+  EXPECT_GT(rates.naive_pooled, 0.3);
+  EXPECT_GT(rates.naive_within, 0.1);  // heads of a KV group are not independent either
+  EXPECT_TRUE(is_at_level(rates.block_permutation, simulations));
+}
+
+TEST(Calibration, IndependentHeadsNeedNoCorrection) {
+  constexpr std::int64_t simulations = 300;
+  const RejectionRates rates = rejection_rates({.layers = 24, .heads = 4, .group_size = 1}, simulations, 199, 2);
+  EXPECT_TRUE(is_at_level(rates.naive_pooled, simulations));
+  EXPECT_TRUE(is_at_level(rates.naive_within, simulations));
+  EXPECT_TRUE(is_at_level(rates.block_permutation, simulations));
+}
+
+TEST(Calibration, ARealEffectIsFound) {
+  ClusteredModel model = strongly_clustered();
+  model.effect = 0.5;
+  EXPECT_GT(rejection_rates(model, 100, 199, 3).block_permutation, 0.8);
+}
+
+TEST(Calibration, EquivalenceAtTheMarginIsClaimedAtItsLevel) {
+  constexpr std::int64_t simulations = 2000;
+  EXPECT_TRUE(is_at_level(equivalence_rates(1.0, 0.3, 5, simulations, 4).equivalent, simulations));
+  EXPECT_GT(equivalence_rates(0.0, 0.3, 5, simulations, 5).equivalent, 0.95);
+  EXPECT_GT(equivalence_rates(3.0, 0.3, 5, simulations, 6).changes, 0.95);
+}
+
+TEST(Calibration, TheSeedFixesEverything) {
+  const RejectionRates once = rejection_rates(strongly_clustered(), 20, 99, 9), again = rejection_rates(strongly_clustered(), 20, 99, 9);
+  EXPECT_EQ(once.naive_pooled, again.naive_pooled);
+  EXPECT_EQ(once.block_permutation, again.block_permutation);
+}
+
+}  // namespace
+}  // namespace gainlens::testing
