@@ -36,7 +36,7 @@ struct Prediction {
   int number;         ///< the paper's
   std::string title;  ///< in our words
   std::vector<Claim> claims;
-  Ruling ruling;  ///< contradicted if a claim is; supported if all are; else the weakest
+  Ruling ruling;  ///< contradicted if a claim is; supported if all are; else not shown if a claim is, else not decidable
   std::string reason;
 };
 

@@ -16,14 +16,23 @@ std::string number(const Measured& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
 }
 
-std::string row(const std::string& label, const Correlation& c) {
-  return fmt::format("  {:<24} {:>6}  {:>8}  {:>8}   {:>8}  {:>8}\n", label, c.points, number(c.pearson, "{:+.3f}"),
-                     number(c.pearson_naive_p, "{:.1e}"), number(c.spearman, "{:+.3f}"), number(c.spearman_naive_p, "{:.1e}"));
+std::string small(const Measured& p) {
+  return number(p, "{:.1e}");
+}
+
+/// @param honest  null where no test beside the naive one speaks of these heads
+std::string row(const std::string& label, const Correlation& c, const analyses::PermutationTest* honest) {
+  const auto beside = [&](const analyses::TestedStatistic analyses::PermutationTest::*statistic) {
+    return honest == nullptr ? std::string("-") : small((honest->*statistic).p);
+  };
+  return fmt::format("  {:<24} {:>6}  {:>8}  {:>8}  {:>8}   {:>8}  {:>8}  {:>8}\n", label, c.points, number(c.pearson, "{:+.3f}"),
+                     small(c.pearson_naive_p), beside(&analyses::PermutationTest::pearson), number(c.spearman, "{:+.3f}"),
+                     small(c.spearman_naive_p), beside(&analyses::PermutationTest::spearman));
 }
 
 std::string correlations(const SinkVsK& result) {
-  std::string text =
-      fmt::format("{:<26} {:>6}  {:>8}  {:>8}   {:>8}  {:>8}\n", "BOS mass against", "heads", "Pearson", "naive p", "Spearman", "naive p");
+  std::string text = fmt::format("{:<26} {:>6}  {:>8}  {:>8}  {:>8}   {:>8}  {:>8}  {:>8}\n", "BOS mass against", "heads", "Pearson",
+                                 "naive p", "honest p", "Spearman", "naive p", "honest p");
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     text += fmt::format("{}\n", analyses::gain_variants[v].meaning);
     const auto& correlation = result.correlations[v];
@@ -31,11 +40,54 @@ std::string correlations(const SinkVsK& result) {
       text += fmt::format("  none: {}\n", correlation.reason());
       continue;
     }
-    text += row("pooled", correlation->pooled);
-    for (const auto& [kind, c] : correlation->within_attention_type) text += row(kind, c);
-    text += row("within layers", correlation->within_layers);
+    text += row("pooled", correlation->pooled, &correlation->inference.shift);
+    if (correlation->within_attention_type.size() > 1) {  // with one kind it would be the pooled row again
+      for (const auto& [kind, c] : correlation->within_attention_type) text += row(kind, c, nullptr);
+    }
+    text += row("within layers", correlation->within_layers, &correlation->inference.blocks);
     if (!correlation->pooled.pearson) text += fmt::format("  no pooled correlation: {}\n", correlation->pooled.pearson.reason());
     if (!correlation->within_layers.pearson) text += fmt::format("  none within layers: {}\n", correlation->within_layers.pearson.reason());
+  }
+  return text;
+}
+
+std::string test_in_words(std::string_view name, const analyses::PermutationTest& test) {
+  std::string text = fmt::format("{}: {}", name, analyses::count_arrangements(test.arrangements));
+  text += test.exact ? ", all tried" : fmt::format(", {} drawn (seed {})", test.resamples, test.seed);
+  if (test.pearson.least_p) text += fmt::format(", least attainable p {:.1e}", *test.pearson.least_p);
+  if (!test.pearson.p) text += fmt::format("; {}", test.pearson.p.reason());
+  return text + '\n';
+}
+
+std::string interval(const analyses::Maybe<analyses::Interval>& ends) {
+  return ends ? fmt::format("[{:+.3f}, {:+.3f}]", ends->low, ends->high) : "-";
+}
+
+std::string bootstrap_in_words(std::string_view name, const analyses::Maybe<analyses::Bootstrap>& bootstrap) {
+  if (!bootstrap) return fmt::format("  {}: {}\n", name, bootstrap.reason());
+  return fmt::format("  {} {} ({} draws): Pearson {} pooled, {} within layers\n", bootstrap->units, name, bootstrap->resamples,
+                     interval(bootstrap->pearson), interval(bootstrap->pearson_within));
+}
+
+/// What stands beside the naive p: tests and intervals of the first gain, and the verdict on every gain.
+std::string inference(const SinkVsK& result) {
+  const auto& first = result.correlations.front();
+  std::string text;
+  if (first) {
+    text += test_in_words("honest p within layers, K permuted in blocks of a KV group", first->inference.blocks);
+    text += test_in_words("honest p pooled, K shifted round the layers", first->inference.shift);
+    text += fmt::format("95% intervals of {}, resampling\n", analyses::gain_variants.front().meaning);
+    text += bootstrap_in_words("layers", first->inference.layers);
+    text += bootstrap_in_words("chunks", first->inference.chunks);
+  }
+  text += "is BOS mass related to it?\n";
+  for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
+    const auto& correlation = result.correlations[v];
+    if (!correlation) continue;
+    const analyses::SinkDecision& decision = correlation->inference.decision;
+    text += fmt::format("  {:<30} {}", analyses::gain_variants[v].meaning, decision.verdict);
+    if (decision.p) text += fmt::format(" (r {:+.3f}, p {:.1e}, {})", *decision.statistic, *decision.p, decision.test);
+    text += '\n';
   }
   return text;
 }
@@ -58,6 +110,7 @@ std::string print_sink_vs_k(const SinkVsK& result) {
                                  analyses::list_lengths(result.lengths), result.lengths_rule);
   text += fmt::format("BOS policy: {}{}\n\n", printable(result.bos_policy), result.bos ? "" : "; key 0 is ordinary text");
   text += correlations(result);
+  text += '\n' + inference(result);
   text += '\n';
   for (const analyses::SinkHeads& sinks : result.sinks) {
     text += fmt::format("BOS mass above {:<4}: {}", sinks.threshold, counted(sinks.heads, "head"));
@@ -72,8 +125,8 @@ std::string print_sink_vs_k(const SinkVsK& result) {
   text += layers_apart(result);
   for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
   return text +
-         "naive p takes heads as independent points, which heads of one layer are not. BOS mass and K are coupled by arithmetic: compare K "
-         "without key 0.\n";
+         "naive p takes heads as independent points, which heads of one layer or KV group are not; honest p does not. BOS mass and K are "
+         "coupled by arithmetic: compare K without key 0.\n";
 }
 
 }  // namespace gainlens::reports

@@ -11,11 +11,16 @@
 namespace gainlens::cli {
 namespace {
 
-void correlate(const std::string& path, const std::string& at, bool json) {
-  const auto run = runfile::RunReader::open(path);
+struct Arguments {
+  std::string run, at;
   analyses::Options options;
-  if (!at.empty()) options.at = parse_counts(at, "--at");
-  const analyses::SinkVsK result = analyses::sink_vs_k(run, options);
+};
+
+void correlate(Arguments arguments, std::uint64_t seed, bool json) {
+  const auto run = runfile::RunReader::open(arguments.run);
+  if (!arguments.at.empty()) arguments.options.at = parse_counts(arguments.at, "--at");
+  arguments.options.resampling.seed = seed;
+  const analyses::SinkVsK result = analyses::sink_vs_k(run, arguments.options);
   if (json) {
     fmt::print("{}\n", analyses::to_json(result).dump(2));
   } else {
@@ -28,14 +33,14 @@ void correlate(const std::string& path, const std::string& at, bool json) {
 void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
       app, "sink-vs-k", "Do heads that watch the first key have a gain near 1? BOS mass against K over heads", "gainlens sink-vs-k RUN");
-  struct Arguments {
-    std::string run, at;
-  };
   auto arguments = std::make_shared<Arguments>();
   command->add_option("run", arguments->run, "Run folder or run.h5")->required();
   command->add_option("--at", arguments->at, "Lengths in tokens to average over (default: 4k and 8k where present, else the two longest)");
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { correlate(arguments->run, arguments->at, global.json); }; });
+  analyses::Resampling& resampling = arguments->options.resampling;
+  command->add_option("--permutations", resampling.permutations, "Arrangements a permutation test draws; all where there are no more")
+      ->capture_default_str();
+  command->add_option("--bootstraps", resampling.bootstraps, "Resamples of layers and of chunks")->capture_default_str();
+  command->callback([arguments, &global, &action] { action = [arguments, &global] { correlate(*arguments, global.seed, global.json); }; });
 }
 
 }  // namespace gainlens::cli
