@@ -48,23 +48,30 @@ TEST(GainModel, ErrorsByHand) {
   EXPECT_THAT(gain_errors(shortest, {shortest}, 0.5)->skill().reason(), HasSubstr("does not change"));
 }
 
-TEST(SplitHalf, JudgedOnTheOtherChunks) {
+TEST(SplitHalf, FittedOnOneHalfJudgedOnTheOther) {
   const TemporaryFolder folder;
-  // K(32) is 0.6 in chunks 0 and 1, 0.8 in chunks 2 and 3; lambda is the same in every half, the judged mean K is 0.6, 0.7 or 0.8
-  const auto reader =
-      write_run(folder.path() / "run", theory_run(4, [](std::int64_t chunk, std::int64_t) { return chunk < 2 ? 0.6 : 0.8; }));
-  const auto split = split_half(reader, {});
+  // Five chunks, of which two are fitted. Chunk 4 has K 0.6 and 0.8 at 16 and 32 tokens, the others 0.5 and 0.6.
+  SyntheticRun run = theory_run(5, [](std::int64_t chunk, std::int64_t) { return chunk == 4 ? 0.8 : 0.6; });
+  const auto planted_value = run.value;
+  run.value = [planted_value](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/kalman_gain" && key.length == 16 && key.sample == 4) return 0.6;
+    return planted_value(key);
+  };
+  const auto split = split_half(write_run(folder.path() / "run", run), {});
   ASSERT_TRUE(split) << split.reason();
-  EXPECT_EQ(split->chunks, 4);
+  EXPECT_EQ(split->chunks, 5);
   EXPECT_EQ(split->fitted_on, 2);
-  EXPECT_EQ(split->splits, 6);
+  EXPECT_EQ(split->splits, 10);
   EXPECT_TRUE(split->all);
-  const double at6 = 1.0 / 9, at7 = 1.0 / 21, at8 = 1.0 / 6;  // |2/3 - K| / K
-  EXPECT_NEAR(split->max_relative_error.mean, (at6 + at8 + 4 * at7) / 6, 1e-12);
-  EXPECT_NEAR(split->max_relative_error.least, at7, 1e-12);
-  EXPECT_NEAR(split->max_relative_error.largest, at8, 1e-12);
-  EXPECT_NEAR(split->max_constant_error.largest, 0.3 / 0.8, 1e-12);
-  EXPECT_NEAR(split->skill->largest, 1 - at7 / (0.2 / 0.7), 1e-12);
+  // Chunk 4 among the judged (6 splits): lambda 2 predicts 2/3, which is their mean K; the constant 0.5 errs by 1/4.
+  // Among the fitted (4 splits): K(16) = 0.55, lambda 18/11 predicts 22/31 where K is 0.6; the constant errs by 1/12.
+  const double error = (22.0 / 31 - 0.6) / 0.6;
+  EXPECT_NEAR(split->max_relative_error.mean, 0.4 * error, 1e-12);
+  EXPECT_NEAR(split->max_relative_error.least, 0, 1e-12);
+  EXPECT_NEAR(split->max_relative_error.largest, error, 1e-12);
+  EXPECT_NEAR(split->max_constant_error.mean, 0.6 / 4 + 0.4 / 12, 1e-12);
+  EXPECT_NEAR(split->skill->largest, 1, 1e-12);
+  EXPECT_NEAR(split->skill->least, 1 - error * 12, 1e-12);
 }
 
 TEST(SplitHalf, ManyChunksAreSplitAtRandom) {

@@ -96,6 +96,31 @@ TEST(Verdicts, FlatGateIsShownNotAssumed) {
   EXPECT_EQ(gate(noisy).ruling, Ruling::not_shown) << gate(noisy).honest;
 }
 
+TEST(Verdicts, FlatMeansFlatAtEveryLength) {
+  SyntheticRun run = planted_run({});
+  run.lengths = {16, 32, 64};
+  const auto planted_value = run.value;
+  run.value = [planted_value](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/gate" && key.length == 32) return 0.7;
+    return planted_value(key);
+  };
+  EXPECT_EQ(gate(verdicts_of(run)).ruling, Ruling::not_shown);
+}
+
+TEST(Verdicts, TheoryHasToBeatTheConstantOnOtherChunks) {
+  SyntheticRun follows;  // K follows from n_eff and S
+  follows.lengths = {1024, 8192};
+  follows.samples = 4;
+  EXPECT_EQ(theory(verdicts_of(follows)).ruling, Ruling::supported) << theory(verdicts_of(follows)).honest;
+  SyntheticRun still = follows;
+  still.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/kalman_gain") return key.length == 1024 ? 0.6 : 0.599;
+    return std::nullopt;
+  };
+  EXPECT_EQ(theory(verdicts_of(still)).ruling, Ruling::contradicted);
+  EXPECT_THAT(theory(verdicts_of(still)).reason, HasSubstr("the constant K is better in every split"));
+}
+
 TEST(Verdicts, EvidenceThatGrowsIsSupported) {
   EXPECT_EQ(evidence(verdicts_of(planted_run({}))).ruling, Ruling::supported);
   SyntheticRun falling = planted_run({});
