@@ -155,10 +155,15 @@ const std::vector<ComparedQuantity>& compared_quantities() {
   return quantities;
 }
 
+void check_different(const RunReader& first, const RunReader& second) {
+  CHECK(first.request().to_json() != second.request().to_json(),
+        "{} and {}: hold the same request, and so the same numbers; give runs that differ", printable(first.path().string()),
+        printable(second.path().string()));
+}
+
 Comparison compare(const RunReader& first, const RunReader& second, const Options& options) {
   const Request &a = first.request(), &b = second.request();
-  CHECK(a.to_json() != b.to_json(), "{} and {}: hold the same request, and so the same numbers; give runs that differ",
-        printable(first.path().string()), printable(second.path().string()));
+  check_different(first, second);
   Comparison result{request_differences(a, b), {}, {}, {}, {}, {}, {}};
   if (a.version != b.version) {
     result.refused =

@@ -58,7 +58,9 @@ struct Comparison {
   std::vector<std::string> caveats;
 };
 
-/// @throws InvalidArgument  both hold the same request, and so the same numbers; see deep_layers() and usable_lengths()
+/// @throws InvalidArgument  both hold the same request, and so the same numbers
+void check_different(const runfile::RunReader& first, const runfile::RunReader& second);
+/// @throws InvalidArgument  see check_different(), deep_layers() and usable_lengths()
 Comparison compare(const runfile::RunReader& first, const runfile::RunReader& second, const Options& options = {});
 OrderedJson to_json(const Comparison& comparison);
 

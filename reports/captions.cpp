@@ -1,21 +1,19 @@
 #include "reports/captions.h"
 
 #include "core/quantity.h"
+#include "reports/shown.h"
 #include "reports/wording.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace gainlens::reports {
 namespace {
 
 using analyses::Aggregate;
-using analyses::Interval;
 using analyses::Maybe;
 using analyses::Measured;
-
-std::string shown(const Measured& value, const char* format) {
-  return value ? fmt::format(fmt::runtime(format), *value) : "not known";
-}
+using Runs = std::span<const Results>;
 
 std::string range(const Maybe<Aggregate>& first, const Maybe<Aggregate>& last, const char* format) {
   const auto text = [&](const Maybe<Aggregate>& value) {
@@ -24,105 +22,187 @@ std::string range(const Maybe<Aggregate>& first, const Maybe<Aggregate>& last, c
   return fmt::format("{} to {}", text(first), text(last));
 }
 
-std::string with_interval(const analyses::Change& change) {
-  if (!change.mean) return "not known";
-  if (!change.interval) return fmt::format("{:+.3f}", *change.mean);
-  return fmt::format("{:+.3f} [{:+.3f}, {:+.3f}]", *change.mean, change.interval->low, change.interval->high);
+std::string capitalised(std::string sentence) {
+  if (!sentence.empty() && sentence[0] >= 'a' && sentence[0] <= 'z') sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
+  return sentence;
 }
 
-std::string bos_sentence(const Results& results) {
-  return fmt::format("BOS policy: {}.{}", results.request.bos_policy,
-                     results.request.bos ? "" : " No BOS token is put in front, so key 0 is an ordinary token.");
+/// A sentence of each run, with its label in front where there are several.
+std::string of_each(Runs runs, const std::function<std::string(const Results&)>& sentence) {
+  std::string text;
+  for (const Results& run : runs) {
+    const std::string said = sentence(run);
+    if (said.empty()) continue;
+    text +=
+        fmt::format("{}{}{}", text.empty() ? "" : " ", runs.size() > 1 ? run.label + ": " : "", runs.size() > 1 ? said : capitalised(said));
+  }
+  return text;
+}
+
+/// The policy of each run; once where it is the same.
+std::string bos_sentence(Runs runs) {
+  const auto sentence = [](const Results& run) {
+    return fmt::format("BOS policy: {}.{}", run.request.bos_policy,
+                       run.request.bos ? "" : " No BOS token is put in front, so key 0 is an ordinary token.");
+  };
+  const std::string first = sentence(runs.front());
+  if (std::all_of(runs.begin(), runs.end(), [&](const Results& run) { return sentence(run) == first; })) return first;
+  return of_each(runs, sentence);
+}
+
+const char* overlay(Runs runs) {
+  return runs.size() > 1 ? " Each run has its colour, marker and dash." : "";
+}
+
+std::string context_numbers(const Results& run) {
+  const analyses::ContextPoint &first = run.context.points.front(), &last = run.context.points.back();
+  std::string text =
+      fmt::format("from {} to {} tokens n_eff goes from {} keys and lambda_obs is multiplied by {}.", format_count(first.length.tokens),
+                  format_count(last.length.tokens), range(first.n_eff, last.n_eff, "{:.1f}"), shown(last.precision_ratio));
+  if (first.gate && run.context.points.size() > 1) {
+    text += fmt::format(" The trained gate goes from {}; logit(gate) changes by {}, ln lambda_obs by {}, their difference is {} ({}).",
+                        range(first.gate, last.gate, "{:.3f}"), shown(last.logit_gate), shown(last.log_precision), shown(last.difference),
+                        counted(last.difference.pairs, "chunk"));
+  } else if (!first.gate) {
+    text += fmt::format(" The gate's panel is left out: {}.", first.gate.reason());
+  }
+  return text;
+}
+
+std::string theory_numbers(const Results& run) {
+  const analyses::GainTheory& theory = run.gain_theory;
+  if (!theory.max_relative_error) return fmt::format("no prediction: {}.", theory.max_relative_error.reason());
+  return fmt::format("largest relative error {}, against {} for a constant K; skill {} (1 is perfect, 0 no better than the constant).",
+                     shown_percent(theory.max_relative_error), shown_percent(theory.max_constant_error), shown(theory.skill));
+}
+
+std::string sink_numbers(const Results& run) {
+  const analyses::SinkVsK& sinks = run.sink_vs_k;
+  std::string text;
+  for (const analyses::SinkHeads& heads : sinks.sinks) {
+    text +=
+        fmt::format("{}{} of {} above {}", text.empty() ? "" : "; ", counted(heads.heads, "head"), sinks.points.size(), heads.threshold);
+    if (heads.heads > 0) text += fmt::format(" (layers {}, smallest K {})", number_ranges(heads.layers), shown(heads.smallest_gain));
+  }
+  text += '.';
+  if (sinks.late_gain) {
+    text += fmt::format(" Late layers {}: K from {} to {}, largest BOS mass {}.", number_ranges(sinks.late_layers),
+                        shown(sinks.late_gain->low), shown(sinks.late_gain->high), shown(sinks.late_bos_mass));
+  }
+  if (!sinks.sink_share.empty() && sinks.sink_share[0])
+    text += fmt::format(" Sink share at key 0 (mean attention above 0.3): {}.", shown_percent(sinks.sink_share[0]));
+  return text;
+}
+
+const char* purpose_of(const std::string& quantity) {
+  if (quantity == "n_eff") return "Which heads average over many keys, and which over few.";
+  if (quantity == "kalman_gain") return "Which heads carry much evidence against a prior of precision 1.";
+  if (quantity == "bos_mass") return "Which heads are sinks, and at which depth.";
+  return "How evenly each head spreads its attention.";
+}
+
+std::string norm_numbers(const Results& run) {
+  if (!run.value_norms) return fmt::format("left out: {}.", run.value_norms.reason());
+  double sum = 0, heads = 0;
+  for (const analyses::ValueNorms& head : run.value_norms->heads) {
+    if (!(head.rest > 0)) continue;
+    sum += head.first[0] / head.rest;
+    heads += 1;
+  }
+  if (heads == 0) return "every value beyond the first keys is zero.";
+  return fmt::format(
+      "on average over layers and KV heads the value of key 0 is {:.2f} times as long as that of a key beyond the first eight.",
+      sum / heads);
 }
 
 }  // namespace
 
-Caption context_caption(const Results& results) {
-  const analyses::Context& context = results.context;
-  const analyses::ContextPoint &first = context.points.front(), &last = context.points.back();
-  std::string shows = fmt::format(
-      "Means over last-quarter queries of layers {} as the context grows from {} to {} tokens. The effective sample size goes from {} "
-      "keys; "
-      "the mean observation precision is multiplied by {}.",
-      number_ranges(context.deep_layers), format_count(first.length.tokens), format_count(last.length.tokens),
-      range(first.n_eff, last.n_eff, "{:.1f}"), shown(last.precision_ratio, "{:.2f}"));
-  if (first.gate) {
-    shows += fmt::format(
-        " The trained gate goes from {}. Like for like, since K = sigmoid(ln λ_obs − ln λ): logit(gate) changes by {}, ln λ_obs by {}, "
-        "their difference is {} (95% intervals over {} chunks).",
-        range(first.gate, last.gate, "{:.3f}"), with_interval(last.logit_gate), with_interval(last.log_precision),
-        with_interval(last.difference), last.difference.pairs);
-  } else {
-    shows += fmt::format(" The gate's panels are left out: {}.", first.gate.reason());
-  }
-  return {shows,
-          "Bands are spreads over heads, layers and queries, not uncertainty of the mean: a change inside the band can be certain. A flat "
-          "gate is not "
-          "shown to be blind: that takes an equivalence test with a stated margin. Deep layers were chosen by position, not by outcome."};
+Caption context_caption(Runs runs) {
+  const analyses::Context& context = runs.front().context;
+  std::string shows =
+      runs.size() > 1
+          ? "Means over last-quarter queries of each run's deep layers, with 95% intervals of the mean over chunks; ratio and changes "
+            "are relative to each run's own shortest context; filled markers ln lambda_obs, hollow ones logit(gate)."
+          : fmt::format(
+                "Means over last-quarter queries of layers {}: bars are 95% intervals of the mean over chunks, bands one standard "
+                "deviation over chunk, layer, head and query.",
+                number_ranges(context.deep_layers));
+  return {fmt::format("{}{} {}", shows, overlay(runs), of_each(runs, context_numbers)),
+          "Whether evidence grows with context and, in the panel of changes, whether the gate moves by as much: there both are on "
+          "the one scale on which a "
+          "gain and a gate can be compared, since K = sigmoid(ln lambda_obs − ln lambda).",
+          "Bands are spreads over heads, layers and queries, not uncertainty of the mean: a change inside the band can be certain. A gate "
+          "that looks flat is not "
+          "shown to be flat; the equivalence test in the table decides that. Deep layers were chosen by position, not by outcome."};
 }
 
-Caption gain_theory_caption(const Results& results) {
-  const analyses::GainTheory& theory = results.gain_theory;
+Caption gain_theory_caption(Runs runs) {
+  return {fmt::format("K as measured (markers, 95% intervals over chunks) and as one lambda, solved at the shortest context, predicts it "
+                      "from aggregated n_eff and S "
+                      "(lines); errors of this theory (filled) and of a constant K (hollow).{} {}",
+                      overlay(runs), of_each(runs, theory_numbers)),
+          "Whether one lambda carries K from a short context to long ones, and whether that beats the guess that nothing changes.",
+          "K is computed from n_eff and S, so agreement says that averaging loses little, not that a model uses K. The lines are fitted "
+          "and judged on the same chunks; "
+          "the table of checks judges them on others. Scaled values have no fitted theory here. lambda* is not the mean of lambda_obs."};
+}
+
+Caption sink_vs_k_caption(Runs runs) {
+  const analyses::SinkVsK& sinks = runs.front().sink_vs_k;
   return {
-      fmt::format(
-          "One λ = {}, solved at the shortest context, turns the aggregated n_eff and S into a prediction of the mean K at the others. "
-          "Largest relative error {}%, against {}% for the guess that K does not change; skill {} (1 is perfect, 0 no better than the "
-          "constant). "
-          "λ* is not the mean of λ_obs.",
-          shown(theory.prior_precision, "{:.3g}"),
-          theory.max_relative_error ? fmt::format("{:.2f}", 100 * *theory.max_relative_error) : "not known",
-          theory.max_constant_error ? fmt::format("{:.2f}", 100 * *theory.max_constant_error) : "not known", shown(theory.skill, "{:.2f}")),
-      "K is computed from n_eff and S, so agreement says that averaging loses little, not that a model uses K. λ is fitted and judged on "
-      "the same "
-      "chunks. Scaled values have no fitted theory here."};
+      fmt::format("One point a head, means over chunks at {}; dotted lines at BOS mass 0.05 and 0.3, where a head reaches them.{} {} {}",
+                  analyses::list_lengths(sinks.lengths),
+                  runs.size() > 1 ? " Each run has its colour and marker; hollow ones are set apart, since their window hides key 0."
+                                  : " Colour is the layer.",
+                  of_each(runs, sink_numbers), bos_sentence(runs)),
+      "Whether heads that watch key 0 are those with a gain near 1: (c) takes key 0 out first, and (b) the scale of the values.",
+      "A sink forces n_eff towards 1 and S towards 0, hence K towards 2d/(1+2d): (a) holds some of its relation by arithmetic. A "
+      "correlation across layers may be "
+      "one of depth; that within layers is not. Points are not independent: the table sets honest inference beside each naive p."};
 }
 
-Caption sink_vs_k_caption(const Results& results) {
-  const analyses::SinkVsK& sinks = results.sink_vs_k;
-  std::string shows = fmt::format("One point a head, means over chunks at {}; colour is the layer. Dotted lines: BOS mass 0.05 and 0.3. {}",
-                                  analyses::list_lengths(sinks.lengths), bos_sentence(results));
-  for (const analyses::SinkHeads& heads : sinks.sinks) {
-    shows += fmt::format(" Above {}: {}", heads.threshold, counted(heads.heads, "head"));
-    if (heads.heads > 0)
-      shows += fmt::format(" in layers {}, smallest K {}", number_ranges(heads.layers), shown(heads.smallest_gain, "{:.3f}"));
-    shows += '.';
+Caption heatmap_caption(Runs runs, std::size_t group) {
+  for (const Results& run : runs) {
+    const HeatmapGroup& maps = run.heatmaps.at(group);
+    const auto present = std::find_if(maps.maps.begin(), maps.maps.end(), [](const auto& map) { return bool(map); });
+    if (present == maps.maps.end()) continue;
+    const analyses::Heatmap& map = **present;
+    std::string shows = fmt::format("Mean over chunks of {} tokens, {}.", format_count(map.length.tokens), map.quantity.window);
+    if (runs.size() > 1) shows += " The runs share the colour scale.";
+    if (maps.name == "bos_mass") shows += " " + bos_sentence(runs);
+    return {shows, purpose_of(maps.name),
+            maps.name == "kalman_gain"
+                ? "K has no scale of its own: only what K and scaled K agree on is a property of the attention."
+                : "A mean over queries and chunks hides how a head differs from query to query. Head numbers carry no order."};
   }
-  if (sinks.late_gain) {
-    shows += fmt::format(" Late layers {}: K from {:.3f} to {:.3f}, largest BOS mass {}.", number_ranges(sinks.late_layers),
-                         sinks.late_gain->low, sinks.late_gain->high, shown(sinks.late_bos_mass, "{:.3f}"));
-  }
-  return {
-      shows,
-      "A sink forces n_eff towards 1 and S towards 0, hence K towards 1: (a) holds some of this by arithmetic. (c) takes key 0 out first; "
-      "(b) takes the scale of the values out. The p-values are naive: heads of a layer are not independent. A correlation across layers "
-      "may "
-      "be one of depth; the one within layers is not."};
+  return {};
 }
 
-Caption heatmap_caption(const HeatmapGroup& group, const Results& results) {
-  const auto present = std::find_if(group.maps.begin(), group.maps.end(), [](const auto& map) { return bool(map); });
-  if (present == group.maps.end()) return {};
-  const analyses::Heatmap& map = **present;
-  std::string shows = fmt::format("Mean over {} of {} tokens, {}.", counted(map.length.samples.size(), "chunk"),
-                                  format_count(map.length.tokens), map.quantity.window);
-  if (group.name == "bos_mass") shows += fmt::format(" {}", bos_sentence(results));
-  if (group.name == "kalman_gain") shows += " (a) at the values' own scale, (b) with values scaled to unit variance.";
-  return {shows, group.name == "kalman_gain"
-                     ? "K has no scale of its own: only what (a) and (b) agree on is a property of the attention."
-                     : "A mean over queries and chunks hides how the heads differ from query to query. Head numbers carry no order."};
+Caption value_norms_caption(Runs runs) {
+  const auto drawn = std::find_if(runs.begin(), runs.end(), [](const Results& run) { return bool(run.value_norms); });
+  if (drawn == runs.end()) return {};
+  return {fmt::format("Euclidean norms of value vectors at the longest context ({} tokens), means over chunks{}.{} {} {}",
+                      format_count(drawn->value_norms->length.tokens),
+                      runs.size() > 1 ? " and KV heads" : "; in (b) one point a KV head, coloured by layer", overlay(runs),
+                      of_each(runs, norm_numbers), bos_sentence(runs)),
+          "Whether the value that a sink attends to is short, which the sink-necessity lemma asks for.",
+          "A short value at key 0 does not show that a head preserves its state by it: that takes the attention it gets, which the audit "
+          "sets against the bound."};
 }
 
-Caption value_norms_caption(const Results& results) {
-  if (!results.value_norms) return {};
-  const analyses::ValueNormsResult& norms = *results.value_norms;
-  double ratio = 0;
-  for (const analyses::ValueNorms& head : norms.heads)
-    ratio += head.rest > 0 ? head.first[0] / head.rest / static_cast<double>(norms.heads.size()) : 0;
-  return {fmt::format("Euclidean norms of value vectors over {} of {} tokens. On average over layers and KV heads the value of key "
-                      "0 is {:.2f} times as "
-                      "long as that of a key beyond the first eight. {}",
-                      counted(norms.length.samples.size(), "chunk"), format_count(norms.length.tokens), ratio, bos_sentence(results)),
-          "A short value at key 0 is what the sink-necessity lemma asks for; it does not show that a head preserves its state by it."};
+Caption sink_lemma_caption(Runs runs) {
+  return {fmt::format("One point a head, means over second-half queries: the weight alpha_1 of key 0 against the bound 1 − (delta + "
+                      "epsilon)/(mu c) that the sink "
+                      "lemma puts on it, and, hollow, against the bound with the gained estimate for delta. Dashed: equality; the lemma "
+                      "says that no filled point "
+                      "lies below it.{}",
+                      overlay(runs)),
+          "Where the lemma binds: points at the left say nothing, as their bound is 0 or below at most queries; filled points near the "
+          "line are sinks that it demands. "
+          "Hollow points below the line are heads that would be free of the demand with the gain.",
+          "The lemma is the triangle inequality in head space, so that agreement is no evidence for the theory around it: a point below "
+          "the line would be an error of "
+          "measurement. The model runs without the gain; what it would learn with it is not shown."};
 }
 
 }  // namespace gainlens::reports

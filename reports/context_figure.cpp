@@ -1,5 +1,5 @@
+#include "reports/figure_parts.h"
 #include "reports/figures.h"
-#include "reports/plot_script.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,141 +18,168 @@ using analyses::Measured;
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
-double value_or_nan(const Measured& value) {
-  return value ? *value : no_value;
-}
-
 /// length, mean, mean -+ deviation, ends of the interval
-std::vector<double> row(std::int64_t tokens, double mean, const Measured& deviation, const Maybe<Interval>& interval) {
+std::vector<double> row(double tokens, double mean, const Measured& deviation, const Maybe<Interval>& interval) {
   const double reach = value_or_nan(deviation);
-  return {static_cast<double>(tokens),         mean, mean - reach, mean + reach, interval ? interval->low : no_value,
-          interval ? interval->high : no_value};
+  return {tokens, mean, mean - reach, mean + reach, interval ? interval->low : no_value, interval ? interval->high : no_value};
 }
 
-using Rows = std::vector<std::vector<double>>;
+/// Which of several runs a series belongs to.
+struct Place {
+  std::size_t run;
+  std::size_t runs;
+  double at(const ContextPoint& point) const { return aside(static_cast<double>(point.length.tokens), run, runs); }
+};
 
-Rows rows_of(const Context& context, const Maybe<Aggregate> ContextPoint::*member) {
+Rows rows_of(const Context& context, const Maybe<Aggregate> ContextPoint::*member, const Place& place) {
   Rows rows;
   for (const ContextPoint& point : context.points) {
     const Maybe<Aggregate>& aggregate = point.*member;
-    if (aggregate) rows.push_back(row(point.length.tokens, aggregate->mean, aggregate->deviation, aggregate->interval));
+    if (aggregate) rows.push_back(row(place.at(point), aggregate->mean, aggregate->deviation, aggregate->interval));
   }
   return rows;
 }
 
-Rows ratio_rows(const Context& context) {
+Rows ratio_rows(const Context& context, const Place& place) {
   Rows rows;
   for (const ContextPoint& point : context.points) {
     if (!point.precision_ratio) continue;
-    rows.push_back(row(point.length.tokens, *point.precision_ratio, point.precision_ratio_deviation, point.precision_ratio_interval));
+    rows.push_back(row(place.at(point), *point.precision_ratio, point.precision_ratio_deviation, point.precision_ratio_interval));
   }
   return rows;
 }
 
-Rows change_rows(const Context& context, const Change ContextPoint::*member) {
+Rows change_rows(const Context& context, const Change ContextPoint::*member, const Place& place) {
   Rows rows;
   for (const ContextPoint& point : context.points) {
     const Change& change = point.*member;
-    if (change.mean) rows.push_back(row(point.length.tokens, *change.mean, Measured::none("not shown"), change.interval));
+    if (change.mean) rows.push_back(row(place.at(point), *change.mean, Measured::none("not shown"), change.interval));
   }
   return rows;
 }
 
-bool any_finite(const Rows& rows, std::size_t column) {
-  for (const auto& values : rows) {
-    if (std::isfinite(values[column])) return true;
-  }
-  return false;
+/// One panel's numbers of every run; empty rows where a run has none.
+using Series = std::vector<Rows>;
+
+template <typename Read>
+Series series_of(std::span<const Results> runs, Read read) {
+  Series series;
+  for (std::size_t run = 0; run < runs.size(); ++run) series.push_back(read(runs[run].context, Place{run, runs.size()}));
+  return series;
 }
 
-/// Mean with its interval, over the band of one standard deviation.
-std::string band_and_mean(const std::string& block, const Rows& rows, std::string_view line_colour) {
+bool empty(const Series& series) {
+  return std::all_of(series.begin(), series.end(), [](const Rows& rows) { return rows.empty(); });
+}
+
+/// The band of one standard deviation, drawn where there is one run: of several they would cover each other.
+std::string band(const std::string& block, const Rows& rows, std::string_view line_colour) {
+  if (!any_finite(rows, 2)) return {};
+  if (rows.size() > 1) {
+    return fmt::format("${} using 1:3:4 with filledcurves linecolor rgb '{}' fillstyle transparent solid 0.18 notitle, ", block,
+                       line_colour);
+  }
+  return fmt::format("${} using 1:2:3:4 with yerrorbars pointtype 0 linewidth 5 linecolor rgb '#AA{}' notitle, ", block,
+                     line_colour.substr(1));
+}
+
+std::string mean_and_interval(const std::string& block, const Rows& rows, std::string_view line_colour, int marker, int dash,
+                              std::string_view title) {
   std::string plot;
-  if (any_finite(rows, 2)) {
-    plot += rows.size() > 1 ? fmt::format(
-                                  "${0} using 1:3:4 with filledcurves linecolor rgb '{1}' fillstyle transparent solid 0.16 "
-                                  "title '± 1 SD (chunk, layer, head, query)', ",
-                                  block, line_colour)
-                            : fmt::format(
-                                  "${0} using 1:2:3:4 with yerrorbars pointtype 0 linewidth 5 linecolor rgb '#55{1}' "
-                                  "title '± 1 SD (chunk, layer, head, query)', ",
-                                  block, line_colour.substr(1));
-  }
-  if (any_finite(rows, 4)) {
-    plot += fmt::format(
-        "${0} using 1:2:5:6 with yerrorbars pointtype 0 linewidth 1.2 linecolor rgb '#222222' "
-        "title '95% interval of the mean (chunks)', ",
-        block);
-  }
-  return plot + fmt::format("${} using 1:2 with linespoints pointtype 7 pointsize 0.6 linewidth 1.8 linecolor rgb '{}' title 'mean'", block,
-                            line_colour);
+  if (any_finite(rows, 4))
+    plot = fmt::format("${} using 1:2:5:6 with yerrorbars pointtype 0 linewidth 1 linecolor rgb '{}' notitle, ", block, colour::ink);
+  return plot + fmt::format("${} using 1:2 with linespoints pointtype {} pointsize 0.5 linewidth 1.3 dashtype {} linecolor rgb '{}' {}",
+                            block, marker, dash, line_colour, title.empty() ? "notitle" : fmt::format("title '{}'", title));
 }
 
-std::string change_series(const std::string& block, const Rows& rows, std::string_view line_colour, int point_type, int dash,
-                          std::string_view title) {
-  std::string plot;
-  if (any_finite(rows, 4)) {
-    plot = fmt::format("${} using 1:2:5:6 with yerrorbars pointtype 0 linewidth 1.2 linecolor rgb '{}' notitle, ", block, line_colour);
-  }
-  return plot +
-         fmt::format("${} using 1:2 with linespoints pointtype {} pointsize 0.7 linewidth 1.8 dashtype {} linecolor rgb '{}' title '{}'",
-                     block, point_type, dash, line_colour, title);
-}
-
-/// Upper end of an axis from 0 that holds band, interval and mean, with room for the key above: gnuplot's own does not see a band's far
-/// side.
-double axis_top(const Rows& rows) {
+/// Upper end of an axis from 0 that holds band, interval and mean: gnuplot's own does not see a band's far side.
+double axis_top(const Series& series) {
   double top = 0;
-  for (const auto& values : rows) {
-    for (const std::size_t column : {std::size_t{1}, std::size_t{3}, std::size_t{5}}) {
-      if (std::isfinite(values[column])) top = std::max(top, values[column]);
+  for (const Rows& rows : series) {
+    for (const auto& values : rows) {
+      for (const std::size_t column : {std::size_t{1}, std::size_t{3}, std::size_t{5}}) {
+        if (column == 3 && series.size() > 1) continue;
+        if (std::isfinite(values[column])) top = std::max(top, values[column]);
+      }
     }
   }
-  return top > 0 ? 1.25 * top : 1;
+  return top > 0 ? 1.08 * top : 1;
 }
 
-void band_panel(PlotScript& script, std::size_t index, const std::string& block, const Rows& rows, std::string_view line_colour,
-                std::string_view title, std::string_view unit) {
-  script.panel(index, title);
-  script.line("set ylabel '{}'", unit);
-  script.line("set yrange [0:{:.6g}]", axis_top(rows));
-  script.line("plot {}", band_and_mean(block, rows, line_colour));
+void value_panel(PlotScript& script, const std::string& name, const Series& series, std::string_view single_colour) {
+  std::string plot;
+  for (std::size_t run = 0; run < series.size(); ++run) {
+    if (series[run].empty()) continue;
+    const std::string block = fmt::format("{}_{}", name, run);
+    script.data(block, series[run]);
+    const std::string_view line_colour = series.size() == 1 ? single_colour : run_style(run).colour;
+    if (series.size() == 1) plot += band(block, series[run], line_colour);
+    plot += mean_and_interval(block, series[run], line_colour, run_style(run).marker, run_style(run).dash, "") + ", ";
+  }
+  plot.resize(plot.size() - 2);
+  script.y_axis(0, axis_top(series), 0).line("plot {}", plot);
+}
+
+/// Changes of ln lambda_obs (filled markers) and logit gate (hollow, dotted).
+void change_panel(PlotScript& script, const Series& log, const Series& logit) {
+  std::string plot = fmt::format("0 with lines linewidth 0.7 linecolor rgb '{}' notitle", colour::grey);
+  const bool one = log.size() == 1;
+  for (std::size_t run = 0; run < log.size(); ++run) {
+    const RunStyle& style = run_style(run);
+    const auto add = [&](const char* name, const Rows& rows, std::string_view line_colour, int marker, int dash, std::string_view title) {
+      if (rows.empty()) return;
+      const std::string block = fmt::format("{}_{}", name, run);
+      script.data(block, rows);
+      plot += ", " + mean_and_interval(block, rows, line_colour, marker, dash, title);
+    };
+    add("log", log[run], one ? colour::green : style.colour, style.marker, one ? 1 : style.dash, one ? "ln λ_{obs}" : "");
+    add("logit", logit[run], one ? colour::vermillion : style.colour, one ? 4 : style.hollow_marker, 3, one ? "logit(gate)" : "");
+  }
+  if (one) script.line("set key top left Left reverse at graph 0, graph 1").line("set offsets 0, 0, graph 0.3, graph 0.06");
+  script.line("set yrange [*:*]").line("set ytics autofreq");
+  if (!one) script.line("set offsets 0, 0, graph 0.06, graph 0.06");
+  script.line("plot {}", plot);
+}
+
+std::string first_reason(std::span<const Results> runs) {
+  const ContextPoint& point = runs.front().context.points.front();
+  return point.n_eff ? point.precision_ratio.reason() : point.n_eff.reason();
 }
 
 }  // namespace
 
-Maybe<Figure> context_figure(const Context& context) {
-  const Rows n_eff = rows_of(context, &ContextPoint::n_eff), gate = rows_of(context, &ContextPoint::gate), ratio = ratio_rows(context);
-  if (n_eff.empty()) return Maybe<Figure>::none(context.points.front().n_eff.reason());
-  if (ratio.empty()) return Maybe<Figure>::none(context.points.front().precision_ratio.reason());
-  std::vector<std::int64_t> lengths;
-  for (const ContextPoint& point : context.points) lengths.push_back(point.length.tokens);
-  const Rows logit = change_rows(context, &ContextPoint::logit_gate), log = change_rows(context, &ContextPoint::log_precision);
-  const bool gated = !gate.empty();
+Maybe<Figure> context_figure(std::span<const Results> runs) {
+  const Series n_eff = series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::n_eff, p); });
+  const Series gate = series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::gate, p); });
+  const Series ratio = series_of(runs, [](const Context& c, const Place& p) { return ratio_rows(c, p); });
+  if (empty(n_eff) || empty(ratio)) return Maybe<Figure>::none(first_reason(runs));
+  const Series logit = series_of(runs, [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::logit_gate, p); });
+  const Series log = series_of(runs, [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::log_precision, p); });
+  const bool gated = !empty(gate), several = runs.size() > 1;
 
+  PanelGrid grid{gated || several ? page_width : column_width, 1.95 + legend_height(runs)};
+  grid.columns = gated ? 4 : several ? 3 : 2;
+  grid.bottom += legend_height(runs);
   PlotScript script;
-  script.data("n_eff", n_eff).data("gate", gate).data("ratio", ratio).data("logit", logit).data("log", log);
-  script.line("set multiplot layout {},2 margins {},0.985,{},{} spacing 0.1,{}", gated ? 2 : 1, 0.075, gated ? 0.085 : 0.16,
-              gated ? 0.94 : 0.88, 0.17);
-  script.line("set key top left Left reverse font ',9'").line("set offsets 0, 0, graph 0.2, 0").length_axis(lengths);
+  start_panels(script, grid);
+  script.length_axis(all_tokens(runs), grid.panel_width());
   std::size_t panel = 0;
-  band_panel(script, panel++, "n_eff", n_eff, colour::blue, "effective sample size", "{/:Italic n}_{eff} (keys)");
+  script.line("set ylabel offset 1.6,0");
+  script.panel(panel++, "{/:Italic n}_{eff} (keys)");
+  draw_legend(script, runs, grid.width, grid.height);
+  value_panel(script, "n_eff", n_eff, colour::blue);
   if (gated) {
-    script.line("set key bottom left");
-    band_panel(script, panel++, "gate", gate, colour::vermillion, "trained gate σ(score)", "gate (1)");
-    script.line("set key top left");
+    script.panel(panel++, "trained gate σ");
+    value_panel(script, "gate", gate, colour::vermillion);
   }
-  band_panel(script, panel++, "ratio", ratio, colour::green, "observation precision, relative to the shortest context",
-             "λ_{obs}({/:Italic T}) / λ_{obs}({/:Italic T}_{min})  (1)");
-  if (gated) {
-    script.panel(panel++, "like for like: change since the shortest context");
-    script.line("set ylabel 'change (nats)'").line("set yrange [*:*]").line("set offsets 0, 0, graph 0.12, graph 0.06");
-    script.line("plot 0 with lines linewidth 0.8 linecolor rgb '#999999' notitle, {}, {}",
-                change_series("log", log, colour::green, 7, 1, "ln λ_{obs}"),
-                change_series("logit", logit, colour::vermillion, 5, 2, "logit(gate)"));
+  script.panel(panel++, "λ_{obs}({/:Italic T}) / λ_{obs}({/:Italic T}_{min})");
+  value_panel(script, "ratio", ratio, colour::green);
+  if (gated || several) {
+    script.panel(panel++, "Δ since {/:Italic T}_{min} (nats)");
+    change_panel(script, log, logit);
   }
   script.line("unset multiplot");
-  return Figure{"context", 860, gated ? 620 : 340, script.text()};
+  return Figure{"context", grid.width, grid.height, script.text()};
 }
 
 }  // namespace gainlens::reports

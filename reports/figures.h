@@ -1,28 +1,28 @@
 #pragma once
 
-#include "analyses/context.h"
-#include "analyses/gain_theory.h"
-#include "analyses/heatmap.h"
-#include "analyses/sink_vs_k.h"
-#include "analyses/value_norms.h"
 #include "reports/figure.h"
+#include "reports/results.h"
 
-#include <string>
-#include <vector>
+#include <cstddef>
+#include <span>
 
 namespace gainlens::reports {
 
-/// Figures of a sweep. Each is missing, with the reason, where its analysis has nothing to show.
+/// Figures of one sweep, or of several overlaid: one colour, marker and dash for each (palette.h). Each is missing, with the reason, where
+/// no run has anything to show; a run that lacks one is left out of it. At least one run, at most `most_runs`.
 
 /// context: n_eff, gate (where there is one), lambda_obs ratio, and gate and precision like for like, against context length.
-analyses::Maybe<Figure> context_figure(const analyses::Context& context);
+analyses::Maybe<Figure> context_figure(std::span<const Results> runs);
 /// gain-theory: K measured and predicted from n_eff and S; relative errors beside those of a constant.
-analyses::Maybe<Figure> gain_theory_figure(const analyses::GainTheory& theory);
+analyses::Maybe<Figure> gain_theory_figure(std::span<const Results> runs);
 /// sink-vs-k: BOS mass against K, scaled K, and K without key 0, head by head.
-analyses::Maybe<Figure> sink_vs_k_figure(const analyses::SinkVsK& result);
-/// heatmap-<name>: one panel for each map; `name` is that of the first quantity.
-analyses::Maybe<Figure> heatmap_figure(const std::string& name, const std::vector<analyses::Maybe<analyses::Heatmap>>& maps);
+analyses::Maybe<Figure> sink_vs_k_figure(std::span<const Results> runs);
+/// heatmap-<name>: one panel for each map of the group, in one colour scale for all runs.
+/// @param group  index into Results::heatmaps
+analyses::Maybe<Figure> heatmap_figure(std::span<const Results> runs, std::size_t group);
 /// value-norms: norms of the first keys' values against the others'.
-analyses::Maybe<Figure> value_norms_figure(const analyses::Maybe<analyses::ValueNormsResult>& result);
+analyses::Maybe<Figure> value_norms_figure(std::span<const Results> runs);
+/// sink-lemma: the weight of key 0 against the sink lemma's bound, head by head, without and with the gain.
+analyses::Maybe<Figure> sink_lemma_figure(std::span<const Results> runs);
 
 }  // namespace gainlens::reports

@@ -1,71 +1,162 @@
+#include "reports/figure_parts.h"
 #include "reports/figures.h"
-#include "reports/plot_script.h"
 
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
 #include <limits>
+#include <utility>
 
 namespace gainlens::reports {
+namespace {
 
 using analyses::GainTheory;
 using analyses::GainTheoryPoint;
 using analyses::Maybe;
 
-Maybe<Figure> gain_theory_figure(const GainTheory& theory) {
-  if (!theory.max_relative_error) return Maybe<Figure>::none(theory.max_relative_error.reason());
+/// tokens, K, ends of its interval, predicted K, constant K, scaled K
+Rows gain_rows(const GainTheory& theory, std::size_t run, std::size_t runs) {
   constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
-  const auto or_nan = [](const analyses::Measured& value) { return value ? *value : no_value; };
-  const auto mean_or_nan = [](const Maybe<analyses::Aggregate>& value) { return value ? value->mean : no_value; };
   const double constant = mean_or_nan(theory.points.front().kalman_gain);
-
-  std::vector<std::int64_t> lengths;
-  std::vector<std::vector<double>> gains, errors;
-  bool intervals = false, scaled = false;
+  Rows rows;
   for (const GainTheoryPoint& point : theory.points) {
-    const auto tokens = static_cast<double>(point.length.tokens);
-    const bool has_interval = point.kalman_gain && point.kalman_gain->interval;
-    intervals = intervals || has_interval;
-    scaled = scaled || point.kalman_gain_scaled;
-    lengths.push_back(point.length.tokens);
-    gains.push_back({tokens, mean_or_nan(point.kalman_gain), has_interval ? point.kalman_gain->interval->low : no_value,
-                     has_interval ? point.kalman_gain->interval->high : no_value, or_nan(point.predicted_gain), constant,
-                     mean_or_nan(point.kalman_gain_scaled)});
-    if (point.relative_error) errors.push_back({tokens, 100 * *point.relative_error, 100 * *point.constant_error});
+    const bool interval = point.kalman_gain && point.kalman_gain->interval;
+    rows.push_back({aside(static_cast<double>(point.length.tokens), run, runs), mean_or_nan(point.kalman_gain),
+                    interval ? point.kalman_gain->interval->low : no_value, interval ? point.kalman_gain->interval->high : no_value,
+                    value_or_nan(point.predicted_gain), constant, mean_or_nan(point.kalman_gain_scaled)});
   }
+  return rows;
+}
 
-  PlotScript script;
-  script.data("gains", gains).data("errors", errors);
-  script.line("set multiplot layout 1,2 margins 0.08,0.985,0.16,0.885 spacing 0.1,0.1");
-  script.length_axis(lengths).line("set offsets 0, 0, graph 0.45, graph 0.05").line("set key top left Left reverse font ',9'");
-  script.panel(0, "Kalman gain, deep layers, last-quarter queries").line("set ylabel '{{/:Italic K}} (1)'");
-  std::string plot = fmt::format(
-      "$gains using 1:6 with lines linewidth 1.4 dashtype 3 linecolor rgb '{}' title 'constant {{/:Italic K}}({{/:Italic T}}_{{min}})'",
-      colour::grey);
-  if (intervals) {
-    plot +=
-        ", $gains using 1:2:3:4 with yerrorbars pointtype 0 linewidth 1.2 linecolor rgb '#222222' title '95% interval of "
-        "the mean (chunks)'";
+/// tokens, error of the theory, of the constant (%)
+Rows error_rows(const GainTheory& theory, std::size_t run, std::size_t runs) {
+  Rows rows;
+  for (const GainTheoryPoint& point : theory.points) {
+    if (!point.relative_error) continue;
+    rows.push_back({aside(static_cast<double>(point.length.tokens), run, runs), 100 * *point.relative_error, 100 * *point.constant_error});
   }
-  plot += fmt::format(", $gains using 1:2 with points pointtype 7 pointsize 0.9 linecolor rgb '{}' title 'measured'", colour::blue);
-  plot += fmt::format(
-      ", $gains using 1:5 with lines linewidth 1.8 linecolor rgb '{}' title 'theory λ*/(λ + λ*), one λ fitted at {{/:Italic T}}_{{min}}'",
-      colour::vermillion);
-  if (scaled) {
+  return rows;
+}
+
+std::string title_if(bool wanted, std::string_view title) {
+  return wanted ? fmt::format("title '{}'", title) : "notitle";
+}
+
+std::string gain_series(const std::string& block, const Rows& rows, std::size_t run, bool one) {
+  const RunStyle& style = run_style(run);
+  const std::string_view theory_colour = one ? colour::vermillion : style.colour;
+  std::string plot;
+  if (one) {
     plot += fmt::format(
-        ", $gains using 1:7 with linespoints pointtype 4 pointsize 0.8 linewidth 1.2 dashtype 2 linecolor rgb '{}' title 'measured, scaled "
-        "values'",
-        colour::green);
+        "${} using 1:6 with lines linewidth 1.1 dashtype 3 linecolor rgb '{}' title 'constant {{/:Italic K}}({{/:Italic T}}_{{min}})', ",
+        block, colour::grey);
   }
-  script.line("plot {}", plot);
+  plot += fmt::format("${} using 1:5 with lines linewidth 1.3 dashtype {} linecolor rgb '{}' {}, ", block, style.dash, theory_colour,
+                      title_if(one, "theory, λ fitted at {/:Italic T}_{min}"));
+  if (any_finite(rows, 2))
+    plot += fmt::format("${} using 1:2:3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb '{}' notitle, ", block, colour::ink);
+  plot += fmt::format("${} using 1:2 with points pointtype {} pointsize 0.6 linecolor rgb '{}' {}", block, style.marker, style.colour,
+                      title_if(one, "measured"));
+  return plot;
+}
 
-  script.panel(1, "error relative to the measured {/:Italic K}")
-      .line("set ylabel 'relative error (%)'")
-      .line("set yrange [0:*]")
-      .line("set offsets 0, 0, graph 0.22, 0");
-  script.line(
-      "plot $errors using 1:3 with linespoints pointtype 5 pointsize 0.8 linewidth 1.4 dashtype 3 linecolor rgb '{}' title 'constant', "
-      "$errors using 1:2 with linespoints pointtype 7 pointsize 0.8 linewidth 1.8 linecolor rgb '{}' title 'theory'",
-      colour::grey, colour::vermillion);
+std::string scaled_series(const std::string& block, std::size_t run, bool one) {
+  const RunStyle& style = run_style(run);
+  return fmt::format("${} using 1:7 with linespoints pointtype {} pointsize 0.5 linewidth 1.1 dashtype {} linecolor rgb '{}' {}", block,
+                     one ? 4 : style.hollow_marker, one ? 2 : style.dash, one ? colour::green : style.colour,
+                     title_if(one, "measured, scaled"));
+}
+
+/// Smallest and largest number of some columns.
+std::pair<double, double> extent(const Rows& rows, std::initializer_list<std::size_t> columns, std::pair<double, double> so_far) {
+  for (const auto& row : rows) {
+    for (const std::size_t column : columns) {
+      if (!std::isfinite(row[column])) continue;
+      so_far.first = std::min(so_far.first, row[column]);
+      so_far.second = std::max(so_far.second, row[column]);
+    }
+  }
+  return so_far;
+}
+
+/// What the panels plot, and the reach of their axes.
+struct Plots {
+  std::string gains, scaled, errors;
+  std::pair<double, double> gain_range = {1e300, -1e300}, scaled_range = gain_range;
+  double largest_error = 0;
+};
+
+std::string error_series(const std::string& block, std::size_t run, bool one) {
+  const RunStyle& style = run_style(run);
+  return fmt::format(
+      "${0} using 1:3 with linespoints pointtype {1} pointsize 0.55 linewidth 1.1 dashtype 3 linecolor rgb '{2}' notitle, "
+      "${0} using 1:2 with linespoints pointtype {3} pointsize 0.55 linewidth 1.3 dashtype {4} linecolor rgb '{5}' notitle",
+      block, one ? 4 : style.hollow_marker, one ? colour::grey : style.colour, style.marker, style.dash,
+      one ? colour::vermillion : style.colour);
+}
+
+void add(std::string& plot, const std::string& series) {
+  plot += (plot.empty() ? "" : ", ") + series;
+}
+
+Plots collect(PlotScript& script, std::span<const Results> runs) {
+  Plots plots;
+  const bool one = runs.size() == 1;
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    const GainTheory& theory = runs[run].gain_theory;
+    if (!theory.max_relative_error) continue;
+    const Rows gain = gain_rows(theory, run, runs.size()), error = error_rows(theory, run, runs.size());
+    const std::string gain_block = fmt::format("gains_{}", run), error_block = fmt::format("errors_{}", run);
+    script.data(gain_block, gain).data(error_block, error);
+    add(plots.gains, gain_series(gain_block, gain, run, one));
+    plots.gain_range = extent(gain, {1, 2, 3, 4}, plots.gain_range);
+    if (any_finite(gain, 6)) {
+      add(one ? plots.gains : plots.scaled, scaled_series(gain_block, run, one));
+      auto& range = one ? plots.gain_range : plots.scaled_range;
+      range = extent(gain, {6}, range);
+    }
+    add(plots.errors, error_series(error_block, run, one));
+    plots.largest_error = extent(error, {1, 2}, {0, plots.largest_error}).second;
+  }
+  return plots;
+}
+
+PanelGrid grid_of(const Plots& plots, std::span<const Results> runs) {
+  const bool one = runs.size() == 1;
+  PanelGrid grid{one ? column_width : page_width, one ? 3.45 : 2.05 + legend_height(runs)};
+  grid.rows = one ? 2 : 1;
+  grid.columns = one ? 1 : plots.scaled.empty() ? 2 : 3;
+  grid.left = 0.5;
+  grid.across = 0.6;
+  grid.bottom += one ? 0.4 : legend_height(runs);  // one run: two lines that name the series
+  return grid;
+}
+
+}  // namespace
+
+Maybe<Figure> gain_theory_figure(std::span<const Results> runs) {
+  PlotScript script;
+  const bool one = runs.size() == 1;
+  const Plots plots = collect(script, runs);
+  if (plots.gains.empty()) return Maybe<Figure>::none(runs.front().gain_theory.max_relative_error.reason());
+  const PanelGrid grid = grid_of(plots, runs);
+  start_panels(script, grid);
+  script.length_axis(all_tokens(runs), grid.panel_width());
+  if (one) script.line("set key at screen 0.52, screen {:.5f} center center vertical maxrows 2 Left reverse width -1", 0.17 / grid.height);
+  std::size_t panel = 0;
+  script.panel(panel++, one ? "Kalman gain {/:Italic K}" : "{/:Italic K}: measured, and theory (lines)");
+  draw_legend(script, runs, grid.width, grid.height);
+  if (!one) script.line("unset key");
+  script.y_axis(plots.gain_range.first, plots.gain_range.second, 0.06).line("plot {}", plots.gains);
+  script.line("unset key");
+  if (!plots.scaled.empty()) {
+    script.panel(panel++, "{/:Italic K} of scaled values").y_axis(plots.scaled_range.first, plots.scaled_range.second, 0.06);
+    script.line("plot {}", plots.scaled);
+  }
+  script.panel(panel++, one ? "error relative to measured {/:Italic K} (%)" : "relative error (%)");
+  script.y_axis(0, plots.largest_error, 0.08).line("plot {}", plots.errors);
   script.line("unset multiplot");
-  return Figure{"gain-theory", 860, 350, script.text()};
+  return Figure{"gain-theory", grid.width, grid.height, script.text()};
 }
 
 }  // namespace gainlens::reports

@@ -1,9 +1,11 @@
 #include "core/quantity.h"
+#include "reports/figure_parts.h"
 #include "reports/figures.h"
-#include "reports/plot_script.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 
 namespace gainlens::reports {
 namespace {
@@ -14,12 +16,10 @@ using analyses::Maybe;
 struct Wording {
   std::string_view quantity;
   std::string_view title;
-  std::string_view unit;
 };
 constexpr Wording wordings[] = {
-    {"n_eff", "effective sample size {/:Italic n}_{eff}", "keys"}, {"kalman_gain", "Kalman gain {/:Italic K}", "1"},
-    {"kalman_gain_scaled", "Kalman gain of scaled values", "1"},   {"bos_mass", "attention mass on key 0", "1"},
-    {"entropy", "entropy of the attention weights", "nats"},
+    {"n_eff", "{/:Italic n}_{eff} (keys)"}, {"kalman_gain", "{/:Italic K}"}, {"kalman_gain_scaled", "scaled {/:Italic K}"},
+    {"bos_mass", "mass on key 0"},          {"entropy", "entropy (nats)"},
 };
 
 const Wording& wording_of(const Heatmap& map) {
@@ -38,72 +38,143 @@ std::string ticks(std::size_t count, std::size_t most, Label label) {
   return text;
 }
 
-void draw(PlotScript& script, const Heatmap& map, std::size_t index, bool several) {
-  std::vector<std::vector<double>> cells, missing, constructed;
+/// Smallest and largest drawn value of one quantity over the runs, which share its colours.
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+};
+
+/// One map among the panels.
+struct MapPanel {
+  const Heatmap* map;
+  std::string run;  ///< its label; empty where there is one run
+};
+
+/// The cells of a map by how they are drawn.
+struct CellRows {
+  Rows valued, missing, constructed;
+};
+
+CellRows cells_of(const Heatmap& map) {
+  CellRows cells;
   for (std::size_t layer = 0; layer < map.layers.size(); ++layer) {
     for (std::size_t head = 0; head < map.heads; ++head) {
       const double value = map.at(layer, head), x = static_cast<double>(head), y = static_cast<double>(layer);
       if (!std::isfinite(value)) {
-        missing.push_back({x, y});
+        cells.missing.push_back({x, y});
       } else if (map.by_construction[layer]) {
-        constructed.push_back({x, y});
+        cells.constructed.push_back({x, y});
       } else {
-        cells.push_back({x, y, value});
+        cells.valued.push_back({x, y, value});
       }
     }
   }
-  const Wording& wording = wording_of(map);
-  const std::string title = fmt::format("{}, {{/:Italic T}} = {}", wording.title, format_count(map.length.tokens));
-  if (several) {
-    script.panel(index, title);
+  return cells;
+}
+
+std::map<std::string_view, Range> ranges_of(const std::vector<MapPanel>& panels) {
+  std::map<std::string_view, Range> ranges;
+  for (const MapPanel& panel : panels) {
+    Range& range = ranges[panel.map->quantity.name];
+    for (const std::vector<double>& cell : cells_of(*panel.map).valued) {
+      range.low = std::min(range.low, cell[2]);
+      range.high = std::max(range.high, cell[2]);
+    }
+  }
+  return ranges;
+}
+
+void draw(PlotScript& script, const MapPanel& panel, std::size_t index, const Range& range, bool alone) {
+  const Heatmap& map = *panel.map;
+  const CellRows cells = cells_of(map);
+  const std::string title = fmt::format("{}{}", wording_of(map).title, panel.run.empty() ? "" : ", " + plain(panel.run));
+  if (alone) {
+    script.line("unset label").line("set label \"{}\" at graph 0, graph 1 left offset 0, 0.8", title);
   } else {
-    script.line("unset label").line("set label \"{}\" at graph 0, graph 1 left offset 0, 0.9", title);
+    script.panel(index, title);
   }
   script.line("set xrange [-0.5:{}]", static_cast<double>(map.heads) - 0.5)
       .line("set yrange [-0.5:{}]", static_cast<double>(map.layers.size()) - 0.5);
   script.line("set xtics ({})", ticks(map.heads, 16, [](std::size_t head) { return head; }));
   script.line("set ytics ({})", ticks(map.layers.size(), 14, [&](std::size_t layer) { return map.layers[layer]; }));
-  script.line("set cblabel 'mean over {} ({})' offset 0.6,0", map.quantity.window, wording.unit);
+  script.line("set cbrange [{}]", range.low < range.high ? fmt::format("{:.9g}:{:.9g}", range.low, range.high) : "*:*");
   std::string plot;
-  const auto add = [&](const char* name, const std::vector<std::vector<double>>& rows, std::string_view columns, std::string_view fill) {
+  const auto add = [&](const char* name, const Rows& rows, std::string_view columns, std::string_view fill) {
     if (rows.empty()) return;
     const std::string block = fmt::format("{}_{}", name, index);
     script.data(block, rows);
     plot += fmt::format("{}${} using {} with boxxyerror {}", plot.empty() ? "" : ", ", block, columns, fill);
   };
-  add("cells", cells, "1:2:(0.5):(0.5):3", "fillcolor palette fillstyle solid 1 border linecolor rgb 'white' notitle");
-  add("constructed", constructed, "1:2:(0.5):(0.5)",
-      "fillcolor rgb '#D9D9D9' fillstyle solid 1 border linecolor rgb 'white' title '0 by construction: key 0 out of the window'");
-  add("missing", missing, "1:2:(0.5):(0.5)", "fillcolor rgb '#888888' fillstyle pattern 4 border linecolor rgb 'white' title 'no value'");
+  add("cells", cells.valued, "1:2:(0.5):(0.5):3", "fillcolor palette fillstyle solid 1 border linecolor rgb '#FFFFFF' notitle");
+  add("constructed", cells.constructed, "1:2:(0.5):(0.5)",
+      "fillcolor rgb '#D9D9D9' fillstyle solid 1 border linecolor rgb '#FFFFFF' title '0 by construction'");
+  add("missing", cells.missing, "1:2:(0.5):(0.5)",
+      "fillcolor rgb '#7A7A7A' fillstyle pattern 4 border linecolor rgb '#7A7A7A' title 'no value'");
   script.line("plot {}", plot);
+}
+
+/// The panels of a figure: of one run its maps side by side; of several the runs side by side, or below each other where each has two maps.
+PanelGrid grid_of(const std::vector<MapPanel>& panels, std::size_t maps) {
+  std::size_t most_layers = 0;
+  bool key = false;
+  for (const MapPanel& panel : panels) {
+    most_layers = std::max(most_layers, panel.map->layers.size());
+    const CellRows cells = cells_of(*panel.map);
+    key = key || !cells.missing.empty() || !cells.constructed.empty();
+  }
+  const std::size_t columns = maps > 1 ? maps : std::min<std::size_t>(panels.size(), 3);
+  const std::size_t rows = (panels.size() + columns - 1) / columns;
+  PanelGrid grid{columns > 1 ? page_width : column_width, 0};
+  grid.columns = static_cast<int>(columns);
+  grid.rows = static_cast<int>(rows);
+  grid.left = 0.4;
+  grid.right = 0.52;
+  grid.across = 0.95;
+  grid.bottom = key ? 0.55 : 0.38;
+  grid.down = key ? 0.8 : 0.65;
+  const double panel = std::clamp(0.125 * static_cast<double>(most_layers), 1.1, 4.2);  // every layer a row of its own
+  grid.height = grid.top + grid.bottom + panel * static_cast<double>(rows) + grid.down * static_cast<double>(rows - 1);
+  return grid;
+}
+
+std::string first_reason(std::span<const Results> runs, std::size_t group) {
+  for (const auto& map : runs.front().heatmaps.at(group).maps) {
+    if (!map) return map.reason();
+  }
+  return "no run has a value of it";
 }
 
 }  // namespace
 
-Maybe<Figure> heatmap_figure(const std::string& name, const std::vector<Maybe<Heatmap>>& maps) {
-  std::vector<const Heatmap*> present;
-  for (const auto& map : maps) {
-    if (map) present.push_back(&*map);
+Maybe<Figure> heatmap_figure(std::span<const Results> runs, std::size_t group) {
+  std::vector<MapPanel> panels;
+  std::size_t maps = 0;
+  for (const Results& run : runs) {
+    std::size_t present = 0;
+    for (const auto& map : run.heatmaps.at(group).maps) {
+      if (!map) continue;
+      panels.push_back({&*map, runs.size() > 1 ? run.label : ""});
+      ++present;
+    }
+    maps = std::max(maps, present);
   }
-  if (present.empty()) return Maybe<Figure>::none(maps.front().reason());
-  const std::size_t layers = present.front()->layers.size();
-  const int height = 130 + static_cast<int>(std::clamp<std::size_t>(layers * 13, 210, 480));
-  const bool several = present.size() > 1;
+  if (panels.empty()) return Maybe<Figure>::none(first_reason(runs, group));
+  const std::map<std::string_view, Range> ranges = ranges_of(panels);
 
+  const PanelGrid grid = grid_of(panels, maps);
   PlotScript script;
-  // rows of a fixed height in pixels, whatever the number of layers
-  script.line("set multiplot layout 1,{} margins {},{},{:.4f},{:.4f} spacing 0.19,0.1", present.size(), several ? 0.06 : 0.1,
-              several ? 0.9 : 0.82, 70.0 / height, 1 - 34.0 / height);
+  start_panels(script, grid);
   script.viridis()
       .line("unset grid")
       .line("set border 0")
-      .line("set tics out scale 0.3")
-      .line("set cbtics out scale 0.4")
+      .line("set tics out scale 0.2")
+      .line("set cbtics out scale 0.2 offset -0.6,0")
       .line("set colorbox noborder");
-  script.line("set xlabel 'head'").line("set ylabel 'layer'").line("set key at graph 0, screen 0.02 left bottom Left reverse font ',9'");
-  for (std::size_t i = 0; i < present.size(); ++i) draw(script, *present[i], i, several);
+  script.line("set xlabel 'head' offset 0,0.5").line("set ylabel 'layer' offset 1.4,0");
+  script.line("set key at graph 0, graph {:.5f} left center Left reverse", -0.46 / grid.panel_height());  // below the x axis
+  for (std::size_t i = 0; i < panels.size(); ++i) draw(script, panels[i], i, ranges.at(panels[i].map->quantity.name), panels.size() == 1);
   script.line("unset multiplot");
-  return Figure{"heatmap-" + name, several ? 960 : 560, height, script.text()};
+  return Figure{"heatmap-" + runs.front().heatmaps.at(group).name, grid.width, grid.height, script.text()};
 }
 
 }  // namespace gainlens::reports

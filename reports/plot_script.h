@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "reports/palette.h"
 
 #include <cstdint>
 #include <span>
@@ -10,15 +11,6 @@
 #include <vector>
 
 namespace gainlens::reports {
-
-/// Okabe-Ito: told apart by readers with colour-vision deficiency; their greys differ too.
-namespace colour {
-inline constexpr std::string_view blue = "#0072B2";
-inline constexpr std::string_view vermillion = "#D55E00";
-inline constexpr std::string_view green = "#009E73";
-inline constexpr std::string_view orange = "#E69F00";
-inline constexpr std::string_view grey = "#7A7A7A";
-}  // namespace colour
 
 /// gnuplot commands in the one style of the report's figures.
 class PlotScript {
@@ -35,10 +27,13 @@ class PlotScript {
 
   /// Data block `$name`; NaN is a missing value.
   PlotScript& data(std::string_view name, const std::vector<std::vector<double>>& rows);
-  /// Logarithmic x axis over context lengths with ticks such as 1k, 4k.
-  PlotScript& length_axis(std::span<const std::int64_t> lengths);
+  /// Logarithmic x axis over context lengths with ticks such as 1k, 4k. Labels that would touch their neighbour are left out.
+  /// @param width  of the panel, inches
+  PlotScript& length_axis(std::span<const std::int64_t> lengths, double width);
   /// Linear x axis from `low` to `high` with a margin and at most six ticks; a point's surroundings where they are equal.
   PlotScript& value_axis(double low, double high);
+  /// Linear y axis from `low` to `high` with at most six ticks, and room above for a share `headroom` of the reach.
+  PlotScript& y_axis(double low, double high, double headroom);
   /// viridis.
   PlotScript& viridis();
   /// viridis over layer numbers; the colour bar itself is the figure's affair.

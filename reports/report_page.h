@@ -19,9 +19,10 @@ struct FigureSlot {
 };
 
 /// Every figure of the report in its order, not yet rendered.
-std::vector<FigureSlot> figure_slots(const Results& results);
+std::vector<FigureSlot> figure_slots(const Report& report);
 
-/// report.html: one file that needs nothing else, neither files nor network nor scripts.
-std::string report_page(const Results& results, const std::vector<FigureSlot>& figures);
+/// report.html: one file that needs nothing else, neither files nor network nor scripts; light or dark as the reader's system says, light
+/// in print.
+std::string report_page(const Report& report, const std::vector<FigureSlot>& figures);
 
 }  // namespace gainlens::reports

@@ -110,6 +110,7 @@ void add_data_caveats(std::vector<std::string>& caveats, const Results& results)
     caveats.push_back("The run does not begin at the model's first layer: deep layers are counted among the layers of the run.");
   }
   if (!request.gated) caveats.push_back("The model has no attention gate: the gate's panel and the comparison with it are left out.");
+  if (!results.proof.gap.empty()) caveats.push_back(results.proof.gap);
   for (const std::string& note : results.sink_vs_k.notes) caveats.push_back(fmt::format("Sink against K: {}.", note));
   if (!results.sink_vs_k.apart.empty()) {
     std::vector<std::int64_t> layers;
@@ -121,12 +122,13 @@ void add_data_caveats(std::vector<std::string>& caveats, const Results& results)
 
 std::vector<std::string> caveats(const Results& results) {
   std::vector<std::string> list = {
-      "Every p-value is naive: it takes heads as independent points, which heads of one layer or one KV group are not.",
+      "A naive p takes heads as independent points, which heads of one layer or one KV group are not: it is shown so that the paper can be "
+      "compared, and decides nothing.",
       "BOS mass and K are coupled by arithmetic: a sink forces n_eff towards 1 and S towards 0, and so K towards 2d/(1+2d). K without key "
       "0 is the control.",
       "K at lambda = 1 has no scale of its own: scaling a head's values up and its output down changes no logit and changes K. Scaled K is "
       "the control.",
-      "The gain theory's lambda is fitted and judged on the same chunks.",
+      "Chunk intervals cover the choice of text. They do not cover another training run of the same model, nor another model.",
   };
   if (!results.request.nested && results.lengths.size() > 1) {
     list.push_back("The run is not nested: differences between lengths are differences between texts too.");
@@ -175,17 +177,23 @@ OrderedJson lengths_json(const std::vector<LengthFacts>& lengths) {
 
 }  // namespace
 
-Results analyse(const RunReader& reader, const analyses::Options& options) {
-  Results results{reader.request(),
-                  length_facts(reader),
-                  {},
-                  analyses::context(reader, options),
-                  analyses::gain_theory(reader, options),
-                  analyses::sink_vs_k(reader, options),
-                  analyses::sinks(reader, options),
-                  heatmaps(reader),
-                  analyses::value_norms(reader),
-                  {}};
+Results analyse(const RunInput& run, const analyses::Options& options) {
+  const RunReader& reader = run.reader;
+  Results results{.label = run.label,
+                  .request = reader.request(),
+                  .proof = run.proof,
+                  .lengths = length_facts(reader),
+                  .policies = {},
+                  .context = analyses::context(reader, options),
+                  .gain_theory = analyses::gain_theory(reader, options),
+                  .sink_vs_k = analyses::sink_vs_k(reader, options),
+                  .sinks = analyses::sinks(reader, options),
+                  .heatmaps = heatmaps(reader),
+                  .value_norms = analyses::value_norms(reader),
+                  .verdicts = {},
+                  .audit = analyses::audit(reader, options),
+                  .caveats = {}};
+  results.verdicts = analyses::verdicts(results.context, results.gain_theory, results.sink_vs_k);
   results.policies = policies(reader, results);
   results.caveats = caveats(results);
   return results;
@@ -197,6 +205,7 @@ OrderedJson summary(const Results& results) {
   json["policies"] = OrderedJson::object();
   for (const auto& [key, sentence] : results.policies) json["policies"][key] = sentence;
   json["lengths"] = lengths_json(results.lengths);
+  json["verdicts"] = to_json(results.verdicts);
   json["context"] = to_json(results.context);
   json["gain_theory"] = to_json(results.gain_theory);
   json["sink_vs_k"] = to_json(results.sink_vs_k);
@@ -206,7 +215,22 @@ OrderedJson summary(const Results& results) {
     json["sinks"] = nullptr;
     json["sinks_reason"] = results.sinks.reason();
   }
+  json["audit"] = to_json(results.audit);
   json["caveats"] = results.caveats;
+  return json;
+}
+
+OrderedJson summary(const Report& report) {
+  if (report.runs.size() == 1) return summary(report.runs.front());
+  OrderedJson json;
+  json["runs"] = OrderedJson::object();
+  for (const Results& run : report.runs) json["runs"][run.label] = summary(run);
+  json["comparisons"] = OrderedJson::array();
+  for (const Contrast& contrast : report.contrasts) {
+    OrderedJson entry = {{"first", contrast.first}, {"second", contrast.second}};
+    entry.update(to_json(contrast.comparison));
+    json["comparisons"].push_back(std::move(entry));
+  }
   return json;
 }
 

@@ -1,11 +1,15 @@
 #pragma once
 
+#include "analyses/audit.h"
+#include "analyses/comparison.h"
 #include "analyses/context.h"
 #include "analyses/gain_theory.h"
 #include "analyses/heatmap.h"
 #include "analyses/sink_vs_k.h"
 #include "analyses/sinks.h"
 #include "analyses/value_norms.h"
+#include "analyses/verdicts.h"
+#include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
 
 #include <string>
@@ -27,9 +31,11 @@ struct LengthFacts {
   analyses::Maybe<analyses::Interval> nll_interval;
 };
 
-/// Everything a report shows.
+/// Everything a report shows of one run.
 struct Results {
+  std::string label;  ///< what the run is called among several
   runfile::Request request;
+  runfile::RunProof proof;
   std::vector<LengthFacts> lengths;
   std::vector<std::pair<std::string, std::string>> policies;  ///< key, sentence: the choices behind every number
   analyses::Context context;
@@ -38,13 +44,37 @@ struct Results {
   analyses::Maybe<analyses::Sinks> sinks;
   std::vector<HeatmapGroup> heatmaps;
   analyses::Maybe<analyses::ValueNormsResult> value_norms;
+  analyses::Verdicts verdicts;
+  analyses::Audit audit;
   std::vector<std::string> caveats;  ///< sentences
 };
 
-/// Runs every analysis. Throws as they do.
-Results analyse(const runfile::RunReader& reader, const analyses::Options& options);
+/// A run that a report is asked for.
+struct RunInput {
+  std::string label;  ///< what it is called among several
+  const runfile::RunReader& reader;
+  runfile::RunProof proof = {};
+};
 
-/// summary.json; keys as in run-file.md.
+/// Runs every analysis. Throws as they do.
+Results analyse(const RunInput& run, const analyses::Options& options);
+
+/// A later run set against the first.
+struct Contrast {
+  std::string first;  ///< labels
+  std::string second;
+  analyses::Comparison comparison;
+};
+
+/// Everything a report shows.
+struct Report {
+  std::vector<Results> runs;        ///< at least one
+  std::vector<Contrast> contrasts;  ///< of every later run with the first
+};
+
+/// summary.json of one run; keys as in run-file.md.
 OrderedJson summary(const Results& results);
+/// summary.json: that of the run, or {"runs": {label: ...}, "comparisons": [...]} of several.
+OrderedJson summary(const Report& report);
 
 }  // namespace gainlens::reports

@@ -1,5 +1,5 @@
+#include "reports/figure_parts.h"
 #include "reports/figures.h"
-#include "reports/plot_script.h"
 
 #include <algorithm>
 #include <array>
@@ -21,12 +21,10 @@ struct Panel {
   std::string_view axis;
 };
 constexpr std::array<Panel, 3> panels = {{
-    {0, "{/:Italic K}", "{/:Italic K} (1), last-quarter queries"},
-    {2, "{/:Italic K} of scaled values", "scaled {/:Italic K} (1), last-quarter queries"},
-    {4, "{/:Italic K} without key 0", "{/:Italic K} of the other keys (1), second-half queries"},
+    {0, "{/:Italic K}", "{/:Italic K}, last quarter"},
+    {2, "{/:Italic K} of scaled values", "scaled {/:Italic K}, last quarter"},
+    {4, "{/:Italic K} without key 0", "{/:Italic K} of other keys, second half"},
 }};
-
-using Rows = std::vector<std::vector<double>>;
 
 /// How points are drawn: one shape for each group.
 struct Group {
@@ -55,85 +53,150 @@ Rows rows_of(const SinkVsK& result, std::size_t variant, std::size_t group) {
   return rows;
 }
 
-std::string coefficient(const Measured& r, const Measured& p) {
-  if (!r) return "none";
-  return fmt::format("{:+.2f}{}", *r, p ? fmt::format(", naive {{/:Italic p}} = {:.2g}", *p) : "");
+std::string coefficient(const Measured& r) {
+  return r ? fmt::format("{:+.2f}", *r) : "none";
 }
 
-void draw(PlotScript& script, const SinkVsK& result, const Panel& panel, std::size_t index, bool shapes_differ) {
-  std::string plot;
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  for (std::size_t group = 0; group < groups.size(); ++group) {
-    const Rows rows = rows_of(result, panel.variant, group);
-    if (rows.empty()) continue;
+/// Ends of an axis.
+struct Extent {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void add(const Rows& rows) {
     for (const std::vector<double>& row : rows) {
       low = std::min(low, row[0]);
       high = std::max(high, row[0]);
     }
-    const std::string block = fmt::format("{}_{}", groups[group].block, index);
-    script.data(block, rows);
-    plot += fmt::format("{}${} using 1:2:3 with points pointtype {} pointsize 0.55 linewidth 0.8 {} {}", plot.empty() ? "" : ", ", block,
-                        groups[group].point_type, groups[group].coloured ? "linecolor palette" : "linecolor rgb '#8A8A8A'",
-                        index == 0 && shapes_differ ? fmt::format("title '{}'", groups[group].title) : "notitle");
   }
-  script.panel(index, panel.title);
-  const auto& correlation = result.correlations[panel.variant];
-  if (plot.empty() || !correlation) {
-    script.line("set label \"{}\" at graph 0.5, graph 0.5 center textcolor rgb '#555555'", plain("no values in this run"));
-    plot = "NaN notitle";
-  } else {
-    script.value_axis(low, high);
-    script.line("set label \"pooled {{/:Italic r}} = {}\" at graph 0.03, graph 0.965 left font ',9'",
-                coefficient(correlation->pooled.pearson, correlation->pooled.pearson_naive_p));
-    script.line("set label \"within layers {{/:Italic r}} = {}\" at graph 0.03, graph 0.905 left font ',9'",
-                coefficient(correlation->within_layers.pearson, correlation->within_layers.pearson_naive_p));
-  }
-  script.line("set xlabel '{}'", panel.axis).line("plot {}", plot);
+};
+
+/// Points of one run, coloured by layer over a rim that shows the palest and the darkest on any ground.
+std::string layer_points(const std::string& block, const Group& group, bool named) {
+  const std::string title = named ? fmt::format("title '{}'", group.title) : "notitle";
+  if (!group.coloured)
+    return fmt::format("${} using 1:2 with points pointtype {} pointsize 0.4 linewidth 0.7 linecolor rgb '{}' {}", block, group.point_type,
+                       colour::grey, title);
+  return fmt::format(
+      "${0} using 1:2 with points pointtype {1} pointsize 0.5 linecolor rgb '{2}' notitle, "
+      "${0} using 1:2:3 with points pointtype {1} pointsize 0.37 linecolor palette {3}",
+      block, group.point_type, colour::grey, title);
 }
 
-double largest_mass(const SinkVsK& result) {
+/// Points of one of several runs: its colour and marker; hollow where set apart.
+std::string run_points(const std::string& block, std::size_t group, std::size_t run) {
+  const RunStyle& style = run_style(run);
+  return fmt::format("${} using 1:2 with points pointtype {} pointsize 0.38 linewidth 0.7 linecolor rgb '{}' notitle", block,
+                     group == 0 ? style.hollow_marker : style.marker, style.colour);
+}
+
+void label_correlations(PlotScript& script, const analyses::SinkCorrelation& correlation) {
+  script.line("set label \"{{/:Italic r}} = {} pooled\" at graph 0.03, graph 0.94 left", coefficient(correlation.pooled.pearson));
+  script.line("set label \"{{/:Italic r}} = {} within layers\" at graph 0.03, graph 0.85 left",
+              coefficient(correlation.within_layers.pearson));
+}
+
+void draw(PlotScript& script, std::span<const Results> runs, const Panel& panel, std::size_t index, bool shapes_differ,
+          const PanelGrid& grid) {
+  std::string plot;
+  Extent extent;
+  bool any = false;
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      const Rows rows = rows_of(runs[run].sink_vs_k, panel.variant, group);
+      if (rows.empty()) continue;
+      any = true;
+      extent.add(rows);
+      const std::string block = fmt::format("{}_{}_{}", groups[group].block, index, run);
+      script.data(block, rows);
+      plot += (runs.size() > 1 ? run_points(block, group, run) : layer_points(block, groups[group], index == 0 && shapes_differ)) + ", ";
+    }
+  }
+  script.panel(index, panel.title);
+  if (index == 0) draw_legend(script, runs, grid.width, grid.height);
+  if (any) {
+    plot.resize(plot.size() - 2);
+    script.value_axis(extent.low, extent.high);
+    const auto& correlation = runs.front().sink_vs_k.correlations[panel.variant];
+    if (runs.size() == 1 && correlation) label_correlations(script, *correlation);
+  } else {
+    script.line("set label \"{}\" at graph 0.5, graph 0.5 center textcolor rgb '{}'", plain("no values in this run"), colour::grey);
+    plot += "NaN notitle";
+  }
+  script.line("set xlabel '{}' offset 0,0.5", panel.axis).line("plot {}", plot);
+}
+
+double largest_mass(std::span<const Results> runs) {
   double largest = 0;
-  for (const SinkPoint& point : result.points) {
-    if (std::isfinite(point.bos_mass)) largest = std::max(largest, point.bos_mass);
+  for (const Results& run : runs) {
+    for (const SinkPoint& point : run.sink_vs_k.points) {
+      if (std::isfinite(point.bos_mass)) largest = std::max(largest, point.bos_mass);
+    }
   }
   return largest;
 }
 
+/// First and last layer, and whether the points of one run need a key of shapes.
+struct LayerRange {
+  std::int64_t first;
+  std::int64_t last;
+  bool shapes_differ;
+};
+
+LayerRange layers_of(const SinkVsK& result) {
+  LayerRange range{result.points.front().layer, result.points.front().layer, false};
+  for (const SinkPoint& point : result.points) {
+    range.first = std::min(range.first, point.layer);
+    range.last = std::max(range.last, point.layer);
+    range.shapes_differ = range.shapes_differ || group_of(point) != 2;
+  }
+  return range;
+}
+
+bool any_bos(std::span<const Results> runs) {
+  return std::any_of(runs.begin(), runs.end(), [](const Results& run) { return run.sink_vs_k.bos; });
+}
+
+/// Where some head reaches them.
+void threshold_lines(PlotScript& script, double largest) {
+  for (const double threshold : {0.05, 0.3}) {
+    if (threshold > largest) continue;
+    script.line("set arrow from graph 0, first {0} to graph 1, first {0} nohead linewidth 0.7 dashtype 3 linecolor rgb '{1}' back",
+                threshold, colour::grey);
+  }
+}
+
 }  // namespace
 
-Maybe<Figure> sink_vs_k_figure(const SinkVsK& result) {
-  if (!result.correlations[0]) return Maybe<Figure>::none(result.correlations[0].reason());
-  std::int64_t first_layer = result.points.front().layer, last_layer = first_layer;
-  bool shapes_differ = false;
-  for (const SinkPoint& point : result.points) {
-    first_layer = std::min(first_layer, point.layer);
-    last_layer = std::max(last_layer, point.layer);
-    shapes_differ = shapes_differ || group_of(point) != 2;
-  }
-  const double top = std::max(1.22 * largest_mass(result), 0.02);  // room for the coefficients
+Maybe<Figure> sink_vs_k_figure(std::span<const Results> runs) {
+  const auto drawable = [](const Results& run) { return static_cast<bool>(run.sink_vs_k.correlations[0]); };
+  if (std::none_of(runs.begin(), runs.end(), drawable)) return Maybe<Figure>::none(runs.front().sink_vs_k.correlations[0].reason());
+  const bool one = runs.size() == 1;
+  const LayerRange layers = layers_of(runs.front().sink_vs_k);
+  const bool shapes_differ = one && layers.shapes_differ;
+  const double strip = shapes_differ ? 0.2 : legend_height(runs);
+  const double top = std::max((one ? 1.3 : 1.05) * largest_mass(runs), 0.02);  // room for the coefficients
 
+  PanelGrid grid{page_width, 2.3 + strip};
+  grid.columns = static_cast<int>(panels.size());
+  grid.right = one ? 0.55 : 0.12;
+  grid.across = 0.2;
+  grid.bottom += strip;
   PlotScript script;
-  script.line("set multiplot layout 1,3 margins 0.065,0.92,{},{} spacing 0.035,0.1", shapes_differ ? 0.24 : 0.165, 0.885);
-  script.layer_colours(static_cast<double>(first_layer), static_cast<double>(last_layer)).line("unset colorbox");
-  script.line("set yrange [{:.6g}:{:.6g}]", -0.02 * top, top);
-  script.line("set key at screen 0.065, screen 0.05 left bottom horizontal Left reverse font ',10' textcolor rgb '#222222'");
-  for (const double threshold : {0.05, 0.3}) {
-    if (threshold > top) continue;
-    script.line("set arrow from graph 0, first {0} to graph 1, first {0} nohead linewidth 0.8 dashtype 3 linecolor rgb '#777777' back",
-                threshold);
-  }
+  start_panels(script, grid);
+  script.layer_colours(static_cast<double>(layers.first), static_cast<double>(layers.last)).line("unset colorbox");
+  script.y_axis(0, top, 0).line("unset key");
+  if (shapes_differ) script.line("set key at screen 0.06, screen {:.5f} left center horizontal Left reverse", 0.1 / grid.height);
+  threshold_lines(script, largest_mass(runs));
   for (std::size_t i = 0; i < panels.size(); ++i) {
-    script.line("set ylabel '{}'",
-                i == 0 ? (result.bos ? "BOS mass (1), second-half queries" : "mass on the first token (1), second-half queries") : "");
+    script.line("set ylabel '{}' offset 1.6,0", i == 0 ? (any_bos(runs) ? "BOS mass" : "mass on the first token") : "");
     script.line("set format y '{}'", i == 0 ? "%g" : "");
-    if (i + 1 == panels.size()) {
-      script.line("set colorbox user origin screen 0.933, graph 0 size screen 0.014, graph 1 noborder")
-          .line("set cblabel 'layer' offset 0.3,0");
+    if (one && i + 1 == panels.size()) {
+      script.line("set colorbox user origin screen 0.935, graph 0 size screen 0.012, graph 1 noborder")
+          .line("set cblabel 'layer' offset -0.6,0");
     }
-    draw(script, result, panels[i], i, shapes_differ);
+    draw(script, runs, panels[i], i, shapes_differ, grid);
   }
   script.line("unset multiplot");
-  return Figure{"sink-vs-k", 960, shapes_differ ? 400 : 370, script.text()};
+  return Figure{"sink-vs-k", grid.width, grid.height, script.text()};
 }
 
 }  // namespace gainlens::reports

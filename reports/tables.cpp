@@ -125,8 +125,6 @@ std::string csv_field(const Cell& cell) {
   return quoted + '"';
 }
 
-}  // namespace
-
 Table sinks_table(const analyses::Sinks& sinks) {
   Table table{"sinks", {"layer", "head", "attention", "bos_mass", "kalman_gain", "kalman_gain_scaled", "n_eff", "entropy"}, {}};
   for (const analyses::SinkHead& head : sinks.heads) {
@@ -155,6 +153,32 @@ Table lengths_table(const std::vector<LengthFacts>& lengths) {
     std::vector<Cell> row = {facts.length.tokens, count(facts.length.samples.size()), facts.length.missing, cell(facts.nll)};
     append(row, facts.nll_interval);
     table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace
+
+Table differences_table(const std::vector<Contrast>& contrasts) {
+  Table table{"differences",
+              {"first", "second", "tokens", "quantity", "unit", "first_mean", "second_mean", "difference", "low", "high", "pairs"},
+              {}};
+  for (const Contrast& contrast : contrasts) {
+    for (const analyses::ComparedLength& length : contrast.comparison.lengths) {
+      for (const analyses::PairedDifference& quantity : length.quantities) {
+        std::vector<Cell> row = {contrast.first,
+                                 contrast.second,
+                                 length.tokens,
+                                 std::string(quantity.quantity.name),
+                                 std::string(quantity.quantity.unit),
+                                 cell(quantity.first),
+                                 cell(quantity.second),
+                                 cell(quantity.difference)};
+        append(row, quantity.interval);
+        row.push_back(count(quantity.pairs));
+        table.rows.push_back(std::move(row));
+      }
+    }
   }
   return table;
 }

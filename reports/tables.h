@@ -20,9 +20,8 @@ struct Table {
 /// lengths, context, gain-theory, sink-vs-k (one row a head), sink-vs-k-correlations, sinks, value-norms, and one for each heat map.
 /// A table whose analysis has no result is not among them.
 std::vector<Table> tables(const Results& results);
-Table sinks_table(const analyses::Sinks& sinks);
-Table correlations_table(const analyses::SinkVsK& result);
-Table lengths_table(const std::vector<LengthFacts>& lengths);
+/// differences: one row for each pair of runs, context length and quantity.
+Table differences_table(const std::vector<Contrast>& contrasts);
 
 /// RFC 4180 with a header line and line feeds; numbers in the fewest digits that give them back.
 std::string to_csv(const Table& table);

@@ -4,29 +4,75 @@
 #include "core/json.h"
 #include "core/quantity.h"
 #include "reports/report.h"
+#include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace gainlens::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct ReportArguments {
-  std::string run;
+  std::vector<std::string> runs;
   std::string out;
+  std::vector<std::string> names;
   std::string at;
   std::int64_t deep_layers = 0;
 };
 
-void report(const ReportArguments& arguments, bool json) {
-  const auto run = runfile::RunReader::open(arguments.run);
+/// The run's folder, whether it or its run.h5 was given.
+fs::path folder_of(const std::string& run) {
+  const fs::path path = fs::weakly_canonical(run);
+  return fs::is_directory(path) ? path : path.parent_path();
+}
+
+/// Names of the runs as asked for, else those of their folders; where folders of one name lie in different places, with the one above.
+std::vector<std::string> labels(const ReportArguments& arguments) {
+  if (!arguments.names.empty()) {
+    CHECK(arguments.names.size() == arguments.runs.size(), "--names: {} names for {} runs; give one for each, separated by commas",
+          arguments.names.size(), arguments.runs.size());
+    return arguments.names;
+  }
+  std::vector<std::string> names;
+  for (const std::string& run : arguments.runs) names.push_back(folder_of(run).filename().string());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const fs::path folder = folder_of(arguments.runs[i]);
+    const auto same = [&](const std::string& other) { return folder_of(other).filename() == folder.filename(); };
+    if (std::count_if(arguments.runs.begin(), arguments.runs.end(), same) > 1)
+      names[i] = (folder.parent_path().filename() / folder.filename()).string();
+  }
+  return names;
+}
+
+fs::path folder_to_write(const ReportArguments& arguments) {
+  if (!arguments.out.empty()) return arguments.out;
+  CHECK(arguments.runs.size() == 1, "--out: is missing; a report of several runs needs a folder of its own");
+  return folder_of(arguments.runs.front()) / "report";
+}
+
+void report(const ReportArguments& arguments, const GlobalOptions& global) {
   analyses::Options options;
+  options.resampling.seed = global.seed;
   if (!arguments.at.empty()) options.at = parse_counts(arguments.at, "--at");
   if (arguments.deep_layers != 0) options.deep_layers = arguments.deep_layers;
-  const std::filesystem::path out = arguments.out.empty() ? run.path().parent_path() / "report" : std::filesystem::path(arguments.out);
-  const reports::WrittenReport written = reports::write_report(run, out, options);
+  const std::vector<std::string> names = labels(arguments);
+  const fs::path out = folder_to_write(arguments);
+
+  std::vector<runfile::RunReader> readers;
+  std::vector<runfile::RunProof> proofs;
+  for (const std::string& run : arguments.runs) {
+    proofs.push_back(runfile::prove_run(run));  // before anything is read from it
+    readers.push_back(runfile::RunReader::open(run));
+  }
+  std::vector<reports::RunInput> runs;
+  for (std::size_t i = 0; i < readers.size(); ++i) runs.push_back({names[i], readers[i], proofs[i]});
+
+  const reports::WrittenReport written = reports::write_report(runs, out, options);
   for (const std::string& reason : written.left_out) fmt::print(stderr, "gainlens: left out: {}\n", reason);
-  if (json) {
+  if (global.json) {
     fmt::print("{}\n", Json{{"report", (out / "report.html").string()}, {"summary", (out / "summary.json").string()}}.dump());
   } else {
     fmt::print("{}\n", (out / "report.html").string());
@@ -37,15 +83,22 @@ void report(const ReportArguments& arguments, bool json) {
 
 void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "report", "Draw every figure and table of a run: SVG, PDF, PNG, CSV, summary.json and one report.html", "gainlens report RUN");
+      app, "report",
+      "Write every figure and table of a run as a page that reads like a paper's results: report.html, SVG, PDF, PNG, CSV, LaTeX and "
+      "summary.json. Several runs are overlaid, and their differences tabulated. A run that is being written, or a shard that differs "
+      "from its checksum, is refused.",
+      "gainlens report RUN");
   auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("run", arguments->run, "Run folder or run.h5")->required();
-  command->add_option("--out", arguments->out, "Folder to write (default: RUN/report)");
+  command->add_option("runs", arguments->runs, "Run folders or run.h5 files, at most 6; later ones are compared with the first")
+      ->required();
+  command->add_option("--out", arguments->out, "Folder to write (default for one run: RUN/report)");
+  command->add_option("--names", arguments->names, "What to call the runs, comma-separated (default: their folders' names)")
+      ->delimiter(',');
   command->add_option("--at", arguments->at,
                       "Lengths in tokens of the sink figures (default: 4k and 8k where present, else the two longest)");
   command->add_option("--deep-layers", arguments->deep_layers,
                       "How many of the last layers count as deep (default: a quarter, rounded up)");
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { report(*arguments, global.json); }; });
+  command->callback([arguments, &global, &action] { action = [arguments, &global] { report(*arguments, global); }; });
 }
 
 }  // namespace gainlens::cli

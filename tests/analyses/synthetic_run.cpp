@@ -120,7 +120,7 @@ double planted(const SyntheticRun& run, const CellKey& key) {
 
 runfile::Request request_of(const SyntheticRun& run) {
   runfile::Request request;
-  request.model = {{"config.json", std::string(64, 'a')}, {"model.safetensors", std::string(64, 'b')}};
+  request.model = {{"config.json", std::string(64, 'a')}, {"model.safetensors", std::string(64, run.weights)}};
   request.family = run.family;
   request.tokenizer = std::string(64, 'c');
   request.text = std::string(64, 'd');

@@ -1,9 +1,13 @@
 #include "reports/html.h"
+#include "reports/palette.h"
+#include "reports/paper_table.h"
 #include "reports/plot_script.h"
 #include "reports/program.h"
 #include "reports/results.h"
+#include "reports/shown.h"
 #include "reports/tables.h"
 #include "reports/terminal.h"
+#include "reports/typography.h"
 #include "reports/wording.h"
 
 #include "analyses/synthetic_run.h"
@@ -37,15 +41,83 @@ TEST(Html, NothingFromAFileIsMarkup) {
   EXPECT_EQ(escape_html("<a href='x'>\"&\""), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;&quot;");
 }
 
-TEST(Html, TableShowsFourDigitsAndDashes) {
-  const Table table{"t", {"x", "y"}, {{0.123456, std::numeric_limits<double>::quiet_NaN()}}};
-  const std::string html = html_table(table, {"x<y", "z"});
-  EXPECT_THAT(html, HasSubstr("<th>x&lt;y</th>"));
-  EXPECT_THAT(html, HasSubstr("<td>0.1235</td><td>–</td>"));
+PaperTable paper_table() {
+  return {"t", "K & 5%", {{"T (tokens)"}, {"what_it", true}}, {{"1k"}, {"0.5", "a_b <c>"}}};
+}
+
+TEST(PaperTable, HtmlHasCaptionScopesAndGroupRows) {
+  const std::string html = html_table(paper_table(), 3);
+  EXPECT_THAT(html, HasSubstr("<caption><b>Table 3.</b> <i>K</i> &amp; 5%</caption>"));
+  EXPECT_THAT(html, HasSubstr("<th scope=\"col\"><i>T</i> (tokens)</th><th scope=\"col\" class=\"text\">what_it</th>"));
+  EXPECT_THAT(html, HasSubstr("<th scope=\"rowgroup\" colspan=\"2\">1k</th>"));
+  EXPECT_THAT(html, HasSubstr("<th scope=\"row\">0.5</th><td class=\"text\">a_b &lt;c&gt;</td>"));
+}
+
+TEST(PaperTable, LatexIsEscapedAndUsesBooktabs) {
+  const std::string latex = latex_table(paper_table());
+  EXPECT_THAT(latex, HasSubstr("\\caption{$K$ \\& 5\\%}"));
+  EXPECT_THAT(latex, HasSubstr("\\begin{tabularx}{\\textwidth}{@{}r>{\\raggedright\\arraybackslash}X@{}}"));
+  EXPECT_THAT(latex, HasSubstr("$T$ (tokens) & what\\_it \\\\\n\\midrule"));
+  EXPECT_THAT(latex, HasSubstr("\\multicolumn{2}{@{}l}{\\textit{1k}} \\\\"));
+  EXPECT_THAT(latex, HasSubstr("0.5 & a\\_b \\textless{}c\\textgreater{} \\\\\n\\bottomrule"));
+}
+
+TEST(PaperTable, LatexWithoutTextColumnsNeedsNoTabularx) {
+  const std::string latex = latex_table({"t", "c", {{"", true}, {"x"}}, {{"a", "1"}}});
+  EXPECT_THAT(latex, HasSubstr("\\begin{tabular}{@{}lr@{}}"));
+  EXPECT_THAT(latex, Not(HasSubstr("tabularx")));
+}
+
+TEST(Typography, SymbolsStandAlone) {
+  EXPECT_EQ(to_html("n_eff of T and Total, lambda_obs(T_min)"),
+            "<i>n</i><sub>eff</sub> of <i>T</i> and Total, <i>λ</i><sub>obs</sub>(<i>T</i><sub>min</sub>)");
+  EXPECT_EQ(to_html("the paper's S"), "the paper&#39;s <i>S</i>");  // the s behind an apostrophe is none
+  EXPECT_EQ(to_html("no summary/n_eff"), "no summary/n_eff");
+  EXPECT_EQ(to_latex("λ* ± 0.1"), "$\\lambda^{*}$ $\\pm$ 0.1");
+}
+
+TEST(Typography, AHyphenBeforeANumberIsAMinus) {
+  EXPECT_EQ(to_html("[-0.1, -2] in layers 0-3"), "[−0.1, −2] in layers 0-3");
+}
+
+TEST(Typography, EscapedTextHasNoSymbols) {
+  EXPECT_EQ(escape_html("K <σ>"), "K &lt;σ&gt;");
+  EXPECT_EQ(escape_latex("100% of #1_{a}^~\\ & $x$ [2]"),
+            "100\\% of \\#1\\_\\{a\\}\\textasciicircum{}\\textasciitilde{}\\textbackslash{} \\& \\$x\\$ {[}2]");
+}
+
+TEST(Shown, ThreeDigitsWithTheirZeros) {
+  EXPECT_EQ(shown(0.8), "0.800");
+  EXPECT_EQ(shown(47.88), "47.9");
+  EXPECT_EQ(shown(512.0), "512");
+  EXPECT_EQ(shown(99.96), "100");
+  EXPECT_EQ(shown(99.94), "99.9");
+  EXPECT_EQ(shown(12345.0), "12345");
+  EXPECT_EQ(shown(-0.5), "−0.500");
+  EXPECT_EQ(shown(0.0), "0");
+  EXPECT_EQ(shown(std::numeric_limits<double>::quiet_NaN()), "–");
+}
+
+TEST(Palette, RunsDifferInColourMarkerAndDashOrShape) {
+  for (std::size_t a = 0; a < most_runs; ++a) {
+    for (std::size_t b = a + 1; b < most_runs; ++b) {
+      EXPECT_NE(run_style(a).colour, run_style(b).colour);
+      EXPECT_NE(run_style(a).marker, run_style(b).marker);
+    }
+  }
+}
+
+TEST(Palette, SvgFollowsTheReadersScheme) {
+  const std::string svg = with_schemes("<svg width=\"1\"><path stroke='rgb( 51,  51,  51)' fill='rgb(1,2,999)'/></svg>");
+  EXPECT_THAT(svg, HasSubstr("<svg width=\"1\">\n<style>@media screen and (prefers-color-scheme: dark) {"));
+  EXPECT_THAT(svg, HasSubstr("svg [stroke=\"#333333\" i] { stroke: #B9C0C6; }"));
+  EXPECT_THAT(svg, HasSubstr("stroke='#333333' fill='rgb(1,2,999)'"));  // what is no colour stays
 }
 
 TEST(Html, InlineSvgHasIdsOfItsOwn) {
   const std::string svg = "<?xml version=\"1.0\"?><svg width=\"1\"><g id='p'/><use xlink:href='#p'/><g fill=\"url(#p)\"/></svg>\n";
+  EXPECT_THAT(inline_svg("<svg ><style>x</style><title>t</title></svg>", "f", "d"),
+              Not(HasSubstr("<style>")));  // it would hold for the whole page
   EXPECT_EQ(inline_svg(svg, "fig", "a \"b\""),
             "<svg role=\"img\" aria-label=\"a &quot;b&quot;\" width=\"1\"><g id='fig-p'/><use xlink:href='#fig-p'/><g "
             "fill=\"url(#fig-p)\"/></svg>");
@@ -54,12 +126,18 @@ TEST(Html, InlineSvgHasIdsOfItsOwn) {
 TEST(PlotScript, TicksThatWouldOverlapLoseTheirLabel) {
   PlotScript script;
   const std::vector<std::int64_t> lengths = {1024, 1088, 4096};
-  EXPECT_THAT(script.length_axis(lengths).text(), HasSubstr("'1k' 1024, '' 1088, '4k' 4096"));
+  EXPECT_THAT(script.length_axis(lengths, 1.2).text(), HasSubstr("'1k' 1024, '' 1088, '4k' 4096"));
+  EXPECT_THAT(PlotScript().length_axis(lengths, 12).text(), HasSubstr("'1k' 1024, '1088' 1088, '4k' 4096"));
 }
 
 TEST(PlotScript, ValueAxisHasRoundTicks) {
   EXPECT_THAT(PlotScript().value_axis(0.82, 0.97).text(), HasSubstr("set xtics 0.05\n"));          // three steps; of 0.02 it would be eight
   EXPECT_THAT(PlotScript().value_axis(0.5, 0.5).text(), HasSubstr("set xrange [0.4944:0.5056]"));  // 1% to each side and a margin
+}
+
+TEST(PlotScript, YAxisKeepsZeroAndGivesOtherEndsRoom) {
+  EXPECT_THAT(PlotScript().y_axis(0, 10, 0.5).text(), HasSubstr("set yrange [0:15]\nset ytics 5\n"));
+  EXPECT_THAT(PlotScript().y_axis(1, 2, 0).text(), HasSubstr("set yrange [0.94:2]\nset ytics 0.2\n"));
 }
 
 TEST(PlotScript, MissingNumbersAreNaN) {

@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -81,8 +83,8 @@ TEST(Report, EveryFileIsThereAndTheSameTwice) {
   ASSERT_EQ(one.size(), report.files.size());
   for (const auto& [file, bytes] : one) EXPECT_TRUE(two.contains(file) && two.at(file) == bytes) << file;
 
-  for (const char* figure : {"context", "gain-theory", "sink-vs-k", "heatmap-n_eff", "heatmap-kalman_gain", "heatmap-bos_mass",
-                             "heatmap-entropy", "value-norms"}) {
+  for (const char* figure : {"context", "gain-theory", "sink-vs-k", "sink-lemma", "heatmap-n_eff", "heatmap-kalman_gain",
+                             "heatmap-bos_mass", "heatmap-entropy", "value-norms"}) {
     for (const char* format : {"svg", "pdf", "png"})
       EXPECT_TRUE(one.contains(fmt::format("{}.{}", figure, format))) << figure << "." << format;
   }
@@ -100,7 +102,8 @@ TEST(Report, SummaryHasItsKeysAndEveryNullAReason) {
   const Json summary = read_json_file(folder.path() / "out" / "summary.json");
   std::set<std::string> keys;
   for (const auto& [key, value] : summary.items()) keys.insert(key);
-  EXPECT_THAT(keys, ::testing::ElementsAre("caveats", "context", "gain_theory", "lengths", "policies", "run", "sink_vs_k", "sinks"));
+  EXPECT_THAT(keys, ::testing::ElementsAre("audit", "caveats", "context", "gain_theory", "lengths", "policies", "run", "sink_vs_k", "sinks",
+                                           "verdicts"));
 
   std::size_t nulls = 0;
   const auto visit = [&](const auto& self, const Json& node) -> void {
@@ -124,12 +127,16 @@ TEST(Report, PageNeedsNothingElse) {
   const TemporaryFolder folder;
   write_report(write_run(folder.path() / "run", small_run()), folder.path() / "out");
   const std::string page = read_text_file(folder.path() / "out" / "report.html");
-  EXPECT_EQ(count(page, "<svg "), 8u);
+  EXPECT_EQ(count(page, "<svg "), 9u);
   EXPECT_EQ(count(page, "<script"), 0u);
   EXPECT_EQ(count(page, "<link"), 0u);
   EXPECT_EQ(count(page, "<img"), 0u);
   EXPECT_EQ(count(page, "<image"), 0u);
   EXPECT_THAT(page, HasSubstr("BOS policy: auto: the tokenizer puts token 1 first"));
+  EXPECT_EQ(count(page, "<table>"), count(page, "<caption>"));
+  EXPECT_EQ(count(page, "<figure "), count(page, "<figcaption>"));
+  EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_THAT(page, HasSubstr("@media print"));
   EXPECT_THAT(page, Not(HasSubstr(folder.path().string())));
   // the ids of the figures do not meet
   std::set<std::string> ids;
@@ -164,6 +171,7 @@ TEST(Report, OneLayerOneHeadNoGateNoBos) {
   EXPECT_THAT(report.left_out[0], HasSubstr("gain-theory: the run has one length"));
   const std::string page = read_text_file(folder.path() / "out" / "report.html");
   EXPECT_THAT(page, HasSubstr("The model has no attention gate"));
+  EXPECT_THAT(page, Not(HasSubstr("nan")));
   EXPECT_THAT(page, HasSubstr("key 0 is an ordinary token"));
 }
 
@@ -172,7 +180,7 @@ TEST(Report, RunWithoutStatisticsSaysWhyNothingIsDrawn) {
   SyntheticRun run = small_run();
   run.statistics = run.gated = false;
   const WrittenReport report = write_report(write_run(folder.path() / "run", run), folder.path() / "out");
-  EXPECT_EQ(report.left_out.size(), 8u);
+  EXPECT_EQ(report.left_out.size(), 9u);
   EXPECT_THAT(read_text_file(folder.path() / "out" / "report.html"), HasSubstr("Left out: the run has no summary/n_eff"));
 }
 
@@ -205,6 +213,148 @@ TEST(Report, FailingGnuplotIsQuotedAndLeavesTheOldReport) {
   const Path path((folder.path() / "bin").string() + ":" + std::getenv("PATH"));
   EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); }, ThrowsMessage<RunFailed>(HasSubstr("exit code 3: no such font")));
   EXPECT_EQ(contents(folder.path() / "out").size(), 1u);
+}
+
+// Several runs
+
+SyntheticRun other_model(SyntheticRun run) {
+  run.family = "other";
+  run.weights = 'e';
+  run.gated = !run.gated;
+  return run;
+}
+
+TEST(ReportOfSeveral, OverlaysFiguresAndTabulatesDifferences) {
+  const TemporaryFolder folder;
+  const auto plain = write_run(folder.path() / "plain", other_model(small_run()));
+  const auto gated = write_run(folder.path() / "gated", small_run());
+  const std::vector<RunInput> runs = {{"plain", plain}, {"gated_1", gated}};
+  const fs::path out = folder.path() / "out";
+  EXPECT_THAT(write_report(runs, out).left_out, IsEmpty());
+  const std::string page = read_text_file(out / "report.html");
+  EXPECT_THAT(page, HasSubstr("gated_1 less plain, paired by chunk"));
+  EXPECT_THAT(page, HasSubstr("Each model is one training run"));
+  for (const char* file : {"context.pdf", "tables/run-1/context.csv", "tables/run-2/sinks.csv", "tables/differences.csv",
+                           "tables/differences.tex", "tables/verdicts.tex"})
+    EXPECT_TRUE(fs::exists(out / file)) << file;
+  const Json summary = read_json_file(out / "summary.json");
+  EXPECT_EQ(summary.at("runs").size(), 2u);
+  EXPECT_EQ(summary.at("comparisons").at(0).at("first"), "plain");
+  EXPECT_EQ(summary.at("comparisons").at(0).at("lengths").at(0).at("n_eff").at("pairs"), 2);
+  // a label with an underscore is text in the figure, not a subscript
+  EXPECT_THAT(read_text_file(out / "context.svg"), HasSubstr("gated_1"));
+}
+
+TEST(ReportOfSeveral, SmallerReportLeavesNoTableOfALarger) {
+  const TemporaryFolder folder;
+  const auto plain = write_run(folder.path() / "plain", other_model(small_run()));
+  const auto gated = write_run(folder.path() / "gated", small_run());
+  const std::vector<RunInput> runs = {{"plain", plain}, {"gated", gated}};
+  write_report(runs, folder.path() / "out");
+  std::fclose(std::fopen((folder.path() / "out" / "tables" / "my-own.tex").c_str(), "w"));
+  write_report(gated, folder.path() / "out");
+  EXPECT_FALSE(fs::exists(folder.path() / "out" / "tables" / "differences.tex"));
+  EXPECT_FALSE(fs::exists(folder.path() / "out" / "tables" / "run-1" / "context.csv"));
+  EXPECT_TRUE(fs::exists(folder.path() / "out" / "tables" / "my-own.tex"));
+}
+
+TEST(ReportOfSeveral, RefusesTheSameRunTwiceTheSameNameAndTooMany) {
+  const TemporaryFolder folder;
+  const auto one = write_run(folder.path() / "one", small_run());
+  const auto other = write_run(folder.path() / "other", other_model(small_run()));
+  const fs::path out = folder.path() / "out";
+  const auto report = [&](const std::vector<RunInput>& runs) { return [&out, runs] { write_report(runs, out); }; };
+  EXPECT_THAT(report({{"a", one}, {"b", one}}), ThrowsMessage<InvalidArgument>(HasSubstr("hold the same request")));
+  EXPECT_THAT(report({{"a", one}, {"b", other}, {"c", other}}), ThrowsMessage<InvalidArgument>(HasSubstr("hold the same request")));
+  EXPECT_THAT(report({{"a", one}, {"a", other}}), ThrowsMessage<InvalidArgument>(HasSubstr("two runs are called 'a'")));
+  EXPECT_THAT(report({{"a", one}, {"b", one}, {"c", one}, {"d", one}, {"e", one}, {"f", one}, {"g", one}}),
+              ThrowsMessage<InvalidArgument>(HasSubstr("7 runs; 1 to 6")));
+  EXPECT_FALSE(fs::exists(out));
+}
+
+// What a run may lack
+
+struct Degenerate {
+  std::string name;
+  std::function<void(SyntheticRun&)> change;
+};
+
+class DegenerateRun : public ::testing::TestWithParam<Degenerate> {};
+
+/// Alone and beside a whole run: a page without broken numbers, and every figure drawn or left out with a reason.
+TEST_P(DegenerateRun, GivesASensibleReport) {
+  const TemporaryFolder folder;
+  SyntheticRun run = small_run();
+  GetParam().change(run);
+  const auto reader = write_run(folder.path() / "run", run);
+  const auto whole = write_run(folder.path() / "whole", other_model(other_model(small_run())));
+  const std::vector<RunInput> alone = {{"run", reader}}, both = {{"whole", whole}, {"run", reader}};
+  for (const auto& runs : {alone, both}) {
+    const fs::path out = folder.path() / fmt::format("out-{}", runs.size());
+    const WrittenReport report = write_report(runs, out);
+    for (const std::string& reason : report.left_out) EXPECT_GT(reason.size(), 20u) << reason;
+    for (const auto& [file, text] : contents(out)) {
+      if (!file.ends_with(".html") && !file.ends_with(".tex")) continue;
+      EXPECT_THAT(text, Not(HasSubstr("nan"))) << file;
+      EXPECT_THAT(text, Not(HasSubstr("inf]"))) << file;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, DegenerateRun,
+                         ::testing::Values(Degenerate{"missing_samples",
+                                                      [](SyntheticRun& run) {
+                                                        run.missing = {{64, 0}, {128, 1}};
+                                                      }},
+                                           Degenerate{"a_length_without_chunks",
+                                                      [](SyntheticRun& run) {
+                                                        run.missing = {{64, 0}, {64, 1}};
+                                                      }},
+                                           Degenerate{"one_layer", [](SyntheticRun& run) { run.layers = 1; }},
+                                           Degenerate{"one_head", [](SyntheticRun& run) { run.heads = run.kv_heads = 1; }},
+                                           Degenerate{"one_sample", [](SyntheticRun& run) { run.samples = 1; }},
+                                           Degenerate{"short_chunks",
+                                                      [](SyntheticRun& run) {
+                                                        run.lengths = {4, 8, 32};
+                                                      }},
+                                           Degenerate{"no_gate", [](SyntheticRun& run) { run.gated = false; }},
+                                           Degenerate{"no_bos",
+                                                      [](SyntheticRun& run) {
+                                                        run.bos.reset();
+                                                        run.bos_policy = "never";
+                                                      }},
+                                           Degenerate{"every_layer_hides_key_0",
+                                                      [](SyntheticRun& run) {
+                                                        run.attention = {"window:8", "window:8", "window:8"};
+                                                      }},
+                                           Degenerate{"constant_values",
+                                                      [](SyntheticRun& run) {
+                                                        run.value = [](const gainlens::testing::CellKey&) { return std::optional(0.5); };
+                                                      }}),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST(Report, RunWithoutACompleteChunkIsRefused) {
+  const TemporaryFolder folder;
+  SyntheticRun run = small_run();
+  run.lengths = {64};
+  run.missing = {{64, 0}, {64, 1}};
+  const auto reader = write_run(folder.path() / "run", run);
+  EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("no chunk is complete; finish the sweep first")));
+  EXPECT_FALSE(fs::exists(folder.path() / "out"));
+}
+
+TEST(Report, FiguresHaveAPapersWidth) {
+  const TemporaryFolder folder;
+  write_report(write_run(folder.path() / "run", small_run()), folder.path() / "out");
+  for (const auto& [file, text] : contents(folder.path() / "out")) {
+    if (!file.ends_with(".svg")) continue;
+    const bool column = text.find("width=\"320\"") != std::string::npos,
+               page = text.find("width=\"662\"") != std::string::npos;  // 3.33 and 6.9 in
+    EXPECT_TRUE(column != page) << file;
+    EXPECT_EQ(text.find("font-size=\"8"), std::string::npos) << file;  // 7 pt are 9.33 pixels
+    EXPECT_EQ(text.find("font-size=\"9.0"), std::string::npos) << file;
+  }
 }
 
 }  // namespace

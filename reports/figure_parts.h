@@ -1,0 +1,57 @@
+#pragma once
+
+#include "analyses/cells.h"
+#include "reports/figure.h"
+#include "reports/plot_script.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+
+struct Results;
+
+/// Rows of a data block.
+using Rows = std::vector<std::vector<double>>;
+
+inline constexpr std::size_t most_panels = 26;
+
+/// NaN where it is missing.
+double value_or_nan(const analyses::Measured& value);
+double mean_or_nan(const analyses::Maybe<analyses::Aggregate>& value);
+bool any_finite(const Rows& rows, std::size_t column);
+
+/// Where the panels of a figure stand; inches.
+struct PanelGrid {
+  double width;
+  double height;
+  int rows = 1;
+  int columns = 1;
+  double left = 0.45;
+  double right = 0.08;
+  double top = 0.26;
+  double bottom = 0.38;
+  double across = 0.52;  ///< between columns
+  double down = 0.62;    ///< between rows
+
+  double panel_width() const { return (width - left - right - across * (columns - 1)) / columns; }
+  double panel_height() const { return (height - top - bottom - down * (rows - 1)) / rows; }
+};
+/// `set multiplot` with these panels, row by row.
+void start_panels(PlotScript& script, const PanelGrid& grid);
+
+/// Height of the strip below the panels that names the runs, in a figure of page width; 0 for one run.
+double legend_height(std::span<const Results> runs);
+/// Names every run below the panels, with its line and marker; nothing for one run. To be called between the first panel() and its plot:
+/// what it sets goes with that panel's labels.
+/// @param width, height  of the figure, inches
+void draw_legend(PlotScript& script, std::span<const Results> runs, double width, double height);
+
+/// Moves point `x` of one run aside on a logarithmic axis, so that the intervals of several runs do not cover each other.
+double aside(double x, std::size_t run, std::size_t runs);
+
+/// Union of the context lengths of the runs, ascending.
+std::vector<std::int64_t> all_tokens(std::span<const Results> runs);
+
+}  // namespace gainlens::reports

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+
+/// A column of a table for readers.
+struct Column {
+  std::string heading;  ///< with its unit in brackets
+  bool text = false;    ///< set flush left and wrapped; numbers are set flush right
+};
+
+/// A table as a paper prints it: its cells are short plain text, with numbers rounded for reading (those for programs are in tables/*.csv).
+struct PaperTable {
+  std::string name;  ///< stem of its file
+  std::string caption;
+  std::vector<Column> columns;
+  std::vector<std::vector<std::string>> rows;  ///< a row with one cell is a heading over the rows below it
+};
+
+/// <table> with caption and scopes.
+/// @param number  of the table on its page
+std::string html_table(const PaperTable& table, int number);
+
+/// A `table` environment for a document that uses booktabs and, where it has text columns, tabularx.
+std::string latex_table(const PaperTable& table);
+
+}  // namespace gainlens::reports

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "analyses/cells.h"
+#include "analyses/context.h"
+
+#include <string>
+
+namespace gainlens::reports {
+
+/// Numbers as readers see them: three significant digits, a dash where there is none.
+std::string shown(double number);
+std::string shown(const analyses::Measured& value);
+/// Two significant digits.
+std::string shown_p(const analyses::Measured& p);
+/// With its sign and three decimals.
+std::string shown_signed(const analyses::Measured& value);
+/// "12.4%", of a share.
+std::string shown_percent(const analyses::Measured& share);
+/// "[0.12, 0.34]"; empty where there is none.
+std::string shown(const analyses::Maybe<analyses::Interval>& interval);
+/// "0.23 [0.12, 0.34]"
+std::string shown(const analyses::Maybe<analyses::Aggregate>& aggregate);
+std::string shown(const analyses::Change& change);
+std::string with_interval(const std::string& value, const analyses::Maybe<analyses::Interval>& interval);
+
+}  // namespace gainlens::reports

@@ -1,0 +1,165 @@
+#include "analyses/comparison.h"
+
+#include "analyses/synthetic_run.h"
+#include "core/error.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace gainlens::analyses {
+namespace {
+
+using gainlens::testing::CellKey;
+using gainlens::testing::planted;
+using gainlens::testing::SyntheticRun;
+using gainlens::testing::TemporaryFolder;
+using gainlens::testing::write_run;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
+
+SyntheticRun small_run() {
+  SyntheticRun run;
+  run.lengths = {64, 128};
+  run.layers = 4;
+  return run;
+}
+
+const PairedDifference& find(const Comparison& comparison, std::size_t length, std::string_view name) {
+  const auto& quantities = comparison.lengths.at(length).quantities;
+  return *std::find_if(quantities.begin(), quantities.end(), [&](const PairedDifference& q) { return q.quantity.name == name; });
+}
+
+const RunDifference* find_difference(const std::vector<RunDifference>& differences, std::string_view what) {
+  const auto found = std::find_if(differences.begin(), differences.end(), [&](const RunDifference& d) { return d.what == what; });
+  return found == differences.end() ? nullptr : &*found;
+}
+
+/// Adds 1, 2, 3 to n_eff of samples 0, 1, 2: mean 2, standard error 1/sqrt(3), t(0.975, 2) = 4.302653.
+SyntheticRun shifted(SyntheticRun run) {
+  run.weights = 'e';
+  run.value = [run](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/n_eff") return planted(run, key) + 1 + static_cast<double>(key.sample);
+    return std::nullopt;
+  };
+  return run;
+}
+
+TEST(Comparison, PairsChunksByHand) {
+  const TemporaryFolder folder;
+  const auto a = write_run(folder.path() / "a", small_run());
+  const auto b = write_run(folder.path() / "b", shifted(small_run()));
+  const Comparison comparison = compare(a, b);
+  EXPECT_THAT(comparison.unpaired, IsEmpty());
+  ASSERT_EQ(comparison.lengths.size(), 2u);
+  const PairedDifference& n_eff = find(comparison, 0, "n_eff");
+  EXPECT_NEAR(*n_eff.difference, 2, 1e-9);
+  EXPECT_NEAR(n_eff.interval->low, 2 - 4.302653 / std::sqrt(3.0), 1e-5);
+  EXPECT_NEAR(n_eff.interval->high, 2 + 4.302653 / std::sqrt(3.0), 1e-5);
+  EXPECT_EQ(n_eff.pairs, 3u);
+  EXPECT_NEAR(*n_eff.second - *n_eff.first, 2, 1e-9);
+  EXPECT_DOUBLE_EQ(*find(comparison, 0, "kalman_gain").difference, 0);
+  EXPECT_THAT(comparison.caveats.front(), HasSubstr("one training run"));
+}
+
+TEST(Comparison, OnlyChunksOfBothCount) {
+  const TemporaryFolder folder;
+  SyntheticRun first = small_run();
+  first.missing = {{64, 0}};
+  const auto a = write_run(folder.path() / "a", first);
+  const auto b = write_run(folder.path() / "b", shifted(small_run()));
+  const Comparison comparison = compare(a, b);
+  EXPECT_EQ(find(comparison, 0, "n_eff").pairs, 2u);
+  EXPECT_NEAR(*find(comparison, 0, "n_eff").difference, 2.5, 1e-9);  // samples 1 and 2: 2 and 3
+  EXPECT_NEAR(*find(comparison, 0, "n_eff").second - *find(comparison, 0, "n_eff").first, 2.5, 1e-9);
+}
+
+TEST(Comparison, SinkShareCountsHeadsAboveTheThreshold) {
+  const TemporaryFolder folder;
+  SyntheticRun all_sinks = small_run();
+  all_sinks.family = "other";
+  all_sinks.value = [](const CellKey& key) -> std::optional<double> {
+    return key.name == "summary/column_mean" ? std::optional(0.31) : std::nullopt;
+  };
+  const auto a = write_run(folder.path() / "a", small_run());
+  const auto b = write_run(folder.path() / "b", all_sinks);
+  const PairedDifference share = find(compare(a, b), 1, "sink_share");
+  EXPECT_DOUBLE_EQ(*share.first, 1.0 / 16);  // one planted head of 4 layers x 4 heads
+  EXPECT_DOUBLE_EQ(*share.second, 1);
+}
+
+TEST(Comparison, OtherTokensAreNotPairedAndSaidSo) {
+  const TemporaryFolder folder;
+  SyntheticRun other = shifted(small_run());
+  other.bos.reset();
+  other.bos_policy = "never";
+  other.lengths = {128, 256};
+  const auto a = write_run(folder.path() / "a", small_run());
+  const auto b = write_run(folder.path() / "b", other);
+  const Comparison comparison = compare(a, b);
+  EXPECT_THAT(comparison.unpaired, HasSubstr("key 0 is another token"));
+  ASSERT_EQ(comparison.lengths.size(), 1u);
+  EXPECT_FALSE(find(comparison, 0, "n_eff").difference);
+  EXPECT_TRUE(find(comparison, 0, "n_eff").first && find(comparison, 0, "n_eff").second);
+  EXPECT_THAT(comparison.only_first, ElementsAre(64));
+  EXPECT_THAT(comparison.only_second, ElementsAre(256));
+}
+
+TEST(Comparison, AGateThatOneLacksHasNoDifference) {
+  const TemporaryFolder folder;
+  SyntheticRun plain = small_run();
+  plain.gated = false;
+  const auto a = write_run(folder.path() / "a", plain);
+  const auto b = write_run(folder.path() / "b", small_run());
+  const PairedDifference gate = find(compare(a, b), 0, "gate");
+  EXPECT_FALSE(gate.first);
+  EXPECT_TRUE(gate.second);
+  EXPECT_THAT(gate.difference.reason(), HasSubstr("in the first run: the run has no summary/gate"));
+}
+
+TEST(Comparison, TheSameRunTwiceIsRefused) {
+  const TemporaryFolder folder;
+  const auto a = write_run(folder.path() / "a", small_run());
+  const auto b = write_run(folder.path() / "b", small_run());
+  EXPECT_THAT([&] { compare(a, b); }, ThrowsMessage<InvalidArgument>(HasSubstr("hold the same request")));
+}
+
+TEST(RequestDifferences, NamesWhatUnpairsAndWhatDoesNot) {
+  const runfile::Request a = gainlens::testing::request_of(small_run());
+  runfile::Request b = a;
+  EXPECT_THAT(request_differences(a, b), IsEmpty());
+  b.text = std::string(64, 'e');
+  b.dtype = "float32";
+  b.layers.pop_back();
+  b.attention.pop_back();
+  b.version = a.version - 1;
+  const std::vector<RunDifference> differences = request_differences(a, b);
+  ASSERT_TRUE(find_difference(differences, "text"));
+  EXPECT_TRUE(find_difference(differences, "text")->unpairs);
+  EXPECT_EQ(find_difference(differences, "text")->second, "sha256 eeeeeeeeeeee");
+  ASSERT_TRUE(find_difference(differences, "dtype"));
+  EXPECT_FALSE(find_difference(differences, "dtype")->unpairs);
+  ASSERT_TRUE(find_difference(differences, "number of layers"));
+  EXPECT_EQ(find_difference(differences, "number of layers")->second, "3");
+  EXPECT_TRUE(find_difference(differences, "statistics version"));
+  EXPECT_EQ(differences.size(), 4u);
+}
+
+TEST(RequestDifferences, NestedChunksOfAnotherLongestLengthAreOtherText) {
+  runfile::Request a = gainlens::testing::request_of(small_run());
+  a.nested = true;
+  runfile::Request b = a;
+  b.lengths.push_back(512);
+  ASSERT_TRUE(find_difference(request_differences(a, b), "longest nested chunk"));
+  b.nested = a.nested = false;
+  EXPECT_THAT(request_differences(a, b), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gainlens::analyses

@@ -1,0 +1,92 @@
+#include "runfile/run_proof.h"
+
+#include "core/error.h"
+#include "core/json.h"
+#include "runfile/folder_lock.h"
+#include "runfile/made_run.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+namespace gainlens::runfile {
+namespace {
+
+namespace fs = std::filesystem;
+using gainlens::testing::made_request;
+using gainlens::testing::make_run;
+using gainlens::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
+
+class RunProofTest : public ::testing::Test {
+ protected:
+  void SetUp() override { make_run(run, made_request()); }
+
+  /// Changes one byte in the middle of a file.
+  void corrupt(const fs::path& file) const {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(static_cast<std::streamoff>(fs::file_size(file) / 2));
+    const int byte = stream.get();
+    stream.seekp(-1, std::ios::cur);
+    stream.put(static_cast<char>(byte ^ 1));
+  }
+  fs::path some_shard() const { return *fs::directory_iterator(run / "shards"); }
+
+  TemporaryFolder folder;
+  fs::path run = folder.path() / "run";
+};
+
+TEST_F(RunProofTest, AWholeRunIsProvenAndLeftAsItIs) {
+  std::map<fs::path, fs::file_time_type> before;
+  for (const auto& entry : fs::recursive_directory_iterator(run)) before[entry.path()] = entry.last_write_time();
+  const RunProof proof = prove_run(run);
+  EXPECT_EQ(proof.shards, 4u);  // two lengths, two samples
+  EXPECT_THAT(proof.gap, IsEmpty());
+  for (const auto& [path, time] : before) EXPECT_EQ(fs::last_write_time(path), time) << path;
+}
+
+TEST_F(RunProofTest, AChangedShardIsNamedWithItsChecksums) {
+  const fs::path shard = some_shard();
+  corrupt(shard);
+  EXPECT_THAT([&] { prove_run(run); }, ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(shard.string()), HasSubstr("its sha256 is "),
+                                                                            HasSubstr("manifest.jsonl says "))));
+}
+
+TEST_F(RunProofTest, AMissingShardIsNamed) {
+  const fs::path shard = some_shard();
+  fs::remove(shard);
+  EXPECT_THAT([&] { prove_run(run); }, ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(shard.string()), HasSubstr("is not there"))));
+}
+
+TEST_F(RunProofTest, AChangedRunFileIsNamed) {
+  corrupt(run / "run.h5");
+  EXPECT_THAT([&] { prove_run(run); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("run.h5: its sha256 is "), HasSubstr("repeat the sweep command"))));
+}
+
+TEST_F(RunProofTest, ARunBeingWrittenIsRefused) {
+  const FolderLock writer(run);  // a lock of its own open file, as another process would have
+  EXPECT_THAT([&] { prove_run(run); }, ThrowsMessage<InvalidArgument>(HasSubstr("is writing this run, so that its numbers still change")));
+}
+
+TEST_F(RunProofTest, ATornManifestLineCountsAsNotWritten) {
+  std::ofstream(run / "manifest.jsonl", std::ios::app) << "{\"length\": 8, \"sam";
+  EXPECT_EQ(prove_run(run).shards, 4u);
+}
+
+TEST_F(RunProofTest, WhatCannotBeProvenIsSaid) {
+  EXPECT_THAT(prove_run(run / "run.h5").gap, HasSubstr("not proven"));
+  fs::remove(run / "log.json");
+  EXPECT_THAT(prove_run(run).gap, HasSubstr("log.json keeps no checksum"));
+  fs::remove(run / "manifest.jsonl");
+  EXPECT_THAT(prove_run(run).gap, HasSubstr("no manifest.jsonl"));
+}
+
+}  // namespace
+}  // namespace gainlens::runfile
