@@ -1,0 +1,58 @@
+#include "reports/terminal.h"
+
+#include "analyses/synthetic_run.h"
+#include "reports/results.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gainlens::reports {
+namespace {
+
+using gainlens::testing::SyntheticRun;
+using gainlens::testing::TemporaryFolder;
+using gainlens::testing::write_run;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string printed(const SyntheticRun& run) {
+  const TemporaryFolder folder;
+  return print_sink_vs_k(analyses::sink_vs_k(write_run(folder.path() / "run", run), {.resampling = {.bootstraps = 50, .seed = 6}}));
+}
+
+TEST(SinkTerminal, HonestPStandsBesideTheNaiveOne) {
+  const std::string text = printed({});  // 8 layers of 2 KV groups: 256 arrangements, one of them the most extreme
+  EXPECT_THAT(text, HasSubstr("naive p  honest p"));
+  EXPECT_THAT(text, HasSubstr("blocks of a KV group: 256 arrangements, all tried, least attainable p 3.9e-03"));
+  EXPECT_THAT(text, HasSubstr("K shifted round the layers: 8 arrangements"));
+  EXPECT_THAT(text, HasSubstr("refused: with 8 arrangements no p below 0.12 can be reached"));
+  EXPECT_THAT(text, HasSubstr("layers: refused: layers with global attention: 8; a bootstrap over layers needs at least 10"));
+  EXPECT_THAT(text, HasSubstr("3 chunks (50 draws): Pearson ["));
+  EXPECT_THAT(text, HasSubstr(", block permutation)"));
+  EXPECT_THAT(text, Not(HasSubstr("nan")));
+}
+
+TEST(SinkTerminal, DrawsAndSeedArePrinted) {
+  SyntheticRun run;
+  run.layers = 20;
+  EXPECT_THAT(printed(run), HasSubstr("9999 drawn (seed 6)"));
+}
+
+TEST(SinkTerminal, KindsAreRowsOnlyWhereTheyDiffer) {
+  SyntheticRun run;
+  EXPECT_THAT(printed(run), Not(HasSubstr("\n  global")));
+  run.attention = {"window:512", "global", "global", "global", "global", "global", "global", "global"};
+  EXPECT_THAT(printed(run), HasSubstr("\n  global"));
+}
+
+TEST(SinkTerminal, OneHeadIsNotDecidable) {
+  SyntheticRun run;
+  run.layers = run.heads = run.kv_heads = 1;
+  const std::string text = printed(run);
+  EXPECT_THAT(text, HasSubstr("1 arrangement, as no layer has two KV groups"));
+  EXPECT_THAT(text, HasSubstr("K, last quarter                not decidable"));
+}
+
+}  // namespace
+}  // namespace gainlens::reports
