@@ -18,6 +18,11 @@ TEST(Statistics, MeanAndPopulationVarianceByHand) {
   EXPECT_DOUBLE_EQ(population_variance(std::array{1.0, 2.0, 6.0}), 14.0 / 3);  // (4 + 1 + 9) / 3, not / 2
 }
 
+TEST(Statistics, MedianOfOddAndEvenCounts) {
+  EXPECT_DOUBLE_EQ(median({5, 1, 2}), 2);
+  EXPECT_DOUBLE_EQ(median({5, 1, 2, 100}), 3.5);
+}
+
 TEST(Statistics, IntervalOfThreeChunks) {
   // mean 2, sample variance 1, standard error 1/sqrt(3), t(0.975, 2) = 4.302653
   const auto interval = mean_interval(std::array{1.0, 2.0, 3.0});
