@@ -49,7 +49,8 @@ struct PermutationTest {
 PermutationTest permute_blocks(const ClusteredPairs& pairs, const Resampling& resampling);
 
 /// Shifts the y of all layers round the layer axis, by every number of layers: what neighbouring layers share stays as it is but where the
-/// last meets the first. The statistic is the pooled correlation; p is a multiple of 1/L. Refused where the least attainable p exceeds
+/// last meets the first. The layers count as a ring whose effects vary alike everywhere: a trend along the depth in both x and y rejects as
+/// a relation does. The statistic is the pooled correlation; p is a multiple of 1/L. Refused where the least attainable p exceeds
 /// `significance`, and for layers that are not contiguous or lack a head.
 /// @param mixed  why the layers cannot be exchanged (several attention kinds); absent: they can
 /// Source: inference.md, sink v. K.

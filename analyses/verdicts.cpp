@@ -41,19 +41,26 @@ std::string decision_in_words(const Maybe<SinkCorrelation>& correlation) {
   return fmt::format("{} (r = {:+.3f}, p = {:.2g})", decision.verdict, *decision.statistic, *decision.p);
 }
 
+/// The test that decides, with what it cannot tell apart.
+std::string named(const SinkDecision& decision) {
+  const bool shift = decision.test == "circular shift";
+  return fmt::format("{}{}", decision.test, shift ? " (to which a trend along the depth in both looks the same)" : "");
+}
+
 std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
   const auto& k = sinks.correlations[measured_gain];
   const auto& control = sinks.correlations[without_first];
   if (!k) return {Ruling::not_decidable, k.reason()};
   const SinkDecision& decision = k->inference.decision;
   if (!decision.p) return {Ruling::not_decidable, decision.p.reason()};
-  if (decision.verdict == "negative") return {Ruling::contradicted, fmt::format("by the {}, sink heads have the smaller K", decision.test)};
+  if (decision.verdict == "negative")
+    return {Ruling::contradicted, fmt::format("by the {}, sink heads have the smaller K", named(decision))};
   if (decision.verdict == "not shown") return {Ruling::not_shown, fmt::format("the {} finds no relation", decision.test)};
   if (!control || control->inference.decision.verdict != "positive") {
     return {Ruling::not_shown,
             fmt::format("K alone is related to BOS mass, as arithmetic demands; K without key 0 is not: {}", decision_in_words(control))};
   }
-  return {Ruling::supported, fmt::format("by the {}, and K without key 0, where the arithmetic is taken out, agrees", decision.test)};
+  return {Ruling::supported, fmt::format("by the {}, and K without key 0, where the arithmetic is taken out, agrees", named(decision))};
 }
 
 Prediction sink_prediction(const SinkVsK& sinks) {

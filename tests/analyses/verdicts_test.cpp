@@ -89,6 +89,21 @@ TEST(Verdicts, OneKvHeadAndFewLayersDecideNothing) {
   EXPECT_THAT(sink(found).claims[0].naive, HasSubstr("p = "));
 }
 
+TEST(Verdicts, TheShiftSaysWhatItCannotTellApart) {
+  SyntheticRun run = planted_run({});
+  run.layers = 20;
+  run.kv_heads = 1;
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    const double depth = 0.6 + 0.01 * static_cast<double>(key.layer);
+    if (key.name == "summary/bos_mass") return depth;
+    if (key.name == "summary/kalman_gain" || key.name == "summary/without_first_kalman_gain") return depth;
+    return std::nullopt;
+  };
+  const Verdicts found = verdicts_of(run);
+  EXPECT_EQ(sink(found).ruling, Ruling::supported);
+  EXPECT_THAT(sink(found).reason, HasSubstr("a trend along the depth in both looks the same"));
+}
+
 TEST(Verdicts, FlatGateIsShownNotAssumed) {
   EXPECT_EQ(gate(verdicts_of(planted_run({}))).ruling, Ruling::supported);
   EXPECT_EQ(gate(verdicts_of(planted_run({.gate_change = 0.3}))).ruling, Ruling::contradicted);
