@@ -17,6 +17,17 @@ namespace {
 
 enum ExitCode { done = 0, run_failed = 1, wrong_request = 2 };
 
+constexpr std::string_view exit_status =
+    "Global options (--threads, --device, --seed, --quiet, --json) may stand before or after the subcommand: gainlens --help.\n"
+    "Exit status: 0 done; 1 the run failed (full disk, NaN); 2 the request or an input was wrong. One line on stderr says what and how to "
+    "fix it.";
+
+constexpr std::string_view overview =
+    "A run is a folder made by sweep and read by report, sink-vs-k and audit; the same sweep again resumes it or ends at once.\n"
+    "Results go to stdout (--json for programs), progress and messages to stderr.\n"
+    "Start with: gainlens inspect MODEL; gainlens sweep MODEL --text F --out RUN; gainlens report RUN\n"
+    "Documentation: docs/README.md of the sources; each analysis has its page there.";
+
 int fail(ExitCode code, std::string_view message) {
   fmt::print(stderr, "gainlens: error: {}\n", message);
   return code;
@@ -42,6 +53,7 @@ int parse_and_run(int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.fallthrough();
   app.get_formatter()->column_width(34);
+  app.footer(fmt::format("{}\n\n{}", overview, exit_status));
   GlobalOptions global;
   app.add_option("--threads", global.threads, "Threads to compute with; 0: all cores")->capture_default_str();
   app.add_option("--device", global.device, "cpu or cuda:N")->capture_default_str();
@@ -49,7 +61,7 @@ int parse_and_run(int argc, const char* const* argv) {
   app.add_flag("--quiet", global.quiet, "No progress on stderr");
   app.add_flag("--json", global.json, "Results on stdout as JSON");
   Action action;
-  for (const auto add : {add_sweep, add_report, add_sink_vs_k, add_capture, add_inspect, add_hooks, add_train, add_evaluate}) add(app, global, action);
+  for (const auto add : {add_sweep, add_report, add_sink_vs_k, add_audit, add_capture, add_inspect, add_hooks, add_train, add_evaluate}) add(app, global, action);
 
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
@@ -68,9 +80,10 @@ int parse_and_run(int argc, const char* const* argv) {
 
 }  // namespace
 
-CLI::App* add_subcommand(CLI::App& app, const std::string& name, const std::string& description, const std::string& example) {
+CLI::App* add_subcommand(CLI::App& app, const std::string& name, const std::string& description, const std::string& example,
+                         const std::string& details) {
   CLI::App* command = app.add_subcommand(name, description);
-  command->footer("Example:\n  " + example);
+  command->footer(fmt::format("{}{}Example:\n  {}\n\n{}", details, details.empty() ? "" : "\n\n", example, exit_status));
   return command;
 }
 

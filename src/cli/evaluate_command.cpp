@@ -59,7 +59,8 @@ void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
   evaluate->require_subcommand(1);
   CLI::App* command = add_subcommand(*evaluate, "language-model",
                                      "Loss of a checkpoint on a whole text, in consecutive chunks, beside the entropy of its token frequencies",
-                                     "gainlens evaluate language-model MODEL --text wiki.txt --length 2k");
+                                     "gainlens evaluate language-model MODEL --text wiki.txt --length 2k",
+                                     "Losses in nats per token. The unigram entropy is that of the text's own token frequencies: the best loss without context.");
   auto arguments = std::make_shared<EvaluateLanguageModelArguments>();
   command->add_option("model", arguments->model, "Checkpoint folder in Hugging Face layout, or a Hugging Face cache folder")->required();
   add_text_options(*command, arguments->text);

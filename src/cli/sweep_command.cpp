@@ -92,7 +92,11 @@ void print(const sweep::SweepOutcome& outcome, bool json) {
 void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command =
       add_subcommand(app, "sweep", "Run a frozen model over text at growing context lengths and store the statistics of every head",
-                     "gainlens sweep MODEL --text wiki.txt --lengths 1k,2k,4k --samples 5 --out RUN");
+                     "gainlens sweep MODEL --text wiki.txt --lengths 1k,2k,4k --samples 5 --out RUN",
+                     "Chunk c of length T holds tokens [cT, (c+1)T) of the text; with a BOS it takes position 0 and the stride is T - 1.\n"
+                     "Averages: n_eff, entropy, S, lambda_obs, K and gate over the last quarter of the queries, BOS mass over the second half.\n"
+                     "Writes RUN/run.h5 (HDF5; opens in xarray), one shard a chunk under RUN/shards, RUN/request.json and RUN/log.json.\n"
+                     "Memory grows with T, never with T x T. Killed at any moment and called again it gives the same bytes.");
   auto arguments = std::make_shared<SweepArguments>();
   command->add_option("model", arguments->model, "Checkpoint folder in Hugging Face layout, or a Hugging Face cache folder")->required();
   add_text_options(*command, arguments->text);

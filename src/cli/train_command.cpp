@@ -74,7 +74,13 @@ void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
       *train, "language-model",
       "Train a small decoder and its SentencePiece vocabulary from text; leaves a checkpoint in Hugging Face layout. Killed at any moment and "
       "called again it goes on from its last state and ends with the same weights",
-      "gainlens train language-model --config recipe.json --text a.txt b.txt.gz --out my-model");
+      "gainlens train language-model --config data/demo/gated.json --text a.txt b.txt.gz --out my-model",
+      "The recipe is JSON: `model` as in config.json without vocab_size, `tokenizer` {vocabulary, algorithm, character_coverage}, `stages`\n"
+      "[{context, steps}], tokens_per_step, tokens_at_once, learning_rate, schedule (cosine, constant), warmup_steps, final_factor, beta1, beta2,\n"
+      "epsilon, weight_decay, max_gradient_norm (0: none), validation_fraction, validation_tokens, evaluate_every, save_every, patience (0: never\n"
+      "stops early), dtype of the stored weights. Losses are in nats per token. The checkpoint is that of the best held-out loss;\n"
+      "OUT/training holds the request, the state to go on from, history.csv and the loss curve. --seed draws weights and order; the bits\n"
+      "depend on --threads too.");
   auto arguments = std::make_shared<TrainLanguageModelArguments>();
   command->add_option("--config", arguments->config, "Recipe (JSON): model as in config.json, tokenizer, stages, optimiser")->required();
   command->add_option("--text", arguments->texts, "UTF-8 texts, plain or gzipped; the end of each is held out")->required();

@@ -92,6 +92,23 @@ training::TrainerOptions trainer_options(const Recipe& recipe, const LanguageMod
   return options;
 }
 
+/// Removes a folder that was not there before unless what is made in it turns out to be wanted: a refused request leaves nothing behind.
+class UnwantedFolder {
+ public:
+  explicit UnwantedFolder(std::filesystem::path folder) : folder_(std::move(folder)), remove_(!std::filesystem::exists(folder_)) {}
+  UnwantedFolder(const UnwantedFolder&) = delete;
+  UnwantedFolder& operator=(const UnwantedFolder&) = delete;
+  ~UnwantedFolder() {
+    std::error_code ignored;
+    if (remove_) std::filesystem::remove_all(folder_, ignored);
+  }
+  void keep() { remove_ = false; }
+
+ private:
+  std::filesystem::path folder_;
+  bool remove_;
+};
+
 }  // namespace
 
 LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
@@ -100,6 +117,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   std::vector<std::string> texts;
   for (const auto& path : request.texts) texts.push_back(data::read_text(path));
   check_is_free(request.out);
+  UnwantedFolder unwanted(request.out);
   const training::TrainingFolder folder(request.out / "training", request_of(request, recipe, texts));
 
   if (!std::filesystem::exists(request.out / "tokenizer_config.json")) train_tokenizer(texts, recipe.tokenizer, request.out);
@@ -117,6 +135,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   outcome.validation_tokens = static_cast<std::int64_t>(tokens.validation.size());
   LanguageModelTask task(recipe, config, models::initial_weights(config, request.seed), std::move(tokens), request.seed,
                          [&](const models::DecoderWeights& weights) { models::save_checkpoint(request.out, document, weights, recipe.dtype); });
+  unwanted.keep();
   outcome.training = training::train(task, folder, trainer_options(recipe, request));
   write_file_atomically(folder.path() / "history.csv", training::history_csv(outcome.training.history));
   return outcome;

@@ -76,14 +76,23 @@ class Trainer {
   }
 
   void evaluate() {
-    const double loss = task_.validation_loss();
-    if (!std::isfinite(loss)) throw_run_failed("training: the validation loss is {} after step {}; {}", loss, step_, kept());
+    const double loss = validation_loss();
     const auto count = static_cast<double>(since_evaluation_);
     const double rate = options_.optimizer.learning_rate * learning_rate_factor(options_.schedule, step_ - 1);
     outcome_.history.push_back({step_, loss_sum_ / count, loss, rate, norm_sum_ / count});
     since_evaluation_ = 0;
     loss_sum_ = norm_sum_ = 0;
     if (best_.observe(step_, loss)) task_.keep_best();
+  }
+
+  double validation_loss() {
+    try {
+      const double loss = task_.validation_loss();
+      if (!std::isfinite(loss)) throw_run_failed("training: the held-out loss is {}", loss);
+      return loss;
+    } catch (const RunFailed& error) {
+      throw_run_failed("{} after step {}; {}. A smaller learning rate may help", error.what(), step_, kept());
+    }
   }
 
   std::string kept() const {

@@ -66,7 +66,7 @@ const std::map<std::string, Layer>& layers() {
     made["bft"] = {lower, true};
     made["models"] = {with(lower, {"bft"}), true};
     for (const char* name : {"sweep", "training"}) made[name] = {with(lower, {"bft", "models"}), true};
-    for (const char* name : {"recommend", "language"}) made[name] = {with(lower, {"bft", "models", "training"}), true};
+    for (const char* name : {"recommend", "language"}) made[name] = {with(lower, {"bft", "models", "sweep", "training"}), true};
     made["analyses"] = {{"core", "runfile"}, false};
     made["reports"] = {{"core", "runfile", "analyses"}, false};
     made["cli"] = {with(lower, {"bft", "models", "sweep", "training", "recommend", "language", "analyses", "reports"}), true};

@@ -1,3 +1,4 @@
+// The commands of the README and of the tutorial do what is printed there.
 #include "support/program.h"
 #include "support/shared_data.h"
 
@@ -5,21 +6,21 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <regex>
-#include <sstream>
+#include <string>
+#include <vector>
 
 namespace gainlens::testing {
 namespace {
 
-/// A command of the README with what it prints there.
+/// A command of a document with what it prints there.
 struct Example {
   std::string command;
   std::string output;
 };
 
-/// The README's ```console blocks: lines that start with "$ " are commands, the others what they print.
-std::vector<Example> readme_examples() {
-  std::ifstream file(GAINLENS_SOURCE_DIR "/README.md");
+/// The document's ```console blocks: lines that start with "$ " are commands, the others what they print.
+std::vector<Example> examples_in(const std::string& document) {
+  std::ifstream file(std::filesystem::path(GAINLENS_SOURCE_DIR) / document);
   std::vector<Example> examples;
   bool inside = false;
   for (std::string line; std::getline(file, line);) {
@@ -36,16 +37,15 @@ std::vector<Example> readme_examples() {
   return examples;
 }
 
-TEST(Readme, CommandsWorkAsPrinted) {
-  const auto model = shared_data("models/tinystories-656K");
-  const auto text = shared_data("wikitext-raw/wiki.valid.raw.gz");
-  if (!model || !text) GTEST_SKIP() << "SKIPPED: shared data is absent (tinystories-656K, wiki.valid.raw.gz)";
+class Document : public ::testing::TestWithParam<const char*> {};
+
+/// In an empty folder beside which `data` is the repository's, with gainlens on the PATH.
+TEST_P(Document, CommandsWorkAsPrinted) {
   const TemporaryFolder folder;
-  std::filesystem::create_directory_symlink(std::filesystem::absolute(*model), folder.path() / "checkpoint");
-  std::filesystem::create_symlink(std::filesystem::absolute(*text), folder.path() / "wiki.txt.gz");
+  std::filesystem::create_directory_symlink(std::filesystem::path(GAINLENS_SOURCE_DIR) / "data", folder.path() / "data");
   const std::string path = "export PATH=" + std::filesystem::path(GAINLENS_PROGRAM).parent_path().string() + ":$PATH; ";
 
-  const auto examples = readme_examples();
+  const auto examples = examples_in(GetParam());
   ASSERT_GE(examples.size(), 5u);
   for (const Example& example : examples) {
     const auto result = run_shell(path + example.command, folder.path());
@@ -53,6 +53,9 @@ TEST(Readme, CommandsWorkAsPrinted) {
     EXPECT_EQ(result.out, example.output) << example.command;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, Document, ::testing::Values("README.md", "docs/tutorial.md"),
+                         [](const auto& test) { return std::string(test.param) == "README.md" ? "Readme" : "Tutorial"; });
 
 }  // namespace
 }  // namespace gainlens::testing

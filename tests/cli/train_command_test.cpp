@@ -1,0 +1,100 @@
+// train language-model and evaluate language-model as a user calls them.
+#include "core/json.h"
+#include "language/language_testing.h"
+#include "support/program.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace gainlens::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class TrainCommand : public ::testing::Test {
+ protected:
+  ProgramResult train(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"train", "language-model", "--config", recipe_, "--text", text_, "--out", out_};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  }
+
+  void expect_refused(const ProgramResult& result, const std::string& text) const {
+    EXPECT_EQ(result.exit_code, 2) << result.error;
+    EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr(text)));
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+  }
+
+  TemporaryFolder folder_;
+  std::string recipe_ = write_text(folder_.path() / "recipe.json", small_recipe().dump());
+  std::string text_ = write_text(folder_.path() / "text.txt", made_up_text(600));
+  std::string out_ = folder_.path() / "model";
+};
+
+TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
+  const ProgramResult trained = train({"--quiet"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.error;
+  EXPECT_THAT(trained.out, AllOf(HasSubstr("model: 40 steps\n"), HasSubstr("best held-out loss"), HasSubstr("training/loss-curve.svg")));
+  EXPECT_EQ(trained.error, "");
+  for (const char* file : {"config.json", "model.safetensors", "tokenizer.model", "tokenizer_config.json", "training/history.csv",
+                           "training/loss-curve.svg", "training/loss-curve.pdf", "training/loss-curve.png"}) {
+    EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(out_) / file)) << file;
+  }
+  EXPECT_THAT(train({"--quiet"}).out, HasSubstr("complete, nothing to do (40 steps)"));
+
+  const ProgramResult inspected = run_gainlens({"inspect", out_});
+  EXPECT_EQ(inspected.exit_code, 0);
+  EXPECT_THAT(inspected.out, AllOf(HasSubstr("qwen3"), HasSubstr("BOS put first")));
+
+  const ProgramResult evaluated = run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--json", "--quiet"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.error;
+  const Json loss = Json::parse(evaluated.out);
+  EXPECT_EQ(loss["context"], 32);
+  EXPECT_EQ(loss["predicted"], loss["tokens"]);
+  EXPECT_LT(loss["loss"].get<double>(), loss["unigram_entropy"].get<double>());
+  EXPECT_THAT(run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--length", "16", "--quiet"}).out,
+              AllOf(HasSubstr("unigram entropy"), HasSubstr("chunks of at most 16")));
+}
+
+TEST_F(TrainCommand, RefusesWrongInputInOneLine) {
+  expect_refused(run_gainlens({"train"}), "train: a subcommand is required; known are language-model");
+  expect_refused(run_gainlens({"train", "langage-model"}), "did you mean 'language-model'?");
+  expect_refused(train({"--sede", "1"}), "unknown option '--sede'; did you mean '--seed'?");
+  expect_refused(run_gainlens({"evaluate", "language-model", out_, "--text", text_}), "model");
+
+  write_text(recipe_, "{\"learning_rate\": 0.1");
+  expect_refused(train(), "recipe.json");
+  write_text(recipe_, small_recipe().dump());
+  write_text(text_, "");
+  expect_refused(train(), "text.txt");
+  std::filesystem::remove(text_);
+  expect_refused(train(), "text.txt");
+  EXPECT_FALSE(std::filesystem::exists(out_)) << "a refused request must leave nothing behind";
+
+  write_text(text_, made_up_text(600));
+  std::filesystem::create_directories(out_);
+  write_text(std::filesystem::path(out_) / "config.json", "{}");
+  expect_refused(train(), "holds a checkpoint that this command did not make");
+}
+
+TEST_F(TrainCommand, OneLineWhereTheLossExplodes) {
+  Json recipe = small_recipe();
+  recipe["learning_rate"] = 1000;
+  recipe["max_gradient_norm"] = recipe["warmup_steps"] = recipe["beta2"] = 0;
+  recipe["evaluate_every"] = 1;
+  recipe["schedule"] = "constant";
+  recipe["stages"] = {{{"context", 16}, {"steps", 5000}}};
+  write_text(recipe_, recipe.dump());
+  const ProgramResult result = train({"--quiet"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr("the best model, of step"), HasSubstr("is kept")));
+  EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(out_) / "model.safetensors"));
+}
+
+}  // namespace
+}  // namespace gainlens::testing

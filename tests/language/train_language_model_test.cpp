@@ -1,0 +1,141 @@
+#include "language/train_language_model.h"
+
+#include "core/error.h"
+#include "core/sha256.h"
+#include "data/text.h"
+#include "data/tokenizer.h"
+#include "language/evaluate_language_model.h"
+#include "language/language_testing.h"
+#include "language/token_windows.h"
+#include "models/load_decoder.h"
+#include "support/shared_data.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace gainlens::language {
+namespace {
+
+using gainlens::testing::TemporaryFolder;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+LanguageModelRequest request_in(const TemporaryFolder& folder, const Json& recipe = testing::small_recipe(), int lines = 600) {
+  LanguageModelRequest request;
+  request.recipe = testing::write_text(folder.path() / "recipe.json", recipe.dump());
+  request.texts = {testing::write_text(folder.path() / "text.txt", testing::made_up_text(lines))};
+  request.out = folder.path() / "model";
+  request.quiet = true;
+  return request;
+}
+
+TEST(TokenWindows, PutBosFirstAndTargetsOnePlaceAhead) {
+  const std::vector<data::TokenId> tokens = {10, 11, 12, 13, 14, 15};
+  const std::vector<std::int64_t> begins = {2, 0};
+  const Batch batch = windows_at(tokens, 1, 4, begins);
+  EXPECT_TRUE(at::equal(batch.inputs, at::tensor({1, 12, 13, 14, 1, 10, 11, 12}, at::kLong).view({2, 4})));
+  EXPECT_TRUE(at::equal(batch.targets, at::tensor({12, 13, 14, 15, 10, 11, 12, 13}, at::kLong).view({2, 4})));
+  const std::vector<std::int64_t> beyond = {3};
+  EXPECT_THROW(windows_at(tokens, 1, 4, beyond), InternalError);
+}
+
+TEST(UnigramEntropy, IsThatOfTheFrequencies) {
+  EXPECT_NEAR(unigram_entropy(std::vector<data::TokenId>{5, 5, 5, 5}), 0, 1e-15);
+  EXPECT_NEAR(unigram_entropy(std::vector<data::TokenId>{1, 2, 3, 4}), std::log(4.0), 1e-15);
+  EXPECT_NEAR(unigram_entropy(std::vector<data::TokenId>{1, 1, 1, 2}), -0.75 * std::log(0.75) - 0.25 * std::log(0.25), 1e-15);
+}
+
+TEST(TrainLanguageModel, LeavesACheckpointThatPredictsItsText) {
+  const TemporaryFolder folder;
+  Json recipe = testing::small_recipe();
+  recipe["stages"] = {{{"context", 16}, {"steps", 150}}, {{"context", 32}, {"steps", 50}}};
+  recipe["evaluate_every"] = 50;
+  const LanguageModelRequest request = request_in(folder, recipe);
+  const LanguageModelOutcome outcome = train_language_model(request);
+  EXPECT_EQ(outcome.training.steps, 200);
+  EXPECT_EQ(outcome.training.history.size(), 4u);
+  EXPECT_LT(outcome.training.history.back().validation_loss, outcome.training.history.front().validation_loss);
+
+  const auto model = models::load_decoder(request.out);  // the checkpoint alone
+  EXPECT_TRUE(model->layout().gated);
+  const auto tokenizer = data::open_tokenizer(request.out);
+  const auto tokens = tokenizer->encode(testing::made_up_text(50, 9));
+  const LanguageModelLoss loss = evaluate_language_model(*model, tokens, tokenizer->bos_token(), 32, true);
+  EXPECT_EQ(loss.tokens, static_cast<std::int64_t>(tokens.size()));
+  EXPECT_EQ(loss.predicted, loss.tokens);
+  EXPECT_EQ(loss.chunks, (loss.tokens + 30) / 31);
+  EXPECT_LT(loss.loss, 0.9 * loss.unigram_entropy);
+  const LanguageModelLoss without_bos = evaluate_language_model(*model, tokens, std::nullopt, 32, true);
+  EXPECT_EQ(without_bos.predicted, without_bos.tokens - without_bos.chunks);
+
+  const std::string weights = sha256_file(request.out / "model.safetensors");
+  const LanguageModelOutcome again = train_language_model(request);  // complete: nothing to do
+  EXPECT_EQ(again.training.resumed_at, 200);
+  EXPECT_EQ(sha256_file(request.out / "model.safetensors"), weights);
+}
+
+TEST(TrainLanguageModel, SeedsDiffer) {
+  const TemporaryFolder folder;
+  LanguageModelRequest request = request_in(folder);
+  train_language_model(request);
+  LanguageModelRequest other = request;
+  other.seed = 1;
+  EXPECT_THAT([&] { train_language_model(other); }, ThrowsMessage<InvalidArgument>(HasSubstr("/seed is 0 there and 1 here")));
+  other.out = folder.path() / "other";
+  train_language_model(other);
+  EXPECT_NE(sha256_file(request.out / "model.safetensors"), sha256_file(other.out / "model.safetensors"));
+}
+
+TEST(TrainLanguageModel, RefusesAFolderThatHoldsACheckpoint) {
+  const TemporaryFolder folder;
+  const LanguageModelRequest request = request_in(folder);
+  std::filesystem::create_directories(request.out);
+  testing::write_text(request.out / "config.json", "{}");
+  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("holds a checkpoint that this command did not make")));
+  EXPECT_EQ(data::read_text(request.out / "config.json"), "{}");
+}
+
+TEST(TrainLanguageModel, RefusesTextsThatAreTooSmall) {
+  const TemporaryFolder folder;
+  LanguageModelRequest request = request_in(folder);
+  testing::write_text(request.texts[0], "");
+  EXPECT_THROW(train_language_model(request), InvalidArgument);
+  testing::write_text(request.texts[0], "A line.\n");
+  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("give more text or fewer pieces")));
+  EXPECT_FALSE(std::filesystem::exists(request.out)) << "a refused request must leave nothing behind";
+  Json long_context = testing::small_recipe();
+  long_context["model"]["max_position_embeddings"] = 65536;
+  long_context["stages"] = {{{"context", 65536}, {"steps", 1}}};
+  long_context["tokens_per_step"] = long_context["tokens_at_once"] = 65536;
+  const TemporaryFolder second;
+  EXPECT_THAT([&] { train_language_model(request_in(second, long_context)); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("a context of 65536 needs at least 131072")));
+}
+
+TEST(TrainLanguageModel, RefusesStagesBeyondThePositions) {
+  const TemporaryFolder folder;
+  Json recipe = testing::small_recipe();
+  recipe["model"]["max_position_embeddings"] = 16;
+  EXPECT_THAT([&] { train_language_model(request_in(folder, recipe)); }, ThrowsMessage<InvalidArgument>(HasSubstr("max_position_embeddings")));
+}
+
+TEST(TrainLanguageModel, StopsWhenTheLossIsNanAndKeepsTheLastGoodCheckpoint) {
+  const TemporaryFolder folder;
+  Json recipe = testing::small_recipe();
+  recipe["learning_rate"] = 1000;  // blows up within a few steps
+  recipe["warmup_steps"] = 0;
+  recipe["max_gradient_norm"] = 0;
+  recipe["evaluate_every"] = 1;
+  recipe["schedule"] = "constant";
+  recipe["beta2"] = 0;
+  recipe["stages"] = {{{"context", 16}, {"steps", 5000}}};
+  const LanguageModelRequest request = request_in(folder, recipe);
+  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<RunFailed>(HasSubstr("is kept")));
+  EXPECT_NO_THROW(models::load_decoder(request.out));
+}
+
+}  // namespace
+}  // namespace gainlens::language

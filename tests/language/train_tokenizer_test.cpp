@@ -1,0 +1,68 @@
+#include "language/train_tokenizer.h"
+
+#include "core/error.h"
+#include "core/sha256.h"
+#include "data/tokenizer.h"
+#include "language/language_testing.h"
+#include "support/shared_data.h"
+
+#include <sentencepiece_processor.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gainlens::language {
+namespace {
+
+using gainlens::testing::TemporaryFolder;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(TrainTokenizer, KeepsEveryTextAsItIs) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> texts = {testing::made_up_text(400), testing::made_up_text(100, 2)};
+  train_tokenizer(texts, {.vocabulary = 320}, folder.path());
+  const auto tokenizer = data::open_tokenizer(folder.path());
+  EXPECT_EQ(tokenizer->vocabulary_size(), 320);
+  EXPECT_EQ(tokenizer->bos_token(), 1);
+  EXPECT_TRUE(tokenizer->adds_bos());
+  sentencepiece::SentencePieceProcessor processor;
+  ASSERT_TRUE(processor.Load((folder.path() / "tokenizer.model").string()).ok());
+  for (const std::string& text : {std::string("the river  carries\n\ttwo\nlines\n"), std::string("Größe 東京 \xF0\x9F\x8C\x8A"), texts[0]}) {
+    const auto ids = tokenizer->encode(text);
+    std::string back;
+    ASSERT_TRUE(processor.Decode(std::vector<int>(ids.begin(), ids.end()), &back).ok());
+    EXPECT_EQ(back, text);
+  }
+}
+
+TEST(TrainTokenizer, GivesTheSameBytesForTheSameTexts) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> texts = {testing::made_up_text(300)};
+  for (const char* name : {"a", "b"}) train_tokenizer(texts, {.vocabulary = 310, .algorithm = "unigram"}, folder.path() / name);
+  EXPECT_EQ(sha256_file(folder.path() / "a/tokenizer.model"), sha256_file(folder.path() / "b/tokenizer.model"));
+}
+
+TEST(TrainTokenizer, LearnsFromLinesOfAnyLength) {
+  const TemporaryFolder folder;
+  std::string line;
+  while (line.size() < (std::size_t{3} << 20)) line += "harbour \xC3\xA9 ";  // two cuts, which must not fall into a character
+  const std::vector<std::string> texts = {testing::made_up_text(300) + line};
+  train_tokenizer(texts, {.vocabulary = 330}, folder.path());
+  EXPECT_EQ(data::open_tokenizer(folder.path())->encode("harbour").size(), 1u);
+}
+
+TEST(TrainTokenizer, RefusesTooSmallATextAndWrongRecipes) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> small = {"one line\n"}, none = {"\n\n"}, enough = {testing::made_up_text(300)};
+  EXPECT_THAT([&] { train_tokenizer(small, {.vocabulary = 2000}, folder.path()); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("give more text or fewer pieces")));
+  EXPECT_THAT([&] { train_tokenizer(none, {}, folder.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("no line of text")));
+  EXPECT_THROW(train_tokenizer(enough, {.vocabulary = 200}, folder.path()), InvalidArgument);
+  EXPECT_THROW(train_tokenizer(enough, {.algorithm = "word"}, folder.path()), InvalidArgument);
+  EXPECT_THROW(train_tokenizer(enough, {.character_coverage = 0.5}, folder.path()), InvalidArgument);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "tokenizer.model"));
+}
+
+}  // namespace
+}  // namespace gainlens::language

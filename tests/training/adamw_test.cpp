@@ -1,0 +1,101 @@
+#include "training/adamw.h"
+
+#include "core/error.h"
+#include "core/json.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace gainlens::training {
+namespace {
+
+at::Tensor leaf(at::Tensor values) {
+  return values.set_requires_grad(true);
+}
+
+std::vector<double> values_of(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.detach().flatten().contiguous();
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
+/// The parameters and gradients of make_adamw_golden.py.
+struct Fixture {
+  at::Tensor matrix = leaf(at::linspace(-1, 1, 6, at::kDouble).view({2, 3}).clone());
+  at::Tensor vector = leaf(at::tensor({0.5, -2.0}, at::kDouble));
+  AdamW optimizer{{{"matrices", {{"matrix", matrix}}, 1, 0.1}, {"vectors", {{"vector", vector}}, 2, 0}}, {.learning_rate = 0.01}};
+
+  void step(int number) {
+    matrix.mutable_grad() = at::sin(at::arange(6, at::kDouble) + number).view({2, 3});
+    vector.mutable_grad() = at::cos(at::arange(2, at::kDouble) * 3 - number);
+    optimizer.step(1 - 0.1 * number);
+  }
+};
+
+TEST(AdamW, EqualsTheReferenceStepByStep) {
+  const Json golden = read_json_file(GAINLENS_SOURCE_DIR "/tests/training/adamw_golden.json");
+  Fixture fixture;
+  for (int step = 0; step < 5; ++step) {
+    fixture.step(step);
+    for (const auto& [name, tensor] : {std::pair{"matrix", fixture.matrix}, std::pair{"vector", fixture.vector}}) {
+      const auto expected = golden["steps"][static_cast<std::size_t>(step)][name].get<std::vector<double>>();
+      const auto found = values_of(tensor);
+      ASSERT_EQ(found.size(), expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-12) << name << " after step " << step;
+    }
+  }
+}
+
+TEST(AdamW, GoesOnFromItsStateWithTheSameBits) {
+  Fixture whole, first, second;
+  for (int step = 0; step < 4; ++step) whole.step(step);
+  for (int step = 0; step < 2; ++step) first.step(step);
+  second.optimizer.restore(first.optimizer.state(), 2);
+  for (int step = 2; step < 4; ++step) second.step(step);
+  EXPECT_TRUE(at::equal(whole.matrix, second.matrix));
+  EXPECT_TRUE(at::equal(whole.vector, second.vector));
+}
+
+TEST(AdamW, ClipsAllGradientsTogether) {
+  Fixture fixture;
+  fixture.matrix.mutable_grad() = at::full({2, 3}, 2.0, at::kDouble);
+  fixture.vector.mutable_grad() = at::full({2}, 1.0, at::kDouble);
+  const double norm = std::sqrt(6 * 4 + 2.0);
+  EXPECT_NEAR(fixture.optimizer.clip_gradients(0), norm, 1e-12);
+  EXPECT_NEAR(fixture.optimizer.clip_gradients(100), norm, 1e-12);
+  EXPECT_NEAR(fixture.matrix.grad()[0][0].item<double>(), 2, 1e-15);
+  fixture.optimizer.clip_gradients(1);
+  EXPECT_NEAR(fixture.matrix.grad()[0][0].item<double>(), 2 / norm, 1e-12);
+  EXPECT_NEAR(fixture.vector.grad()[1].item<double>(), 1 / norm, 1e-12);
+}
+
+TEST(AdamW, RefusesWhatCannotBeTrained) {
+  Fixture fixture;
+  fixture.matrix.mutable_grad() = at::full({2, 3}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
+  fixture.vector.mutable_grad() = at::zeros({2}, at::kDouble);
+  EXPECT_THROW(fixture.optimizer.clip_gradients(1), RunFailed);
+  EXPECT_THROW(AdamW({}, {}), InvalidArgument);
+  const at::Tensor tensor = leaf(at::zeros({1}));
+  EXPECT_THROW(AdamW({{"a", {{"x", tensor}}}}, {.learning_rate = 0}), InvalidArgument);
+  EXPECT_THROW(AdamW({{"a", {{"x", tensor}}}}, {.beta1 = 1}), InvalidArgument);
+  EXPECT_THROW(AdamW({{"a", {{"x", tensor}, {"x", tensor}}}}, {}), InternalError);
+  EXPECT_THROW(AdamW({{"a", {{"x", at::zeros({1})}}}}, {}), InternalError);
+}
+
+TEST(AdamW, RefusesAStateOfAnotherModel) {
+  Fixture fixture;
+  auto state = fixture.optimizer.state();
+  state.erase("mean.vector");
+  EXPECT_THROW(fixture.optimizer.restore(state, 1), InvalidArgument);
+  state = fixture.optimizer.state();
+  state["mean.other"] = at::zeros({1});
+  EXPECT_THROW(fixture.optimizer.restore(state, 1), InvalidArgument);
+  state = fixture.optimizer.state();
+  state["parameter.vector"] = at::zeros({3}, at::kDouble);
+  EXPECT_THROW(fixture.optimizer.restore(state, 1), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gainlens::training

@@ -1,0 +1,155 @@
+#include "training/trainer.h"
+
+#include "core/error.h"
+#include "support/shared_data.h"
+#include "training/data_order.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace gainlens::training {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using gainlens::testing::TemporaryFolder;
+
+/// Fits a point to noisy targets, with noise from libtorch's generator and targets in a drawn order: both have to survive a restart.
+class FitPoint : public Task {
+ public:
+  std::vector<ParameterGroup> parameters() override { return {{"all", {{"point", point}}}}; }
+
+  double accumulate_gradients(std::int64_t step) override {
+    if (step == stop_before) throw std::runtime_error("killed");
+    if (step == nan_at) return std::numeric_limits<double>::quiet_NaN();
+    const at::Tensor target = at::full({3}, static_cast<double>(order_.at(step)), at::kDouble) + at::randn({3}, at::kDouble);
+    const at::Tensor loss = (point - target).pow(2).mean();
+    loss.backward();
+    return loss.item<double>();
+  }
+
+  double amount(std::int64_t) const override { return 1; }
+  double validation_loss() override { return validation ? validation() : (point.detach() - 4.5).pow(2).mean().item<double>(); }
+  void keep_best() override { kept.push_back(point.detach().clone()); }
+
+  at::Tensor point = at::zeros({3}, at::kDouble).set_requires_grad(true);
+  std::int64_t stop_before = -1;
+  std::int64_t nan_at = -1;
+  std::function<double()> validation;
+  std::vector<at::Tensor> kept;
+
+ private:
+  DataOrder order_{3, 10};
+};
+
+TrainerOptions options() {
+  TrainerOptions options;
+  options.steps = 30;
+  options.schedule = {Decay::cosine, 3, 30, 0.1};
+  options.optimizer.learning_rate = 0.3;
+  options.evaluate_every = 7;
+  options.save_every = 4;
+  options.quiet = true;
+  return options;
+}
+
+TEST(Trainer, InterruptedAnywhereEndsWithTheSameBits) {
+  const TemporaryFolder folder;
+  const Json request = {{"seed", 1}};
+  FitPoint whole;
+  at::manual_seed(5);
+  const TrainingOutcome expected = train(whole, TrainingFolder(folder.path() / "whole", request), options());
+  EXPECT_EQ(expected.history.size(), 5u);  // after steps 7, 14, 21, 28 and the last
+  EXPECT_EQ(expected.steps, 30);
+  EXPECT_LT(expected.best_loss, 10);
+
+  at::manual_seed(5);
+  for (const std::int64_t stop : {3, 9, 22, -1}) {
+    FitPoint part;
+    part.stop_before = stop;
+    const TrainingFolder part_folder(folder.path() / "parts", request);
+    if (stop >= 0) {
+      EXPECT_THROW(train(part, part_folder, options()), std::runtime_error);
+      at::manual_seed(5);  // a process that starts again; the state's own generator takes over once there is one
+      continue;
+    }
+    const TrainingOutcome found = train(part, part_folder, options());
+    EXPECT_EQ(found.resumed_at, 20);
+    EXPECT_TRUE(at::equal(part.point, whole.point));
+    EXPECT_EQ(history_csv(found.history), history_csv(expected.history));
+    EXPECT_EQ(found.best_step, expected.best_step);
+  }
+
+  FitPoint again;
+  const TrainingOutcome finished = train(again, TrainingFolder(folder.path() / "parts", request), options());
+  EXPECT_EQ(finished.resumed_at, 30);
+  EXPECT_TRUE(at::equal(again.point, whole.point));
+  EXPECT_TRUE(again.kept.empty());
+}
+
+TEST(Trainer, KeepsTheBestAndStopsEarly) {
+  const TemporaryFolder folder;
+  FitPoint task;
+  int evaluations = 0;
+  task.validation = [&] { return ++evaluations == 2 ? 1.0 : 2.0 + evaluations; };
+  TrainerOptions chosen = options();
+  chosen.evaluate_every = 2;
+  chosen.patience = 3;
+  const TrainingOutcome outcome = train(task, TrainingFolder(folder.path(), {}), chosen);
+  EXPECT_TRUE(outcome.stopped_early);
+  EXPECT_EQ(outcome.steps, 10);
+  EXPECT_EQ(outcome.best_step, 4);
+  EXPECT_EQ(outcome.best_loss, 1);
+  EXPECT_EQ(task.kept.size(), 2u);
+
+  FitPoint again;  // stopped early is finished
+  EXPECT_EQ(train(again, TrainingFolder(folder.path(), {}), chosen).resumed_at, 10);
+}
+
+TEST(Trainer, StopsAtNanAndSaysWhatIsKept) {
+  const TemporaryFolder folder;
+  FitPoint task;
+  task.nan_at = 9;
+  const TrainingFolder training(folder.path(), {});
+  EXPECT_THAT([&] { train(task, training, options()); },
+              ThrowsMessage<RunFailed>(AllOf(HasSubstr("loss is nan at step 10"), HasSubstr("best model, of step 7, is kept"))));
+  EXPECT_EQ(task.kept.size(), 1u);
+
+  const TemporaryFolder other;
+  FitPoint unjudged;
+  unjudged.validation = [] { return std::numeric_limits<double>::infinity(); };
+  EXPECT_THAT([&] { train(unjudged, TrainingFolder(other.path(), {}), options()); },
+              ThrowsMessage<RunFailed>(AllOf(HasSubstr("held-out loss is inf after step 7"), HasSubstr("no model was good enough"))));
+}
+
+TEST(Trainer, RefusesAFolderOfAnotherRequestOrInUse) {
+  const TemporaryFolder folder;
+  {
+    const TrainingFolder first(folder.path() / "a", {{"recipe", {{"steps", 3}}}});
+    EXPECT_THROW(TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}}), InvalidArgument);
+  }
+  EXPECT_THAT([&] { TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 4}}}}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("/recipe/steps is 3 there and 4 here")));
+  EXPECT_NO_THROW(TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}}));
+}
+
+TEST(Trainer, RefusesOptionsOutOfRange) {
+  const TemporaryFolder folder;
+  const TrainingFolder training(folder.path(), {});
+  FitPoint task;
+  for (const auto change : std::vector<void (*)(TrainerOptions&)>{
+           [](TrainerOptions& o) { o.steps = 0; }, [](TrainerOptions& o) { o.evaluate_every = 0; },
+           [](TrainerOptions& o) { o.save_every = 0; }, [](TrainerOptions& o) { o.max_gradient_norm = -1; },
+           [](TrainerOptions& o) { o.schedule.warmup_steps = -1; }, [](TrainerOptions& o) { o.patience = -1; }}) {
+    TrainerOptions wrong = options();
+    change(wrong);
+    EXPECT_THROW(train(task, training, wrong), InvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace gainlens::training
