@@ -53,12 +53,16 @@ std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
   if (!k) return {Ruling::not_decidable, k.reason()};
   const SinkDecision& decision = k->inference.decision;
   if (!decision.p) return {Ruling::not_decidable, decision.p.reason()};
-  if (decision.verdict == "negative")
-    return {Ruling::contradicted, fmt::format("by the {}, sink heads have the smaller K", named(decision))};
+  if (decision.verdict == "negative") {
+    const std::string reason =
+        fmt::format("by the {}, sink heads have the smaller K; K without key 0: {}", named(decision), decision_in_words(control));
+    const bool opposed = control && control->inference.decision.verdict == "positive";
+    return {opposed ? Ruling::not_shown : Ruling::contradicted, reason};
+  }
   if (decision.verdict == "not shown") return {Ruling::not_shown, fmt::format("the {} finds no relation", decision.test)};
   if (!control || control->inference.decision.verdict != "positive") {
     return {Ruling::not_shown,
-            fmt::format("K alone is related to BOS mass, as arithmetic demands; K without key 0 is not: {}", decision_in_words(control))};
+            fmt::format("K alone rises with BOS mass, which arithmetic can do by itself; K without key 0: {}", decision_in_words(control))};
   }
   return {Ruling::supported, fmt::format("by the {}, and K without key 0, where the arithmetic is taken out, agrees", named(decision))};
 }

@@ -45,6 +45,8 @@ struct Verdicts {
   std::vector<Prediction> predictions;  ///< 1, 2, 3
 };
 
+/// Prediction 1 needs K and K without key 0 to agree: BOS mass and K are coupled by arithmetic, with a sign that hangs on the scale of the
+/// values. Supported where both rise with BOS mass; contradicted where K falls and the other does not rise.
 Verdicts verdicts(const Context& context, const GainTheory& theory, const SinkVsK& sinks);
 OrderedJson to_json(const Verdicts& verdicts);
 

@@ -75,8 +75,12 @@ TEST(Verdicts, SinkPredictionNeedsItsControl) {
   EXPECT_THAT(sink(both).claims[0].honest, HasSubstr("block permutation: p = 0.0001"));
   const Verdicts coupled = verdicts_of(planted_run({.without_first_slope = -1}));
   EXPECT_EQ(sink(coupled).ruling, Ruling::not_shown);
-  EXPECT_THAT(sink(coupled).reason, HasSubstr("as arithmetic demands; K without key 0 is not: negative"));
-  EXPECT_EQ(sink(verdicts_of(planted_run({.gain_slope = -1}))).ruling, Ruling::contradicted);
+  EXPECT_THAT(sink(coupled).reason, HasSubstr("which arithmetic can do by itself; K without key 0: negative"));
+  EXPECT_EQ(sink(verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = -1}))).ruling, Ruling::contradicted);
+  EXPECT_EQ(sink(verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = 0}))).ruling, Ruling::contradicted);
+  const Verdicts opposed = verdicts_of(planted_run({.gain_slope = -1}));
+  EXPECT_EQ(sink(opposed).ruling, Ruling::not_shown);
+  EXPECT_THAT(sink(opposed).reason, HasSubstr("smaller K; K without key 0: positive"));
 }
 
 TEST(Verdicts, OneKvHeadAndFewLayersDecideNothing) {
