@@ -228,6 +228,18 @@ TEST(Report, OfSomethingThatIsNoRun) {
   expect_error(run_gainlens({"sink-vs-k", folder.path() / "none"}), 2, "none");
 }
 
+TEST(Audit, WrongRequestsAreOneLine) {
+  const TemporaryFolder folder;
+  expect_error(run_gainlens({"audit", folder.path()}), 2, folder.path().string());
+  const std::string run = folder.path() / "run";
+  ASSERT_EQ(run_gainlens({"sweep", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--lengths", "32", "--samples", "1", "--out",
+                          run, "--quiet"})
+                .exit_code,
+            0);
+  expect_error(run_gainlens({"audit", run, "--at", "64"}), 2, "--at: the run has no complete chunk of 64 tokens");
+  expect_error(run_gainlens({"audit", run, "--al"}), 2, "--all");
+}
+
 TEST(Capture, GlobThatMatchesNothing) {
   const TemporaryFolder folder;
   expect_error(run_gainlens({"capture", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--length", "16", "--hooks",

@@ -98,12 +98,25 @@ TEST_F(Commands, ReportAndSinkVsK) {
   const auto sinks = run_gainlens({"sink-vs-k", run_});
   EXPECT_EQ(sinks.exit_code, 0) << sinks.error;
   EXPECT_THAT(sinks.out, HasSubstr("Pearson"));
-  EXPECT_NO_THROW(nlohmann::json::parse(run_gainlens({"sink-vs-k", run_, "--json"}).out));
+  const auto json = nlohmann::json::parse(run_gainlens({"sink-vs-k", run_, "--json", "--seed", "5", "--bootstraps", "20"}).out);
+  EXPECT_EQ(json["correlations"]["kalman_gain"]["inference"]["block_permutation"]["seed"], 5);
+  EXPECT_EQ(run_gainlens({"sink-vs-k", run_, "--permutations", "0"}).exit_code, 2);
+}
+
+TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  const auto text = run_gainlens({"audit", run_});
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("The bound holds at every query of 12 heads"), HasSubstr("epsilon"), HasSubstr("1. contradicted")));
+  const auto json = nlohmann::json::parse(run_gainlens({"audit", run_, "--json", "--at", "32"}).out);
+  EXPECT_EQ(json.at("lengths"), std::vector<int>{32});
+  EXPECT_EQ(json.at("lemma").at("heads").size(), 12u);
+  EXPECT_GE(json.at("lemma").at("slack_min").get<double>(), -1e-5);
 }
 
 TEST_F(Commands, VersionAndHelp) {
   EXPECT_THAT(run_gainlens({"--version"}).out, HasSubstr("gainlens 0."));
-  for (const char* command : {"sweep", "report", "sink-vs-k", "inspect", "hooks", "capture"}) {
+  for (const char* command : {"sweep", "report", "sink-vs-k", "audit", "inspect", "hooks", "capture"}) {
     const auto help = run_gainlens({command, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  gainlens ")) << command;
