@@ -79,7 +79,7 @@ std::string band(const std::string& block, const Rows& rows, std::string_view li
     return fmt::format("${} using 1:3:4 with filledcurves linecolor rgb '{}' fillstyle transparent solid 0.18 notitle, ", block,
                        line_colour);
   }
-  return fmt::format("${} using 1:2:3:4 with yerrorbars pointtype 0 linewidth 5 linecolor rgb '#AA{}' notitle, ", block,
+  return fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth 5 linecolor rgb '#AA{}' notitle, ", block,
                      line_colour.substr(1));
 }
 
@@ -87,7 +87,7 @@ std::string mean_and_interval(const std::string& block, const Rows& rows, std::s
                               std::string_view title) {
   std::string plot;
   if (any_finite(rows, 4))
-    plot = fmt::format("${} using 1:2:5:6 with yerrorbars pointtype 0 linewidth 1 linecolor rgb '{}' notitle, ", block, colour::ink);
+    plot = fmt::format("${} using 1:5:(0):($6-$5) with vectors nohead linewidth 1.2 linecolor rgb '{}' notitle, ", block, colour::ink);
   return plot + fmt::format("${} using 1:2 with linespoints pointtype {} pointsize 0.5 linewidth 1.3 dashtype {} linecolor rgb '{}' {}",
                             block, marker, dash, line_colour, title.empty() ? "notitle" : fmt::format("title '{}'", title));
 }
@@ -124,20 +124,27 @@ void value_panel(PlotScript& script, const std::string& name, const Series& seri
 void change_panel(PlotScript& script, const Series& log, const Series& logit) {
   std::string plot = fmt::format("0 with lines linewidth 0.7 linecolor rgb '{}' notitle", colour::grey);
   const bool one = log.size() == 1;
+  double low = 0, high = 0;
   for (std::size_t run = 0; run < log.size(); ++run) {
     const RunStyle& style = run_style(run);
     const auto add = [&](const char* name, const Rows& rows, std::string_view line_colour, int marker, int dash, std::string_view title) {
       if (rows.empty()) return;
       const std::string block = fmt::format("{}_{}", name, run);
       script.data(block, rows);
+      for (const auto& values : rows) {
+        for (const std::size_t column : {std::size_t{1}, std::size_t{4}, std::size_t{5}}) {
+          if (!std::isfinite(values[column])) continue;
+          low = std::min(low, values[column]);
+          high = std::max(high, values[column]);
+        }
+      }
       plot += ", " + mean_and_interval(block, rows, line_colour, marker, dash, title);
     };
     add("log", log[run], one ? colour::green : style.colour, style.marker, one ? 1 : style.dash, one ? "ln λ_{obs}" : "");
     add("logit", logit[run], one ? colour::vermillion : style.colour, one ? 4 : style.hollow_marker, 3, one ? "logit(gate)" : "");
   }
-  if (one) script.line("set key top left Left reverse at graph 0, graph 1").line("set offsets 0, 0, graph 0.3, graph 0.06");
-  script.line("set yrange [*:*]").line("set ytics autofreq");
-  if (!one) script.line("set offsets 0, 0, graph 0.06, graph 0.06");
+  if (one) script.line("set key top left Left reverse at graph 0, graph 1");
+  script.y_axis(low, high, one ? 0.4 : 0.06);  // room for the key
   script.line("plot {}", plot);
 }
 
@@ -157,16 +164,17 @@ Maybe<Figure> context_figure(std::span<const Results> runs) {
   const Series log = series_of(runs, [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::log_precision, p); });
   const bool gated = !empty(gate), several = runs.size() > 1;
 
-  PanelGrid grid{gated || several ? page_width : column_width, 1.95 + legend_height(runs)};
+  const std::vector<LegendEntry> legend = name_runs(runs);
+  PanelGrid grid{gated || several ? page_width : column_width, 1.95 + legend_height(legend, page_width)};
   grid.columns = gated ? 4 : several ? 3 : 2;
-  grid.bottom += legend_height(runs);
+  grid.bottom += legend_height(legend, page_width);
   PlotScript script;
   start_panels(script, grid);
   script.length_axis(all_tokens(runs), grid.panel_width());
   std::size_t panel = 0;
   script.line("set ylabel offset 1.6,0");
   script.panel(panel++, "{/:Italic n}_{eff} (keys)");
-  draw_legend(script, runs, grid.width, grid.height);
+  draw_legend(script, legend, grid.width, grid.height);
   value_panel(script, "n_eff", n_eff, colour::blue);
   if (gated) {
     script.panel(panel++, "trained gate σ");

@@ -26,6 +26,23 @@ std::string terminal(const Figure& figure) {
       identifier, pixels(figure.width), pixels(figure.height), font_size, figure.name, body_file);
 }
 
+/// The SVG with its texts' spaces as they are written: rsvg-convert drops those at the ends of differently set parts. Leading ones, which
+/// gnuplot pads numbers with, go.
+std::string with_kept_spaces(std::string_view svg) {
+  constexpr std::string_view open = "<text><tspan";
+  std::string text;
+  for (std::size_t at = 0; at < svg.size();) {
+    const std::size_t start = svg.find(open, at), begin = svg.find('>', std::min(start, svg.size() - open.size()) + open.size());
+    if (start == std::string_view::npos || begin == std::string_view::npos) return text.append(svg.substr(at));
+    text.append(svg.substr(at, start - at))
+        .append("<text xml:space=\"preserve\"><tspan")
+        .append(svg.substr(start + open.size(), begin + 1 - start - open.size()));
+    at = begin + 1;
+    while (at < svg.size() && svg[at] == ' ') ++at;
+  }
+  return text;
+}
+
 }  // namespace
 
 int pixels(double inches) {
@@ -40,6 +57,7 @@ std::vector<std::string> render(const Figure& figure, const std::filesystem::pat
   run_program({"gnuplot", "--default-settings", main_file}, folder, {{"LC_ALL", "C.UTF-8"}}, "gnuplot (Debian: gnuplot-nox)");
 
   const std::string svg = figure.name + ".svg", pdf = figure.name + ".pdf", png = figure.name + ".png";
+  write_file_atomically(folder / svg, with_kept_spaces(read_text_file(folder / svg)));
   const auto convert = [&](const std::vector<std::string>& options, const std::string& output) {
     std::vector<std::string> words = {"rsvg-convert", "--output=" + output};
     words.insert(words.end(), options.begin(), options.end());

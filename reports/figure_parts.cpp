@@ -15,25 +15,32 @@ constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 // inches
 constexpr double legend_line = 0.17, legend_sample = 0.3, legend_gap = 0.22, character_width = 0.062;
 
-/// Characters, not bytes, of UTF-8.
-double entry_width(const Results& run) {
-  const auto characters =
-      std::count_if(run.label.begin(), run.label.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-  return legend_sample + 0.06 + character_width * static_cast<double>(characters);
+/// Characters that are seen: not the bytes of UTF-8, nor markup such as {/:Italic K}_{min}.
+double entry_width(const LegendEntry& entry) {
+  double characters = 0;
+  bool markup = false;
+  for (const char c : entry.name) {
+    if (c == '/') markup = true;
+    const bool continued = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+    if (!markup && !continued && std::string_view("{}_^\\").find(c) == std::string_view::npos) ++characters;
+    if (c == ' ') markup = false;
+  }
+  return legend_sample + 0.06 + character_width * characters;
 }
 
-/// The runs of each line of the legend, as many as fit the page's width.
-std::vector<std::vector<std::size_t>> legend_lines(std::span<const Results> runs) {
-  std::vector<std::vector<std::size_t>> lines;
-  double used = page_width;
-  for (std::size_t run = 0; run < runs.size(); ++run) {
-    const double width = entry_width(runs[run]) + legend_gap;
-    if (lines.empty() || used + width > page_width) {
+using LegendLine = std::vector<const LegendEntry*>;
+
+/// As many entries a line as fit the width.
+std::vector<LegendLine> legend_lines(const std::vector<LegendEntry>& entries, double width) {
+  std::vector<LegendLine> lines;
+  double used = 0;
+  for (const LegendEntry& entry : entries) {
+    if (lines.empty() || used + entry_width(entry) > width) {
       lines.emplace_back();
       used = 0;
     }
-    lines.back().push_back(run);
-    used += width;
+    lines.back().push_back(&entry);
+    used += entry_width(entry) + legend_gap;
   }
   return lines;
 }
@@ -61,29 +68,38 @@ void start_panels(PlotScript& script, const PanelGrid& grid) {
               grid.across / grid.width, grid.down / grid.height);
 }
 
-double legend_height(std::span<const Results> runs) {
-  return runs.size() > 1 ? legend_line * static_cast<double>(legend_lines(runs).size()) + 0.04 : 0;
+std::vector<LegendEntry> name_runs(std::span<const Results> runs) {
+  std::vector<LegendEntry> entries;
+  for (std::size_t run = 0; run < runs.size() && runs.size() > 1; ++run)
+    entries.push_back({plain(runs[run].label), run_style(run).colour, run_style(run).marker, run_style(run).dash});
+  return entries;
 }
 
-void draw_legend(PlotScript& script, std::span<const Results> runs, double width, double height) {
-  if (runs.size() < 2) return;
-  const std::vector<std::vector<std::size_t>> lines = legend_lines(runs);
+double legend_height(const std::vector<LegendEntry>& entries, double width) {
+  return entries.empty() ? 0 : legend_line * static_cast<double>(legend_lines(entries, width).size()) + 0.04;
+}
+
+void draw_legend(PlotScript& script, const std::vector<LegendEntry>& entries, double width, double height) {
+  const std::vector<LegendLine> lines = legend_lines(entries, width);
+  int arrow = 100;  // numbers that no panel uses
   for (std::size_t line = 0; line < lines.size(); ++line) {
-    double entries = -legend_gap;
-    for (const std::size_t run : lines[line]) entries += entry_width(runs[run]) + legend_gap;
-    double x = 0.5 * (width - entries);
+    double x = width + legend_gap;
+    for (const LegendEntry* entry : lines[line]) x -= entry_width(*entry) + legend_gap;
+    x = std::max(0.5 * x, 0.0);
     const double y = (legend_line * (static_cast<double>(lines.size() - line) - 0.5) + 0.02) / height;
-    for (const std::size_t run : lines[line]) {
-      const RunStyle& style = run_style(run);
-      const double middle = (x + 0.5 * legend_sample) / width;
-      script.line(
-          "set arrow {} from screen {:.5f}, screen {:.5f} to screen {:.5f}, screen {:.5f} nohead linewidth 1.3 dashtype {} linecolor rgb "
-          "'{}'",
-          101 + run, x / width, y, (x + legend_sample) / width, y, style.dash, style.colour);
-      script.line("set label \"\" at screen {:.5f}, screen {:.5f} point pointtype {} pointsize 0.5 linecolor rgb '{}'", middle, y,
-                  style.marker, style.colour);
-      script.line("set label \"{}\" at screen {:.5f}, screen {:.5f} left", plain(runs[run].label), (x + legend_sample + 0.06) / width, y);
-      x += entry_width(runs[run]) + legend_gap;
+    for (const LegendEntry* entry : lines[line]) {
+      if (entry->dash > 0) {
+        script.line(
+            "set arrow {} from screen {:.5f}, screen {:.5f} to screen {:.5f}, screen {:.5f} nohead linewidth 1.3 dashtype {} linecolor rgb "
+            "'{}'",
+            ++arrow, x / width, y, (x + legend_sample) / width, y, entry->dash, entry->colour);
+      }
+      if (entry->marker > 0) {
+        script.line("set label \"\" at screen {:.5f}, screen {:.5f} point pointtype {} pointsize 0.5 linecolor rgb '{}'",
+                    (x + 0.5 * legend_sample) / width, y, entry->marker, entry->colour);
+      }
+      script.line("set label \"{}\" at screen {:.5f}, screen {:.5f} left", entry->name, (x + legend_sample + 0.06) / width, y);
+      x += entry_width(*entry) + legend_gap;
     }
   }
 }

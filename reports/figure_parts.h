@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::reports {
@@ -41,12 +42,23 @@ struct PanelGrid {
 /// `set multiplot` with these panels, row by row.
 void start_panels(PlotScript& script, const PanelGrid& grid);
 
-/// Height of the strip below the panels that names the runs, in a figure of page width; 0 for one run.
-double legend_height(std::span<const Results> runs);
-/// Names every run below the panels, with its line and marker; nothing for one run. To be called between the first panel() and its plot:
-/// what it sets goes with that panel's labels.
+/// A name below the panels, with what it stands for.
+struct LegendEntry {
+  std::string name;  ///< gnuplot's markup: see plain()
+  std::string_view colour;
+  int marker = 0;  ///< gnuplot's point type; 0: no marker
+  int dash = 0;    ///< gnuplot's dash type; 0: no line
+};
+/// Every run; empty for one run, which needs no name.
+std::vector<LegendEntry> name_runs(std::span<const Results> runs);
+
+/// Height of the strip below the panels that holds the legend, inches; 0 for an empty one.
+/// @param width  of the figure, inches
+double legend_height(const std::vector<LegendEntry>& entries, double width);
+/// Draws it into the lowest `legend_height` of the figure. To be called between the first panel() and its plot: what it sets goes with that
+/// panel's labels.
 /// @param width, height  of the figure, inches
-void draw_legend(PlotScript& script, std::span<const Results> runs, double width, double height);
+void draw_legend(PlotScript& script, const std::vector<LegendEntry>& entries, double width, double height);
 
 /// Moves point `x` of one run aside on a logarithmic axis, so that the intervals of several runs do not cover each other.
 double aside(double x, std::size_t run, std::size_t runs);

@@ -38,33 +38,24 @@ Rows error_rows(const GainTheory& theory, std::size_t run, std::size_t runs) {
   return rows;
 }
 
-std::string title_if(bool wanted, std::string_view title) {
-  return wanted ? fmt::format("title '{}'", title) : "notitle";
-}
-
 std::string gain_series(const std::string& block, const Rows& rows, std::size_t run, bool one) {
   const RunStyle& style = run_style(run);
   const std::string_view theory_colour = one ? colour::vermillion : style.colour;
   std::string plot;
   if (one) {
-    plot += fmt::format(
-        "${} using 1:6 with lines linewidth 1.1 dashtype 3 linecolor rgb '{}' title 'constant {{/:Italic K}}({{/:Italic T}}_{{min}})', ",
-        block, colour::grey);
+    plot += fmt::format("${} using 1:6 with lines linewidth 1.1 dashtype 3 linecolor rgb '{}' notitle, ", block, colour::grey);
   }
-  plot += fmt::format("${} using 1:5 with lines linewidth 1.3 dashtype {} linecolor rgb '{}' {}, ", block, style.dash, theory_colour,
-                      title_if(one, "theory, λ fitted at {/:Italic T}_{min}"));
+  plot += fmt::format("${} using 1:5 with lines linewidth 1.3 dashtype {} linecolor rgb '{}' notitle, ", block, style.dash, theory_colour);
   if (any_finite(rows, 2))
-    plot += fmt::format("${} using 1:2:3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb '{}' notitle, ", block, colour::ink);
-  plot += fmt::format("${} using 1:2 with points pointtype {} pointsize 0.6 linecolor rgb '{}' {}", block, style.marker, style.colour,
-                      title_if(one, "measured"));
+    plot += fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth 1.2 linecolor rgb '{}' notitle, ", block, colour::ink);
+  plot += fmt::format("${} using 1:2 with points pointtype {} pointsize 0.6 linecolor rgb '{}' notitle", block, style.marker, style.colour);
   return plot;
 }
 
 std::string scaled_series(const std::string& block, std::size_t run, bool one) {
   const RunStyle& style = run_style(run);
-  return fmt::format("${} using 1:7 with linespoints pointtype {} pointsize 0.5 linewidth 1.1 dashtype {} linecolor rgb '{}' {}", block,
-                     one ? 4 : style.hollow_marker, one ? 2 : style.dash, one ? colour::green : style.colour,
-                     title_if(one, "measured, scaled"));
+  return fmt::format("${} using 1:7 with linespoints pointtype {} pointsize 0.5 linewidth 1.1 dashtype {} linecolor rgb '{}' notitle",
+                     block, one ? 4 : style.hollow_marker, one ? 2 : style.dash, one ? colour::green : style.colour);
 }
 
 /// Smallest and largest number of some columns.
@@ -121,14 +112,23 @@ Plots collect(PlotScript& script, std::span<const Results> runs) {
   return plots;
 }
 
-PanelGrid grid_of(const Plots& plots, std::span<const Results> runs) {
-  const bool one = runs.size() == 1;
-  PanelGrid grid{one ? column_width : page_width, one ? 3.45 : 2.05 + legend_height(runs)};
+/// One run: its series, which have no names of their own in the panels. Several: the runs.
+std::vector<LegendEntry> legend_of(std::span<const Results> runs) {
+  if (runs.size() > 1) return name_runs(runs);
+  return {{"measured", colour::blue, 7, 0},
+          {"theory, λ fitted at {/:Italic T}_{min}", colour::vermillion, 0, 1},
+          {"measured, scaled values", colour::green, 4, 2},
+          {"constant {/:Italic K}", colour::grey, 0, 3}};
+}
+
+PanelGrid grid_of(const Plots& plots, const std::vector<LegendEntry>& legend, bool one) {
+  const double width = one ? column_width : page_width, strip = legend_height(legend, width);
+  PanelGrid grid{width, (one ? 3.1 : 2.05) + strip};
   grid.rows = one ? 2 : 1;
   grid.columns = one ? 1 : plots.scaled.empty() ? 2 : 3;
   grid.left = 0.5;
   grid.across = 0.6;
-  grid.bottom += one ? 0.4 : legend_height(runs);  // one run: two lines that name the series
+  grid.bottom += strip;
   return grid;
 }
 
@@ -139,16 +139,15 @@ Maybe<Figure> gain_theory_figure(std::span<const Results> runs) {
   const bool one = runs.size() == 1;
   const Plots plots = collect(script, runs);
   if (plots.gains.empty()) return Maybe<Figure>::none(runs.front().gain_theory.max_relative_error.reason());
-  const PanelGrid grid = grid_of(plots, runs);
+  const std::vector<LegendEntry> legend = legend_of(runs);
+  const PanelGrid grid = grid_of(plots, legend, one);
   start_panels(script, grid);
   script.length_axis(all_tokens(runs), grid.panel_width());
-  if (one) script.line("set key at screen 0.52, screen {:.5f} center center vertical maxrows 2 Left reverse width -1", 0.17 / grid.height);
   std::size_t panel = 0;
   script.panel(panel++, one ? "Kalman gain {/:Italic K}" : "{/:Italic K}: measured, and theory (lines)");
-  draw_legend(script, runs, grid.width, grid.height);
-  if (!one) script.line("unset key");
-  script.y_axis(plots.gain_range.first, plots.gain_range.second, 0.06).line("plot {}", plots.gains);
+  draw_legend(script, legend, grid.width, grid.height);
   script.line("unset key");
+  script.y_axis(plots.gain_range.first, plots.gain_range.second, 0.06).line("plot {}", plots.gains);
   if (!plots.scaled.empty()) {
     script.panel(panel++, "{/:Italic K} of scaled values").y_axis(plots.scaled_range.first, plots.scaled_range.second, 0.06);
     script.line("plot {}", plots.scaled);

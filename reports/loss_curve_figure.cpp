@@ -19,7 +19,7 @@ Figure loss_curve_figure(const std::vector<LossCurvePoint>& points, std::int64_t
   script.line("plot $loss using 1:2 with lines lw 1.5 dt 2 lc rgb '{}' title 'training', \\", colour::grey);
   script.line("     $loss using 1:3 with lines lw 2 lc rgb '{}' title 'held out', \\", colour::blue);
   script.line("     $best using 1:2 with points pt 7 ps 0.9 lc rgb '{}' title 'best'", colour::vermillion);
-  return {"loss-curve", 480, 320, script.text()};
+  return {"loss-curve", column_width, 2.4, script.text()};
 }
 
 }  // namespace gainlens::reports

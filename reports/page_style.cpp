@@ -57,7 +57,7 @@ dt { font-weight: 600; }
 dd { margin: 0; overflow-wrap: anywhere; }
 ul { padding-left: 1.2rem; font-size: .93rem; }
 code { font-size: .85em; overflow-wrap: anywhere; }
-@media (max-width: 760px) { figure.column { display: block; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
+@media screen and (max-width: 760px) { figure.column { display: block; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
 @page { margin: 16mm 15mm; }
 @media print {
 :root { color-scheme: light; }

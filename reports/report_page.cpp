@@ -187,15 +187,17 @@ void differences_section(Page& page, const Report& report) {
   }
 }
 
-std::string policies_list(const Results& run) {
-  std::string html = "<dl>\n";
-  for (const auto& [key, sentence] : run.policies) {
-    std::string label = key;
-    std::replace(label.begin(), label.end(), '_', ' ');
-    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escape_html(label == "bos" ? "BOS" : label),
-                        key == "bos" ? escape_html(sentence) : to_html(sentence));
-  }
-  return html + "</dl>\n";
+/// The sentence of each run; once where all say the same.
+std::string policy(const Report& report, std::size_t which) {
+  const auto sentence = [&](const Results& run) {
+    const auto& [key, text] = run.policies.at(which);
+    return key == "bos" ? escape_html(text) : to_html(text);  // the BOS policy is the run's own text
+  };
+  const std::string first = sentence(report.runs.front());
+  if (std::all_of(report.runs.begin(), report.runs.end(), [&](const Results& run) { return sentence(run) == first; })) return first;
+  std::string html;
+  for (const Results& run : report.runs) html += fmt::format("{}{}: {}", html.empty() ? "" : "<br>", escape_html(run.label), sentence(run));
+  return html;
 }
 
 /// What is common to every run first, then what only some have.
@@ -220,10 +222,13 @@ void caveats_section(Page& page, const Report& report) {
 
 void policies_section(Page& page, const Report& report) {
   page.section("policies", "Choices behind the numbers");
-  for (const Results& run : report.runs) {
-    if (report.runs.size() > 1) page.raw(fmt::format("<h3>{}</h3>\n", escape_html(run.label)));
-    page.raw(policies_list(run));
+  std::string html = "<dl>\n";
+  for (std::size_t i = 0; i < report.runs.front().policies.size(); ++i) {
+    std::string label = report.runs.front().policies[i].first;
+    std::replace(label.begin(), label.end(), '_', ' ');
+    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escape_html(label == "bos" ? "BOS" : label), policy(report, i));
   }
+  page.raw(html + "</dl>\n");
 }
 
 void files_section(Page& page, const Report& report) {

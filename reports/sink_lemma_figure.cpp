@@ -54,15 +54,17 @@ Maybe<Figure> sink_lemma_figure(std::span<const Results> runs) {
     const auto& lemma = runs.front().audit.lemma;
     return Maybe<Figure>::none(lemma ? "no head has a finite bound" : lemma.reason());
   }
-  PanelGrid grid{one ? column_width : page_width, 2.7 + legend_height(runs)};
-  grid.bottom += legend_height(runs);
+  const std::vector<LegendEntry> legend = name_runs(runs);
+  PanelGrid grid{one ? column_width : page_width, 2.7 + legend_height(legend, page_width)};
+  grid.bottom += legend_height(legend, page_width);
   grid.top = 0.12;
+  grid.right = 0.2;                        // the last tick label
   if (!one) grid.left = grid.right = 1.7;  // square: both axes are weights
   start_panels(script, grid);
   const double reach = top > 0 ? 1.05 * top : 1;
   script.line("set xlabel 'bound on the weight of key 0' offset 0,0.5").line("set ylabel 'weight of key 0, α_1' offset 1.4,0");
   script.value_axis(0, reach).y_axis(0, reach, one ? 0.25 : 0.05).line("unset label");
-  draw_legend(script, runs, grid.width, grid.height);
+  draw_legend(script, legend, grid.width, grid.height);
   script.line("{}", one ? "set key top left Left reverse" : "unset key");
   script.line("plot x <= {:.9g} && x >= 0 ? x : NaN with lines linewidth 0.9 dashtype 2 linecolor rgb '{}' notitle{}", reach, colour::grey,
               plot);

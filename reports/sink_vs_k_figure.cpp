@@ -70,15 +70,15 @@ struct Extent {
 };
 
 /// Points of one run, coloured by layer over a rim that shows the palest and the darkest on any ground.
-std::string layer_points(const std::string& block, const Group& group, bool named) {
-  const std::string title = named ? fmt::format("title '{}'", group.title) : "notitle";
-  if (!group.coloured)
-    return fmt::format("${} using 1:2 with points pointtype {} pointsize 0.4 linewidth 0.7 linecolor rgb '{}' {}", block, group.point_type,
-                       colour::grey, title);
+std::string layer_points(const std::string& block, const Group& group) {
+  if (!group.coloured) {
+    return fmt::format("${} using 1:2 with points pointtype {} pointsize 0.4 linewidth 0.7 linecolor rgb '{}' notitle", block,
+                       group.point_type, colour::grey);
+  }
   return fmt::format(
       "${0} using 1:2 with points pointtype {1} pointsize 0.5 linecolor rgb '{2}' notitle, "
-      "${0} using 1:2:3 with points pointtype {1} pointsize 0.37 linecolor palette {3}",
-      block, group.point_type, colour::grey, title);
+      "${0} using 1:2:3 with points pointtype {1} pointsize 0.37 linecolor palette notitle",
+      block, group.point_type, colour::grey);
 }
 
 /// Points of one of several runs: its colour and marker; hollow where set apart.
@@ -94,7 +94,7 @@ void label_correlations(PlotScript& script, const analyses::SinkCorrelation& cor
               coefficient(correlation.within_layers.pearson));
 }
 
-void draw(PlotScript& script, std::span<const Results> runs, const Panel& panel, std::size_t index, bool shapes_differ,
+void draw(PlotScript& script, std::span<const Results> runs, const Panel& panel, std::size_t index, const std::vector<LegendEntry>& legend,
           const PanelGrid& grid) {
   std::string plot;
   Extent extent;
@@ -107,11 +107,11 @@ void draw(PlotScript& script, std::span<const Results> runs, const Panel& panel,
       extent.add(rows);
       const std::string block = fmt::format("{}_{}_{}", groups[group].block, index, run);
       script.data(block, rows);
-      plot += (runs.size() > 1 ? run_points(block, group, run) : layer_points(block, groups[group], index == 0 && shapes_differ)) + ", ";
+      plot += (runs.size() > 1 ? run_points(block, group, run) : layer_points(block, groups[group])) + ", ";
     }
   }
   script.panel(index, panel.title);
-  if (index == 0) draw_legend(script, runs, grid.width, grid.height);
+  if (index == 0) draw_legend(script, legend, grid.width, grid.height);
   if (any) {
     plot.resize(plot.size() - 2);
     script.value_axis(extent.low, extent.high);
@@ -151,6 +151,17 @@ LayerRange layers_of(const SinkVsK& result) {
   return range;
 }
 
+/// The shapes that occur among the points.
+std::vector<LegendEntry> name_shapes(const SinkVsK& result) {
+  std::vector<LegendEntry> entries;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    const bool occurs =
+        std::any_of(result.points.begin(), result.points.end(), [&](const SinkPoint& point) { return group_of(point) == group; });
+    if (occurs) entries.push_back({std::string(groups[group].title), colour::grey, groups[group].point_type, 0});
+  }
+  return entries;
+}
+
 bool any_bos(std::span<const Results> runs) {
   return std::any_of(runs.begin(), runs.end(), [](const Results& run) { return run.sink_vs_k.bos; });
 }
@@ -171,8 +182,8 @@ Maybe<Figure> sink_vs_k_figure(std::span<const Results> runs) {
   if (std::none_of(runs.begin(), runs.end(), drawable)) return Maybe<Figure>::none(runs.front().sink_vs_k.correlations[0].reason());
   const bool one = runs.size() == 1;
   const LayerRange layers = layers_of(runs.front().sink_vs_k);
-  const bool shapes_differ = one && layers.shapes_differ;
-  const double strip = shapes_differ ? 0.2 : legend_height(runs);
+  const std::vector<LegendEntry> legend = one && layers.shapes_differ ? name_shapes(runs.front().sink_vs_k) : name_runs(runs);
+  const double strip = legend_height(legend, page_width);
   const double top = std::max((one ? 1.3 : 1.05) * largest_mass(runs), 0.02);  // room for the coefficients
 
   PanelGrid grid{page_width, 2.3 + strip};
@@ -184,7 +195,6 @@ Maybe<Figure> sink_vs_k_figure(std::span<const Results> runs) {
   start_panels(script, grid);
   script.layer_colours(static_cast<double>(layers.first), static_cast<double>(layers.last)).line("unset colorbox");
   script.y_axis(0, top, 0).line("unset key");
-  if (shapes_differ) script.line("set key at screen 0.06, screen {:.5f} left center horizontal Left reverse", 0.1 / grid.height);
   threshold_lines(script, largest_mass(runs));
   for (std::size_t i = 0; i < panels.size(); ++i) {
     script.line("set ylabel '{}' offset 1.6,0", i == 0 ? (any_bos(runs) ? "BOS mass" : "mass on the first token") : "");
@@ -193,7 +203,7 @@ Maybe<Figure> sink_vs_k_figure(std::span<const Results> runs) {
       script.line("set colorbox user origin screen 0.935, graph 0 size screen 0.012, graph 1 noborder")
           .line("set cblabel 'layer' offset -0.6,0");
     }
-    draw(script, runs, panels[i], i, shapes_differ, grid);
+    draw(script, runs, panels[i], i, legend, grid);
   }
   script.line("unset multiplot");
   return Figure{"sink-vs-k", grid.width, grid.height, script.text()};

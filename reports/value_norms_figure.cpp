@@ -135,17 +135,18 @@ Maybe<Figure> value_norms_figure(std::span<const Results> runs) {
     return Maybe<Figure>::none(result ? "every value is zero" : result.reason());
   }
   const bool one = runs.size() == 1;
-  PanelGrid grid{page_width, 2.1 + legend_height(runs)};
+  const std::vector<LegendEntry> legend = name_runs(runs);
+  PanelGrid grid{page_width, 2.1 + legend_height(legend, page_width)};
   grid.columns = 2;
   grid.right = one ? 0.55 : 0.12;
-  grid.bottom += legend_height(runs);
+  grid.bottom += legend_height(legend, page_width);
   start_panels(script, grid);
   if (one) script.line("set key top left Left reverse").line("set offsets 0, 0, graph 0.35, 0");
   if (!one) script.line("set offsets 0, 0, graph 0.06, 0");
   script.line("set xlabel 'layer' offset 0,0.5").line("set yrange [0:*]").line("set xtics {} nomirror", plots.layers > 16 ? 4 : 1);
   script.line("set xrange [{}:{}]", plots.first_layer - 0.5, plots.last_layer + 0.5);
   script.panel(0, "value norm ‖{/:Italic v}‖_2" + std::string(one ? "" : ": key 0; later keys dotted"));
-  draw_legend(script, runs, grid.width, grid.height);
+  draw_legend(script, legend, grid.width, grid.height);
   script.line("plot {}", plots.by_layer);
 
   script.panel(1, "‖{/:Italic v}‖_2 relative to later keys").line("set xlabel 'key' offset 0,0.5").line("set xtics 1");
