@@ -4,6 +4,8 @@
 #include "reports/wording.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace gainlens::reports {
 namespace {
@@ -48,6 +50,14 @@ std::string row(const LemmaHead& head) {
                      head.set_apart ? fmt::format("  {}, set apart", printable(head.attention)) : "");
 }
 
+bool stronger(const LemmaHead* a, const LemmaHead* b) {
+  return std::pair(a->bound, a->bos_mass) > std::pair(b->bound, b->bos_mass);
+}
+
+bool nearer(const LemmaHead* a, const LemmaHead* b) {
+  return a->slack_min < b->slack_min;
+}
+
 /// Heads in the order of `before`; at most `count`, none that is set apart.
 template <typename Before>
 std::vector<const LemmaHead*> first_heads(const SinkLemma& lemma, std::size_t count, Before before) {
@@ -67,16 +77,11 @@ std::string table(const SinkLemma& lemma, bool all_heads) {
     for (const LemmaHead& head : lemma.heads) text += row(head);
     return text;
   }
-  text += "Heads where the bound is strongest\n" + header();
-  for (const LemmaHead* head :
-       first_heads(lemma, strongest_heads, [](const LemmaHead*a, const LemmaHead*b) { return a->bound > b->bound; })) {
-    text += row(*head);
-  }
+  // Where most bounds are vacuous the weight decides: those heads are the sinks that the lemma does not explain.
+  text += "Heads where the bound is strongest; equal ones by alpha_1\n" + header();
+  for (const LemmaHead* head : first_heads(lemma, strongest_heads, stronger)) text += row(*head);
   text += "Heads where it is met most narrowly\n" + header();
-  for (const LemmaHead* head :
-       first_heads(lemma, least_met_heads, [](const LemmaHead*a, const LemmaHead*b) { return a->slack_min < b->slack_min; })) {
-    text += row(*head);
-  }
+  for (const LemmaHead* head : first_heads(lemma, least_met_heads, nearer)) text += row(*head);
   return text + fmt::format("({} in all; --all prints every one)\n", counted(lemma.heads.size(), "head"));
 }
 
@@ -106,7 +111,7 @@ std::string prior_text(const analyses::Audit& audit) {
 
 std::string statement_text(std::size_t number, const Statement& statement) {
   return fmt::format("{}. {}\n", number, analyses::name_of(statement.outcome)) + wrapped("Claim: " + statement.claim, 3) +
-         wrapped("Run: " + statement.finding, 3) + wrapped("Instead: " + statement.conclusion, 3);
+         wrapped("Here: " + statement.finding, 3) + wrapped("Instead: " + statement.conclusion, 3);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "reports/paper_tables.h"
 
 #include "core/quantity.h"
+#include "reports/run_rows.h"
 #include "reports/shown.h"
 #include "reports/wording.h"
 
@@ -53,30 +54,6 @@ std::string chunks_of(const Results& run) {
 std::string nll_of(const Results& run) {
   const LengthFacts& longest = run.lengths.back();
   return longest.nll ? with_interval(shown(longest.nll), longest.nll_interval) : "–";
-}
-
-/// Adds the rows of each run, under its label where there are several.
-template <typename AddRows>
-void add_runs(PaperTable& table, const Report& report, AddRows add_rows) {
-  for (const Results& run : report.runs) {
-    const std::size_t before = table.rows.size();
-    add_rows(run);
-    if (report.runs.size() > 1 && table.rows.size() > before)
-      table.rows.insert(table.rows.begin() + static_cast<std::ptrdiff_t>(before), Row{run.label});
-  }
-}
-
-/// A sentence of each run, with its label in front where there are several; the same sentence once.
-template <typename Sentence>
-std::string of_each(const Report& report, Sentence sentence) {
-  std::vector<std::string> said;
-  for (const Results& run : report.runs) said.push_back(sentence(run));
-  std::string text;
-  if (std::all_of(said.begin(), said.end(), [&](const std::string& other) { return other == said.front(); })) return said.front();
-  for (std::size_t i = 0; i < said.size(); ++i) {
-    if (!said[i].empty()) text += fmt::format("{}{}: {}", text.empty() ? "" : " ", report.runs[i].label, said[i]);
-  }
-  return text;
 }
 
 /// Whether a change is one: nothing at the shortest length, where it is 0 by construction.
@@ -157,22 +134,6 @@ void add_gain_checks(PaperTable& table, const analyses::GainTheory& theory) {
   } else {
     table.rows.push_back({"each deep head by itself", "–", "–", "–", "none: " + theory.cells.reason()});
   }
-}
-
-/// A quantity's name for readers, with its unit.
-std::string heading_of(const analyses::ComparedQuantity& quantity) {
-  static const std::map<std::string_view, std::string> headings = {
-      {"n_eff", "n_eff (keys)"}, {"entropy", "entropy (nats)"},      {"observation_precision", "lambda_obs"},
-      {"kalman_gain", "K"},      {"kalman_gain_scaled", "scaled K"}, {"gate", "gate"},
-      {"bos_mass", "BOS mass"},  {"sink_share", "sink share"},       {"nll", "NLL (nats per token)"},
-  };
-  const auto found = headings.find(quantity.name);
-  ASSERT(found != headings.end(), "no heading for {}", quantity.name);
-  return found->second;
-}
-
-std::string signed_digits(const Measured& value) {
-  return value ? (*value >= 0 ? "+" : "") + shown(*value) : "–";
 }
 
 }  // namespace
@@ -366,109 +327,6 @@ PaperTable sinks_paper_table(const Report& report) {
                             shown(head.n_eff), shown(head.entropy), shown(head.sink_share)});
     }
   });
-  return table;
-}
-
-PaperTable lemma_paper_table(const Report& report) {
-  PaperTable table{"sink-lemma",
-                   "The sink lemma, alpha_1 ≥ 1 − (delta + epsilon)/(mu c), at the heads where its bound is largest: epsilon = norm of the "
-                   "value of key 0, mu = "
-                   "smallest norm of another, c = alignment of the others, delta = norm of the estimate. Vacuous: queries whose bound is "
-                   "not above 0. With K: "
-                   "the bound with the gained estimate in place of delta, and the queries whose alpha_1 lies below it.",
-                   {{"layer"},
-                    {"head"},
-                    {"epsilon"},
-                    {"mu"},
-                    {"c"},
-                    {"delta"},
-                    {"bound"},
-                    {"alpha_1"},
-                    {"slack"},
-                    {"least slack"},
-                    {"vacuous"},
-                    {"bound with K"},
-                    {"below it"}},
-                   {}};
-  constexpr std::size_t most = 8;
-  add_runs(table, report, [&](const Results& run) {
-    if (!run.audit.lemma) return;
-    std::vector<analyses::LemmaHead> heads = run.audit.lemma->heads;
-    std::erase_if(heads, [](const analyses::LemmaHead& head) { return head.set_apart; });
-    std::stable_sort(heads.begin(), heads.end(), [](const auto& a, const auto& b) { return a.bound > b.bound; });
-    for (std::size_t i = 0; i < std::min(most, heads.size()); ++i) {
-      const analyses::LemmaHead& head = heads[i];
-      table.rows.push_back({std::to_string(head.layer), std::to_string(head.head), shown(head.first_norm), shown(head.min_norm),
-                            shown(head.alignment), shown(head.estimate_norm), shown(head.bound), shown(head.bos_mass), shown(head.slack),
-                            shown(head.slack_min), fmt::format("{:.1f}%", 100 * head.vacuous), shown(head.gain_bound),
-                            fmt::format("{:.1f}%", 100 * head.gain_violated)});
-    }
-  });
-  return table;
-}
-
-PaperTable prior_shares_paper_table(const Report& report) {
-  PaperTable table{"prior-shares",
-                   "The prior's share of S + nu sigma0^2 in groups of heads by n_eff: as printed, where it does not fade, and as a prior "
-                   "that counts as nu observations.",
-                   {{"heads"}, {"n_eff (keys)"}, {"S"}, {"share as printed"}, {"share of nu observations"}},
-                   {}};
-  add_runs(table, report, [&](const Results& run) {
-    if (!run.audit.prior_shares) return;
-    for (const analyses::PriorShare& group : *run.audit.prior_shares) {
-      table.rows.push_back({std::to_string(group.heads), shown(group.n_eff), shown(group.residual), shown_percent(group.share),
-                            shown_percent(group.fading)});
-    }
-  });
-  return table;
-}
-
-PaperTable statements_paper_table(const Report& report) {
-  PaperTable table{"statements",
-                   "Statements of the paper that are false as printed, beside what a run shows of them.",
-                   {{"the paper's statement", true}, {"this run", true}, {"instead", true}, {"outcome", true}},
-                   {}};
-  if (report.runs.size() > 1) table.columns[1].heading = "the runs";
-  // every run has the same statements: one row for each, with what each run says of it
-  for (std::size_t i = 0; i < report.runs.front().audit.statements.size(); ++i) {
-    const analyses::Statement& statement = report.runs.front().audit.statements[i];
-    table.rows.push_back(
-        {statement.claim, of_each(report, [&](const Results& run) { return run.audit.statements.at(i).finding; }),
-         of_each(report, [&](const Results& run) { return run.audit.statements.at(i).conclusion; }),
-         of_each(report, [&](const Results& run) { return std::string(analyses::name_of(run.audit.statements.at(i).outcome)); })});
-  }
-  return table;
-}
-
-PaperTable differences_paper_table(const Contrast& contrast) {
-  const analyses::Comparison& comparison = contrast.comparison;
-  PaperTable table{
-      "differences", "", {{"quantity", true}, {contrast.first}, {contrast.second}, {"difference"}, {"95% interval"}, {"chunks"}}, {}};
-  table.caption = fmt::format(
-      "{} less {}{}. Intervals are Student's over chunks; they do not cover training seeds. Quantities of attention are means over the "
-      "deep "
-      "layers' last-quarter queries; BOS mass over second-half queries of the layers that see key 0.",
-      contrast.second, contrast.first,
-      comparison.unpaired.empty() ? ", paired by chunk" : ": no difference is taken, since " + comparison.unpaired);
-  for (const analyses::ComparedLength& length : comparison.lengths) {
-    table.rows.push_back({format_count(length.tokens) + " tokens"});
-    for (const analyses::PairedDifference& quantity : length.quantities) {
-      if (!quantity.first && !quantity.second) continue;
-      table.rows.push_back({heading_of(quantity.quantity), shown(quantity.first), shown(quantity.second),
-                            signed_digits(quantity.difference), quantity.interval ? shown(quantity.interval) : "–",
-                            quantity.pairs > 0 ? std::to_string(quantity.pairs) : "–"});
-    }
-  }
-  return table;
-}
-
-PaperTable run_differences_paper_table(const Contrast& contrast) {
-  PaperTable table{"run-differences",
-                   fmt::format("What {} and {} do not share, and what follows.", contrast.first, contrast.second),
-                   {{"", true}, {contrast.first, true}, {contrast.second, true}, {"consequence", true}},
-                   {}};
-  for (const analyses::RunDifference& difference : contrast.comparison.differences)
-    table.rows.push_back({std::string(difference.what), difference.first, difference.second, difference.consequence});
   return table;
 }
 

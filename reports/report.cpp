@@ -69,7 +69,10 @@ bool is_table_name(std::string name) {
                                         "differences",
                                         "value-norms",
                                         "sink-vs-k",
-                                        "run-differences"};
+                                        "run-differences",
+                                        "sink-lemma",
+                                        "prior-shares",
+                                        "statements"};
   const auto digits = name.find_last_not_of("0123456789");
   if (digits != std::string::npos && digits + 1 < name.size() && name[digits] == '-') name.erase(digits);
   return name.starts_with("heatmap-") || std::find(std::begin(names), std::end(names), name) != std::end(names);

@@ -107,9 +107,42 @@ Table value_norms_table(const analyses::ValueNormsResult& result) {
   return table;
 }
 
-void append(Table& table, std::string_view gain, const std::string& group, const analyses::Correlation& c) {
-  table.rows.push_back(
-      {std::string(gain), group, count(c.points), cell(c.pearson), cell(c.pearson_naive_p), cell(c.spearman), cell(c.spearman_naive_p)});
+/// p of the permutation tests, intervals of the bootstraps, and the decision they lead to.
+void append(std::vector<Cell>& row, const analyses::SinkInference* inference) {
+  if (inference == nullptr) {
+    row.insert(row.end(), 7, empty);
+    row.emplace_back(std::string());
+    return;
+  }
+  row.push_back(cell(inference->blocks.pearson.p));
+  row.emplace_back(inference->blocks.arrangements);
+  row.push_back(cell(inference->shift.pearson.p));
+  for (const auto* bootstrap : {&inference->layers, &inference->chunks}) {
+    append(row, *bootstrap ? (*bootstrap)->pearson : Maybe<Interval>::none(bootstrap->reason()));
+  }
+  row.emplace_back(inference->decision.verdict);
+}
+
+/// @param inference  of pooled heads; null for a part of them
+void append(Table& table, std::string_view gain, const std::string& group, const analyses::Correlation& c,
+            const analyses::SinkInference* inference) {
+  std::vector<Cell> row = {std::string(gain),       group, count(c.points), cell(c.pearson), cell(c.pearson_naive_p), cell(c.spearman),
+                           cell(c.spearman_naive_p)};
+  append(row, inference);
+  table.rows.push_back(std::move(row));
+}
+
+Table lemma_table(const analyses::SinkLemma& lemma) {
+  Table table{"sink-lemma",
+              {"layer", "head", "attention", "set_apart", "first_norm", "min_norm", "alignment", "estimate_norm", "bound", "bos_mass",
+               "slack", "slack_min", "vacuous", "gained_norm", "gain_bound", "gain_violated"},
+              {}};
+  for (const analyses::LemmaHead& head : lemma.heads) {
+    table.rows.push_back({head.layer, head.head, head.attention, std::int64_t{head.set_apart}, head.first_norm, head.min_norm,
+                          head.alignment, head.estimate_norm, head.bound, head.bos_mass, cell(head.slack), head.slack_min, head.vacuous,
+                          head.gained_norm, head.gain_bound, head.gain_violated});
+  }
+  return table;
 }
 
 std::string csv_field(const Cell& cell) {
@@ -126,23 +159,29 @@ std::string csv_field(const Cell& cell) {
 }
 
 Table sinks_table(const analyses::Sinks& sinks) {
-  Table table{"sinks", {"layer", "head", "attention", "bos_mass", "kalman_gain", "kalman_gain_scaled", "n_eff", "entropy"}, {}};
+  Table table{"sinks",
+              {"layer", "head", "attention", "bos_mass", "kalman_gain", "kalman_gain_scaled", "n_eff", "entropy",
+               "without_first_kalman_gain", "sink_share"},
+              {}};
   for (const analyses::SinkHead& head : sinks.heads) {
     table.rows.push_back({head.layer, head.head, head.attention, head.bos_mass, cell(head.kalman_gain), cell(head.kalman_gain_scaled),
-                          cell(head.n_eff), cell(head.entropy)});
+                          cell(head.n_eff), cell(head.entropy), cell(head.without_first_kalman_gain), cell(head.sink_share)});
   }
   return table;
 }
 
 Table correlations_table(const analyses::SinkVsK& result) {
-  Table table{"sink-vs-k-correlations", {"gain", "heads", "points", "pearson", "pearson_naive_p", "spearman", "spearman_naive_p"}, {}};
+  Table table{"sink-vs-k-correlations",
+              {"gain", "heads", "points", "pearson", "pearson_naive_p", "spearman", "spearman_naive_p", "block_permutation_p",
+               "block_arrangements", "circular_shift_p", "layers_low", "layers_high", "chunks_low", "chunks_high", "decision"},
+              {}};
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     const auto& correlation = result.correlations[v];
     if (!correlation) continue;
     const std::string_view gain = analyses::gain_variants[v].meaning;
-    append(table, gain, "pooled", correlation->pooled);
-    for (const auto& [kind, c] : correlation->within_attention_type) append(table, gain, kind, c);
-    append(table, gain, "within layers", correlation->within_layers);
+    append(table, gain, "pooled", correlation->pooled, &correlation->inference);
+    for (const auto& [kind, c] : correlation->within_attention_type) append(table, gain, kind, c, nullptr);
+    append(table, gain, "within layers", correlation->within_layers, nullptr);
   }
   return table;
 }
@@ -193,6 +232,7 @@ std::vector<Table> tables(const Results& results) {
     }
   }
   if (results.value_norms) all.push_back(value_norms_table(*results.value_norms));
+  if (results.audit.lemma) all.push_back(lemma_table(*results.audit.lemma));
   return all;
 }
 
