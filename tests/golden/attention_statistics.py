@@ -19,14 +19,14 @@ def attention_weights(query, key, visible, scale):
 
 
 def moments(weights, values):
-    """n_eff [head, query] and S [head, query, d] of weights [head, query, key] (any positive total) over values [head, key, d]."""
+    """n_eff [head, query], e and S [head, query, d] of weights [head, query, key] (any positive total) over values [head, key, d]."""
     total = weights.sum(-1, keepdim=True)
     share = weights / total
     n_eff = 1 / (share**2).sum(-1)
     mean = share @ values
     centred = values[:, None, :, :] - mean[:, :, None, :]  # [head, query, key, d]: brute force, no cancellation
     residual = (share[..., None] * centred**2).sum(2)
-    return n_eff, residual
+    return n_eff, mean, residual
 
 
 def precision(n_eff, residual, prior_variance):
@@ -48,13 +48,13 @@ def statistics(query, key, value, visible, scale):
     values = value.repeat_interleave(groups, dim=0)
     value_variance = value.var(dim=1, correction=0)
 
-    n_eff, residual = moments(weights, values)
+    n_eff, estimate, residual = moments(weights, values)
     observation_precision = precision(n_eff, residual, 1 / head_dim)
     scaled = residual / value_variance.repeat_interleave(groups, dim=0)[:, None, :]
 
     others = weights.clone()
     others[:, :, 0] = 0  # without key 0; a query that sees key 0 alone is left 0/0 = NaN
-    without_n_eff, without_residual = moments(others, values)
+    without_n_eff, without_estimate, without_residual = moments(others, values)
     without_precision = precision(without_n_eff, without_residual, 1 / head_dim)
 
     columns = min(FIRST_KEYS, positions)
@@ -70,6 +70,9 @@ def statistics(query, key, value, visible, scale):
         "without_first_residual": without_residual.mean(-1),
         "without_first_observation_precision": without_precision.mean(-1),
         "without_first_kalman_gain": gain(without_precision).mean(-1),
+        "estimate_norm": estimate.norm(dim=-1),
+        "gained_estimate_norm": (gain(observation_precision) * estimate).norm(dim=-1),
+        "without_first_norm": without_estimate.norm(dim=-1),
         "first_mass": weights[:, :, :columns],
         "column_mean": torch.stack([weights[:, m:, m].mean(-1) for m in range(columns)], dim=-1),
         "value_variance": value_variance,
@@ -81,7 +84,7 @@ def check_hand_case():
 
     Query 0 sees value 1 alone: n_eff 1, S 0, lambda_obs (1 + 1)/(0 + 1) = 2, K 2/3. Query 1 sees values 1 and 3 with weights 1/2:
     n_eff 2, mean 2, S 1, lambda_obs 3/2, K 3/5; the values' variance is 1, so the scaled gain is the same; without key 0 one key is
-    left: n_eff 1, S 0, lambda_obs 2, K 2/3.
+    left: n_eff 1, S 0, lambda_obs 2, K 2/3. The norms are |e| = 1 and 2, K |e| = 2/3 and 6/5, and 3 without key 0.
     """
     zeros = torch.zeros(1, 2, 1)
     found = statistics(zeros, zeros, torch.tensor([[[1.0], [3.0]]]), torch.tensor([[True, False], [True, True]]), 1.0)
@@ -98,6 +101,9 @@ def check_hand_case():
         "without_first_residual": [[nan, 0]],
         "without_first_observation_precision": [[nan, 2]],
         "without_first_kalman_gain": [[nan, 2 / 3]],
+        "estimate_norm": [[1, 2]],
+        "gained_estimate_norm": [[2 / 3, 1.2]],
+        "without_first_norm": [[nan, 3]],
         "first_mass": [[[1, 0], [0.5, 0.5]]],
         "column_mean": [[0.75, 0.5]],
         "value_variance": [[1]],

@@ -48,6 +48,9 @@ void add_layer(LayerStatistics& layers, const Golden& golden, const kernels::Que
       {"without_first_residual", found.without_first_residual},
       {"without_first_observation_precision", found.without_first_observation_precision},
       {"without_first_kalman_gain", found.without_first_kalman_gain},
+      {"estimate_norm", found.estimate_norm},
+      {"gained_estimate_norm", found.gained_estimate_norm},
+      {"without_first_norm", found.without_first_norm},
       {"first_mass", found.first_mass},
   };
   for (const auto& [field, tensor] : by_query) {
