@@ -117,8 +117,9 @@ std::string statement_text(std::size_t number, const Statement& statement) {
 }  // namespace
 
 std::string print_audit(const analyses::Audit& audit, bool all_heads) {
-  std::string text = fmt::format("Audit: means over chunks at {} ({})\nBOS policy: {}\n\n", analyses::list_lengths(audit.lengths),
-                                 audit.lengths_rule, printable(audit.bos_policy));
+  std::string text =
+      wrapped(fmt::format("Audit: means over chunks at {} ({})", analyses::list_lengths(audit.lengths), audit.lengths_rule), 0) +
+      wrapped("BOS policy: " + printable(audit.bos_policy), 0) + '\n';
   text += lemma_text(audit, all_heads);
   text += prior_text(audit);
   text += "\nStatements of the paper beside this run\n";

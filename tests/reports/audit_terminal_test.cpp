@@ -76,7 +76,7 @@ TEST(PrintAudit, ReasonsStandWhereNumbersAreMissing) {
   run.statistics = false;
   const std::string text = printed(run, false);
   EXPECT_THAT(text, HasSubstr("  none: the run has no summary/without_first_norm\n"));
-  EXPECT_THAT(text, HasSubstr("Run: No numbers: the run has no summary/kalman_gain."));
+  EXPECT_THAT(text, HasSubstr("Here: No numbers: the run has no summary/kalman_gain."));
 }
 
 }  // namespace

@@ -142,6 +142,31 @@ TEST(ChunkReducer, SinkBoundByHand) {
   EXPECT_DOUBLE_EQ(summary.at("sink_alignment").values[0], 0.8);
 }
 
+/// Random attention over values that share a direction; key 0 has a small value and, by its bias, most of the weight.
+void expect_lemma(at::ScalarType type, double tolerance) {
+  at::Generator generator = at::detail::createCPUGenerator(1);
+  const auto normal = [&](at::IntArrayRef sizes) { return at::randn(sizes, generator, at::TensorOptions(at::kDouble)); };
+  at::Tensor value = 10 + normal({1, 64, 2});
+  value.select(1, 0).mul_(1e-3);
+  kernels::AttentionPlan plan({.key_bias = at::zeros({64})});
+  plan.options().key_bias[0] = 8.0;
+  value = value.to(type);
+  ChunkReducer reducer({0}, layout_of_two_heads(), 64, false);
+  reducer.add(0, kernels::attention_statistics(plan, normal({2, 64, 2}).to(type), normal({1, 64, 2}).to(type), value), value);
+  const auto summary = std::move(reducer).finish().summary;
+  for (const std::size_t head : {0, 1}) {
+    EXPECT_GE(summary.at("sink_bound_slack_min").values[head], -tolerance);
+    EXPECT_LT(summary.at("sink_bound_slack").values[head], 0.1);  // tight: the values are aligned and key 0 adds nothing
+    EXPECT_GT(summary.at("sink_bound").values[head], 0.9);
+    EXPECT_GT(summary.at("sink_bound_gain").values[head], summary.at("sink_bound").values[head]);
+  }
+}
+
+TEST(ChunkReducer, TheLemmaHoldsForWhatTheKernelMeasures) {
+  expect_lemma(at::kDouble, 1e-12);
+  expect_lemma(at::kFloat, bound_rounding);
+}
+
 TEST(ChunkReducer, SinkBoundLeavesOutTheSinkLogit) {
   ChunkReducer reducer({0}, layout_of_two_heads(), 8, false);
   auto statistics = sink_statistics(0.45, 1, 0.2, 4);
