@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
+#include <vector>
 
 namespace gainlens::reports {
 namespace {
@@ -39,22 +41,37 @@ std::string of_each(Runs runs, const std::function<std::string(const Results&)>&
   return text;
 }
 
+/// What holds of the runs: said once where it is the same for all, else with the labels of those it holds of.
+std::string of_runs(Runs runs, const std::function<std::string(const Results&)>& value) {
+  std::vector<std::pair<std::string, std::string>> said;  // value, labels
+  for (const Results& run : runs) {
+    const std::string text = value(run);
+    const auto same = std::find_if(said.begin(), said.end(), [&](const auto& entry) { return entry.first == text; });
+    if (same == said.end()) {
+      said.emplace_back(text, run.label);
+    } else {
+      same->second += ", " + run.label;
+    }
+  }
+  if (said.size() == 1) return said.front().first;
+  std::string text;
+  for (const auto& [words, labels] : said) text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", words, labels);
+  return text;
+}
+
 /// The policy of each run; once where it is the same.
 std::string bos_sentence(Runs runs) {
-  const auto sentence = [](const Results& run) {
-    return fmt::format("BOS policy: {}.{}", run.request.bos_policy,
-                       run.request.bos ? "" : " No BOS token is put in front, so key 0 is an ordinary token.");
-  };
-  const std::string first = sentence(runs.front());
-  if (std::all_of(runs.begin(), runs.end(), [&](const Results& run) { return sentence(run) == first; })) return first;
-  return of_each(runs, sentence);
+  return fmt::format("BOS policy: {}.", of_runs(runs, [](const Results& run) {
+                       return run.request.bos_policy +
+                              (run.request.bos ? "" : "; no BOS token is put in front, so key 0 is an ordinary token");
+                     }));
 }
 
 const char* overlay(Runs runs) {
   return runs.size() > 1 ? " Each run has its colour, marker and dash." : "";
 }
 
-std::string context_numbers(const Results& run) {
+std::string context_numbers(const Results& run, bool several) {
   const analyses::ContextPoint &first = run.context.points.front(), &last = run.context.points.back();
   std::string text =
       fmt::format("from {} to {} tokens n_eff goes from {} keys and lambda_obs is multiplied by {}.", format_count(first.length.tokens),
@@ -64,7 +81,7 @@ std::string context_numbers(const Results& run) {
                         range(first.gate, last.gate, "{:.3f}"), shown(last.logit_gate), shown(last.log_precision), shown(last.difference),
                         counted(last.difference.pairs, "chunk"));
   } else if (!first.gate) {
-    text += fmt::format(" The gate's panel is left out: {}.", first.gate.reason());
+    text += several ? " It has no values of a gate." : fmt::format(" The gate's panel is left out: {}.", first.gate.reason());
   }
   return text;
 }
@@ -101,6 +118,18 @@ const char* purpose_of(const std::string& quantity) {
   return "How evenly each head spreads its attention.";
 }
 
+/// Tokens of the chunks that a run's maps of a group are over.
+std::string map_tokens(const Results& run, std::size_t group) {
+  for (const auto& map : run.heatmaps.at(group).maps) {
+    if (map) return format_count(map->length.tokens);
+  }
+  return "no";
+}
+
+std::string norm_tokens(const Results& run) {
+  return run.value_norms ? format_count(run.value_norms->length.tokens) : "no";
+}
+
 std::string norm_numbers(const Results& run) {
   if (!run.value_norms) return fmt::format("left out: {}.", run.value_norms.reason());
   double sum = 0, heads = 0;
@@ -127,7 +156,8 @@ Caption context_caption(Runs runs) {
                 "Means over last-quarter queries of layers {}: bars are 95% intervals of the mean over chunks, bands one standard "
                 "deviation over chunk, layer, head and query.",
                 number_ranges(context.deep_layers));
-  return {fmt::format("{}{} {}", shows, overlay(runs), of_each(runs, context_numbers)),
+  return {fmt::format("{}{} {}", shows, overlay(runs),
+                      of_each(runs, [&](const Results& run) { return context_numbers(run, runs.size() > 1); })),
           "Whether evidence grows with context and, in the panel of changes, whether the gate moves by as much: there both are on "
           "the one scale on which a "
           "gain and a gate can be compared, since K = sigmoid(ln lambda_obs − ln lambda).",
@@ -148,10 +178,9 @@ Caption gain_theory_caption(Runs runs) {
 }
 
 Caption sink_vs_k_caption(Runs runs) {
-  const analyses::SinkVsK& sinks = runs.front().sink_vs_k;
   return {
       fmt::format("One point a head, means over chunks at {}; dotted lines at BOS mass 0.05 and 0.3, where a head reaches them.{} {} {}",
-                  analyses::list_lengths(sinks.lengths),
+                  of_runs(runs, [](const Results& run) { return analyses::list_lengths(run.sink_vs_k.lengths); }),
                   runs.size() > 1 ? " Each run has its colour and marker; hollow ones are set apart, since their window hides key 0."
                                   : " Colour is the layer.",
                   of_each(runs, sink_numbers), bos_sentence(runs)),
@@ -167,7 +196,8 @@ Caption heatmap_caption(Runs runs, std::size_t group) {
     const auto present = std::find_if(maps.maps.begin(), maps.maps.end(), [](const auto& map) { return bool(map); });
     if (present == maps.maps.end()) continue;
     const analyses::Heatmap& map = **present;
-    std::string shows = fmt::format("Mean over chunks of {} tokens, {}.", format_count(map.length.tokens), map.quantity.window);
+    std::string shows = fmt::format("Mean over chunks of {} tokens, {}.",
+                                    of_runs(runs, [&](const Results& each) { return map_tokens(each, group); }), map.quantity.window);
     if (runs.size() > 1) shows += " The runs share the colour scale.";
     if (maps.name == "bos_mass") shows += " " + bos_sentence(runs);
     return {shows, purpose_of(maps.name),
@@ -182,9 +212,8 @@ Caption value_norms_caption(Runs runs) {
   const auto drawn = std::find_if(runs.begin(), runs.end(), [](const Results& run) { return bool(run.value_norms); });
   if (drawn == runs.end()) return {};
   return {fmt::format("Euclidean norms of value vectors at the longest context ({} tokens), means over chunks{}.{} {} {}",
-                      format_count(drawn->value_norms->length.tokens),
-                      runs.size() > 1 ? " and KV heads" : "; in (b) one point a KV head, coloured by layer", overlay(runs),
-                      of_each(runs, norm_numbers), bos_sentence(runs)),
+                      of_runs(runs, norm_tokens), runs.size() > 1 ? " and KV heads" : "; in (b) one point a KV head, coloured by layer",
+                      overlay(runs), of_each(runs, norm_numbers), bos_sentence(runs)),
           "Whether the value that a sink attends to is short, which the sink-necessity lemma asks for.",
           "A short value at key 0 does not show that a head preserves its state by it: that takes the attention it gets, which the audit "
           "sets against the bound."};

@@ -21,7 +21,7 @@ std::string heading_of(const analyses::ComparedQuantity& quantity) {
 }
 
 std::string signed_digits(const analyses::Measured& value) {
-  return value ? (*value >= 0 ? "+" : "") + shown(*value) : "–";
+  return value ? (*value > 0 ? "+" : "") + shown(*value) : "–";
 }
 
 }  // namespace
@@ -54,7 +54,8 @@ PaperTable run_differences_paper_table(const Contrast& contrast) {
                    {{"", true}, {contrast.first, true}, {contrast.second, true}, {"consequence", true}},
                    {}};
   for (const analyses::RunDifference& difference : contrast.comparison.differences)
-    table.rows.push_back({std::string(difference.what), difference.first, difference.second, difference.consequence});
+    table.rows.push_back(
+        {std::string(difference.what), difference.first, difference.second, difference.consequence.empty() ? "–" : difference.consequence});
   return table;
 }
 

@@ -47,10 +47,19 @@ std::vector<std::string> labels(const ReportArguments& arguments) {
   return names;
 }
 
+void refuse_repeats(const std::vector<std::string>& runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j)
+      CHECK(folder_of(runs[i]) != folder_of(runs[j]), "report: {} and {} are one run; give it once", printable(runs[j]),
+            printable(runs[i]));
+  }
+}
+
 fs::path folder_to_write(const ReportArguments& arguments) {
   if (!arguments.out.empty()) return arguments.out;
   CHECK(arguments.runs.size() == 1, "--out: is missing; a report of several runs needs a folder of its own");
-  return folder_of(arguments.runs.front()) / "report";
+  const fs::path run = arguments.runs.front();  // as it was given: so the printed path can be used as it is
+  return (fs::is_directory(run) ? run : run.parent_path()) / "report";
 }
 
 void report(const ReportArguments& arguments, const GlobalOptions& global) {
@@ -58,6 +67,7 @@ void report(const ReportArguments& arguments, const GlobalOptions& global) {
   options.resampling.seed = global.seed;
   if (!arguments.at.empty()) options.at = parse_counts(arguments.at, "--at");
   if (arguments.deep_layers != 0) options.deep_layers = arguments.deep_layers;
+  refuse_repeats(arguments.runs);
   const std::vector<std::string> names = labels(arguments);
   const fs::path out = folder_to_write(arguments);
 

@@ -1,0 +1,84 @@
+#include "cli/tiny_checkpoint.h"
+#include "support/program.h"
+#include "support/shared_data.h"
+
+#include "core/json.h"
+#include "runfile/folder_lock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace gainlens::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class ReportCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string ids = write_ids(folder.path(), 400);
+    for (const auto& [name, dtype] : {std::pair{one, "float32"}, std::pair{two, "float64"}}) {
+      const ProgramResult swept = run_gainlens(
+          {"sweep", tiny_checkpoint.string(), "--tokens", ids, "--lengths", "32,64", "--samples", "2", "--dtype", dtype, "--out", name});
+      ASSERT_EQ(swept.exit_code, 0) << swept.error;
+    }
+  }
+
+  /// One clear line, exit code 2, nothing written.
+  void expect_refused(const std::vector<std::string>& arguments, const std::string& text) const {
+    std::vector<std::string> words = {"report"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const ProgramResult result = run_gainlens(words);
+    EXPECT_EQ(result.exit_code, 2) << result.error;
+    EXPECT_THAT(result.error, StartsWith("gainlens: error: "));
+    EXPECT_THAT(result.error, HasSubstr(text));
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+    EXPECT_FALSE(fs::exists(out));
+  }
+
+  TemporaryFolder folder;
+  const std::string one = folder.path() / "one", two = folder.path() / "two", out = folder.path() / "out";
+};
+
+TEST_F(ReportCommand, SeveralRunsGiveOnePage) {
+  const ProgramResult result = run_gainlens({"report", one, two, "--out", out, "--names", "single,double", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(parse_json(result.out, "stdout").at("report"), out + "/report.html");
+  EXPECT_THAT(read_text_file(out + "/report.html"), HasSubstr("double less single, paired by chunk"));
+  EXPECT_THAT(read_text_file(out + "/report.html"), HasSubstr("part of every difference is rounding"));
+}
+
+TEST_F(ReportCommand, OneRunReportsIntoItsFolder) {
+  const ProgramResult result = run_gainlens({"report", one});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.out, one + "/report/report.html\n");
+  EXPECT_THAT(read_text_file(one + "/report/report.html"), HasSubstr("shards proven by sha256</th><td class=\"text\">4</td>"));
+}
+
+TEST_F(ReportCommand, RefusesWhatCannotBeReported) {
+  expect_refused({one, two}, "--out: is missing; a report of several runs needs a folder of its own");
+  expect_refused({one, one, "--out", out}, "are one run; give it once");
+  expect_refused({one, one + "/run.h5", "--out", out}, "are one run; give it once");
+  expect_refused({one, two, "--out", out, "--names", "a"}, "1 names for 2 runs");
+  expect_refused({folder.path(), "--out", out}, "is not a run folder");
+}
+
+TEST_F(ReportCommand, RefusesAChangedShardByItsChecksum) {
+  const fs::path shard = *fs::directory_iterator(fs::path(one) / "shards");
+  std::ofstream(shard, std::ios::app) << "x";
+  expect_refused({one, "--out", out}, shard.filename().string() + ": its sha256 is ");
+}
+
+TEST_F(ReportCommand, RefusesARunBeingWritten) {
+  const runfile::FolderLock writer(one);
+  expect_refused({one, "--out", out}, "is writing this run");
+}
+
+}  // namespace
+}  // namespace gainlens::testing
