@@ -237,7 +237,7 @@ TEST(Audit, WrongRequestsAreOneLine) {
                 .exit_code,
             0);
   expect_error(run_gainlens({"audit", run, "--at", "64"}), 2, "--at: the run has no complete chunk of 64 tokens");
-  expect_error(run_gainlens({"audit", run, "--al"}), 2, "--all");
+  expect_error(run_gainlens({"audit", run, "--alll"}), 2, "--all");
 }
 
 TEST(Capture, GlobThatMatchesNothing) {
