@@ -158,9 +158,9 @@ Caption context_caption(Runs runs) {
                 number_ranges(context.deep_layers));
   return {fmt::format("{}{} {}", shows, overlay(runs),
                       of_each(runs, [&](const Results& run) { return context_numbers(run, runs.size() > 1); })),
-          "Whether evidence grows with context and, in the panel of changes, whether the gate moves by as much: there both are on "
-          "the one scale on which a "
-          "gain and a gate can be compared, since K = sigmoid(ln lambda_obs − ln lambda).",
+          "Whether evidence grows with context: n_eff counts the keys a query averages over, lambda_obs what they are worth. Where there "
+          "is a gate, the panel of "
+          "changes sets it and ln lambda_obs on the one scale on which they can be compared, since K = sigmoid(ln lambda_obs − ln lambda).",
           "Bands are spreads over heads, layers and queries, not uncertainty of the mean: a change inside the band can be certain. A gate "
           "that looks flat is not "
           "shown to be flat; the equivalence test in the table decides that. Deep layers were chosen by position, not by outcome."};

@@ -123,7 +123,7 @@ void add_gain_checks(PaperTable& table, const analyses::GainTheory& theory) {
          fmt::format("mean over {} of {}{}; in brackets the range", counted(split.splits, "split"), counted(split.chunks, "chunk"),
                      split.all ? " (all)" : "")});
   } else {
-    table.rows.push_back({"the other half of the chunks", "–", "–", "–", "refused: " + theory.split_half.reason()});
+    table.rows.push_back({"the other half of the chunks", "–", "–", "–", theory.split_half.reason()});
   }
   if (theory.cells) {
     const analyses::CellErrors& cells = *theory.cells;
@@ -132,7 +132,7 @@ void add_gain_checks(PaperTable& table, const analyses::GainTheory& theory) {
          fmt::format("median over {}; worst {} (layer {}, head {}); better than the constant in {}", counted(cells.cells.size(), "head"),
                      shown_percent(cells.worst.max_relative_error), cells.worst.layer, cells.worst.head, cells.better_than_constant)});
   } else {
-    table.rows.push_back({"each deep head by itself", "–", "–", "–", "none: " + theory.cells.reason()});
+    table.rows.push_back({"each deep head by itself", "–", "–", "–", theory.cells.reason()});
   }
 }
 
