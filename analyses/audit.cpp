@@ -14,6 +14,9 @@ std::vector<std::string> notes_of(const runfile::RunReader& reader, const std::v
   if (!reader.request().bos) {
     notes.emplace_back("Key 0 is the text's first token, not a BOS token: the lemma holds for any key, and another may be the sink.");
   }
+  if (reader.request().gated) {
+    notes.emplace_back("The gate of this model scales e before W_O; delta is the norm before the gate, as in a layer without one.");
+  }
   if (reader.request().sink_logits) {
     notes.emplace_back("The lemma is about the keys' weights without the learned sink logit; BOS mass counts it in the total.");
   }

@@ -139,6 +139,13 @@ std::string in_words(const SinkLemma& lemma) {
       " It is vacuous (not above 0) at {:.1f}% of the queries and says something at more than half of the queries of {} of {} heads",
       100 * lemma.vacuous, lemma.binding, lemma.judged);
   text += lemma.slack ? fmt::format("; where it does, the weight lies {:.3f} above it on average.", *lemma.slack) : ".";
+  std::vector<double> first_to_least;
+  for (const LemmaHead& head : lemma.heads) {
+    if (!head.set_apart && head.min_norm > 0) first_to_least.push_back(head.first_norm / head.min_norm);
+  }
+  if (!first_to_least.empty()) {
+    text += fmt::format(" The value of key 0 is {:.2f} of mu long at the median head; only a short one can bind.", median(first_to_least));
+  }
   text += fmt::format(" With K o e for e its conclusion fails at {:.1f}% of the queries.", 100 * lemma.gain_violated);
   return text;
 }

@@ -85,6 +85,7 @@ TEST(SinkLemma, SummaryOverHeads) {
   EXPECT_THAT(lemma->finding, HasSubstr("holds at every query of 4 heads"));
   EXPECT_THAT(lemma->finding, HasSubstr("vacuous (not above 0) at 75.0% of the queries"));
   EXPECT_THAT(lemma->finding, HasSubstr("more than half of the queries of 1 of 4 heads"));
+  EXPECT_THAT(lemma->finding, HasSubstr("key 0 is 0.19 of mu long at the median head"));  // 0.15 / 0.8
 }
 
 TEST(SinkLemma, AViolationIsCountedAndCalledOne) {
@@ -296,6 +297,7 @@ TEST(Audit, NotesNameWhatIsMissing) {
   const Audit one = audited(run);
   EXPECT_FALSE(one.bos);
   EXPECT_THAT(one.notes, ::testing::Contains(HasSubstr("Key 0 is the text's first token")));
+  EXPECT_THAT(one.notes, ::testing::Contains(HasSubstr("delta is the norm before the gate")));
   EXPECT_THAT(one.notes, ::testing::Contains("Chunks missing at 128 tokens: 1 of 3."));
 }
 
