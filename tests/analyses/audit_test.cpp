@@ -239,11 +239,13 @@ TEST(Statements, ValueVarianceByHand) {
   EXPECT_EQ(statement(audited(wide), "value_variance").outcome, Outcome::contradicted);
 }
 
-/// Values of norm 2 at every key, averages of norm `average`, n_eff without key 0 of 16.
+/// Values of norm 2 at every key but key 0, averages of norm `average`, n_eff without key 0 of 16.
 SyntheticRun alignment_run(double average) {
   SyntheticRun run = small_run();
   run.value = [average](const CellKey& key) -> std::optional<double> {
-    if (key.name == "values/norm" || key.name == "values/first_norm") return 2.0;
+    // Bins of two keys: the first holds key 0, of norm 4, which must not count.
+    if (key.name == "values/norm") return key.last == 0 ? 3.0 : 2.0;
+    if (key.name == "values/first_norm") return key.last == 0 ? 4.0 : 2.0;
     if (key.name == "summary/without_first_norm") return average;
     if (key.name == "summary/without_first_n_eff") return 16.0;
     return std::nullopt;
