@@ -87,6 +87,7 @@ training::TrainerOptions trainer_options(const Recipe& recipe, const LanguageMod
   options.evaluate_every = recipe.evaluate_every;
   options.save_every = recipe.save_every;
   options.patience = recipe.patience;
+  options.seed = request.seed;
   options.title = "train " + request.out.filename().string();
   options.quiet = request.quiet;
   return options;

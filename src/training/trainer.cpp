@@ -120,11 +120,14 @@ class Trainer {
   }
 
   void resume() {
-    if (!std::filesystem::exists(state_file_)) return;
+    at::Generator own = at::detail::getDefaultCPUGenerator();
+    if (!std::filesystem::exists(state_file_)) {
+      own.set_current_seed(options_.seed);
+      return;
+    }
     TrainingState state = load_training_state(state_file_);
     const auto generator = state.tensors.find(std::string(generator_key));
     CHECK(generator != state.tensors.end(), "{}: no state of the random generator", printable(state_file_.string()));
-    at::Generator own = at::detail::getDefaultCPUGenerator();
     own.set_state(generator->second);
     state.tensors.erase(generator);
     optimizer_.restore(state.tensors, state.step);

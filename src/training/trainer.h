@@ -33,6 +33,7 @@ struct TrainerOptions {
   std::int64_t evaluate_every = 100; ///< steps; the last step is always evaluated
   std::int64_t save_every = 100;     ///< steps
   std::int64_t patience = 0;         ///< evaluations without a new best before training stops; 0: never
+  std::uint64_t seed = 0;                ///< of libtorch's CPU generator, which a task may draw from (dropout), at the first step
   std::string title = "training";
   std::string unit = "tokens";
   bool quiet = false;
