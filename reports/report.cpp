@@ -75,7 +75,11 @@ bool is_table_name(std::string name) {
                                         "statements"};
   const auto digits = name.find_last_not_of("0123456789");
   if (digits != std::string::npos && digits + 1 < name.size() && name[digits] == '-') name.erase(digits);
-  return name.starts_with("heatmap-") || std::find(std::begin(names), std::end(names), name) != std::end(names);
+  const auto heatmaps = analyses::heatmap_quantities();
+  const bool heatmap = std::any_of(heatmaps.begin(), heatmaps.end(), [&](const analyses::HeatmapQuantity& quantity) {
+    return name == fmt::format("heatmap-{}", quantity.name);
+  });
+  return heatmap || std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 /// Figures and tables of an earlier report of other runs would otherwise lie beside ours as if they belonged to it.
@@ -85,10 +89,17 @@ void remove_stale(const std::vector<FigureSlot>& slots, const WrittenReport& rep
     for (const std::string_view format : figure_formats) fs::remove(out / fmt::format("{}.{}", slot.name, format));
   }
   std::vector<fs::path> stale;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(out / "tables")) {
-    const fs::path& path = entry.path();
-    if ((path.extension() != ".csv" && path.extension() != ".tex") || !is_table_name(path.stem().string())) continue;
-    if (!std::binary_search(report.files.begin(), report.files.end(), fs::relative(path, out))) stale.push_back(path);
+  const auto look_into = [&](const fs::path& folder) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      const fs::path& path = entry.path();
+      if ((path.extension() != ".csv" && path.extension() != ".tex") || !is_table_name(path.stem().string())) continue;
+      if (!std::binary_search(report.files.begin(), report.files.end(), fs::relative(path, out))) stale.push_back(path);
+    }
+  };
+  look_into(out / "tables");
+  for (std::size_t run = 1; run <= most_runs; ++run) {
+    const fs::path folder = out / "tables" / fmt::format("run-{}", run);
+    if (fs::is_directory(folder)) look_into(folder);
   }
   for (const fs::path& path : stale) fs::remove(path);
 }

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/quantity.h"
 #include "reports/audit_terminal.h"
+#include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
 
 #include <memory>
@@ -17,6 +18,7 @@ struct AuditArguments {
 };
 
 void audit(const AuditArguments& arguments, bool json) {
+  runfile::prove_run(arguments.run);  // before anything is read from it
   const auto run = runfile::RunReader::open(arguments.run);
   analyses::Options options;
   if (!arguments.at.empty()) options.at = parse_counts(arguments.at, "--at");

@@ -34,15 +34,18 @@ std::vector<std::string> labels(const ReportArguments& arguments) {
   if (!arguments.names.empty()) {
     CHECK(arguments.names.size() == arguments.runs.size(), "--names: {} names for {} runs; give one for each, separated by commas",
           arguments.names.size(), arguments.runs.size());
+    for (const std::string& name : arguments.names)
+      CHECK(!name.empty() && printable(name) == name, "--names: '{}'; must be UTF-8 without control characters, at most 200 bytes",
+            printable(name));
     return arguments.names;
   }
   std::vector<std::string> names;
-  for (const std::string& run : arguments.runs) names.push_back(folder_of(run).filename().string());
+  for (const std::string& run : arguments.runs) names.push_back(printable(folder_of(run).filename().string()));
   for (std::size_t i = 0; i < names.size(); ++i) {
     const fs::path folder = folder_of(arguments.runs[i]);
     const auto same = [&](const std::string& other) { return folder_of(other).filename() == folder.filename(); };
     if (std::count_if(arguments.runs.begin(), arguments.runs.end(), same) > 1)
-      names[i] = (folder.parent_path().filename() / folder.filename()).string();
+      names[i] = printable((folder.parent_path().filename() / folder.filename()).string());
   }
   return names;
 }

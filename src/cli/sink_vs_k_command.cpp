@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/quantity.h"
 #include "reports/terminal.h"
+#include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
 
 #include <memory>
@@ -17,6 +18,7 @@ struct Arguments {
 };
 
 void correlate(Arguments arguments, std::uint64_t seed, bool json) {
+  runfile::prove_run(arguments.run);  // before anything is read from it
   const auto run = runfile::RunReader::open(arguments.run);
   if (!arguments.at.empty()) arguments.options.at = parse_counts(arguments.at, "--at");
   arguments.options.resampling.seed = seed;

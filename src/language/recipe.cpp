@@ -44,6 +44,8 @@ training::AdamWOptions read_optimizer(ConfigReader& reader) {
   options.beta1 = reader.number("beta1", 0, 1, options.beta1);
   options.beta2 = reader.number("beta2", 0, 1, options.beta2);
   options.epsilon = reader.number("epsilon", 1e-30, 1, options.epsilon);
+  CHECK(options.beta1 < 1 && options.beta2 < 1, "{}: 'beta1' is {} and 'beta2' is {}; both must be below 1", reader.where(), options.beta1,
+        options.beta2);
   return options;
 }
 

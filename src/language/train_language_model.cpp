@@ -12,16 +12,27 @@
 #include "models/model_size.h"
 #include "models/save_checkpoint.h"
 
+#include <cstdlib>
+
 namespace gainlens::language {
 namespace {
 
 /// Of what a request means: raised when the same request would give other weights.
 constexpr int training_version = 1;
 
+/// Where the checkpoint goes, without "..", links and doubled slashes: what is checked is what is written to.
+std::filesystem::path resolved(const std::filesystem::path& out) {
+  CHECK(!out.empty(), "--out: is empty; give the folder to make");
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(out)).lexically_normal();
+}
+
+/// A folder of this command's making, or one that holds nothing this command would replace.
 void check_is_free(const std::filesystem::path& out) {
-  const bool ours = std::filesystem::exists(out / "training" / "request.json");
-  CHECK(ours || !std::filesystem::exists(out / "config.json"), "{}: holds a checkpoint that this command did not make; choose another folder",
-        printable(out.string()));
+  if (std::filesystem::exists(out / "training" / "request.json")) return;
+  for (const char* file : {"config.json", "model.safetensors", "model.safetensors.index.json", "tokenizer.model", "tokenizer_config.json"}) {
+    CHECK(!std::filesystem::exists(out / file), "{}: holds a {} that this command did not make; choose another folder",
+          printable(out.string()), file);
+  }
 }
 
 Json request_of(const LanguageModelRequest& request, const Recipe& recipe, const std::vector<std::string>& texts) {
@@ -34,11 +45,16 @@ Json request_of(const LanguageModelRequest& request, const Recipe& recipe, const
           {"seed", request.seed}};
 }
 
-/// Takes the end of a text off as held out, at the start of a line where there is one.
+/// Takes the end of a text off as held out: from the next start of a line if at least half of what is wanted remains, else from the next
+/// character.
 std::string take_validation(std::string& text, double fraction) {
   const auto wanted = static_cast<std::size_t>(static_cast<double>(text.size()) * (1 - fraction));
-  std::size_t cut = text.find('\n', wanted);
-  cut = cut == std::string::npos ? text.size() : cut + 1;
+  const std::size_t newline = text.find('\n', wanted);
+  std::size_t cut = newline == std::string::npos ? text.size() : newline + 1;
+  if (text.size() - cut < (text.size() - wanted) / 2) {
+    cut = wanted;
+    while (cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) ++cut;  // not within a character of UTF-8
+  }
   std::string validation = text.substr(cut);
   text.resize(cut);
   return validation;
@@ -93,41 +109,69 @@ training::TrainerOptions trainer_options(const Recipe& recipe, const LanguageMod
   return options;
 }
 
-/// Removes a folder that was not there before unless what is made in it turns out to be wanted: a refused request leaves nothing behind.
-class UnwantedFolder {
+/// A folder of our own for files that are not wanted afterwards.
+class ScratchFolder {
  public:
-  explicit UnwantedFolder(std::filesystem::path folder) : folder_(std::move(folder)), remove_(!std::filesystem::exists(folder_)) {}
-  UnwantedFolder(const UnwantedFolder&) = delete;
-  UnwantedFolder& operator=(const UnwantedFolder&) = delete;
-  ~UnwantedFolder() {
-    std::error_code ignored;
-    if (remove_) std::filesystem::remove_all(folder_, ignored);
+  ScratchFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "gainlens-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) throw_run_failed("{}: no folder can be made in it", printable(pattern));
+    path_ = pattern;
   }
-  void keep() { remove_ = false; }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
 
  private:
-  std::filesystem::path folder_;
-  bool remove_;
+  std::filesystem::path path_;
 };
+
+/// The vocabulary of a training that has begun is the one beside its state, if it is still what was made then; else it is made anew, which
+/// gives the same.
+std::string vocabulary(const std::filesystem::path& out, const std::vector<std::string>& texts, const Recipe& recipe) {
+  const std::filesystem::path kept = out / "training" / "tokenizer.model";
+  if (std::filesystem::exists(kept) && std::filesystem::exists(out / "training" / "state.safetensors")) {
+    const std::string model = read_text_file(kept);
+    const std::filesystem::path published = out / "tokenizer.model";
+    CHECK(std::filesystem::exists(published) && read_text_file(published) == model,
+          "{}: is missing or not the vocabulary that this training began with, {}; copy that one over it", printable(published.string()),
+          printable(kept.string()));
+    return model;
+  }
+  return train_tokenizer(texts, recipe.tokenizer);
+}
+
+/// All of a recipe that can be judged before a text is read.
+void check(const Recipe& recipe, const std::string& where) {
+  check(recipe.tokenizer);
+  OrderedJson document = recipe.model;
+  document["vocab_size"] = recipe.tokenizer.vocabulary;
+  check_contexts(recipe, models::parse_decoder_config(Json(document), where + ": 'model'"), where);
+}
 
 }  // namespace
 
 LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   const Recipe recipe = read_recipe(request.recipe);
+  const std::string where = printable(request.recipe.string());
+  check(recipe, where);
   CHECK(!request.texts.empty(), "--text: at least one text is needed");
   std::vector<std::string> texts;
   for (const auto& path : request.texts) texts.push_back(data::read_text(path));
-  check_is_free(request.out);
-  UnwantedFolder unwanted(request.out);
-  const training::TrainingFolder folder(request.out / "training", request_of(request, recipe, texts));
+  const std::filesystem::path out = resolved(request.out);
+  check_is_free(out);
 
-  if (!std::filesystem::exists(request.out / "tokenizer_config.json")) train_tokenizer(texts, recipe.tokenizer, request.out);
-  const auto tokenizer = data::open_tokenizer(request.out);
+  // Everything that can be refused is found before the first file is written.
+  const ScratchFolder scratch;
+  const std::string tokenizer_model = vocabulary(out, texts, recipe);
+  write_tokenizer(tokenizer_model, scratch.path());
+  const auto tokenizer = data::open_tokenizer(scratch.path());
   TrainingTokens tokens = encode(texts, recipe, *tokenizer);
   const OrderedJson document = checkpoint_config(recipe, *tokenizer);
-  const std::string where = printable(request.recipe.string());
   const models::DecoderConfig config = models::parse_decoder_config(Json(document), where + ": 'model'");
-  check_contexts(recipe, config, where);
 
   LanguageModelOutcome outcome;
   outcome.folder = request.out;
@@ -135,9 +179,16 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   outcome.training_tokens = static_cast<std::int64_t>(tokens.training.size());
   outcome.validation_tokens = static_cast<std::int64_t>(tokens.validation.size());
   LanguageModelTask task(recipe, config, models::initial_weights(config, request.seed), std::move(tokens), request.seed,
-                         [&](const models::DecoderWeights& weights) { models::save_checkpoint(request.out, document, weights, recipe.dtype); });
-  unwanted.keep();
+                         [&](const models::DecoderWeights& weights) { models::save_checkpoint(out, document, weights, recipe.dtype); });
+
+  const training::TrainingFolder folder(out / "training", request_of(request, recipe, texts));
+  write_file_atomically(folder.path() / "tokenizer.model", tokenizer_model);
+  write_tokenizer(tokenizer_model, out);
   outcome.training = training::train(task, folder, trainer_options(recipe, request));
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    CHECK(std::filesystem::exists(out / file), "{}: {} of the best step, {}, is missing; delete {} to train again", printable(out.string()),
+          file, outcome.training.best_step, printable((folder.path() / "state.safetensors").string()));
+  }
   write_file_atomically(folder.path() / "history.csv", training::history_csv(outcome.training.history));
   return outcome;
 }

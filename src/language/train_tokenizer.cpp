@@ -65,18 +65,18 @@ class Lines : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
+}  // namespace
+
 void check(const TokenizerRecipe& recipe) {
   CHECK(recipe.vocabulary >= least_vocabulary && recipe.vocabulary <= largest_vocabulary, "tokenizer: {} pieces; must be {} to {}",
         recipe.vocabulary, least_vocabulary, largest_vocabulary);
   CHECK(recipe.algorithm == "bpe" || recipe.algorithm == "unigram", "tokenizer: algorithm '{}'; must be bpe or unigram",
         printable(recipe.algorithm, 40));
-  CHECK(recipe.character_coverage > 0.9 && recipe.character_coverage <= 1, "tokenizer: character coverage {}; must be above 0.9, at most 1",
+  CHECK(recipe.character_coverage >= 0.98 && recipe.character_coverage <= 1, "tokenizer: character coverage {}; must be 0.98 to 1",
         recipe.character_coverage);
 }
 
-}  // namespace
-
-void train_tokenizer(std::span<const std::string> texts, const TokenizerRecipe& recipe, const std::filesystem::path& folder) {
+std::string train_tokenizer(std::span<const std::string> texts, const TokenizerRecipe& recipe) {
   check(recipe);
   Lines lines(texts);
   CHECK(!lines.done(), "training text: has no line of text");
@@ -95,6 +95,10 @@ void train_tokenizer(std::span<const std::string> texts, const TokenizerRecipe& 
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
   CHECK(status.ok(), "training text: no vocabulary of {} pieces can be made of it ({}); give more text or fewer pieces", recipe.vocabulary,
         printable(status.message(), 160));
+  return model;
+}
+
+void write_tokenizer(const std::string& model, const std::filesystem::path& folder) {
   ensure_writable_folder(folder);
   write_file_atomically(folder / "tokenizer.model", model);
   const OrderedJson config = {{"tokenizer_class", "LlamaTokenizer"}, {"add_bos_token", true}, {"add_eos_token", false},

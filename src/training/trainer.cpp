@@ -130,6 +130,8 @@ class Trainer {
     CHECK(generator != state.tensors.end(), "{}: no state of the random generator", printable(state_file_.string()));
     own.set_state(generator->second);
     state.tensors.erase(generator);
+    CHECK(state.step <= options_.steps, "{}: is at step {} of {}; delete it to train from the start", printable(state_file_.string()),
+          state.step, options_.steps);
     optimizer_.restore(state.tensors, state.step);
     step_ = state.step;
     try {

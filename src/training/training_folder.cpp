@@ -16,6 +16,7 @@ std::string first_difference(const Json& stored, const Json& asked) {
   for (const Json& change : Json::diff(stored, asked)) {
     const Json::json_pointer place(change.at("path").get<std::string>());
     const auto shown = [&place](const Json& json) { return json.contains(place) ? printable(json.at(place).dump(), 80) : "absent"; };
+    if (place.back() == "-") return fmt::format("{} has more entries here", printable(place.parent_pointer().to_string(), 100));
     return fmt::format("{} is {} there and {} here", printable(place.to_string(), 100), shown(stored), shown(asked));
   }
   return "";
@@ -25,7 +26,8 @@ std::string first_difference(const Json& stored, const Json& asked) {
 
 TrainingFolder::TrainingFolder(std::filesystem::path folder, const Json& request) : folder_(std::move(folder)), lock_(made_writable(folder_)) {
   const std::filesystem::path file = folder_ / "request.json";
-  if (!std::filesystem::exists(file)) {
+  // A request that never came to a state has nothing to lose: another takes its place.
+  if (!std::filesystem::exists(file) || !std::filesystem::exists(state_file())) {
     write_file_atomically(file, request.dump(2) + "\n");
     return;
   }

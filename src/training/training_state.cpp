@@ -1,11 +1,14 @@
 #include "training/training_state.h"
 
 #include "core/error.h"
+#include "core/sha256.h"
 #include "formats/tensor_file.h"
 
 #include <ATen/ATen.h>
 
 #include <cstring>
+#include <span>
+#include <vector>
 
 namespace gainlens::training {
 namespace {
@@ -32,6 +35,19 @@ at::Tensor copy_of(const formats::TensorEntry& entry, const std::string& where) 
   throw_invalid("{}: tensor '{}' is of a type that a training state does not hold", where, printable(entry.name, 100));
 }
 
+/// Over the step, the notes and every tensor's name and bytes: a state that was damaged on the disk must not go on as if nothing were.
+template <typename Tensors, typename BytesOf>
+std::string checksum(const std::string& step, const std::string& notes, const Tensors& tensors, BytesOf bytes_of) {
+  Sha256 hash;
+  hash.update(step + "\n" + notes + "\n");
+  for (const auto& entry : tensors) {
+    const std::span<const std::byte> bytes = bytes_of(entry);
+    hash.update(fmt::format("{} {}\n", entry.name, bytes.size()));
+    hash.update({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  return hash.hex();
+}
+
 }  // namespace
 
 void save_training_state(const std::filesystem::path& file, const TrainingState& state) {
@@ -42,8 +58,9 @@ void save_training_state(const std::filesystem::path& file, const TrainingState&
     tensors.push_back({name, dtype_on_disk(kept.scalar_type(), name), kept.sizes().vec(),
                        {static_cast<const std::byte*>(kept.const_data_ptr()), kept.nbytes()}});
   }
-  formats::write_tensors(file, tensors,
-                         {{"format", std::string(format_name)}, {"step", std::to_string(state.step)}, {"notes", state.notes.dump()}});
+  const std::string step = std::to_string(state.step), notes = state.notes.dump();
+  const std::string sum = checksum(step, notes, tensors, [](const formats::TensorToWrite& tensor) { return tensor.bytes; });
+  formats::write_tensors(file, tensors, {{"format", std::string(format_name)}, {"step", step}, {"notes", notes}, {"sha256", sum}});
 }
 
 TrainingState load_training_state(const std::filesystem::path& file) {
@@ -51,8 +68,14 @@ TrainingState load_training_state(const std::filesystem::path& file) {
   const std::string where = printable(file.string());
   const auto& metadata = stored.metadata();
   const auto format = metadata.find("format"), step = metadata.find("step"), notes = metadata.find("notes");
-  CHECK(format != metadata.end() && format->second == format_name && step != metadata.end() && notes != metadata.end(),
-        "{}: not a training state of gainlens", where);
+  const auto sum = metadata.find("sha256");
+  CHECK(format != metadata.end() && format->second == format_name && step != metadata.end() && notes != metadata.end() &&
+            sum != metadata.end(),
+        "{}: not a training state of gainlens; delete it to train from the start", where);
+  std::vector<formats::TensorEntry> entries;  // in the order of their names, as they were written
+  for (const auto& [name, entry] : stored.entries()) entries.push_back(entry);
+  CHECK(checksum(step->second, notes->second, entries, [](const formats::TensorEntry& entry) { return entry.bytes; }) == sum->second,
+        "{}: has changed since it was written; delete it to train from the start", where);
   TrainingState state;
   const Json number = parse_json(step->second, where + " (step)");
   CHECK(number.is_number_unsigned(), "{}: 'step' is '{}'; must be a count", where, printable(step->second, 40));

@@ -79,7 +79,7 @@ TEST_F(TrainCommand, RefusesWrongInputInOneLine) {
   write_text(text_, made_up_text(600));
   std::filesystem::create_directories(out_);
   write_text(std::filesystem::path(out_) / "config.json", "{}");
-  expect_refused(train(), "holds a checkpoint that this command did not make");
+  expect_refused(train(), "holds a config.json that this command did not make");
 }
 
 TEST_F(TrainCommand, OneLineWhereTheLossExplodes) {

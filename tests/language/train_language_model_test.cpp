@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace gainlens::language {
@@ -89,13 +90,51 @@ TEST(TrainLanguageModel, SeedsDiffer) {
   EXPECT_NE(sha256_file(request.out / "model.safetensors"), sha256_file(other.out / "model.safetensors"));
 }
 
+TEST(TrainLanguageModel, ARefusedRequestTouchesNothing) {
+  const TemporaryFolder folder;
+  const auto thesis = folder.path() / "important" / "thesis.txt";
+  std::filesystem::create_directories(thesis.parent_path());
+  testing::write_text(thesis, "precious");
+  Json recipe = testing::small_recipe();
+  recipe["model"]["model_type"] = "nosuch";
+  LanguageModelRequest request = request_in(folder, recipe);
+  for (const char* out : {"absent/../important", "important", "new"}) {
+    request.out = folder.path() / out;
+    EXPECT_THROW(train_language_model(request), InvalidArgument);
+    testing::write_text(request.texts[0], "too small");
+  }
+  EXPECT_EQ(data::read_text(thesis), "precious");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path() / "important"), {}), 1);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "new"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "absent"));
+}
+
+TEST(TrainLanguageModel, ATextOfOneLineIsHeldOutToo) {
+  const TemporaryFolder folder;
+  const LanguageModelRequest request = request_in(folder);
+  std::string line = testing::made_up_text(600);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  testing::write_text(request.texts[0], line + "\xC3\xA9\xC3\xA9");
+  const LanguageModelOutcome outcome = train_language_model(request);
+  EXPECT_GT(outcome.validation_tokens, outcome.training_tokens / 20);
+}
+
+TEST(TrainLanguageModel, AMissingModelIsNoCompleteTraining) {
+  const TemporaryFolder folder;
+  const LanguageModelRequest request = request_in(folder);
+  train_language_model(request);
+  std::filesystem::remove(request.out / "model.safetensors");
+  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("model.safetensors of the best step")));
+}
+
 TEST(TrainLanguageModel, RefusesAFolderThatHoldsACheckpoint) {
   const TemporaryFolder folder;
   const LanguageModelRequest request = request_in(folder);
   std::filesystem::create_directories(request.out);
   testing::write_text(request.out / "config.json", "{}");
-  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("holds a checkpoint that this command did not make")));
+  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("holds a config.json that this command did not make")));
   EXPECT_EQ(data::read_text(request.out / "config.json"), "{}");
+  EXPECT_FALSE(std::filesystem::exists(request.out / "training"));
 }
 
 TEST(TrainLanguageModel, RefusesTextsThatAreTooSmall) {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <limits>
 
 namespace gainlens::training {
@@ -103,6 +104,26 @@ TEST(TrainingState, RefusesOtherFiles) {
   EXPECT_THROW(load_training_state(file), InvalidArgument);
   std::ofstream(file) << "no tensors";
   EXPECT_THROW(load_training_state(file), InvalidArgument);
+
+  TrainingState state;
+  state.step = 3;
+  state.notes = {{"best", 1}};
+  state.tensors["a"] = at::ones({64});
+  save_training_state(file, state);
+  std::string bytes;
+  {
+    std::ifstream stored(file, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(stored), {});
+  }
+  const std::size_t step = bytes.find("\"step\":\"3\"");
+  ASSERT_NE(step, std::string::npos);
+  for (const std::size_t place : {bytes.size() - 3, step + 8}) {  // a bit of a weight; the step
+    std::string damaged = bytes;
+    damaged[place] = static_cast<char>(damaged[place] ^ 1);
+    std::ofstream(file, std::ios::binary) << damaged;
+    EXPECT_THAT([&] { load_training_state(file); },
+                ::testing::ThrowsMessage<InvalidArgument>(::testing::HasSubstr("has changed since it was written")));
+  }
 }
 
 }  // namespace

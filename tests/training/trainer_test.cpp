@@ -127,12 +127,23 @@ TEST(Trainer, StopsAtNanAndSaysWhatIsKept) {
 TEST(Trainer, RefusesAFolderOfAnotherRequestOrInUse) {
   const TemporaryFolder folder;
   {
-    const TrainingFolder first(folder.path() / "a", {{"recipe", {{"steps", 3}}}});
-    EXPECT_THROW(TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}}), InvalidArgument);
+    const TrainingFolder first(folder.path() / "a", {{"recipe", {{"steps", 9}}}});
+    EXPECT_THROW(TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 9}}}}), InvalidArgument);
   }
-  EXPECT_THAT([&] { TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 4}}}}); },
+  {
+    FitPoint task;  // the first request came to no state: another takes its place
+    train(task, TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1}}}), options());
+  }
+  EXPECT_THAT([&] { TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1, 2}}}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("/texts has more entries here")));
+  EXPECT_THAT([&] { TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 4}}}, {"texts", {1}}}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("/recipe/steps is 3 there and 4 here")));
-  EXPECT_NO_THROW(TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}}));
+  EXPECT_NO_THROW(TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1}}}));
+  FitPoint again;
+  TrainerOptions fewer = options();
+  fewer.steps = 20;
+  EXPECT_THAT([&] { train(again, TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1}}}), fewer); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("is at step 30 of 20")));
 }
 
 TEST(Trainer, RefusesOptionsOutOfRange) {
