@@ -23,6 +23,7 @@ Measured total_deviation(const Maybe<Cells>& variance, const std::vector<double>
 }  // namespace
 
 Maybe<Cells> Cells::read(const runfile::RunReader& reader, std::string_view name) {
+  if (!reader.request().gated && name.ends_with("/gate")) return Maybe<Cells>::none("the model has no attention gate");
   if (!reader.has(name)) return Maybe<Cells>::none(fmt::format("the run has no {}", name));
   runfile::Array array = reader.read(name);
   CHECK(array.shape.size() == 4 || array.shape.size() == 5, "{}: {} axes; [length, sample, layer, head] and at most one more are allowed",

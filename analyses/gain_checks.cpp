@@ -140,7 +140,7 @@ OrderedJson cell_json(const CellError& cell) {
 
 Maybe<SplitHalf> split_half(const runfile::RunReader& reader, const Options& options) {
   const std::vector<Length> lengths = usable_lengths(reader);
-  if (lengths.size() < 2) return Maybe<SplitHalf>::none("the run has one length; a prediction needs a second");
+  if (lengths.size() < 2) return Maybe<SplitHalf>::none("one length with a complete chunk; a prediction needs a second");
   const auto means = chunk_means(reader, lengths, deep_layers(reader, options));
   if (!means) return Maybe<SplitHalf>::none(means.reason());
   const std::size_t chunks = means->chunks.size(), fitted_on = chunks / 2;
@@ -155,7 +155,8 @@ Maybe<SplitHalf> split_half(const runfile::RunReader& reader, const Options& opt
     const std::span<const std::size_t> fit = std::span(order).first(fitted_on), judge = std::span(order).subspan(fitted_on);
     std::vector<GainMeans> judged;
     for (std::size_t length = 1; length < lengths.size(); ++length) judged.push_back(mean_of(means->values[length], judge));
-    const auto errors = gain_errors(mean_of(means->values.front(), fit), judged, prior_variance(reader));
+    const double constant = mean_of(means->values.front(), judge).gain;
+    const auto errors = gain_errors(mean_of(means->values.front(), fit), judged, constant, prior_variance(reader));
     if (!errors) return Maybe<SplitHalf>::none(errors.reason());
     found.relative.push_back(errors->max_relative);
     found.constant.push_back(errors->max_constant);
@@ -168,7 +169,7 @@ Maybe<SplitHalf> split_half(const runfile::RunReader& reader, const Options& opt
 
 Maybe<CellErrors> cell_errors(const runfile::RunReader& reader, const Options& options) {
   const std::vector<Length> lengths = usable_lengths(reader);
-  if (lengths.size() < 2) return Maybe<CellErrors>::none("the run has one length; a prediction needs a second");
+  if (lengths.size() < 2) return Maybe<CellErrors>::none("one length with a complete chunk; a prediction needs a second");
   std::vector<Cells> cells;
   for (const std::string_view input : inputs) {
     auto read = Cells::read(reader, fmt::format("summary/{}", input));
@@ -184,7 +185,7 @@ Maybe<CellErrors> cell_errors(const runfile::RunReader& reader, const Options& o
         const auto read = [&](std::size_t i) { return mean_over_samples(cells[i], length, layer, head, 0, values_left_out); };
         means.push_back({read(0), read(1), read(2)});
       }
-      const auto errors = gain_errors(means.front(), {means.begin() + 1, means.end()}, prior_variance(reader));
+      const auto errors = gain_errors(means.front(), {means.begin() + 1, means.end()}, means.front().gain, prior_variance(reader));
       if (errors) {
         result.cells.push_back({reader.layers()[layer], static_cast<std::int64_t>(head), errors->max_relative, errors->max_constant});
       } else {

@@ -20,15 +20,17 @@ struct OverSplits {
 /// lambda fitted on one half of the chunks, its errors taken on the other half.
 struct SplitHalf {
   std::int64_t chunks;     ///< that every length has
-  std::int64_t fitted_on;  ///< chunks of the half that lambda and the constant K(T_min) come from
+  std::int64_t fitted_on;  ///< chunks of the half that lambda comes from
   std::int64_t splits;     ///< tried
   bool all;                ///< every split; otherwise random ones
   std::uint64_t seed;
   OverSplits max_relative_error;
-  OverSplits max_constant_error;  ///< of the other half's K predicted by the first half's K(T_min)
+  OverSplits max_constant_error;  ///< of the other half's K predicted by its own K(T_min)
   Maybe<OverSplits> skill;        ///< 1 - mean relative error / mean constant error, as in GainTheory; missing if it is for one split
 };
 inline constexpr std::int64_t least_split_chunks = 4;
+/// Largest error on other chunks, relative to K, with which K still counts as following from n_eff and S.
+inline constexpr double theory_margin = 0.01;
 
 /// The theory for one head: its own K, n_eff and S over all chunks, its own lambda.
 struct CellError {

@@ -33,9 +33,9 @@ Measured GainErrors::skill() const {
   return 1 - mean_relative / mean_constant;
 }
 
-Maybe<GainErrors> gain_errors(const GainMeans& fit, const std::vector<GainMeans>& judged, double prior_variance) {
+Maybe<GainErrors> gain_errors(const GainMeans& fit, const std::vector<GainMeans>& judged, double constant, double prior_variance) {
   ASSERT(!judged.empty(), "a prediction of no length");
-  if (!finite(fit)) return Maybe<GainErrors>::none("no finite K, n_eff and S at the shortest length");
+  if (!finite(fit) || !std::isfinite(constant)) return Maybe<GainErrors>::none("no finite K, n_eff and S at the shortest length");
   const Measured lambda = fitted_prior_precision(fit, prior_variance);
   if (!lambda) return Maybe<GainErrors>::none(lambda.reason());
   GainErrors errors{0, 0, 0, 0};
@@ -44,11 +44,11 @@ Maybe<GainErrors> gain_errors(const GainMeans& fit, const std::vector<GainMeans>
     if (!finite(means)) return Maybe<GainErrors>::none("no finite K, n_eff and S at one of the lengths");
     if (!(means.gain > 0)) return Maybe<GainErrors>::none("K is 0 at one of the lengths; a relative error needs K > 0");
     const double relative = std::abs(predicted_gain(means, prior_variance, *lambda) - means.gain) / means.gain;
-    const double constant = std::abs(fit.gain - means.gain) / means.gain;
+    const double unchanged = std::abs(constant - means.gain) / means.gain;
     errors.max_relative = std::max(errors.max_relative, relative);
-    errors.max_constant = std::max(errors.max_constant, constant);
+    errors.max_constant = std::max(errors.max_constant, unchanged);
     errors.mean_relative += relative / lengths;
-    errors.mean_constant += constant / lengths;
+    errors.mean_constant += unchanged / lengths;
   }
   return errors;
 }

@@ -25,15 +25,17 @@ double predicted_gain(const GainMeans& means, double prior_variance, double prio
 /// Errors relative to the measured K, over the lengths that are predicted.
 struct GainErrors {
   double max_relative;
-  double max_constant;  ///< of the prediction that K is everywhere what it was at the shortest length
+  double max_constant;  ///< of the prediction that K is the same at every length
   double mean_relative;
   double mean_constant;
   Measured skill() const;  ///< 1 - mean_relative / mean_constant
 };
 
-/// lambda and the constant come from `fit` at the shortest length; `judged` are the means at the other lengths.
+/// lambda comes from `fit` at the shortest length; `judged` are the means at the other lengths.
 /// Missing where lambda is, where a measured K is not positive, or a value is not finite.
-/// @param judged  at least one
-Maybe<GainErrors> gain_errors(const GainMeans& fit, const std::vector<GainMeans>& judged, double prior_variance);
+/// @param judged    at least one
+/// @param constant  K at the shortest length of the text that is judged: K of another text would charge the constant for the difference
+///                  between texts
+Maybe<GainErrors> gain_errors(const GainMeans& fit, const std::vector<GainMeans>& judged, double constant, double prior_variance);
 
 }  // namespace gainlens::analyses

@@ -12,7 +12,7 @@ namespace gainlens::analyses {
 namespace {
 
 constexpr double thresholds[] = {0.05, 0.3};  // the paper's, and the usual one of sink reports
-constexpr std::size_t measured_gain = 0;  // kalman_gain among the variants
+constexpr std::size_t measured_gain = 0;      // kalman_gain among the variants
 constexpr PairNames names{"BOS mass", "K"};
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
@@ -174,15 +174,25 @@ void describe_late_layers(SinkVsK& result) {
   if (!masses.empty()) result.late_bos_mass = *std::max_element(masses.begin(), masses.end());
 }
 
+/// Positions of the layers whose window does not hide key 0 at this length: in the others the mass on it is 0 by construction.
+std::vector<std::size_t> layers_that_see_key_0(const runfile::RunReader& reader, const Length& length) {
+  std::vector<std::size_t> layers = all_layers(reader);
+  std::erase_if(layers,
+                [&](std::size_t layer) { return first_key_visibility(reader.attention()[layer], length.tokens) == FirstKey::hidden; });
+  return layers;
+}
+
 std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::vector<Length>& lengths) {
   const auto column_mean = Cells::read(reader, "summary/column_mean");
   if (!column_mean) return std::vector<Measured>(runfile::keys, Measured::none(column_mean.reason()));
   std::vector<Measured> shares;
   for (std::size_t key = 0; key < column_mean->last(); ++key) {
-    std::size_t cells = 0, sinks = 0;
+    std::size_t cells = 0, sinks = 0, layers_counted = 0;
     for (const Length& length : lengths) {
+      const std::vector<std::size_t> layers = layers_that_see_key_0(reader, length);
+      layers_counted += layers.size();
       for (const std::int64_t sample : length.samples) {
-        for (const std::size_t layer : all_layers(reader)) {
+        for (const std::size_t layer : layers) {
           for (std::size_t head = 0; head < column_mean->heads(); ++head) {
             const double value = column_mean->at(length.index, sample, layer, head, key);
             cells += std::isfinite(value) ? 1 : 0;
@@ -191,8 +201,8 @@ std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::ve
         }
       }
     }
-    shares.push_back(cells == 0 ? Measured::none("no chunk has a value for this key")
-                                : Measured(static_cast<double>(sinks) / static_cast<double>(cells)));
+    const std::string_view nothing = layers_counted == 0 ? "every layer's window hides key 0" : "no chunk has a value for this key";
+    shares.push_back(cells == 0 ? Measured::none(std::string(nothing)) : Measured(static_cast<double>(sinks) / static_cast<double>(cells)));
   }
   return shares;
 }

@@ -80,7 +80,8 @@ struct SinkVsK {
   Measured late_bos_mass;     ///< largest of the late layers' heads that are not set apart
   std::vector<LayerApart> apart;
   std::vector<std::string> notes;  ///< what a reader has to know about these layers and chunks
-  /// Share of (chunk, layer, head) whose column mean at key m exceeds 0.3 (Gu et al.).
+  /// Share of (chunk, layer, head) whose column mean at key m exceeds 0.3 (Gu et al.). At each length without the layers whose window hides
+  /// key 0 there: they hold no sink on it by construction.
   std::vector<Measured> sink_share;
   std::vector<std::vector<Measured>> sink_share_by_length;  ///< [length of `lengths`][key]; a longer context spreads a column mean thinner
 };

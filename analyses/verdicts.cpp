@@ -3,14 +3,17 @@
 #include "core/quantity.h"
 
 #include <algorithm>
-#include <cmath>
+#include <span>
+#include <string_view>
 #include <tuple>
 
 namespace gainlens::analyses {
 namespace {
 
-constexpr std::size_t measured_gain = 0, without_first = 4;  // among gain_variants
+constexpr std::size_t measured_gain = 0, scaled_gain = 3, without_first = 4;  // among gain_variants
+static_assert(gain_variants[scaled_gain].name == "kalman_gain_scaled_half");
 static_assert(gain_variants[without_first].name == "without_first_kalman_gain");
+constexpr const char* no_second_length = "one length with a complete chunk; a change needs a second";
 
 std::string shown(const Measured& value, const char* format = "{:+.3f}") {
   return value ? fmt::format(fmt::runtime(format), *value) : "not known";
@@ -47,24 +50,32 @@ std::string named(const SinkDecision& decision) {
   return fmt::format("{}{}", decision.test, shift ? " (to which a trend along the depth in both looks the same)" : "");
 }
 
+std::string verdict_of(const Maybe<SinkCorrelation>& correlation) {
+  return correlation ? correlation->inference.decision.verdict : "not decidable";
+}
+
+/// Both directions have to survive the same two controls: BOS mass and K are coupled by arithmetic, with either sign.
 std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
   const auto& k = sinks.correlations[measured_gain];
-  const auto& control = sinks.correlations[without_first];
   if (!k) return {Ruling::not_decidable, k.reason()};
   const SinkDecision& decision = k->inference.decision;
   if (!decision.p) return {Ruling::not_decidable, decision.p.reason()};
-  if (decision.verdict == "negative") {
-    const std::string reason =
-        fmt::format("by the {}, sink heads have the smaller K; K without key 0: {}", named(decision), decision_in_words(control));
-    const bool opposed = control && control->inference.decision.verdict == "positive";
-    return {opposed ? Ruling::not_shown : Ruling::contradicted, reason};
+  if (decision.verdict == "not shown") {
+    return {Ruling::not_shown, fmt::format("the {} does not show a relation (p = {:.2g})", decision.test, *decision.p)};
   }
-  if (decision.verdict == "not shown") return {Ruling::not_shown, fmt::format("the {} finds no relation", decision.test)};
-  if (!control || control->inference.decision.verdict != "positive") {
+  const bool rises = decision.verdict == "positive";
+  const std::string found = fmt::format("by the {}, sink heads have the {} K", named(decision), rises ? "larger" : "smaller");
+  const auto &control = sinks.correlations[without_first], &scaled = sinks.correlations[scaled_gain];
+  if (verdict_of(control) != decision.verdict) {
     return {Ruling::not_shown,
-            fmt::format("K alone rises with BOS mass, which arithmetic can do by itself; K without key 0: {}", decision_in_words(control))};
+            fmt::format("{}, which arithmetic can do by itself; K without key 0: {}", found, decision_in_words(control))};
   }
-  return {Ruling::supported, fmt::format("by the {}, and K without key 0, where the arithmetic is taken out, agrees", named(decision))};
+  if (verdict_of(scaled) == (rises ? "negative" : "positive")) {
+    return {Ruling::not_shown,
+            fmt::format("{}, but the sign hangs on the scale of the values: scaled K: {}", found, decision_in_words(scaled))};
+  }
+  return {rises ? Ruling::supported : Ruling::contradicted,
+          fmt::format("{}, and K without key 0, where the arithmetic is taken out, agrees", found)};
 }
 
 Prediction sink_prediction(const SinkVsK& sinks) {
@@ -76,8 +87,9 @@ Prediction sink_prediction(const SinkVsK& sinks) {
                                     list_lengths(sinks.lengths), shown(k->within_layers.pearson));
     claim.naive = fmt::format("p = {} over all heads", shown(k->pooled.pearson_naive_p, "{:.2g}"));
     const SinkInference& honest = k->inference;
-    claim.honest = fmt::format("{}; {}; K without key 0: {}", in_words("block permutation", honest.blocks),
-                               in_words("circular shift", honest.shift), decision_in_words(sinks.correlations[without_first]));
+    claim.honest = fmt::format("{}; {}; K without key 0: {}; scaled K: {}", in_words("block permutation", honest.blocks),
+                               in_words("circular shift", honest.shift), decision_in_words(sinks.correlations[without_first]),
+                               decision_in_words(sinks.correlations[scaled_gain]));
   } else {
     claim.measurement = claim.naive = claim.honest = "none: " + k.reason();
   }
@@ -85,18 +97,32 @@ Prediction sink_prediction(const SinkVsK& sinks) {
   return {1, "Sink heads are those with a gain near 1", {claim}, claim.ruling, claim.reason};
 }
 
+/// Of chunks that share a number and no text: their noise is that of two texts, and what differs may be the text.
+constexpr std::string_view unlike_texts = "paired by number, texts differ between lengths";
+
+/// Says of a claim about changes between lengths what its pairs are worth.
+void add_pairing(Claim& claim, const Context& context) {
+  if (context.nested || context.points.size() < 2) return;
+  claim.honest += fmt::format("; {}", unlike_texts);
+  if (claim.ruling == Ruling::supported || claim.ruling == Ruling::contradicted) claim.reason += fmt::format("; {}", unlike_texts);
+}
+
 Claim evidence_claim(const Context& context) {
   const ContextPoint &first = context.points.front(), &last = context.points.back();
   const Change& change = last.log_precision;
-  Claim claim{
-      "the evidence grows with the context",
+  Claim claim{"the evidence grows with the context", "", "", "", Ruling::not_decidable, ""};
+  if (context.points.size() < 2) {
+    claim.reason = no_second_length;
+    claim.measurement = fmt::format("{} tokens: n_eff {}", format_count(first.length.tokens), shown_mean(first.n_eff, "{:.2f}"));
+    claim.naive = claim.honest = "none: " + claim.reason;
+    return claim;
+  }
+  claim.measurement =
       fmt::format("{} to {} tokens: n_eff {} to {}, ln lambda_obs {}", format_count(first.length.tokens), format_count(last.length.tokens),
-                  shown_mean(first.n_eff, "{:.2f}"), shown_mean(last.n_eff, "{:.2f}"), shown(change.mean)),
-      fmt::format("lambda_obs multiplied by {}, standard deviation over cells {}", shown(last.precision_ratio, "{:.3f}"),
-                  shown(last.precision_ratio_deviation, "{:.3f}")),
-      fmt::format("95% interval {} over {} paired chunks", shown(change.interval), change.pairs),
-      Ruling::not_decidable,
-      ""};
+                  shown_mean(first.n_eff, "{:.2f}"), shown_mean(last.n_eff, "{:.2f}"), shown(change.mean));
+  claim.naive = fmt::format("lambda_obs multiplied by {}, standard deviation over cells {}", shown(last.precision_ratio, "{:.3f}"),
+                            shown(last.precision_ratio_deviation, "{:.3f}"));
+  claim.honest = fmt::format("95% interval {} over {} paired chunks", shown(change.interval), change.pairs);
   if (!change.flat.difference_p) {
     claim.reason = change.flat.difference_p.reason();
   } else if (*change.flat.difference_p > significance) {
@@ -106,7 +132,23 @@ Claim evidence_claim(const Context& context) {
     claim.ruling = *change.mean > 0 ? Ruling::supported : Ruling::contradicted;
     claim.reason = *change.mean > 0 ? "ln lambda_obs rises beyond the noise of the chunks" : "ln lambda_obs falls";
   }
+  add_pairing(claim, context);
   return claim;
+}
+
+/// Of a split that has a skill. Beating the constant is not enough: a formula that is off by more than the margin is no law.
+std::pair<Ruling, std::string> rule_on_theory(const SplitHalf& split) {
+  if (split.skill->largest < 0) return {Ruling::contradicted, "on unseen chunks the constant K is better in every split"};
+  if (!(split.skill->least > 0)) return {Ruling::not_shown, "on unseen chunks it beats the constant in some splits alone"};
+  const double error = split.max_relative_error.largest;
+  if (error > theory_margin) {
+    return {Ruling::not_shown,
+            fmt::format("on unseen chunks better than the constant in every split, but off by up to {}, beyond the stated {:g}%",
+                        percent(error), 100 * theory_margin)};
+  }
+  return {Ruling::supported,
+          fmt::format("on unseen chunks it beats the constant in every split and is off by {} at most, within the stated {:g}%",
+                      percent(error), 100 * theory_margin)};
 }
 
 Claim theory_claim(const GainTheory& theory) {
@@ -128,35 +170,45 @@ Claim theory_claim(const GainTheory& theory) {
     claim.honest = "split-half: no skill: " + claim.reason;
     return claim;
   }
-  claim.honest = fmt::format("split-half ({} splits): largest error {:.2f}%, constant {:.2f}%, skill {:.2f} [{:.2f}, {:.2f}]", split.splits,
-                             100 * split.max_relative_error.mean, 100 * split.max_constant_error.mean, split.skill->mean,
-                             split.skill->least, split.skill->largest);
-  if (split.skill->least > 0) {
-    claim.ruling = Ruling::supported;
-    claim.reason = "on unseen chunks it beats the constant in every split";
-  } else if (split.skill->largest < 0) {
-    claim.ruling = Ruling::contradicted;
-    claim.reason = "on unseen chunks the constant K is better in every split";
-  } else {
-    claim.ruling = Ruling::not_shown;
-    claim.reason = "on unseen chunks it beats the constant in some splits alone";
-  }
+  const OverSplits &error = split.max_relative_error, &skill = *split.skill;
+  claim.honest = fmt::format("split-half ({} splits): largest error {} [{}, {}], margin {:g}%; constant {}, skill {:.2f} [{:.2f}, {:.2f}]",
+                             split.splits, percent(error.mean), percent(error.least), percent(error.largest), 100 * theory_margin,
+                             percent(split.max_constant_error.mean), skill.mean, skill.least, skill.largest);
+  std::tie(claim.ruling, claim.reason) = rule_on_theory(split);
   return claim;
 }
 
-/// Flat at every length above the shortest: each test must pass, which needs no correction for their number.
+/// Whether the 95% interval of a change lies beyond the margin, wholly and on one side.
+bool beyond_margin(const Change& change, double margin) {
+  return change.interval && (change.interval->low > margin || change.interval->high < -margin);
+}
+
+/// Flat at every length above the shortest: each test must pass, which needs no correction for their number. A change is no contradiction
+/// until it is shown to exceed the margin: a smaller one counts as flat.
 std::pair<Ruling, std::string> rule_on_gate(const Context& context) {
-  if (context.points.size() < 2) return {Ruling::not_decidable, "the run has one length"};
-  bool everywhere = true;
-  for (std::size_t i = 1; i < context.points.size(); ++i) {
-    const Equivalence& flat = context.points[i].logit_gate.flat;
-    if (flat.flatness == Flatness::unknown) return {Ruling::not_decidable, flat.p.reason()};
-    everywhere = everywhere && flat.flatness == Flatness::equivalent;
+  if (context.points.size() < 2) return {Ruling::not_decidable, no_second_length};
+  const double margin = context.equivalence_margin;
+  const std::span<const ContextPoint> longer = std::span(context.points).subspan(1);
+  for (const ContextPoint& point : longer) {
+    if (!beyond_margin(point.logit_gate, margin)) continue;
+    return {Ruling::contradicted, fmt::format("logit(gate) changes by more than {:g} at {} tokens: 95% interval {}", margin,
+                                              format_count(point.length.tokens), shown(point.logit_gate.interval))};
   }
-  if (everywhere) return {Ruling::supported, in_words(context.points.back().logit_gate.flat) + " at every length"};
-  const Equivalence& last = context.points.back().logit_gate.flat;
-  if (last.flatness == Flatness::changes) return {Ruling::contradicted, "logit(gate) changes between the shortest and the longest length"};
-  return {Ruling::not_shown, fmt::format("not shown to be flat within ±{:g} at every length", last.margin)};
+  const auto of = [&](Flatness flatness) {
+    return std::find_if(longer.begin(), longer.end(),
+                        [&](const ContextPoint& point) { return point.logit_gate.flat.flatness == flatness; });
+  };
+  if (const auto unknown = of(Flatness::unknown); unknown != longer.end()) {
+    return {Ruling::not_decidable, unknown->logit_gate.flat.p.reason()};
+  }
+  if (const auto changed = of(Flatness::changes); changed != longer.end()) {
+    return {Ruling::not_shown, fmt::format("logit(gate) changes at {} tokens, but is not shown to change by more than {:g}",
+                                           format_count(changed->length.tokens), margin)};
+  }
+  if (of(Flatness::not_shown) != longer.end()) {
+    return {Ruling::not_shown, fmt::format("not shown to be flat within ±{:g} at every length", margin)};
+  }
+  return {Ruling::supported, in_words(longer.back().logit_gate.flat) + " at every length"};
 }
 
 Claim gate_claim(const Context& context) {
@@ -165,7 +217,7 @@ Claim gate_claim(const Context& context) {
   std::tie(claim.ruling, claim.reason) = rule_on_gate(context);
   if (!last.gate) {
     claim.measurement = claim.naive = claim.honest = "none: " + last.gate.reason();
-    claim.reason = last.gate.reason();
+    if (claim.ruling == Ruling::not_decidable) claim.reason = last.gate.reason();
     return claim;
   }
   claim.measurement = fmt::format("gate {} to {}, logit(gate) {}", shown_mean(first.gate, "{:.3f}"), shown_mean(last.gate, "{:.3f}"),
@@ -174,6 +226,7 @@ Claim gate_claim(const Context& context) {
   claim.honest =
       fmt::format("90% interval {} over {} paired chunks, margin ±{:g}: {}; less ln lambda_obs: {}", shown(last.logit_gate.flat.interval),
                   last.logit_gate.pairs, context.equivalence_margin, in_words(last.logit_gate.flat), shown(last.difference.interval));
+  add_pairing(claim, context);
   return claim;
 }
 
@@ -192,7 +245,8 @@ std::pair<Ruling, std::string> combine(const std::vector<Claim>& claims) {
 }
 
 Prediction tracking_prediction(const Context& context, const GainTheory& theory) {
-  Prediction prediction{2, "K rises with the context as n_eff and S say, the trained gate does not", {}, Ruling::not_decidable, ""};
+  Prediction prediction{
+      2, "The evidence behind K rises with the context, K follows its formula, the trained gate stays flat", {}, Ruling::not_decidable, ""};
   prediction.claims = {evidence_claim(context), theory_claim(theory), gate_claim(context)};
   std::tie(prediction.ruling, prediction.reason) = combine(prediction.claims);
   return prediction;

@@ -120,7 +120,7 @@ TEST(Comparison, AGateThatOneLacksHasNoDifference) {
   const PairedDifference gate = find(compare(a, b), 0, "gate");
   EXPECT_FALSE(gate.first);
   EXPECT_TRUE(gate.second);
-  EXPECT_THAT(gate.difference.reason(), HasSubstr("in the first run: the run has no summary/gate"));
+  EXPECT_THAT(gate.difference.reason(), HasSubstr("in the first run: the model has no attention gate"));
 }
 
 TEST(Comparison, TheSameRunTwiceIsRefused) {

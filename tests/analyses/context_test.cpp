@@ -82,8 +82,8 @@ TEST(Context, WithoutAGateItIsNullWithTheReason) {
   run.gated = false;
   const OrderedJson json = to_json(context(write_run(folder.path() / "run", run)));
   EXPECT_TRUE(json["points"][1]["gate"].is_null());
-  EXPECT_EQ(json["points"][1]["gate_reason"], "the run has no summary/gate");
-  EXPECT_EQ(json["points"][1]["logit_gate_change_reason"], "the run has no summary/gate");
+  EXPECT_EQ(json["points"][1]["gate_reason"], "the model has no attention gate");
+  EXPECT_EQ(json["points"][1]["logit_gate_change_reason"], "the model has no attention gate");
   EXPECT_DOUBLE_EQ(json["points"][1]["observation_precision_ratio"], 2);
 }
 

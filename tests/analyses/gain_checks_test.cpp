@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace gainlens::analyses {
 namespace {
 
@@ -39,13 +41,21 @@ TEST(GainModel, ErrorsByHand) {
   EXPECT_DOUBLE_EQ(aggregated_precision(shortest, 0.5), 2);
   EXPECT_DOUBLE_EQ(*fitted_prior_precision(shortest, 0.5), 2);
   EXPECT_DOUBLE_EQ(predicted_gain({3, 0.5, 0}, 0.5, 2), 4.0 / 6);
-  const auto errors = gain_errors(shortest, {{3, 0.5, 0.6}, {7, 0.5, 0.8}}, 0.5);
+  const auto errors = gain_errors(shortest, {{3, 0.5, 0.6}, {7, 0.5, 0.8}}, 0.5, 0.5);
   EXPECT_NEAR(errors->max_relative, 1.0 / 9, 1e-12);
   EXPECT_NEAR(errors->max_constant, 0.375, 1e-12);
   EXPECT_NEAR(*errors->skill(), 1 - (1.0 / 9) / (1.0 / 6 + 0.375), 1e-12);
-  EXPECT_THAT(gain_errors({1, 0.5, 1}, {shortest}, 0.5).reason(), HasSubstr("0 < K < 1"));
-  EXPECT_THAT(gain_errors(shortest, {{3, 0.5, 0}}, 0.5).reason(), HasSubstr("K is 0"));
-  EXPECT_THAT(gain_errors(shortest, {shortest}, 0.5)->skill().reason(), HasSubstr("does not change"));
+  EXPECT_THAT(gain_errors({1, 0.5, 1}, {shortest}, 1, 0.5).reason(), HasSubstr("0 < K < 1"));
+  EXPECT_THAT(gain_errors(shortest, {{3, 0.5, 0}}, 0.5, 0.5).reason(), HasSubstr("K is 0"));
+  EXPECT_THAT(gain_errors(shortest, {shortest}, 0.5, 0.5)->skill().reason(), HasSubstr("does not change"));
+}
+
+TEST(GainModel, TheConstantIsThatOfTheJudgedText) {
+  const GainMeans shortest{1, 0.5, 0.5};
+  const auto errors = gain_errors(shortest, {{3, 0.5, 0.8}}, 0.6, 0.5);  // lambda from K = 0.5, the constant 0.6
+  EXPECT_NEAR(errors->max_relative, 1.0 / 6, 1e-12);                     // (0.8 - 2/3) / 0.8
+  EXPECT_NEAR(errors->max_constant, 0.25, 1e-12);
+  EXPECT_THAT(gain_errors(shortest, {shortest}, std::nan(""), 0.5).reason(), HasSubstr("no finite K"));
 }
 
 TEST(SplitHalf, FittedOnOneHalfJudgedOnTheOther) {
@@ -63,15 +73,15 @@ TEST(SplitHalf, FittedOnOneHalfJudgedOnTheOther) {
   EXPECT_EQ(split->fitted_on, 2);
   EXPECT_EQ(split->splits, 10);
   EXPECT_TRUE(split->all);
-  // Chunk 4 among the judged (6 splits): lambda 2 predicts 2/3, which is their mean K; the constant 0.5 errs by 1/4.
-  // Among the fitted (4 splits): K(16) = 0.55, lambda 18/11 predicts 22/31 where K is 0.6; the constant errs by 1/12.
+  // Chunk 4 among the judged (6 splits): lambda 2 predicts 2/3, which is their mean K; their own K(16) = 8/15 errs by 1/5.
+  // Among the fitted (4 splits): K(16) = 0.55, lambda 18/11 predicts 22/31 where K is 0.6; the judged chunks' K(16) = 0.5 errs by 1/6.
   const double error = (22.0 / 31 - 0.6) / 0.6;
   EXPECT_NEAR(split->max_relative_error.mean, 0.4 * error, 1e-12);
   EXPECT_NEAR(split->max_relative_error.least, 0, 1e-12);
   EXPECT_NEAR(split->max_relative_error.largest, error, 1e-12);
-  EXPECT_NEAR(split->max_constant_error.mean, 0.6 / 4 + 0.4 / 12, 1e-12);
+  EXPECT_NEAR(split->max_constant_error.mean, 0.6 / 5 + 0.4 / 6, 1e-12);
   EXPECT_NEAR(split->skill->largest, 1, 1e-12);
-  EXPECT_NEAR(split->skill->least, 1 - error * 12, 1e-12);
+  EXPECT_NEAR(split->skill->least, 1 - error * 6, 1e-12);
 }
 
 TEST(SplitHalf, ManyChunksAreSplitAtRandom) {
@@ -97,8 +107,8 @@ TEST(SplitHalf, OneLengthPredictsNothing) {
   SyntheticRun run = theory_run(4, [](std::int64_t, std::int64_t) { return 0.6; });
   run.lengths = {16};
   const auto reader = write_run(folder.path() / "run", run);
-  EXPECT_THAT(split_half(reader, {}).reason(), HasSubstr("one length"));
-  EXPECT_THAT(cell_errors(reader, {}).reason(), HasSubstr("one length"));
+  EXPECT_EQ(split_half(reader, {}).reason(), "one length with a complete chunk; a prediction needs a second");
+  EXPECT_EQ(cell_errors(reader, {}).reason(), split_half(reader, {}).reason());
 }
 
 TEST(CellErrors, EachHeadHasItsOwn) {

@@ -130,7 +130,7 @@ TEST(Aggregate, AbsentStatisticIsNamed) {
   SyntheticRun run = small_run();
   run.gated = false;
   const auto reader = write_run(folder.path() / "run", run);
-  EXPECT_EQ(aggregate(reader, "gate", usable_lengths(reader)[0], {0}).reason(), "the run has no summary/gate");
+  EXPECT_EQ(aggregate(reader, "gate", usable_lengths(reader)[0], {0}).reason(), "the model has no attention gate");
 }
 
 TEST(Registry, EveryAnalysisRunsByName) {

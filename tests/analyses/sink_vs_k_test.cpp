@@ -216,11 +216,34 @@ TEST(SinkVsK, SinkShareByLength) {
   EXPECT_DOUBLE_EQ(*result.sink_share_by_length[1][0], 0);
 }
 
+TEST(SinkVsK, SinkShareLeavesOutLayersThatCannotSeeKeyZero) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.attention = {"window:16", "global"};  // layer 0 is apart at 32 tokens, not at 16
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/column_mean") return key.last == 0 && key.layer == 1 ? 0.4 : 0.1;
+    return std::nullopt;
+  };
+  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run));
+  EXPECT_DOUBLE_EQ(*result.sink_share_by_length[0][0], 0.5);
+  EXPECT_DOUBLE_EQ(*result.sink_share_by_length[1][0], 1);
+  EXPECT_DOUBLE_EQ(*result.sink_share[0], 2.0 / 3);  // 6 of 9 heads in each chunk
+  run.attention = {"window:2", "window:2"};
+  const SinkVsK hidden = sink_vs_k(write_run(folder.path() / "hidden", run));
+  EXPECT_EQ(hidden.sink_share[0].reason(), "every layer's window hides key 0");
+}
+
 TEST(SinkVsK, ImpossibleResamplesAreRefused) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", planted_run());
-  EXPECT_THAT([&] { sink_vs_k(reader, {.resampling = {.permutations = 0}}); },
-              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("permutations: 0; 1 to 10000000 are allowed")));
+  EXPECT_THAT([&] { sink_vs_k(reader, {.resampling = {.permutations = 10}}); },
+              ::testing::ThrowsMessage<InvalidArgument>("permutations: 10; at least 19 are needed to reach p = 0.05"));
+  EXPECT_THROW(check({.resampling = {.permutations = 18}}), InvalidArgument);
+  EXPECT_NO_THROW(check({.resampling = {.permutations = 19}}));
+  EXPECT_THAT([] { check({.resampling = {.permutations = 10'000'001}}); },
+              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("permutations: 10000001; 1 to 10000000 are allowed")));
+  EXPECT_THAT([] { check({.resampling = {.bootstraps = 0}}); },
+              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("bootstraps: 0; 1 to 10000000 are allowed")));
   EXPECT_THAT([] { check({.equivalence_margin = 0}); },
               ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("margin: 0; it must be positive")));
 }

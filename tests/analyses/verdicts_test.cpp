@@ -20,6 +20,7 @@ using ::testing::HasSubstr;
 struct Planted {
   double gain_slope = 1;           ///< of K over heads; BOS mass rises over them
   double without_first_slope = 1;  ///< of K without key 0
+  double scaled_slope = 1;         ///< of scaled K, second half
   double gate_change = 0;          ///< of logit(gate) from 16 to 64 tokens
   double gate_noise = 0.001;       ///< of a chunk
 };
@@ -35,6 +36,7 @@ SyntheticRun planted_run(const Planted& planted) {
     const auto head = static_cast<double>(key.head);
     const double scatter = std::sin(7.0 * static_cast<double>(key.sample) + 3.0 * static_cast<double>(key.length));
     if (key.name == "summary/bos_mass") return 0.01 + 0.02 * head;
+    if (key.name == "summary/kalman_gain_scaled_half") return 0.6 + 0.02 * planted.scaled_slope * head;
     if (key.name.starts_with("summary/kalman_gain") && !key.name.ends_with("_var")) {
       return 0.6 + 0.02 * planted.gain_slope * head + (key.length == 64 ? 0.05 : 0.0);
     }
@@ -76,11 +78,39 @@ TEST(Verdicts, SinkPredictionNeedsItsControl) {
   const Verdicts coupled = verdicts_of(planted_run({.without_first_slope = -1}));
   EXPECT_EQ(sink(coupled).ruling, Ruling::not_shown);
   EXPECT_THAT(sink(coupled).reason, HasSubstr("which arithmetic can do by itself; K without key 0: negative"));
-  EXPECT_EQ(sink(verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = -1}))).ruling, Ruling::contradicted);
-  EXPECT_EQ(sink(verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = 0}))).ruling, Ruling::contradicted);
-  const Verdicts opposed = verdicts_of(planted_run({.gain_slope = -1}));
-  EXPECT_EQ(sink(opposed).ruling, Ruling::not_shown);
-  EXPECT_THAT(sink(opposed).reason, HasSubstr("smaller K; K without key 0: positive"));
+  const Verdicts falls = verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = -1, .scaled_slope = -1}));
+  EXPECT_EQ(sink(falls).ruling, Ruling::contradicted) << sink(falls).reason;
+  EXPECT_THAT(sink(falls).reason, HasSubstr("sink heads have the smaller K, and K without key 0"));
+  for (const double slope : {0.0, 1.0}) {  // arithmetic can make K fall as it can make it rise: the control has to fall too
+    const Verdicts alone = verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = slope, .scaled_slope = -1}));
+    EXPECT_EQ(sink(alone).ruling, Ruling::not_shown);
+    EXPECT_THAT(sink(alone).reason, HasSubstr("smaller K, which arithmetic can do by itself; K without key 0: "));
+  }
+}
+
+TEST(Verdicts, ASignThatHangsOnTheScaleOfTheValuesIsNotShown) {
+  const Verdicts rises = verdicts_of(planted_run({.scaled_slope = -1}));
+  EXPECT_EQ(sink(rises).ruling, Ruling::not_shown);
+  EXPECT_THAT(sink(rises).reason, HasSubstr("larger K, but the sign hangs on the scale of the values: scaled K: negative"));
+  const Verdicts falls = verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = -1}));
+  EXPECT_EQ(sink(falls).ruling, Ruling::not_shown);
+  EXPECT_THAT(sink(falls).reason, HasSubstr("smaller K, but the sign hangs on the scale of the values: scaled K: positive"));
+  // a scaled K that says nothing does not stand against the two that do; its decision is printed all the same
+  const Verdicts silent = verdicts_of(planted_run({.scaled_slope = 0}));
+  EXPECT_EQ(sink(silent).ruling, Ruling::supported) << sink(silent).reason;
+  EXPECT_THAT(sink(silent).claims[0].honest, HasSubstr("; scaled K: not decidable"));
+}
+
+TEST(Verdicts, NoRelationIsNotShownWithItsP) {
+  SyntheticRun run = planted_run({});
+  const auto planted_value = run.value;
+  run.value = [planted_value](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/kalman_gain") return 0.6 + 0.05 * std::sin(static_cast<double>(5 * key.layer + 3 * key.head * key.head));
+    return planted_value(key);
+  };
+  const Verdicts found = verdicts_of(run);
+  EXPECT_EQ(sink(found).ruling, Ruling::not_shown);
+  EXPECT_THAT(sink(found).reason, HasSubstr("the block permutation does not show a relation (p = 0."));
 }
 
 TEST(Verdicts, OneKvHeadAndFewLayersDecideNothing) {
@@ -101,18 +131,29 @@ TEST(Verdicts, TheShiftSaysWhatItCannotTellApart) {
     const double depth = 0.6 + 0.01 * static_cast<double>(key.layer);
     if (key.name == "summary/bos_mass") return depth;
     if (key.name == "summary/kalman_gain" || key.name == "summary/without_first_kalman_gain") return depth;
+    if (key.name == "summary/kalman_gain_scaled_half") return depth;
     return std::nullopt;
   };
   const Verdicts found = verdicts_of(run);
-  EXPECT_EQ(sink(found).ruling, Ruling::supported);
+  EXPECT_EQ(sink(found).ruling, Ruling::supported) << sink(found).reason;
   EXPECT_THAT(sink(found).reason, HasSubstr("a trend along the depth in both looks the same"));
 }
 
 TEST(Verdicts, FlatGateIsShownNotAssumed) {
   EXPECT_EQ(gate(verdicts_of(planted_run({}))).ruling, Ruling::supported);
-  EXPECT_EQ(gate(verdicts_of(planted_run({.gate_change = 0.3}))).ruling, Ruling::contradicted);
+  const Verdicts opens = verdicts_of(planted_run({.gate_change = 0.3})), closes = verdicts_of(planted_run({.gate_change = -0.3}));
+  EXPECT_EQ(gate(opens).ruling, Ruling::contradicted);
+  EXPECT_THAT(gate(opens).reason, HasSubstr("logit(gate) changes by more than 0.1 at 64 tokens: 95% interval [+0.29"));
+  EXPECT_EQ(gate(closes).ruling, Ruling::contradicted);
   const Verdicts noisy = verdicts_of(planted_run({.gate_noise = 0.5}));
   EXPECT_EQ(gate(noisy).ruling, Ruling::not_shown) << gate(noisy).honest;
+}
+
+TEST(Verdicts, AChangeWithinReachOfTheMarginContradictsNothing) {
+  // surely not 0, and its 95% interval holds the margin of 0.1
+  const Verdicts found = verdicts_of(planted_run({.gate_change = 0.11, .gate_noise = 0.02}));
+  EXPECT_EQ(gate(found).ruling, Ruling::not_shown) << gate(found).honest;
+  EXPECT_EQ(gate(found).reason, "logit(gate) changes at 64 tokens, but is not shown to change by more than 0.1");
 }
 
 TEST(Verdicts, FlatMeansFlatAtEveryLength) {
@@ -123,14 +164,49 @@ TEST(Verdicts, FlatMeansFlatAtEveryLength) {
     if (key.name == "summary/gate" && key.length == 32) return 0.7;
     return planted_value(key);
   };
-  EXPECT_EQ(gate(verdicts_of(run)).ruling, Ruling::not_shown);
+  const Verdicts found = verdicts_of(run);
+  EXPECT_EQ(gate(found).ruling, Ruling::contradicted);
+  EXPECT_THAT(gate(found).reason, HasSubstr("more than 0.1 at 32 tokens"));
+  run.missing = {{64, 0}, {64, 1}, {64, 2}};  // the longest length has no test: what 32 tokens show stands
+  EXPECT_EQ(gate(verdicts_of(run)).ruling, Ruling::contradicted);
+  run.value = planted_value;
+  EXPECT_EQ(gate(verdicts_of(run)).ruling, Ruling::not_decidable);
+}
+
+TEST(Verdicts, PairsOfUnlikeTextsAreNamed) {
+  constexpr std::string_view caveat = "paired by number, texts differ between lengths";
+  SyntheticRun run = planted_run({});
+  const Verdicts apart = verdicts_of(run);
+  for (const Claim& claim : {evidence(apart), gate(apart)}) {
+    EXPECT_EQ(claim.ruling, Ruling::supported);
+    EXPECT_THAT(claim.honest, HasSubstr(caveat));
+    EXPECT_THAT(claim.reason, HasSubstr(caveat));
+  }
+  run.nested = true;
+  const Verdicts nested = verdicts_of(run);
+  for (const Claim& claim : {evidence(nested), gate(nested)}) {
+    EXPECT_EQ(claim.ruling, Ruling::supported);
+    EXPECT_THAT(claim.honest + claim.reason, ::testing::Not(HasSubstr(caveat)));
+  }
+}
+
+TEST(Verdicts, OneLengthHasNoChange) {
+  SyntheticRun run = planted_run({});
+  run.lengths = {64};
+  const Verdicts found = verdicts_of(run);
+  for (const Claim& claim : {evidence(found), gate(found)}) {
+    EXPECT_EQ(claim.ruling, Ruling::not_decidable);
+    EXPECT_EQ(claim.reason, "one length with a complete chunk; a change needs a second");
+  }
 }
 
 TEST(Verdicts, TheoryHasToBeatTheConstantOnOtherChunks) {
   SyntheticRun follows;  // K follows from n_eff and S
   follows.lengths = {1024, 8192};
   follows.samples = 4;
-  EXPECT_EQ(theory(verdicts_of(follows)).ruling, Ruling::supported) << theory(verdicts_of(follows)).honest;
+  const Verdicts found = verdicts_of(follows);
+  EXPECT_EQ(theory(found).ruling, Ruling::supported) << theory(found).honest;
+  EXPECT_THAT(theory(found).honest, HasSubstr("margin 1%"));
   SyntheticRun still = follows;
   still.value = [](const CellKey& key) -> std::optional<double> {
     if (key.name == "summary/kalman_gain") return key.length == 1024 ? 0.6 : 0.599;
@@ -138,6 +214,28 @@ TEST(Verdicts, TheoryHasToBeatTheConstantOnOtherChunks) {
   };
   EXPECT_EQ(theory(verdicts_of(still)).ruling, Ruling::contradicted);
   EXPECT_THAT(theory(verdicts_of(still)).reason, HasSubstr("the constant K is better in every split"));
+}
+
+TEST(Verdicts, BeatingTheConstantIsNoLaw) {
+  SyntheticRun off;  // n_eff 1, 3 and S = 0.5 with sigma0^2 = 0.5 give lambda* = 2, 4; K(16) = 0.5 predicts K(32) = 2/3
+  off.lengths = {16, 32};
+  off.samples = 4;
+  off.head_dim = 2;
+  double gain = 0;
+  off.value = [&gain](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/n_eff") return key.length == 16 ? 1.0 : 3.0;
+    if (key.name == "summary/residual") return 0.5;
+    if (key.name == "summary/kalman_gain") return key.length == 16 ? 0.5 : gain;
+    return std::nullopt;
+  };
+  gain = 0.64;  // the prediction errs by 4.17%, the constant by 21.9%
+  const Verdicts four = verdicts_of(off);
+  EXPECT_EQ(theory(four).ruling, Ruling::not_shown);
+  EXPECT_EQ(theory(four).reason, "on unseen chunks better than the constant in every split, but off by up to 4.17%, beyond the stated 1%");
+  gain = 0.661;  // 0.86%
+  const Verdicts near = verdicts_of(off);
+  EXPECT_EQ(theory(near).ruling, Ruling::supported) << theory(near).honest;
+  EXPECT_THAT(theory(near).reason, HasSubstr("off by 0.86% at most, within the stated 1%"));
 }
 
 TEST(Verdicts, EvidenceThatGrowsIsSupported) {
@@ -154,7 +252,7 @@ TEST(Verdicts, EvidenceThatGrowsIsSupported) {
 TEST(Verdicts, APredictionIsAsWeakAsItsWorstClaim) {
   const Verdicts found = verdicts_of(planted_run({.gate_change = 0.3}));
   EXPECT_EQ(found.predictions[1].ruling, Ruling::contradicted);
-  EXPECT_THAT(found.predictions[1].reason, HasSubstr("the trained gate stays flat: logit(gate) changes"));
+  EXPECT_THAT(found.predictions[1].reason, HasSubstr("the trained gate stays flat: logit(gate) changes by more than"));
 }
 
 TEST(Verdicts, WithoutAGateItIsNotDecidable) {
@@ -162,7 +260,7 @@ TEST(Verdicts, WithoutAGateItIsNotDecidable) {
   run.gated = false;
   const Verdicts found = verdicts_of(run);
   EXPECT_EQ(gate(found).ruling, Ruling::not_decidable);
-  EXPECT_EQ(gate(found).reason, "the run has no summary/gate");
+  EXPECT_EQ(gate(found).reason, "the model has no attention gate");
   EXPECT_NE(found.predictions[1].ruling, Ruling::supported);
 }
 
