@@ -25,7 +25,8 @@ struct Options {
   Resampling resampling;
 };
 
-/// @throws InvalidArgument  fewer than 19 permutations, other resamples below 1, any above 10 million, a margin that is not positive and finite
+/// @throws InvalidArgument  fewer than 19 permutations, other resamples below 1, any above 10 million, a margin that is not positive and
+/// finite
 void check(const Options& options);
 
 }  // namespace gainlens::analyses

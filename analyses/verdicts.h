@@ -45,10 +45,10 @@ struct Verdicts {
   std::vector<Prediction> predictions;  ///< 1, 2, 3
 };
 
-/// Prediction 1 needs K and K without key 0 to agree, and scaled K not to say the opposite: BOS mass and K are coupled by arithmetic, with a
-/// sign that hangs on the scale of the values. Supported where K rises with BOS mass, contradicted where it falls, both under these controls.
-/// A gate contradicts where at some length the 95% interval of its change lies beyond the equivalence margin; K follows its formula where it
-/// beats the constant in every split and is never off by more than theory_margin.
+/// Prediction 1 needs K and K without key 0 to agree, and scaled K not to say the opposite: BOS mass and K are coupled by arithmetic, with
+/// a sign that hangs on the scale of the values. Supported where K rises with BOS mass, contradicted where it falls, both under these
+/// controls. A gate contradicts where at some length the 95% interval of its change lies beyond the equivalence margin; K follows its
+/// formula where it beats the constant in every split and is never off by more than theory_margin.
 Verdicts verdicts(const Context& context, const GainTheory& theory, const SinkVsK& sinks);
 OrderedJson to_json(const Verdicts& verdicts);
 
