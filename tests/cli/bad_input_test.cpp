@@ -238,6 +238,12 @@ TEST(Audit, WrongRequestsAreOneLine) {
             0);
   expect_error(run_gainlens({"audit", run, "--at", "64"}), 2, "--at: the run has no complete chunk of 64 tokens");
   expect_error(run_gainlens({"audit", run, "--alll"}), 2, "--all");
+
+  std::fstream file(run + "/run.h5", std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(-5, std::ios::end);
+  file.put('#');
+  file.close();
+  for (const char* command : {"audit", "sink-vs-k", "report"}) expect_error(run_gainlens({command, run}), 2, "its sha256 is");
 }
 
 TEST(Capture, GlobThatMatchesNothing) {

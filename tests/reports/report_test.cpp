@@ -251,11 +251,13 @@ TEST(ReportOfSeveral, SmallerReportLeavesNoTableOfALarger) {
   const auto gated = write_run(folder.path() / "gated", small_run());
   const std::vector<RunInput> runs = {{"plain", plain}, {"gated", gated}};
   write_report(runs, folder.path() / "out");
-  std::fclose(std::fopen((folder.path() / "out" / "tables" / "my-own.tex").c_str(), "w"));
+  fs::create_directories(folder.path() / "out" / "tables" / "hand");
+  const std::vector<std::string> own = {"my-own.tex", "heatmap-mine.tex", "hand/context.csv", "hand/differences.tex"};
+  for (const std::string& file : own) std::fclose(std::fopen((folder.path() / "out" / "tables" / file).c_str(), "w"));
   write_report(gated, folder.path() / "out");
   EXPECT_FALSE(fs::exists(folder.path() / "out" / "tables" / "differences.tex"));
   EXPECT_FALSE(fs::exists(folder.path() / "out" / "tables" / "run-1" / "context.csv"));
-  EXPECT_TRUE(fs::exists(folder.path() / "out" / "tables" / "my-own.tex"));
+  for (const std::string& file : own) EXPECT_TRUE(fs::exists(folder.path() / "out" / "tables" / file)) << file;
 }
 
 TEST(ReportOfSeveral, RefusesTheSameRunTwiceTheSameNameAndTooMany) {
