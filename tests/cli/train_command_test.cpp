@@ -37,15 +37,19 @@ class TrainCommand : public ::testing::Test {
 };
 
 TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
+  Json recipe = small_recipe();
+  recipe["stages"] = {{{"context", 16}, {"steps", 150}}, {{"context", 32}, {"steps", 50}}};
+  recipe["evaluate_every"] = recipe["save_every"] = 50;
+  write_text(recipe_, recipe.dump());
   const ProgramResult trained = train({"--quiet"});
   ASSERT_EQ(trained.exit_code, 0) << trained.error;
-  EXPECT_THAT(trained.out, AllOf(HasSubstr("model: 40 steps\n"), HasSubstr("best held-out loss"), HasSubstr("training/loss-curve.svg")));
+  EXPECT_THAT(trained.out, AllOf(HasSubstr("model: 200 steps\n"), HasSubstr("best held-out loss"), HasSubstr("training/loss-curve.svg")));
   EXPECT_EQ(trained.error, "");
   for (const char* file : {"config.json", "model.safetensors", "tokenizer.model", "tokenizer_config.json", "training/history.csv",
                            "training/loss-curve.svg", "training/loss-curve.pdf", "training/loss-curve.png"}) {
     EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(out_) / file)) << file;
   }
-  EXPECT_THAT(train({"--quiet"}).out, HasSubstr("complete, nothing to do (40 steps)"));
+  EXPECT_THAT(train({"--quiet"}).out, HasSubstr("complete, nothing to do (200 steps)"));
 
   const ProgramResult inspected = run_gainlens({"inspect", out_});
   EXPECT_EQ(inspected.exit_code, 0);
