@@ -32,13 +32,6 @@ ChunkValues from_aggregate(const Maybe<Aggregate>& aggregate) {
   return chunks;
 }
 
-/// Layers whose window does not hide key 0: in the others the mass on it is 0 by construction.
-std::vector<std::size_t> layers_that_see_key_0(const RunReader& reader, std::int64_t tokens) {
-  std::vector<std::size_t> layers = all_layers(reader);
-  std::erase_if(layers, [&](std::size_t layer) { return first_key_visibility(reader.attention()[layer], tokens) == FirstKey::hidden; });
-  return layers;
-}
-
 /// Share of (layer, head) of each chunk whose column mean at key 0 exceeds the threshold.
 ChunkValues sink_share(const RunReader& reader, const Length& length, const std::vector<std::size_t>& layers) {
   const auto column_mean = Cells::read(reader, "summary/column_mean");

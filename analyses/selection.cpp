@@ -112,6 +112,12 @@ FirstKey first_key_visibility(const std::string& attention, std::int64_t tokens)
   return window < tokens ? FirstKey::partly_hidden : FirstKey::seen;
 }
 
+std::vector<std::size_t> layers_that_see_key_0(const runfile::RunReader& reader, std::int64_t tokens) {
+  std::vector<std::size_t> layers = all_layers(reader);
+  std::erase_if(layers, [&](std::size_t layer) { return first_key_visibility(reader.attention()[layer], tokens) == FirstKey::hidden; });
+  return layers;
+}
+
 std::string list_lengths(const std::vector<Length>& lengths) {
   std::string text;
   for (std::size_t i = 0; i < lengths.size(); ++i) {

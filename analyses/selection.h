@@ -48,6 +48,9 @@ enum class FirstKey { seen, partly_hidden, hidden };
 /// @throws InvalidArgument  neither
 FirstKey first_key_visibility(const std::string& attention, std::int64_t tokens);
 
+/// Positions of the layers whose window does not hide key 0 from every second-half query of a chunk of `tokens`.
+std::vector<std::size_t> layers_that_see_key_0(const runfile::RunReader& reader, std::int64_t tokens);
+
 /// "4k and 8k"
 std::string list_lengths(const std::vector<Length>& lengths);
 /// Integers as a JSON array of token counts.

@@ -174,14 +174,6 @@ void describe_late_layers(SinkVsK& result) {
   if (!masses.empty()) result.late_bos_mass = *std::max_element(masses.begin(), masses.end());
 }
 
-/// Positions of the layers whose window does not hide key 0 at this length: in the others the mass on it is 0 by construction.
-std::vector<std::size_t> layers_that_see_key_0(const runfile::RunReader& reader, const Length& length) {
-  std::vector<std::size_t> layers = all_layers(reader);
-  std::erase_if(layers,
-                [&](std::size_t layer) { return first_key_visibility(reader.attention()[layer], length.tokens) == FirstKey::hidden; });
-  return layers;
-}
-
 std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::vector<Length>& lengths) {
   const auto column_mean = Cells::read(reader, "summary/column_mean");
   if (!column_mean) return std::vector<Measured>(runfile::keys, Measured::none(column_mean.reason()));
@@ -189,7 +181,7 @@ std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::ve
   for (std::size_t key = 0; key < column_mean->last(); ++key) {
     std::size_t cells = 0, sinks = 0, layers_counted = 0;
     for (const Length& length : lengths) {
-      const std::vector<std::size_t> layers = layers_that_see_key_0(reader, length);
+      const std::vector<std::size_t> layers = layers_that_see_key_0(reader, length.tokens);
       layers_counted += layers.size();
       for (const std::int64_t sample : length.samples) {
         for (const std::size_t layer : layers) {

@@ -2,6 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "core/scratch_folder.h"
 #include "core/json.h"
 #include "reports/palette.h"
 #include "reports/paper_tables.h"
@@ -12,32 +13,11 @@
 #include <algorithm>
 #include <system_error>
 
-#include <stdlib.h>
 
 namespace gainlens::reports {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder inside `out`, on the same file system, that goes with the object.
-class Staging {
- public:
-  explicit Staging(const fs::path& out) {
-    std::string pattern = (out / ".report-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw_run_failed("{}: no temporary folder can be made in it", printable(out.string()));
-    path_ = pattern;
-  }
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
-  ~Staging() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 void render_all(std::vector<FigureSlot>& slots, const fs::path& folder, WrittenReport& report) {
   for (FigureSlot& slot : slots) {
@@ -142,7 +122,7 @@ WrittenReport write_report(std::span<const RunInput> runs, const fs::path& out, 
   std::vector<FigureSlot> slots = figure_slots(contents);
 
   ensure_writable_folder(out);
-  const Staging staging(out);
+  const ScratchFolder staging(out, ".report-");  // inside `out`: on its file system
   WrittenReport report;
   render_all(slots, staging.path(), report);
   write_tables(contents, staging.path(), report);

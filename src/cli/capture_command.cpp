@@ -9,6 +9,7 @@
 #include "hooks/hooks.h"
 #include "models/dtype.h"
 #include "models/load_decoder.h"
+#include "sweep/one_sequence.h"
 
 #include <fmt/ranges.h>
 
@@ -91,9 +92,9 @@ std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments) {
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.pattern_memory_bytes = checked_mul<std::uint64_t>(
       static_cast<std::uint64_t>(parse_count(arguments.pattern_memory, "--pattern-memory")), std::uint64_t{1} << 30, "--pattern-memory");
-  const at::Tensor ids = at::from_blob(const_cast<data::TokenId*>(chunk.tokens.data()), {1, chunk.length}, at::kInt).to(at::kLong);
-  model->forward({ids}, options, hooks);
-  tensors["tokens"] = ids;
+  const hooks::Tokens tokens = sweep::one_sequence(chunk.tokens);
+  model->forward(tokens, options, hooks);
+  tensors["tokens"] = tokens.ids;
   return tensors;
 }
 

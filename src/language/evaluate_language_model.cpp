@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/progress.h"
 #include "sweep/likelihood.h"
+#include "sweep/one_sequence.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -43,8 +44,7 @@ LanguageModelLoss evaluate_language_model(hooks::HookedModel& model, std::span<c
     chunk.insert(chunk.end(), text.begin(), text.end());
     if (chunk.size() < 2) break;  // one last token without a BOS: nothing predicts it
     const auto length = static_cast<std::int64_t>(chunk.size());
-    const at::Tensor ids = at::from_blob(chunk.data(), {1, length}, at::kInt).to(at::kLong);
-    const hooks::Stream stream = model.forward({ids}, {}, {});
+    const hooks::Stream stream = model.forward(sweep::one_sequence(chunk), {}, {});
     sum += sweep::mean_negative_log_likelihood(model, stream.hidden, chunk) * static_cast<double>(length - 1);
     result.predicted += length - 1;
     ++result.chunks;

@@ -48,8 +48,8 @@ LanguageModelTask::LanguageModelTask(const Recipe& recipe, models::DecoderConfig
 std::vector<training::ParameterGroup> LanguageModelTask::parameters() {
   training::ParameterGroup matrices{"matrices", {}, 1, recipe_.weight_decay};
   training::ParameterGroup vectors{"norms and biases", {}, 1, 0};
-  for (const auto& [name, tensor] : models::decoder_parameters(config_, weights_)) {
-    (tensor.dim() > 1 ? matrices : vectors).parameters.push_back({name, tensor});
+  for (const models::NamedTensor& parameter : models::decoder_parameters(config_, weights_)) {
+    (parameter.tensor.dim() > 1 ? matrices : vectors).parameters.push_back(parameter);
   }
   return {matrices, vectors};
 }

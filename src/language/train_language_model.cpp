@@ -2,6 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "core/scratch_folder.h"
 #include "core/sha256.h"
 #include "data/text.h"
 #include "data/tokenizer.h"
@@ -11,8 +12,6 @@
 #include "models/initial_weights.h"
 #include "models/model_size.h"
 #include "models/save_checkpoint.h"
-
-#include <cstdlib>
 
 namespace gainlens::language {
 namespace {
@@ -109,26 +108,6 @@ training::TrainerOptions trainer_options(const Recipe& recipe, const LanguageMod
   return options;
 }
 
-/// A folder of our own for files that are not wanted afterwards.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "gainlens-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw_run_failed("{}: no folder can be made in it", printable(pattern));
-    path_ = pattern;
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 /// The vocabulary of a training that has begun is the one beside its state, if it is still what was made then; else it is made anew, which
 /// gives the same.
 std::string vocabulary(const std::filesystem::path& out, const std::vector<std::string>& texts, const Recipe& recipe) {
@@ -165,7 +144,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   check_is_free(out);
 
   // Everything that can be refused is found before the first file is written.
-  const ScratchFolder scratch;
+  const ScratchFolder scratch(std::filesystem::temp_directory_path(), "gainlens-");
   const std::string tokenizer_model = vocabulary(out, texts, recipe);
   write_tokenizer(tokenizer_model, scratch.path());
   const auto tokenizer = data::open_tokenizer(scratch.path());

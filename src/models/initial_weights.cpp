@@ -77,8 +77,8 @@ DecoderWeights initial_weights(const DecoderConfig& config, std::uint64_t seed) 
   return weights;
 }
 
-std::vector<DecoderParameter> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights) {
-  std::vector<DecoderParameter> parameters;
+std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights) {
+  std::vector<NamedTensor> parameters;
   for (const TensorSlot& slot : tensor_slots(config, family_named(config.family, "model").tensors, weights)) {
     parameters.push_back({slot.name, *slot.target});
     if (slot.gate_target != nullptr) parameters.push_back({slot.name + ".gate", *slot.gate_target});

@@ -2,9 +2,9 @@
 
 #include "models/decoder_config.h"
 #include "models/decoder_weights.h"
+#include "models/named_tensor.h"
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace gainlens::models {
@@ -16,10 +16,6 @@ namespace gainlens::models {
 DecoderWeights initial_weights(const DecoderConfig& config, std::uint64_t seed);
 
 /// The parameters of a decoder by the names a checkpoint gives them, but for the gate's rows, which stand apart ("...q_proj.gate").
-struct DecoderParameter {
-  std::string name;
-  at::Tensor tensor;
-};
-std::vector<DecoderParameter> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights);
+std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights);
 
 }  // namespace gainlens::models

@@ -29,8 +29,8 @@ at::Tensor narrowed(const std::string& name, const at::Tensor& tensor, at::Scala
 
 }  // namespace
 
-std::vector<NamedWeight> checkpoint_tensors(const DecoderConfig& config, DecoderWeights weights) {
-  std::vector<NamedWeight> tensors;
+std::vector<NamedTensor> checkpoint_tensors(const DecoderConfig& config, DecoderWeights weights) {
+  std::vector<NamedTensor> tensors;
   for (const TensorSlot& slot : tensor_slots(config, family_named(config.family, "checkpoint").tensors, weights)) {
     const bool gated = slot.gate_target != nullptr;
     tensors.push_back({slot.name, gated ? merge_gate_rows(config, *slot.target, *slot.gate_target) : *slot.target});
@@ -42,8 +42,8 @@ std::vector<NamedWeight> checkpoint_tensors(const DecoderConfig& config, Decoder
 void save_checkpoint(const std::filesystem::path& folder, const OrderedJson& document, const DecoderWeights& weights, at::ScalarType dtype) {
   const formats::DType disk = dtype_on_disk(dtype);
   const DecoderConfig config = parse_decoder_config(Json(document), "config.json");
-  std::vector<NamedWeight> stored;
-  for (const NamedWeight& weight : checkpoint_tensors(config, weights)) {
+  std::vector<NamedTensor> stored;
+  for (const NamedTensor& weight : checkpoint_tensors(config, weights)) {
     stored.push_back({weight.name, narrowed(weight.name, weight.tensor, dtype)});
   }
   std::vector<formats::TensorToWrite> tensors;

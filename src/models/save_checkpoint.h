@@ -3,6 +3,7 @@
 #include "core/json.h"
 #include "models/decoder_config.h"
 #include "models/decoder_weights.h"
+#include "models/named_tensor.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -12,15 +13,9 @@
 
 namespace gainlens::models {
 
-/// A tensor of a checkpoint under the name it has in the file.
-struct NamedWeight {
-  std::string name;
-  at::Tensor tensor;
-};
-
 /// The tensors of a checkpoint of this family: names and shapes as load_checkpoint reads them, gate rows put back into the query projection,
 /// a tied head left out.
-std::vector<NamedWeight> checkpoint_tensors(const DecoderConfig& config, DecoderWeights weights);
+std::vector<NamedTensor> checkpoint_tensors(const DecoderConfig& config, DecoderWeights weights);
 
 /// Writes config.json and model.safetensors in Hugging Face layout, each atomically; load_checkpoint reads them back.
 ///

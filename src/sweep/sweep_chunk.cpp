@@ -4,6 +4,7 @@
 #include "models/attention_ops.h"
 #include "sweep/chunk_reducer.h"
 #include "sweep/likelihood.h"
+#include "sweep/one_sequence.h"
 #include "sweep/windows.h"
 
 #include <ATen/ATen.h>
@@ -66,9 +67,8 @@ ChunkMeasurement sweep_chunk(hooks::HookedModel& model, const data::Chunk& chunk
     }
   }
 
-  const at::Tensor ids = at::from_blob(const_cast<data::TokenId*>(chunk.tokens.data()), {1, chunk.length}, at::kInt).to(at::kLong);
   if (!plan.nll && !plan.layers.empty()) options.stop_at_layer = plan.layers.back() + 1;  // nothing later is looked at
-  const hooks::Stream stream = model.forward({ids}, options, hooks);
+  const hooks::Stream stream = model.forward(one_sequence(chunk.tokens), options, hooks);
   if (plan.nll) reducer.add_nll(mean_negative_log_likelihood(model, stream.hidden, chunk.tokens));
   const std::int64_t without_keys = reducer.queries_without_keys();
   return {std::move(reducer).finish(), without_keys};

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "models/named_tensor.h"
+
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -9,15 +11,10 @@
 
 namespace gainlens::training {
 
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-};
-
 /// Parameters that share their settings.
 struct ParameterGroup {
   std::string name;
-  std::vector<NamedTensor> parameters;  ///< leaves that require gradients; float32 or float64
+  std::vector<models::NamedTensor> parameters;  ///< leaves that require gradients; float32 or float64
   double learning_rate_factor = 1;      ///< on the common learning rate
   double weight_decay = 0;              ///< decoupled: taken off the parameter, not added to its gradient
 };

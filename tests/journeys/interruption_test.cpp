@@ -1,3 +1,4 @@
+#include "support/file_bytes.h"
 #include "support/program.h"
 #include "support/shared_data.h"
 
@@ -6,18 +7,11 @@
 #include <sys/wait.h>
 
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <thread>
 
 namespace gainlens::testing {
 namespace {
-
-std::string bytes_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 TEST(Interruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
   const auto model = shared_data("models/tinystories-656K");

@@ -1,5 +1,6 @@
 // Training killed at random moments and resumed ends with the weights of an uninterrupted one, byte for byte.
 #include "language/language_testing.h"
+#include "support/file_bytes.h"
 #include "support/program.h"
 #include "support/shared_data.h"
 
@@ -8,16 +9,10 @@
 #include <sys/wait.h>
 
 #include <chrono>
-#include <iterator>
 #include <thread>
 
 namespace gainlens::testing {
 namespace {
-
-std::string bytes_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 TEST(TrainingInterruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
   const TemporaryFolder folder;

@@ -1,5 +1,6 @@
 // The small parts every trainer shares: schedule, data order, best value, state on disk.
 #include "core/error.h"
+#include "support/file_bytes.h"
 #include "support/shared_data.h"
 #include "training/best_value.h"
 #include "training/data_order.h"
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <limits>
 
 namespace gainlens::training {
@@ -110,11 +110,7 @@ TEST(TrainingState, RefusesOtherFiles) {
   state.notes = {{"best", 1}};
   state.tensors["a"] = at::ones({64});
   save_training_state(file, state);
-  std::string bytes;
-  {
-    std::ifstream stored(file, std::ios::binary);
-    bytes.assign(std::istreambuf_iterator<char>(stored), {});
-  }
+  const std::string bytes = gainlens::testing::bytes_of(file);
   const std::size_t step = bytes.find("\"step\":\"3\"");
   ASSERT_NE(step, std::string::npos);
   for (const std::size_t place : {bytes.size() - 3, step + 8}) {  // a bit of a weight; the step
