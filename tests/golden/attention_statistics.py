@@ -11,11 +11,23 @@ import torch
 FIRST_KEYS = 8  # how many of the first keys have their mass reported
 
 
-def attention_weights(query, key, visible, scale):
-    """Softmax weights [head, query, key] of [head, T, d] queries and [kv_head, T, d] keys; 0 where not visible."""
+def attention_weights(query, key, visible, scale, soft_cap=None, bias=None, sink_logit=None):
+    """Softmax weights [head, query, key] of [head, T, d] queries and [kv_head, T, d] keys; 0 where not visible.
+
+    A score s becomes soft_cap tanh(s / soft_cap), then bias [head, key] is added; a sink logit [head] takes its share of each softmax, so
+    that the weights sum to less than one.
+    """
     key = key.repeat_interleave(query.shape[0] // key.shape[0], dim=0)
     scores = scale * query @ key.transpose(1, 2)
-    return torch.softmax(scores.masked_fill(~visible, -torch.inf), dim=-1)
+    if soft_cap is not None:
+        scores = soft_cap * torch.tanh(scores / soft_cap)
+    if bias is not None:
+        scores = scores + bias[:, None, :]
+    scores = scores.masked_fill(~visible, -torch.inf)
+    if sink_logit is None:
+        return torch.softmax(scores, dim=-1)
+    sink = sink_logit[:, None, None].expand(-1, scores.shape[1], 1)
+    return torch.softmax(torch.cat([scores, sink], dim=-1), dim=-1)[..., :-1]
 
 
 def moments(weights, values):
@@ -39,11 +51,17 @@ def gain(observation_precision):
     return observation_precision / (1 + observation_precision)
 
 
-def statistics(query, key, value, visible, scale):
-    """All fields for queries [head, T, d], keys and values [kv_head, T, d] and visible [T, T]; everything in float64."""
+def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink_logit=None):
+    """All fields for queries [head, T, d], keys and values [kv_head, T, d] and visible [T, T]; everything in float64.
+
+    With a sink logit of mass p_s every field but first_mass and column_mean is that of the weights p / (1 - p_s) over the keys, and
+    sink_logit_mass [head, query] is p_s.
+    """
     query, key, value = query.double(), key.double(), value.double()
+    bias, sink_logit = (None if tensor is None else tensor.double() for tensor in (bias, sink_logit))
     positions, head_dim = query.shape[1:]
-    weights = attention_weights(query, key, visible, scale)
+    mass = attention_weights(query, key, visible, scale, soft_cap, bias, sink_logit)  # over keys and sink
+    weights = mass if sink_logit is None else attention_weights(query, key, visible, scale, soft_cap, bias)
     groups = query.shape[0] // value.shape[0]
     values = value.repeat_interleave(groups, dim=0)
     value_variance = value.var(dim=1, correction=0)
@@ -58,7 +76,8 @@ def statistics(query, key, value, visible, scale):
     without_precision = precision(without_n_eff, without_residual, 1 / head_dim)
 
     columns = min(FIRST_KEYS, positions)
-    return {
+    sink = {} if sink_logit is None else {"sink_logit_mass": 1 - mass.sum(-1)}
+    return sink | {
         "n_eff": n_eff,
         "entropy": -torch.xlogy(weights, weights).sum(-1),
         "residual": residual.mean(-1),
@@ -73,8 +92,8 @@ def statistics(query, key, value, visible, scale):
         "estimate_norm": estimate.norm(dim=-1),
         "gained_estimate_norm": (gain(observation_precision) * estimate).norm(dim=-1),
         "without_first_norm": without_estimate.norm(dim=-1),
-        "first_mass": weights[:, :, :columns],
-        "column_mean": torch.stack([weights[:, m:, m].mean(-1) for m in range(columns)], dim=-1),
+        "first_mass": mass[:, :, :columns],
+        "column_mean": torch.stack([mass[:, m:, m].mean(-1) for m in range(columns)], dim=-1),
         "value_variance": value_variance,
     }
 
@@ -108,6 +127,40 @@ def check_hand_case():
         "column_mean": [[0.75, 0.5]],
         "value_variance": [[1]],
     }
+    check_fields(found, expected)
+
+
+def check_fields(found, expected):
     assert expected.keys() == found.keys()
     for name, value in expected.items():
-        torch.testing.assert_close(found[name], torch.tensor(value, dtype=torch.float64), rtol=1e-15, atol=1e-15, equal_nan=True, msg=name)
+        torch.testing.assert_close(found[name], torch.tensor(value, dtype=torch.float64), rtol=1e-14, atol=1e-14, equal_nan=True, msg=name)
+
+
+def check_sink_case():
+    """The hand case with a sink logit of 0: it weighs as much as a key.
+
+    Query 0: key and sink have 1/2 each; query 1: two keys and the sink have 1/3 each. Masses change, nothing else does.
+    """
+    zeros, values = torch.zeros(1, 2, 1), torch.tensor([[[1.0], [3.0]]])
+    visible = torch.tensor([[True, False], [True, True]])
+    plain = statistics(zeros, zeros, values, visible, 1.0)
+    found = statistics(zeros, zeros, values, visible, 1.0, sink_logit=torch.zeros(1))
+    expected = {name: tensor.tolist() for name, tensor in plain.items()} | {
+        "sink_logit_mass": [[1 / 2, 1 / 3]],
+        "first_mass": [[[1 / 2, 0], [1 / 3, 1 / 3]]],
+        "column_mean": [[5 / 12, 1 / 3]],
+    }
+    check_fields(found, expected)
+
+
+def check_score_case():
+    """Scores before and after cap and bias, worked out on paper.
+
+    Query 1 has scores 2 and 0. A cap of 2 makes them 2 tanh(1) and 0; a bias of ln 3 on key 1 then gives odds e^(2 tanh 1) : 3.
+    """
+    query, key = torch.tensor([[[0.0], [1.0]]]), torch.tensor([[[2.0], [0.0]]])
+    visible = torch.tensor([[True, False], [True, True]])
+    found = attention_weights(query.double(), key.double(), visible, 1.0, 2.0, torch.tensor([[0.0, math.log(3)]], dtype=torch.float64))
+    odds = math.exp(2 * math.tanh(1)) / 3
+    expected = torch.tensor([[[1.0, 0.0], [odds / (1 + odds), 1 / (1 + odds)]]], dtype=torch.float64)
+    torch.testing.assert_close(found, expected, rtol=1e-14, atol=1e-14)

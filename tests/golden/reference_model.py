@@ -17,8 +17,12 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.qwen3 import modeling_qwen3
 
 import attention_statistics
+import reference_own_attention
 
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
+PLUGGABLE = ("gemma2", "gemma3", "gpt2", "gpt_neox", "gpt_oss", "llama", "mistral", "olmo2", "phi3", "qwen2", "qwen3", "qwen3_moe", "stablelm")
+FAMILIES = PLUGGABLE + reference_own_attention.FAMILIES
+NOT_FUSED = ("gemma2", "gpt_oss", "bloom", "mpt")  # the reference has one attention function for them, the eager one
+BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")  # constants that published checkpoints hold and nobody reads
 
 
 class Float64Torch:
@@ -34,13 +38,20 @@ class Float64Torch:
 def float64_throughout():
     modules = [importlib.import_module("transformers.modeling_rope_utils")]
     modules += [importlib.import_module(f"transformers.models.{family}.modeling_{family}") for family in FAMILIES]
+    to_float32 = torch.Tensor.float
     try:
         for module in modules:
             module.torch = Float64Torch()
+        torch.Tensor.float = torch.Tensor.double
         yield
     finally:
         for module in modules:
             module.torch = torch
+        torch.Tensor.float = to_float32
+
+
+def in_float64():
+    return isinstance(modeling_qwen3.torch, Float64Torch)
 
 
 class Recorder:
@@ -50,18 +61,25 @@ class Recorder:
         self.fused = fused
         self.statistics = []
         self.gates = []
+        self.router_logits = []  # [T, expert] a layer with experts
 
-    def attention(self, module, query, key, value, attention_mask, scaling, **arguments):
+    def attention(self, module, query, key, value, attention_mask, scaling, softcap=None, s_aux=None, **arguments):
         """An attention function of the reference: records, then attends as its fused or its eager one does."""
         visible = (attention_mask == 0)[0, 0]
-        self.statistics.append(attention_statistics.statistics(query[0], key[0], value[0], visible, scaling))
+        options = {"soft_cap": softcap, "sink_logit": s_aux}
+        self.statistics.append(attention_statistics.statistics(query[0], key[0], value[0], visible, scaling, **options))
         if self.fused:
             return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling)
-        output, weights = modeling_qwen3.eager_attention_forward(module, query, key, value, attention_mask, scaling=scaling)
-        if isinstance(modeling_qwen3.torch, Float64Torch):
-            own = attention_statistics.attention_weights(query[0], key[0], visible, scaling)
+        family = modeling_qwen3 if isinstance(module, GatedAttention) else importlib.import_module(type(module).__module__)
+        eager = {} if softcap is None else {"softcap": softcap}
+        output, weights = family.eager_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **eager)
+        if in_float64():
+            own = attention_statistics.attention_weights(query[0], key[0], visible, scaling, **options)
             torch.testing.assert_close(own, weights[0], rtol=1e-10, atol=1e-14)
         return output, weights
+
+    def route(self, module, arguments, output):
+        self.router_logits.append(output[0].double())
 
 
 class GatedAttention(modeling_qwen3.Qwen3Attention):
@@ -111,13 +129,32 @@ def is_gated(config):
     return bool(config.get("headwise_attn_output_gate") or config.get("elementwise_attn_output_gate"))
 
 
+def read_config(folder):
+    return json.loads((pathlib.Path(folder) / "config.json").read_text())
+
+
 def model_class(folder):
-    config = json.loads((pathlib.Path(folder) / "config.json").read_text())
-    return GatedQwen3 if is_gated(config) else AutoModelForCausalLM
+    return GatedQwen3 if is_gated(read_config(folder)) else AutoModelForCausalLM
+
+
+def has_fused_attention(folder):
+    return read_config(folder)["model_type"] not in NOT_FUSED
+
+
+def load(folder, dtype, attention):
+    """The reference's model of a checkpoint folder, every tensor of it used and none missing."""
+    options = {"dtype": dtype, "attn_implementation": attention, "output_loading_info": True}
+    if "num_experts_per_tok" in read_config(folder):
+        options["experts_implementation"] = "eager"
+    model, info = model_class(folder).from_pretrained(folder, **options)
+    unexpected = [name for name in info["unexpected_keys"] if not name.endswith(BUFFERS)]
+    assert not info["missing_keys"] and not unexpected and not info["mismatched_keys"], info
+    assert all(parameter.dtype == dtype for parameter in model.parameters())
+    return model.eval()
 
 
 def run(folder, dtype, tokens, fused):
-    """Logits [T, vocabulary], statistics (one dictionary a layer) and gates ([head, T] a layer) of a checkpoint folder.
+    """Logits [T, vocabulary] of a checkpoint folder and the Recorder of what its layers did.
 
     `fused` picks the reference's fused attention, its default, over the eager one. float64 runs must be eager and made inside
     `float64_throughout`, or they hold float32 parts.
@@ -125,11 +162,16 @@ def run(folder, dtype, tokens, fused):
     recorder = Recorder(fused)
     ALL_ATTENTION_FUNCTIONS.register("recording", recorder.attention)
     ALL_MASK_ATTENTION_FUNCTIONS.register("recording", eager_mask)
-    model = model_class(folder).from_pretrained(folder, dtype=dtype, attn_implementation="recording").eval()
-    assert all(parameter.dtype == dtype for parameter in model.parameters())
+    family = read_config(folder)["model_type"]
+    own = family in reference_own_attention.FAMILIES
+    model = load(folder, dtype, reference_own_attention.implementation(model_config=read_config(folder), fused=fused) if own else "recording")
     for module in model.modules():
         if isinstance(module, GatedAttention):
             module.gates = recorder.gates
+        if type(module).__name__.endswith("TopKRouter"):
+            module.register_forward_hook(recorder.route)
+    if own:
+        reference_own_attention.record(model, family, recorder.statistics, check=in_float64())
     with torch.no_grad():
         logits = model(tokens[None], use_cache=False).logits[0]
-    return logits.double(), recorder.statistics, recorder.gates
+    return logits.double(), recorder

@@ -1,0 +1,125 @@
+"""config.json of every golden checkpoint: each family with what makes it itself, small. New entries go last: a seed is a position."""
+
+BASE = {
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "num_hidden_layers": 2,
+    "intermediate_size": 48,
+    "vocab_size": 64,
+    "max_position_embeddings": 128,
+    "rms_norm_eps": 1e-6,
+    "hidden_act": "silu",
+    "rope_theta": 10000.0,
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "torch_dtype": "float32",
+}
+LLAMA = BASE | {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
+QWEN2 = BASE | {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "head_dim": None, "hidden_size": 48, "rms_norm_eps": 1e-3}
+QWEN2_WINDOW = {"hidden_size": 32, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 13, "max_window_layers": 1}
+QWEN3 = BASE | {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "rope_theta": 1000000.0}
+GATED = QWEN3 | {"use_qk_norm": True, "qkv_bias": False, "headwise_attn_output_gate": False, "elementwise_attn_output_gate": False}
+
+# rope settings whose frequencies differ from the plain ones well within LENGTH positions
+LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 2.0, "beta_slow": 1.0}
+YARN_MSCALE = {
+    "rope_type": "yarn",
+    "rope_theta": 500.0,
+    "factor": 8.0,
+    "original_max_position_embeddings": 16,
+    "mscale": 1.0,
+    "mscale_all_dim": 0.5,
+    "truncate": False,
+}
+
+# The scale of the scores is not 1/sqrt(head_dim), the caps are small enough to bend most scores and logits.
+GEMMA = BASE | {"hidden_act": None, "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True, "sliding_window": 13}
+GEMMA2 = GEMMA | {
+    "model_type": "gemma2",
+    "architectures": ["Gemma2ForCausalLM"],
+    "num_hidden_layers": 3,
+    "query_pre_attn_scalar": 24,
+    "attn_logit_softcapping": 3.0,
+    "final_logit_softcapping": 1.5,
+}
+GEMMA3 = GEMMA | {
+    "model_type": "gemma3_text",
+    "architectures": ["Gemma3ForCausalLM"],
+    "num_hidden_layers": 4,
+    "query_pre_attn_scalar": 20,
+    "rope_theta": None,
+}
+GEMMA3_FLAT = {
+    "rope_theta": 2000.0,
+    "rope_local_base_freq": 300.0,
+    "rope_scaling": {"rope_type": "linear", "factor": 2.5},
+    "sliding_window_pattern": 3,
+}
+GEMMA3_NESTED = {
+    "rope_parameters": {
+        "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5000.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+    },
+    "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+}
+
+GPT2 = {
+    "model_type": "gpt2",
+    "architectures": ["GPT2LMHeadModel"],
+    "n_embd": 32,
+    "n_head": 4,
+    "n_layer": 3,
+    "n_inner": 48,
+    "n_positions": 96,
+    "n_ctx": 96,
+    "vocab_size": 64,
+    "activation_function": "gelu_new",
+    "layer_norm_epsilon": 1e-5,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "torch_dtype": "float32",
+}
+
+PLAIN_HEADS = {"num_key_value_heads": None, "head_dim": None}  # as many key heads as query heads, of width / heads
+GPT_NEOX = BASE | PLAIN_HEADS | {
+    "model_type": "gpt_neox",
+    "architectures": ["GPTNeoXForCausalLM"],
+    "hidden_act": "gelu",
+    "rms_norm_eps": None,
+    "layer_norm_eps": 1e-5,
+    "max_position_embeddings": 96,
+    "rope_theta": None,
+    "rotary_emb_base": 10000,
+    "rotary_pct": 0.25,
+    "use_parallel_residual": True,
+}
+
+CONFIGS = {
+    "llama": LLAMA | {"hidden_size": 48, "head_dim": None, "num_hidden_layers": 3},  # head_dim 12: width / heads
+    "llama-bias": LLAMA | {"attention_bias": True, "mlp_bias": True},
+    "llama-rope-linear": LLAMA | {"rope_scaling": {"type": "linear", "factor": 2.5}},
+    "llama-rope-llama3": LLAMA | {"rope_scaling": LLAMA3},
+    "llama-rope-yarn": LLAMA | {"rope_theta": 500.0, "rope_scaling": YARN},
+    "llama-rope-yarn-mscale": LLAMA | {"rope_theta": None, "rope_parameters": YARN_MSCALE},
+    "mistral-window": BASE | {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": 13},
+    "qwen2-tied": QWEN2 | {"tie_word_embeddings": True},
+    "qwen2-window": QWEN2 | QWEN2_WINDOW,
+    "qwen3": QWEN3 | {"tie_word_embeddings": True},
+    "qwen3-gate-headwise": GATED | {"headwise_attn_output_gate": True},
+    "qwen3-gate-elementwise": GATED | {"elementwise_attn_output_gate": True},
+    "qwen3-gate-bias-no-qk-norm": GATED | {"headwise_attn_output_gate": True, "qkv_bias": True, "use_qk_norm": False},
+    "gemma2": GEMMA2,
+    "gemma3": GEMMA3 | GEMMA3_FLAT,
+    "gemma3-rope-by-type": GEMMA3 | GEMMA3_NESTED,
+    "gpt2": GPT2,
+    "gpt2-inverse-layer": GPT2 | {"scale_attn_by_inverse_layer_idx": True},
+}
+
+# Published checkpoints of these families lack the prefix the reference gives their tensors.
+WITHOUT_PREFIX = ("gpt2-inverse-layer", "bloom")
+# These hold constants that older published checkpoints were saved with: masks and frequencies.
+BUFFERS_KEPT = ("gpt2-inverse-layer", "gpt-neox")

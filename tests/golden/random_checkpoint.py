@@ -1,0 +1,189 @@
+"""Small random checkpoints in Hugging Face layout, whose attention is worth measuring.
+
+Weights keep the stream near unit size, with biases and norms far enough from 0 and 1 to be missed if forgotten; heads range from nearly
+uniform to nearly one key; experts are chosen by a wide margin, so that no rounding changes a choice.
+"""
+
+import itertools
+import json
+import re
+
+import safetensors.torch
+import torch
+import transformers
+
+import reference_model
+from checkpoint_configs import BUFFERS_KEPT, WITHOUT_PREFIX
+
+BOS = 1
+HEAD_SHARPNESS = (0.3, 2.5, 1.0, 2.0)  # factor on the queries, head by head
+EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight")
+CONV1D = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # GPT-2 stores [in, out]
+INNER_NORM = re.compile(r"(q|k)_(layer)?norm(\.norms\.\d+)?\.weight$")
+NORM = re.compile(r"(norm|norm_[12f]|ln_\w+|ln_?\d?|layernorm)\.weight$")
+
+
+def normal(shape, generator, scale=1.0, mean=0.0):
+    return mean + scale * torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def random_weight(name, shape, generator, norm_offset=0.0):
+    """One tensor; `norm_offset` is what the family adds to its norms' weights."""
+    if INNER_NORM.search(name):
+        return 0.5 - norm_offset + 1.5 * torch.rand(shape, generator=generator, dtype=torch.float64)  # sharp scores after normalisation
+    if NORM.search(name):
+        return normal(shape, generator, 0.2, 1.0 - norm_offset)
+    if name.endswith("sinks"):  # masses from a few percent to most of it
+        return normal(shape, generator, 1.5, 1.5)
+    if name.endswith("bias"):
+        return normal(shape, generator, 0.3)
+    if name.endswith(EMBEDDINGS):  # a common vector gives the values of every layer a mean far from zero
+        return normal(shape, generator) + normal(shape[1:], generator, 0.5)
+    if name.endswith("wpe.weight"):
+        return normal(shape, generator, 0.3)
+    if name.endswith(CONV1D):
+        return normal(shape, generator, shape[0] ** -0.5)
+    return normal(shape, generator, shape[-1] ** -0.5)
+
+
+def projections(weights, config, layer):
+    """Views of the query rows [kv_head, group, head_dim, width] and key rows [kv_head, head_dim, width] of one layer."""
+    heads = config.num_attention_heads
+    kv_heads = getattr(config, "num_key_value_heads", None) or heads
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+    found = {name: tensor for name, tensor in weights.items() if f".{layer}." in name}
+
+    def tensor(suffix):
+        return next((value for name, value in found.items() if name.endswith(suffix)), None)
+
+    if (query := tensor("q_proj.weight")) is not None:
+        # Rows of q_proj are grouped by key head: the group's queries, then its gate scores if there are any.
+        grouped = query.unflatten(0, (kv_heads, -1))[:, : heads // kv_heads * head_dim]
+        return grouped.unflatten(1, (heads // kv_heads, head_dim)), tensor("k_proj.weight").unflatten(0, (kv_heads, head_dim))
+    if config.model_type == "falcon" and (config.new_decoder_architecture or config.multi_query):
+        kv_heads = config.num_kv_heads if config.new_decoder_architecture else 1
+        fused = tensor("query_key_value.weight").unflatten(0, (kv_heads, heads // kv_heads + 2, head_dim))
+        return fused[:, :-2], fused[:, -2]
+    if (fused := tensor("query_key_value.weight")) is not None:  # each head's query, key and value
+        fused = fused.unflatten(0, (heads, 3, head_dim))
+        return fused[:, :1], fused[:, 1]
+    fused = next(value for value in map(tensor, ("c_attn.weight", "Wqkv.weight", "qkv_proj.weight")) if value is not None)
+    if config.model_type == "gpt2":
+        fused = fused.T
+    query, key, _ = fused.split([heads * head_dim, kv_heads * head_dim, kv_heads * head_dim])
+    return query.unflatten(0, (kv_heads, heads // kv_heads, head_dim)), key.unflatten(0, (kv_heads, head_dim))
+
+
+def slow_dimension(config, head_dim):
+    """A dimension that its rotation hardly turns within the golden's length, or one that is not rotated."""
+    rotary = getattr(config, "rope_parameters", None) or {}
+    return head_dim // 2 - 1 if rotary.get("partial_rotary_factor", 1.0) == 1.0 else head_dim - 1
+
+
+def sharpen(weights, config):
+    """Heads from nearly uniform to nearly one key, and a last head that attends to the first token.
+
+    The first head of each group gets small queries, the last one large ones. The sink: one slowly rotating dimension of the last key head
+    reads the first token's embedding, the same dimension of the last query head reads the direction common to all embeddings.
+    """
+    embedding = next(tensor for name, tensor in weights.items() if name.endswith(EMBEDDINGS))
+    first, common = (direction / direction.norm() for direction in (embedding[BOS], embedding.mean(0)))
+    factors = torch.tensor(list(itertools.islice(itertools.cycle(HEAD_SHARPNESS), config.num_attention_heads)), dtype=torch.float64)
+    for layer in range(config.num_hidden_layers):
+        queries, keys = projections(weights, config, layer)
+        slow = slow_dimension(config, keys.shape[1])
+        queries *= factors.view(*queries.shape[:2], 1, 1)
+        queries[-1, -1, slow] += 2 * common
+        keys[-1, slow] += 2 * first
+
+
+def separate_experts(weights, experts, chosen, generator):
+    """Routers that choose by a wide margin.
+
+    The first `experts` dimensions of the stream say which experts a token wants: its embedding is near +1 in `chosen` of them and near -1
+    in the others, and what attention and experts add there is small.
+    """
+    embedding = next(tensor for name, tensor in weights.items() if name.endswith(EMBEDDINGS))
+    wanted = torch.rand(embedding.shape[0], experts, generator=generator).argsort(1) < chosen
+    size = 0.8 + 0.8 * torch.rand(wanted.shape, generator=generator, dtype=torch.float64)
+    embedding[:, :experts] = torch.where(wanted, size, -size)
+    for name, tensor in weights.items():
+        if name.endswith(("mlp.gate.weight", "router.weight")):
+            tensor *= 0.2
+            tensor[:, :experts] += 2 * torch.eye(experts, dtype=torch.float64)
+        elif name.endswith("o_proj.weight") or re.search(r"mlp\.down_proj\.weight$", name):
+            tensor[:experts] *= 0.1
+        elif name.endswith(("o_proj.bias", "down_proj_bias", "experts.down_proj")):  # gpt-oss stores experts as [expert, in, out]
+            if name.endswith("experts.down_proj") and tensor.shape[1] == embedding.shape[1]:
+                tensor[:, :experts] *= 0.1
+            else:
+                tensor[..., :experts] *= 0.1
+
+
+def split_experts(name, tensor):
+    """A fused tensor of experts as the one tensor an expert and matrix of published checkpoints."""
+    if name.endswith("experts.down_proj"):
+        return {name.replace("down_proj", f"{expert}.down_proj.weight"): down for expert, down in enumerate(tensor)}
+    stored = {}
+    for expert, gate_and_up in enumerate(tensor):
+        for half, matrix in zip(("gate_proj", "up_proj"), gate_and_up.chunk(2), strict=True):
+            stored[name.replace("gate_up_proj", f"{expert}.{half}.weight")] = matrix
+    return stored
+
+
+def buffers(config):
+    """Constants that published checkpoints of the family hold beside the weights."""
+    positions = config.max_position_embeddings
+    if config.model_type == "gpt2":
+        mask = torch.ones(positions, positions).tril()[None, None]
+        return {f"transformer.h.{layer}.attn.bias": mask.clone() for layer in range(config.num_hidden_layers)}
+    if config.model_type != "gpt_neox":
+        return {}
+    stored = {}
+    for layer in range(config.num_hidden_layers):
+        prefix = f"gpt_neox.layers.{layer}.attention."
+        stored[prefix + "bias"] = torch.ones(positions, positions, dtype=torch.bool).tril()[None, None]
+        stored[prefix + "masked_bias"] = torch.tensor(-1e9)
+        stored[prefix + "rotary_emb.inv_freq"] = torch.ones(1)
+    return stored
+
+
+def on_disk(name, weights, config):
+    """The tensors of a published checkpoint: its names, and shapes that the reference changes as it loads them."""
+    stored = {}
+    for tensor_name, tensor in weights.items():
+        if config.model_type == "qwen3_moe" and ".mlp.experts." in tensor_name:
+            stored |= split_experts(tensor_name, tensor)
+        elif config.model_type == "gpt_neox":
+            stored[re.sub("^lm_head", "embed_out", tensor_name)] = tensor
+        else:
+            stored[tensor_name] = tensor
+    stored = {key: tensor.float().contiguous() for key, tensor in stored.items()}
+    if name in BUFFERS_KEPT:
+        stored |= buffers(config)
+    if name in WITHOUT_PREFIX:
+        stored = {key.removeprefix("transformer."): tensor for key, tensor in stored.items()}
+    return stored
+
+
+def make_checkpoint(folder, name, config, seed):
+    """config.json and model.safetensors of random weights; float32."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {key: value for key, value in config.items() if value is not None}
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    model_class = reference_model.model_class(folder)
+    loaded = transformers.AutoConfig.from_pretrained(folder)
+    from_config = model_class._from_config if reference_model.is_gated(config) else model_class.from_config
+    model = from_config(loaded)
+    shapes = {key: tensor.shape for key, tensor in model.state_dict().items()}
+    if loaded.tie_word_embeddings:
+        del shapes["lm_head.weight"]
+    generator = torch.Generator().manual_seed(seed)
+    is_gemma = loaded.model_type in ("gemma2", "gemma3_text")  # these add 1 to norms' weights and scale embeddings by sqrt(width)
+    weights = {key: random_weight(key, shapes[key], generator, norm_offset=1.0 if is_gemma else 0.0) for key in sorted(shapes)}
+    if is_gemma:
+        weights["model.embed_tokens.weight"] *= loaded.hidden_size**-0.5
+    sharpen(weights, loaded)
+    if "num_experts_per_tok" in config:
+        separate_experts(weights, loaded.num_local_experts, loaded.num_experts_per_tok, generator)
+    safetensors.torch.save_file(on_disk(name, weights, loaded), folder / "model.safetensors", metadata={"format": "pt"})

@@ -1,0 +1,73 @@
+"""The reference's models whose attention is part of the model's own code, so that no attention function can be put in its place.
+
+Their queries, keys and values are computed a second time from what their attention layer was given, with the layer's own methods; in
+float64 the output of these is checked against what the layer itself hands to its output projection.
+"""
+
+import torch
+from transformers.models.falcon import modeling_falcon
+
+import attention_statistics
+
+FAMILIES = ("bloom", "falcon", "mpt")
+LAYERS = {"bloom": "BloomAttention", "falcon": "FalconAttention", "mpt": "MptAttention"}
+
+
+def implementation(model_config, fused):
+    """The reference's name of the attention to run. Its eager Falcon adds an ALiBi bias twice (mask and scores): only fused is right."""
+    if model_config["model_type"] == "falcon" and (fused or model_config.get("alibi")):
+        return "sdpa"
+    return "eager"
+
+
+def bloom(module, hidden_states, arguments):
+    query, key, value = module._reshape(module.query_key_value(hidden_states))
+    return query, key, value, module.inv_norm_factor, arguments["alibi"][:, 0]
+
+
+def falcon(module, hidden_states, arguments):
+    query, key, value = (states.transpose(1, 2) for states in module._split_heads(module.query_key_value(hidden_states)))
+    alibi = arguments["alibi"]
+    if alibi is None:
+        query, key = modeling_falcon.apply_rotary_pos_emb(query, key, *arguments["position_embeddings"])
+    else:
+        alibi = alibi.reshape(module.num_heads, -1) * module.inv_norm_factor
+    if module.new_decoder_architecture:  # it repeats the keys of each group of heads
+        groups = module.num_heads // module.num_kv_heads
+        key, value = key[:, ::groups], value[:, ::groups]
+    return query, key, value, module.inv_norm_factor, alibi
+
+
+def mpt(module, hidden_states, arguments):
+    mixed = module.Wqkv(hidden_states)
+    if module.clip_qkv:
+        mixed = mixed.clamp(min=-module.clip_qkv, max=module.clip_qkv)
+    query, key, value = (states.unflatten(-1, (module.n_heads, -1)).transpose(1, 2) for states in mixed.chunk(3, dim=2))
+    return query, key, value, module.softmax_scale, arguments["position_bias"][:, 0, -hidden_states.shape[1] :]
+
+
+PROJECT = {"bloom": bloom, "falcon": falcon, "mpt": mpt}
+
+
+def record(model, family, statistics, check):
+    """Appends every attention layer's statistics to `statistics` while `model` runs."""
+    recorded = []
+
+    def before(module, positional, arguments):
+        hidden_states = positional[0] if positional else arguments["hidden_states"]
+        query, key, value, scale, bias = PROJECT[family](module, hidden_states, arguments)
+        visible = torch.ones(query.shape[2], query.shape[2], dtype=torch.bool).tril()
+        statistics.append(attention_statistics.statistics(query[0], key[0], value[0], visible, scale, bias=bias))
+        if check:
+            weights = attention_statistics.attention_weights(query[0], key[0], visible, scale, bias=bias)
+            groups = query.shape[1] // value.shape[1]
+            recorded.append((weights @ value[0].repeat_interleave(groups, dim=0)).transpose(0, 1).flatten(1))
+
+    def output(module, positional):
+        torch.testing.assert_close(recorded.pop(), positional[0][0], rtol=1e-9, atol=1e-12)
+
+    for module in model.modules():
+        if type(module).__name__ == LAYERS[family]:
+            module.register_forward_pre_hook(before, with_kwargs=True)
+            if check:
+                getattr(module, "out_proj" if family == "mpt" else "dense").register_forward_pre_hook(output)
