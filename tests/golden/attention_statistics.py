@@ -11,11 +11,10 @@ import torch
 FIRST_KEYS = 8  # how many of the first keys have their mass reported
 
 
-def attention_weights(query, key, visible, scale, soft_cap=None, bias=None, sink_logit=None):
-    """Softmax weights [head, query, key] of [head, T, d] queries and [kv_head, T, d] keys; 0 where not visible.
+def masses(query, key, visible, scale, soft_cap=None, bias=None, sink_logit=None):
+    """Softmax [head, query, key] of [head, T, d] queries and [kv_head, T, d] keys; 0 where not visible.
 
-    A score s becomes soft_cap tanh(s / soft_cap), then bias [head, key] is added; a sink logit [head] takes its share of each softmax, so
-    that the weights sum to less than one.
+    A score s becomes soft_cap tanh(s / soft_cap), then bias [head, key] is added; a sink logit [head] is one more column, the last.
     """
     key = key.repeat_interleave(query.shape[0] // key.shape[0], dim=0)
     scores = scale * query @ key.transpose(1, 2)
@@ -24,10 +23,14 @@ def attention_weights(query, key, visible, scale, soft_cap=None, bias=None, sink
     if bias is not None:
         scores = scores + bias[:, None, :]
     scores = scores.masked_fill(~visible, -torch.inf)
-    if sink_logit is None:
-        return torch.softmax(scores, dim=-1)
-    sink = sink_logit[:, None, None].expand(-1, scores.shape[1], 1)
-    return torch.softmax(torch.cat([scores, sink], dim=-1), dim=-1)[..., :-1]
+    if sink_logit is not None:
+        scores = torch.cat([scores, sink_logit[:, None, None].expand(-1, scores.shape[1], 1)], dim=-1)
+    return torch.softmax(scores, dim=-1)
+
+
+def attention_weights(query, key, *arguments, **options):
+    """The weights the values get: `masses` without the sink's, so that with one they sum to less than 1."""
+    return masses(query, key, *arguments, **options)[..., : key.shape[1]]
 
 
 def moments(weights, values):
@@ -60,8 +63,8 @@ def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink
     query, key, value = query.double(), key.double(), value.double()
     bias, sink_logit = (None if tensor is None else tensor.double() for tensor in (bias, sink_logit))
     positions, head_dim = query.shape[1:]
-    mass = attention_weights(query, key, visible, scale, soft_cap, bias, sink_logit)  # over keys and sink
-    weights = mass if sink_logit is None else attention_weights(query, key, visible, scale, soft_cap, bias)
+    mass = masses(query, key, visible, scale, soft_cap, bias, sink_logit)
+    weights = mass if sink_logit is None else masses(query, key, visible, scale, soft_cap, bias)
     groups = query.shape[0] // value.shape[0]
     values = value.repeat_interleave(groups, dim=0)
     value_variance = value.var(dim=1, correction=0)
@@ -76,7 +79,7 @@ def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink
     without_precision = precision(without_n_eff, without_residual, 1 / head_dim)
 
     columns = min(FIRST_KEYS, positions)
-    sink = {} if sink_logit is None else {"sink_logit_mass": 1 - mass.sum(-1)}
+    sink = {} if sink_logit is None else {"sink_logit_mass": mass[..., -1]}
     return sink | {
         "n_eff": n_eff,
         "entropy": -torch.xlogy(weights, weights).sum(-1),
@@ -160,7 +163,7 @@ def check_score_case():
     """
     query, key = torch.tensor([[[0.0], [1.0]]]), torch.tensor([[[2.0], [0.0]]])
     visible = torch.tensor([[True, False], [True, True]])
-    found = attention_weights(query.double(), key.double(), visible, 1.0, 2.0, torch.tensor([[0.0, math.log(3)]], dtype=torch.float64))
+    found = masses(query.double(), key.double(), visible, 1.0, 2.0, torch.tensor([[0.0, math.log(3)]], dtype=torch.float64))
     odds = math.exp(2 * math.tanh(1)) / 3
     expected = torch.tensor([[[1.0, 0.0], [odds / (1 + odds), 1 / (1 + odds)]]], dtype=torch.float64)
     torch.testing.assert_close(found, expected, rtol=1e-14, atol=1e-14)

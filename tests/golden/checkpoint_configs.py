@@ -98,6 +98,113 @@ GPT_NEOX = BASE | PLAIN_HEADS | {
     "use_parallel_residual": True,
 }
 
+# The reference takes the long factors past original_max_position_embeddings, the short ones up to it.
+PHI3 = BASE | {
+    "model_type": "phi3",
+    "architectures": ["Phi3ForCausalLM"],
+    "hidden_size": 48,
+    "head_dim": None,
+    "pad_token_id": 0,
+    "original_max_position_embeddings": 128,
+}
+LONGROPE = {
+    "partial_rotary_factor": 0.5,
+    "max_position_embeddings": 192,
+    "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.3, 2.0], "long_factor": [1.5, 2.5, 6.0]},
+}
+
+EXPERTS = {"num_experts_per_tok": 2, "output_router_logits": False, "router_aux_loss_coef": 0.001}
+QWEN3_MOE = BASE | EXPERTS | {
+    "model_type": "qwen3_moe",
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "num_experts": 6,
+    "moe_intermediate_size": 16,
+    "norm_topk_prob": True,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+}
+# One layer that decoder_sparse_step makes dense, one that mlp_only_layers does, one with experts.
+QWEN3_MOE_MIXED = {"norm_topk_prob": False, "num_hidden_layers": 4, "decoder_sparse_step": 2, "mlp_only_layers": [1]}
+GPT_OSS = BASE | EXPERTS | {
+    "model_type": "gpt_oss",
+    "architectures": ["GptOssForCausalLM"],
+    "num_hidden_layers": 3,
+    "num_local_experts": 5,
+    "intermediate_size": 16,
+    "swiglu_limit": 1.0,
+    "attention_bias": True,
+    "sliding_window": 13,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+    "rope_theta": 500.0,
+    "rope_scaling": {
+        "rope_type": "yarn",
+        "factor": 4.0,
+        "beta_fast": 2.0,
+        "beta_slow": 1.0,
+        "truncate": False,
+        "original_max_position_embeddings": 32,
+    },
+}
+
+OLMO2 = BASE | {"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], "head_dim": None, "num_hidden_layers": 3}
+STABLELM = BASE | {
+    "model_type": "stablelm",
+    "architectures": ["StableLmForCausalLM"],
+    "head_dim": None,
+    "rms_norm_eps": None,
+    "layer_norm_eps": 1e-5,
+    "partial_rotary_factor": 0.5,
+}
+STABLELM_2 = {"use_qkv_bias": True, "qk_layernorm": True, "use_parallel_residual": True}
+
+FALCON = BASE | PLAIN_HEADS | {
+    "model_type": "falcon",
+    "architectures": ["FalconForCausalLM"],
+    "hidden_act": None,
+    "intermediate_size": None,
+    "ffn_hidden_size": 48,
+    "rms_norm_eps": None,
+    "layer_norm_epsilon": 1e-5,
+    "tie_word_embeddings": None,
+    "multi_query": True,
+    "parallel_attn": True,
+    "new_decoder_architecture": False,
+    "alibi": False,
+    "bias": False,
+}
+FALCON_GROUPS = {"new_decoder_architecture": True, "num_kv_heads": 2}
+FALCON_ALIBI = {"multi_query": False, "parallel_attn": False, "alibi": True, "bias": True}
+
+# Six heads: the slopes of a number that is no power of two.
+BLOOM = {
+    "model_type": "bloom",
+    "architectures": ["BloomForCausalLM"],
+    "hidden_size": 36,
+    "n_head": 6,
+    "n_layer": 2,
+    "vocab_size": 64,
+    "layer_norm_epsilon": 1e-5,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "torch_dtype": "float32",
+}
+MPT = {
+    "model_type": "mpt",
+    "architectures": ["MptForCausalLM"],
+    "d_model": 36,
+    "n_heads": 6,
+    "n_layers": 2,
+    "expansion_ratio": 4,
+    "max_seq_len": 128,
+    "vocab_size": 64,
+    "no_bias": True,
+    "learned_pos_emb": True,
+    "attn_config": {"alibi": True, "alibi_bias_max": 8},
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "torch_dtype": "float32",
+}
+
 CONFIGS = {
     "llama": LLAMA | {"hidden_size": 48, "head_dim": None, "num_hidden_layers": 3},  # head_dim 12: width / heads
     "llama-bias": LLAMA | {"attention_bias": True, "mlp_bias": True},
@@ -117,6 +224,22 @@ CONFIGS = {
     "gemma3-rope-by-type": GEMMA3 | GEMMA3_NESTED,
     "gpt2": GPT2,
     "gpt2-inverse-layer": GPT2 | {"scale_attn_by_inverse_layer_idx": True},
+    "gpt-neox": GPT_NEOX,
+    "gpt-neox-sequential-tied": GPT_NEOX | {"use_parallel_residual": False, "rotary_pct": 0.5, "tie_word_embeddings": True},
+    "phi3-window": PHI3 | {"sliding_window": 13},
+    "phi3-longrope-long": PHI3 | LONGROPE | {"original_max_position_embeddings": 48},
+    "phi3-longrope-short": PHI3 | LONGROPE | {"original_max_position_embeddings": 96},
+    "qwen3-moe": QWEN3_MOE,
+    "qwen3-moe-mixed": QWEN3_MOE | QWEN3_MOE_MIXED,
+    "gpt-oss": GPT_OSS,
+    "olmo2": OLMO2,
+    "stablelm": STABLELM,
+    "stablelm-2": STABLELM | STABLELM_2,
+    "falcon": FALCON,
+    "falcon-groups": FALCON | FALCON_GROUPS,
+    "falcon-alibi": FALCON | FALCON_ALIBI,
+    "bloom": BLOOM,
+    "mpt": MPT,
 }
 
 # Published checkpoints of these families lack the prefix the reference gives their tensors.
