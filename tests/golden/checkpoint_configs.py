@@ -240,6 +240,16 @@ CONFIGS = {
     "falcon-alibi": FALCON | FALCON_ALIBI,
     "bloom": BLOOM,
     "mpt": MPT,
+    # A model of text and images, of which the text part is measured: its tensors are those of a text checkpoint under a prefix.
+    "gemma3-multimodal": {
+        "model_type": "gemma3",
+        "architectures": ["Gemma3ForConditionalGeneration"],
+        "text_config": GEMMA3 | GEMMA3_FLAT | {"num_hidden_layers": 3, "architectures": None, "torch_dtype": None},
+        "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 8, "num_hidden_layers": 1},
+        "image_token_index": 0,
+        "mm_tokens_per_image": 4,
+        "torch_dtype": "float32",
+    },
 }
 
 # Published checkpoints of these families lack the prefix the reference gives their tensors.

@@ -19,6 +19,7 @@ import gzip
 import json
 import pathlib
 import platform
+import tempfile
 
 import safetensors.torch
 import torch
@@ -27,7 +28,7 @@ import transformers
 import attention_statistics
 import reference_model
 from checkpoint_configs import CONFIGS
-from random_checkpoint import BOS, make_checkpoint
+from random_checkpoint import BOS, make_checkpoint, wrap_in_multimodal
 
 COMMAND = "python tests/golden/make_model_golden.py --shared-data ../shared/data --out tests/golden/models"
 NOTHING_IN_FLOAT32 = ("gpt2", "falcon-alibi")  # whose reference keeps the model's dtype everywhere
@@ -157,8 +158,13 @@ def main():
     for seed, (name, config) in enumerate(CONFIGS.items(), start=1):
         if arguments.only and name not in arguments.only:
             continue
-        make_checkpoint(arguments.out / name, name, config, seed)
-        write_expected(name, arguments.out / name, arguments.out / name, random_tokens(1000 + seed), queries, logits)
+        folder = arguments.out / name
+        with tempfile.TemporaryDirectory() as text_folder:
+            checkpoint = pathlib.Path(text_folder) if "text_config" in config else folder
+            make_checkpoint(checkpoint, name, config.get("text_config", config), seed)
+            write_expected(name, checkpoint, folder, random_tokens(1000 + seed), queries, logits)
+            if checkpoint != folder:
+                wrap_in_multimodal(checkpoint, folder, config)
 
     name, count = "tinystories-656K", 256
     if not arguments.only or name in arguments.only:

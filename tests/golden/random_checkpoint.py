@@ -166,11 +166,19 @@ def on_disk(name, weights, config):
     return stored
 
 
+def write_config(folder, config):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def without_none(config):
+    return {key: without_none(value) if isinstance(value, dict) else value for key, value in config.items() if value is not None}
+
+
 def make_checkpoint(folder, name, config, seed):
     """config.json and model.safetensors of random weights; float32."""
-    folder.mkdir(parents=True, exist_ok=True)
-    config = {key: value for key, value in config.items() if value is not None}
-    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    config = without_none(config)
+    write_config(folder, config)
     model_class = reference_model.model_class(folder)
     loaded = transformers.AutoConfig.from_pretrained(folder)
     from_config = model_class._from_config if reference_model.is_gated(config) else model_class.from_config
@@ -187,3 +195,13 @@ def make_checkpoint(folder, name, config, seed):
     if "num_experts_per_tok" in config:
         separate_experts(weights, loaded.num_local_experts, loaded.num_experts_per_tok, generator)
     safetensors.torch.save_file(on_disk(name, weights, loaded), folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def wrap_in_multimodal(text_folder, folder, config):
+    """The text checkpoint as the language model of `config`, with tensors of the parts that nobody reads standing for all of them."""
+    write_config(folder, without_none(config))
+    weights = safetensors.torch.load_file(text_folder / "model.safetensors")
+    wrapped = {f"language_model.{name}": tensor for name, tensor in weights.items()}
+    wrapped["vision_tower.vision_model.embeddings.patch_embedding.bias"] = torch.ones(8)
+    wrapped["multi_modal_projector.mm_input_projection_weight"] = torch.ones(8, config["text_config"]["hidden_size"])
+    safetensors.torch.save_file(wrapped, folder / "model.safetensors", metadata={"format": "pt"})
