@@ -11,13 +11,33 @@ namespace {
 struct Row {
   DType dtype;
   std::string_view name;
-  std::size_t bytes;
+  std::size_t block_elements;
+  std::size_t block_bytes;
 };
 
 constexpr std::array table{
-    Row{DType::f64, "F64", 8}, Row{DType::f32, "F32", 4},      Row{DType::f16, "F16", 2}, Row{DType::bf16, "BF16", 2},
-    Row{DType::i64, "I64", 8}, Row{DType::i32, "I32", 4},      Row{DType::i16, "I16", 2}, Row{DType::i8, "I8", 1},
-    Row{DType::u8, "U8", 1},   Row{DType::boolean, "BOOL", 1},
+    Row{DType::f64, "F64", 1, 8},
+    Row{DType::f32, "F32", 1, 4},
+    Row{DType::f16, "F16", 1, 2},
+    Row{DType::bf16, "BF16", 1, 2},
+    Row{DType::i64, "I64", 1, 8},
+    Row{DType::i32, "I32", 1, 4},
+    Row{DType::i16, "I16", 1, 2},
+    Row{DType::i8, "I8", 1, 1},
+    Row{DType::u8, "U8", 1, 1},
+    Row{DType::boolean, "BOOL", 1, 1},
+    // Scales (and minima) first, then what each element needs. A scale of 16 bits is a half.
+    Row{DType::q8_0, "Q8_0", 32, 2 + 32},
+    Row{DType::q4_0, "Q4_0", 32, 2 + 16},
+    Row{DType::q4_1, "Q4_1", 32, 4 + 16},
+    Row{DType::q5_0, "Q5_0", 32, 2 + 4 + 16},
+    Row{DType::q5_1, "Q5_1", 32, 4 + 4 + 16},
+    Row{DType::q2_k, "Q2_K", 256, 16 + 4 + 64},
+    Row{DType::q3_k, "Q3_K", 256, 12 + 2 + 32 + 64},
+    Row{DType::q4_k, "Q4_K", 256, 4 + 12 + 128},
+    Row{DType::q5_k, "Q5_K", 256, 4 + 12 + 32 + 128},
+    Row{DType::q6_k, "Q6_K", 256, 16 + 2 + 64 + 128},
+    Row{DType::mxfp4, "MXFP4", 32, 1 + 16},
 };
 
 const Row& row_of(DType dtype) {
@@ -33,18 +53,29 @@ std::string_view name_of(DType dtype) {
 }
 
 std::size_t bytes_per_element(DType dtype) {
-  return row_of(dtype).bytes;
+  const Row& row = row_of(dtype);
+  ASSERT(row.block_elements == 1, "an element of {} has no bytes of its own", row.name);
+  return row.block_bytes;
+}
+
+std::size_t elements_per_block(DType dtype) {
+  return row_of(dtype).block_elements;
+}
+
+std::size_t bytes_per_block(DType dtype) {
+  return row_of(dtype).block_bytes;
 }
 
 std::optional<DType> dtype_named(std::string_view name) {
   const auto row = std::find_if(table.begin(), table.end(), [&](const Row& r) { return r.name == name; });
-  if (row == table.end()) return std::nullopt;
+  if (row == table.end() || row->block_elements > 1) return std::nullopt;
   return row->dtype;
 }
 
 std::string allowed_dtypes() {
   std::string names;
   for (const Row& row : table) {
+    if (row.block_elements > 1) continue;
     if (!names.empty()) names += ", ";
     names += row.name;
   }

@@ -11,7 +11,7 @@ namespace gainlens::formats {
 /// The element type that safetensors writes as `name`; empty for one we do not read.
 std::optional<DType> dtype_named(std::string_view name);
 
-/// "F64, F32, ...": what a message says is allowed.
+/// "F64, F32, ...": what a message about a safetensors file says is allowed.
 std::string allowed_dtypes();
 
 }  // namespace gainlens::formats

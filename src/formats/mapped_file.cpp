@@ -2,7 +2,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
-#include "core/file_descriptor.h"
+#include "formats/tensor_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace gainlens::formats {
 namespace {
@@ -33,7 +34,7 @@ namespace {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
   // O_NONBLOCK: a named pipe is refused below rather than waited for.
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) refuse(path, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) refuse(path, errno);
@@ -47,11 +48,26 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
     if (address == MAP_FAILED) refuse(path, errno);
     bytes = {static_cast<const std::byte*>(address), size};
   }
-  return std::shared_ptr<const MappedFile>(new MappedFile(bytes));
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, std::move(file), bytes));
+}
+
+MappedFile::MappedFile(std::filesystem::path path, FileDescriptor file, std::span<const std::byte> bytes)
+    : path_(std::move(path)), file_(std::move(file)), bytes_(bytes) {}
+
+void MappedFile::check_still_whole() const {
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0) refuse(path_, errno);
+  CHECK(std::cmp_greater_equal(status.st_size, bytes_.size()),
+        "{}: was shortened from {} to {} bytes while it was read; leave the file alone until the command has ended",
+        printable(path_.string()), bytes_.size(), status.st_size);
 }
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void check_still_whole(const TensorEntry& entry) {
+  if (entry.file != nullptr) entry.file->check_still_whole();
 }
 
 void release_pages(std::span<const std::byte> mapped) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/file_descriptor.h"
+
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -8,8 +10,9 @@
 namespace gainlens::formats {
 
 /// A file mapped into memory for reading, for as long as the object lives.
-/// Precondition: nobody shortens the file meanwhile. Reading past its new end raises SIGBUS, which no check made at opening can
-/// prevent; a file that is replaced by rename is safe, since the mapping keeps the old one.
+/// Nobody may shorten the file meanwhile: what is read past its new end is zero up to the end of that page, and raises SIGBUS beyond.
+/// check_still_whole tells the first case; the program turns the second into a message (cli/bus_error.h). A file that is replaced by
+/// rename is safe, since the mapping keeps the old one.
 class MappedFile {
  public:
   /// @throws InvalidArgument  missing, a dangling link, not a regular file, unreadable
@@ -20,10 +23,16 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  const std::filesystem::path& path() const { return path_; }
+
+  /// @throws InvalidArgument  the file has become shorter than its mapping
+  void check_still_whole() const;
 
  private:
-  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  MappedFile(std::filesystem::path path, FileDescriptor file, std::span<const std::byte> bytes);
 
+  std::filesystem::path path_;
+  FileDescriptor file_;               // kept open to ask for the size: the path may lead to another file by now
   std::span<const std::byte> bytes_;  // empty for an empty file, which has no mapping
 };
 

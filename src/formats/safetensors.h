@@ -18,7 +18,8 @@ inline constexpr std::string_view metadata_key = "__metadata__";
 
 /// Bytes that a tensor takes.
 /// @param where  names the tensor in messages
-/// @throws InvalidArgument  a negative size, more dimensions than max_rank, a product too large
+/// @throws InvalidArgument  a negative size, more dimensions than max_rank, a product too large, a last dimension that is no whole number
+///                          of blocks
 std::size_t bytes_for(std::span<const std::int64_t> shape, DType dtype, std::string_view where);
 
 }  // namespace gainlens::formats

@@ -166,7 +166,9 @@ TensorFile TensorFile::open(const std::filesystem::path& path) {
     if (name == metadata_key) {
       file.metadata_ = read_metadata(value, where);
     } else {
-      file.entries_.emplace(name, read_entry(name, value, frame.data, where));
+      TensorEntry entry = read_entry(name, value, frame.data, where);
+      entry.file = mapping;
+      file.entries_.emplace(name, std::move(entry));
     }
   }
   check_tiling(file.entries_, frame.data, where);

@@ -31,6 +31,7 @@ std::vector<const TensorToWrite*> in_order(const std::vector<TensorToWrite>& ten
   std::vector<const TensorToWrite*> order;
   for (const TensorToWrite& tensor : tensors) {
     const std::string what = fmt::format("{}: tensor '{}'", where, printable(tensor.name));
+    ASSERT(elements_per_block(tensor.dtype) == 1, "{}: safetensors has no {}", what, name_of(tensor.dtype));
     CHECK(tensor.name != metadata_key, "{}: this name is reserved for the metadata; rename it", what);
     check_utf8(tensor.name, "tensor name", where);
     const std::size_t needed = bytes_for(tensor.shape, tensor.dtype, what);

@@ -12,19 +12,29 @@
 
 namespace gainlens::formats {
 
-/// Element types of tensors on disk.
-enum class DType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
+class MappedFile;
 
-std::string_view name_of(DType dtype);  ///< as safetensors writes it: "F32"
+/// Element types of tensors on disk. From q8_0 on: blocks of several elements that share scales, found in GGUF files only.
+enum class DType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, mxfp4 };
+
+std::string_view name_of(DType dtype);  ///< as safetensors and GGUF write it: "F32", "Q4_K"
+/// @throws InternalError  a dtype of blocks, whose elements have no bytes of their own
 std::size_t bytes_per_element(DType dtype);
+std::size_t elements_per_block(DType dtype);  ///< 1 for plain types
+std::size_t bytes_per_block(DType dtype);     ///< an element's bytes for plain types
 
 /// One tensor, still in the mapped file: valid while the TensorFile lives.
 struct TensorEntry {
   std::string name;
   DType dtype{};
   std::vector<std::int64_t> shape;
-  std::span<const std::byte> bytes;  ///< little-endian, row-major, no alignment promised
+  std::span<const std::byte> bytes;        ///< little-endian, row-major, no alignment promised; blocks run along the last dimension
+  std::shared_ptr<const MappedFile> file;  ///< that the bytes lie in; null for bytes in memory
 };
+
+/// To be called before and after an entry's bytes are read: what was read in between was the file's.
+/// @throws InvalidArgument  the file has become shorter than its mapping
+void check_still_whole(const TensorEntry& entry);
 
 /// A safetensors file, memory-mapped and checked whole before anything is handed out.
 class TensorFile {
@@ -51,7 +61,8 @@ class TensorFile {
 class TensorDirectory {
  public:
   /// @param folder  in Hugging Face layout (see resolve_checkpoint_folder)
-  /// @throws InvalidArgument  as TensorFile::open; no weights; only pickled ones (`.bin`, `.pt`, `.pth`: how to convert); both a single file
+  /// @throws InvalidArgument  as TensorFile::open; no weights; only pickled ones (`.bin`, `.pt`, `.pth`: how to convert); both a single
+  /// file
   ///                          and an index; a shard missing, or left over; index and shards disagree on a tensor's place or, where the
   ///                          index has metadata.total_size, on the sum of their bytes
   static TensorDirectory open(const std::filesystem::path& folder);

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "formats/half.h"
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+namespace gainlens::formats {
+
+static_assert(std::endian::native == std::endian::little, "blocks are little-endian and are read without swapping");
+
+inline std::uint32_t u32_at(const std::uint8_t* bytes) {
+  std::uint32_t number;
+  std::memcpy(&number, bytes, sizeof number);
+  return number;
+}
+
+inline float half_at(const std::uint8_t* bytes) {
+  return half_to_float(static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8));
+}
+
+// One block of 256 elements each: bytes_per_block in, 256 values out. The layouts stand with the functions.
+void q2_k(const std::uint8_t* block, float* values);
+void q3_k(const std::uint8_t* block, float* values);
+void q4_k(const std::uint8_t* block, float* values);
+void q5_k(const std::uint8_t* block, float* values);
+void q6_k(const std::uint8_t* block, float* values);
+
+}  // namespace gainlens::formats

@@ -1,0 +1,120 @@
+// The formats of 256 elements: groups of 16 or 32 elements have scales of a few bits, which one or two halves scale in turn. The order of
+// the roundings is the package's: a group's scale is rounded to float before it meets its elements.
+#include "formats/dequantise_blocks.h"
+
+#include <array>
+
+namespace gainlens::formats {
+namespace {
+
+/// Scales and minima of the eight groups of 32 elements in q4_k and q5_k.
+struct ScalesAndMinima {
+  std::array<std::uint8_t, 8> scale, minimum;  // six bits each
+};
+
+/// From twelve bytes: groups 0 to 3 have their scale in the low six bits of bytes 0..4, their minimum in those of bytes 4..8. Groups 4 to 7
+/// have four bits of both in bytes 8..12 (scale low, minimum high), and two more at the top of bytes 0..4 (scale) and 4..8 (minimum).
+ScalesAndMinima unpack(const std::uint8_t* bytes) {
+  ScalesAndMinima result{};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const unsigned scale = bytes[i], minimum = bytes[i + 4], both = bytes[i + 8];
+    result.scale[i] = static_cast<std::uint8_t>(scale & 63);
+    result.minimum[i] = static_cast<std::uint8_t>(minimum & 63);
+    result.scale[i + 4] = static_cast<std::uint8_t>((both & 15) | (scale >> 6) << 4);
+    result.minimum[i + 4] = static_cast<std::uint8_t>(both >> 4 | (minimum >> 6) << 4);
+  }
+  return result;
+}
+
+}  // namespace
+
+/// block[0..16]: per group of 16 elements four bits of scale (low) and four of minimum (high); block[16..80]: two bits for each element;
+/// half block[80..82] scales the scales, half block[82..84] the minima. Byte j of the first 32 holds elements j, 32 + j, 64 + j, 96 + j
+/// from its lowest bits up, and so for the other 32 and the second half of the elements.
+/// element = scale * two bits - minimum
+void q2_k(const std::uint8_t* block, float* values) {
+  const std::uint8_t* bits = block + 16;
+  const float scale_of_scales = half_at(block + 80), scale_of_minima = half_at(block + 82);
+  for (int group = 0; group < 16; ++group) {
+    const float scale = scale_of_scales * static_cast<float>(block[group] & 15);
+    const float minimum = scale_of_minima * static_cast<float>(block[group] >> 4);
+    const std::uint8_t* source = bits + group / 8 * 32 + group % 2 * 16;
+    const int shift = group / 2 % 4 * 2;
+    for (int i = 0; i < 16; ++i) values[group * 16 + i] = scale * static_cast<float>(source[i] >> shift & 3) - minimum;
+  }
+}
+
+/// block[0..32]: the third bit of each element, bit k of byte j for element 32 k + j; block[32..96]: two bits of each, as in q2_k;
+/// block[96..108]: six bits of scale for each group of 16; half block[108..110] scales the scales.
+/// Scale g has its low four bits in byte g % 8 of the twelve (groups 8 to 15 in the upper half) and two more in byte 8 + g % 4, at bit
+/// 2 (g / 4). Scales count from -32. element = scale * (two bits - (third bit ? 0 : 4))
+void q3_k(const std::uint8_t* block, float* values) {
+  const std::uint8_t *third_bits = block, *bits = block + 32, *scales = block + 96;
+  const float scale_of_scales = half_at(block + 108);
+  for (int group = 0; group < 16; ++group) {
+    const int low = scales[group % 8] >> (group / 8 * 4) & 15;
+    const int high = scales[8 + group % 4] >> (group / 4 * 2) & 3;
+    const float scale = scale_of_scales * static_cast<float>((low | high << 4) - 32);
+    const std::uint8_t* source = bits + group / 8 * 32 + group % 2 * 16;
+    const std::uint8_t* third = third_bits + group % 2 * 16;
+    const int shift = group / 2 % 4 * 2, third_shift = group / 2;
+    for (int i = 0; i < 16; ++i) {
+      const int offset = (third[i] >> third_shift & 1) * 4 - 4;
+      values[group * 16 + i] = scale * static_cast<float>((source[i] >> shift & 3) + offset);
+    }
+  }
+}
+
+/// half block[0..2] scales the scales, half block[2..4] the minima; block[4..16]: scales and minima of groups of 32 (unpack);
+/// block[16..144]: four bits for each element. Of each 32 bytes the low bits are one group and the high bits the next.
+/// element = scale * four bits - minimum
+void q4_k(const std::uint8_t* block, float* values) {
+  const float scale_of_scales = half_at(block), scale_of_minima = half_at(block + 2);
+  const ScalesAndMinima groups = unpack(block + 4);
+  for (std::size_t group = 0; group < 8; ++group) {
+    const float scale = scale_of_scales * static_cast<float>(groups.scale[group]);
+    const float minimum = scale_of_minima * static_cast<float>(groups.minimum[group]);
+    const std::uint8_t* source = block + 16 + group / 2 * 32;
+    const unsigned shift = group % 2 * 4;
+    for (int i = 0; i < 32; ++i) values[group * 32 + i] = scale * static_cast<float>(source[i] >> shift & 15) - minimum;
+  }
+}
+
+/// As q4_k, with block[16..48]: the fifth bit of each element, bit g of byte i for element i of group g; block[48..176]: four bits.
+void q5_k(const std::uint8_t* block, float* values) {
+  const float scale_of_scales = half_at(block), scale_of_minima = half_at(block + 2);
+  const ScalesAndMinima groups = unpack(block + 4);
+  const std::uint8_t* fifth_bits = block + 16;
+  for (std::size_t group = 0; group < 8; ++group) {
+    const float scale = scale_of_scales * static_cast<float>(groups.scale[group]);
+    const float minimum = scale_of_minima * static_cast<float>(groups.minimum[group]);
+    const std::uint8_t* source = block + 48 + group / 2 * 32;
+    const unsigned shift = group % 2 * 4;
+    for (int i = 0; i < 32; ++i) {
+      const int number = (source[i] >> shift & 15) | (fifth_bits[i] >> group & 1) << 4;
+      values[group * 32 + i] = scale * static_cast<float>(number) - minimum;
+    }
+  }
+}
+
+/// block[0..128]: four bits of each element; block[128..192]: two more; block[192..208]: an int8 scale for each group of 16; half
+/// block[208..210] scales the scales. Each half of the elements has 64 bytes of the first and 32 of the second: of these 64 bytes the low
+/// bits are its elements 0..64 and the high bits the next 64; byte j of the 32 holds elements j, 32 + j, 64 + j, 96 + j from its lowest
+/// bits up. element = scale * (six bits - 32)
+void q6_k(const std::uint8_t* block, float* values) {
+  const auto* scales = reinterpret_cast<const std::int8_t*>(block + 192);
+  const float scale_of_scales = half_at(block + 208);
+  for (int group = 0; group < 16; ++group) {
+    const float scale = scale_of_scales * static_cast<float>(scales[group]);
+    const int half = group / 8, place = group % 8 * 16;  // within the half's 128 elements
+    const std::uint8_t* low = block + half * 64 + place % 64;
+    const std::uint8_t* high = block + 128 + half * 32 + place % 32;
+    const int low_shift = place / 64 * 4, high_shift = place / 32 * 2;
+    for (int i = 0; i < 16; ++i) {
+      const int number = (low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4;
+      values[group * 16 + i] = scale * static_cast<float>(number - 32);
+    }
+  }
+}
+
+}  // namespace gainlens::formats

@@ -1,0 +1,81 @@
+#pragma once
+
+#include "core/error.h"
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gainlens::formats {
+
+static_assert(std::endian::native == std::endian::little, "GGUF numbers are read as they lie in memory, and the files are little-endian");
+
+/// A number from the first bytes of `bytes`, at any address.
+template <typename Number>
+Number number_at(std::span<const std::byte> bytes) {
+  ASSERT(bytes.size() >= sizeof(Number), "{} bytes for a number of {}", bytes.size(), sizeof(Number));
+  Number number;
+  std::memcpy(&number, bytes.data(), sizeof(Number));
+  return number;
+}
+
+/// Reads the header of a GGUF file from front to back. Whatever would reach beyond the file is refused, with the byte where it begins.
+class GgufCursor {
+ public:
+  /// @param file   the whole file
+  /// @param where  names it in messages
+  GgufCursor(std::span<const std::byte> file, std::string where) : file_(file), where_(std::move(where)) {}
+
+  std::size_t offset() const { return offset_; }
+  std::size_t rest() const { return file_.size() - offset_; }
+
+  /// What is being read, for messages: "key 'general.name'". Empty in between.
+  void set_subject(std::string subject) { subject_ = std::move(subject); }
+
+  /// "model.gguf: byte 24: key 'general.name'": the beginning of a message about the field at `offset`.
+  std::string at(std::size_t offset) const {
+    return fmt::format("{}: byte {}{}{}", where_, offset, subject_.empty() ? "" : ": ", subject_);
+  }
+
+  template <std::unsigned_integral Number>
+  Number number(const char* what) {
+    return number_at<Number>(take(sizeof(Number), what));
+  }
+
+  /// The next `bytes` bytes.
+  std::span<const std::byte> take(std::uint64_t bytes, const char* what) {
+    CHECK(bytes <= rest(), "{}: {} of {} bytes, of which {} are there; the file is cut short or damaged", at(offset_), what, bytes, rest());
+    const auto taken = file_.subspan(offset_, static_cast<std::size_t>(bytes));
+    offset_ += taken.size();
+    return taken;
+  }
+
+  /// A length of eight bytes and so many bytes of text.
+  std::span<const std::byte> text(const char* what) {
+    const auto length = number<std::uint64_t>(what);
+    return take(length, what);
+  }
+
+  /// A number of things still to come, of which each takes at least `least_bytes`: refused before anyone makes room for them.
+  std::uint64_t count(const char* what, std::uint64_t least_bytes, std::uint64_t limit) {
+    const std::size_t begin = offset_;
+    const auto count = number<std::uint64_t>(what);
+    CHECK(count <= limit, "{}: {} of {}; at most {} are allowed", at(begin), what, count, limit);
+    CHECK(count <= rest() / least_bytes, "{}: {} of {}, for which the {} bytes that follow are too few; the file is cut short or damaged",
+          at(begin), what, count, rest());
+    return count;
+  }
+
+ private:
+  std::span<const std::byte> file_;
+  std::size_t offset_ = 0;
+  std::string where_;
+  std::string subject_;
+};
+
+}  // namespace gainlens::formats

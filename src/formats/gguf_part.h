@@ -1,0 +1,27 @@
+#pragma once
+
+#include "formats/gguf_file.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace gainlens::formats {
+
+/// What one GGUF file holds, whether it is the whole checkpoint or a part of it.
+struct GgufPart {
+  std::filesystem::path path;
+  std::uint32_t version = 0;
+  GgufMetadata metadata;
+  std::map<std::string, TensorEntry, std::less<>> entries;
+};
+
+/// Maps the file and checks all of its header: layout, in order: "GGUF", version (u32), number of tensors and of keys (u64 each), the keys
+/// with their values, the tensors' names, sizes, types and places, padding, the tensors' data.
+/// Source: the GGUF specification, github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+/// @throws InvalidArgument  as GgufFile::open, but for what concerns other parts
+GgufPart read_gguf_part(const std::filesystem::path& path);
+
+}  // namespace gainlens::formats
