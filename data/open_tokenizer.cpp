@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "data/gguf_tokenizer.h"
 #include "data/tokenizer.h"
 #include "data/tokenizer_files.h"
 
@@ -18,9 +19,7 @@ Kind find_kind(const fs::path& folder) {
                 printable(folder.string()), tokenizer_json_file, sentencepiece_file, vocabulary_file, merges_file);
 }
 
-}  // namespace
-
-std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& folder) {
+std::unique_ptr<Tokenizer> open_in_folder(const fs::path& folder) {
   switch (find_kind(folder)) {
     case Kind::tokenizer_json:
       return open_tokenizer_json(folder / tokenizer_json_file);
@@ -32,7 +31,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& folder) {
   ASSERT(false, "unknown kind of tokenizer");
 }
 
-std::vector<fs::path> tokenizer_files(const fs::path& folder) {
+std::vector<fs::path> files_in_folder(const fs::path& folder) {
   std::vector<fs::path> files;
   switch (find_kind(folder)) {
     case Kind::tokenizer_json:
@@ -47,6 +46,18 @@ std::vector<fs::path> tokenizer_files(const fs::path& folder) {
   }
   if (fs::exists(folder / tokenizer_config_file)) files.push_back(folder / tokenizer_config_file);
   return files;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& checkpoint) {
+  if (const auto gguf = find_gguf(checkpoint)) return open_gguf_tokenizer(formats::GgufFile::open(*gguf));
+  return open_in_folder(checkpoint);
+}
+
+std::vector<fs::path> tokenizer_files(const fs::path& checkpoint) {
+  if (const auto gguf = find_gguf(checkpoint)) return {formats::GgufFile::open(*gguf).files().front()};
+  return files_in_folder(checkpoint);
 }
 
 }  // namespace gainlens::data

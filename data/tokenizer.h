@@ -27,16 +27,19 @@ class Tokenizer {
   virtual std::string description() const = 0;
 };
 
-/// Opens the tokenizer of a checkpoint folder: tokenizer.json, else tokenizer.model, else vocab.json + merges.txt.
+/// Opens the tokenizer of a checkpoint: the one inside a GGUF file, or in a folder that one's own where it holds a GGUF checkpoint (since
+/// that one determines the model, whatever lies beside it), else tokenizer.json, else tokenizer.model, else vocab.json + merges.txt.
+/// @param checkpoint  a folder or a .gguf file
 /// @throws InvalidArgument  none there, broken, or a part that is not supported; the message names `--tokens` as the way round
-std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& folder);
+std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& checkpoint);
 
 /// Single kinds, for tests and for callers that know what they have. Any file may be gzipped.
 std::unique_ptr<Tokenizer> open_sentencepiece(const std::filesystem::path& model);
 std::unique_ptr<Tokenizer> open_tokenizer_json(const std::filesystem::path& file);
 std::unique_ptr<Tokenizer> open_gpt2_bpe(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
 
-/// The files of `folder` that determine the tokens, for hashing.
-std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder);
+/// The files that determine the tokens, for hashing; of a GGUF checkpoint the file with its metadata (the first part of a split one).
+/// @throws InvalidArgument  as open_tokenizer, where there is none
+std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& checkpoint);
 
 }  // namespace gainlens::data

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "data/gguf_vocabulary.h"
+#include "data/tokenizer.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+namespace gainlens::data {
+
+/// The tokenizer inside a GGUF file, by `tokenizer.ggml.model`: "llama" (SentencePiece pieces) or "gpt2" (byte-level BPE with the
+/// pre-tokenizer that `tokenizer.ggml.pre` names). BOS is put first as `tokenizer.ggml.add_bos_token` says, else as is usual for the kind.
+/// @throws InvalidArgument  no vocabulary, an inconsistent one, another kind or pre-tokenizer (names those there are); the message names
+///                          `--tokens` as the way round
+std::unique_ptr<Tokenizer> open_gguf_tokenizer(const formats::GgufFile& file);
+
+/// The two kinds. A vocabulary of type "llama": piece types as in SentencePiece, so control pieces are never found in a text.
+std::unique_ptr<Tokenizer> make_gguf_sentencepiece(const formats::GgufMetadata& metadata, const GgufVocabulary& vocabulary);
+/// Type "gpt2": tokens of the types control, unknown and user-defined are found in the text as it is written.
+std::unique_ptr<Tokenizer> make_gguf_byte_level_bpe(const formats::GgufMetadata& metadata, const GgufVocabulary& vocabulary);
+
+/// The GGUF file that `path` stands for: itself, or the only one of a folder (of a split one the first part that is there); nothing for
+/// a folder without any, and for a file of another kind.
+/// @throws InvalidArgument  several in one folder (names two of them); a folder that cannot be listed
+std::optional<std::filesystem::path> find_gguf(const std::filesystem::path& path);
+
+}  // namespace gainlens::data
