@@ -23,6 +23,10 @@ std::pair<ShardKey, std::string> parse_line(std::string_view line, const std::st
   return {{json["length"], json["sample"]}, json["sha256"]};
 }
 
+std::string line_of(const ShardKey& key, const std::string& sha256) {
+  return Json{{"length", key.length}, {"sample", key.sample}, {"sha256", sha256}}.dump() + "\n";
+}
+
 /// False, with errno set, where a part at most could be written.
 bool write_all(const FileDescriptor& file, std::string_view text) {
   while (!text.empty()) {
@@ -72,7 +76,7 @@ Manifest::Manifest(std::filesystem::path path) : path_(std::move(path)) {
 }
 
 void Manifest::append(const ShardKey& key, const std::string& sha256) {
-  const std::string line = Json{{"length", key.length}, {"sample", key.sample}, {"sha256", sha256}}.dump() + "\n";
+  const std::string line = line_of(key, sha256);
   const FileDescriptor file(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   struct stat before {};
   const bool opened = file.get() >= 0 && ::fstat(file.get(), &before) == 0;
@@ -84,6 +88,12 @@ void Manifest::append(const ShardKey& key, const std::string& sha256) {
                      why);
   }
   digests_.insert_or_assign(key, sha256);
+}
+
+void Manifest::put_in_order() {
+  std::string text;
+  for (const auto& [key, sha256] : digests_) text += line_of(key, sha256);
+  if (read_text_file(path_) != text) write_file_atomically(path_, text);
 }
 
 }  // namespace gainlens::runfile

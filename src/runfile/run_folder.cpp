@@ -5,6 +5,7 @@
 #include "core/sha256.h"
 #include "runfile/folder_lock.h"
 #include "runfile/manifest.h"
+#include "runfile/rank_file.h"
 #include "runfile/run_file.h"
 #include "runfile/run_log.h"
 #include "runfile/shard_file.h"
@@ -25,7 +26,9 @@ void check_is_ours(const fs::path& folder) {
   if (!fs::is_directory(folder) || fs::exists(folder / "request.json")) return;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    CHECK(name == "lock" || name == "request.json.tmp" || name.starts_with(".writable."),
+    const bool ours = name == "lock" || name == ranks_folder_name || name == "request.json.tmp" || name.starts_with(".writable.");
+    // Asked again: rank 0 of a group may be making the run while another rank looks.
+    CHECK(ours || fs::exists(folder / "request.json"),
           "{}: is not empty and not a run (it holds '{}' and no request.json); give a new or empty folder", printable(folder.string()),
           printable(name));
   }
@@ -115,14 +118,19 @@ struct RunFolder::State {
   }
 };
 
-RunFolder RunFolder::open_or_resume(const fs::path& folder, const Request& request, const Json& log) {
-  request.validate("request");
+void prepare_run_folder(const fs::path& folder) {
   check_is_ours(folder);
   ensure_writable_folder(folder);
+}
+
+RunFolder RunFolder::open_or_resume(const fs::path& folder, const Request& request, const Json& log) {
+  request.validate("request");
+  prepare_run_folder(folder);
   FolderLock lock(folder);
   Request stored = store_request(folder, request);
   fs::create_directory(folder / "shards");
   remove_temporaries(folder);
+  remove_dead_ranks(folder);
   auto state = std::make_unique<State>(
       State{folder, std::move(lock), request, std::move(stored), Manifest(folder / "manifest.jsonl"), RunLog::read(folder), {}});
   state->check_shards();
@@ -138,6 +146,10 @@ RunFolder& RunFolder::operator=(RunFolder&&) noexcept = default;
 
 const Request& RunFolder::request() const {
   return state_->stored;
+}
+
+const Request& RunFolder::asked() const {
+  return state_->asked;
 }
 
 std::vector<ShardKey> RunFolder::missing() const {
@@ -162,7 +174,17 @@ void RunFolder::commit(const ShardKey& key, const ShardResult& result) {
   state_->shards.emplace(key, path);
 }
 
+void RunFolder::adopt(const ShardKey& key) {
+  ASSERT(holds(state_->stored, key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing", key.length,
+         key.sample);
+  const fs::path path = state_->shard_path(key);
+  state_->prove_unlisted(key, path);
+  state_->manifest.append(key, sha256_file(path));
+  state_->shards.emplace(key, path);
+}
+
 void RunFolder::combine() {
+  state_->manifest.put_in_order();
   const fs::path path = state_->folder / run_file_name;
   const std::string content = state_->content_digest();
   const Json& known = state_->log.combined();

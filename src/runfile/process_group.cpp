@@ -1,0 +1,89 @@
+#include "runfile/process_group.h"
+
+#include "core/error.h"
+
+#include <charconv>
+#include <cstdlib>
+
+namespace gainlens::runfile {
+namespace {
+
+constexpr std::int64_t most_processes = 65536;
+
+/// How one launcher calls its variables.
+struct Launcher {
+  const char* rank;
+  const char* size;
+  const char* local_rank;
+};
+constexpr Launcher torchrun = {"RANK", "WORLD_SIZE", "LOCAL_RANK"};
+constexpr Launcher slurm = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"};
+
+/// A number in [low, high]; empty where the variable is not set.
+std::optional<std::int64_t> read(const Environment& environment, const char* name, std::int64_t low, std::int64_t high) {
+  const auto text = environment(name);
+  if (!text) return std::nullopt;
+  std::int64_t value = 0;
+  const char* const end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, value);
+  CHECK(error == std::errc() && rest == end && value >= low && value <= high,
+        "{}: '{}' in the environment; must be a whole number from {} to {}, or not be set for a single process", name, printable(*text, 40),
+        low, high);
+  return value;
+}
+
+/// @pre both variables are set
+ProcessGroup read(const Environment& environment, const Launcher& launcher) {
+  ProcessGroup group;
+  group.size = *read(environment, launcher.size, 1, most_processes);
+  group.rank = *read(environment, launcher.rank, 0, group.size - 1);
+  group.local_rank = read(environment, launcher.local_rank, 0, group.size - 1);
+  return group;
+}
+
+std::optional<ProcessGroup> read_torchrun(const Environment& environment) {
+  const bool rank = environment(torchrun.rank).has_value(), size = environment(torchrun.size).has_value();
+  CHECK(rank == size, "{}: is set in the environment and {} is not; set both, or neither for a single process",
+        rank ? torchrun.rank : torchrun.size, rank ? torchrun.size : torchrun.rank);
+  if (!rank) return std::nullopt;
+  return read(environment, torchrun);
+}
+
+/// Empty where SLURM speaks of one task: then it has nothing to say about who shares the work.
+std::optional<ProcessGroup> read_slurm(const Environment& environment) {
+  if (!environment(slurm.rank)) return std::nullopt;  // the shell of an allocation: no task has been started
+  if (!environment(slurm.size)) {                     // a batch script on its own, which SLURM numbers 0
+    CHECK(*read(environment, slurm.rank, 0, most_processes) == 0, "{}: '{}' in the environment without {}; start the processes with srun",
+          slurm.rank, printable(*environment(slurm.rank), 40), slurm.size);
+    return std::nullopt;
+  }
+  const ProcessGroup group = read(environment, slurm);
+  if (group.size == 1) return std::nullopt;
+  return group;
+}
+
+}  // namespace
+
+ProcessGroup read_process_group(const Environment& environment) {
+  const auto by_torchrun = read_torchrun(environment);
+  if (by_torchrun && environment("TORCHELASTIC_RUN_ID")) return *by_torchrun;
+  const auto by_slurm = read_slurm(environment);
+  if (by_torchrun && by_slurm) {
+    CHECK(by_torchrun->rank == by_slurm->rank && by_torchrun->size == by_slurm->size,
+          "RANK: this is process {} of {} by RANK and WORLD_SIZE, and {} of {} by SLURM_PROCID and SLURM_NTASKS; unset the pair that does "
+          "not "
+          "count",
+          by_torchrun->rank, by_torchrun->size, by_slurm->rank, by_slurm->size);
+  }
+  return by_torchrun ? *by_torchrun : by_slurm.value_or(ProcessGroup{});
+}
+
+ProcessGroup read_process_group() {
+  return read_process_group([](const char* name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name);
+    if (value == nullptr) return std::nullopt;
+    return value;
+  });
+}
+
+}  // namespace gainlens::runfile

@@ -1,0 +1,93 @@
+#include "runfile/rank_file.h"
+
+#include "core/error.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <array>
+#include <random>
+#include <system_error>
+#include <thread>
+
+namespace gainlens::runfile {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds pause{20};
+
+fs::path rank_path(const fs::path& run, std::int64_t rank) {
+  return run / ranks_folder_name / fmt::format("rank-{}", rank);
+}
+
+std::string new_token() {
+  std::array<char, 128> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host = {'?'};
+  std::random_device random;
+  return fmt::format("{}@{}-{:08x}{:08x}", ::getpid(), host.data(), random(), random());
+}
+
+/// The token in a file that a living process has locked.
+std::optional<std::string> living_token(const fs::path& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return std::nullopt;
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return std::nullopt;
+  std::array<char, 256> token{};
+  const ssize_t size = ::pread(file.get(), token.data(), token.size(), 0);
+  return std::string(token.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+}
+
+}  // namespace
+
+RankFile::RankFile(const fs::path& run, std::int64_t rank, std::chrono::milliseconds patience)
+    : path_(rank_path(run, rank)), token_(new_token()), file_(-1) {
+  const auto give_up = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    const auto holder = living_token(path_);
+    if (!holder && publish()) return;
+    CHECK(std::chrono::steady_clock::now() < give_up,
+          "{}: process {} is rank {} of this run; start each rank once, and wait until the processes of an earlier start have ended",
+          printable(run.string()), printable(holder.value_or("of another start")), rank);
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+/// Locked and whole before anyone can see it. False where another process has in between removed the folder, or the file as not locked yet.
+bool RankFile::publish() {
+  const std::string shown = printable(path_.parent_path().string());
+  std::error_code error;
+  fs::create_directories(path_.parent_path(), error);
+  const fs::path temporary = path_.string() + "." + token_ + ".tmp";
+  file_ = FileDescriptor(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file_.get() < 0 && errno == ENOENT) return false;  // the last process of an earlier start has just removed the folder
+  CHECK(file_.get() >= 0, "{}: cannot be written to: {}", shown, system_reason());
+  // Nobody else keeps a lock on it, but who looks for dead ranks holds one for a moment.
+  CHECK(::flock(file_.get(), LOCK_EX) == 0, "{}: cannot be locked: {}; use a folder on a file system with locks", shown, system_reason());
+  CHECK(::pwrite(file_.get(), token_.data(), token_.size(), 0) == std::ssize(token_), "{}: cannot be written to: {}", shown,
+        system_reason());
+  const bool renamed = ::rename(temporary.c_str(), path_.c_str()) == 0;
+  CHECK(renamed || errno == ENOENT, "{}: cannot be written to: {}", shown, system_reason());
+  return renamed;
+}
+
+RankFile::~RankFile() {
+  std::error_code ignored;
+  if (living_token(path_) == token_) fs::remove(path_, ignored);
+  fs::remove(path_.parent_path(), ignored);  // the last one out; others are still in it else
+}
+
+std::optional<std::string> living_rank(const fs::path& run, std::int64_t rank) {
+  return living_token(rank_path(run, rank));
+}
+
+void remove_dead_ranks(const fs::path& run) {
+  const fs::path folder = run / ranks_folder_name;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
+    if (!living_token(entry->path())) fs::remove(entry->path(), ignored);
+  }
+  fs::remove(folder, ignored);
+}
+
+}  // namespace gainlens::runfile

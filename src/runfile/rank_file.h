@@ -1,0 +1,44 @@
+#pragma once
+
+#include "core/file_descriptor.h"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace gainlens::runfile {
+
+/// The folder in a run folder through which the processes of a group find each other; there only while they work.
+inline constexpr const char* ranks_folder_name = "ranks";
+
+/// "This process is rank K of the run, and alive": the file ranks/rank-K, locked (flock) until the object or the process ends, however that
+/// happens. It holds a token that no other start has, so that what a crashed start left behind is never taken for this one's.
+class RankFile {
+ public:
+  /// @param patience  how long to wait for an earlier holder of this rank to end
+  /// @throws InvalidArgument  another process (its token is shown) is this rank, or the folder cannot be written to or locked
+  RankFile(const std::filesystem::path& run, std::int64_t rank, std::chrono::milliseconds patience);
+  RankFile(const RankFile&) = delete;
+  RankFile& operator=(const RankFile&) = delete;
+  ~RankFile();
+
+  /// "PROCESS@HOST-RANDOM".
+  const std::string& token() const { return token_; }
+
+ private:
+  bool publish();
+
+  std::filesystem::path path_;
+  std::string token_;
+  FileDescriptor file_;
+};
+
+/// The token of a rank whose process is alive; empty where it has ended, or has not come yet.
+std::optional<std::string> living_rank(const std::filesystem::path& run, std::int64_t rank);
+
+/// Removes what ranks that are no longer alive have left behind, and the folder `ranks` where nothing else is in it.
+void remove_dead_ranks(const std::filesystem::path& run);
+
+}  // namespace gainlens::runfile
