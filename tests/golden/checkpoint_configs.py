@@ -42,7 +42,7 @@ GEMMA2 = GEMMA | {
     "model_type": "gemma2",
     "architectures": ["Gemma2ForCausalLM"],
     "num_hidden_layers": 3,
-    "query_pre_attn_scalar": 24,
+    "query_pre_attn_scalar": 4,
     "attn_logit_softcapping": 3.0,
     "final_logit_softcapping": 1.5,
 }
@@ -50,7 +50,7 @@ GEMMA3 = GEMMA | {
     "model_type": "gemma3_text",
     "architectures": ["Gemma3ForCausalLM"],
     "num_hidden_layers": 4,
-    "query_pre_attn_scalar": 20,
+    "query_pre_attn_scalar": 64,
     "rope_theta": None,
 }
 GEMMA3_FLAT = {
@@ -110,7 +110,7 @@ PHI3 = BASE | {
 LONGROPE = {
     "partial_rotary_factor": 0.5,
     "max_position_embeddings": 192,
-    "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.3, 2.0], "long_factor": [1.5, 2.5, 6.0]},
+    "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.25, 2.0], "long_factor": [1.5, 2.5, 6.0]},
 }
 
 EXPERTS = {"num_experts_per_tok": 2, "output_router_logits": False, "router_aux_loss_coef": 0.001}
@@ -205,6 +205,11 @@ MPT = {
     "torch_dtype": "float32",
 }
 
+# What GGUF files can say: they hold neither the limit of the experts' activation, here the published 7 that the config may leave out,
+# nor how yarn rounds. Blocks of 32.
+GPT_OSS_MXFP4 = GPT_OSS | {"swiglu_limit": None, "intermediate_size": 32, "num_local_experts": 3, "num_hidden_layers": 2, "layer_types": None}
+LLAMA_QUANTISED = LLAMA | {"intermediate_size": 64}
+
 CONFIGS = {
     "llama": LLAMA | {"hidden_size": 48, "head_dim": None, "num_hidden_layers": 3},  # head_dim 12: width / heads
     "llama-bias": LLAMA | {"attention_bias": True, "mlp_bias": True},
@@ -250,6 +255,24 @@ CONFIGS = {
         "mm_tokens_per_image": 4,
         "torch_dtype": "float32",
     },
+    "llama-quantised": LLAMA_QUANTISED,
+    "gpt-oss-mxfp4": GPT_OSS_MXFP4,
+}
+
+# Weights that are exact in these GGUF types, by the end of their name; every type that the writer of GGUF files can quantise to.
+QUANTISED = {
+    "llama-quantised": {
+        "embed_tokens.weight": "F16",
+        "lm_head.weight": "BF16",
+        "q_proj.weight": "Q8_0",
+        "k_proj.weight": "Q8_0",
+        "v_proj.weight": "Q4_0",
+        "o_proj.weight": "Q4_1",
+        "gate_proj.weight": "Q5_0",
+        "up_proj.weight": "Q5_1",
+        "down_proj.weight": "Q8_0",
+    },
+    "gpt-oss-mxfp4": {"experts.gate_up_proj": "MXFP4", "experts.down_proj": "MXFP4", "self_attn.o_proj.weight": "Q8_0"},
 }
 
 # Published checkpoints of these families lack the prefix the reference gives their tensors.

@@ -2,7 +2,7 @@
 
     python tests/golden/make_model_golden.py --shared-data ../shared/data --out tests/golden/models
 
-needs torch and transformers (the versions used are stored in each expected.safetensors). Each folder <out>/<name> holds a small random
+needs torch, transformers and gguf (the versions used are stored in each expected.safetensors). Each folder <out>/<name> holds a small random
 checkpoint in Hugging Face layout and `expected.safetensors`; the same versions and machine give the same bytes. `tinystories-656K` holds
 expected outputs only: its checkpoint is read from --shared-data.
 

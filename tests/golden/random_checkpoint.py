@@ -8,12 +8,13 @@ import itertools
 import json
 import re
 
+import gguf
 import safetensors.torch
 import torch
 import transformers
 
 import reference_model
-from checkpoint_configs import BUFFERS_KEPT, WITHOUT_PREFIX
+from checkpoint_configs import BUFFERS_KEPT, QUANTISED, WITHOUT_PREFIX
 
 BOS = 1
 HEAD_SHARPNESS = (0.3, 2.5, 1.0, 2.0)  # factor on the queries, head by head
@@ -28,11 +29,13 @@ def normal(shape, generator, scale=1.0, mean=0.0):
 
 
 def random_weight(name, shape, generator, norm_offset=0.0):
-    """One tensor; `norm_offset` is what the family adds to its norms' weights."""
+    """One tensor; `norm_offset` is what the family adds to its norms' weights, and the sum is exact in float32."""
+    if norm_offset and (INNER_NORM.search(name) or NORM.search(name)):
+        return (random_weight(name, shape, generator) * 2**20).round() / 2**20 - norm_offset
     if INNER_NORM.search(name):
-        return 0.5 - norm_offset + 1.5 * torch.rand(shape, generator=generator, dtype=torch.float64)  # sharp scores after normalisation
+        return 0.5 + 1.5 * torch.rand(shape, generator=generator, dtype=torch.float64)  # sharp scores after normalisation
     if NORM.search(name):
-        return normal(shape, generator, 0.2, 1.0 - norm_offset)
+        return normal(shape, generator, 0.2, 1.0)
     if name.endswith("sinks"):  # masses from a few percent to most of it
         return normal(shape, generator, 1.5, 1.5)
     if name.endswith("bias"):
@@ -148,6 +151,22 @@ def buffers(config):
     return stored
 
 
+def quantised_type(checkpoint, tensor_name):
+    """The GGUF type in which a tensor of the checkpoint is exact; None for float32."""
+    suffix = next((suffix for suffix in QUANTISED.get(checkpoint, {}) if tensor_name.endswith(suffix)), None)
+    return None if suffix is None else gguf.GGMLQuantizationType[QUANTISED[checkpoint][suffix]]
+
+
+def round_to_quantised(checkpoint, tensor_name, tensor):
+    kind = quantised_type(checkpoint, tensor_name)
+    if kind is None:
+        return tensor
+    transposed = tensor_name.endswith(("experts.gate_up_proj", "experts.down_proj"))  # [expert, in, out]; blocks run along `in`
+    rows = tensor.transpose(-1, -2).contiguous() if transposed else tensor
+    rows = torch.from_numpy(gguf.quants.dequantize(gguf.quants.quantize(rows.numpy(), kind), kind))
+    return rows.transpose(-1, -2).contiguous() if transposed else rows
+
+
 def on_disk(name, weights, config):
     """The tensors of a published checkpoint: its names, and shapes that the reference changes as it loads them."""
     stored = {}
@@ -158,7 +177,7 @@ def on_disk(name, weights, config):
             stored[re.sub("^lm_head", "embed_out", tensor_name)] = tensor
         else:
             stored[tensor_name] = tensor
-    stored = {key: tensor.float().contiguous() for key, tensor in stored.items()}
+    stored = {key: round_to_quantised(name, key, tensor.float().contiguous()) for key, tensor in stored.items()}
     if name in BUFFERS_KEPT:
         stored |= buffers(config)
     if name in WITHOUT_PREFIX:
@@ -194,6 +213,9 @@ def make_checkpoint(folder, name, config, seed):
     sharpen(weights, loaded)
     if "num_experts_per_tok" in config:
         separate_experts(weights, loaded.num_local_experts, loaded.num_experts_per_tok, generator)
+    if loaded.model_type == "gpt_oss" and "swiglu_limit" not in config:  # reach the published limit
+        for key in weights:
+            weights[key] *= 5 if key.endswith("gate_up_proj") else 0.06 if key.endswith("down_proj") else 1
     safetensors.torch.save_file(on_disk(name, weights, loaded), folder / "model.safetensors", metadata={"format": "pt"})
 
 
