@@ -3,9 +3,7 @@
 #include "data/gguf_vocabulary.h"
 #include "data/tokenizer.h"
 
-#include <filesystem>
 #include <memory>
-#include <optional>
 
 namespace gainlens::data {
 
@@ -19,10 +17,5 @@ std::unique_ptr<Tokenizer> open_gguf_tokenizer(const formats::GgufFile& file);
 std::unique_ptr<Tokenizer> make_gguf_sentencepiece(const formats::GgufMetadata& metadata, const GgufVocabulary& vocabulary);
 /// Type "gpt2": tokens of the types control, unknown and user-defined are found in the text as it is written.
 std::unique_ptr<Tokenizer> make_gguf_byte_level_bpe(const formats::GgufMetadata& metadata, const GgufVocabulary& vocabulary);
-
-/// The GGUF file that `path` stands for: itself, or the only one of a folder (of a split one the first part that is there); nothing for
-/// a folder without any, and for a file of another kind.
-/// @throws InvalidArgument  several in one folder (names two of them); a folder that cannot be listed
-std::optional<std::filesystem::path> find_gguf(const std::filesystem::path& path);
 
 }  // namespace gainlens::data

@@ -51,12 +51,12 @@ std::vector<fs::path> files_in_folder(const fs::path& folder) {
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& checkpoint) {
-  if (const auto gguf = find_gguf(checkpoint)) return open_gguf_tokenizer(formats::GgufFile::open(*gguf));
+  if (const auto gguf = formats::find_gguf(checkpoint)) return open_gguf_tokenizer(formats::GgufFile::open(*gguf));
   return open_in_folder(checkpoint);
 }
 
 std::vector<fs::path> tokenizer_files(const fs::path& checkpoint) {
-  if (const auto gguf = find_gguf(checkpoint)) return {formats::GgufFile::open(*gguf).files().front()};
+  if (const auto gguf = formats::find_gguf(checkpoint)) return {formats::GgufFile::open(*gguf).files().front()};
   return files_in_folder(checkpoint);
 }
 

@@ -96,4 +96,9 @@ class GgufFile {
   std::uint32_t version_ = 0;
 };
 
+/// The GGUF file that `path` stands for: itself, or the only one of a folder (of a split one the first part that is there); nothing for
+/// a folder without any, and for a file of another kind.
+/// @throws InvalidArgument  several in one folder (names two of them); a folder that cannot be listed
+std::optional<std::filesystem::path> find_gguf(const std::filesystem::path& path);
+
 }  // namespace gainlens::formats
