@@ -1,0 +1,316 @@
+"""Makes GGUF twins of the golden checkpoints: the same weights, as the conversion script of llama.cpp writes them.
+
+    python tests/golden/make_gguf_golden.py --models tests/golden/models --out tests/golden/gguf
+
+needs torch, transformers, accelerate and gguf. twins.json maps each file to its golden checkpoint, whose expected outputs are the twin's
+too. provenance.json holds the versions, which files round a number that the checkpoint's config leaves to be computed ("inexact": float32
+is all they can be held to), and which ones the reference opened itself and computed the checkpoint's logits from ("checked").
+
+What the conversion does: queries and keys of llama have the two halves of each head interleaved (its rotation turns neighbouring rows);
+gemma's norms hold 1 + w; GPT-NeoX's, BLOOM's and Falcon's queries, keys and values are stacked over heads; GPT-2's matrices are
+transposed; experts are stacked in one tensor a matrix; gpt-oss's gate and up are split.
+Source of names and keys: gguf.TensorNameMap and the conversion script of llama.cpp (conversion/*.py, 2026).
+"""
+
+import argparse
+import importlib.metadata
+import json
+import math
+import pathlib
+import re
+
+import gguf
+import safetensors.torch
+import torch
+import transformers
+
+import reference_model
+from random_checkpoint import quantised_type
+
+ARCHITECTURES = {
+    "gemma3_text": "gemma3",
+    "gpt_neox": "gptneox",
+    "gpt_oss": "gpt-oss",
+    "qwen3_moe": "qwen3moe",
+}
+COMMAND = "python tests/golden/make_gguf_golden.py --models tests/golden/models --out tests/golden/gguf"
+# The reference opens no gptneox, mpt or olmo2, knows no norms of single heads, does not undo Falcon's stacking by groups, and fails on the
+# numbers of gpt-oss's rope scaling.
+NOT_OPENED = ("gpt-neox", "mpt", "olmo2", "stablelm-2", "falcon-groups", "gpt-oss-mxfp4")
+INEXACT = ("llama-rope-llama3", "phi3-longrope-long", "phi3-longrope-short")
+GOLDENS = (
+    "llama",
+    "llama-bias",
+    "llama-rope-linear",
+    "llama-rope-llama3",
+    "llama-rope-yarn",
+    "llama-quantised",
+    "qwen2-tied",
+    "qwen3",
+    "gemma2",
+    "gemma3",
+    "gemma3-rope-by-type",
+    "gpt2",
+    "gpt-neox",
+    "phi3-window",
+    "phi3-longrope-long",
+    "phi3-longrope-short",
+    "qwen3-moe",
+    "gpt-oss-mxfp4",
+    "olmo2",
+    "stablelm",
+    "stablelm-2",
+    "falcon",
+    "falcon-groups",
+    "bloom",
+    "mpt",
+)
+
+
+def interleave_halves(tensor, heads):
+    """[heads * head_dim, ...]: rows i and i + head_dim/2 of each head become rows 2i and 2i + 1."""
+    return tensor.unflatten(0, (heads, 2, -1)).transpose(1, 2).reshape(tensor.shape)
+
+
+def stack_projections(tensor, kv_heads, queries):
+    """Rows of `queries` queries, a key and a value for each key head, to all queries, all keys, all values."""
+    groups = tensor.unflatten(0, (kv_heads, queries + 2, -1))
+    return torch.cat([groups[:, :queries].flatten(0, 2), groups[:, -2].flatten(0, 1), groups[:, -1].flatten(0, 1)])
+
+
+def kv_heads(config):
+    """Key heads as the file names them; Falcon's config says one by `multi_query`."""
+    if config.model_type == "falcon":
+        return config.num_kv_heads if config.new_decoder_architecture else 1
+    return getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+
+
+def one_tensor(name, tensor, config):
+    """A tensor of the checkpoint as the file's, still under its old name; other tensors may follow from one."""
+    heads = config.num_attention_heads
+    if config.model_type == "llama" and re.search(r"(q|k)_proj\.", name):
+        tensor = interleave_halves(tensor, heads if "q_proj" in name else kv_heads(config))
+    if config.model_type in ("gpt_neox", "bloom", "falcon") and "query_key_value" in name:
+        tensor = stack_projections(tensor, *((kv_heads(config), heads // kv_heads(config)) if config.model_type == "falcon" else (heads, 1)))
+    if config.model_type in ("gemma2", "gemma3_text"):
+        # The file's scale is 1/sqrt(head_dim): what the config's differs by goes to the queries, exactly (a power of two).
+        factor = math.sqrt(config.head_dim / config.query_pre_attn_scalar)
+        queries = "q_norm.weight" if config.model_type == "gemma3_text" else "q_proj.weight"
+        tensor = (tensor + 1 if name.endswith("norm.weight") else tensor) * (factor if name.endswith(queries) else 1)
+    if config.model_type == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
+        tensor = tensor.T
+    if name.endswith("experts.gate_up_proj"):  # [expert, in, out], gate and up by turns
+        tensor = tensor.transpose(-1, -2)
+        return {name.replace("gate_up_proj", f"{half}_proj.weight"): tensor[:, i::2] for i, half in enumerate(("gate", "up"))}
+    if name.endswith("experts.gate_up_proj_bias"):
+        return {name.replace("gate_up_proj_bias", f"{half}_proj.bias"): tensor[:, i::2] for i, half in enumerate(("gate", "up"))}
+    if name.endswith("experts.down_proj"):
+        return {f"{name}.weight": tensor.transpose(-1, -2)}
+    if name.endswith("experts.down_proj_bias"):
+        return {name.replace("_bias", ".bias"): tensor}
+    return {f"{name}.weight" if name.endswith("sinks") else name: tensor}
+
+
+def stack_numbered(weights, pattern):
+    """Tensors whose names match `pattern`, (before)(number)(after), as one with a first dimension, named without the number."""
+    stacks, rest = {}, {}
+    for name, tensor in weights.items():
+        if match := re.fullmatch(pattern, name):
+            stacks.setdefault(match[1] + match[3], {})[int(match[2])] = tensor
+        else:
+            rest[name] = tensor
+    return rest | {name: torch.stack([stack[i] for i in range(len(stack))]) for name, stack in stacks.items()}
+
+
+def file_tensors(weights, config):
+    """Every tensor of the file by its name there, and the name of the tensor it comes from."""
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture(config).upper().replace("-", "_")], config.num_hidden_layers)
+    weights = {name: tensor for name, tensor in weights.items() if not name.endswith(reference_model.BUFFERS)}
+    converted = {}
+    for name, tensor in weights.items():
+        converted |= {new: (name, value) for new, value in one_tensor(name, tensor, config).items()}
+    stacked = stack_numbered({name: value for name, (_, value) in converted.items()}, r"(.*mlp\.experts\.)(\d+)\.(.*)")
+    stacked = stack_numbered(stacked, r"(.*_layernorm)\.norms\.(\d+)(\.weight)")
+    result = {}
+    for name, tensor in stacked.items():
+        new = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert new is not None, f"no name for {name}"
+        result[new] = (converted.get(name, (name,))[0], tensor)
+    return result | rope_tensors(config)
+
+
+def rope_tensors(config):
+    """Frequency factors, which the file holds as tensors."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "longrope":
+        return {f"rope_factors_{which}.weight": ("", torch.tensor(rope[f"{which}_factor"])) for which in ("long", "short")}
+    if rope.get("rope_type") != "llama3":
+        return {}
+    inverse, _ = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
+    head_dim = config.head_dim or config.hidden_size // config.num_attention_heads
+    plain = rope["rope_theta"] ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+    return {"rope_freqs.weight": ("", (plain / inverse).float())}
+
+
+def architecture(config):
+    return ARCHITECTURES.get(config.model_type, config.model_type)
+
+
+def first_of(config, *names):
+    return next((value for name in names if (value := getattr(config, name, None)) is not None), None)
+
+
+def add_rope(writer, config):
+    rope = getattr(config, "rope_parameters", None)
+    if not rope or getattr(config, "alibi", False):
+        return
+    by_type = rope if "full_attention" in rope else {"full_attention": rope}
+    rope, local = by_type["full_attention"], by_type.get("sliding_attention")
+    if config.model_type not in ("gpt_neox", "falcon", "stablelm"):  # their files leave it to be known
+        writer.add_rope_freq_base(rope["rope_theta"])
+    if local:
+        writer.add_rope_freq_base_swa(local["rope_theta"])
+    if config.model_type not in ("gemma2", "gemma3_text", "gpt_oss", "qwen2", "qwen3", "qwen3_moe", "olmo2", "falcon"):
+        head_dim = first_of(config, "head_dim") or config.hidden_size // config.num_attention_heads
+        writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    kind = rope["rope_type"]
+    if kind in ("linear", "yarn"):
+        writer.add_rope_scaling_type(gguf.RopeScalingType(kind))
+        writer.add_rope_scaling_factor(rope["factor"])
+    if kind == "yarn":
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+        writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+    if config.model_type == "phi3":
+        original = config.original_max_position_embeddings
+        scale = config.max_position_embeddings / original
+        writer.add_rope_scaling_orig_ctx_len(original)
+        if kind == "longrope":
+            writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(scale) / math.log(original)))
+
+
+def add_windows(writer, config, name):
+    window = getattr(config, "sliding_window", None)
+    if window is None or (config.model_type.startswith("qwen") and not config.use_sliding_window):
+        return
+    writer.add_sliding_window(window)
+    if config.model_type == "gemma3_text":  # every n-th layer is global, or a flag a layer
+        flags = [kind == "sliding_attention" for kind in config.layer_types]
+        writer.add_sliding_window_pattern(flags if name == "gemma3-rope-by-type" else flags.index(False) + 1)
+
+
+def add_parameters(writer, config, name):
+    heads = config.num_attention_heads
+    writer.add_context_length(first_of(config, "max_position_embeddings", "n_positions", "max_seq_len", "seq_length") or 2048)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(first_of(config, "intermediate_size", "ffn_hidden_size", "n_inner") or 4 * config.hidden_size)
+    writer.add_head_count(heads)
+    if config.model_type not in ("gpt2", "gpt_neox", "mpt"):
+        writer.add_head_count_kv(kv_heads(config))
+    if config.model_type not in ("falcon", "gpt2", "gpt_neox", "bloom", "mpt", "stablelm", "phi3") and first_of(config, "head_dim"):
+        writer.add_key_length(config.head_dim)
+        writer.add_value_length(config.head_dim)
+    if (epsilon := first_of(config, "rms_norm_eps")) is not None:
+        writer.add_layer_norm_rms_eps(epsilon)
+    else:
+        writer.add_layer_norm_eps(first_of(config, "layer_norm_eps", "layer_norm_epsilon"))
+    if config.model_type in ("gpt_neox", "stablelm"):
+        writer.add_parallel_residual(config.use_parallel_residual)
+    if config.model_type == "gemma2":
+        writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if config.model_type == "mpt":
+        writer.add_max_alibi_bias(config.attn_config.alibi_bias_max)
+    if config.model_type == "falcon":
+        writer.add_tensor_data_layout("jploski")
+    if config.model_type in ("qwen3_moe", "gpt_oss"):
+        writer.add_expert_count(config.num_local_experts)
+        writer.add_expert_used_count(config.num_experts_per_tok)
+        writer.add_expert_feed_forward_length(first_of(config, "moe_intermediate_size", "intermediate_size"))
+    add_rope(writer, config)
+    add_windows(writer, config, name)
+
+
+def add_tokenizer(writer, config):
+    """As small as a file needs: unknown, BOS, EOS, a character for every other id, and one merge of two of them."""
+    sentencepiece = config.model_type in ("llama", "gemma2", "gemma3_text", "phi3")
+    tokens = ["<unk>", "<s>", "</s>"] + [chr(ord("!") + i) for i in range(config.vocab_size - 4)] + ["!#"]
+    writer.add_tokenizer_model("llama" if sentencepiece else "gpt2")
+    writer.add_tokenizer_pre("default" if sentencepiece else "gpt-2")
+    writer.add_token_list(tokens)
+    if sentencepiece:
+        writer.add_token_scores([0.0 if i < 3 else float(-i) for i in range(len(tokens))])
+    writer.add_token_types([gguf.TokenType.UNKNOWN] + 2 * [gguf.TokenType.CONTROL] + (len(tokens) - 3) * [gguf.TokenType.NORMAL])
+    if not sentencepiece:
+        writer.add_token_merges(["! #"])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    if sentencepiece:
+        writer.add_unk_token_id(0)
+    writer.add_add_bos_token(True)
+
+
+def write_twin(name, folder, file):
+    config = transformers.AutoConfig.from_pretrained(folder)
+    writer = gguf.GGUFWriter(file, architecture(config))
+    writer.add_name(name)
+    add_parameters(writer, config, name)
+    writer.add_vocab_size(config.vocab_size)
+    add_tokenizer(writer, config)
+    weights = safetensors.torch.load_file(folder / "model.safetensors")
+    for new, (old, tensor) in sorted(file_tensors(weights, config).items()):
+        kind = quantised_type(name, old) or gguf.GGMLQuantizationType.F32
+        data = tensor.contiguous().numpy()
+        if kind == gguf.GGMLQuantizationType.F32:
+            writer.add_tensor(new, data)
+            continue
+        blocks = gguf.quants.quantize(data, kind)
+        assert (gguf.quants.dequantize(blocks, kind) == data).all(), f"{name}: {new} is not exact in {kind.name}"
+        writer.add_tensor(new, blocks, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def check_twin(name, folder, file):
+    """The reference's own reading of the file gives the logits of the checkpoint. The config is the checkpoint's: the reference leaves
+    out much of a file's metadata."""
+    config = transformers.AutoConfig.from_pretrained(folder)
+    if hasattr(config, "query_pre_attn_scalar"):
+        config.query_pre_attn_scalar = config.head_dim
+    expected = safetensors.torch.load_file(folder / "expected.safetensors")
+    model = transformers.AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, config=config, dtype=torch.float32)
+    with torch.no_grad():
+        logits = model.eval()(expected["tokens"][None], use_cache=False).logits[0, expected["logit_positions"]]
+    error = (logits - expected["logits"]).abs().max() / expected["logits"].abs().max()
+    print(f"{name:24} {error:.1e}")
+    assert error < 1e-5, f"{name}: the reference reads other logits from the file"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=pathlib.Path, required=True, help="folder of the golden checkpoints")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="where the GGUF files go")
+    parser.add_argument("--only", nargs="*", default=GOLDENS, help="names of the goldens to convert; default all")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for name in arguments.only:
+        file = arguments.out / f"{name}.gguf"
+        write_twin(name, arguments.models / name, file)
+        if name not in NOT_OPENED:
+            check_twin(name, arguments.models / name, file)
+    versions = {module.__name__: module.__version__ for module in (torch, transformers)} | {"gguf": importlib.metadata.version("gguf")}
+    checked = [f"{name}.gguf" for name in GOLDENS if name not in NOT_OPENED]
+    provenance = {"command": COMMAND, "versions": versions, "checked": checked, "inexact": [f"{name}.gguf" for name in INEXACT]}
+    twins = {f"{name}.gguf": name for name in GOLDENS}
+    for file_name, content in (("twins.json", twins), ("provenance.json", provenance)):
+        (arguments.out / file_name).write_text(json.dumps(content, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
