@@ -5,7 +5,6 @@
 #include "core/nearest.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace gainlens::data {
 namespace {
@@ -74,10 +73,8 @@ std::vector<Entry> entries() {
   };
 }
 
-[[noreturn]] void refuse(std::string_view name, std::string_view where, const std::vector<Entry>& known) {
-  std::vector<std::string> names;
-  for (const Entry& entry : known) names.insert(names.end(), entry.names.begin(), entry.names.end());
-  std::sort(names.begin(), names.end());
+[[noreturn]] void refuse(std::string_view name, std::string_view where) {
+  const std::vector<std::string> names = gguf_pre_tokenizer_names();
   throw_invalid("{}: tokenizer.ggml.pre '{}' {}; known are {}{}", where, printable(name),
                 name == "default" ? "stands for no model's own pattern" : "is not known", fmt::join(names, ", "),
                 did_you_mean(name, names));
@@ -85,12 +82,19 @@ std::vector<Entry> entries() {
 
 }  // namespace
 
+std::vector<std::string> gguf_pre_tokenizer_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries()) names.insert(names.end(), entry.names.begin(), entry.names.end());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 GgufPreTokenizer make_gguf_pre_tokenizer(std::string_view name, std::string_view where) {
   const std::vector<Entry> known = entries();
   const auto entry = std::find_if(known.begin(), known.end(), [&](const Entry& candidate) {
     return std::find(candidate.names.begin(), candidate.names.end(), name) != candidate.names.end();
   });
-  if (entry == known.end()) refuse(name, where, known);
+  if (entry == known.end()) refuse(name, where);
   const std::string part = fmt::format("{}: tokenizer.ggml.pre '{}'", where, name);
   GgufPreTokenizer result;
   if (entry->normal_form != nullptr) result.normalizer = make_normalizer(JsonNode(Json{{"type", entry->normal_form}}, part));

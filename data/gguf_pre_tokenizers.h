@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gainlens::data {
 
@@ -16,6 +17,9 @@ struct GgufPreTokenizer {
   bool ignore_merges = false;  ///< a word that is a token as a whole is not split
   bool adds_bos = false;       ///< where the file does not say
 };
+
+/// Every name that is known, sorted.
+std::vector<std::string> gguf_pre_tokenizer_names();
 
 /// Normaliser and pre-tokenizer as in the tokenizer.json of the models that the name was made for.
 /// @param where  names the file in messages

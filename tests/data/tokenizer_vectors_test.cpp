@@ -1,6 +1,8 @@
 // The test vectors of llama.cpp: inputs split by a line, expected ids one line each.
 #include "core/json.h"
+#include "data/bpe.h"
 #include "data/byte_level.h"
+#include "data/gguf_vocabularies.h"
 #include "data/gzip.h"
 #include "data/text_file.h"
 #include "data/tokenizer.h"
@@ -47,12 +49,14 @@ TEST(TokenizerVectors, Gpt2) {
   const auto folder = testing::shared_data("tokenizers/gpt2");
   if (!folder) GTEST_SKIP() << "SKIPPED: no tokenizers/gpt2 in the shared data";
   expect_vectors(*open_gpt2_bpe(*folder / "encoder.json.gz", *folder / "vocab.bpe.gz"), "gpt-2");
+  expect_vectors(*testing::open_tokenizer(testing::gpt2_gguf(*folder / "encoder.json.gz", *folder / "vocab.bpe.gz")), "gpt-2");
 }
 
 TEST(TokenizerVectors, Llama) {
   const auto model = testing::shared_data("tokenizers/llama2/tokenizer.model");
   if (!model) GTEST_SKIP() << "SKIPPED: no tokenizers/llama2 in the shared data";
   expect_vectors(*open_sentencepiece(*model), "llama-spm");
+  expect_vectors(*testing::open_tokenizer(testing::llama_gguf(*model)), "llama-spm");
 }
 
 /// Byte strings in order of rank, from lines "base64 rank".
@@ -98,18 +102,31 @@ std::string mapped(std::string_view bytes) {
   return text;
 }
 
-/// A tokenizer.json from tiktoken's ranks, with the pattern and normaliser of Qwen2's own.
-Json qwen_tokenizer(const std::vector<std::string>& tokens) {
+/// Tokens and merges as byte-level BPE writes them, from tiktoken's ranks.
+struct BytePairs {
+  std::vector<std::string> tokens;
+  std::vector<Bpe::Merge> merges;
+};
+
+BytePairs byte_pairs(const std::vector<std::string>& tokens) {
   std::unordered_map<std::string, std::size_t> ranks;
   for (std::size_t rank = 0; rank < tokens.size(); ++rank) ranks.emplace(tokens[rank], rank);
-  Json vocabulary = Json::object(), merges = Json::array();
+  BytePairs result;
   for (std::size_t rank = 0; rank < tokens.size(); ++rank) {
-    vocabulary[mapped(tokens[rank])] = rank;
+    result.tokens.push_back(mapped(tokens[rank]));
     if (tokens[rank].size() == 1) continue;
     const auto parts = parts_of(tokens[rank], rank, ranks);
     EXPECT_EQ(parts.size(), 2u) << "token " << rank;
-    merges.push_back({mapped(parts.front()), mapped(parts.back())});
+    result.merges.emplace_back(mapped(parts.front()), mapped(parts.back()));
   }
+  return result;
+}
+
+/// A tokenizer.json with the pattern and normaliser of Qwen2's own.
+Json qwen_tokenizer(const BytePairs& pairs) {
+  Json vocabulary = Json::object(), merges = Json::array();
+  for (std::size_t id = 0; id < pairs.tokens.size(); ++id) vocabulary[pairs.tokens[id]] = id;
+  for (const auto& [left, right] : pairs.merges) merges.push_back({left, right});
   const char* pattern = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
   const Json split = {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
   const Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
@@ -118,15 +135,21 @@ Json qwen_tokenizer(const std::vector<std::string>& tokens) {
           {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", merges}}}};
 }
 
+testing::GgufBytes qwen_gguf(const BytePairs& pairs) {
+  std::vector<std::string> lines;
+  for (const auto& [left, right] : pairs.merges) lines.push_back(left + " " + right);
+  return testing::gpt2_gguf(pairs.tokens, std::vector<std::int32_t>(pairs.tokens.size(), testing::normal_token), lines, "qwen2");
+}
+
 TEST(TokenizerVectors, Qwen2) {
   const auto ranks = testing::shared_data("tokenizers/qwen/qwen.tiktoken.gz");
   if (!ranks) GTEST_SKIP() << "SKIPPED: no tokenizers/qwen in the shared data";
+  const BytePairs pairs = byte_pairs(read_ranks(read_plain_or_gzip(*ranks, 64 << 20)));
   const testing::TemporaryFolder folder;
-  const auto path =
-      testing::write_file(folder.path() / "tokenizer.json", qwen_tokenizer(read_ranks(read_plain_or_gzip(*ranks, 64 << 20))).dump());
-  const auto tokenizer = open_tokenizer_json(path);
+  const auto tokenizer = open_tokenizer_json(testing::write_file(folder.path() / "tokenizer.json", qwen_tokenizer(pairs).dump()));
   EXPECT_EQ(tokenizer->vocabulary_size(), 151643);
   expect_vectors(*tokenizer, "qwen2");
+  expect_vectors(*testing::open_tokenizer(qwen_gguf(pairs)), "qwen2");
 }
 
 }  // namespace
