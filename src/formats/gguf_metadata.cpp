@@ -52,9 +52,11 @@ bool visit_number(GgufKind kind, Function&& f) {
 /// @throws InvalidArgument  `kind` is no integer kind; a value beyond int64
 std::vector<std::int64_t> as_integers(GgufKind kind, const GgufValue& value, const std::string& where) {
   std::vector<std::int64_t> result;
-  result.reserve(value.count);
+  bool read = false;
   visit_number(kind, [&]<typename Number>(Number) {
     if constexpr (std::is_integral_v<Number>) {
+      read = true;
+      result.reserve(value.count);
       for (std::uint64_t i = 0; i < value.count; ++i) {
         const auto number = number_at<Number>(value.bytes.subspan(i * sizeof(Number)));
         CHECK(std::in_range<std::int64_t>(number), "{}: holds {}; must be at most 2^63 - 1", where, number);
@@ -62,7 +64,7 @@ std::vector<std::int64_t> as_integers(GgufKind kind, const GgufValue& value, con
       }
     }
   });
-  CHECK(result.size() == value.count, "{}: holds {}; must be integers", where, name_of(kind));
+  CHECK(read, "{}: holds {}; must be integers", where, name_of(kind));
   return result;
 }
 

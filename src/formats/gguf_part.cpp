@@ -109,7 +109,10 @@ std::string read_name(GgufCursor& cursor, const char* what, std::size_t max_byte
   const auto length = cursor.number<std::uint64_t>(what);
   CHECK(length > 0 && length <= max_bytes, "{}: {} of {} bytes; must have 1 to {}", cursor.at(begin), what, length, max_bytes);
   const std::string name(as_text(cursor.take(length, what)));
-  CHECK(!first_invalid_utf8(name).has_value(), "{}: {} '{}' is not UTF-8", cursor.at(begin), what, printable(name));
+  CHECK(!first_invalid_utf8(name).has_value(), "{}: {} '{}' is not UTF-8", cursor.at(begin), what, printable(name, 60));
+  // No name has any, but the numbers around a name do: they tell a wrong length.
+  const bool has_control = std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  CHECK(!has_control, "{}: {} '{}' has control characters; the file is damaged", cursor.at(begin), what, printable(name, 60));
   return name;
 }
 
@@ -118,7 +121,7 @@ GgufMetadata::Values read_values(GgufCursor& cursor, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::size_t begin = cursor.offset();
     std::string key = read_name(cursor, "a key", max_key_bytes);
-    cursor.set_subject("key '" + printable(key) + "'");
+    cursor.set_subject("key '" + printable(key, 60) + "'");
     CHECK(!values.contains(key), "{}: this key is there twice", cursor.at(begin));
     const GgufValue value = read_value(cursor);
     values.emplace(std::move(key), value);
@@ -152,7 +155,7 @@ Info read_info(GgufCursor& cursor, std::uint32_t alignment) {
   const std::size_t begin = cursor.offset();
   Info info;
   info.entry.name = read_name(cursor, "a tensor name", max_name_bytes);
-  cursor.set_subject("tensor '" + printable(info.entry.name) + "'");
+  cursor.set_subject("tensor '" + printable(info.entry.name, 60) + "'");
   info.entry.shape = read_shape(cursor);
   const std::size_t type_begin = cursor.offset();
   const auto type = cursor.number<std::uint32_t>("a type");
@@ -198,7 +201,7 @@ void place_tensors(std::vector<Info>& infos, std::span<const std::byte> file, st
   std::size_t covered = 0;
   std::string last = "the start of the data";
   for (Info* info : in_order) {
-    const std::string at = fmt::format("{}: byte {}: tensor '{}'", where, info->place, printable(info->entry.name));
+    const std::string at = fmt::format("{}: byte {}: tensor '{}'", where, info->place, printable(info->entry.name, 60));
     const std::size_t expected = round_up(covered, alignment, at);
     CHECK(info->offset >= covered, "{}: begins at byte {} of the data, inside {}, which ends at {}; tensors must not overlap", at,
           info->offset, last, covered);
@@ -208,7 +211,7 @@ void place_tensors(std::vector<Info>& infos, std::span<const std::byte> file, st
     CHECK(end <= file.size(), "{}: shape [{}] of {} ends at byte {}, beyond the {} bytes of the file; it may be cut short", at,
           fmt::join(info->entry.shape, ", "), name_of(info->entry.dtype), end, file.size());
     info->entry.bytes = file.subspan(data_begin + expected, info->needed);
-    last = "tensor '" + printable(info->entry.name) + "'";
+    last = "tensor '" + printable(info->entry.name, 60) + "'";
   }
   // A file without tensors (the first part of a split one) may end before the padding.
   const std::size_t most = round_up(checked_add(data_begin, covered, where), alignment, where);

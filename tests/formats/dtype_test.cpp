@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace gainlens::formats {
 namespace {
 
@@ -21,6 +23,27 @@ TEST(DType, NamesAndSizes) {
   EXPECT_EQ(bytes_per_element(DType::i8), 1u);
   EXPECT_EQ(bytes_per_element(DType::u8), 1u);
   EXPECT_EQ(bytes_per_element(DType::boolean), 1u);
+}
+
+TEST(DType, BlocksOfSeveralElements) {
+  EXPECT_EQ(name_of(DType::q4_k), "Q4_K");
+  EXPECT_EQ(name_of(DType::mxfp4), "MXFP4");
+  EXPECT_EQ(elements_per_block(DType::f32), 1u);
+  EXPECT_EQ(bytes_per_block(DType::f32), 4u);
+  const std::map<DType, std::size_t> bytes_of_32{{DType::q8_0, 34}, {DType::q4_0, 18}, {DType::q4_1, 20},
+                                                 {DType::q5_0, 22}, {DType::q5_1, 24}, {DType::mxfp4, 17}};
+  const std::map<DType, std::size_t> bytes_of_256{
+      {DType::q2_k, 84}, {DType::q3_k, 110}, {DType::q4_k, 144}, {DType::q5_k, 176}, {DType::q6_k, 210}};
+  for (const auto& [dtype, bytes] : bytes_of_32) {
+    EXPECT_EQ(elements_per_block(dtype), 32u);
+    EXPECT_EQ(bytes_per_block(dtype), bytes) << name_of(dtype);
+  }
+  for (const auto& [dtype, bytes] : bytes_of_256) {
+    EXPECT_EQ(elements_per_block(dtype), 256u);
+    EXPECT_EQ(bytes_per_block(dtype), bytes) << name_of(dtype);
+    EXPECT_THROW(bytes_per_element(dtype), InternalError);
+    EXPECT_EQ(dtype_named(name_of(dtype)), std::nullopt);  // safetensors has none
+  }
 }
 
 TEST(DType, NameLeadsBack) {

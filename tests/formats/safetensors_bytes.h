@@ -42,6 +42,7 @@ inline std::string entry(const std::string& name, const std::string& dtype, cons
 }
 
 inline std::filesystem::path write_bytes(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::remove(path);  // to cut an old file short can cost a flush to the disk, and mutants come by the thousand
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
 }

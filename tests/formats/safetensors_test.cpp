@@ -134,6 +134,8 @@ TEST(WriteTensors, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(write({{"a", DType::f32, {1}, x}}), refused_with("tensor 'a': 1 bytes given; shape [1] of F32 needs 4"));
   EXPECT_THAT(write({{"a", DType::u8, {-1}, x}}), refused_with("negative size -1"));
   EXPECT_THAT(write({{"a", DType::u8, {1, 1, 1, 1, 1, 1, 1, 1, 1}, x}}), refused_with("9 dimensions; at most 8"));
+  const std::string block(34, 'x');
+  EXPECT_THROW(write({{"a", DType::q8_0, {32}, as_bytes(block)}})(), InternalError);
   EXPECT_THAT(write({{"__metadata__", DType::u8, {1}, x}}), refused_with("reserved"));
   EXPECT_THAT(write({{"\xff", DType::u8, {1}, x}}), refused_with("tensor name '\\xff' is not UTF-8"));
   EXPECT_THAT([&] { write_tensors(path, {}, {{"k", "\xff"}}); }, refused_with("metadata value '\\xff' is not UTF-8"));
@@ -159,6 +161,13 @@ TEST(WriteTensors, FullDiskKeepsTheOldFileAndLeavesNothing) {
 
 TEST(BytesFor, ShapeTimesElementSize) {
   EXPECT_EQ(bytes_for(std::array<std::int64_t, 2>{2, 3}, DType::f32, "w"), 24u);
+  EXPECT_EQ(bytes_for(std::array<std::int64_t, 2>{3, 64}, DType::q8_0, "w"), 3u * 2 * 34);
+  EXPECT_EQ(bytes_for(std::array<std::int64_t, 2>{0, 256}, DType::q4_k, "w"), 0u);
+  EXPECT_THAT(
+      [] {
+        bytes_for(std::array<std::int64_t, 2>{32, 16}, DType::q8_0, "w");
+      },
+      refused_with("w: a last dimension of 16; Q8_0 comes in blocks of 32"));
   EXPECT_EQ(bytes_for({}, DType::f64, "w"), 8u);
   EXPECT_THAT(([] {
                 bytes_for(std::array<std::int64_t, 2>{std::int64_t{1} << 31, std::int64_t{1} << 31}, DType::f64, "w");
