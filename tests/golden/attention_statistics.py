@@ -54,17 +54,20 @@ def gain(observation_precision):
     return observation_precision / (1 + observation_precision)
 
 
-def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink_logit=None):
+def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink_logit=None, positions=None):
     """All fields for queries [head, T, d], keys and values [kv_head, T, d] and visible [T, T]; everything in float64.
 
+    `positions` [query] are the queries to report, default all: their moments need memory of d numbers a query and key.
     With a sink logit of mass p_s every field but first_mass and column_mean is that of the weights p / (1 - p_s) over the keys, and
     sink_logit_mass [head, query] is p_s.
     """
     query, key, value = query.double(), key.double(), value.double()
     bias, sink_logit = (None if tensor is None else tensor.double() for tensor in (bias, sink_logit))
-    positions, head_dim = query.shape[1:]
+    length, head_dim = query.shape[1:]
+    positions = torch.arange(length) if positions is None else positions
     mass = masses(query, key, visible, scale, soft_cap, bias, sink_logit)
     weights = mass if sink_logit is None else masses(query, key, visible, scale, soft_cap, bias)
+    weights, every_mass, mass = weights[:, positions], mass, mass[:, positions]
     groups = query.shape[0] // value.shape[0]
     values = value.repeat_interleave(groups, dim=0)
     value_variance = value.var(dim=1, correction=0)
@@ -78,7 +81,7 @@ def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink
     without_n_eff, without_estimate, without_residual = moments(others, values)
     without_precision = precision(without_n_eff, without_residual, 1 / head_dim)
 
-    columns = min(FIRST_KEYS, positions)
+    columns = min(FIRST_KEYS, length)
     sink = {} if sink_logit is None else {"sink_logit_mass": mass[..., -1]}
     return sink | {
         "n_eff": n_eff,
@@ -96,7 +99,7 @@ def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink
         "gained_estimate_norm": (gain(observation_precision) * estimate).norm(dim=-1),
         "without_first_norm": without_estimate.norm(dim=-1),
         "first_mass": mass[:, :, :columns],
-        "column_mean": torch.stack([mass[:, m:, m].mean(-1) for m in range(columns)], dim=-1),
+        "column_mean": torch.stack([every_mass[:, m:, m].mean(-1) for m in range(columns)], dim=-1),
         "value_variance": value_variance,
     }
 

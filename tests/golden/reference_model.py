@@ -57,8 +57,9 @@ def in_float64():
 class Recorder:
     """What each layer's attention worked on, in the order of the layers."""
 
-    def __init__(self, fused):
+    def __init__(self, fused, positions=None):
         self.fused = fused
+        self.positions = positions  # [query] whose statistics are kept; default all
         self.statistics = []
         self.gates = []
         self.router_logits = []  # [T, expert] a layer with experts
@@ -67,7 +68,7 @@ class Recorder:
         """An attention function of the reference: records, then attends as its fused or its eager one does."""
         visible = (attention_mask == 0)[0, 0]
         options = {"soft_cap": softcap, "sink_logit": s_aux}
-        self.statistics.append(attention_statistics.statistics(query[0], key[0], value[0], visible, scaling, **options))
+        self.statistics.append(attention_statistics.statistics(query[0], key[0], value[0], visible, scaling, **options, positions=self.positions))
         if self.fused:
             return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling)
         family = modeling_qwen3 if isinstance(module, GatedAttention) else importlib.import_module(type(module).__module__)
