@@ -5,6 +5,7 @@
 #include "core/json.h"
 #include "core/quantity.h"
 #include "models/dtype.h"
+#include "runfile/process_group.h"
 #include "sweep/run_sweep.h"
 
 #include <charconv>
@@ -26,6 +27,7 @@ struct SweepArguments {
   bool per_query = false;
   bool allow_extrapolation = false;
   std::string layers;
+  std::optional<std::int64_t> stop_at_layer;
 };
 
 /// "A:B" to the half-open range [A, B).
@@ -57,13 +59,23 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.per_query = arguments.per_query;
   options.allow_extrapolation = arguments.allow_extrapolation;
   if (!arguments.layers.empty()) options.layers = parse_layers(arguments.layers);
+  options.stop_at_layer = arguments.stop_at_layer;
+  options.group = runfile::read_process_group();
   options.quiet = global.quiet;
   options.log = {{"command", "sweep"},
                  {"model", arguments.model},
                  {"text", arguments.text.text},
                  {"tokens", arguments.text.tokens},
+                 {"processes", options.group.size},
                  {"gainlens", GAINLENS_VERSION}};
+  if (arguments.stop_at_layer) options.log["stop_at_layer"] = *arguments.stop_at_layer;
   return options;
+}
+
+void warn(const sweep::SweepOutcome& outcome) {
+  if (outcome.queries_without_keys == 0) return;
+  fmt::print(stderr, "gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n",
+             outcome.queries_without_keys);
 }
 
 void print(const sweep::SweepOutcome& outcome, bool json) {
@@ -74,29 +86,33 @@ void print(const sweep::SweepOutcome& outcome, bool json) {
                          {"queries_without_keys", outcome.queries_without_keys},
                          {"bos_policy", outcome.bos_policy}};
     fmt::print("{}\n", result.dump());
-    return;
-  }
-  if (outcome.queries_without_keys > 0) {
-    fmt::print(stderr, "gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n",
-               outcome.queries_without_keys);
-  }
-  if (outcome.computed == 0) {
+  } else if (outcome.computed == 0) {
     fmt::print("{}: complete, nothing to do ({} chunks)\n", outcome.run.string(), outcome.shards);
   } else {
     fmt::print("{}: {} of {} chunks computed; {}\n", outcome.run.string(), outcome.computed, outcome.shards, outcome.bos_policy);
   }
 }
 
+/// Of several processes rank 0 alone prints the result; each warns of what it has seen.
+void sweep_and_print(const SweepArguments& arguments, const GlobalOptions& global) {
+  const sweep::SweepOptions options = options_of(arguments, global);
+  const sweep::SweepOutcome outcome = sweep::run_sweep(options);
+  if (!global.json) warn(outcome);
+  if (options.group.rank == 0) print(outcome, global.json);
+}
+
 }  // namespace
 
 void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* command =
-      add_subcommand(app, "sweep", "Run a frozen model over text at growing context lengths and store the statistics of every head",
-                     "gainlens sweep MODEL --text wiki.txt --lengths 1k,2k,4k --samples 5 --out RUN",
-                     "Chunk c of length T holds tokens [cT, (c+1)T) of the text; with a BOS it takes position 0 and the stride is T - 1.\n"
-                     "Averages: n_eff, entropy, S, lambda_obs, K and gate over the last quarter of the queries, BOS mass over the second half.\n"
-                     "Writes RUN/run.h5 (HDF5; opens in xarray), one shard a chunk under RUN/shards, RUN/request.json and RUN/log.json.\n"
-                     "Memory grows with T, never with T x T. Killed at any moment and called again it gives the same bytes.");
+  CLI::App* command = add_subcommand(
+      app, "sweep", "Run a frozen model over text at growing context lengths and store the statistics of every head",
+      "gainlens sweep MODEL --text wiki.txt --lengths 1k,2k,4k --samples 5 --out RUN",
+      "Chunk c of length T holds tokens [cT, (c+1)T) of the text; with a BOS it takes position 0 and the stride is T - 1.\n"
+      "Averages: n_eff, entropy, S, lambda_obs, K and gate over the last quarter of the queries, BOS mass over the second half.\n"
+      "Writes RUN/run.h5 (HDF5; opens in xarray), one shard a chunk under RUN/shards, RUN/request.json and RUN/log.json.\n"
+      "Memory grows with T, never with T x T. Killed at any moment and called again it gives the same bytes.\n"
+      "Started by torchrun or srun (RANK and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS), the processes share the chunks through\n"
+      "the run folder: the run is that of one process with as many threads as each has, byte for byte.");
   auto arguments = std::make_shared<SweepArguments>();
   command->add_option("model", arguments->model, "Checkpoint folder in Hugging Face layout, or a Hugging Face cache folder")->required();
   add_text_options(*command, arguments->text);
@@ -111,10 +127,11 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_flag("--no-nll", arguments->no_nll, "Leave out the output head and the negative log likelihood");
   command->add_flag("--per-query", arguments->per_query, "Keep the numbers of every query, not only their means");
   command->add_option("--layers", arguments->layers, "Measure layers A up to but not B, as A:B (default: all)");
+  command->add_option(
+      "--stop-at-layer", arguments->stop_at_layer,
+      "Run layers 0 to N - 1 only, and measure these or the --layers among them; without the last layer there is no likelihood");
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation, "Let lengths exceed the model's positions");
-  command->callback([arguments, &global, &action] {
-    action = [arguments, &global] { print(sweep::run_sweep(options_of(*arguments, global)), global.json); };
-  });
+  command->callback([arguments, &global, &action] { action = [arguments, &global] { sweep_and_print(*arguments, global); }; });
 }
 
 }  // namespace gainlens::cli

@@ -8,27 +8,46 @@
 #include "models/dtype.h"
 #include "models/load_decoder.h"
 #include "models/model_size.h"
+#include "runfile/fill_run.h"
 #include "runfile/hash_cache.h"
 #include "runfile/run_folder.h"
+#include "runfile/shared_run.h"
 #include "sweep/sweep_chunk.h"
 #include "sweep/windows.h"
 
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
+#include <memory>
 #include <numeric>
 
 namespace gainlens::sweep {
 namespace {
 
+/// Layers [0, N) run.
+std::int64_t layers_to_run(const SweepOptions& options, const models::DecoderConfig& config) {
+  const std::int64_t stop = options.stop_at_layer.value_or(config.layers);
+  CHECK(stop >= 1 && stop <= config.layers, "--stop-at-layer: {}; the model has {} layers, of which at least 1 must run", stop,
+        config.layers);
+  return stop;
+}
+
 std::vector<std::int64_t> measured_layers(const SweepOptions& options, const models::DecoderConfig& config) {
-  const auto [begin, end] = options.layers.value_or(std::pair<std::int64_t, std::int64_t>{0, config.layers});
+  const std::int64_t stop = layers_to_run(options, config);
+  const auto [begin, end] = options.layers.value_or(std::pair<std::int64_t, std::int64_t>{0, stop});
   CHECK(0 <= begin && begin < end && end <= config.layers, "--layers: {}:{}; the model has layers 0:{} (half-open)", begin, end,
         config.layers);
+  CHECK(end <= stop, "--layers: {}:{} goes beyond --stop-at-layer {}; measure layers that run", begin, end, stop);
   std::vector<std::int64_t> layers(static_cast<std::size_t>(end - begin));
   std::iota(layers.begin(), layers.end(), begin);
   return layers;
+}
+
+/// The output head reads the stream behind the last layer.
+bool has_likelihood(const SweepOptions& options, const models::DecoderConfig& config) {
+  return options.nll && layers_to_run(options, config) == config.layers;
 }
 
 void check_lengths(const SweepOptions& options, const models::DecoderConfig& config) {
@@ -66,7 +85,7 @@ runfile::Request make_request(const SweepOptions& options, const models::Decoder
   request.dtype = models::dtype_name(options.dtype);
   request.device = "cpu";
   request.threads = at::get_num_threads();
-  request.nll = options.nll;
+  request.nll = has_likelihood(options, config);  // with the layers above this is all that --stop-at-layer changes
   request.statistics = options.statistics;
   request.per_query = options.per_query;
   request.allow_extrapolation = options.allow_extrapolation;
@@ -88,43 +107,112 @@ double cost_of(std::int64_t length, const models::DecoderConfig& config) {
   return tokens * static_cast<double>(models::parameter_count(config)) + static_cast<double>(config.layers) * width * tokens * tokens;
 }
 
+/// Everything that determines the numbers, read and checked before any work is done; only the checksums of the weights are still to come.
+struct Job {
+  std::filesystem::path folder;
+  models::DecoderConfig config;
+  TokenSource source;
+  std::vector<data::Chunk> chunks;
+};
+
+Job read_job(const SweepOptions& options) {
+  Job job;
+  job.folder = formats::resolve_checkpoint_folder(options.model);
+  job.config = models::read_decoder_config(job.folder);
+  check_lengths(options, job.config);
+  measured_layers(options, job.config);
+  job.source = read_tokens(options.source, job.folder, job.config.vocabulary, job.config.bos_token);
+  job.chunks = data::cut(job.source.tokens, {options.lengths, options.samples, options.nested, job.source.bos.token});
+  return job;
+}
+
+/// Measures chunks, one after the other, with progress on stderr; loads the model when there is something to measure.
+class ChunkMeter {
+ public:
+  ChunkMeter(const SweepOptions& options, const Job& job)
+      : options_(options),
+        job_(job),
+        plan_{measured_layers(options, job.config), options.statistics, has_likelihood(options, job.config), options.per_query,
+              options.allow_extrapolation} {}
+
+  runfile::Measuring measuring() {
+    return {[this](const runfile::ShardKey& key) { return measure(key); },
+            [this](const runfile::ShardKey& key) { return cost_of(key.length, job_.config); },
+            [this](const std::vector<runfile::ShardKey>& missing) { begin(missing); }, [this](const runfile::ShardKey& key) { show(key); }};
+  }
+  std::int64_t queries_without_keys() const { return queries_without_keys_; }
+
+ private:
+  void begin(const std::vector<runfile::ShardKey>& missing) {
+    double total = 0;
+    for (const auto& key : missing) total += cost_of(key.length, job_.config);
+    const bool quiet = options_.quiet || options_.group.rank > 0;
+    progress_.emplace("sweep", total, "tokens", quiet ? Progress::Style::quiet : Progress::Style::automatic);
+  }
+
+  runfile::ShardResult measure(const runfile::ShardKey& key) {
+    if (!model_) {
+      models::LoadOptions load;
+      load.dtype = options_.dtype;
+      model_ = models::load_decoder(job_.folder, load);
+    }
+    const auto chunk = std::find_if(job_.chunks.begin(), job_.chunks.end(), [&](const data::Chunk& candidate) {
+      return candidate.length == key.length && candidate.sample == key.sample;
+    });
+    ASSERT(chunk != job_.chunks.end(), "no chunk of {} tokens, sample {}", key.length, key.sample);
+    ChunkMeasurement measured = sweep_chunk(*model_, *chunk, plan_);
+    queries_without_keys_ += measured.queries_without_keys;
+    return std::move(measured.shard);
+  }
+
+  void show(const runfile::ShardKey& key) {
+    progress_->advance(cost_of(key.length, job_.config), static_cast<double>(key.length),
+                       fmt::format("T {} sample {}", format_count(key.length), key.sample));
+  }
+
+  const SweepOptions& options_;
+  const Job& job_;
+  SweepPlan plan_;
+  std::unique_ptr<hooks::HookedModel> model_;
+  std::optional<Progress> progress_;
+  std::int64_t queries_without_keys_ = 0;
+};
+
+runfile::Notice notice(const SweepOptions& options) {
+  if (options.quiet) return {};
+  return [](const std::string& text) { fmt::print(stderr, "gainlens: {}\n", text); };
+}
+
+/// Rank 0, or a process alone: its folder, its request, its share, and the run made of all shards.
+std::int64_t lead(const SweepOptions& options, const Job& job, const runfile::Measuring& measuring) {
+  std::unique_ptr<runfile::LeadingRank> others;
+  if (options.group.size > 1) {
+    runfile::prepare_run_folder(options.out);
+    others = std::make_unique<runfile::LeadingRank>(options.out, options.group, runfile::start_patience, notice(options));
+  }
+  auto hashes = runfile::HashCache::of_run(options.out);
+  const runfile::Request request = make_request(options, job.config, job.source, fingerprint(job.folder, hashes));
+  auto run = runfile::RunFolder::open_or_resume(options.out, request, options.log);
+  run.remember(hashes);
+  return runfile::fill_run(run, others.get(), measuring);
+}
+
+std::int64_t follow(const SweepOptions& options, const Job& job, const runfile::Measuring& measuring) {
+  runfile::prepare_run_folder(options.out);
+  runfile::FollowingRank self(options.out, options.group, runfile::start_patience, notice(options));
+  self.wait_for_share();
+  auto hashes = runfile::HashCache::of_run(options.out);  // of rank 0: no file is hashed twice
+  return runfile::fill_share(self, make_request(options, job.config, job.source, fingerprint(job.folder, hashes)), measuring);
+}
+
 }  // namespace
 
 SweepOutcome run_sweep(const SweepOptions& options) {
-  const std::filesystem::path folder = formats::resolve_checkpoint_folder(options.model);
-  const models::DecoderConfig config = models::read_decoder_config(folder);
-  check_lengths(options, config);
-  const TokenSource source = read_tokens(options.source, folder, config.vocabulary, config.bos_token);
-  const data::ChunkPlan plan{options.lengths, options.samples, options.nested, source.bos.token};
-  const std::vector<data::Chunk> chunks = data::cut(source.tokens, plan);
-
-  auto hashes = runfile::HashCache::of_run(options.out);
-  const runfile::Request request = make_request(options, config, source, fingerprint(folder, hashes));
-  auto run = runfile::RunFolder::open_or_resume(options.out, request, options.log);
-  run.remember(hashes);
-
-  SweepOutcome outcome{options.out / "run.h5", std::ssize(chunks), 0, 0, source.bos.explanation};
-  const std::vector<runfile::ShardKey> missing = run.missing();
-  if (!missing.empty()) {
-    models::LoadOptions load;
-    load.dtype = options.dtype;
-    const auto model = models::load_decoder(folder, load);
-    const SweepPlan measure{request.layers, options.statistics, options.nll, options.per_query, options.allow_extrapolation};
-    double total = 0;
-    for (const auto& key : missing) total += cost_of(key.length, config);
-    Progress progress("sweep", total, "tokens", options.quiet ? Progress::Style::quiet : Progress::Style::automatic);
-    for (const data::Chunk& chunk : chunks) {
-      const runfile::ShardKey key{chunk.length, chunk.sample};
-      if (std::find(missing.begin(), missing.end(), key) == missing.end()) continue;
-      const ChunkMeasurement measured = sweep_chunk(*model, chunk, measure);
-      run.commit(key, measured.shard);
-      outcome.queries_without_keys += measured.queries_without_keys;
-      ++outcome.computed;
-      progress.advance(cost_of(chunk.length, config), static_cast<double>(chunk.length),
-                       fmt::format("T {} sample {}", format_count(chunk.length), chunk.sample));
-    }
-  }
-  run.combine();
+  const Job job = read_job(options);
+  ChunkMeter meter(options, job);
+  SweepOutcome outcome{options.out / "run.h5", std::ssize(job.chunks), 0, 0, job.source.bos.explanation};
+  outcome.computed = options.group.rank == 0 ? lead(options, job, meter.measuring()) : follow(options, job, meter.measuring());
+  outcome.queries_without_keys = meter.queries_without_keys();
   return outcome;
 }
 

@@ -1,4 +1,5 @@
 #include "cli/tiny_checkpoint.h"
+#include "support/file_bytes.h"
 #include "support/program.h"
 #include "support/shared_data.h"
 
@@ -50,6 +51,23 @@ TEST_F(Commands, SweepWithoutStatisticsStoresTheLikelihoodAlone) {
 TEST_F(Commands, SweepOfARangeOfLayersWithoutLikelihood) {
   ASSERT_EQ(run_gainlens(sweep({"--layers", "0:1", "--no-nll"})).exit_code, 0);
   EXPECT_THAT(run_gainlens({"inspect", run_, "--json"}).out, HasSubstr("\"layers\": [\n    0\n  ]"));
+}
+
+TEST_F(Commands, StopAtLayerIsTheRangeUpToItWithoutLikelihood) {
+  ASSERT_EQ(run_gainlens(sweep({"--stop-at-layer", "2"})).exit_code, 0);
+  const std::string range = folder_.path() / "range";
+  ASSERT_EQ(run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "2", "--out", range, "--quiet",
+                          "--layers", "0:2", "--no-nll"})
+                .exit_code,
+            0);
+  for (const char* file : {"/run.h5", "/request.json", "/manifest.jsonl"})
+    EXPECT_TRUE(bytes_of(run_ + file) == bytes_of(range + file)) << file;
+  EXPECT_THAT(run_gainlens(sweep({"--stop-at-layer", "2", "--layers", "0:2"})).out, HasSubstr("complete, nothing to do"));
+}
+
+TEST_F(Commands, StopAtTheLastLayerIsAllOfThem) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  EXPECT_THAT(run_gainlens(sweep({"--stop-at-layer", "3"})).out, HasSubstr("complete, nothing to do"));
 }
 
 TEST_F(Commands, PlainProgressLinesElsewhereThanOnATerminal) {
