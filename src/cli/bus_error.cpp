@@ -1,0 +1,35 @@
+#include "cli/bus_error.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+namespace gainlens::cli {
+namespace {
+
+constexpr char message[] =
+    "gainlens: error: a mapped file was shortened while it was read, or its disk failed; leave model and data files alone until the "
+    "command "
+    "has ended, then run it again\n";
+
+/// Only calls that are safe in a signal handler.
+void on_bus_error(int signal_number, siginfo_t* info, void*) {
+  if (info->si_code != BUS_ADRERR) {  // an address without a file's page behind it
+    ::signal(signal_number, SIG_DFL);
+    ::raise(signal_number);  // takes effect when this handler returns
+    return;
+  }
+  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, message, sizeof message - 1);
+  ::_exit(2);
+}
+
+}  // namespace
+
+void explain_bus_errors() {
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+}  // namespace gainlens::cli
