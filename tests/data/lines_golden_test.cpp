@@ -79,12 +79,23 @@ std::uint32_t crc32_of(std::string_view bytes) {
   return static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
 }
 
-void expect_lines(const Tokenizer& tokenizer, const std::string& name) {
-  const Json& expected = golden().at("tokenizers").at(name);
+void expect_plain(const Tokenizer& tokenizer, const Json& expected) {
   const Json& plain = golden().at("plain");
   for (std::size_t i = 0; i < plain.size(); ++i) {
-    EXPECT_EQ(tokenizer.encode(plain[i].get<std::string>()), expected.at("plain").at(i).get<Ids>()) << plain[i].dump();
+    EXPECT_EQ(tokenizer.encode(plain[i].get<std::string>()), expected.at(i).get<Ids>()) << plain[i].dump();
   }
+}
+
+/// The validation text in one piece, as a sweep encodes it.
+void expect_whole_text(const Tokenizer& tokenizer, const Json& expected) {
+  const Ids ids = tokenizer.encode(read_text(*testing::shared_data("wikitext-raw/wiki.valid.raw.gz")));
+  EXPECT_EQ(ids.size(), expected.at("count").get<std::size_t>());
+  EXPECT_EQ(sha256_hex(bytes_of(ids)), expected.at("sha256").get<std::string>());
+}
+
+void expect_lines(const Tokenizer& tokenizer, const std::string& name) {
+  const Json& expected = golden().at("tokenizers").at(name);
+  expect_plain(tokenizer, expected.at("plain"));
   if (!shared_lines()) GTEST_SKIP() << "SKIPPED: no wikitext-raw and squad in the shared data";
   const std::vector<std::uint32_t> lines = checksums(name);
   ASSERT_EQ(lines.size(), shared_lines()->size());
@@ -98,8 +109,9 @@ void expect_lines(const Tokenizer& tokenizer, const std::string& name) {
     if (!equal && ++wrong <= 5) ADD_FAILURE() << name << ", line " << i << ": " << (*shared_lines())[i];
   }
   EXPECT_EQ(wrong, 0u) << "of " << lines.size() << " lines";
-  EXPECT_EQ(count, expected.at("count").get<std::size_t>());
-  EXPECT_EQ(whole.hex(), expected.at("sha256").get<std::string>());
+  EXPECT_EQ(count, expected.at("lines").at("count").get<std::size_t>());
+  EXPECT_EQ(whole.hex(), expected.at("lines").at("sha256").get<std::string>());
+  expect_whole_text(tokenizer, expected.at("valid"));
 }
 
 TEST(LinesGolden, LinesAreThoseOfTheGenerator) {

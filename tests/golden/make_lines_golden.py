@@ -1,4 +1,5 @@
-"""Token ids of 10,000 lines by the field's standard tokenizers, as one checksum a line, for tests/data/lines_golden_test.cpp.
+"""Token ids of 10,000 lines by the field's standard tokenizers, as one checksum a line, and of WikiText's validation text encoded whole, as
+sweeps do, for tests/data/lines_golden_test.cpp.
 
     python make_lines_golden.py SHARED_DATA GEMMA.gguf ../data/golden
 
@@ -36,11 +37,13 @@ PLAIN = [
 ]
 
 
+def wikitext(shared, name):
+    return gzip.open(shared / f"wikitext-raw/wiki.{name}.raw.gz").read().decode()
+
+
 def lines(shared):
     """Lines of WikiText's validation and test text, contexts and questions of SQuAD's development set; none empty or of spaces only."""
-    texts = []
-    for name in ("valid", "test"):
-        texts += gzip.open(shared / f"wikitext-raw/wiki.{name}.raw.gz").read().decode().split("\n")
+    texts = wikitext(shared, "valid").split("\n") + wikitext(shared, "test").split("\n")
     squad = json.loads(gzip.open(shared / "squad/dev-v1.1.json.gz").read())
     paragraphs = [paragraph for article in squad["data"] for paragraph in article["paragraphs"]]
     texts += [paragraph["context"] for paragraph in paragraphs]
@@ -91,16 +94,20 @@ def packed(ids):
     return array.array("i", ids).tobytes()
 
 
+def digest(bytes_of_ids):
+    return {"count": len(bytes_of_ids) // 4, "sha256": hashlib.sha256(bytes_of_ids).hexdigest()}
+
+
 def main():
     shared, model, out = map(pathlib.Path, sys.argv[1:4])
     texts = lines(shared)
     tokenizers = {}
     for name, encode in (("gemma3", gemma(model)), ("gpt2", gpt2(shared)), ("llama2", llama2(shared))):
         ids = [encode(text) for text in texts]
-        whole = b"".join(map(packed, ids))
         checksums = array.array("I", (zlib.crc32(packed(line)) for line in ids))
         (out / f"lines-{name}.crc32").write_bytes(checksums.tobytes())
-        tokenizers[name] = {"count": len(whole) // 4, "sha256": hashlib.sha256(whole).hexdigest(), "plain": [encode(text) for text in PLAIN]}
+        tokenizers[name] = {"lines": digest(b"".join(map(packed, ids))), "valid": digest(packed(encode(wikitext(shared, "valid")))),
+                            "plain": [encode(text) for text in PLAIN]}
     golden = {
         "made_by": "python make_lines_golden.py SHARED_DATA GEMMA.gguf ../data/golden",
         "versions": {name: importlib.metadata.version(name) for name in ("gguf", "protobuf", "sentencepiece", "tokenizers")},
