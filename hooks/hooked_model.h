@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,13 @@ struct ForwardOptions {
   bool allow_extrapolation = false;                             ///< more positions than the model was made for are an error without this
 };
 
+/// One forward pass to run.
+struct ForwardRequest {
+  const Tokens* tokens = nullptr;
+  ForwardOptions options;
+  const Hooks* hooks = nullptr;
+};
+
 /// What an attention layer looks like to a caller that reads statistics.
 struct AttentionLayout {
   std::int64_t heads = 0;
@@ -65,6 +73,12 @@ class HookedModel {
   /// @throws InvalidArgument  ids outside the vocabulary, more positions than the model has, a hook glob that cannot be served
   /// @throws RunFailed        NaN or infinity in the stream (names the first layer)
   virtual Stream forward(const Tokens& tokens, const ForwardOptions& options, const Hooks& hooks) = 0;
+  /// Several forward passes, the result of each as if it ran alone; a model may take them layer by layer.
+  virtual std::vector<Stream> forward_all(std::span<const ForwardRequest> requests) {
+    std::vector<Stream> streams;
+    for (const ForwardRequest& request : requests) streams.push_back(forward(*request.tokens, request.options, *request.hooks));
+    return streams;
+  }
   /// Logits [.., vocabulary] of a normalised stream [.., width]; call it on blocks of positions to bound memory.
   virtual at::Tensor unembed(const at::Tensor& normalized) = 0;
   virtual std::vector<SiteShape> sites() const = 0;

@@ -44,7 +44,7 @@ void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& g
   load.dtype = models::parse_dtype(arguments.dtype);
   models::Checkpoint checkpoint = models::load_checkpoint(arguments.model, load);
   const models::DecoderConfig config = checkpoint.config;
-  const auto source = sweep::read_tokens(arguments.text.source(), checkpoint.folder, config.vocabulary, config.bos_token);
+  const auto source = sweep::read_tokens(arguments.text.source(), checkpoint.path, config.vocabulary, config.bos_token);
   std::int64_t context = std::min<std::int64_t>(config.max_positions, 2048);
   if (!arguments.length.empty()) context = parse_count(arguments.length, "--length");
   models::Decoder model(config, std::move(checkpoint.weights));

@@ -1,5 +1,6 @@
 #include "models/initial_weights.h"
 
+#include "core/error.h"
 #include "models/family.h"
 #include "models/tensor_slots.h"
 
@@ -31,32 +32,23 @@ class Initialiser {
     return normal(shape, factor / std::sqrt(static_cast<double>(shape.back())));
   }
 
-  /// Of a slot whose tensor is one of the layer's.
-  void fill(const TensorSlot& slot, bool embeds, bool writes_stream) {
-    if (slot.shape.size() == 1) {
-      const bool bias = slot.name.ends_with(".bias");
-      *slot.target = leaf(bias ? at::zeros(rows_of_queries(slot), at::kFloat) : at::ones(slot.shape, at::kFloat));
-      if (slot.gate_target != nullptr) *slot.gate_target = leaf(at::zeros({slot.shape[0] - query_rows()}, at::kFloat));
-      return;
+  /// Of one part of a stored tensor.
+  at::Tensor part(const SlotPart& part, bool writes_stream) {
+    switch (part.kind) {
+      case WeightField::Kind::norm:
+        return leaf(at::full(part.shape, 1 - config_.norm_offset, at::kFloat));
+      case WeightField::Kind::bias:
+      case WeightField::Kind::logit:
+        return leaf(at::zeros(part.shape, at::kFloat));
+      case WeightField::Kind::embedding:
+        return normal(part.shape, embedding_deviation);
+      case WeightField::Kind::projection:
+        return fan_in(part.shape, writes_stream ? 1 / std::sqrt(2.0 * static_cast<double>(config_.layers)) : 1);
     }
-    if (embeds) {
-      *slot.target = normal(slot.shape, embedding_deviation);
-      return;
-    }
-    *slot.target = fan_in(rows_of_queries(slot), writes_stream ? 1 / std::sqrt(2.0 * static_cast<double>(config_.layers)) : 1);
-    if (slot.gate_target != nullptr) *slot.gate_target = fan_in({slot.shape[0] - query_rows(), slot.shape[1]});
+    throw_internal_error(__FILE__, __LINE__, "a weight of no kind");
   }
 
  private:
-  std::int64_t query_rows() const { return config_.heads * config_.head_dim; }
-
-  /// The shape without the rows of a gate.
-  std::vector<std::int64_t> rows_of_queries(const TensorSlot& slot) const {
-    std::vector<std::int64_t> shape = slot.shape;
-    if (slot.gate_target != nullptr) shape[0] = query_rows();
-    return shape;
-  }
-
   const DecoderConfig& config_;
   at::Generator generator_;
 };
@@ -66,12 +58,14 @@ class Initialiser {
 DecoderWeights initial_weights(const DecoderConfig& config, std::uint64_t seed) {
   DecoderWeights weights;
   Initialiser initialiser(config, seed);
-  const auto slots = tensor_slots(config, family_named(config.family, "model").tensors, weights);
+  const auto slots = tensor_slots(config, tensor_names(family_named(config.family, "model"), config), weights);
   for (const TensorSlot& slot : slots) {
-    const bool embeds = slot.target == &weights.embedding;
-    bool writes_stream = false;
-    for (const LayerWeights& layer : weights.layers) writes_stream |= slot.target == &layer.output || slot.target == &layer.mlp_down;
-    initialiser.fill(slot, embeds, writes_stream);
+    for (const SlotPart& part : slot.parts) {
+      ASSERT(part.expert < 0, "initial weights: stacks of experts are not trained");
+      bool writes_stream = false;
+      for (const LayerWeights& layer : weights.layers) writes_stream |= part.target == &layer.output || part.target == &layer.mlp_down;
+      *part.target = initialiser.part(part, writes_stream);
+    }
   }
   if (config.tied_head) weights.head = weights.embedding;
   return weights;
@@ -79,9 +73,10 @@ DecoderWeights initial_weights(const DecoderConfig& config, std::uint64_t seed) 
 
 std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights) {
   std::vector<NamedTensor> parameters;
-  for (const TensorSlot& slot : tensor_slots(config, family_named(config.family, "model").tensors, weights)) {
-    parameters.push_back({slot.name, *slot.target});
-    if (slot.gate_target != nullptr) parameters.push_back({slot.name + ".gate", *slot.gate_target});
+  for (const TensorSlot& slot : tensor_slots(config, tensor_names(family_named(config.family, "model"), config), weights)) {
+    for (std::size_t part = 0; part < slot.parts.size(); ++part) {
+      parameters.push_back({slot.name + (part == 0 ? "" : ".gate"), *slot.parts[part].target});
+    }
   }
   return parameters;
 }

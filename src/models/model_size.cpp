@@ -1,7 +1,7 @@
 #include "models/model_size.h"
 
 #include "core/checked.h"
-#include "models/tensor_slots.h"
+#include "models/decoder_weights.h"
 
 namespace gainlens::models {
 namespace {
@@ -17,11 +17,16 @@ Unsigned product(std::initializer_list<Unsigned> factors) {
 }  // namespace
 
 std::int64_t parameter_count(const DecoderConfig& config) {
-  DecoderWeights unused;
   std::int64_t total = 0;
-  for (const TensorSlot& slot : tensor_slots(config, TensorNames{}, unused)) {
-    total = checked_add(total, checked_elements(slot.shape, slot.name), "number of parameters");
-  }
+  const auto add = [&total](const std::vector<WeightField>& fields) {
+    for (const WeightField& field : fields) {
+      if (field.wanted) total = checked_add(total, checked_elements(field.shape, field.name), "number of parameters");
+    }
+  };
+  DecoderWeights unused;
+  add(outer_fields(config, unused));
+  LayerWeights layer;
+  for (std::int64_t index = 0; index < config.layers; ++index) add(layer_fields(config, index, layer));
   return total;
 }
 

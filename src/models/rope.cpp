@@ -52,10 +52,32 @@ double yarn_attention_factor(const RopeConfig& config) {
   return config.factor <= 1 ? 1.0 : 0.1 * std::log(config.factor) + 1.0;
 }
 
+/// Dimensions of each head that are rotated.
+std::int64_t rotated_dimensions(const RopeConfig& config, std::int64_t head_dim) {
+  const auto rotated = static_cast<std::int64_t>(static_cast<double>(head_dim) * config.rotated);
+  CHECK(rotated > 0 && rotated <= head_dim && rotated % 2 == 0, "rope: {} of {} dimensions of a head are rotated; it must be an even number from 2",
+        rotated, head_dim);
+  return rotated;
+}
+
+/// longrope: the factors of a sequence of this length, one a pair.
+const std::vector<double>& longrope_factors(const RopeConfig& config, std::int64_t positions) {
+  return positions > config.original_max_positions ? config.long_factors : config.short_factors;
+}
+
 void check(const RopeConfig& config, std::int64_t head_dim) {
-  CHECK(head_dim > 0 && head_dim % 2 == 0, "rope: head_dim {}; it must be positive and even", head_dim);
   CHECK(std::isfinite(config.base) && config.base > 1, "rope: base {}; it must be above 1", config.base);
   if (config.scaling == RopeScaling::none) return;
+  if (config.scaling == RopeScaling::longrope) {
+    const auto pairs = static_cast<std::size_t>(head_dim / 2);
+    CHECK(config.short_factors.size() == pairs && config.long_factors.size() == pairs,
+          "rope: {} short and {} long factors; longrope needs {} of each, one a rotated pair", config.short_factors.size(),
+          config.long_factors.size(), pairs);
+    for (const auto* factors : {&config.short_factors, &config.long_factors}) {
+      for (const double factor : *factors) CHECK(std::isfinite(factor) && factor > 0, "rope: longrope factor {}; it must be positive", factor);
+    }
+    return;
+  }
   CHECK(std::isfinite(config.factor) && config.factor > 0, "rope: scaling factor {}; it must be positive", config.factor);
   if (config.scaling == RopeScaling::linear) return;
   CHECK(config.original_max_positions > 0, "rope: original_max_position_embeddings {}; this scaling needs a positive one",
@@ -72,7 +94,8 @@ void check(const RopeConfig& config, std::int64_t head_dim) {
 
 }  // namespace
 
-RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t head_dim) {
+RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t full_head_dim, std::int64_t positions) {
+  const std::int64_t head_dim = rotated_dimensions(config, full_head_dim);  // what is not rotated plays no part below
   check(config, head_dim);
   RopeFrequencies result;
   const YarnRamp ramp = config.scaling == RopeScaling::yarn ? yarn_ramp(config, head_dim) : YarnRamp{};
@@ -91,9 +114,13 @@ RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t head_dim
       case RopeScaling::yarn:
         result.inverse.push_back(yarn_frequency(config, ramp, pair, plain));
         break;
+      case RopeScaling::longrope:
+        result.inverse.push_back(plain / longrope_factors(config, positions)[static_cast<std::size_t>(pair)]);
+        break;
     }
   }
   if (config.scaling == RopeScaling::yarn) result.attention_factor = yarn_attention_factor(config);
+  if (config.scaling == RopeScaling::longrope) result.attention_factor = config.attention_factor.value_or(1);
   return result;
 }
 
@@ -104,12 +131,14 @@ RopeTables rope_tables(const RopeFrequencies& frequencies, std::int64_t position
 }
 
 at::Tensor rotate(const at::Tensor& heads, const RopeTables& tables) {
-  const std::int64_t half = heads.size(-1) / 2;
+  const std::int64_t half = tables.cosine.size(-1), rest = heads.size(-1) - 2 * half;
   const at::Tensor cosine = tables.cosine.unsqueeze(1);  // [position, 1, head_dim / 2]: the same for every head
   const at::Tensor sine = tables.sine.unsqueeze(1);
   const at::Tensor first = heads.narrow(-1, 0, half);
   const at::Tensor second = heads.narrow(-1, half, half);
-  return at::cat({first * cosine - second * sine, second * cosine + first * sine}, -1);
+  std::vector<at::Tensor> parts{first * cosine - second * sine, second * cosine + first * sine};
+  if (rest > 0) parts.push_back(heads.narrow(-1, 2 * half, rest));
+  return at::cat(parts, -1);
 }
 
 }  // namespace gainlens::models

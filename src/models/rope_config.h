@@ -3,19 +3,37 @@
 #include "models/config_reader.h"
 #include "models/decoder_config.h"
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
 namespace gainlens::models {
 
-/// Rotary embedding of a config.json: `rope_theta` with `rope_scaling`, or the newer `rope_parameters`, flat or one object per layer type.
-/// Base 10,000 and no scaling where nothing is said.
+/// What a family calls the keys of its rotary embedding, and what it takes where they are silent.
+struct RopeKeys {
+  std::string_view base = "rope_theta";
+  std::string_view rotated;                ///< share of a head that is rotated; empty: the family only rotates whole heads
+  std::string_view window_base;            ///< of layers with a window, which then have neither scaling; empty: no such key
+  double default_base = 10000;
+  double default_rotated = 1;
+  std::optional<double> default_window_base;
+};
+
+/// Rotary embeddings of a checkpoint.
+struct Ropes {
+  RopeConfig rope;
+  std::optional<RopeConfig> window;  ///< of the layers with a window, where it differs
+};
+
+/// Reads `rope_theta` with `rope_scaling`, and `rope_parameters`, flat or one object per layer type. What is given twice must agree.
+/// Scalings: default, linear, llama3, yarn, longrope (also called su).
 ///
-/// Types: default, linear, llama3, yarn. Defaults are those of the field's Python implementation: original_max_position_embeddings is
-/// max_position_embeddings; yarn's factor, where null or absent, their ratio; yarn's attention_factor is
-/// m(factor, mscale) / m(factor, mscale_all_dim) where both are given and not 0, else m(factor, 1), with m(s, a) = 0.1 a ln(s) + 1: it is
-/// always filled in here.
+/// Defaults are those of Hugging Face transformers: original_max_position_embeddings falls back to the file's, else to max_positions; a
+/// yarn factor to max_positions / original; yarn's attention factor to m(s, mscale) / m(s, mscale_all_dim), or m(s, 1) where either is
+/// absent or 0, with m(s, a) = 0.1 a ln(s) + 1; longrope's to sqrt(1 + ln(s) / ln(original)), s the factor or max_positions / original.
 ///
-/// @param max_positions  max_position_embeddings
-/// @throws InvalidArgument  another type (dynamic, longrope, ...) by name; a key the type does not have; a value out of range; two places
-///                          that disagree; layer types that differ
-RopeConfig parse_rope(ConfigReader& reader, std::int64_t max_positions);
+/// @param max_positions  of the config
+/// @throws InvalidArgument  an unknown scaling type or key, a number out of range, objects that disagree
+Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKeys& keys = {});
 
 }  // namespace gainlens::models

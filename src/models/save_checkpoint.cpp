@@ -6,7 +6,6 @@
 #include "models/checkpoint.h"
 #include "models/dtype.h"
 #include "models/family.h"
-#include "models/gate_rows.h"
 #include "models/tensor_slots.h"
 
 #include <ATen/ATen.h>
@@ -31,9 +30,8 @@ at::Tensor narrowed(const std::string& name, const at::Tensor& tensor, at::Scala
 
 std::vector<NamedTensor> checkpoint_tensors(const DecoderConfig& config, DecoderWeights weights) {
   std::vector<NamedTensor> tensors;
-  for (const TensorSlot& slot : tensor_slots(config, family_named(config.family, "checkpoint").tensors, weights)) {
-    const bool gated = slot.gate_target != nullptr;
-    tensors.push_back({slot.name, gated ? merge_gate_rows(config, *slot.target, *slot.gate_target) : *slot.target});
+  for (const TensorSlot& slot : tensor_slots(config, tensor_names(family_named(config.family, "checkpoint"), config), weights)) {
+    tensors.push_back({slot.name, pack(slot, targets_of(slot))});
     ASSERT(tensors.back().tensor.sizes() == at::IntArrayRef(slot.shape), "'{}' is not of the shape its configuration says", slot.name);
   }
   return tensors;

@@ -1,9 +1,11 @@
 #include "models/tensor_values.h"
 
 #include "core/error.h"
+#include "formats/dequantise.h"
 #include "models/dtype.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <fmt/ranges.h>
 
 #include <bit>
@@ -12,6 +14,8 @@
 
 namespace gainlens::models {
 namespace {
+
+constexpr std::int64_t blocks_per_task = 4096;
 
 static_assert(std::endian::native == std::endian::little, "safetensors is little-endian and is read without swapping");
 
@@ -42,15 +46,29 @@ std::string describe_not_finite(const at::Tensor& values) {
   return fmt::format("{} of {} values, the first at [{}]", places.size(0), values.numel(), fmt::join(first, ", "));
 }
 
+/// The float32 values of a quantised tensor, blocks shared out over the threads.
+at::Tensor dequantised_values(const formats::TensorEntry& entry) {
+  at::Tensor values = at::empty(entry.shape, at::TensorOptions().dtype(at::kFloat));
+  const auto per_block = static_cast<std::int64_t>(formats::elements_per_block(entry.dtype));
+  const auto block_bytes = static_cast<std::int64_t>(formats::bytes_per_block(entry.dtype));
+  float* const to = values.mutable_data_ptr<float>();
+  at::parallel_for(0, values.numel() / per_block, blocks_per_task, [&](std::int64_t begin, std::int64_t end) {
+    const auto bytes = entry.bytes.subspan(static_cast<std::size_t>(begin * block_bytes), static_cast<std::size_t>((end - begin) * block_bytes));
+    formats::dequantise(entry.dtype, bytes, {to + begin * per_block, static_cast<std::size_t>((end - begin) * per_block)});
+  });
+  return values;
+}
+
 }  // namespace
 
 at::Tensor read_values(const formats::TensorEntry& entry, at::ScalarType dtype, std::string_view where) {
-  const auto stored_dtype = weight_dtype(entry.dtype);
+  const bool quantised = formats::is_quantised(entry.dtype);
+  const auto stored_dtype = quantised ? at::kFloat : weight_dtype(entry.dtype);
   ASSERT(stored_dtype.has_value(), "tensor '{}' is not floating point", entry.name);
-  const at::Tensor stored = stored_values(entry, *stored_dtype);
+  const at::Tensor stored = quantised ? dequantised_values(entry) : stored_values(entry, *stored_dtype);
   CHECK(all_finite(stored), "{}: tensor '{}' holds NaN or infinity: {}; the checkpoint is damaged", where, printable(entry.name),
         describe_not_finite(stored));
-  at::Tensor values = stored.to(dtype, /*non_blocking=*/false, /*copy=*/true);
+  at::Tensor values = stored.to(dtype, /*non_blocking=*/false, /*copy=*/!quantised);
   CHECK(dtype == *stored_dtype || all_finite(values), "{}: tensor '{}' is too large for {}: {}; use --dtype float32 or bfloat16", where,
         printable(entry.name), dtype_name(dtype), describe_not_finite(values));
   return values;

@@ -12,6 +12,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
+#include <string>
+#include <utility>
 
 namespace gainlens::sweep {
 namespace {
@@ -42,36 +45,72 @@ void observe_layers(hooks::Hooks& hooks, const std::vector<std::int64_t>& layers
   }
 }
 
-}  // namespace
+/// One chunk on its way through the model: who watches it, and what they have seen.
+class WatchedChunk {
+ public:
+  WatchedChunk(const hooks::AttentionLayout& layout, const data::Chunk& chunk, const SweepPlan& plan)
+      : plan_(plan),
+        tokens_(one_sequence(chunk.tokens)),
+        reducer_(plan.statistics ? plan.layers : std::vector<std::int64_t>{}, layout, chunk.length, plan.per_query),
+        statistics_([this](std::int64_t layer, kernels::QueryStatistics&& found) { reducer_.add(layer, found, value_); }),
+        measured_(plan.layers, statistics_) {
+    if (!plan.statistics) return;
+    observe_layers(hooks_, plan.layers, "attn.hook_v",
+                   [this](std::int64_t, const at::Tensor& seen) { value_ = seen.squeeze(0).transpose(0, 1); });
+    if (!layout.gated) return;
+    observe_layers(hooks_, plan.layers, "attn.hook_gate",
+                   [this](std::int64_t layer, const at::Tensor& gate) { reducer_.add_gate(layer, gate.squeeze(0)); });
+  }
+  WatchedChunk(const WatchedChunk&) = delete;  // the watchers hold its address
+  WatchedChunk& operator=(const WatchedChunk&) = delete;
 
-ChunkMeasurement sweep_chunk(hooks::HookedModel& model, const data::Chunk& chunk, const SweepPlan& plan) {
-  CHECK(chunk.length >= shortest_length, "lengths: {}; at least {} tokens are needed for a last quarter with a query in it", chunk.length,
-        shortest_length);
-  const c10::InferenceMode inference;
-  const hooks::AttentionLayout& layout = model.layout();
-  ChunkReducer reducer(plan.statistics ? plan.layers : std::vector<std::int64_t>{}, layout, chunk.length, plan.per_query);
-
-  hooks::Hooks hooks;
-  at::Tensor value;  // of the layer that is running: its values pass by before its attention
-  models::StatisticsAttention statistics([&](std::int64_t layer, kernels::QueryStatistics&& found) { reducer.add(layer, found, value); });
-  MeasuredLayers measured(plan.layers, statistics);
-  hooks::ForwardOptions options;
-  options.allow_extrapolation = plan.allow_extrapolation;
-  if (plan.statistics) {
-    options.attention = &measured;
-    observe_layers(hooks, plan.layers, "attn.hook_v",
-                   [&](std::int64_t, const at::Tensor& seen) { value = seen.squeeze(0).transpose(0, 1); });
-    if (layout.gated) {
-      observe_layers(hooks, plan.layers, "attn.hook_gate",
-                     [&](std::int64_t layer, const at::Tensor& gate) { reducer.add_gate(layer, gate.squeeze(0)); });
-    }
+  hooks::ForwardRequest request() {
+    hooks::ForwardRequest request{&tokens_, {}, &hooks_};
+    request.options.allow_extrapolation = plan_.allow_extrapolation;
+    if (plan_.statistics) request.options.attention = &measured_;
+    if (!plan_.nll && !plan_.layers.empty()) request.options.stop_at_layer = plan_.layers.back() + 1;  // nothing later is looked at
+    return request;
+  }
+  void add_nll(double nll) { reducer_.add_nll(nll); }
+  ChunkMeasurement finish() {
+    const std::int64_t without_keys = reducer_.queries_without_keys();
+    return {std::move(reducer_).finish(), without_keys};
   }
 
-  if (!plan.nll && !plan.layers.empty()) options.stop_at_layer = plan.layers.back() + 1;  // nothing later is looked at
-  const hooks::Stream stream = model.forward(one_sequence(chunk.tokens), options, hooks);
-  if (plan.nll) reducer.add_nll(mean_negative_log_likelihood(model, stream.hidden, chunk.tokens));
-  const std::int64_t without_keys = reducer.queries_without_keys();
-  return {std::move(reducer).finish(), without_keys};
+ private:
+  const SweepPlan& plan_;
+  hooks::Tokens tokens_;
+  ChunkReducer reducer_;
+  at::Tensor value_;  // of the layer that is running: its values pass by before its attention
+  models::StatisticsAttention statistics_;
+  MeasuredLayers measured_;
+  hooks::Hooks hooks_;
+};
+
+}  // namespace
+
+std::vector<ChunkMeasurement> sweep_chunks(hooks::HookedModel& model, std::span<const data::Chunk> chunks, const SweepPlan& plan) {
+  const c10::InferenceMode inference;
+  std::vector<std::unique_ptr<WatchedChunk>> watched;
+  std::vector<hooks::ForwardRequest> requests;
+  for (const data::Chunk& chunk : chunks) {
+    CHECK(chunk.length >= shortest_length, "lengths: {}; at least {} tokens are needed for a last quarter with a query in it", chunk.length,
+          shortest_length);
+    watched.push_back(std::make_unique<WatchedChunk>(model.layout(), chunk, plan));
+    requests.push_back(watched.back()->request());
+  }
+  std::vector<hooks::Stream> streams = model.forward_all(requests);
+  std::vector<ChunkMeasurement> measurements;
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    if (plan.nll) watched[i]->add_nll(mean_negative_log_likelihood(model, streams[i].hidden, chunks[i].tokens));
+    measurements.push_back(watched[i]->finish());
+    streams[i] = {};
+  }
+  return measurements;
+}
+
+ChunkMeasurement sweep_chunk(hooks::HookedModel& model, const data::Chunk& chunk, const SweepPlan& plan) {
+  return std::move(sweep_chunks(model, {&chunk, 1}, plan).front());
 }
 
 }  // namespace gainlens::sweep

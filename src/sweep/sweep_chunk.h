@@ -5,6 +5,7 @@
 #include "runfile/shard.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace gainlens::sweep {
@@ -27,5 +28,9 @@ struct ChunkMeasurement {
 /// @throws InvalidArgument  as HookedModel::forward; a chunk shorter than `shortest_length`
 /// @throws RunFailed        NaN or infinity in the stream, in attention or in the logits (names the layer)
 ChunkMeasurement sweep_chunk(hooks::HookedModel& model, const data::Chunk& chunk, const SweepPlan& plan);
+
+/// Several chunks, layer by layer together where the model does so: weights that are read from files are read once for all of them. The
+/// bits of each are those of sweep_chunk.
+std::vector<ChunkMeasurement> sweep_chunks(hooks::HookedModel& model, std::span<const data::Chunk> chunks, const SweepPlan& plan);
 
 }  // namespace gainlens::sweep

@@ -41,7 +41,7 @@ struct Tiny : CheckpointFolder {
 TEST(Checkpoint, LoadsEverySlot) {
   const Tiny folder;
   const Checkpoint checkpoint = folder.load();
-  EXPECT_EQ(checkpoint.folder, folder.path());
+  EXPECT_EQ(checkpoint.path, folder.path());
   EXPECT_EQ(checkpoint.files, (std::vector{folder.path() / "config.json", folder.path() / "model.safetensors"}));
   EXPECT_EQ(checkpoint.config.family, "llama");
   ASSERT_EQ(checkpoint.weights.layers.size(), 1);
@@ -202,8 +202,8 @@ TEST(Checkpoint, Tinystories) {
     EXPECT_TRUE(checkpoint.weights.head.is_same(checkpoint.weights.embedding));
     DecoderWeights weights = checkpoint.weights;
     for (const TensorSlot& slot : tensor_slots(checkpoint.config, TensorNames{}, weights)) {
-      EXPECT_EQ(slot.target->scalar_type(), dtype) << slot.name;
-      EXPECT_EQ(slot.target->sizes(), at::IntArrayRef(slot.shape)) << slot.name;
+      EXPECT_EQ(slot.parts.front().target->scalar_type(), dtype) << slot.name;
+      EXPECT_EQ(slot.parts.front().target->sizes(), at::IntArrayRef(slot.shape)) << slot.name;
     }
     const at::Tensor error = (checkpoint.weights.embedding.to(at::kDouble) - exact).abs() / exact.abs().clamp_min(1e-3);
     EXPECT_LE(error.max().item<double>(), tolerance);

@@ -125,7 +125,8 @@ TEST(Config, RopeMistakes) {
       {"llama", R"({"rope_scaling": [8]})", "'rope_scaling' is [8]; must be a JSON object"},
       {"llama", R"({"rope_scaling": {"rope_type": "dynamic", "factor": 2}})",
        "'rope_scaling.rope_type' is 'dynamic', which is not supported"},
-      {"llama", R"({"rope_scaling": {"type": "longrope"}})", "'longrope', which is not supported"},
+      {"llama", R"({"rope_scaling": {"type": "longrope"}})", "'rope_scaling.short_factor' is missing"},
+      {"llama", R"({"rope_scaling": {"type": "su", "short_factor": [1, -1]}})", "'rope_scaling.short_factor' holds -1"},
       {"llama", R"({"rope_scaling": {"type": "lineer"}})", "did you mean 'linear'?"},
       {"llama", R"({"rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2}})", "they must agree"},
       {"llama", R"({"rope_scaling": {"rope_type": "linear"}})", "'rope_scaling.factor' is missing"},
@@ -147,7 +148,7 @@ TEST(Config, RopeMistakes) {
        "they must agree"},
       {"qwen3", R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {}}})", "give it to both"},
       {"qwen3", R"({"rope_parameters": {"full_attention": {}, "linear_attention": {}}})", "unknown key 'rope_parameters.linear_attention'"},
-      {"llama", R"({"rope_parameters": {"partial_rotary_factor": 0.5}})", "'rope_parameters.partial_rotary_factor' is 0.5"},
+      {"llama", R"({"rope_parameters": {"partial_rotary_factor": 0.5}})", "'partial_rotary_factor' is 0.5; only whole heads"},
   });
 }
 

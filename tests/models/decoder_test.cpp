@@ -121,21 +121,19 @@ TEST_P(EveryOption, NarrowTypesStayNearFloat64) {
 }
 
 /// Every weight of the first layer, and the rest of the model.
-std::vector<at::Tensor> parameters(const DecoderWeights& weights) {
-  const LayerWeights& w = weights.layers[0];
-  std::vector<at::Tensor> all{weights.embedding, weights.final_norm};
-  for (const at::Tensor& tensor :
-       {w.attention_norm, w.query,         w.query_bias, w.gate_score,  w.gate_score_bias, w.key,          w.key_bias,
-        w.value,          w.value_bias,    w.output,     w.output_bias, w.query_norm,      w.key_norm,     w.mlp_norm,
-        w.mlp_gate,       w.mlp_gate_bias, w.mlp_up,     w.mlp_up_bias, w.mlp_down,        w.mlp_down_bias}) {
-    if (tensor.defined()) all.push_back(tensor);
+std::vector<at::Tensor> parameters(const DecoderConfig& config, DecoderWeights weights) {
+  std::vector<at::Tensor> all;
+  for (const auto& fields : {outer_fields(config, weights), layer_fields(config, 0, weights.layers[0])}) {
+    for (const WeightField& field : fields) {
+      if (field.wanted) all.push_back(*field.tensor);
+    }
   }
   return all;
 }
 
 TEST_P(EveryOption, GradientsMatchCentralDifferences) {
   const DecoderWeights weights = RandomWeights(1, at::kDouble).of(GetParam().config);
-  std::vector<at::Tensor> leaves = parameters(weights);
+  std::vector<at::Tensor> leaves = parameters(GetParam().config, weights);
   for (at::Tensor& leaf : leaves) leaf.requires_grad_(true);
   Decoder model(GetParam().config, weights);
   const hooks::Tokens tokens = some_tokens(GetParam().config, 1, 12);
@@ -173,7 +171,7 @@ TEST(Decoder, AWindowHidesOlderTokens) {
 
 TEST(Decoder, QueryNormRemovesTheScaleOfQueries) {
   DecoderConfig config = small_config();
-  config.qk_norm = true;
+  config.qk_norm = QkNorm::head;
   config.norm_epsilon = 1e-30;
   const hooks::Tokens tokens = some_tokens(config, 1, 12);
   DecoderWeights weights = RandomWeights(1, at::kDouble).of(config);

@@ -1,7 +1,6 @@
 #include "checkpoint_folder.h"
 #include "models/checkpoint.h"
 #include "models/family.h"
-#include "models/gate_rows.h"
 #include "models/model_size.h"
 
 #include <ATen/ATen.h>
@@ -50,7 +49,8 @@ TEST(Families, DefaultsOfTheReference) {
   EXPECT_EQ(llama.max_positions, 2048);
   EXPECT_EQ(llama.bos_token, 1);
   EXPECT_EQ(llama.norm_epsilon, 1e-6);
-  EXPECT_FALSE(llama.tied_head || llama.qkv_bias || llama.output_bias || llama.mlp_bias || llama.qk_norm);
+  EXPECT_FALSE(llama.tied_head || llama.qkv_bias || llama.output_bias || llama.mlp_bias);
+  EXPECT_EQ(llama.qk_norm, QkNorm::none);
 
   const DecoderConfig mistral = read_bare("mistral", wide);
   EXPECT_EQ(mistral.kv_heads, 8);
@@ -69,7 +69,7 @@ TEST(Families, DefaultsOfTheReference) {
 
   const DecoderConfig qwen3 = read_bare("qwen3", wide);
   EXPECT_EQ(qwen3.head_dim, 128);
-  EXPECT_TRUE(qwen3.qk_norm);
+  EXPECT_EQ(qwen3.qk_norm, QkNorm::head);
   EXPECT_FALSE(qwen3.qkv_bias);
   EXPECT_EQ(qwen3.gate, Gate::none);
 }
@@ -106,31 +106,10 @@ TEST(Families, Qwen3Gates) {
   EXPECT_EQ(read("qwen3", {{"headwise_attn_output_gate", true}}).gate, Gate::headwise);
   EXPECT_EQ(read("qwen3", {{"elementwise_attn_output_gate", true}}).gate, Gate::elementwise);
   EXPECT_EQ(read("qwen3", {{"headwise_attn_output_gate", true}, {"elementwise_attn_output_gate", true}}).gate, Gate::headwise);
-  EXPECT_FALSE(read("qwen3", {{"use_qk_norm", false}}).qk_norm);
+  EXPECT_EQ(read("qwen3", {{"use_qk_norm", false}}).qk_norm, QkNorm::none);
   const DecoderConfig biased = read("qwen3", {{"qkv_bias", true}, {"attention_bias", false}});
   EXPECT_TRUE(biased.qkv_bias && biased.output_bias);
   EXPECT_TRUE(read("qwen3", {{"attention_bias", true}}).output_bias);
-}
-
-TEST(GateRows, HeadwiseByHand) {
-  DecoderConfig config;
-  config.heads = 4, config.kv_heads = 2, config.head_dim = 1, config.gate = Gate::headwise;
-  // Per KV head: two query rows, then two gate rows.
-  const auto [query, gate] = split_gate_rows(config, at::arange(8, at::kFloat).view({8, 1}));
-  EXPECT_TRUE(query.equal(at::tensor({0.f, 1.f, 4.f, 5.f}).view({4, 1})));
-  EXPECT_TRUE(gate.equal(at::tensor({2.f, 3.f, 6.f, 7.f}).view({4, 1})));
-  EXPECT_EQ(gate_rows(config), 4);
-}
-
-TEST(GateRows, ElementwiseBiasByHand) {
-  DecoderConfig config;
-  config.heads = 2, config.kv_heads = 2, config.head_dim = 2, config.gate = Gate::elementwise;
-  const auto [query, gate] = split_gate_rows(config, at::arange(8, at::kFloat));
-  EXPECT_TRUE(query.equal(at::tensor({0.f, 1.f, 4.f, 5.f})));
-  EXPECT_TRUE(gate.equal(at::tensor({2.f, 3.f, 6.f, 7.f})));
-  EXPECT_EQ(gate_rows(config), 4);
-  config.gate = Gate::none;
-  EXPECT_EQ(gate_rows(config), 0);
 }
 
 TEST(ModelSize, ParametersByHand) {

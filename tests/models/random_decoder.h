@@ -46,7 +46,7 @@ inline std::vector<NamedConfig> every_option() {
   add("ungrouped", [](models::DecoderConfig& c) { c.kv_heads = c.heads; });
   add("tied", [](models::DecoderConfig& c) { c.tied_head = true; });
   add("biases", [](models::DecoderConfig& c) { c.qkv_bias = c.output_bias = c.mlp_bias = true; });
-  add("qk_norm", [](models::DecoderConfig& c) { c.qk_norm = true; });
+  add("qk_norm", [](models::DecoderConfig& c) { c.qk_norm = models::QkNorm::head; });
   add("headwise_gate", [](models::DecoderConfig& c) { c.gate = models::Gate::headwise; });
   add("elementwise_gate", [](models::DecoderConfig& c) { c.gate = models::Gate::elementwise; });
   add("windows", [](models::DecoderConfig& c) { c.window = {5, 0}; });
@@ -57,8 +57,54 @@ inline std::vector<NamedConfig> every_option() {
       [](models::DecoderConfig& c) { c.rope = {.base = 100, .scaling = RopeScaling::llama3, .factor = 4, .original_max_positions = 64}; });
   add("rope_yarn",
       [](models::DecoderConfig& c) { c.rope = {.base = 100, .scaling = RopeScaling::yarn, .factor = 4, .original_max_positions = 64}; });
+  add("rope_longrope", [](models::DecoderConfig& c) {
+    c.rope = {.scaling = RopeScaling::longrope, .original_max_positions = 20, .attention_factor = 1.2,
+              .short_factors = {1, 2}, .long_factors = {3, 5}};
+  });
+  add("partial_rotary", [](models::DecoderConfig& c) { c.rope.rotated = 0.5; });
+  add("window_rope", [](models::DecoderConfig& c) {
+    c.window = {5, 0};
+    c.window_rope = models::RopeConfig{.base = 3};
+  });
+  add("learned_positions", [](models::DecoderConfig& c) { c.positions = models::Positions::learned; });
+  add("alibi", [](models::DecoderConfig& c) { c.positions = models::Positions::alibi; });
+  add("embedding_scale", [](models::DecoderConfig& c) { c.embedding_scale = 1.5; });
+  add("layer_norm", [](models::DecoderConfig& c) {
+    c.norm = models::Norm::layer;
+    c.norm_bias = c.embedding_norm = true;
+  });
+  add("norm_offset", [](models::DecoderConfig& c) { c.norm_offset = 1; });
+  add("sandwich_norm", [](models::DecoderConfig& c) { c.post_norm = true; });
+  add("post_norm", [](models::DecoderConfig& c) {
+    c.pre_norm = false;
+    c.post_norm = true;
+  });
+  add("parallel_residual", [](models::DecoderConfig& c) { c.parallel_residual = true; });
+  add("shared_norm", [](models::DecoderConfig& c) { c.parallel_residual = c.shared_norm = true; });
+  add("qkv_clip", [](models::DecoderConfig& c) { c.qkv_clip = 0.7; });
+  add("qk_norm_of_heads", [](models::DecoderConfig& c) { c.qk_norm = models::QkNorm::heads; });
+  add("qk_norm_whole", [](models::DecoderConfig& c) { c.qk_norm = models::QkNorm::whole; });
+  add("scale_by_layer", [](models::DecoderConfig& c) {
+    c.attention_scale = 0.9;
+    c.scale_by_layer = true;
+  });
+  add("soft_caps", [](models::DecoderConfig& c) {
+    c.attention_soft_cap = 0.8;
+    c.logit_soft_cap = 1.5;
+  });
+  add("sink_logits", [](models::DecoderConfig& c) { c.sink_logits = true; });
+  add("plain_mlp", [](models::DecoderConfig& c) {
+    c.gated_mlp = false;
+    c.activation = models::Activation::gelu_tanh;
+  });
+  add("experts", [](models::DecoderConfig& c) { c.experts = {.count = 4, .per_token = 2, .width = 12}; });
+  add("experts_in_one_layer", [](models::DecoderConfig& c) {
+    c.experts = {.count = 3, .per_token = 2, .width = 12, .normalised = false, .router_bias = true, .bias = true, .layers = {true, false}};
+    c.clipped_gate = models::ClippedGate{.limit = 0.8};
+  });
   add("many", [](models::DecoderConfig& c) {
-    c.qkv_bias = c.output_bias = c.mlp_bias = c.qk_norm = true;
+    c.qkv_bias = c.output_bias = c.mlp_bias = true;
+    c.qk_norm = models::QkNorm::head;
     c.gate = models::Gate::elementwise;
     c.window = {0, 7};
   });
@@ -72,53 +118,36 @@ class RandomWeights {
 
   models::DecoderWeights of(const models::DecoderConfig& config) const {
     models::DecoderWeights weights;
-    weights.embedding = at::randn({config.vocabulary, config.width}, at::kDouble).to(dtype_);
-    for (std::int64_t layer = 0; layer < config.layers; ++layer) weights.layers.push_back(layer_of(config));
-    weights.final_norm = norm(config.width);
-    weights.head = config.tied_head ? weights.embedding : projection(config.vocabulary, config.width);
+    fill(models::outer_fields(config, weights), config);
+    weights.layers.resize(static_cast<std::size_t>(config.layers));
+    for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+      fill(models::layer_fields(config, layer, weights.layers[static_cast<std::size_t>(layer)]), config);
+    }
+    if (config.tied_head) weights.head = weights.embedding;
     return weights;
   }
 
  private:
-  models::LayerWeights layer_of(const models::DecoderConfig& config) const {
-    const std::int64_t queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
-    const std::int64_t gates = config.gate == models::Gate::headwise ? config.heads : queries;
-    const bool gated = config.gate != models::Gate::none;
-    models::LayerWeights w;
-    w.attention_norm = norm(config.width);
-    w.mlp_norm = norm(config.width);
-    w.query = projection(queries, config.width);
-    w.key = projection(keys, config.width);
-    w.value = projection(keys, config.width);
-    w.output = projection(config.width, queries);
-    w.mlp_gate = projection(config.mlp_width, config.width);
-    w.mlp_up = projection(config.mlp_width, config.width);
-    w.mlp_down = projection(config.width, config.mlp_width);
-    if (gated) w.gate_score = projection(gates, config.width);
-    if (config.qkv_bias) {
-      w.query_bias = bias(queries);
-      w.key_bias = bias(keys);
-      w.value_bias = bias(keys);
-      if (gated) w.gate_score_bias = bias(gates);
+  void fill(const std::vector<models::WeightField>& fields, const models::DecoderConfig& config) const {
+    for (const models::WeightField& field : fields) {
+      if (field.wanted) *field.tensor = random(field, config).to(dtype_);
     }
-    if (config.output_bias) w.output_bias = bias(config.width);
-    if (config.qk_norm) {
-      w.query_norm = norm(config.head_dim);
-      w.key_norm = norm(config.head_dim);
-    }
-    if (config.mlp_bias) {
-      w.mlp_gate_bias = bias(config.mlp_width);
-      w.mlp_up_bias = bias(config.mlp_width);
-      w.mlp_down_bias = bias(config.width);
-    }
-    return w;
   }
-
-  at::Tensor projection(std::int64_t out, std::int64_t in) const {
-    return (at::randn({out, in}, at::kDouble) / std::sqrt(static_cast<double>(in))).to(dtype_);
+  at::Tensor random(const models::WeightField& field, const models::DecoderConfig& config) const {
+    const at::Tensor normal = at::randn(field.shape, at::kDouble);
+    switch (field.kind) {
+      case models::WeightField::Kind::embedding:
+      case models::WeightField::Kind::logit:
+        return normal;
+      case models::WeightField::Kind::norm:
+        return 1 - config.norm_offset + 0.2 * normal;
+      case models::WeightField::Kind::bias:
+        return 0.5 * normal;
+      case models::WeightField::Kind::projection:
+        return normal / std::sqrt(static_cast<double>(field.shape.back()));
+    }
+    return {};
   }
-  at::Tensor norm(std::int64_t size) const { return (1 + 0.2 * at::randn({size}, at::kDouble)).to(dtype_); }
-  at::Tensor bias(std::int64_t size) const { return (0.5 * at::randn({size}, at::kDouble)).to(dtype_); }
 
   at::ScalarType dtype_;
 };

@@ -16,14 +16,14 @@ using ::testing::ThrowsMessage;
 
 /// The reference computes in float32: a handful of its roundings.
 void expect_frequencies(const RopeConfig& config, const std::vector<double>& expected, double attention_factor) {
-  const RopeFrequencies found = rope_frequencies(config, 2 * static_cast<std::int64_t>(expected.size()));
+  const RopeFrequencies found = rope_frequencies(config, 2 * static_cast<std::int64_t>(expected.size()), 1);
   ASSERT_EQ(found.inverse.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found.inverse[i], expected[i], 5e-7 * expected[i]) << "pair " << i;
   EXPECT_NEAR(found.attention_factor, attention_factor, 1e-8);
 }
 
 TEST(Rope, PlainFrequenciesByHand) {
-  const RopeFrequencies found = rope_frequencies({.base = 10000}, 4);
+  const RopeFrequencies found = rope_frequencies({.base = 10000}, 4, 1);
   ASSERT_EQ(found.inverse.size(), 2u);
   EXPECT_DOUBLE_EQ(found.inverse[0], 1.0);
   EXPECT_DOUBLE_EQ(found.inverse[1], 0.01);  // 10000^(-2/4)
@@ -74,7 +74,7 @@ TEST(Rope, TablesHoldCosinesOfPositionTimesFrequency) {
 }
 
 TEST(Rope, LongPositionsDoNotLoseTheAngle) {
-  const double frequency = rope_frequencies({.base = 10000}, 128).inverse[1];  // not a float32 number
+  const double frequency = rope_frequencies({.base = 10000}, 128, 1).inverse[1];  // not a float32 number
   const RopeTables tables = rope_tables({.inverse = {frequency}}, 100001, at::TensorOptions(at::kFloat));
   EXPECT_FLOAT_EQ(tables.cosine[100000][0].item<float>(), static_cast<float>(std::cos(100000 * frequency)));
 }
@@ -90,7 +90,7 @@ TEST(Rope, RotationPairsTheHalvesOfAHead) {
 
 TEST(Rope, RotationLeavesScoresToTheDistanceAlone) {
   at::manual_seed(1);
-  const RopeTables tables = rope_tables(rope_frequencies({.base = 100}, 8), 12, at::TensorOptions(at::kDouble));
+  const RopeTables tables = rope_tables(rope_frequencies({.base = 100}, 8, 1), 12, at::TensorOptions(at::kDouble));
   const at::Tensor query = at::randn({1, 1, 1, 8}, at::kDouble).expand({1, 12, 1, 8});
   const at::Tensor key = at::randn({1, 1, 1, 8}, at::kDouble).expand({1, 12, 1, 8});
   const at::Tensor scores = rotate(query, tables).view({12, 8}).matmul(rotate(key, tables).view({12, 8}).t());
@@ -99,18 +99,18 @@ TEST(Rope, RotationLeavesScoresToTheDistanceAlone) {
 }
 
 TEST(Rope, UnusableSettingsAreNamed) {
-  EXPECT_THAT([] { rope_frequencies({}, 7); }, ThrowsMessage<InvalidArgument>(HasSubstr("head_dim 7")));
-  EXPECT_THAT([] { rope_frequencies({.base = 1}, 8); }, ThrowsMessage<InvalidArgument>(HasSubstr("base 1")));
-  EXPECT_THAT([] { rope_frequencies({.scaling = RopeScaling::linear, .factor = 0}, 8); },
+  EXPECT_THAT([] { rope_frequencies({}, 7, 1); }, ThrowsMessage<InvalidArgument>(HasSubstr("7 of 7 dimensions")));
+  EXPECT_THAT([] { rope_frequencies({.base = 1}, 8, 1); }, ThrowsMessage<InvalidArgument>(HasSubstr("base 1")));
+  EXPECT_THAT([] { rope_frequencies({.scaling = RopeScaling::linear, .factor = 0}, 8, 1); },
               ThrowsMessage<InvalidArgument>(HasSubstr("scaling factor 0")));
-  EXPECT_THAT([] { rope_frequencies({.scaling = RopeScaling::yarn, .factor = 2}, 8); },
+  EXPECT_THAT([] { rope_frequencies({.scaling = RopeScaling::yarn, .factor = 2}, 8, 1); },
               ThrowsMessage<InvalidArgument>(HasSubstr("original_max_position_embeddings 0")));
   EXPECT_THAT(
-      [] { rope_frequencies({.scaling = RopeScaling::llama3, .factor = 2, .low_frequency_factor = 4, .original_max_positions = 64}, 8); },
+      [] { rope_frequencies({.scaling = RopeScaling::llama3, .factor = 2, .low_frequency_factor = 4, .original_max_positions = 64}, 8, 1); },
       ThrowsMessage<InvalidArgument>(HasSubstr("low_freq_factor 4 and high_freq_factor 4")));
   EXPECT_THAT(
       [] {
-        rope_frequencies({.scaling = RopeScaling::yarn, .factor = 2, .original_max_positions = 64, .beta_fast = 1, .beta_slow = 2}, 8);
+        rope_frequencies({.scaling = RopeScaling::yarn, .factor = 2, .original_max_positions = 64, .beta_fast = 1, .beta_slow = 2}, 8, 1);
       },
       ThrowsMessage<InvalidArgument>(HasSubstr("beta_fast 1 and beta_slow 2")));
 }

@@ -4,7 +4,6 @@
 #include "core/error.h"
 #include "models/checkpoint.h"
 #include "models/decoder.h"
-#include "models/gate_rows.h"
 #include "models/initial_weights.h"
 #include "models/random_decoder.h"
 #include "support/shared_data.h"
@@ -54,17 +53,6 @@ TEST(SaveCheckpoint, RefusesWhatTheTypeCannotHold) {
   EXPECT_THROW(save_checkpoint(folder.path(), config, weights, at::kInt), InvalidArgument);
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "config.json"));
   EXPECT_NO_THROW(save_checkpoint(folder.path(), config, weights, at::kBFloat16));
-}
-
-TEST(GateRows, MergingUndoesSplitting) {
-  for (const Gate gate : {Gate::headwise, Gate::elementwise}) {
-    DecoderConfig config = gainlens::testing::small_config();
-    config.gate = gate;
-    const at::Tensor projection = at::arange((config.heads * config.head_dim + gate_rows(config)) * 3, at::kFloat).view({-1, 3});
-    const auto [queries, gates] = split_gate_rows(config, projection);
-    EXPECT_TRUE(at::equal(merge_gate_rows(config, queries, gates), projection));
-    EXPECT_THROW(merge_gate_rows(config, gates, projection), InternalError);
-  }
 }
 
 TEST(InitialWeights, HaveTheirVarianceAndTheirSeed) {

@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 #include "core/nearest.h"
-#include "models/rope_config.h"
 
 #include <map>
 #include <string>
@@ -19,17 +18,20 @@ constexpr std::int64_t max_mlp_width = std::int64_t{1} << 24;
 constexpr std::int64_t max_vocabulary = std::int64_t{1} << 31;
 constexpr std::int64_t max_context = std::int64_t{1} << 31;
 
-Activation parse_activation(ConfigReader& reader) {
+Activation parse_activation(ConfigReader& reader, std::string_view key, Activation fallback) {
   static const std::map<std::string, Activation, std::less<>> known = {{"silu", Activation::silu},
                                                                        {"swish", Activation::silu},
                                                                        {"gelu", Activation::gelu_erf},
                                                                        {"gelu_new", Activation::gelu_tanh},
-                                                                       {"gelu_pytorch_tanh", Activation::gelu_tanh}};
-  const std::string name = reader.text("hidden_act", "silu");
+                                                                       {"gelu_fast", Activation::gelu_tanh},
+                                                                       {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                                       {"relu", Activation::relu}};
+  if (reader.find_non_null(key) == nullptr) return fallback;
+  const std::string name = reader.text(key);
   if (const auto found = known.find(name); found != known.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [known_name, activation] : known) names.push_back(known_name);
-  throw_invalid("{}: {} is '{}'; must be silu, gelu, gelu_new or gelu_pytorch_tanh{}", reader.where(), reader.quoted("hidden_act"),
+  throw_invalid("{}: {} is '{}'; must be silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu{}", reader.where(), reader.quoted(key),
                 printable(name, 60), did_you_mean(name.substr(0, 60), names));
 }
 
@@ -58,35 +60,55 @@ std::optional<std::int64_t> parse_bos(ConfigReader& reader, std::optional<std::i
   return value->get<std::int64_t>();
 }
 
-void parse_heads(ConfigReader& reader, const CommonDefaults& defaults, DecoderConfig& config) {
-  config.heads = reader.integer("num_attention_heads", 1, max_heads);
-  // Null means one KV head per head in every family; what an absent key means differs.
-  const Json* kv_heads = reader.find("num_key_value_heads");
-  const bool is_null = kv_heads != nullptr && kv_heads->is_null();
-  config.kv_heads = is_null ? config.heads : reader.integer("num_key_value_heads", 1, max_heads, defaults.kv_heads.value_or(config.heads));
-  CHECK(config.heads % config.kv_heads == 0,
-        "{}: 'num_attention_heads' is {} and 'num_key_value_heads' is {}; the former must be a multiple", reader.where(), config.heads,
-        config.kv_heads);
+void parse_heads(ConfigReader& reader, const CommonDefaults& defaults, const CommonKeys& keys, DecoderConfig& config) {
+  config.heads = reader.integer(keys.heads, 1, max_heads, defaults.heads);
+  config.kv_heads = config.heads;
+  if (!keys.kv_heads.empty()) {
+    // Null means one KV head per head in every family; what an absent key means differs.
+    const Json* kv_heads = reader.find(keys.kv_heads);
+    const bool is_null = kv_heads != nullptr && kv_heads->is_null();
+    if (!is_null) config.kv_heads = reader.integer(keys.kv_heads, 1, max_heads, defaults.kv_heads.value_or(config.heads));
+    CHECK(config.heads % config.kv_heads == 0, "{}: '{}' is {} and '{}' is {}; the former must be a multiple", reader.where(), keys.heads,
+          config.heads, keys.kv_heads, config.kv_heads);
+  }
 
   // Null means width / heads, except in a family with a default of its own, where nobody knows.
-  const Json* head_dim = reader.find("head_dim");
+  const Json* head_dim = keys.head_dim.empty() ? nullptr : reader.find(keys.head_dim);
   if (defaults.head_dim || (head_dim != nullptr && !head_dim->is_null())) {
-    config.head_dim = reader.integer("head_dim", 2, max_head_dim, defaults.head_dim);
+    config.head_dim = reader.integer(keys.head_dim, 1, max_head_dim, defaults.head_dim);
   } else {
-    CHECK(config.width % config.heads == 0,
-          "{}: 'hidden_size' is {} and 'num_attention_heads' is {}; the former must be a multiple, or give 'head_dim'", reader.where(),
-          config.width, config.heads);
+    CHECK(config.width % config.heads == 0, "{}: '{}' is {} and '{}' is {}; the former must be a multiple{}", reader.where(), keys.width,
+          config.width, keys.heads, config.heads, keys.head_dim.empty() ? "" : ", or give 'head_dim'");
     config.head_dim = config.width / config.heads;
   }
-  CHECK(config.head_dim % 2 == 0, "{}: head_dim is {}; the rotary embedding needs an even one", reader.where(), config.head_dim);
 }
 
-void refuse_other_mathematics(ConfigReader& reader) {
+void parse_rotation(ConfigReader& reader, const CommonKeys& keys, DecoderConfig& config) {
+  Ropes ropes = parse_ropes(reader, config.max_positions, keys.rope);
+  config.rope = std::move(ropes.rope);
+  config.window_rope = std::move(ropes.window);
+  // As the reference does: the product is cut to a whole number.
+  const auto rotated = static_cast<std::int64_t>(static_cast<double>(config.head_dim) * config.rope.rotated);
+  CHECK(config.rope.rotated != 1 || config.head_dim % 2 == 0, "{}: head_dim is {}; the rotary embedding needs an even one", reader.where(),
+        config.head_dim);
+  CHECK(rotated >= 2 && rotated % 2 == 0, "{}: {} of a head's {} dimensions are rotated; it must be an even number from 2", reader.where(),
+        rotated, config.head_dim);
+  const auto pairs = static_cast<std::size_t>(rotated / 2);
+  CHECK(config.rope.scaling != RopeScaling::longrope ||
+            (config.rope.short_factors.size() == pairs && config.rope.long_factors.size() == pairs),
+        "{}: {} short and {} long factors of longrope; there must be {} of each, one a rotated pair", reader.where(),
+        config.rope.short_factors.size(), config.rope.long_factors.size(), pairs);
+}
+
+void refuse_other_mathematics(ConfigReader& reader, bool tensor_parallel_inert) {
   const Json* quantization = reader.find_non_null("quantization_config");
   CHECK(quantization == nullptr, "{}: 'quantization_config' is {}; quantised weights are not read: give the checkpoint they were made from",
         reader.where(), brief(*quantization));
-  require_value(reader, "pretraining_tp", 1, "projections split for tensor parallelism add up in another order");
-  require_value(reader, "partial_rotary_factor", 1, "only whole heads are rotated");
+  if (tensor_parallel_inert) {
+    reader.find("pretraining_tp");
+  } else {
+    require_value(reader, "pretraining_tp", 1, "projections split for tensor parallelism add up in another order");
+  }
   require_value(reader, "rope_interleaved", false, "dimension i is rotated with i + head_dim/2");
   require_value(reader, "is_encoder_decoder", false, "only decoders are run");
   require_value(reader, "add_cross_attention", false, "only decoders are run");
@@ -97,30 +119,46 @@ void refuse_other_mathematics(ConfigReader& reader) {
 
 }  // namespace
 
+std::string_view either(ConfigReader& reader, std::string_view first, std::string_view second) {
+  const Json* one = reader.find_non_null(first);
+  const Json* other = reader.find_non_null(second);
+  CHECK(one == nullptr || other == nullptr || *one == *other, "{}: {} is {} and {} is {}; they mean the same and must agree", reader.where(),
+        reader.quoted(first), brief(*one), reader.quoted(second), brief(*other));
+  return one == nullptr && other != nullptr ? second : first;
+}
+
 void require_value(ConfigReader& reader, std::string_view key, const Json& required, std::string_view why) {
   const Json* value = reader.find_non_null(key);
   CHECK(value == nullptr || *value == required, "{}: {} is {}; must be {}: {}", reader.where(), reader.quoted(key), brief(*value),
         required.dump(), why);
 }
 
-DecoderConfig parse_common(ConfigReader& reader, const CommonDefaults& defaults) {
+DecoderConfig parse_common(ConfigReader& reader, const CommonDefaults& defaults, const CommonKeys& keys) {
   DecoderConfig config;
-  config.layers = reader.integer("num_hidden_layers", 1, max_layers);
-  config.width = reader.integer("hidden_size", 1, max_width);
-  config.mlp_width = reader.integer("intermediate_size", 1, max_mlp_width);
-  config.vocabulary = reader.integer("vocab_size", 1, max_vocabulary);
-  parse_heads(reader, defaults, config);
+  config.layers = reader.integer(keys.layers, 1, max_layers);
+  config.width = reader.integer(keys.width, 1, max_width);
+  const bool derived = defaults.mlp_ratio && (keys.mlp_width.empty() || reader.find_non_null(keys.mlp_width) == nullptr);
+  config.mlp_width = derived ? *defaults.mlp_ratio * config.width : reader.integer(keys.mlp_width, 1, max_mlp_width);
+  config.vocabulary = reader.integer("vocab_size", 1, max_vocabulary, defaults.vocabulary);
+  parse_heads(reader, defaults, keys, config);
   // As declared: files with llama3 or yarn scaling already state the extended length.
-  config.max_positions = reader.integer("max_position_embeddings", 1, max_context, defaults.max_positions);
-  config.norm_epsilon = reader.number("rms_norm_eps", 1e-30, 1, 1e-6);
-  config.activation = parse_activation(reader);
-  config.tied_head = reader.boolean("tie_word_embeddings", false);
-  config.rope = parse_rope(reader, config.max_positions);
+  config.max_positions = reader.integer(keys.positions, 1, max_context, defaults.max_positions);
+  config.norm_epsilon = reader.number(keys.norm_epsilon, 1e-30, 1, defaults.norm_epsilon);
+  config.activation = keys.activation.empty() ? defaults.activation : parse_activation(reader, keys.activation, defaults.activation);
+  config.tied_head = reader.boolean("tie_word_embeddings", defaults.tied_head);
+  config.positions = defaults.positions;
+  if (config.positions == Positions::rotary) parse_rotation(reader, keys, config);
   config.window.assign(static_cast<std::size_t>(config.layers), 0);
   config.bos_token = parse_bos(reader, defaults.bos_token, config.vocabulary);
   check_dtypes_agree(reader);
-  refuse_other_mathematics(reader);
+  refuse_other_mathematics(reader, defaults.tensor_parallel_inert);
   return config;
+}
+
+double parse_optional_positive(ConfigReader& reader, std::string_view key, std::optional<double> fallback) {
+  const Json* value = reader.find(key);
+  if (value == nullptr) return fallback.value_or(0);
+  return value->is_null() ? 0 : reader.number(key, 1e-30, 1e30);
 }
 
 std::int64_t parse_window(ConfigReader& reader, std::int64_t fallback) {
@@ -129,18 +167,13 @@ std::int64_t parse_window(ConfigReader& reader, std::int64_t fallback) {
   return reader.integer("sliding_window", 1, max_context, fallback);
 }
 
-std::vector<std::int64_t> parse_layer_windows(ConfigReader& reader, std::int64_t layers) {
-  const bool used = reader.boolean("use_sliding_window", false);
-  const std::int64_t declared = parse_window(reader, 4096);
-  const std::int64_t window = used ? declared : 0;
-  const std::int64_t first_windowed = reader.integer("max_window_layers", 0, max_context, 28);
+namespace {
 
-  std::vector<std::int64_t> windows(static_cast<std::size_t>(layers), 0);
+/// Windows by `layer_types`; empty where the file has none.
+std::vector<std::int64_t> windows_by_type(ConfigReader& reader, std::int64_t layers, std::int64_t window, const std::string& why_none) {
   const Json* types = reader.find_non_null("layer_types");
-  if (types == nullptr) {
-    for (std::int64_t layer = first_windowed; layer < layers; ++layer) windows[static_cast<std::size_t>(layer)] = window;
-    return windows;
-  }
+  if (types == nullptr) return {};
+  std::vector<std::int64_t> windows(static_cast<std::size_t>(layers), 0);
   CHECK(types->is_array() && types->size() == windows.size(), "{}: 'layer_types' is {}; must be a list of {} names, one per layer",
         reader.where(), brief(*types), layers);
   for (std::size_t layer = 0; layer < windows.size(); ++layer) {
@@ -148,10 +181,35 @@ std::vector<std::int64_t> parse_layer_windows(ConfigReader& reader, std::int64_t
     if (type == "full_attention") continue;
     CHECK(type == "sliding_attention", "{}: 'layer_types' has {} at layer {}; must be \"full_attention\" or \"sliding_attention\"",
           reader.where(), brief(type), layer);
-    CHECK(window > 0,
-          "{}: 'layer_types' has \"sliding_attention\" at layer {}, but use_sliding_window is {} and sliding_window is {}; set both",
-          reader.where(), layer, used, declared == 0 ? "null" : std::to_string(declared));
+    CHECK(window > 0, "{}: 'layer_types' has \"sliding_attention\" at layer {}, but {}", reader.where(), layer, why_none);
     windows[layer] = window;
+  }
+  return windows;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> parse_layer_windows(ConfigReader& reader, std::int64_t layers) {
+  const bool used = reader.boolean("use_sliding_window", false);
+  const std::int64_t declared = parse_window(reader, 4096);
+  const std::int64_t window = used ? declared : 0;
+  const std::int64_t first_windowed = reader.integer("max_window_layers", 0, max_context, 28);
+  std::vector<std::int64_t> windows = windows_by_type(
+      reader, layers, window,
+      fmt::format("use_sliding_window is {} and sliding_window is {}; set both", used, declared == 0 ? "null" : std::to_string(declared)));
+  if (!windows.empty()) return windows;
+  windows.assign(static_cast<std::size_t>(layers), 0);
+  for (std::int64_t layer = first_windowed; layer < layers; ++layer) windows[static_cast<std::size_t>(layer)] = window;
+  return windows;
+}
+
+std::vector<std::int64_t> parse_alternating_windows(ConfigReader& reader, std::int64_t layers, std::int64_t pattern, std::int64_t fallback) {
+  const std::int64_t window = parse_window(reader, fallback);
+  std::vector<std::int64_t> windows = windows_by_type(reader, layers, window, "sliding_window is null; set it");
+  if (!windows.empty()) return windows;
+  windows.assign(static_cast<std::size_t>(layers), 0);
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    if ((layer + 1) % pattern != 0) windows[static_cast<std::size_t>(layer)] = window;
   }
   return windows;
 }

@@ -11,10 +11,25 @@ DecoderConfig parse(ConfigReader& reader) {
   return config;
 }
 
+TensorNames file_names() {
+  TensorNames names = gguf_names();
+  names.rotary_pairs = true;
+  return names;
+}
+
+void complete(GgufConfig& gguf) {
+  const bool biased = gguf.has_tensor("blk.0.attn_q.bias");
+  gguf.config["attention_bias"] = biased;
+  gguf.config["mlp_bias"] = gguf.has_tensor("blk.0.ffn_up.bias");
+}
+
 }  // namespace
 
 Family llama() {
-  return {.name = "llama", .parse = parse, .tensors = {}, .inert_keys = {}};
+  return {.name = "llama",
+          .parse = parse,
+          .tensors = {},
+          .gguf = {.architecture = "llama", .tensors = file_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

@@ -11,10 +11,19 @@ DecoderConfig parse(ConfigReader& reader) {
   return config;
 }
 
+TensorNames file_names() {
+  TensorNames names = gguf_names();
+  names.rotary_pairs = true;
+  return names;
+}
+
 }  // namespace
 
 Family mistral() {
-  return {.name = "mistral", .parse = parse, .tensors = {}, .inert_keys = {}};
+  return {.name = "mistral",
+          .parse = parse,
+          .tensors = {},
+          .gguf = {.architecture = "llama", .tensors = file_names(), .keys = {{"attention.sliding_window", "sliding_window"}}}};
 }
 
 }  // namespace gainlens::models

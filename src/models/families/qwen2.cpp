@@ -15,7 +15,7 @@ DecoderConfig parse(ConfigReader& reader) {
 }  // namespace
 
 Family qwen2() {
-  return {.name = "qwen2", .parse = parse, .tensors = {}, .inert_keys = {}};
+  return {.name = "qwen2", .parse = parse, .tensors = {}, .gguf = {.architecture = "qwen2", .tensors = gguf_names()}};
 }
 
 }  // namespace gainlens::models

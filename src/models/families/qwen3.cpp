@@ -15,7 +15,7 @@ Gate parse_gate(ConfigReader& reader) {
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 32, .head_dim = 128});
   config.gate = parse_gate(reader);
-  config.qk_norm = reader.boolean("use_qk_norm", true);
+  config.qk_norm = reader.boolean("use_qk_norm", true) ? QkNorm::head : QkNorm::none;
   // Gated checkpoints say qkv_bias and carry an attention_bias their code does not read; both are on the output projection too.
   const bool attention_bias = reader.boolean("attention_bias", false);
   const bool bias = reader.boolean("qkv_bias", attention_bias);
@@ -28,7 +28,7 @@ DecoderConfig parse(ConfigReader& reader) {
 }  // namespace
 
 Family qwen3() {
-  return {.name = "qwen3", .parse = parse, .tensors = {}, .inert_keys = {}};
+  return {.name = "qwen3", .parse = parse, .tensors = {}, .gguf = {.architecture = "qwen3", .tensors = gguf_names()}};
 }
 
 }  // namespace gainlens::models

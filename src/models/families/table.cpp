@@ -6,14 +6,49 @@
 
 namespace gainlens::models {
 
+Family bloom();
+Family falcon();
+Family gemma2();
+Family gemma3();
+Family gemma3_multimodal();
+Family gpt2();
+Family gpt_neox();
+Family gpt_oss();
 Family llama();
 Family mistral();
+Family mpt();
+Family olmo2();
+Family phi3();
 Family qwen2();
 Family qwen3();
+Family qwen3_moe();
+Family stablelm();
 
 std::span<const Family> families() {
-  static const std::vector<Family> table = {llama(), mistral(), qwen2(), qwen3()};
+  static const std::vector<Family> table = {
+      bloom(),
+      falcon(),
+      gemma2(),
+      gemma3(),
+      gemma3_multimodal(),
+      gpt2(),
+      gpt_neox(),
+      gpt_oss(),
+      llama(),
+      mistral(),
+      mpt(),
+      olmo2(),
+      phi3(),
+      qwen2(),
+      qwen3(),
+      qwen3_moe(),
+      stablelm(),
+  };
   return table;
+}
+
+TensorNames tensor_names(const Family& family, const DecoderConfig& config) {
+  return family.names == nullptr ? family.tensors : family.names(config, family.tensors);
 }
 
 const Family& family_named(std::string_view model_type, std::string_view where) {

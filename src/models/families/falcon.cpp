@@ -1,0 +1,119 @@
+#include "core/error.h"
+#include "models/families/common_keys.h"
+#include "models/family.h"
+
+#include <cmath>
+
+namespace gainlens::models {
+namespace {
+
+CommonKeys keys_of(std::string_view width) {
+  return {.width = width,
+          .mlp_width = "ffn_hidden_size",
+          .kv_heads = "",
+          .head_dim = "",
+          .activation = "activation",
+          .norm_epsilon = "layer_norm_epsilon"};
+}
+
+/// Heads of keys: one, as many as of queries, or in the newer architecture any number between.
+std::int64_t parse_kv_heads(ConfigReader& reader, bool grouped, std::int64_t heads) {
+  const bool one = reader.boolean("multi_query", true);
+  if (grouped) {
+    if (reader.find_non_null("num_kv_heads") == nullptr) return heads;
+    const std::int64_t kv_heads = reader.integer("num_kv_heads", 1, heads);
+    CHECK(heads % kv_heads == 0, "{}: 'num_attention_heads' is {} and 'num_kv_heads' is {}; the former must be a multiple", reader.where(),
+          heads, kv_heads);
+    return kv_heads;
+  }
+  reader.find("num_kv_heads");  // the older architecture does not read it
+  return one ? 1 : heads;
+}
+
+DecoderConfig parse(ConfigReader& reader) {
+  const bool alibi = reader.boolean("alibi", false);
+  DecoderConfig config = parse_common(reader,
+                                      {.max_positions = 2048,
+                                       .bos_token = 11,
+                                       .norm_epsilon = 1e-5,
+                                       .activation = Activation::gelu_erf,
+                                       .tied_head = true,
+                                       .mlp_ratio = 4,
+                                       .positions = alibi ? Positions::alibi : Positions::rotary},
+                                      keys_of(either(reader, "hidden_size", "n_embed")));
+  const bool grouped = reader.boolean("new_decoder_architecture", false);
+  config.kv_heads = parse_kv_heads(reader, grouped, config.heads);
+  config.norm = Norm::layer;
+  config.norm_bias = true;
+  config.qkv_bias = config.output_bias = config.mlp_bias = reader.boolean("bias", false);
+  config.gated_mlp = false;
+  config.parallel_residual = reader.boolean("parallel_attn", true) || grouped;
+  const std::int64_t norms =
+      reader.find_non_null("num_ln_in_parallel_attn") == nullptr ? (grouped ? 2 : 1) : reader.integer("num_ln_in_parallel_attn", 1, 2);
+  config.shared_norm = config.parallel_residual && norms == 1;
+  require_value(reader, "apply_residual_connection_post_layernorm", false, "the stream is added as it is, before its norm");
+  if (alibi) {
+    for (const char* key : {"rope_theta", "rope_scaling", "rope_parameters"}) reader.find(key);  // there is no rotation
+    // Added before the scores are scaled, in the precision of the family's own code.
+    config.alibi = {.factor = 1 / std::sqrt(static_cast<double>(config.head_dim)), .bfloat16 = true};
+  }
+  return config;
+}
+
+TensorNames names() {
+  TensorNames names;
+  names.prefix = "transformer.";
+  names.embedding = "word_embeddings";
+  names.final_norm = "ln_f";
+  names.layer = "h.{}.";
+  names.query_key_value = "self_attention.query_key_value";
+  names.query_key_value_order = RowOrder::grouped;
+  names.output = "self_attention.dense";
+  names.mlp_up = "mlp.dense_h_to_4h";
+  names.mlp_down = "mlp.dense_4h_to_h";
+  return names;
+}
+
+/// With two norms side by side they have names of their own.
+TensorNames names_of(const DecoderConfig& config, TensorNames names) {
+  if (config.parallel_residual && !config.shared_norm && names.attention_norm == "input_layernorm") {
+    names.attention_norm = "ln_attn";
+    names.mlp_norm = "ln_mlp";
+  }
+  if (config.parallel_residual && !config.shared_norm && names.attention_norm == "attn_norm") {  // GGUF
+    names.attention_norm = "attn_norm_2";
+    names.mlp_norm = "attn_norm";
+  }
+  return names;
+}
+
+TensorNames file_names() {
+  TensorNames names = gguf_names();
+  names.query_key_value = "attn_qkv";
+  return names;
+}
+
+void complete(GgufConfig& gguf) {
+  gguf.config["new_decoder_architecture"] = gguf.has_tensor("blk.0.attn_norm_2.weight");
+  const auto& metadata = gguf.metadata();
+  gguf.find("attention.head_count_kv");
+  const std::int64_t heads = metadata.integer(gguf.full("attention.head_count"), 1, 1 << 14);
+  const std::int64_t kv_heads = metadata.integer(gguf.full("attention.head_count_kv"), 1, heads, heads);
+  gguf.config["num_kv_heads"] = kv_heads;
+  gguf.config["multi_query"] = kv_heads == 1;
+  gguf.config["bias"] = gguf.has_tensor("blk.0.attn_qkv.bias");
+  gguf.fill("rope_theta", 1e4, "not in the file; the family's");
+}
+
+}  // namespace
+
+Family falcon() {
+  return {.name = "falcon",
+          .parse = parse,
+          .keys = keys_of("hidden_size"),
+          .tensors = names(),
+          .names = names_of,
+          .gguf = {.architecture = "falcon", .tensors = file_names(), .complete = complete}};
+}
+
+}  // namespace gainlens::models

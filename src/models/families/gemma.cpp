@@ -1,0 +1,153 @@
+#include "core/error.h"
+#include "models/families/common_keys.h"
+#include "models/family.h"
+#include "models/inert_keys.h"
+
+#include <cmath>
+
+namespace gainlens::models {
+namespace {
+
+constexpr CommonKeys gemma2_keys{.activation = "hidden_activation"};
+constexpr CommonKeys gemma3_keys{
+    .activation = "hidden_activation",
+    .rope = {.window_base = "rope_local_base_freq", .default_base = 1e6, .default_window_base = 1e4}};
+// hidden_act is carried by old files; the reference reads hidden_activation.
+const std::vector<std::string_view> gemma_inert = {"hidden_act", "cache_implementation", "sliding_window_size"};
+
+/// What Gemma 2 and 3 share: norms before and after attention and MLP, their weights stored less one; an embedding scaled by the square
+/// root of the width; a scale of the scores given by a number of its own.
+DecoderConfig parse_gemma(ConfigReader& reader, CommonDefaults defaults, const CommonKeys& keys) {
+  defaults.kv_heads = 4;
+  defaults.head_dim = 256;
+  defaults.bos_token = 2;
+  defaults.activation = Activation::gelu_tanh;
+  defaults.tied_head = true;
+  DecoderConfig config = parse_common(reader, defaults, keys);
+  config.embedding_scale = std::sqrt(static_cast<double>(config.width));
+  config.norm_offset = reader.number("norm_offset", 0, 1, 1);  // a key of ours: GGUF files hold the sum
+  config.post_norm = true;
+  config.attention_scale = 1 / std::sqrt(reader.number("query_pre_attn_scalar", 1e-6, 1e9, 256));
+  config.qkv_bias = config.output_bias = reader.boolean("attention_bias", false);
+  require_value(reader, "use_bidirectional_attention", false, "a query sees no later key");
+  return config;
+}
+
+DecoderConfig parse_gemma2(ConfigReader& reader) {
+  DecoderConfig config = parse_gemma(reader, {.max_positions = 8192}, gemma2_keys);
+  config.window = parse_alternating_windows(reader, config.layers, 2, 4096);
+  config.attention_soft_cap = parse_optional_positive(reader, "attn_logit_softcapping", 50);
+  config.logit_soft_cap = parse_optional_positive(reader, "final_logit_softcapping", 30);
+  return config;
+}
+
+DecoderConfig parse_gemma3(ConfigReader& reader) {
+  // Heads and vocabulary have defaults, since the files of the multimodal models leave them out.
+  DecoderConfig config = parse_gemma(reader, {.max_positions = 131072, .heads = 8, .vocabulary = 262208}, gemma3_keys);
+  config.qk_norm = QkNorm::head;
+  const std::int64_t pattern = reader.integer("sliding_window_pattern", 1, 4096, reader.integer("_sliding_window_pattern", 1, 4096, 6));
+  config.window = parse_alternating_windows(reader, config.layers, pattern, 4096);
+  config.attention_soft_cap = parse_optional_positive(reader, "attn_logit_softcapping", std::nullopt);
+  config.logit_soft_cap = parse_optional_positive(reader, "final_logit_softcapping", std::nullopt);
+  return config;
+}
+
+/// The text model inside a multimodal checkpoint.
+DecoderConfig parse_gemma3_multimodal(ConfigReader& reader) {
+  auto text = reader.object("text_config");
+  CHECK(text.has_value(), "{}: no 'text_config'; it describes the language model of a gemma3 checkpoint", reader.where());
+  text->find("model_type");
+  DecoderConfig config = parse_gemma3(*text);
+  std::vector<std::string_view> inert(inert_keys().begin(), inert_keys().end());
+  inert.insert(inert.end(), gemma_inert.begin(), gemma_inert.end());
+  text->refuse_unread(inert);
+  config.tied_head = reader.boolean("tie_word_embeddings", config.tied_head);
+  for (const char* key : {"dtype", "torch_dtype"}) reader.find(key);  // of the weights, which are read as they are
+  return config;
+}
+
+/// Both: norms hold 1 + w, and the scores are scaled by the size of a head, but in the largest model by that of an even share of the width.
+void complete_gemma(GgufConfig& gguf, std::int64_t layers_of_largest) {
+  gguf.config["norm_offset"] = 0.0;
+  const auto& metadata = gguf.metadata();
+  const std::int64_t layers = metadata.integer(gguf.full("block_count"), 1, 4096);
+  const bool by_width = layers == layers_of_largest;
+  const std::int64_t heads = metadata.integer(gguf.full("attention.head_count"), 1, 1 << 14);
+  const std::int64_t scale = by_width ? metadata.integer(gguf.full("embedding_length"), 1, 1 << 20) / heads
+                                      : metadata.integer(gguf.full("attention.key_length"), 1, 1 << 14, 256);
+  gguf.fill("query_pre_attn_scalar", scale, by_width ? "not in the file; width / heads in this family's 27B model" : "not in the file; the size of a head");
+}
+
+void complete_gemma2(GgufConfig& gguf) {
+  complete_gemma(gguf, 46);
+  gguf.fill("sliding_window", 4096, "not in the file; the family's");
+}
+
+void complete_gemma3(GgufConfig& gguf) {
+  complete_gemma(gguf, 62);
+  if (const formats::GgufValue* pattern = gguf.find("attention.sliding_window_pattern")) {
+    if (pattern->kind == formats::GgufKind::array) {
+      const auto windowed = gguf.metadata().booleans(gguf.full("attention.sliding_window_pattern")).value();
+      for (const bool layer : windowed) gguf.config["layer_types"].push_back(layer ? "sliding_attention" : "full_attention");
+    } else {
+      gguf.config["sliding_window_pattern"] = gguf.metadata().integer(gguf.full("attention.sliding_window_pattern"), 1, 4096);
+    }
+  } else {
+    gguf.fill("sliding_window_pattern", 6, "not in the file; five layers with a window, then a global one, in every model of the family");
+  }
+  gguf.fill("rope_theta", 1e6, "not in the file; of global layers in every model of the family");
+  gguf.fill("rope_local_base_freq", 1e4, "not in the file; of layers with a window in every model of the family");
+}
+
+TensorNames gemma_names() {
+  TensorNames names;
+  names.attention_post_norm = "post_attention_layernorm";
+  names.mlp_norm = "pre_feedforward_layernorm";
+  names.mlp_post_norm = "post_feedforward_layernorm";
+  return names;
+}
+
+}  // namespace
+
+Family gemma2() {
+  return {.name = "gemma2",
+          .parse = parse_gemma2,
+          .keys = gemma2_keys,
+          .tensors = gemma_names(),
+          .inert_keys = gemma_inert,
+          .gguf = {.architecture = "gemma2",
+                   .tensors = gguf_names(),
+                   .keys = {{"attention.sliding_window", "sliding_window"},
+                            {"attn_logit_softcapping", "attn_logit_softcapping"},
+                            {"final_logit_softcapping", "final_logit_softcapping"}},
+                   .complete = complete_gemma2}};
+}
+
+Family gemma3() {
+  return {.name = "gemma3_text",
+          .parse = parse_gemma3,
+          .keys = gemma3_keys,
+          .tensors = gemma_names(),
+          .inert_keys = gemma_inert,
+          .gguf = {.architecture = "gemma3",
+                   .tensors = gguf_names(),
+                   .keys = {{"attention.sliding_window", "sliding_window"},
+                            {"rope.freq_base_swa", "rope_local_base_freq"},
+                            {"final_logit_softcapping", "final_logit_softcapping"}},
+                   .complete = complete_gemma3}};
+}
+
+Family gemma3_multimodal() {
+  TensorNames names = gemma_names();
+  names.prefix = "language_model.model.";
+  names.head = "language_model.lm_head";
+  return {.name = "gemma3",
+          .parse = parse_gemma3_multimodal,
+          .keys = gemma3_keys,
+          .tensors = names,
+          .inert_keys = {"vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index", "image_token_id"},
+          .inert_tensors = {"vision_tower.", "multi_modal_projector."},
+          .prefixes = {"model.language_model."}};
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,73 @@
+#include "core/error.h"
+#include "models/families/common_keys.h"
+#include "models/family.h"
+
+namespace gainlens::models {
+namespace {
+
+constexpr CommonKeys keys{.layers = "n_layer",
+                          .width = "n_embd",
+                          .mlp_width = "n_inner",
+                          .heads = "n_head",
+                          .kv_heads = "",
+                          .head_dim = "",
+                          .positions = "n_positions",
+                          .activation = "activation_function",
+                          .norm_epsilon = "layer_norm_epsilon"};
+
+DecoderConfig parse(ConfigReader& reader) {
+  DecoderConfig config = parse_common(reader,
+                                      {.max_positions = 1024,
+                                       .bos_token = 50256,
+                                       .norm_epsilon = 1e-5,
+                                       .activation = Activation::gelu_tanh,
+                                       .tied_head = true,
+                                       .mlp_ratio = 4,
+                                       .positions = Positions::learned},
+                                      keys);
+  config.norm = Norm::layer;
+  config.norm_bias = config.qkv_bias = config.output_bias = config.mlp_bias = true;
+  config.gated_mlp = false;
+  if (!reader.boolean("scale_attn_weights", true)) config.attention_scale = 1;
+  config.scale_by_layer = reader.boolean("scale_attn_by_inverse_layer_idx", false);
+  return config;
+}
+
+TensorNames names() {
+  TensorNames names;
+  names.prefix = "transformer.";
+  names.embedding = "wte";
+  names.position_embedding = "wpe";
+  names.final_norm = "ln_f";
+  names.layer = "h.{}.";
+  names.attention_norm = "ln_1";
+  names.query_key_value = "attn.c_attn";
+  names.output = "attn.c_proj";
+  names.mlp_norm = "ln_2";
+  names.mlp_up = "mlp.c_fc";
+  names.mlp_down = "mlp.c_proj";
+  names.transposed = true;
+  return names;
+}
+
+TensorNames file_names() {
+  TensorNames names = gguf_names();
+  names.query_key_value = "attn_qkv";
+  return names;
+}
+
+}  // namespace
+
+Family gpt2() {
+  // n_ctx repeats n_positions in old files; reorder_and_upcast_attn changes the precision of the reference's attention, not what it is.
+  return {.name = "gpt2",
+          .parse = parse,
+          .keys = keys,
+          .tensors = names(),
+          .inert_keys = {"n_ctx", "reorder_and_upcast_attn", "summary_type", "summary_use_proj", "summary_activation",
+                         "summary_proj_to_labels", "summary_first_dropout"},
+          .inert_tensors = {".attn.bias", ".attn.masked_bias"},  // masks
+          .gguf = {.architecture = "gpt2", .tensors = file_names()}};
+}
+
+}  // namespace gainlens::models

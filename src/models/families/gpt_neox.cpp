@@ -1,0 +1,62 @@
+#include "core/error.h"
+#include "models/families/common_keys.h"
+#include "models/family.h"
+
+namespace gainlens::models {
+namespace {
+
+constexpr CommonKeys keys{.kv_heads = "",
+                          .head_dim = "",
+                          .norm_epsilon = "layer_norm_eps",
+                          .rope = {.base = "rotary_emb_base", .rotated = "rotary_pct", .default_rotated = 0.25}};
+
+DecoderConfig parse(ConfigReader& reader) {
+  DecoderConfig config = parse_common(
+      reader, {.max_positions = 2048, .bos_token = 0, .norm_epsilon = 1e-5, .activation = Activation::gelu_erf}, keys);
+  config.norm = Norm::layer;
+  config.norm_bias = config.mlp_bias = true;
+  config.qkv_bias = config.output_bias = reader.boolean("attention_bias", true);
+  config.gated_mlp = false;
+  config.parallel_residual = reader.boolean("use_parallel_residual", true);
+  return config;
+}
+
+TensorNames names() {
+  TensorNames names;
+  names.prefix = "gpt_neox.";
+  names.embedding = "embed_in";
+  names.final_norm = "final_layer_norm";
+  names.head = "embed_out";
+  names.query_key_value = "attention.query_key_value";
+  names.query_key_value_order = RowOrder::grouped;
+  names.output = "attention.dense";
+  names.mlp_up = "mlp.dense_h_to_4h";
+  names.mlp_down = "mlp.dense_4h_to_h";
+  return names;
+}
+
+TensorNames file_names() {
+  TensorNames names = gguf_names();
+  names.query_key_value = "attn_qkv";
+  return names;
+}
+
+void complete(GgufConfig& gguf) {
+  gguf.fill("rotary_emb_base", 1e4, "not in the file; the family's");
+}
+
+}  // namespace
+
+Family gpt_neox() {
+  return {.name = "gpt_neox",
+          .parse = parse,
+          .keys = keys,
+          .tensors = names(),
+          .inert_tensors = {".attention.bias", ".attention.masked_bias"},  // masks
+          .gguf = {.architecture = "gptneox",
+                   .tensors = file_names(),
+                   .keys = {{"use_parallel_residual", "use_parallel_residual"}},
+                   .complete = complete}};
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,50 @@
+#include "core/error.h"
+#include "models/families/common_keys.h"
+#include "models/family.h"
+
+namespace gainlens::models {
+namespace {
+
+constexpr CommonKeys keys{.rope = {.rotated = "partial_rotary_factor"}};
+
+DecoderConfig parse(ConfigReader& reader) {
+  DecoderConfig config = parse_common(reader, {.max_positions = 4096, .bos_token = 1, .norm_epsilon = 1e-5}, keys);
+  // Without the key there is no window in this family; the fallback is not used.
+  if (reader.find_non_null("sliding_window") != nullptr) config.window.assign(config.window.size(), parse_window(reader, 1));
+  require_value(reader, "attention_bias", false, "the projections of this family have no biases");
+  return config;
+}
+
+TensorNames names() {
+  TensorNames names;
+  names.query_key_value = "self_attn.qkv_proj";
+  names.mlp_gate_up = "mlp.gate_up_proj";
+  return names;
+}
+
+TensorNames file_names() {
+  TensorNames names = gguf_names();
+  names.query_key_value = "attn_qkv";
+  names.mlp_gate_up = "ffn_up";
+  return names;
+}
+
+void complete(GgufConfig& gguf) {
+  // 0 is written for no window.
+  if (gguf.find("attention.sliding_window") == nullptr) return;
+  const std::int64_t window = gguf.metadata().integer(gguf.full("attention.sliding_window"), 0, std::int64_t{1} << 31);
+  gguf.config["sliding_window"] = window == 0 ? Json(nullptr) : Json(window);
+}
+
+}  // namespace
+
+Family phi3() {
+  return {.name = "phi3",
+          .parse = parse,
+          .keys = keys,
+          .tensors = names(),
+          .inert_keys = {"embd_layer", "mlp_bias"},
+          .gguf = {.architecture = "phi3", .tensors = file_names(), .complete = complete}};
+}
+
+}  // namespace gainlens::models

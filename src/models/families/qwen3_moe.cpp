@@ -1,0 +1,67 @@
+#include "core/error.h"
+#include "models/families/common_keys.h"
+#include "models/families/expert_keys.h"
+#include "models/family.h"
+
+namespace gainlens::models {
+namespace {
+
+constexpr std::int64_t max_expert_width = std::int64_t{1} << 24;
+
+/// Layers with experts: each decoder_sparse_step-th, but for mlp_only_layers.
+std::vector<bool> parse_sparse_layers(ConfigReader& reader, std::int64_t layers) {
+  const std::int64_t step = reader.integer("decoder_sparse_step", 1, 4096, 1);
+  std::vector<bool> sparse;
+  for (std::int64_t layer = 0; layer < layers; ++layer) sparse.push_back((layer + 1) % step == 0);
+  const Json* dense = reader.find_non_null("mlp_only_layers");
+  if (dense == nullptr) return sparse;
+  CHECK(dense->is_array(), "{}: 'mlp_only_layers' is {}; must be a list of layers", reader.where(), brief(*dense));
+  for (const Json& layer : *dense) {
+    CHECK(layer.is_number_integer() && layer >= 0 && layer < layers, "{}: 'mlp_only_layers' holds {}; each must be a layer, 0 to {}",
+          reader.where(), brief(layer), layers - 1);
+    sparse[layer.get<std::size_t>()] = false;
+  }
+  return sparse;
+}
+
+DecoderConfig parse_qwen3_moe(ConfigReader& reader) {
+  DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 4, .head_dim = std::nullopt});
+  config.qk_norm = QkNorm::head;
+  config.qkv_bias = config.output_bias = reader.boolean("attention_bias", false);
+  config.window = parse_layer_windows(reader, config.layers);
+  config.experts = parse_experts(reader, "num_experts", 128, 8);
+  config.experts.width = reader.integer("moe_intermediate_size", 1, max_expert_width, 768);
+  config.experts.normalised = reader.boolean("norm_topk_prob", false);
+  config.experts.layers = parse_sparse_layers(reader, config.layers);
+  return config;
+}
+
+TensorNames qwen3_moe_names() {
+  TensorNames names;
+  names.router = "mlp.gate";
+  names.expert_gate = "mlp.experts.{}.gate_proj";
+  names.expert_up = "mlp.experts.{}.up_proj";
+  names.expert_down = "mlp.experts.{}.down_proj";
+  return names;
+}
+
+void complete(GgufConfig& gguf) {
+  gguf.fill("norm_topk_prob", true, "not in the file; the family's");
+}
+
+}  // namespace
+
+Family qwen3_moe() {
+  return {.name = "qwen3_moe",
+          .parse = parse_qwen3_moe,
+          .tensors = qwen3_moe_names(),
+          .inert_keys = router_training_keys(),
+          .gguf = {.architecture = "qwen3moe",
+                   .tensors = gguf_names(),
+                   .keys = {{"expert_count", "num_experts"},
+                            {"expert_used_count", "num_experts_per_tok"},
+                            {"expert_feed_forward_length", "moe_intermediate_size"}},
+                   .complete = complete}};
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,154 @@
+#include "models/tensor_slots.h"
+
+#include "core/error.h"
+#include "random_decoder.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace gainlens::models {
+namespace {
+
+using gainlens::testing::every_option;
+using gainlens::testing::NamedConfig;
+using gainlens::testing::RandomWeights;
+using gainlens::testing::small_config;
+using ::testing::ElementsAre;
+
+TensorSlot slot_of(std::vector<std::int64_t> shape, std::vector<std::vector<std::int64_t>> parts) {
+  TensorSlot slot{.name = "w", .shape = std::move(shape)};
+  for (auto& part : parts) slot.parts.push_back({nullptr, std::move(part)});
+  return slot;
+}
+
+std::vector<float> values(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.flatten().contiguous();
+  return {flat.const_data_ptr<float>(), flat.const_data_ptr<float>() + flat.numel()};
+}
+
+at::Tensor counting(std::vector<std::int64_t> shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return at::arange(count, at::kFloat).view(shape);
+}
+
+TEST(Unpack, SequentialRowsByHand) {
+  const auto parts = unpack(slot_of({5, 1}, {{3, 1}, {1, 1}, {1, 1}}), counting({5, 1}));
+  EXPECT_THAT(values(parts[0]), ElementsAre(0, 1, 2));
+  EXPECT_THAT(values(parts[1]), ElementsAre(3));
+  EXPECT_THAT(values(parts[2]), ElementsAre(4));
+}
+
+TEST(Unpack, RowsGroupedByKvHeadByHand) {
+  // Two KV heads; each has two rows of queries, then two of gates.
+  TensorSlot slot = slot_of({8, 1}, {{4, 1}, {4, 1}});
+  slot.order = RowOrder::grouped;
+  slot.groups = 2;
+  const auto parts = unpack(slot, counting({8, 1}));
+  EXPECT_THAT(values(parts[0]), ElementsAre(0, 1, 4, 5));
+  EXPECT_THAT(values(parts[1]), ElementsAre(2, 3, 6, 7));
+}
+
+TEST(Unpack, AlternatingTransposedStackByHand) {
+  TensorSlot slot = slot_of({1, 2, 4}, {{1, 2, 2}, {1, 2, 2}});  // [expert, in, gate and up in turn]
+  slot.order = RowOrder::alternating;
+  slot.row_dimension = 1;
+  slot.transposed = true;
+  const auto parts = unpack(slot, counting({1, 2, 4}));
+  EXPECT_THAT(values(parts[0]), ElementsAre(0, 4, 2, 6));
+  EXPECT_THAT(values(parts[1]), ElementsAre(1, 5, 3, 7));
+}
+
+TEST(Unpack, RotaryPairsByHand) {
+  // Two heads of four dimensions; stored (pair 0: both halves), (pair 1: both halves).
+  TensorSlot slot = slot_of({8}, {{8}});
+  slot.rotary_heads = 2;
+  EXPECT_THAT(values(unpack(slot, counting({8}))[0]), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
+}
+
+TEST(Unpack, StackIsMadeWhenItsFirstExpertComes) {
+  at::Tensor stack;
+  for (std::int64_t expert = 0; expert < 2; ++expert) {
+    TensorSlot slot{.name = "w", .shape = {2}, .parts = {{&stack, {2}, WeightField::Kind::projection, expert, 2}}};
+    fill_targets(slot, unpack(slot, counting({2}) + 10 * static_cast<float>(expert)));
+    EXPECT_TRUE(targets_of(slot)[0].is_alias_of(stack));
+  }
+  EXPECT_THAT(values(stack), ElementsAre(0, 1, 10, 11));
+}
+
+TEST(Pack, RefusesPartsThatDoNotFit) {
+  const TensorSlot slot = slot_of({5, 1}, {{3, 1}, {2, 1}});
+  EXPECT_THROW(pack(slot, {counting({3, 1})}), InternalError);
+  EXPECT_THROW(pack(slot, {counting({2, 1}), counting({3, 1})}), InternalError);
+  EXPECT_THROW(unpack(slot, counting({4, 1})), InternalError);
+}
+
+/// Names of a checkpoint that packs all it can, in every way.
+TensorNames packed_names(RowOrder order, bool transposed) {
+  TensorNames names;
+  names.query_key_value = "attn.qkv";
+  names.query_key_value_order = order;
+  names.mlp_gate_up = "mlp.gate_up";
+  names.transposed = transposed;
+  return names;
+}
+
+TEST(TensorSlots, PackingUndoesUnpackingInEveryLayout) {
+  DecoderConfig config = small_config();
+  config.qkv_bias = config.mlp_bias = true;
+  TensorNames pairs;
+  pairs.rotary_pairs = true;
+  for (const TensorNames& names :
+       {packed_names(RowOrder::sequential, false), packed_names(RowOrder::grouped, true), packed_names(RowOrder::alternating, false), pairs}) {
+    if (names.query_key_value_order == RowOrder::alternating) config.kv_heads = config.heads;  // rows of equal numbers
+    DecoderWeights weights = RandomWeights(3, at::kFloat).of(config);
+    for (const TensorSlot& slot : tensor_slots(config, names, weights)) {
+      const at::Tensor stored = pack(slot, targets_of(slot));
+      EXPECT_EQ(stored.sizes(), at::IntArrayRef(slot.shape)) << slot.name;
+      const auto parts = unpack(slot, stored), expected = targets_of(slot);
+      for (std::size_t i = 0; i < parts.size(); ++i) EXPECT_TRUE(at::equal(parts[i], expected[i])) << slot.name;
+    }
+  }
+}
+
+class SlotsOfEveryOption : public ::testing::TestWithParam<NamedConfig> {};
+
+TEST_P(SlotsOfEveryOption, FillEveryWantedWeightOnce) {
+  const DecoderConfig& config = GetParam().config;
+  TensorNames names;  // those that most families do not have
+  names.position_embedding = "position";
+  names.embedding_norm = "embedding_norm";
+  names.attention_post_norm = "attention_post";
+  names.mlp_post_norm = "mlp_post";
+  names.sink_logit = "sinks";
+  names.router = "router";
+  names.expert_gate = "experts.{}.gate", names.expert_up = "experts.{}.up", names.expert_down = "experts.{}.down";
+  DecoderWeights weights = RandomWeights(2, at::kFloat).of(config), filled;
+  const auto from = tensor_slots(config, names, weights), to = tensor_slots(config, names, filled);
+  ASSERT_EQ(from.size(), to.size());
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    EXPECT_TRUE(seen.insert(from[i].name).second) << from[i].name;
+    fill_targets(to[i], unpack(to[i], pack(from[i], targets_of(from[i]))));
+  }
+  const auto check = [](const std::vector<WeightField>& expected, const std::vector<WeightField>& found) {
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(expected[i].wanted, found[i].tensor->defined()) << expected[i].name;
+      if (!expected[i].wanted) continue;
+      EXPECT_TRUE(at::equal(*expected[i].tensor, *found[i].tensor)) << expected[i].name;
+    }
+  };
+  check(outer_fields(config, weights), outer_fields(config, filled));
+  for (std::size_t layer = 0; layer < weights.layers.size(); ++layer) {
+    const auto index = static_cast<std::int64_t>(layer);
+    check(layer_fields(config, index, weights.layers[layer]), layer_fields(config, index, filled.layers[layer]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SlotsOfEveryOption, ::testing::ValuesIn(every_option()), [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace gainlens::models
