@@ -3,8 +3,7 @@
 #include "core/error.h"
 #include "core/progress.h"
 #include "core/quantity.h"
-#include "formats/tensor_file.h"
-#include "models/checkpoint.h"
+#include "models/checkpoint_source.h"
 #include "models/dtype.h"
 #include "models/load_decoder.h"
 #include "models/model_size.h"
@@ -93,11 +92,11 @@ runfile::Request make_request(const SweepOptions& options, const models::Decoder
   return request;
 }
 
-/// config.json and every weight file by name and sha256.
-std::map<std::string, std::string> fingerprint(const std::filesystem::path& folder, runfile::HashCache& hashes) {
-  std::map<std::string, std::string> files{{"config.json", hashes.sha256(folder / "config.json")}};
-  for (const auto& file : formats::TensorDirectory::open(folder).files()) files[file.filename().string()] = hashes.sha256(file);
-  return files;
+/// Every file that determines the numbers of the model, by name and sha256.
+std::map<std::string, std::string> fingerprint(const std::vector<std::filesystem::path>& files, runfile::HashCache& hashes) {
+  std::map<std::string, std::string> sums;
+  for (const auto& file : files) sums[file.filename().string()] = hashes.sha256(file);
+  return sums;
 }
 
 /// Roughly proportional to the time a chunk takes: products with the weights, and attention.
@@ -109,7 +108,8 @@ double cost_of(std::int64_t length, const models::DecoderConfig& config) {
 
 /// Everything that determines the numbers, read and checked before any work is done; only the checksums of the weights are still to come.
 struct Job {
-  std::filesystem::path folder;
+  std::filesystem::path checkpoint;  ///< folder or GGUF file
+  std::vector<std::filesystem::path> files;
   models::DecoderConfig config;
   TokenSource source;
   std::vector<data::Chunk> chunks;
@@ -117,16 +117,23 @@ struct Job {
 
 Job read_job(const SweepOptions& options) {
   Job job;
-  job.folder = formats::resolve_checkpoint_folder(options.model);
-  job.config = models::read_decoder_config(job.folder);
+  models::CheckpointSource checkpoint = models::open_checkpoint(options.model);
+  job.checkpoint = checkpoint.path;
+  job.files = std::move(checkpoint.files);
+  job.config = std::move(checkpoint.config);
   check_lengths(options, job.config);
   measured_layers(options, job.config);
-  job.source = read_tokens(options.source, job.folder, job.config.vocabulary, job.config.bos_token);
+  job.source = read_tokens(options.source, job.checkpoint, job.config.vocabulary, job.config.bos_token);
   job.chunks = data::cut(job.source.tokens, {options.lengths, options.samples, options.nested, job.source.bos.token});
   return job;
 }
 
-/// Measures chunks, one after the other, with progress on stderr; loads the model when there is something to measure.
+/// Tokens that go through the layers together where weights are streamed: enough to hide the reading behind the products, few enough that
+/// their residual streams stay small (4 GiB at a width of 8192 in float32, twice that for a moment) and an interruption loses little.
+constexpr std::int64_t group_tokens = std::int64_t{1} << 17;
+
+/// Measures chunks with progress on stderr; loads the model when there is something to measure. One after the other, or where weights are
+/// streamed in groups that pass each layer together.
 class ChunkMeter {
  public:
   ChunkMeter(const SweepOptions& options, const Job& job)
@@ -146,6 +153,7 @@ class ChunkMeter {
   void begin(const std::vector<runfile::ShardKey>& missing) {
     double total = 0;
     for (const auto& key : missing) total += cost_of(key.length, job_.config);
+    to_measure_ = missing;
     const bool quiet = options_.quiet || options_.group.rank > 0;
     progress_.emplace("sweep", total, "tokens", quiet ? Progress::Style::quiet : Progress::Style::automatic);
   }
@@ -154,15 +162,41 @@ class ChunkMeter {
     if (!model_) {
       models::LoadOptions load;
       load.dtype = options_.dtype;
-      model_ = models::load_decoder(job_.folder, load);
+      load.stream = options_.stream_weights;
+      model_ = models::load_decoder(job_.checkpoint, load);
     }
+    if (!measured_.contains(key)) measure_group(group_from(key));
+    ChunkMeasurement measured = std::move(measured_.extract(key).mapped());
+    queries_without_keys_ += measured.queries_without_keys;
+    return std::move(measured.shard);
+  }
+
+  /// `key` and those that come after it, as many as go through the layers together.
+  std::vector<runfile::ShardKey> group_from(const runfile::ShardKey& key) const {
+    if (!options_.stream_weights) return {key};
+    std::vector<runfile::ShardKey> group;
+    std::int64_t tokens = 0;
+    for (auto next = std::find(to_measure_.begin(), to_measure_.end(), key); next != to_measure_.end(); ++next) {
+      if (!group.empty() && tokens + next->length > group_tokens) break;
+      group.push_back(*next);
+      tokens += next->length;
+    }
+    return group;
+  }
+
+  void measure_group(const std::vector<runfile::ShardKey>& group) {
+    std::vector<data::Chunk> chunks;
+    for (const runfile::ShardKey& key : group) chunks.push_back(chunk_of(key));
+    std::vector<ChunkMeasurement> measurements = sweep_chunks(*model_, chunks, plan_);
+    for (std::size_t i = 0; i < group.size(); ++i) measured_.emplace(group[i], std::move(measurements[i]));
+  }
+
+  const data::Chunk& chunk_of(const runfile::ShardKey& key) const {
     const auto chunk = std::find_if(job_.chunks.begin(), job_.chunks.end(), [&](const data::Chunk& candidate) {
       return candidate.length == key.length && candidate.sample == key.sample;
     });
     ASSERT(chunk != job_.chunks.end(), "no chunk of {} tokens, sample {}", key.length, key.sample);
-    ChunkMeasurement measured = sweep_chunk(*model_, *chunk, plan_);
-    queries_without_keys_ += measured.queries_without_keys;
-    return std::move(measured.shard);
+    return *chunk;
   }
 
   void show(const runfile::ShardKey& key) {
@@ -175,6 +209,8 @@ class ChunkMeter {
   SweepPlan plan_;
   std::unique_ptr<hooks::HookedModel> model_;
   std::optional<Progress> progress_;
+  std::vector<runfile::ShardKey> to_measure_;  // in the order they are asked for
+  std::map<runfile::ShardKey, ChunkMeasurement> measured_;
   std::int64_t queries_without_keys_ = 0;
 };
 
@@ -191,7 +227,7 @@ std::int64_t lead(const SweepOptions& options, const Job& job, const runfile::Me
     others = std::make_unique<runfile::LeadingRank>(options.out, options.group, runfile::start_patience, notice(options));
   }
   auto hashes = runfile::HashCache::of_run(options.out);
-  const runfile::Request request = make_request(options, job.config, job.source, fingerprint(job.folder, hashes));
+  const runfile::Request request = make_request(options, job.config, job.source, fingerprint(job.files, hashes));
   auto run = runfile::RunFolder::open_or_resume(options.out, request, options.log);
   run.remember(hashes);
   return runfile::fill_run(run, others.get(), measuring);
@@ -202,7 +238,7 @@ std::int64_t follow(const SweepOptions& options, const Job& job, const runfile::
   runfile::FollowingRank self(options.out, options.group, runfile::start_patience, notice(options));
   self.wait_for_share();
   auto hashes = runfile::HashCache::of_run(options.out);  // of rank 0: no file is hashed twice
-  return runfile::fill_share(self, make_request(options, job.config, job.source, fingerprint(job.folder, hashes)), measuring);
+  return runfile::fill_share(self, make_request(options, job.config, job.source, fingerprint(job.files, hashes)), measuring);
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+#include "cli/findings.h"
+
+#include "core/error.h"
+
+#include <algorithm>
+
+namespace gainlens::cli {
+
+void Findings::add(const std::string& name, const std::string& text, const Json& value) {
+  add_line(name, text);
+  std::string key = name;
+  std::replace(key.begin(), key.end(), ' ', '_');
+  add_json(key, value);
+}
+
+void Findings::conclude(const std::string& reason) {
+  add_line("usable", reason.empty() ? "yes" : "no: " + reason);
+  add_json("usable", reason.empty());
+  if (!reason.empty()) add_json("reason", reason);
+}
+
+void Findings::print(bool json) const {
+  if (json) {
+    fmt::print("{}\n", json_.dump(2));
+    return;
+  }
+  for (const auto& [name, text] : lines_) fmt::print("{:<18} {}\n", name, text);
+}
+
+}  // namespace gainlens::cli

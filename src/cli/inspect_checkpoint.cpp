@@ -1,0 +1,135 @@
+#include "cli/inspect_parts.h"
+#include "core/error.h"
+#include "core/quantity.h"
+#include "data/tokenizer.h"
+#include "models/checkpoint.h"
+#include "models/checkpoint_source.h"
+#include "models/checkpoint_tensors.h"
+#include "models/describe.h"
+#include "models/dtype.h"
+#include "models/model_size.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace gainlens::cli {
+namespace {
+
+std::string gate_name(models::Gate gate) {
+  return gate == models::Gate::none ? "none" : gate == models::Gate::headwise ? "headwise" : "elementwise";
+}
+
+std::string count_of_parameters(std::int64_t count) {
+  const auto number = static_cast<double>(count);
+  if (number < 1e6) return fmt::format("{:.3g} thousand", number / 1e3);
+  return number < 1e9 ? fmt::format("{:.3g} million", number / 1e6) : fmt::format("{:.3g} billion", number / 1e9);
+}
+
+/// What most models do not have, so that a line each would say nothing.
+void add_particulars(const models::DecoderConfig& config, Findings& findings) {
+  if (config.sink_logits) findings.add("sink logits", "one learned logit a head", true);
+  if (config.attention_soft_cap > 0) {
+    findings.add("score soft cap", fmt::format("{}", config.attention_soft_cap), config.attention_soft_cap);
+  }
+  if (config.logit_soft_cap > 0) findings.add("logit soft cap", fmt::format("{}", config.logit_soft_cap), config.logit_soft_cap);
+  if (config.experts.count > 0) {
+    findings.add("experts", fmt::format("{}, of which each token uses {}", config.experts.count, config.experts.per_token),
+                 {{"count", config.experts.count}, {"per_token", config.experts.per_token}});
+  }
+}
+
+void add_positions(const models::DecoderConfig& config, Findings& findings) {
+  Json kinds = Json::object();
+  for (const auto& [kind, text] : models::position_encodings(config)) {
+    findings.add_line("positions", kind == "all layers" ? text : kind + ": " + text);
+    kinds[kind] = text;
+  }
+  findings.add_json("positions", kinds);
+  findings.add("context limit", fmt::format("{} tokens", config.max_positions), config.max_positions);
+}
+
+void add_config(const models::DecoderConfig& config, Findings& findings) {
+  findings.add("family", config.family);
+  findings.add("layers", fmt::format("{}", config.layers), config.layers);
+  const auto kinds = models::attention_kinds(config);
+  findings.add("attention", models::layer_runs_text(kinds), kinds);
+  findings.add("width", fmt::format("{}", config.width), config.width);
+  findings.add("heads", fmt::format("{} query, {} key/value, of {} dimensions", config.heads, config.kv_heads, config.head_dim),
+               {{"query", config.heads}, {"kv", config.kv_heads}, {"head_dim", config.head_dim}});
+  findings.add("gate", gate_name(config.gate));
+  add_particulars(config, findings);
+  add_positions(config, findings);
+  findings.add("vocabulary", fmt::format("{}", config.vocabulary), config.vocabulary);
+  const auto parameters = models::parameter_count(config);
+  findings.add("parameters", count_of_parameters(parameters), parameters);
+}
+
+void add_files(const models::CheckpointSource& source, Findings& findings) {
+  const auto found = models::describe_checkpoint(source);
+  findings.add("format", found.format);
+  findings.add("size on disk", fmt::format("{} in {} file{}", format_bytes(found.bytes_on_disk), found.files, found.files == 1 ? "" : "s"),
+               found.bytes_on_disk);
+  std::vector<std::string> kinds;
+  Json json = Json::object();
+  for (const auto& [dtype, share] : found.dtypes) {
+    kinds.push_back(fmt::format("{} {} ({})", format_bytes(share.bytes), dtype, share.tensors));
+    json[dtype] = {{"tensors", share.tensors}, {"bytes", share.bytes}};
+  }
+  findings.add("weights", fmt::format("{} tensors: {}", found.tensors, fmt::join(kinds, ", ")), json);
+  for (const std::string& remark : source.remarks) findings.add_line("filled in", remark);
+  findings.add_json("filled_in", source.remarks);
+}
+
+void add_tokenizer(const std::filesystem::path& path, Findings& findings) {
+  try {
+    const auto tokenizer = data::open_tokenizer(path);
+    const auto bos = tokenizer->bos_token();
+    findings.add("tokenizer",
+                 fmt::format("{}; BOS {}{}", tokenizer->description(), bos ? fmt::format("{} ", *bos) : "",
+                             tokenizer->adds_bos() ? "put first" : "not put first"),
+                 {{"description", tokenizer->description()},
+                  {"tokens", tokenizer->vocabulary_size()},
+                  {"bos", bos ? Json(*bos) : Json(nullptr)},
+                  {"puts_bos_first", tokenizer->adds_bos()}});
+  } catch (const InvalidArgument& error) {
+    const std::string text = std::string("none that can be used: ") + error.what();  // --tokens is the way round
+    findings.add("tokenizer", text, {{"unusable", error.what()}});
+  }
+}
+
+void add_memory(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
+  const std::int64_t length = question.length.empty() ? config.max_positions : parse_count(question.length, "--length");
+  const auto memory = models::memory_needed(config, models::parse_dtype(question.dtype), length);
+  findings.add_line(fmt::format("memory at {}", format_count(length)),
+                    fmt::format("about {} in {}{}", format_bytes(memory), question.dtype,
+                                length > config.max_positions ? "; beyond the context limit, for --allow-extrapolation" : ""));
+  findings.add_json("memory", {{"length", length}, {"dtype", question.dtype}, {"bytes", memory}});
+}
+
+/// What can still be said where the weights cannot be opened.
+models::CheckpointSource open_or_say_the_rest(const std::filesystem::path& path, Findings& findings) {
+  try {
+    return models::open_checkpoint(path);
+  } catch (const InvalidArgument&) {
+    try {
+      add_config(models::read_decoder_config(path), findings);
+    } catch (const InvalidArgument&) {  // the configuration is what is wrong, or is in the same broken file
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion& question, Findings& findings) {
+  findings.add("kind", "checkpoint");
+  const models::CheckpointSource source = open_or_say_the_rest(path, findings);
+  add_config(source.config, findings);
+  add_files(source, findings);
+  add_tokenizer(source.path, findings);
+  add_memory(source.config, question, findings);
+  models::check_tensors(source);
+}
+
+}  // namespace gainlens::cli

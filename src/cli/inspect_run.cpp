@@ -1,0 +1,36 @@
+#include "cli/inspect_parts.h"
+#include "core/error.h"
+#include "core/quantity.h"
+#include "runfile/run_reader.h"
+
+#include <fmt/ranges.h>
+
+namespace gainlens::cli {
+
+void inspect_run(const std::filesystem::path& path, Findings& findings) {
+  const auto run = runfile::RunReader::open(path);
+  findings.add("kind", "run");
+  const auto& request = run.request();
+  findings.add("family", request.family);
+  std::vector<std::string> lengths;
+  for (const std::int64_t length : run.lengths()) lengths.push_back(format_count(length));
+  findings.add("lengths", fmt::format("{}", fmt::join(lengths, ", ")), run.lengths());
+  std::int64_t complete = 0;
+  for (std::size_t i = 0; i < run.lengths().size(); ++i) {
+    for (std::int64_t sample = 0; sample < run.samples(); ++sample) complete += run.complete(i, sample) ? 1 : 0;
+  }
+  const std::int64_t chunks = std::ssize(run.lengths()) * run.samples();
+  findings.add("chunks",
+               fmt::format("{} of {} complete ({} samples a length{})", complete, chunks, run.samples(), request.nested ? ", nested" : ""),
+               {{"complete", complete}, {"of", chunks}});
+  findings.add("layers", fmt::format("{}", run.layers().size()), run.layers());
+  findings.add("heads", fmt::format("{} query, {} key/value, of {} dimensions", run.heads(), run.kv_heads(), request.head_dim),
+               {{"query", run.heads()}, {"kv", run.kv_heads()}, {"head_dim", request.head_dim}});
+  findings.add("gate", request.gated ? "stored" : "none");
+  findings.add("dtype", request.dtype);
+  findings.add("BOS", request.bos_policy);
+  findings.add("statistics", request.statistics ? (request.per_query ? "all, per query too" : "all") : "none");
+  CHECK(complete > 0, "{}: no chunk is complete; run the sweep again to finish it", path.string());
+}
+
+}  // namespace gainlens::cli
