@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "core/sha256.h"
 #include "data/gguf_tokenizer.h"
 #include "data/tokenizer.h"
 #include "data/tokenizer_files.h"
@@ -48,6 +49,25 @@ std::vector<fs::path> files_in_folder(const fs::path& folder) {
   return files;
 }
 
+std::string sha256_of_files(const std::vector<fs::path>& files) {
+  Sha256 hash;
+  for (const fs::path& file : files) hash.update(file.filename().string() + " " + sha256_file(file) + "\n");
+  return hash.hex();
+}
+
+/// Each key with kind, number and bytes of its value, as they lie in the file.
+std::string sha256_of_tokenizer(const formats::GgufMetadata& metadata) {
+  Sha256 hash;
+  for (const std::string& key : metadata.keys()) {
+    if (!key.starts_with("tokenizer.")) continue;
+    const formats::GgufValue& value = *metadata.find(key);
+    hash.update(fmt::format("{} {} {} {} {}\n", key, static_cast<int>(value.kind), static_cast<int>(value.element), value.count,
+                            value.bytes.size()));
+    hash.update({reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size()});
+  }
+  return hash.hex();
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& checkpoint) {
@@ -58,6 +78,11 @@ std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& checkpoint) {
 std::vector<fs::path> tokenizer_files(const fs::path& checkpoint) {
   if (const auto gguf = formats::find_gguf(checkpoint)) return {formats::GgufFile::open(*gguf).files().front()};
   return files_in_folder(checkpoint);
+}
+
+std::string tokenizer_sha256(const fs::path& checkpoint) {
+  if (const auto gguf = formats::find_gguf(checkpoint)) return sha256_of_tokenizer(formats::GgufFile::open(*gguf).metadata());
+  return sha256_of_files(files_in_folder(checkpoint));
 }
 
 }  // namespace gainlens::data

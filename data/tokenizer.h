@@ -42,4 +42,10 @@ std::unique_ptr<Tokenizer> open_gpt2_bpe(const std::filesystem::path& vocabulary
 /// @throws InvalidArgument  as open_tokenizer, where there is none
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& checkpoint);
 
+/// A checksum of what determines the tokens: names and contents of those files, or of a GGUF checkpoint all its keys `tokenizer.*` with
+/// their values. So another quantisation of a model has the same one, and no weight is read for it.
+/// @return 64 hex digits
+/// @throws InvalidArgument  as open_tokenizer, where there is none
+std::string tokenizer_sha256(const std::filesystem::path& checkpoint);
+
 }  // namespace gainlens::data

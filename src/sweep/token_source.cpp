@@ -12,12 +12,6 @@
 namespace gainlens::sweep {
 namespace {
 
-std::string sha256_of_files(const std::vector<std::filesystem::path>& files) {
-  Sha256 hash;
-  for (const auto& file : files) hash.update(file.filename().string() + " " + sha256_file(file) + "\n");
-  return hash.hex();
-}
-
 std::string sha256_of_ids(std::span<const data::TokenId> ids) {
   return sha256_hex({reinterpret_cast<const char*>(ids.data()), ids.size_bytes()});
 }
@@ -40,7 +34,7 @@ TokenSource read_tokens(const TokenSourceOptions& options, const std::filesystem
     tokenizer = data::open_tokenizer(folder);
     const std::string text = data::read_text(options.text);
     source.tokens = tokenizer->encode(text);
-    source.tokenizer_sha256 = sha256_of_files(data::tokenizer_files(folder));
+    source.tokenizer_sha256 = data::tokenizer_sha256(folder);
     source.text_sha256 = sha256_hex(text);
     source.tokenizer_description = tokenizer->description();
   }

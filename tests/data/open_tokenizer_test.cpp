@@ -1,5 +1,6 @@
 // Which tokenizer a path stands for.
 #include "core/error.h"
+#include "core/sha256.h"
 #include "data/gguf_vocabularies.h"
 #include "data/text_file.h"
 
@@ -69,6 +70,20 @@ TEST_F(OpenTokenizer, SplitFileHashesItsFirstPart) {
   second.add("split.no", one).add("split.count", two).add("split.tensors.count", tensors).write(path("m-00002-of-00002.gguf"));
   EXPECT_THAT(tokenizer_files(path("m-00002-of-00002.gguf")), ElementsAre(path("m-00001-of-00002.gguf")));
   EXPECT_EQ(open_tokenizer(path("m-00002-of-00002.gguf"))->vocabulary_size(), 2);
+}
+
+TEST_F(OpenTokenizer, ChecksumOfAGgufIsThatOfItsVocabulary) {
+  const std::string checksum = tokenizer_sha256(gguf().write(path("a.gguf")));
+  EXPECT_EQ(checksum.size(), 64u);
+  EXPECT_EQ(tokenizer_sha256(gguf().add("general.name", "another").tensor("w", {1}, {1.0f}).write(path("b.gguf"))), checksum);
+  EXPECT_NE(tokenizer_sha256(gguf().add("tokenizer.ggml.add_bos_token", true).write(path("c.gguf"))), checksum);
+  EXPECT_NE(tokenizer_sha256(testing::gpt2_gguf({"a", "c"}, {1, 1}, {}, "gpt-2").write(path("d.gguf"))), checksum);
+}
+
+TEST_F(OpenTokenizer, ChecksumOfAFolderIsThatOfItsFiles) {
+  put_json();
+  const std::string line = "tokenizer.json " + sha256_file(path("tokenizer.json")) + "\n";
+  EXPECT_EQ(tokenizer_sha256(folder_.path()), sha256_hex(line));
 }
 
 TEST_F(OpenTokenizer, OtherPathsStandForNoGguf) {
