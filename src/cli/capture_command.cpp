@@ -7,6 +7,7 @@
 #include "core/quantity.h"
 #include "formats/tensor_file.h"
 #include "hooks/hooks.h"
+#include "models/checkpoint_source.h"
 #include "models/dtype.h"
 #include "models/load_decoder.h"
 #include "sweep/one_sequence.h"
@@ -74,11 +75,11 @@ data::Chunk first_chunk(const CaptureArguments& arguments, const models::Decoder
 }
 
 std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments) {
-  const auto folder = formats::resolve_checkpoint_folder(arguments.model);
-  const data::Chunk chunk = first_chunk(arguments, models::read_decoder_config(folder), folder);
+  const models::CheckpointSource checkpoint = models::open_checkpoint(arguments.model);
+  const data::Chunk chunk = first_chunk(arguments, checkpoint.config, checkpoint.path);
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype);
-  const auto model = models::load_decoder(folder, load);
+  const auto model = models::load_decoder(checkpoint.path, load);
 
   std::map<std::string, at::Tensor> tensors;
   hooks::Hooks hooks;

@@ -62,7 +62,7 @@ void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
                                      "gainlens evaluate language-model MODEL --text wiki.txt --length 2k",
                                      "Losses in nats per token. The unigram entropy is that of the text's own token frequencies: the best loss without context.");
   auto arguments = std::make_shared<EvaluateLanguageModelArguments>();
-  command->add_option("model", arguments->model, "Checkpoint folder in Hugging Face layout, or a Hugging Face cache folder")->required();
+  command->add_option("model", arguments->model, "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")->required();
   add_text_options(*command, arguments->text);
   command->add_option("--length", arguments->length, "Tokens a chunk; 1k is 1024 (default: the model's positions, at most 2048)");
   command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")->capture_default_str();

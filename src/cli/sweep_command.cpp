@@ -26,6 +26,7 @@ struct SweepArguments {
   bool no_nll = false;
   bool per_query = false;
   bool allow_extrapolation = false;
+  bool stream_weights = false;
   std::string layers;
   std::optional<std::int64_t> stop_at_layer;
 };
@@ -58,6 +59,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.nll = !arguments.no_nll;
   options.per_query = arguments.per_query;
   options.allow_extrapolation = arguments.allow_extrapolation;
+  options.stream_weights = arguments.stream_weights;
   if (!arguments.layers.empty()) options.layers = parse_layers(arguments.layers);
   options.stop_at_layer = arguments.stop_at_layer;
   options.group = runfile::read_process_group();
@@ -114,7 +116,7 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
       "Started by torchrun or srun (RANK and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS), the processes share the chunks through\n"
       "the run folder: the run is that of one process with as many threads as each has, byte for byte.");
   auto arguments = std::make_shared<SweepArguments>();
-  command->add_option("model", arguments->model, "Checkpoint folder in Hugging Face layout, or a Hugging Face cache folder")->required();
+  command->add_option("model", arguments->model, "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")->required();
   add_text_options(*command, arguments->text);
   command->add_option("--out", arguments->out, "Run folder; the same request resumes in it, more lengths or samples extend it")->required();
   command->add_option("--lengths", arguments->lengths, "Context lengths in tokens, comma-separated; 1k is 1024")->capture_default_str();
@@ -130,6 +132,9 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option(
       "--stop-at-layer", arguments->stop_at_layer,
       "Run layers 0 to N - 1 only, and measure these or the --layers among them; without the last layer there is no likelihood");
+  command->add_flag("--stream-weights", arguments->stream_weights,
+                    "For models larger than memory: read each layer from the files when it is its turn, once for a group of chunks of up to "
+                    "128k tokens; the same numbers, and an interruption loses the group");
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation, "Let lengths exceed the model's positions");
   command->callback([arguments, &global, &action] { action = [arguments, &global] { sweep_and_print(*arguments, global); }; });
 }

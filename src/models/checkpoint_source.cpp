@@ -44,8 +44,9 @@ std::optional<std::filesystem::path> gguf_at(const std::filesystem::path& path) 
   std::error_code error;
   if (!gguf || !std::filesystem::is_directory(path, error)) return gguf;
   for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) {
-    CHECK(!std::filesystem::exists(path / name, error), "{}: both {} and '{}', and either could be meant; give the .gguf file, or move it away",
-          printable(path.string()), name, printable(gguf->filename().string()));
+    CHECK(!std::filesystem::exists(path / name, error),
+          "{}: both {} and '{}', and either could be meant; give the .gguf file, or move it away", printable(path.string()), name,
+          printable(gguf->filename().string()));
   }
   return gguf;
 }
@@ -75,8 +76,8 @@ CheckpointSource open_gguf(const std::filesystem::path& path) {
   source.config = parse_config(description.config, printable(path.string())).config;
   source.family = description.family;
   source.remarks = std::move(description.remarks);
-  source.names = source.family->names == nullptr ? source.family->gguf.tensors
-                                                 : source.family->names(source.config, source.family->gguf.tensors);
+  source.names =
+      source.family->names == nullptr ? source.family->gguf.tensors : source.family->names(source.config, source.family->gguf.tensors);
   source.tensors = std::move(file);
   return source;
 }

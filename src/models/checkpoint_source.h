@@ -25,8 +25,8 @@ struct CheckpointSource {
                                              ///< determines the numbers
   const Family* family = nullptr;
   DecoderConfig config;
-  TensorNames names;                  ///< as this checkpoint spells them
-  std::vector<std::string> remarks;   ///< what the files leave out and was filled in from the family's table
+  TensorNames names;                 ///< as this checkpoint spells them
+  std::vector<std::string> remarks;  ///< what the files leave out and was filled in from the family's table
   std::variant<formats::TensorDirectory, formats::GgufFile> tensors;
 
   const TensorEntries& entries() const;

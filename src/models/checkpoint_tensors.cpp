@@ -100,7 +100,8 @@ void check_entries(const CheckpointSource& source, const std::vector<TensorSlot>
     } else if (found->second.shape != slot.shape) {
       faults.add("'{}' has shape {}, expected {}", slot.name, shape_text(found->second.shape), shape_text(slot.shape));
     } else if (!weight_dtype(found->second.dtype) && !formats::is_quantised(found->second.dtype)) {
-      faults.add("'{}' is {}, expected F64, F32, F16, BF16 or a quantised type", slot.name, formats::name_of(found->second.dtype));
+      faults.add("'{}' is {}, expected F64, F32, F16 or BF16{}", slot.name, formats::name_of(found->second.dtype),
+                 source.is_gguf() ? ", or a quantised type" : "");
     }
   }
   for (const std::string& name : surplus)

@@ -13,8 +13,8 @@ void check_field(const WeightField& field, at::ScalarType dtype, const std::stri
   ASSERT(field.wanted == found.defined(), "decoder weights: {} of {} is {}, against the configuration", field.name, of,
          field.wanted ? "missing" : "there");
   if (!field.wanted) return;
-  ASSERT(found.sizes() == at::IntArrayRef(field.shape), "decoder weights: {} of {} is [{}]; the configuration asks for [{}]", field.name, of,
-         fmt::join(found.sizes().vec(), ", "), fmt::join(field.shape, ", "));
+  ASSERT(found.sizes() == at::IntArrayRef(field.shape), "decoder weights: {} of {} is [{}]; the configuration asks for [{}]", field.name,
+         of, fmt::join(found.sizes().vec(), ", "), fmt::join(field.shape, ", "));
   ASSERT(found.scalar_type() == dtype, "decoder weights: {} of {} is not of the embedding's dtype", field.name, of);
 }
 

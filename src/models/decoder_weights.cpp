@@ -37,7 +37,7 @@ void add_attention(const DecoderConfig& config, LayerWeights& w, FieldList& list
   list.linear("key", "key_bias", {keys, config.width}, true, biased, w.key, w.key_bias);
   list.linear("value", "value_bias", {keys, config.width}, true, biased, w.value, w.value_bias);
   const auto normed = [&](std::int64_t heads) {
-    return config.qk_norm == QkNorm::whole ? Shape{heads * config.head_dim}
+    return config.qk_norm == QkNorm::whole   ? Shape{heads * config.head_dim}
            : config.qk_norm == QkNorm::heads ? Shape{heads, config.head_dim}
                                              : Shape{config.head_dim};
   };

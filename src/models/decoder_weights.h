@@ -37,8 +37,8 @@ struct DecoderWeights {
   at::Tensor position_embedding;                   ///< [max_positions, width]
   at::Tensor embedding_norm, embedding_norm_bias;  ///< [width]
   std::vector<LayerWeights> layers;
-  at::Tensor final_norm, final_norm_bias;          ///< [width]
-  at::Tensor head;                                 ///< [vocabulary, width]; the same tensor as embedding where tied
+  at::Tensor final_norm, final_norm_bias;  ///< [width]
+  at::Tensor head;                         ///< [vocabulary, width]; the same tensor as embedding where tied
 };
 
 /// One tensor a configuration asks for, or does not.

@@ -29,7 +29,9 @@ struct GgufFamily {
 
 /// What one family of checkpoints says about itself. A new family is one file in families/ and its line in families/table.cpp.
 struct Family {
-  std::string_view name;  ///< model_type of config.json
+  std::string_view name;      ///< model_type of config.json
+  std::string_view title;     ///< for people: "Gemma 2"
+  std::string_view examples;  ///< well-known checkpoints, for the page of supported models
   /// Reads every key that changes the mathematics, whether or not its value does: a key left unread is refused afterwards.
   /// @throws InvalidArgument  a key missing, of the wrong type or out of range, a combination no decoder computes
   DecoderConfig (*parse)(ConfigReader& reader) = nullptr;

@@ -46,7 +46,9 @@ at::Tensor routed(const Experts& experts, const at::Tensor& logits) {
 
 at::Tensor dense_feedforward(const DecoderConfig& config, const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,
                              const hooks::Hooks& hooks) {
-  const auto at_site = [&](std::string_view site, at::Tensor tensor) { return hooks.at(hooks::block_site(layer, site), std::move(tensor)); };
+  const auto at_site = [&](std::string_view site, at::Tensor tensor) {
+    return hooks.at(hooks::block_site(layer, site), std::move(tensor));
+  };
   at::Tensor neurons;
   if (config.gated_mlp) {
     const at::Tensor gate = at_site("mlp.hook_pre", at::linear(input, weights.mlp_gate, weights.mlp_gate_bias));

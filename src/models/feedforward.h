@@ -16,8 +16,8 @@ namespace gainlens::models {
 at::Tensor dense_feedforward(const DecoderConfig& config, const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,
                              const hooks::Hooks& hooks);
 
-/// The sum of the chosen experts' outputs, each times its router weight. Fires mlp.hook_expert_weights [batch, position, expert], 0 where an
-/// expert is not chosen; replaced, experts of weight 0 do not run.
+/// The sum of the chosen experts' outputs, each times its router weight. Fires mlp.hook_expert_weights [batch, position, expert], 0 where
+/// an expert is not chosen; replaced, experts of weight 0 do not run.
 ///
 /// Softmax over the chosen experts' logits where the weights are normalised, which is the same as normalising the chosen shares of the
 /// softmax over all; it runs in float32 for narrower types. Of equal logits libtorch's topk chooses.

@@ -43,8 +43,8 @@ void check_twins(GgufConfig& gguf, const CommonKeys& keys) {
   const auto same = [&](std::string_view key, std::string_view other) {
     if (gguf.find(key) == nullptr || gguf.find(other) == nullptr) return;
     const auto first = gguf.metadata().integer(gguf.full(key), 0, largest), second = gguf.metadata().integer(gguf.full(other), 0, largest);
-    CHECK(first == second, "{}: {} is {} and {} is {}; they must be equal", gguf.metadata().where(), gguf.full(key), first, gguf.full(other),
-          second);
+    CHECK(first == second, "{}: {} is {} and {} is {}; they must be equal", gguf.metadata().where(), gguf.full(key), first,
+          gguf.full(other), second);
   };
   same("attention.value_length", "attention.key_length");
   // A family whose heads all have their own keys, but for one that reads the number itself.
@@ -84,7 +84,10 @@ void copy_rope_scaling(GgufConfig& gguf) {
     scaling.erase("factor");
   } else if (!factors.empty()) {
     // One set for every length, with nothing else to them: the llama3 scaling, worked out by whoever wrote the file.
-    scaling = {{"rope_type", "longrope"}, {"short_factor", as_json(factors)}, {"long_factor", as_json(factors)}, {"attention_factor", 1.0},
+    scaling = {{"rope_type", "longrope"},
+               {"short_factor", as_json(factors)},
+               {"long_factor", as_json(factors)},
+               {"attention_factor", 1.0},
                {"original_max_position_embeddings", 2}};
   } else if (type == "none") {
     return;
@@ -105,7 +108,8 @@ void copy_rope(GgufConfig& gguf, const CommonKeys& keys) {
   CHECK(rotated == head_dim || !keys.rope.rotated.empty(), "{}: {} is {} and a head has {} dimensions; this family rotates whole heads",
         gguf.metadata().where(), gguf.full("rope.dimension_count"), rotated, head_dim);
   // 0 is written where there is no rotation.
-  if (!keys.rope.rotated.empty()) gguf.config[std::string(keys.rope.rotated)] = static_cast<double>(rotated) / static_cast<double>(head_dim);
+  if (!keys.rope.rotated.empty())
+    gguf.config[std::string(keys.rope.rotated)] = static_cast<double>(rotated) / static_cast<double>(head_dim);
 }
 
 void copy_vocabulary(const formats::GgufFile& file, GgufConfig& gguf) {

@@ -53,7 +53,8 @@ struct GgufDescription {
   std::vector<std::string> remarks;  ///< what was filled in, for people
 };
 
-/// @throws InvalidArgument  an architecture without a family (names those there are); a metadata key of the architecture that is unknown, of
+/// @throws InvalidArgument  an architecture without a family (names those there are); a metadata key of the architecture that is unknown,
+/// of
 ///                          the wrong kind, or contradicts another
 GgufDescription describe_gguf(const formats::GgufFile& file);
 

@@ -55,8 +55,8 @@ double yarn_attention_factor(const RopeConfig& config) {
 /// Dimensions of each head that are rotated.
 std::int64_t rotated_dimensions(const RopeConfig& config, std::int64_t head_dim) {
   const auto rotated = static_cast<std::int64_t>(static_cast<double>(head_dim) * config.rotated);
-  CHECK(rotated > 0 && rotated <= head_dim && rotated % 2 == 0, "rope: {} of {} dimensions of a head are rotated; it must be an even number from 2",
-        rotated, head_dim);
+  CHECK(rotated > 0 && rotated <= head_dim && rotated % 2 == 0,
+        "rope: {} of {} dimensions of a head are rotated; it must be an even number from 2", rotated, head_dim);
   return rotated;
 }
 
@@ -74,7 +74,8 @@ void check(const RopeConfig& config, std::int64_t head_dim) {
           "rope: {} short and {} long factors; longrope needs {} of each, one a rotated pair", config.short_factors.size(),
           config.long_factors.size(), pairs);
     for (const auto* factors : {&config.short_factors, &config.long_factors}) {
-      for (const double factor : *factors) CHECK(std::isfinite(factor) && factor > 0, "rope: longrope factor {}; it must be positive", factor);
+      for (const double factor : *factors)
+        CHECK(std::isfinite(factor) && factor > 0, "rope: longrope factor {}; it must be positive", factor);
     }
     return;
   }

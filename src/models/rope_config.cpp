@@ -38,13 +38,13 @@ std::string rope_type(ConfigReader& object) {
 
 RopeScaling scaling_named(const ConfigReader& object, const std::string& type) {
   static const std::map<std::string, RopeScaling, std::less<>> known = {
-      {"default", RopeScaling::none},   {"linear", RopeScaling::linear},     {"llama3", RopeScaling::llama3},
-      {"yarn", RopeScaling::yarn}, {"longrope", RopeScaling::longrope}, {"su", RopeScaling::longrope}};
+      {"default", RopeScaling::none}, {"linear", RopeScaling::linear},     {"llama3", RopeScaling::llama3},
+      {"yarn", RopeScaling::yarn},    {"longrope", RopeScaling::longrope}, {"su", RopeScaling::longrope}};
   if (const auto found = known.find(type); found != known.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [name, scaling] : known) names.push_back(name);
-  throw_invalid("{}: {} is '{}', which is not supported; default, linear, llama3, yarn or longrope{}", object.where(), object.quoted("rope_type"),
-                printable(type), did_you_mean(type.substr(0, 100), names));
+  throw_invalid("{}: {} is '{}', which is not supported; default, linear, llama3, yarn or longrope{}", object.where(),
+                object.quoted("rope_type"), printable(type), did_you_mean(type.substr(0, 100), names));
 }
 
 /// A number that may be absent or null.
@@ -95,8 +95,8 @@ void parse_yarn(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
 /// One number a rotated pair.
 std::vector<double> parse_factors(ConfigReader& object, std::string_view key) {
   const Json* value = object.find(key);
-  CHECK(value != nullptr && value->is_array() && !value->empty(), "{}: {} is {}; must be a list of numbers, one a rotated pair", object.where(),
-        object.quoted(key), value == nullptr ? "missing" : brief(*value));
+  CHECK(value != nullptr && value->is_array() && !value->empty(), "{}: {} is {}; must be a list of numbers, one a rotated pair",
+        object.where(), object.quoted(key), value == nullptr ? "missing" : brief(*value));
   std::vector<double> factors;
   for (const Json& factor : *value) {
     CHECK(factor.is_number() && factor > 0 && factor <= max_factor, "{}: {} holds {}; each must be a number above 0, at most {}",
@@ -113,8 +113,8 @@ void parse_longrope(ConfigReader& object, const Beside& beside, RopeConfig& rope
   const double original = static_cast<double>(rope.original_max_positions);
   const double factor = optional_number(object, "factor", 1e-6, max_factor).value_or(static_cast<double>(beside.max_positions) / original);
   const double derived = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(original));
-  CHECK(std::isfinite(derived), "{}: {} is {}; longrope needs more than 1", object.where(), object.quoted("original_max_position_embeddings"),
-        rope.original_max_positions);
+  CHECK(std::isfinite(derived), "{}: {} is {}; longrope needs more than 1", object.where(),
+        object.quoted("original_max_position_embeddings"), rope.original_max_positions);
   rope.attention_factor = optional_number(object, "attention_factor", 1e-6, max_factor).value_or(derived);
 }
 
@@ -167,14 +167,15 @@ Spoken spoken_objects(ConfigReader& reader, const Beside& beside, bool has_base_
   if (full) spoken.global.push_back(parse_object("rope_parameters.full_attention", *full, beside));
   if (sliding) spoken.window = parse_object("rope_parameters.sliding_attention", *sliding, beside);
   const bool one_base = full && sliding && spoken.global.back().base.has_value() != spoken.window->base.has_value();
-  CHECK(!one_base || has_base_beside, "{}: only one of 'rope_parameters.full_attention' and 'rope_parameters.sliding_attention' has a rope_theta; give it to both",
+  CHECK(!one_base || has_base_beside,
+        "{}: only one of 'rope_parameters.full_attention' and 'rope_parameters.sliding_attention' has a rope_theta; give it to both",
         reader.where());
   return spoken;
 }
 
 /// One number that may stand in several places, which must agree.
 double agreed(const ConfigReader& reader, std::optional<double> beside, std::string_view key, const std::vector<RopeObject>& objects,
-              std::optional<double> RopeObject::* member, std::string_view object_key, double fallback) {
+              std::optional<double> RopeObject::*member, std::string_view object_key, double fallback) {
   std::optional<double> value = beside;
   std::string from(key);
   for (const RopeObject& object : objects) {
@@ -195,7 +196,8 @@ RopeConfig merged(const ConfigReader& reader, const std::vector<RopeObject>& obj
     CHECK(object.rope == rope, "{}: '{}' and '{}' disagree; give one", reader.where(), objects.front().name, object.name);
   }
   rope.base = agreed(reader, base, base_key, objects, &RopeObject::base, "rope_theta", default_base);
-  rope.rotated = agreed(reader, rotated, keys.rotated.empty() ? "partial_rotary_factor" : keys.rotated, objects, &RopeObject::rotated, "partial_rotary_factor", keys.default_rotated);
+  rope.rotated = agreed(reader, rotated, keys.rotated.empty() ? "partial_rotary_factor" : keys.rotated, objects, &RopeObject::rotated,
+                        "partial_rotary_factor", keys.default_rotated);
   CHECK(rope.base > 1 || rope.scaling != RopeScaling::yarn, "{}: {} is {}; yarn needs more than 1", reader.where(), base_key, rope.base);
   return rope;
 }
@@ -221,8 +223,11 @@ Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKe
   std::vector<RopeObject> objects;
   if (spoken.window) objects.push_back(*spoken.window);
   // Without a base of its own key, `rope_theta` beside the objects is that of all layers.
-  const RopeConfig window = own_base ? merged(reader, objects, keys, keys.window_base, window_base, keys.default_window_base.value_or(0), rotated)
-                                     : merged(reader, objects, keys, keys.base, base, keys.default_base, rotated);
+  const RopeConfig window =
+      own_base ? merged(reader, objects, keys, keys.window_base, window_base, keys.default_window_base.value_or(0), rotated)
+               : merged(reader, objects, keys, keys.base, base, keys.default_base, rotated);
+  CHECK(keys.by_window || window == ropes.rope,
+        "{}: 'rope_parameters.full_attention' and 'rope_parameters.sliding_attention' disagree; in this family they must agree", reader.where());
   if (window != ropes.rope) ropes.window = window;
   return ropes;
 }

@@ -12,8 +12,9 @@ namespace gainlens::models {
 /// What a family calls the keys of its rotary embedding, and what it takes where they are silent.
 struct RopeKeys {
   std::string_view base = "rope_theta";
-  std::string_view rotated;                ///< share of a head that is rotated; empty: the family only rotates whole heads
-  std::string_view window_base;            ///< of layers with a window, which then have neither scaling; empty: no such key
+  std::string_view rotated;      ///< share of a head that is rotated; empty: the family only rotates whole heads
+  bool by_window = false;                  ///< layers with a window may have an embedding of their own
+  std::string_view window_base;  ///< of layers with a window, which then have neither scaling; empty: no such key
   double default_base = 10000;
   double default_rotated = 1;
   std::optional<double> default_window_base;

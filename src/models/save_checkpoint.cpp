@@ -37,7 +37,8 @@ std::vector<NamedTensor> checkpoint_tensors(const DecoderConfig& config, Decoder
   return tensors;
 }
 
-void save_checkpoint(const std::filesystem::path& folder, const OrderedJson& document, const DecoderWeights& weights, at::ScalarType dtype) {
+void save_checkpoint(const std::filesystem::path& folder, const OrderedJson& document, const DecoderWeights& weights,
+                     at::ScalarType dtype) {
   const formats::DType disk = dtype_on_disk(dtype);
   const DecoderConfig config = parse_decoder_config(Json(document), "config.json");
   std::vector<NamedTensor> stored;

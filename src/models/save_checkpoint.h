@@ -13,8 +13,8 @@
 
 namespace gainlens::models {
 
-/// The tensors of a checkpoint of this family: names and shapes as load_checkpoint reads them, gate rows put back into the query projection,
-/// a tied head left out.
+/// The tensors of a checkpoint of this family: names and shapes as load_checkpoint reads them, gate rows put back into the query
+/// projection, a tied head left out.
 std::vector<NamedTensor> checkpoint_tensors(const DecoderConfig& config, DecoderWeights weights);
 
 /// Writes config.json and model.safetensors in Hugging Face layout, each atomically; load_checkpoint reads them back.

@@ -33,18 +33,18 @@ struct TensorNames {
   std::string_view key_norm = "self_attn.k_norm";
   std::string_view query_norm_of_head;  ///< QkNorm::heads with one tensor a head: complete names with its index put in
   std::string_view key_norm_of_head;
-  std::string_view sink_logit;          ///< complete name
+  std::string_view sink_logit;  ///< complete name
   std::string_view output = "self_attn.o_proj";
   std::string_view attention_post_norm;
-  bool rotary_pairs = false;            ///< query and key rows of a head lie pair by pair (GGUF's llama), not half by half
+  bool rotary_pairs = false;  ///< query and key rows of a head lie pair by pair (GGUF's llama), not half by half
 
   std::string_view mlp_norm = "post_attention_layernorm";
-  std::string_view mlp_gate_up;         ///< one tensor for both, in this order
+  std::string_view mlp_gate_up;  ///< one tensor for both, in this order
   std::string_view mlp_gate = "mlp.gate_proj";
   std::string_view mlp_up = "mlp.up_proj";
   std::string_view mlp_down = "mlp.down_proj";
   std::string_view mlp_post_norm;
-  bool transposed = false;              ///< attention and MLP projections are stored [in, out]
+  bool transposed = false;  ///< attention and MLP projections are stored [in, out]
 
   std::string_view router;
   std::string_view expert_gate, expert_up, expert_down;  ///< with {} one tensor an expert, else one stack

@@ -21,7 +21,8 @@ class SlotList {
 
   /// A tensor under its complete name.
   void complete(std::string name, std::string_view field) {
-    if (const WeightField* found = wanted(field)) slots_.push_back({std::move(name), found->shape, {{found->tensor, found->shape, found->kind}}});
+    if (const WeightField* found = wanted(field))
+      slots_.push_back({std::move(name), found->shape, {{found->tensor, found->shape, found->kind}}});
   }
   void norm(std::string_view module, std::string_view field, std::string_view bias) {
     complete(fmt::format("{}{}.weight", at_, module), field);
@@ -63,7 +64,8 @@ class SlotList {
   void finish(TensorSlot slot) {
     slot.shape = slot.parts.front().shape;
     auto& rows = slot.shape[static_cast<std::size_t>(slot.row_dimension)];
-    for (std::size_t part = 1; part < slot.parts.size(); ++part) rows += slot.parts[part].shape[static_cast<std::size_t>(slot.row_dimension)];
+    for (std::size_t part = 1; part < slot.parts.size(); ++part)
+      rows += slot.parts[part].shape[static_cast<std::size_t>(slot.row_dimension)];
     if (slot.transposed) std::swap(slot.shape.end()[-1], slot.shape.end()[-2]);
     slots_.push_back(std::move(slot));
   }
@@ -149,7 +151,8 @@ void SlotList::expert_linear(std::string_view module, std::string_view field) {
     }
     const std::vector<std::int64_t> shape(found->shape.begin() + 1, found->shape.end());
     for (std::int64_t expert = 0; expert < config_.experts.count; ++expert) {
-      slots_.push_back({fmt::format("{}{}.{}", at_, fmt::format(fmt::runtime(module), expert), suffix), shape,
+      slots_.push_back({fmt::format("{}{}.{}", at_, fmt::format(fmt::runtime(module), expert), suffix),
+                        shape,
                         {{found->tensor, shape, found->kind, expert, config_.experts.count}}});
     }
   }
@@ -269,7 +272,8 @@ std::vector<TensorSlot> tensor_slots(const DecoderConfig& config, const TensorNa
   while (outer[before].parts.front().target != &weights.final_norm) ++before;
   std::vector<TensorSlot> slots(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(before));
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    for (TensorSlot& slot : layer_slots(config, names, layer, weights.layers[static_cast<std::size_t>(layer)])) slots.push_back(std::move(slot));
+    for (TensorSlot& slot : layer_slots(config, names, layer, weights.layers[static_cast<std::size_t>(layer)]))
+      slots.push_back(std::move(slot));
   }
   slots.insert(slots.end(), outer.begin() + static_cast<std::ptrdiff_t>(before), outer.end());
   return slots;

@@ -15,20 +15,20 @@ struct SlotPart {
   at::Tensor* target = nullptr;
   std::vector<std::int64_t> shape;  ///< of the part
   WeightField::Kind kind{};
-  std::int64_t expert = -1;         ///< the part is this expert's share of a stack [experts, ...]; -1: it is the whole target
-  std::int64_t experts = 0;         ///< size of that stack
+  std::int64_t expert = -1;  ///< the part is this expert's share of a stack [experts, ...]; -1: it is the whole target
+  std::int64_t experts = 0;  ///< size of that stack
 };
 
 /// One tensor a decoder needs from its checkpoint: what it is called there, its shape there, and which of the decoder's tensors it holds.
 struct TensorSlot {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::vector<SlotPart> parts;                    ///< one after the other along `row_dimension`, as `order` says
+  std::vector<SlotPart> parts;  ///< one after the other along `row_dimension`, as `order` says
   RowOrder order = RowOrder::sequential;
-  std::int64_t groups = 1;                        ///< RowOrder::grouped
+  std::int64_t groups = 1;  ///< RowOrder::grouped
   std::int64_t row_dimension = 0;
-  bool transposed = false;                        ///< stored with its last two dimensions swapped
-  std::int64_t rotary_heads = 0;                  ///< > 0: so many heads, each with the two halves of a rotary pair side by side
+  bool transposed = false;        ///< stored with its last two dimensions swapped
+  std::int64_t rotary_heads = 0;  ///< > 0: so many heads, each with the two halves of a rotary pair side by side
 };
 
 /// The parts of a stored tensor, each contiguous; they may lie in the memory of `stored`.

@@ -53,7 +53,8 @@ at::Tensor dequantised_values(const formats::TensorEntry& entry) {
   const auto block_bytes = static_cast<std::int64_t>(formats::bytes_per_block(entry.dtype));
   float* const to = values.mutable_data_ptr<float>();
   at::parallel_for(0, values.numel() / per_block, blocks_per_task, [&](std::int64_t begin, std::int64_t end) {
-    const auto bytes = entry.bytes.subspan(static_cast<std::size_t>(begin * block_bytes), static_cast<std::size_t>((end - begin) * block_bytes));
+    const auto bytes =
+        entry.bytes.subspan(static_cast<std::size_t>(begin * block_bytes), static_cast<std::size_t>((end - begin) * block_bytes));
     formats::dequantise(entry.dtype, bytes, {to + begin * per_block, static_cast<std::size_t>((end - begin) * per_block)});
   });
   return values;
@@ -62,6 +63,7 @@ at::Tensor dequantised_values(const formats::TensorEntry& entry) {
 }  // namespace
 
 at::Tensor read_values(const formats::TensorEntry& entry, at::ScalarType dtype, std::string_view where) {
+  formats::check_still_whole(entry);
   const bool quantised = formats::is_quantised(entry.dtype);
   const auto stored_dtype = quantised ? at::kFloat : weight_dtype(entry.dtype);
   ASSERT(stored_dtype.has_value(), "tensor '{}' is not floating point", entry.name);
@@ -71,6 +73,7 @@ at::Tensor read_values(const formats::TensorEntry& entry, at::ScalarType dtype, 
   at::Tensor values = stored.to(dtype, /*non_blocking=*/false, /*copy=*/!quantised);
   CHECK(dtype == *stored_dtype || all_finite(values), "{}: tensor '{}' is too large for {}: {}; use --dtype float32 or bfloat16", where,
         printable(entry.name), dtype_name(dtype), describe_not_finite(values));
+  formats::check_still_whole(entry);
   return values;
 }
 

@@ -10,7 +10,7 @@
 namespace gainlens::sweep {
 namespace {
 
-constexpr std::int64_t logits_per_block = std::int64_t{1} << 24;  // 64 MiB in float32: large enough for an efficient product
+constexpr std::int64_t logits_per_block = std::int64_t{1} << 26;  // 256 MiB in float32: the head is packed and read once for so many
 
 }  // namespace
 

@@ -15,11 +15,12 @@ namespace gainlens::golden {
 struct Golden {
   std::string name;
   std::optional<std::filesystem::path> checkpoint;  ///< in Hugging Face layout; empty where it is shared data that is absent
+  bool exact = true;                                ///< a GGUF file may hold in float32 what its twin's config leaves to be computed
   at::Tensor tokens;                                ///< [position] int64
   at::Tensor query_positions;                       ///< [query] int64: which queries are stored
   at::Tensor logit_positions;                       ///< [stored position] int64
   std::map<std::string, at::Tensor> expected;       ///< "logits" [stored position, vocabulary]; "statistics.<field>" [layer, ...]
-  std::map<std::string, double> bfloat16_error;     ///< of the reference's own bfloat16 runs, by the names of `expected`
+  std::map<std::string, double> bfloat16_error;     ///< root mean square, of the reference's own bfloat16 runs, by the names of `expected`
 };
 
 /// Every golden of the repository, by name.
@@ -29,10 +30,12 @@ std::vector<std::string> golden_names();
 Golden read_golden(const std::string& name);
 
 /// Error of our forward pass in `dtype`, by the names of `golden.expected` and "logits.fused": the logits without statistics.
-/// The metric is relative_error, against the largest logit, and for statistics the worst layer.
+/// The metric is relative_error, against the largest logit, and for statistics the worst layer: the largest error of any value, in bfloat16
+/// the root mean square, since the largest of so much rounding noise differs from run to run.
 std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype);
 
-/// What quality.md grants `name` (as in `measure`): fixed in float32 and float64, in bfloat16 twice the reference's own error.
+/// What quality.md grants `name` (as in `measure`): fixed in float32 and float64 (1e-6 where the file itself is not exact), in bfloat16
+/// twice the reference's own error.
 double tolerance(const Golden& golden, at::ScalarType dtype, const std::string& name);
 
 }  // namespace gainlens::golden

@@ -1,58 +1,44 @@
-// Prints how far every golden checkpoint is from the reference in each dtype, as one table: what the documentation quotes.
-
+// Measures every golden checkpoint in each dtype against the reference and prints one table; with a file name, it also writes the page of
+// supported models with what was measured:
+//
+//     build/tests/golden/golden_table docs/models.md
+#include "core/atomic_file.h"
 #include "core/error.h"
 #include "golden/golden.h"
-#include "models/dtype.h"
+#include "golden/models_page.h"
 
 #include <cstdio>
 #include <exception>
-#include <map>
-#include <string>
+#include <vector>
 
 namespace gainlens::golden {
 namespace {
 
-/// Prints one row; false where an error is over its tolerance. The worst statistic is the one nearest to its tolerance.
-bool print_row(const Golden& golden, at::ScalarType dtype) {
-  const std::map<std::string, double> errors = measure(golden, dtype);
-  bool within = true;
-  double worst_share = -1;
-  std::string worst;
-  for (const auto& [name, error] : errors) {
-    const double share = error / tolerance(golden, dtype, name);
-    within = within && share <= 1;
-    if (name.starts_with("statistics.") && !(share <= worst_share)) {
-      worst_share = share;
-      worst = name;
-    }
-  }
-  fmt::print("| {} | {} | {:.1e} | {:.1e} | {:.1e} | {} | {:.1e} | {:.1e} | {} |\n", golden.name, models::dtype_name(dtype),
-             errors.at("logits"), errors.at("logits.fused"), tolerance(golden, dtype, "logits"), worst.substr(worst.find('.') + 1),
-             errors.at(worst), tolerance(golden, dtype, worst), within ? "yes" : "NO");
-  return within;
-}
-
-bool print_table() {
+void print(const std::vector<Row>& rows) {
   fmt::print("| checkpoint | dtype | logits | logits, fused | tolerance | worst statistic | its error | tolerance | within |\n");
   fmt::print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
-  bool within = true;
-  for (const std::string& name : golden_names()) {
-    const Golden golden = read_golden(name);
-    if (!golden.checkpoint) {
-      fmt::print("| {} | | shared data absent | | | | | | |\n", name);
-      continue;
-    }
-    for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16}) within = print_row(golden, dtype) && within;
+  for (const Row& row : rows) {
+    fmt::print("| {} | {} | {:.1e} | {:.1e} | {:.1e} | {} | {:.1e} | {:.1e} | {} |\n", row.checkpoint, row.dtype, row.logits,
+               row.fused_logits, row.logits_tolerance, row.worst, row.worst_error, row.worst_tolerance, row.within ? "yes" : "NO");
   }
-  return within;
+}
+
+int run(int count, char** arguments) {
+  const std::vector<Row> rows = measure_all();
+  print(rows);
+  for (const Row& row : rows) {
+    if (!row.within) return 1;
+  }
+  if (count > 1) write_file_atomically(arguments[1], models_page(rows));
+  return 0;
 }
 
 }  // namespace
 }  // namespace gainlens::golden
 
-int main() {
+int main(int count, char** arguments) {
   try {
-    return gainlens::golden::print_table() ? 0 : 1;
+    return gainlens::golden::run(count, arguments);
   } catch (const std::exception& error) {
     fmt::print(stderr, "gainlens: error: {}\n", error.what());
     return 2;

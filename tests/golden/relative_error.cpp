@@ -6,7 +6,7 @@
 
 namespace gainlens::golden {
 
-double relative_error(const at::Tensor& found, const at::Tensor& expected, double floor) {
+double relative_error(const at::Tensor& found, const at::Tensor& expected, double floor, Over over) {
   constexpr double never_passes = std::numeric_limits<double>::infinity();
   if (!found.defined() || found.sizes() != expected.sizes()) return never_passes;
   const at::Tensor known = expected.isnan().logical_not();
@@ -17,7 +17,8 @@ double relative_error(const at::Tensor& found, const at::Tensor& expected, doubl
 
   const double largest = b.abs().max().item<double>();
   if (largest == 0) return a.abs().max().item<double>() == 0 ? 0 : never_passes;
-  return ((a - b).abs() / b.abs().clamp_min(floor * largest)).max().item<double>();
+  const at::Tensor errors = (a - b).abs() / b.abs().clamp_min(floor * largest);
+  return over == Over::largest ? errors.max().item<double>() : errors.pow(2).mean().sqrt().item<double>();
 }
 
 }  // namespace gainlens::golden

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <limits>
 
 namespace gainlens::golden {
@@ -23,6 +24,11 @@ TEST(RelativeError, LogitsAreMeasuredAgainstTheLargest) {
 TEST(RelativeError, SmallValuesAreMeasuredAgainstThemselvesDownToTheFloor) {
   EXPECT_DOUBLE_EQ(relative_error(numbers({1000, 2}), numbers({1000, 4}), 1e-3), 0.5);        // 2 / 4
   EXPECT_DOUBLE_EQ(relative_error(numbers({1000, 0.25}), numbers({1000, 0.0}), 1e-3), 0.25);  // 0.25 / (1e-3 1000)
+}
+
+TEST(RelativeError, RootMeanSquareByHand) {
+  EXPECT_DOUBLE_EQ(relative_error(numbers({1.75, 0, 4}), numbers({1, 1, 4}), 1, Over::root_mean_square),
+                   0.3125 / std::sqrt(3.0));  // 3/16, 4/16, 0
 }
 
 TEST(RelativeError, CoincidingNansAreLeftOut) {

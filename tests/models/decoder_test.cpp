@@ -281,5 +281,52 @@ TEST(Decoder, WeightsThatDoNotFitAreOurMistake) {
   EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers.pop_back(); }); }, ThrowsMessage<InternalError>(HasSubstr("1 layers")));
 }
 
+/// Hands out the layers of weights it holds, and counts.
+class CountingSource : public LayerSource {
+ public:
+  CountingSource(std::vector<LayerWeights> layers, std::vector<std::int64_t>& asked) : layers_(std::move(layers)), asked_(asked) {}
+  LayerWeights load(std::int64_t layer) override {
+    asked_.push_back(layer);
+    return layers_.at(static_cast<std::size_t>(layer));
+  }
+
+ private:
+  std::vector<LayerWeights> layers_;
+  std::vector<std::int64_t>& asked_;
+};
+
+TEST_P(EveryOption, SeveralRequestsPassEachLayerTogetherWithTheSameBits) {
+  const DecoderConfig& config = GetParam().config;
+  DecoderWeights outer = RandomWeights(1, at::kFloat).of(config);
+  const std::vector<LayerWeights> layers = std::exchange(outer.layers, {});
+  std::vector<std::int64_t> asked;
+  Decoder streamed(config, outer, std::make_unique<CountingSource>(layers, asked));
+  Decoder held = random_decoder(config, at::kFloat);
+
+  const hooks::Tokens longer = some_tokens(config, 1, 30), shorter = some_tokens(config, 2, 9);
+  hooks::ForwardOptions first_layer;
+  first_layer.stop_at_layer = 1;
+  const hooks::Hooks none;
+  const std::vector<hooks::ForwardRequest> requests{{&longer, {}, &none}, {&shorter, {}, &none}, {&longer, first_layer, &none}};
+  const auto together = streamed.forward_all(requests);
+  EXPECT_THAT(asked, ::testing::ElementsAre(0, 1));
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_TRUE(at::equal(together[i].hidden, held.forward(*requests[i].tokens, requests[i].options, none).hidden)) << i;
+  }
+}
+
+TEST(Decoder, OnlyTheLayersThatAreRunAreAskedFor) {
+  const DecoderConfig config = small_config();
+  DecoderWeights outer = RandomWeights(1, at::kFloat).of(config);
+  const std::vector<LayerWeights> layers = std::exchange(outer.layers, {});
+  std::vector<std::int64_t> asked;
+  Decoder streamed(config, outer, std::make_unique<CountingSource>(layers, asked));
+  hooks::ForwardOptions options;
+  options.stop_at_layer = 1;
+  streamed.forward(some_tokens(config, 1, 8), options, {});
+  EXPECT_THAT(asked, ::testing::ElementsAre(0));
+  EXPECT_THROW(Decoder(config, outer), InternalError);
+}
+
 }  // namespace
 }  // namespace gainlens::models

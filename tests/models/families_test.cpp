@@ -35,10 +35,13 @@ DecoderConfig read_bare(const std::string& family, const Json& changes) {
 TEST(Families, TableNamesEachOnce) {
   std::vector<std::string_view> names;
   for (const Family& family : families()) names.push_back(family.name);
-  EXPECT_THAT(names, ElementsAre("llama", "mistral", "qwen2", "qwen3"));
+  EXPECT_THAT(names, ElementsAre("bloom", "falcon", "gemma2", "gemma3_text", "gemma3", "gpt2", "gpt_neox", "gpt_oss", "llama", "mistral", "mpt",
+                                 "olmo2", "phi3", "qwen2", "qwen3", "qwen3_moe", "stablelm"));
+  for (const Family& family : families()) EXPECT_FALSE(family.title.empty() || family.examples.empty()) << family.name;
   EXPECT_EQ(family_named("qwen2", "here").name, "qwen2");
   EXPECT_EQ(message_of([] { family_named("qwen4", "here"); }),
-            "here: model_type 'qwen4' is not supported; supported are llama, mistral, qwen2, qwen3; did you mean 'qwen2'?");
+            "here: model_type 'qwen4' is not supported; supported are bloom, falcon, gemma2, gemma3_text, gemma3, gpt2, gpt_neox, gpt_oss, llama, "
+            "mistral, mpt, olmo2, phi3, qwen2, qwen3, qwen3_moe, stablelm; did you mean 'qwen2'?");
 }
 
 TEST(Families, DefaultsOfTheReference) {

@@ -20,6 +20,15 @@ TEST(LoadDecoder, ARealCheckpointRunsInTheDtypeAsked) {
   EXPECT_TRUE(at::isfinite(logits).all().item<bool>());
 }
 
+TEST(LoadDecoder, StreamedWeightsGiveTheSameBits) {
+  const std::filesystem::path goldens = GAINLENS_SOURCE_DIR "/tests/golden";
+  for (const char* name : {"models/llama", "models/gpt-oss", "gguf/gpt2.gguf", "gguf/llama-quantised.gguf"}) {
+    const auto held = load_decoder(goldens / name), streamed = load_decoder(goldens / name, {.stream = true});
+    const hooks::Tokens tokens{at::arange(60, at::kLong).remainder(50).view({1, 60})};
+    EXPECT_TRUE(at::equal(held->forward(tokens, {}, {}).hidden, streamed->forward(tokens, {}, {}).hidden)) << name;
+  }
+}
+
 TEST(LoadDecoder, NoCheckpointIsAnError) {
   EXPECT_THROW(load_decoder("/nonexistent"), InvalidArgument);
 }

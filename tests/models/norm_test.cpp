@@ -11,8 +11,8 @@ namespace {
 TEST(RmsNorm, ByHand) {
   const at::Tensor x = at::tensor({3.0, 4.0, 0.0, 0.0}, at::kDouble);  // mean square 25/4
   EXPECT_TRUE(at::allclose(rms_normalized(x, 0), at::tensor({1.2, 1.6, 0.0, 0.0}, at::kDouble), 1e-15, 1e-15));
-  EXPECT_TRUE(at::allclose(scaled(rms_normalized(x, 0), at::tensor({1.0, 0.5, 7.0, 7.0}, at::kDouble)), at::tensor({1.2, 0.8, 0.0, 0.0}, at::kDouble),
-                           1e-15, 1e-15));
+  EXPECT_TRUE(at::allclose(scaled(rms_normalized(x, 0), at::tensor({1.0, 0.5, 7.0, 7.0}, at::kDouble)),
+                           at::tensor({1.2, 0.8, 0.0, 0.0}, at::kDouble), 1e-15, 1e-15));
 }
 
 TEST(RmsNorm, EpsilonIsInsideTheRoot) {
@@ -56,7 +56,7 @@ TEST(ScaledNorm, AnOffsetIsAddedInFloat32) {
   const at::Tensor weight = at::full({1}, 0.00390625, at::kBFloat16);  // 1 + 1/256 is no bfloat16
   const at::Tensor found = scaled(at::full({1}, 128.0, at::kFloat), weight, 1);
   EXPECT_EQ(found.scalar_type(), at::kBFloat16);
-  EXPECT_EQ(found.item<float>(), 128);  // 128.5 rounds to even
+  EXPECT_EQ(found.item<float>(), 128);                                                // 128.5 rounds to even
   EXPECT_EQ(scaled(at::full({1}, 384.0, at::kFloat), weight, 1).item<float>(), 386);  // 385.5; 384 if 1 + w had been rounded first
 }
 

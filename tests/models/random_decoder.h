@@ -58,8 +58,11 @@ inline std::vector<NamedConfig> every_option() {
   add("rope_yarn",
       [](models::DecoderConfig& c) { c.rope = {.base = 100, .scaling = RopeScaling::yarn, .factor = 4, .original_max_positions = 64}; });
   add("rope_longrope", [](models::DecoderConfig& c) {
-    c.rope = {.scaling = RopeScaling::longrope, .original_max_positions = 20, .attention_factor = 1.2,
-              .short_factors = {1, 2}, .long_factors = {3, 5}};
+    c.rope = {.scaling = RopeScaling::longrope,
+              .original_max_positions = 20,
+              .attention_factor = 1.2,
+              .short_factors = {1, 2},
+              .long_factors = {3, 5}};
   });
   add("partial_rotary", [](models::DecoderConfig& c) { c.rope.rotated = 0.5; });
   add("window_rope", [](models::DecoderConfig& c) {
@@ -144,6 +147,8 @@ class RandomWeights {
       case models::WeightField::Kind::bias:
         return 0.5 * normal;
       case models::WeightField::Kind::projection:
+        // A router with near ties would choose other experts in another precision.
+        if (field.name == "router") return 4 * normal / std::sqrt(static_cast<double>(field.shape.back()));
         return normal / std::sqrt(static_cast<double>(field.shape.back()));
     }
     return {};

@@ -106,7 +106,9 @@ TEST(Rope, UnusableSettingsAreNamed) {
   EXPECT_THAT([] { rope_frequencies({.scaling = RopeScaling::yarn, .factor = 2}, 8, 1); },
               ThrowsMessage<InvalidArgument>(HasSubstr("original_max_position_embeddings 0")));
   EXPECT_THAT(
-      [] { rope_frequencies({.scaling = RopeScaling::llama3, .factor = 2, .low_frequency_factor = 4, .original_max_positions = 64}, 8, 1); },
+      [] {
+        rope_frequencies({.scaling = RopeScaling::llama3, .factor = 2, .low_frequency_factor = 4, .original_max_positions = 64}, 8, 1);
+      },
       ThrowsMessage<InvalidArgument>(HasSubstr("low_freq_factor 4 and high_freq_factor 4")));
   EXPECT_THAT(
       [] {

@@ -18,10 +18,9 @@ namespace {
 using gainlens::testing::TemporaryFolder;
 
 OrderedJson document(bool gated, bool bias, bool tied) {
-  OrderedJson config = {{"model_type", "qwen3"},     {"num_hidden_layers", 2},   {"hidden_size", 16},
-                        {"intermediate_size", 24},   {"num_attention_heads", 4}, {"num_key_value_heads", 2},
-                        {"head_dim", 8},             {"vocab_size", 50},         {"max_position_embeddings", 64},
-                        {"tie_word_embeddings", tied}};
+  OrderedJson config = {{"model_type", "qwen3"},         {"num_hidden_layers", 2},     {"hidden_size", 16}, {"intermediate_size", 24},
+                        {"num_attention_heads", 4},      {"num_key_value_heads", 2},   {"head_dim", 8},     {"vocab_size", 50},
+                        {"max_position_embeddings", 64}, {"tie_word_embeddings", tied}};
   if (gated) config["headwise_attn_output_gate"] = true;
   if (bias) config["qkv_bias"] = true;
   return config;

@@ -101,8 +101,8 @@ TEST(TensorSlots, PackingUndoesUnpackingInEveryLayout) {
   config.qkv_bias = config.mlp_bias = true;
   TensorNames pairs;
   pairs.rotary_pairs = true;
-  for (const TensorNames& names :
-       {packed_names(RowOrder::sequential, false), packed_names(RowOrder::grouped, true), packed_names(RowOrder::alternating, false), pairs}) {
+  for (const TensorNames& names : {packed_names(RowOrder::sequential, false), packed_names(RowOrder::grouped, true),
+                                   packed_names(RowOrder::alternating, false), pairs}) {
     if (names.query_key_value_order == RowOrder::alternating) config.kv_heads = config.heads;  // rows of equal numbers
     DecoderWeights weights = RandomWeights(3, at::kFloat).of(config);
     for (const TensorSlot& slot : tensor_slots(config, names, weights)) {

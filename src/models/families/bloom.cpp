@@ -63,6 +63,8 @@ TensorNames file_names() {
 
 Family bloom() {
   return {.name = "bloom",
+          .title = "BLOOM",
+          .examples = "BLOOM, BLOOMZ",
           .parse = parse,
           .keys = keys_of("hidden_size", "n_head", "n_layer"),
           .tensors = names(),

@@ -19,13 +19,10 @@ constexpr std::int64_t max_vocabulary = std::int64_t{1} << 31;
 constexpr std::int64_t max_context = std::int64_t{1} << 31;
 
 Activation parse_activation(ConfigReader& reader, std::string_view key, Activation fallback) {
-  static const std::map<std::string, Activation, std::less<>> known = {{"silu", Activation::silu},
-                                                                       {"swish", Activation::silu},
-                                                                       {"gelu", Activation::gelu_erf},
-                                                                       {"gelu_new", Activation::gelu_tanh},
-                                                                       {"gelu_fast", Activation::gelu_tanh},
-                                                                       {"gelu_pytorch_tanh", Activation::gelu_tanh},
-                                                                       {"relu", Activation::relu}};
+  static const std::map<std::string, Activation, std::less<>> known = {
+      {"silu", Activation::silu},          {"swish", Activation::silu},          {"gelu", Activation::gelu_erf},
+      {"gelu_new", Activation::gelu_tanh}, {"gelu_fast", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"relu", Activation::relu}};
   if (reader.find_non_null(key) == nullptr) return fallback;
   const std::string name = reader.text(key);
   if (const auto found = known.find(name); found != known.end()) return found->second;
@@ -122,8 +119,8 @@ void refuse_other_mathematics(ConfigReader& reader, bool tensor_parallel_inert) 
 std::string_view either(ConfigReader& reader, std::string_view first, std::string_view second) {
   const Json* one = reader.find_non_null(first);
   const Json* other = reader.find_non_null(second);
-  CHECK(one == nullptr || other == nullptr || *one == *other, "{}: {} is {} and {} is {}; they mean the same and must agree", reader.where(),
-        reader.quoted(first), brief(*one), reader.quoted(second), brief(*other));
+  CHECK(one == nullptr || other == nullptr || *one == *other, "{}: {} is {} and {} is {}; they mean the same and must agree",
+        reader.where(), reader.quoted(first), brief(*one), reader.quoted(second), brief(*other));
   return one == nullptr && other != nullptr ? second : first;
 }
 
@@ -203,7 +200,8 @@ std::vector<std::int64_t> parse_layer_windows(ConfigReader& reader, std::int64_t
   return windows;
 }
 
-std::vector<std::int64_t> parse_alternating_windows(ConfigReader& reader, std::int64_t layers, std::int64_t pattern, std::int64_t fallback) {
+std::vector<std::int64_t> parse_alternating_windows(ConfigReader& reader, std::int64_t layers, std::int64_t pattern,
+                                                    std::int64_t fallback) {
   const std::int64_t window = parse_window(reader, fallback);
   std::vector<std::int64_t> windows = windows_by_type(reader, layers, window, "sliding_window is null; set it");
   if (!windows.empty()) return windows;

@@ -20,7 +20,7 @@ struct CommonKeys {
   std::string_view kv_heads = "num_key_value_heads";  ///< empty: as many as heads
   std::string_view head_dim = "head_dim";             ///< empty: width / heads
   std::string_view positions = "max_position_embeddings";
-  std::string_view activation = "hidden_act";         ///< empty: not read
+  std::string_view activation = "hidden_act";  ///< empty: not read
   std::string_view norm_epsilon = "rms_norm_eps";
   RopeKeys rope;
 };

@@ -109,6 +109,8 @@ void complete(GgufConfig& gguf) {
 
 Family falcon() {
   return {.name = "falcon",
+          .title = "Falcon",
+          .examples = "Falcon 7B and 40B, Falcon RW",
           .parse = parse,
           .keys = keys_of("hidden_size"),
           .tensors = names(),

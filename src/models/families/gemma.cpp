@@ -9,9 +9,8 @@ namespace gainlens::models {
 namespace {
 
 constexpr CommonKeys gemma2_keys{.activation = "hidden_activation"};
-constexpr CommonKeys gemma3_keys{
-    .activation = "hidden_activation",
-    .rope = {.window_base = "rope_local_base_freq", .default_base = 1e6, .default_window_base = 1e4}};
+constexpr CommonKeys gemma3_keys{.activation = "hidden_activation",
+                                 .rope = {.by_window = true, .window_base = "rope_local_base_freq", .default_base = 1e6, .default_window_base = 1e4}};
 // hidden_act is carried by old files; the reference reads hidden_activation.
 const std::vector<std::string_view> gemma_inert = {"hidden_act", "cache_implementation", "sliding_window_size"};
 
@@ -75,7 +74,8 @@ void complete_gemma(GgufConfig& gguf, std::int64_t layers_of_largest) {
   const std::int64_t heads = metadata.integer(gguf.full("attention.head_count"), 1, 1 << 14);
   const std::int64_t scale = by_width ? metadata.integer(gguf.full("embedding_length"), 1, 1 << 20) / heads
                                       : metadata.integer(gguf.full("attention.key_length"), 1, 1 << 14, 256);
-  gguf.fill("query_pre_attn_scalar", scale, by_width ? "not in the file; width / heads in this family's 27B model" : "not in the file; the size of a head");
+  gguf.fill("query_pre_attn_scalar", scale,
+            by_width ? "not in the file; width / heads in this family's 27B model" : "not in the file; the size of a head");
 }
 
 void complete_gemma2(GgufConfig& gguf) {
@@ -111,6 +111,8 @@ TensorNames gemma_names() {
 
 Family gemma2() {
   return {.name = "gemma2",
+          .title = "Gemma 2",
+          .examples = "Gemma 2 2B, 9B, 27B",
           .parse = parse_gemma2,
           .keys = gemma2_keys,
           .tensors = gemma_names(),
@@ -125,6 +127,8 @@ Family gemma2() {
 
 Family gemma3() {
   return {.name = "gemma3_text",
+          .title = "Gemma 3",
+          .examples = "Gemma 3 270M and 1B; as GGUF all sizes",
           .parse = parse_gemma3,
           .keys = gemma3_keys,
           .tensors = gemma_names(),
@@ -141,13 +145,16 @@ Family gemma3_multimodal() {
   TensorNames names = gemma_names();
   names.prefix = "language_model.model.";
   names.head = "language_model.lm_head";
-  return {.name = "gemma3",
-          .parse = parse_gemma3_multimodal,
-          .keys = gemma3_keys,
-          .tensors = names,
-          .inert_keys = {"vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index", "image_token_id"},
-          .inert_tensors = {"vision_tower.", "multi_modal_projector."},
-          .prefixes = {"model.language_model."}};
+  return {
+      .name = "gemma3",
+      .title = "Gemma 3, multimodal",
+      .examples = "the language model of Gemma 3 4B, 12B, 27B",
+      .parse = parse_gemma3_multimodal,
+      .keys = gemma3_keys,
+      .tensors = names,
+      .inert_keys = {"vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index", "image_token_id"},
+      .inert_tensors = {"vision_tower.", "multi_modal_projector."},
+      .prefixes = {"model.language_model."}};
 }
 
 }  // namespace gainlens::models

@@ -61,6 +61,8 @@ TensorNames file_names() {
 Family gpt2() {
   // n_ctx repeats n_positions in old files; reorder_and_upcast_attn changes the precision of the reference's attention, not what it is.
   return {.name = "gpt2",
+          .title = "GPT-2",
+          .examples = "GPT-2 (all sizes), DistilGPT-2",
           .parse = parse,
           .keys = keys,
           .tensors = names(),

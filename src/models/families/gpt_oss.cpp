@@ -22,8 +22,9 @@ DecoderConfig parse_gpt_oss(ConfigReader& reader) {
   config.experts.router_bias = config.experts.bias = true;
   config.clipped_gate = ClippedGate{reader.number("swiglu_limit", 1e-6, 1e6, 7), reader.number("swiglu_alpha", 1e-6, 1e6, 1.702)};
   const Json* active = reader.find_non_null("experts_per_token");  // older name, in files beside the newer
-  CHECK(active == nullptr || *active == config.experts.per_token, "{}: 'experts_per_token' is {} and 'num_experts_per_tok' is {}; they must agree",
-        reader.where(), brief(*active), config.experts.per_token);
+  CHECK(active == nullptr || *active == config.experts.per_token,
+        "{}: 'experts_per_token' is {} and 'num_experts_per_tok' is {}; they must agree", reader.where(), brief(*active),
+        config.experts.per_token);
   return config;
 }
 
@@ -58,6 +59,8 @@ Family gpt_oss() {
   std::vector<std::string_view> inert = router_training_keys();
   inert.push_back("initial_context_length");  // repeats the rope's original_max_position_embeddings
   return {.name = "gpt_oss",
+          .title = "gpt-oss",
+          .examples = "gpt-oss 20B and 120B, as GGUF or in 16 or 32 bits",
           .parse = parse_gpt_oss,
           .keys = {.rope = {.default_base = 150000}},
           .tensors = gpt_oss_names(),

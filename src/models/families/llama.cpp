@@ -27,6 +27,8 @@ void complete(GgufConfig& gguf) {
 
 Family llama() {
   return {.name = "llama",
+          .title = "Llama",
+          .examples = "Llama 1 to 3.3, TinyLlama, SmolLM, Yi",
           .parse = parse,
           .tensors = {},
           .gguf = {.architecture = "llama", .tensors = file_names(), .complete = complete}};

@@ -21,6 +21,8 @@ TensorNames file_names() {
 
 Family mistral() {
   return {.name = "mistral",
+          .title = "Mistral",
+          .examples = "Mistral 7B, Mistral Nemo",
           .parse = parse,
           .tensors = {},
           .gguf = {.architecture = "llama", .tensors = file_names(), .keys = {{"attention.sliding_window", "sliding_window"}}}};

@@ -88,6 +88,8 @@ void complete(GgufConfig& gguf) {
 
 Family mpt() {
   return {.name = "mpt",
+          .title = "MPT",
+          .examples = "MPT 7B and 30B",
           .parse = parse,
           .keys = keys,
           .tensors = names(),

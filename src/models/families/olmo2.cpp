@@ -24,7 +24,12 @@ TensorNames names() {
 }  // namespace
 
 Family olmo2() {
-  return {.name = "olmo2", .parse = parse, .tensors = names(), .gguf = {.architecture = "olmo2", .tensors = gguf_names()}};
+  return {.name = "olmo2",
+          .title = "OLMo 2",
+          .examples = "OLMo 2 1B to 32B",
+          .parse = parse,
+          .tensors = names(),
+          .gguf = {.architecture = "olmo2", .tensors = gguf_names()}};
 }
 
 }  // namespace gainlens::models

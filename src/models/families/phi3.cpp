@@ -40,6 +40,8 @@ void complete(GgufConfig& gguf) {
 
 Family phi3() {
   return {.name = "phi3",
+          .title = "Phi-3",
+          .examples = "Phi-3 and 3.5 mini, medium; Phi-4",
           .parse = parse,
           .keys = keys,
           .tensors = names(),

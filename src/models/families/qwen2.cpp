@@ -15,7 +15,12 @@ DecoderConfig parse(ConfigReader& reader) {
 }  // namespace
 
 Family qwen2() {
-  return {.name = "qwen2", .parse = parse, .tensors = {}, .gguf = {.architecture = "qwen2", .tensors = gguf_names()}};
+  return {.name = "qwen2",
+          .title = "Qwen 2",
+          .examples = "Qwen 2 and 2.5",
+          .parse = parse,
+          .tensors = {},
+          .gguf = {.architecture = "qwen2", .tensors = gguf_names()}};
 }
 
 }  // namespace gainlens::models

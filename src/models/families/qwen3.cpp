@@ -28,7 +28,12 @@ DecoderConfig parse(ConfigReader& reader) {
 }  // namespace
 
 Family qwen3() {
-  return {.name = "qwen3", .parse = parse, .tensors = {}, .gguf = {.architecture = "qwen3", .tensors = gguf_names()}};
+  return {.name = "qwen3",
+          .title = "Qwen 3",
+          .examples = "Qwen 3, dense; with the output gates of gated_attention",
+          .parse = parse,
+          .tensors = {},
+          .gguf = {.architecture = "qwen3", .tensors = gguf_names()}};
 }
 
 }  // namespace gainlens::models

@@ -34,6 +34,8 @@ void complete(GgufConfig& gguf) {
 
 Family stablelm() {
   return {.name = "stablelm",
+          .title = "StableLM",
+          .examples = "StableLM 3B, StableLM 2 1.6B and 12B",
           .parse = parse,
           .keys = keys,
           .tensors = names(),

@@ -26,23 +26,8 @@ Family stablelm();
 
 std::span<const Family> families() {
   static const std::vector<Family> table = {
-      bloom(),
-      falcon(),
-      gemma2(),
-      gemma3(),
-      gemma3_multimodal(),
-      gpt2(),
-      gpt_neox(),
-      gpt_oss(),
-      llama(),
-      mistral(),
-      mpt(),
-      olmo2(),
-      phi3(),
-      qwen2(),
-      qwen3(),
-      qwen3_moe(),
-      stablelm(),
+      bloom(), falcon(), gemma2(), gemma3(), gemma3_multimodal(), gpt2(),     gpt_neox(), gpt_oss(), llama(), mistral(), mpt(),
+      olmo2(), phi3(),   qwen2(),  qwen3(),  qwen3_moe(),         stablelm(),
   };
   return table;
 }

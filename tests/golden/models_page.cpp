@@ -1,0 +1,137 @@
+#include "golden/models_page.h"
+
+#include "core/error.h"
+#include "models/checkpoint.h"
+#include "models/dtype.h"
+#include "models/family.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace gainlens::golden {
+namespace {
+
+Row measured(const Golden& golden, at::ScalarType dtype) {
+  const std::map<std::string, double> errors = measure(golden, dtype);
+  Row row;
+  row.checkpoint = golden.name;
+  row.family = models::read_decoder_config(*golden.checkpoint).family;
+  row.gguf = golden.name.ends_with(".gguf");
+  row.dtype = models::dtype_name(dtype);
+  row.logits = errors.at("logits");
+  row.fused_logits = errors.at("logits.fused");
+  row.logits_tolerance = tolerance(golden, dtype, "logits");
+  row.within = true;
+  double worst_share = -1;
+  for (const auto& [name, error] : errors) {
+    const double share = error / tolerance(golden, dtype, name);
+    row.within = row.within && share <= 1;
+    if (!name.starts_with("statistics.") || share <= worst_share) continue;
+    worst_share = share;
+    row.worst = name.substr(name.find('.') + 1);
+    row.worst_error = error;
+    row.worst_tolerance = tolerance(golden, dtype, name);
+  }
+  return row;
+}
+
+/// The largest of one error over the rows of a family in a dtype.
+double largest(const std::vector<Row>& rows, std::string_view family, std::string_view dtype, double Row::*error) {
+  double value = 0;
+  for (const Row& row : rows) {
+    if (row.family == family && row.dtype == dtype) value = std::max(value, row.*error);
+  }
+  return value;
+}
+
+/// Names of a family's goldens, each once.
+std::string checkpoints(const std::vector<Row>& rows, std::string_view family) {
+  std::set<std::string> names;
+  for (const Row& row : rows) {
+    if (row.family == family) names.insert(row.checkpoint);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+constexpr std::string_view beginning = R"(# Supported models
+
+This page is written by `build/tests/golden/golden_table docs/models.md` from the table of families in `src/models/families` and from
+measurements: do not edit it by hand.
+
+A checkpoint is a folder in Hugging Face layout (`config.json` with safetensors), a Hugging Face cache folder, or a GGUF file. Every key of
+the configuration that may change what is computed is read or refused: a checkpoint either computes what its reference computes or is
+turned down with a reason. `gainlens inspect MODEL` says which, at once, for a checkpoint of any size.
+
+| family | `model_type` | GGUF `general.architecture` | checkpoints that use it |
+| --- | --- | --- | --- |
+)";
+
+constexpr std::string_view middle = R"(
+GGUF files: versions 2 and 3, single and split; tensors in F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K and MXFP4,
+whose values are bit for bit those of the public Python package `gguf`. What the metadata leave out (Gemma's local RoPE base, say) is filled
+in from the family's table, and `inspect` lists it. Quantised safetensors (`quantization_config`) are refused: give the checkpoint they were
+made from, or its GGUF file.
+
+## Checked against what, to which error
+
+Each family has small checkpoints of random weights under `tests/golden/models`, and GGUF files with the same weights under
+`tests/golden/gguf`. The expected logits and statistics come from the field's Python implementation (transformers), run in float64
+throughout, and from brute-force statistics over its attention weights; versions and command are stored in each file. The test suite holds
+every one of them to these tolerances:
+
+- float32: logits within 1e-5 of the largest logit; statistics within 1e-4 (|a - b| / max(|b|, 1e-3 max |b|), the worst layer, head and query)
+- float64: 1e-9; 1e-6 where the checkpoint itself holds a rounded number (marked in `tests/golden`)
+- bfloat16: the root mean square error at most twice that of the reference's own bfloat16 run
+
+Largest errors over a family's checkpoints, as measured when this page was written:
+
+| family | checkpoints | float32 logits | float32 statistics | float64 logits | float64 statistics | bfloat16 logits |
+| --- | --- | --- | --- | --- | --- | --- |
+)";
+
+constexpr std::string_view end = R"(
+Real checkpoints: the test suite runs tinystories-656K (a trained Llama, in the table) and, where `scripts/fetch-gemma3` has fetched it, Gemma 3
+270M from its GGUF file: [gemma3-270m.md](gemma3-270m.md).
+
+## Adding a family
+
+One file in `src/models/families` that maps the keys of `config.json` onto `DecoderConfig` and names the tensors, and one line in
+`families/table.cpp`; new forward code only where the mathematics is new. [developer-guide.md](developer-guide.md) walks through it.
+)";
+
+}  // namespace
+
+std::vector<Row> measure_all() {
+  std::vector<Row> rows;
+  for (const std::string& name : golden_names()) {
+    const Golden golden = read_golden(name);
+    if (!golden.checkpoint) {
+      fmt::print(stderr, "gainlens: {}: shared data absent, left out\n", name);
+      continue;
+    }
+    for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16}) rows.push_back(measured(golden, dtype));
+  }
+  return rows;
+}
+
+std::string models_page(const std::vector<Row>& rows) {
+  std::string page(beginning);
+  for (const models::Family& family : models::families()) {
+    page += fmt::format("| {} | `{}` | {} | {} |\n", family.title, family.name,
+                        family.gguf.architecture.empty() ? "" : fmt::format("`{}`", family.gguf.architecture), family.examples);
+  }
+  page += middle;
+  for (const models::Family& family : models::families()) {
+    page += fmt::format("| {} | {} | {:.1e} | {:.1e} | {:.1e} | {:.1e} | {:.1e} |\n", family.title, checkpoints(rows, family.name),
+                        largest(rows, family.name, "float32", &Row::logits), largest(rows, family.name, "float32", &Row::worst_error),
+                        largest(rows, family.name, "float64", &Row::logits), largest(rows, family.name, "float64", &Row::worst_error),
+                        largest(rows, family.name, "bfloat16", &Row::logits));
+  }
+  page += end;
+  return page;
+}
+
+}  // namespace gainlens::golden

@@ -1,0 +1,186 @@
+#include "checkpoint_folder.h"
+#include "models/checkpoint.h"
+#include "models/checkpoint_source.h"
+#include "models/load_decoder.h"
+#include "support/gguf_bytes.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gainlens::models {
+namespace {
+
+using gainlens::testing::GgmlType;
+using gainlens::testing::GgufBytes;
+using models::testing::CheckpointFolder;
+using models::testing::message_of;
+using models::testing::tiny_config;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// The smallest llama: width 4, 2 heads of 2 dimensions on one KV head, MLP 3, 5 tokens, 1 layer. Its numbers can be changed before it is
+/// written.
+struct TinyGguf {
+  std::string architecture = "llama";
+  std::map<std::string, std::uint32_t> sizes = {{"block_count", 1},          {"embedding_length", 4},        {"feed_forward_length", 3},
+                                                {"attention.head_count", 2}, {"attention.head_count_kv", 1}, {"context_length", 64},
+                                                {"attention.key_length", 2}, {"attention.value_length", 2}};
+  std::vector<std::string> left_out;
+  std::vector<std::pair<std::string, std::vector<std::uint64_t>>> tensors = {
+      {"token_embd.weight", {5, 4}},     {"blk.0.attn_norm.weight", {4}},   {"blk.0.attn_q.weight", {4, 4}},
+      {"blk.0.attn_k.weight", {2, 4}},   {"blk.0.attn_v.weight", {2, 4}},   {"blk.0.attn_output.weight", {4, 4}},
+      {"blk.0.ffn_norm.weight", {4}},    {"blk.0.ffn_gate.weight", {3, 4}}, {"blk.0.ffn_up.weight", {3, 4}},
+      {"blk.0.ffn_down.weight", {4, 3}}, {"output_norm.weight", {4}},       {"output.weight", {5, 4}}};
+
+  GgufBytes bytes() const {
+    GgufBytes gguf;
+    gguf.add("general.architecture", architecture);
+    for (const auto& [key, value] : sizes) gguf.add(architecture + "." + key, value);
+    gguf.add(architecture + ".attention.layer_norm_rms_epsilon", 1e-5f);
+    for (const auto& [name, shape] : tensors) {
+      if (std::find(left_out.begin(), left_out.end(), name) != left_out.end()) continue;
+      std::uint64_t count = 1;
+      for (const std::uint64_t size : shape) count *= size;
+      std::vector<float> values(count);
+      for (std::size_t i = 0; i < count; ++i) values[i] = 0.1f * static_cast<float>(i);
+      gguf.tensor(name, shape, values);
+    }
+    return gguf;
+  }
+};
+
+class GgufCheckpoint : public ::testing::Test {
+ protected:
+  std::filesystem::path write(const GgufBytes& gguf) { return gguf.write(folder_.path() / "tiny.gguf"); }
+  std::string refusal(const GgufBytes& gguf) {
+    const auto path = write(gguf);
+    return message_of([&] { check_checkpoint(path); });
+  }
+  CheckpointFolder folder_{tiny_config()};
+};
+
+TEST_F(GgufCheckpoint, MetadataSayWhatAConfigWould) {
+  const auto path = write(TinyGguf{}.bytes());
+  const CheckpointSource source = open_checkpoint(path);
+  EXPECT_EQ(source.config.family, "llama");
+  EXPECT_EQ(source.config.heads, 2);
+  EXPECT_EQ(source.config.kv_heads, 1);
+  EXPECT_EQ(source.config.head_dim, 2);
+  EXPECT_EQ(source.config.max_positions, 64);
+  EXPECT_FLOAT_EQ(static_cast<float>(source.config.norm_epsilon), 1e-5f);
+  EXPECT_FALSE(source.config.tied_head);
+  EXPECT_EQ(source.config.bos_token, std::nullopt);
+  EXPECT_THAT(source.files, ElementsAre(path));
+  EXPECT_THAT(source.remarks, IsEmpty());
+  EXPECT_TRUE(source.is_gguf());
+}
+
+TEST_F(GgufCheckpoint, AFolderWithOneIsTheSameCheckpoint) {
+  write(TinyGguf{}.bytes());
+  EXPECT_EQ(open_checkpoint(folder_.path()).path, folder_.path() / "tiny.gguf");
+  EXPECT_EQ(load_checkpoint(folder_.path()).weights.layers.size(), 1u);
+}
+
+TEST_F(GgufCheckpoint, WithoutAnOutputTensorTheHeadIsTied) {
+  TinyGguf tiny;
+  tiny.left_out = {"output.weight"};
+  const Checkpoint checkpoint = load_checkpoint(write(tiny.bytes()));
+  EXPECT_TRUE(checkpoint.config.tied_head);
+  EXPECT_TRUE(checkpoint.weights.head.is_same(checkpoint.weights.embedding));
+}
+
+TEST_F(GgufCheckpoint, AWindowMakesItMistral) {
+  TinyGguf tiny;
+  tiny.sizes["attention.sliding_window"] = 7;
+  const DecoderConfig config = read_decoder_config(write(tiny.bytes()));
+  EXPECT_EQ(config.family, "mistral");
+  EXPECT_THAT(config.window, ElementsAre(7));
+}
+
+TEST_F(GgufCheckpoint, BlocksBecomeNumbers) {
+  TinyGguf tiny;
+  tiny.sizes["feed_forward_length"] = 32;
+  tiny.left_out = {"blk.0.ffn_gate.weight", "blk.0.ffn_up.weight", "blk.0.ffn_down.weight"};
+  GgufBytes gguf = tiny.bytes();
+  gguf.tensor("blk.0.ffn_gate.weight", {32, 4}, std::vector<float>(128, 1));
+  gguf.tensor("blk.0.ffn_up.weight", {32, 4}, std::vector<float>(128, 1));
+  // Q8_0: a float16 scale, then 32 signed bytes. Scale 0.5 (0x3800), values 3.
+  std::string block("\x00\x38", 2);
+  block += std::string(32, '\x03');
+  gguf.tensor("blk.0.ffn_down.weight", GgmlType::q8_0, {4, 32}, block + block + block + block);
+  const at::Tensor down = load_checkpoint(write(gguf)).weights.layers[0].mlp_down;
+  EXPECT_TRUE(at::equal(down, at::full({4, 32}, 1.5f)));
+}
+
+TEST_F(GgufCheckpoint, WhatIsWrongIsNamed) {
+  TinyGguf other;
+  other.architecture = "lama";
+  EXPECT_THAT(refusal(other.bytes()), HasSubstr("general.architecture is 'lama', which is not supported"));
+  EXPECT_THAT(refusal(other.bytes()), HasSubstr("did you mean 'llama'?"));
+
+  TinyGguf unknown;
+  unknown.sizes["attention.temperature"] = 2;
+  EXPECT_THAT(refusal(unknown.bytes()), HasSubstr("unknown metadata key 'llama.attention.temperature' may change what the model computes"));
+
+  TinyGguf uneven;
+  uneven.sizes["attention.head_count"] = 3;
+  uneven.sizes["attention.head_count_kv"] = 2;
+  EXPECT_THAT(refusal(uneven.bytes()),
+              HasSubstr("'num_attention_heads' is 3 and 'num_key_value_heads' is 2; the former must be a multiple"));
+
+  TinyGguf values;
+  values.sizes["attention.value_length"] = 3;
+  EXPECT_THAT(refusal(values.bytes()),
+              HasSubstr("llama.attention.value_length is 3 and llama.attention.key_length is 2; they must be equal"));
+
+  TinyGguf rotated;
+  rotated.sizes["rope.dimension_count"] = 1;
+  EXPECT_THAT(refusal(rotated.bytes()), HasSubstr("llama.rope.dimension_count is 1 and a head has 2 dimensions"));
+
+  TinyGguf wide;
+  wide.sizes["feed_forward_length"] = 4;
+  EXPECT_THAT(refusal(wide.bytes()),
+              HasSubstr("the weights do not fit metadata: 'blk.0.ffn_gate.weight' has shape [3, 4], expected [4, 4]"));
+
+  TinyGguf lost;
+  lost.left_out = {"blk.0.attn_k.weight"};
+  EXPECT_THAT(refusal(lost.bytes()), HasSubstr("'blk.0.attn_k.weight' [2, 4] is missing"));
+
+  TinyGguf none;
+  none.left_out = {"token_embd.weight"};
+  EXPECT_THAT(refusal(none.bytes()), HasSubstr("no tensor 'token_embd.weight' of two dimensions"));
+}
+
+TEST_F(GgufCheckpoint, BesideSafetensorsNobodyKnowsWhichIsMeant) {
+  folder_.add_tiny_tensors();
+  folder_.write();
+  write(TinyGguf{}.bytes());
+  EXPECT_THAT(message_of([&] { read_decoder_config(folder_.path()); }),
+              HasSubstr("both model.safetensors and 'tiny.gguf', and either could be meant; give the .gguf file, or move it away"));
+  EXPECT_TRUE(open_checkpoint(folder_.path() / "tiny.gguf").is_gguf());
+}
+
+TEST_F(GgufCheckpoint, GemmaIsFilledInAndSaysSo) {
+  TinyGguf gemma;
+  gemma.architecture = "gemma3";
+  gemma.sizes["attention.sliding_window"] = 512;
+  const CheckpointSource source = open_checkpoint(write(gemma.bytes()));
+  EXPECT_THAT(source.config.window, ElementsAre(512));
+  EXPECT_EQ(source.config.rope.base, 1e6);
+  ASSERT_TRUE(source.config.window_rope.has_value());
+  EXPECT_EQ(source.config.window_rope->base, 1e4);
+  EXPECT_EQ(source.config.norm_offset, 0);
+  EXPECT_EQ(source.config.embedding_scale, 2);
+  EXPECT_THAT(source.remarks, ::testing::Contains(HasSubstr("rope_local_base_freq = 10000.0 (not in the file")));
+  EXPECT_EQ(source.remarks.size(), 4u);  // the scale of the scores, the pattern of windows, both bases
+}
+
+}  // namespace
+}  // namespace gainlens::models
