@@ -80,13 +80,16 @@ at::Tensor logits(hooks::HookedModel& model, const Golden& golden, hooks::Attent
   return model.unembed(stream.hidden.squeeze(0).index_select(0, golden.logit_positions));
 }
 
-/// The worst layer of one statistic; infinity where the number of layers differs.
-double worst_layer(const std::vector<at::Tensor>& found, const at::Tensor& expected, Over over) {
-  double worst = static_cast<std::int64_t>(found.size()) == expected.size(0) ? 0 : std::numeric_limits<double>::infinity();
-  for (std::size_t layer = 0; layer < found.size() && std::isfinite(worst); ++layer) {
-    worst = std::max(worst, relative_error(found[layer], expected[static_cast<std::int64_t>(layer)], 1e-3, over));
+/// One statistic, each layer on its own scale; infinity where the number of layers differs.
+double error_of_layers(const std::vector<at::Tensor>& found, const at::Tensor& expected, Over over) {
+  if (static_cast<std::int64_t>(found.size()) != expected.size(0)) return std::numeric_limits<double>::infinity();
+  double worst = 0, squares = 0;
+  for (std::size_t layer = 0; layer < found.size(); ++layer) {
+    const double error = relative_error(found[layer], expected[static_cast<std::int64_t>(layer)], 1e-3, over);
+    worst = std::max(worst, error);
+    squares += error * error;
   }
-  return worst;
+  return over == Over::largest ? worst : std::sqrt(squares / static_cast<double>(found.size()));
 }
 
 }  // namespace
@@ -145,7 +148,7 @@ std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype
   errors["logits"] = relative_error(logits(*model, golden, &statistics, hooks), expected_logits, 1, over);
   errors["logits.fused"] = relative_error(logits(*model, golden, nullptr, {}), expected_logits, 1, over);
   for (const auto& [name, tensor] : golden.expected) {
-    if (name != "logits") errors[name] = worst_layer(layers[name], tensor, over);
+    if (name != "logits") errors[name] = error_of_layers(layers[name], tensor, over);
   }
   // What we measure and the golden does not hold: a gate that should not be there.
   for (const auto& [name, found] : layers) errors.try_emplace(name, std::numeric_limits<double>::infinity());

@@ -30,8 +30,8 @@ std::vector<std::string> golden_names();
 Golden read_golden(const std::string& name);
 
 /// Error of our forward pass in `dtype`, by the names of `golden.expected` and "logits.fused": the logits without statistics.
-/// The metric is relative_error, against the largest logit, and for statistics the worst layer: the largest error of any value, in bfloat16
-/// the root mean square, since the largest of so much rounding noise differs from run to run.
+/// The metric is relative_error, against the largest logit, and for statistics each layer by itself: the largest error of any value, in
+/// bfloat16 the root mean square, since the largest of so much rounding noise differs from run to run.
 std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype);
 
 /// What quality.md grants `name` (as in `measure`): fixed in float32 and float64 (1e-6 where the file itself is not exact), in bfloat16
