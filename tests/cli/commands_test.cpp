@@ -70,6 +70,17 @@ TEST_F(Commands, StopAtTheLastLayerIsAllOfThem) {
   EXPECT_THAT(run_gainlens(sweep({"--stop-at-layer", "3"})).out, HasSubstr("complete, nothing to do"));
 }
 
+TEST_F(Commands, StreamedWeightsGiveTheSameRunByteForByte) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  const std::string streamed = folder_.path() / "streamed";
+  const auto outcome = run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "2", "--out", streamed,
+                                     "--quiet", "--stream-weights"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  for (const char* file : {"run.h5", "request.json", "manifest.jsonl"}) {
+    EXPECT_EQ(bytes_of(std::filesystem::path(streamed) / file), bytes_of(std::filesystem::path(run_) / file)) << file;
+  }
+}
+
 TEST_F(Commands, PlainProgressLinesElsewhereThanOnATerminal) {
   const auto result = run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32", "--samples", "2", "--out", run_});
   EXPECT_THAT(result.error, AllOf(HasSubstr("sweep: 100%"), HasSubstr("tokens/s"), ::testing::Not(HasSubstr("\r"))));

@@ -78,7 +78,7 @@ class GgufBytes {
       field_of(pairs_, "element kind", std::uint32_t{8});
     }
     field_of(pairs_, "count", std::uint64_t{values.size()});
-    for (const Value value : values) {
+    for (const auto& value : values) {
       if constexpr (std::is_arithmetic_v<Value>) {
         field_of(pairs_, "element", value);
       } else {
