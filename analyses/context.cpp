@@ -111,10 +111,7 @@ void put(OrderedJson& object, const std::string& name, const Change& change) {
   object[name + "_flat"] = to_json(change.flat);
 }
 
-}  // namespace
-
-Context context(const runfile::RunReader& reader, const Options& options) {
-  const std::vector<std::size_t> layers = deep_layers(reader, options);
+Context context_of(const runfile::RunReader& reader, const std::vector<std::size_t>& layers, const Options& options) {
   check(options);
   const double margin = options.equivalence_margin;
   Context result{original_layers(reader, layers), reader.request().nested, {}, margin, margin_meaning(margin)};
@@ -122,6 +119,30 @@ Context context(const runfile::RunReader& reader, const Options& options) {
   const ContextPoint shortest = result.points.front();
   for (ContextPoint& point : result.points) compare_with_shortest(point, shortest, margin);
   return result;
+}
+
+}  // namespace
+
+Context context(const runfile::RunReader& reader, const Options& options) {
+  return context_of(reader, deep_layers(reader, options), options);
+}
+
+std::vector<KindContext> context_by_attention(const runfile::RunReader& reader, const Options& options) {
+  const std::vector<std::string>& attention = reader.request().attention;
+  std::vector<std::string> kinds;
+  for (const std::string& kind : attention) {
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
+  std::vector<KindContext> contexts;
+  if (kinds.size() < 2) return contexts;
+  for (const std::string& kind : kinds) {
+    std::vector<std::size_t> layers;
+    for (std::size_t layer = 0; layer < attention.size(); ++layer) {
+      if (attention[layer] == kind) layers.push_back(layer);
+    }
+    contexts.push_back({kind, context_of(reader, layers, options)});
+  }
+  return contexts;
 }
 
 OrderedJson to_json(const Context& context) {

@@ -46,6 +46,17 @@ struct Context {
 /// Source: bft.tex, Fig. gate-frozen; method.md, Sweep protocol.
 /// @throws InvalidArgument  see deep_layers() and usable_lengths()
 Context context(const runfile::RunReader& reader, const Options& options = {});
+
+/// The same over all layers of one kind of attention.
+struct KindContext {
+  std::string attention;  ///< "global" or "window:512"
+  Context context;        ///< its deep_layers are all layers of this kind
+};
+
+/// One of each kind, in the order of the layers; empty where all layers are of one kind. A window bounds what a query can see whatever
+/// the context, so that a mean over both kinds hides growth in the other.
+/// @throws InvalidArgument  see usable_lengths()
+std::vector<KindContext> context_by_attention(const runfile::RunReader& reader, const Options& options = {});
 OrderedJson to_json(const Context& context);
 
 }  // namespace gainlens::analyses

@@ -225,6 +225,27 @@ PaperTable context_paper_table(const Report& report) {
   return table;
 }
 
+PaperTable context_by_attention_paper_table(const Report& report) {
+  PaperTable table{
+      "context-by-attention",
+      "Evidence by context length and kind of attention: means over all layers of a kind, last-quarter queries, with 95% intervals "
+      "of the mean over chunks; Δ is the change since T_min, paired by chunk. A window bounds the keys a query can see whatever "
+      "the context: a mean over both kinds dilutes what the global layers do.",
+      {{"attention"}, {"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
+      {}};
+  add_runs(table, report, [&](const Results& run) {
+    for (const auto& [attention, context] : run.context_by_attention) {
+      for (std::size_t i = 0; i < context.points.size(); ++i) {
+        const analyses::ContextPoint& point = context.points[i];
+        table.rows.push_back({i == 0 ? fmt::format("{}, layers {}", attention, number_ranges(context.deep_layers)) : "",
+                              format_count(point.length.tokens), shown(point.n_eff), shown(point.precision_ratio),
+                              i == 0 ? "–" : shown(point.log_precision)});
+      }
+    }
+  });
+  return table;
+}
+
 PaperTable gain_theory_paper_table(const Report& report) {
   const std::string fitted = of_each(report, [](const Results& run) { return "lambda = " + shown(run.gain_theory.prior_precision) + "."; });
   PaperTable table{
@@ -331,9 +352,11 @@ PaperTable sinks_paper_table(const Report& report) {
 }
 
 std::vector<PaperTable> paper_tables(const Report& report) {
-  std::vector<PaperTable> tables = {runs_paper_table(report),        verdicts_paper_table(report),    context_paper_table(report),
-                                    gain_theory_paper_table(report), gain_checks_paper_table(report), inference_paper_table(report),
-                                    sinks_paper_table(report),       lemma_paper_table(report),       prior_shares_paper_table(report),
+  std::vector<PaperTable> tables = {runs_paper_table(report),        verdicts_paper_table(report),
+                                    context_paper_table(report),     context_by_attention_paper_table(report),
+                                    gain_theory_paper_table(report), gain_checks_paper_table(report),
+                                    inference_paper_table(report),   sinks_paper_table(report),
+                                    lemma_paper_table(report),       prior_shares_paper_table(report),
                                     statements_paper_table(report)};
   for (std::size_t i = 0; i < report.contrasts.size(); ++i) {
     for (PaperTable table : {run_differences_paper_table(report.contrasts[i]), differences_paper_table(report.contrasts[i])}) {

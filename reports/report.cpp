@@ -41,6 +41,7 @@ bool is_table_name(std::string name) {
                                         "verdicts",
                                         "lengths",
                                         "context",
+                                        "context-by-attention",
                                         "gain-theory",
                                         "gain-theory-checks",
                                         "sink-vs-k-inference",

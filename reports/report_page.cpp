@@ -121,6 +121,9 @@ void results_sections(Page& page, const Report& report, const std::vector<Figure
   page.section("context", "Evidence and gate by context length");
   page.figure(slot_of(figures, "context"));
   page.table(context_paper_table(report));
+  const bool kinds =
+      std::any_of(report.runs.begin(), report.runs.end(), [](const Results& run) { return !run.context_by_attention.empty(); });
+  if (kinds) page.table(context_by_attention_paper_table(report));
   page.section("gain-theory", "Gain theory");
   page.figure(slot_of(figures, "gain-theory"));
   page.table(gain_theory_paper_table(report));

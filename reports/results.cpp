@@ -185,6 +185,7 @@ Results analyse(const RunInput& run, const analyses::Options& options) {
                   .lengths = length_facts(reader),
                   .policies = {},
                   .context = analyses::context(reader, options),
+                  .context_by_attention = analyses::context_by_attention(reader, options),
                   .gain_theory = analyses::gain_theory(reader, options),
                   .sink_vs_k = analyses::sink_vs_k(reader, options),
                   .sinks = analyses::sinks(reader, options),
@@ -207,6 +208,15 @@ OrderedJson summary(const Results& results) {
   json["lengths"] = lengths_json(results.lengths);
   json["verdicts"] = to_json(results.verdicts);
   json["context"] = to_json(results.context);
+  if (!results.context_by_attention.empty()) {
+    json["context_by_attention"] = OrderedJson::object();
+    for (const auto& [attention, context] : results.context_by_attention) {
+      OrderedJson entry = to_json(context);
+      entry.erase("deep_layers");  // it is all layers of the kind
+      entry["layers"] = context.deep_layers;
+      json["context_by_attention"][attention] = std::move(entry);
+    }
+  }
   json["gain_theory"] = to_json(results.gain_theory);
   json["sink_vs_k"] = to_json(results.sink_vs_k);
   if (results.sinks) {

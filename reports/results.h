@@ -39,6 +39,7 @@ struct Results {
   std::vector<LengthFacts> lengths;
   std::vector<std::pair<std::string, std::string>> policies;  ///< key, sentence: the choices behind every number
   analyses::Context context;
+  std::vector<analyses::KindContext> context_by_attention;  ///< empty where all layers are of one kind
   analyses::GainTheory gain_theory;
   analyses::SinkVsK sink_vs_k;
   analyses::Maybe<analyses::Sinks> sinks;

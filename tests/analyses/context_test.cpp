@@ -57,6 +57,33 @@ TEST(Context, GateAndPrecisionAreComparedLikeForLike) {
   EXPECT_DOUBLE_EQ(*result.points.at(0).logit_gate.mean, 0);
 }
 
+TEST(Context, KindsOfAttentionDoNotMix) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.attention = {"window:8", "global", "window:8", "global"};
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    const bool global = key.layer % 2 == 1;
+    if (key.name == "summary/n_eff") return global && key.length == 64 ? 12.0 : 4.0;  // grows on global layers alone
+    if (key.name == "summary/observation_precision") return global && key.length == 64 ? 30.0 : 10.0;
+    return std::nullopt;
+  };
+  const auto kinds = context_by_attention(write_run(folder.path() / "run", run));
+  ASSERT_EQ(kinds.size(), 2u);
+  EXPECT_EQ(kinds[0].attention, "window:8");
+  EXPECT_THAT(kinds[0].context.deep_layers, ElementsAre(0, 2));
+  EXPECT_DOUBLE_EQ(kinds[0].context.points[1].n_eff->mean, 4);
+  EXPECT_NEAR(*kinds[0].context.points[1].log_precision.mean, 0, 1e-12);
+  EXPECT_EQ(kinds[1].attention, "global");
+  EXPECT_THAT(kinds[1].context.deep_layers, ElementsAre(1, 3));
+  EXPECT_DOUBLE_EQ(kinds[1].context.points[1].n_eff->mean, 12);
+  EXPECT_NEAR(*kinds[1].context.points[1].log_precision.mean, std::log(3.0), 1e-12);
+}
+
+TEST(Context, OneKindOfAttentionNeedsNoSecondTable) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(context_by_attention(write_run(folder.path() / "run", planted_run())).empty());
+}
+
 TEST(Context, ChunksArePairedByNumber) {
   const TemporaryFolder folder;
   SyntheticRun run = planted_run();
