@@ -245,4 +245,16 @@ TensorNames gguf_names() {
   return names;
 }
 
+TensorNames gguf_fused_names() {
+  TensorNames names = gguf_names();
+  names.query_key_value = "attn_qkv";
+  return names;
+}
+
+TensorNames gguf_paired_names() {
+  TensorNames names = gguf_names();
+  names.rotary_pairs = true;
+  return names;
+}
+
 }  // namespace gainlens::models

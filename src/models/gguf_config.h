@@ -60,5 +60,9 @@ GgufDescription describe_gguf(const formats::GgufFile& file);
 
 /// The tensor names that all GGUF files share.
 TensorNames gguf_names();
+/// The same where queries, keys and values are one tensor, one after the other.
+TensorNames gguf_fused_names();
+/// The same where the rows of queries and keys lie in rotary pairs: files of llama and mistral.
+TensorNames gguf_paired_names();
 
 }  // namespace gainlens::models

@@ -1,11 +1,10 @@
 // A real pretrained model against the field's Python reference on the same GGUF file: Gemma 3 270M, made by make_gemma_golden.py.
 #include "support/gemma.h"
 
-#include "core/sha256.h"
 #include "formats/tensor_file.h"
+#include "golden/golden.h"
 #include "golden/relative_error.h"
 #include "hooks/hooks.h"
-#include "kernels/attention_statistics.h"
 #include "models/attention_ops.h"
 #include "models/load_decoder.h"
 #include "sweep/likelihood.h"
@@ -63,19 +62,7 @@ TEST_F(GemmaGolden, StatisticsOfEveryLayerAndQuery) {
   const at::Tensor queries = expected("query_positions");
   std::map<std::string, std::vector<at::Tensor>> layers;
   models::StatisticsAttention statistics([&](std::int64_t, kernels::QueryStatistics&& found) {
-    const std::vector<std::pair<std::string, at::Tensor>> by_query = {
-        {"n_eff", found.n_eff},
-        {"entropy", found.entropy},
-        {"residual", found.residual},
-        {"observation_precision", found.observation_precision},
-        {"log_observation_precision", found.log_observation_precision},
-        {"kalman_gain", found.kalman_gain},
-        {"kalman_gain_scaled", found.kalman_gain_scaled},
-        {"without_first_n_eff", found.without_first_n_eff},
-        {"without_first_kalman_gain", found.without_first_kalman_gain},
-        {"first_mass", found.first_mass},
-    };
-    for (const auto& [name, tensor] : by_query) layers[name].push_back(tensor.index_select(1, queries));
+    for (const auto& [name, tensor] : fields_by_query(found)) layers[name].push_back(tensor.index_select(1, queries));
     layers["column_mean"].push_back(found.column_mean);
   });
   hooks::ForwardOptions options;

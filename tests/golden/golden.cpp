@@ -38,24 +38,7 @@ at::Tensor tensor_of(const formats::TensorEntry& entry) {
 using LayerStatistics = std::map<std::string, std::vector<at::Tensor>>;
 
 void add_layer(LayerStatistics& layers, const Golden& golden, const kernels::QueryStatistics& found) {
-  const std::vector<std::pair<std::string, at::Tensor>> by_query = {
-      {"n_eff", found.n_eff},
-      {"entropy", found.entropy},
-      {"residual", found.residual},
-      {"observation_precision", found.observation_precision},
-      {"log_observation_precision", found.log_observation_precision},
-      {"kalman_gain", found.kalman_gain},
-      {"kalman_gain_scaled", found.kalman_gain_scaled},
-      {"without_first_n_eff", found.without_first_n_eff},
-      {"without_first_residual", found.without_first_residual},
-      {"without_first_observation_precision", found.without_first_observation_precision},
-      {"without_first_kalman_gain", found.without_first_kalman_gain},
-      {"estimate_norm", found.estimate_norm},
-      {"gained_estimate_norm", found.gained_estimate_norm},
-      {"without_first_norm", found.without_first_norm},
-      {"first_mass", found.first_mass},
-  };
-  for (const auto& [field, tensor] : by_query) {
+  for (const auto& [field, tensor] : fields_by_query(found)) {
     layers[statistics_prefix + field].push_back(tensor.index_select(1, golden.query_positions));
   }
   if (found.sink_logit_mass.defined()) {
@@ -93,6 +76,26 @@ double error_of_layers(const std::vector<at::Tensor>& found, const at::Tensor& e
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, at::Tensor>> fields_by_query(const kernels::QueryStatistics& found) {
+  return {
+      {"n_eff", found.n_eff},
+      {"entropy", found.entropy},
+      {"residual", found.residual},
+      {"observation_precision", found.observation_precision},
+      {"log_observation_precision", found.log_observation_precision},
+      {"kalman_gain", found.kalman_gain},
+      {"kalman_gain_scaled", found.kalman_gain_scaled},
+      {"without_first_n_eff", found.without_first_n_eff},
+      {"without_first_residual", found.without_first_residual},
+      {"without_first_observation_precision", found.without_first_observation_precision},
+      {"without_first_kalman_gain", found.without_first_kalman_gain},
+      {"estimate_norm", found.estimate_norm},
+      {"gained_estimate_norm", found.gained_estimate_norm},
+      {"without_first_norm", found.without_first_norm},
+      {"first_mass", found.first_mass},
+  };
+}
 
 std::vector<std::string> golden_names() {
   std::vector<std::string> names;

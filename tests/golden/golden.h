@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernels/attention_statistics.h"
+
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 
@@ -7,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gainlens::golden {
@@ -22,6 +25,9 @@ struct Golden {
   std::map<std::string, at::Tensor> expected;       ///< "logits" [stored position, vocabulary]; "statistics.<field>" [layer, ...]
   std::map<std::string, double> bfloat16_error;     ///< root mean square, of the reference's own bfloat16 runs, by the names of `expected`
 };
+
+/// The per-query fields that goldens hold of every model, [head, query] or [head, query, key], by their names there.
+std::vector<std::pair<std::string, at::Tensor>> fields_by_query(const kernels::QueryStatistics& found);
 
 /// Every golden of the repository, by name.
 std::vector<std::string> golden_names();

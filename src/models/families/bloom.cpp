@@ -53,12 +53,6 @@ TensorNames names() {
   return names;
 }
 
-TensorNames file_names() {
-  TensorNames names = gguf_names();
-  names.query_key_value = "attn_qkv";
-  return names;
-}
-
 }  // namespace
 
 Family bloom() {
@@ -71,7 +65,7 @@ Family bloom() {
           // fused kernels of the training code
           .inert_keys = {"attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi", "skip_bias_add",
                          "skip_bias_add_qkv", "unk_token_id"},
-          .gguf = {.architecture = "bloom", .tensors = file_names()}};
+          .gguf = {.architecture = "bloom", .tensors = gguf_fused_names()}};
 }
 
 }  // namespace gainlens::models

@@ -87,12 +87,6 @@ TensorNames names_of(const DecoderConfig& config, TensorNames names) {
   return names;
 }
 
-TensorNames file_names() {
-  TensorNames names = gguf_names();
-  names.query_key_value = "attn_qkv";
-  return names;
-}
-
 void complete(GgufConfig& gguf) {
   gguf.config["new_decoder_architecture"] = gguf.has_tensor("blk.0.attn_norm_2.weight");
   const auto& metadata = gguf.metadata();
@@ -115,7 +109,7 @@ Family falcon() {
           .keys = keys_of("hidden_size"),
           .tensors = names(),
           .names = names_of,
-          .gguf = {.architecture = "falcon", .tensors = file_names(), .complete = complete}};
+          .gguf = {.architecture = "falcon", .tensors = gguf_fused_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

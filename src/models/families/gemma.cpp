@@ -9,8 +9,9 @@ namespace gainlens::models {
 namespace {
 
 constexpr CommonKeys gemma2_keys{.activation = "hidden_activation"};
-constexpr CommonKeys gemma3_keys{.activation = "hidden_activation",
-                                 .rope = {.by_window = true, .window_base = "rope_local_base_freq", .default_base = 1e6, .default_window_base = 1e4}};
+constexpr CommonKeys gemma3_keys{
+    .activation = "hidden_activation",
+    .rope = {.by_window = true, .window_base = "rope_local_base_freq", .default_base = 1e6, .default_window_base = 1e4}};
 // hidden_act is carried by old files; the reference reads hidden_activation.
 const std::vector<std::string_view> gemma_inert = {"hidden_act", "cache_implementation", "sliding_window_size"};
 

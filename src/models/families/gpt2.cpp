@@ -50,12 +50,6 @@ TensorNames names() {
   return names;
 }
 
-TensorNames file_names() {
-  TensorNames names = gguf_names();
-  names.query_key_value = "attn_qkv";
-  return names;
-}
-
 }  // namespace
 
 Family gpt2() {
@@ -69,7 +63,7 @@ Family gpt2() {
           .inert_keys = {"n_ctx", "reorder_and_upcast_attn", "summary_type", "summary_use_proj", "summary_activation",
                          "summary_proj_to_labels", "summary_first_dropout"},
           .inert_tensors = {".attn.bias", ".attn.masked_bias"},  // masks
-          .gguf = {.architecture = "gpt2", .tensors = file_names()}};
+          .gguf = {.architecture = "gpt2", .tensors = gguf_fused_names()}};
 }
 
 }  // namespace gainlens::models

@@ -35,12 +35,6 @@ TensorNames names() {
   return names;
 }
 
-TensorNames file_names() {
-  TensorNames names = gguf_names();
-  names.query_key_value = "attn_qkv";
-  return names;
-}
-
 void complete(GgufConfig& gguf) {
   gguf.fill("rotary_emb_base", 1e4, "not in the file; the family's");
 }
@@ -56,7 +50,7 @@ Family gpt_neox() {
           .tensors = names(),
           .inert_tensors = {".attention.bias", ".attention.masked_bias"},  // masks
           .gguf = {.architecture = "gptneox",
-                   .tensors = file_names(),
+                   .tensors = gguf_fused_names(),
                    .keys = {{"use_parallel_residual", "use_parallel_residual"}},
                    .complete = complete}};
 }

@@ -11,12 +11,6 @@ DecoderConfig parse(ConfigReader& reader) {
   return config;
 }
 
-TensorNames file_names() {
-  TensorNames names = gguf_names();
-  names.rotary_pairs = true;
-  return names;
-}
-
 void complete(GgufConfig& gguf) {
   const bool biased = gguf.has_tensor("blk.0.attn_q.bias");
   gguf.config["attention_bias"] = biased;
@@ -31,7 +25,7 @@ Family llama() {
           .examples = "Llama 1 to 3.3, TinyLlama, SmolLM, Yi",
           .parse = parse,
           .tensors = {},
-          .gguf = {.architecture = "llama", .tensors = file_names(), .complete = complete}};
+          .gguf = {.architecture = "llama", .tensors = gguf_paired_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

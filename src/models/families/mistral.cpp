@@ -11,12 +11,6 @@ DecoderConfig parse(ConfigReader& reader) {
   return config;
 }
 
-TensorNames file_names() {
-  TensorNames names = gguf_names();
-  names.rotary_pairs = true;
-  return names;
-}
-
 }  // namespace
 
 Family mistral() {
@@ -25,7 +19,7 @@ Family mistral() {
           .examples = "Mistral 7B, Mistral Nemo",
           .parse = parse,
           .tensors = {},
-          .gguf = {.architecture = "llama", .tensors = file_names(), .keys = {{"attention.sliding_window", "sliding_window"}}}};
+          .gguf = {.architecture = "llama", .tensors = gguf_paired_names(), .keys = {{"attention.sliding_window", "sliding_window"}}}};
 }
 
 }  // namespace gainlens::models

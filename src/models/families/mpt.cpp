@@ -64,12 +64,6 @@ TensorNames names() {
   return names;
 }
 
-TensorNames file_names() {
-  TensorNames names = gguf_names();
-  names.query_key_value = "attn_qkv";
-  return names;
-}
-
 void complete(GgufConfig& gguf) {
   const auto& metadata = gguf.metadata();
   gguf.find("feed_forward_length");
@@ -94,7 +88,7 @@ Family mpt() {
           .keys = keys,
           .tensors = names(),
           .inert_keys = {"learned_pos_emb", "norm_type", "resid_pdrop", "emb_pdrop", "init_device", "init_config", "verbose", "fc_type"},
-          .gguf = {.architecture = "mpt", .tensors = file_names(), .complete = complete}};
+          .gguf = {.architecture = "mpt", .tensors = gguf_fused_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

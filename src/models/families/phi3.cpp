@@ -23,8 +23,7 @@ TensorNames names() {
 }
 
 TensorNames file_names() {
-  TensorNames names = gguf_names();
-  names.query_key_value = "attn_qkv";
+  TensorNames names = gguf_fused_names();
   names.mlp_gate_up = "ffn_up";
   return names;
 }
