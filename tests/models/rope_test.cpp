@@ -117,5 +117,30 @@ TEST(Rope, UnusableSettingsAreNamed) {
       ThrowsMessage<InvalidArgument>(HasSubstr("beta_fast 1 and beta_slow 2")));
 }
 
+TEST(Rope, LongropeHasOtherFrequenciesForLongSequences) {
+  const RopeConfig config{.base = 100,
+                          .scaling = RopeScaling::longrope,
+                          .original_max_positions = 20,
+                          .attention_factor = 1.5,
+                          .short_factors = {1, 2},
+                          .long_factors = {4, 5}};
+  const RopeFrequencies at_most = rope_frequencies(config, 4, 20), beyond = rope_frequencies(config, 4, 21);
+  EXPECT_THAT(at_most.inverse, ::testing::ElementsAre(1, ::testing::DoubleEq(0.1 / 2)));
+  EXPECT_THAT(beyond.inverse, ::testing::ElementsAre(0.25, ::testing::DoubleEq(0.1 / 5)));
+  EXPECT_EQ(beyond.attention_factor, 1.5);
+  EXPECT_THAT([&] { rope_frequencies(config, 8, 20); }, ThrowsMessage<InvalidArgument>(HasSubstr("2 short and 2 long factors")));
+}
+
+TEST(Rope, DimensionsBeyondTheRotatedShareStayAsTheyAre) {
+  const RopeFrequencies half = rope_frequencies({.base = 100, .rotated = 0.5}, 8, 1);
+  EXPECT_EQ(half.inverse.size(), 2u);  // frequencies of a head of 4 dimensions
+  const at::Tensor heads = at::randn({1, 3, 2, 8}, at::kDouble);
+  const RopeTables tables = rope_tables(half, 3, at::TensorOptions(at::kDouble));
+  const at::Tensor rotated = rotate(heads, tables);
+  EXPECT_TRUE(at::equal(rotated.narrow(-1, 4, 4), heads.narrow(-1, 4, 4)));
+  EXPECT_TRUE(at::equal(rotated.narrow(-1, 0, 4), rotate(heads.narrow(-1, 0, 4), tables)));
+  EXPECT_FALSE(at::equal(rotated.narrow(-1, 0, 4), heads.narrow(-1, 0, 4)));
+}
+
 }  // namespace
 }  // namespace gainlens::models
