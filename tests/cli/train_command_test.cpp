@@ -53,7 +53,7 @@ TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
 
   const ProgramResult inspected = run_gainlens({"inspect", out_});
   EXPECT_EQ(inspected.exit_code, 0);
-  EXPECT_THAT(inspected.out, AllOf(HasSubstr("qwen3"), HasSubstr("BOS put first")));
+  EXPECT_THAT(inspected.out, AllOf(HasSubstr("qwen3"), HasSubstr("put first")));
 
   const ProgramResult evaluated = run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--json", "--quiet"});
   ASSERT_EQ(evaluated.exit_code, 0) << evaluated.error;

@@ -45,10 +45,11 @@ TEST(Likelihood, EachPositionPredictsTheNextToken) {
 
 TEST(Likelihood, LogitsAreMadeInBlocks) {
   Identity model;
-  constexpr std::int64_t vocabulary = 1 << 20;  // 16 positions a block
+  constexpr std::int64_t vocabulary = 1 << 21;  // 32 positions a block
   const std::vector<std::int32_t> tokens(40, 7);
-  EXPECT_NEAR(mean_negative_log_likelihood(model, at::zeros({1, 40, vocabulary}), tokens), std::log(static_cast<double>(vocabulary)), 1e-5);
-  EXPECT_EQ(model.largest_block, 16);
+  const at::Tensor logits = at::zeros({1, 1, 1}).expand({1, 40, vocabulary});
+  EXPECT_NEAR(mean_negative_log_likelihood(model, logits, tokens), std::log(static_cast<double>(vocabulary)), 1e-5);
+  EXPECT_EQ(model.largest_block, 32);
 }
 
 TEST(Likelihood, NaNNamesThePosition) {
