@@ -1,4 +1,5 @@
 #include "golden/golden.h"
+#include "golden/models_page.h"
 
 #include "core/json.h"
 #include "models/checkpoint.h"
@@ -45,6 +46,16 @@ TEST(Goldens, EveryFamilyHasOne) {
     if (golden.checkpoint) with_golden.insert(models::read_decoder_config(*golden.checkpoint).family);
   }
   for (const models::Family& family : models::families()) EXPECT_THAT(with_golden, ::testing::Contains(std::string(family.name)));
+}
+
+/// Everything before the measurements, which differ in their last digits between processors.
+std::string without_measurements(const std::string& page) {
+  return page.substr(0, page.find("Largest errors"));
+}
+
+TEST(ModelsPage, IsThatOfTheTableOfFamilies) {
+  const std::string page = read_text_file(GAINLENS_SOURCE_DIR "/docs/models.md", 1 << 20);
+  EXPECT_EQ(without_measurements(page), without_measurements(models_page({}))) << "run build/tests/golden/golden_table docs/models.md";
 }
 
 TEST(Goldens, HoldEveryStatistic) {
