@@ -1,6 +1,7 @@
 #include "models/describe.h"
 
 #include "core/error.h"
+#include "hooks/hooked_model.h"
 
 #include <fmt/ranges.h>
 
@@ -67,8 +68,10 @@ CheckpointDescription describe_checkpoint(const CheckpointSource& source) {
 }
 
 std::vector<std::string> attention_kinds(const DecoderConfig& config) {
+  hooks::AttentionLayout layout;
+  layout.window = config.window;
   std::vector<std::string> kinds;
-  for (const std::int64_t window : config.window) kinds.push_back(window == 0 ? "global" : fmt::format("window:{}", window));
+  for (std::int64_t layer = 0; layer < std::ssize(config.window); ++layer) kinds.push_back(layout.kind(layer));
   return kinds;
 }
 

@@ -37,7 +37,7 @@ std::int64_t fill_run(RunFolder& run, LeadingRank* others, const Measuring& meas
     others->deal(run.asked(), shares);
     own = shares.front();
   }
-  if (!missing.empty()) measuring.begin(missing);
+  if (!missing.empty()) measuring.begin(missing, own);
   for (const ShardKey& key : own) {
     run.commit(key, measuring.measure(key));
     measuring.done(key);
@@ -55,7 +55,7 @@ std::int64_t fill_run(RunFolder& run, LeadingRank* others, const Measuring& meas
 
 std::int64_t fill_share(FollowingRank& rank, const Request& asked, const Measuring& measuring) {
   const std::vector<ShardKey> share = rank.share(asked);
-  if (!share.empty()) measuring.begin(share);
+  if (!share.empty()) measuring.begin(share, share);
   for (const ShardKey& key : share) {
     rank.commit(key, measuring.measure(key));
     measuring.done(key);

@@ -12,9 +12,11 @@ namespace gainlens::runfile {
 /// How the chunks of a run are measured.
 struct Measuring {
   std::function<ShardResult(const ShardKey&)> measure;
-  std::function<double(const ShardKey&)> cost;              ///< roughly proportional to its time: what balanced shares go by
-  std::function<void(const std::vector<ShardKey>&)> begin;  ///< told what is missing, before anything is measured; not where nothing is
-  std::function<void(const ShardKey&)> done;                ///< told of each shard that is there, whoever measured it
+  std::function<double(const ShardKey&)> cost;  ///< roughly proportional to its time: what balanced shares go by
+  /// Told what is missing, and what of it `measure` will be asked for, in that order; before anything is measured, and not where nothing
+  /// is.
+  std::function<void(const std::vector<ShardKey>& missing, const std::vector<ShardKey>& own)> begin;
+  std::function<void(const ShardKey&)> done;  ///< told of each shard that is there, whoever measured it
 };
 
 /// Measures what is missing in a run, with the other ranks of its group where there are any, and combines it.

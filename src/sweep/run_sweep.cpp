@@ -4,6 +4,7 @@
 #include "core/progress.h"
 #include "core/quantity.h"
 #include "models/checkpoint_source.h"
+#include "models/describe.h"
 #include "models/dtype.h"
 #include "models/load_decoder.h"
 #include "models/model_size.h"
@@ -76,10 +77,8 @@ runfile::Request make_request(const SweepOptions& options, const models::Decoder
   request.heads = config.heads;
   request.kv_heads = config.kv_heads;
   request.head_dim = config.head_dim;
-  for (const std::int64_t layer : request.layers) {
-    const std::int64_t window = config.window.at(static_cast<std::size_t>(layer));
-    request.attention.push_back(window == 0 ? "global" : fmt::format("window:{}", window));
-  }
+  const std::vector<std::string> kinds = models::attention_kinds(config);
+  for (const std::int64_t layer : request.layers) request.attention.push_back(kinds.at(static_cast<std::size_t>(layer)));
   request.gated = config.gate != models::Gate::none;
   request.dtype = models::dtype_name(options.dtype);
   request.device = "cpu";
@@ -145,15 +144,16 @@ class ChunkMeter {
   runfile::Measuring measuring() {
     return {[this](const runfile::ShardKey& key) { return measure(key); },
             [this](const runfile::ShardKey& key) { return cost_of(key.length, job_.config); },
-            [this](const std::vector<runfile::ShardKey>& missing) { begin(missing); }, [this](const runfile::ShardKey& key) { show(key); }};
+            [this](const std::vector<runfile::ShardKey>& missing, const std::vector<runfile::ShardKey>& own) { begin(missing, own); },
+            [this](const runfile::ShardKey& key) { show(key); }};
   }
   std::int64_t queries_without_keys() const { return queries_without_keys_; }
 
  private:
-  void begin(const std::vector<runfile::ShardKey>& missing) {
+  void begin(const std::vector<runfile::ShardKey>& missing, const std::vector<runfile::ShardKey>& own) {
     double total = 0;
     for (const auto& key : missing) total += cost_of(key.length, job_.config);
-    to_measure_ = missing;
+    to_measure_ = own;
     const bool quiet = options_.quiet || options_.group.rank > 0;
     progress_.emplace("sweep", total, "tokens", quiet ? Progress::Style::quiet : Progress::Style::automatic);
   }

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <memory>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
 namespace gainlens::runfile {
@@ -41,12 +43,15 @@ Request wide_request() {
 
 Measuring measuring(const Request& request, std::chrono::milliseconds time_of_each) {
   Measuring result;
+  auto promised = std::make_shared<std::vector<ShardKey>>();  // what begin says measure will be asked for, in that order
   result.measure = [=](const ShardKey& key) {
+    if (promised->empty() || promised->front() != key) throw std::logic_error("a shard that was not announced, or not in this order");
+    promised->erase(promised->begin());
     std::this_thread::sleep_for(time_of_each);
     return made_result(request, key);
   };
   result.cost = [](const ShardKey& key) { return static_cast<double>(key.length); };
-  result.begin = [](const std::vector<ShardKey>&) {};
+  result.begin = [=](const std::vector<ShardKey>&, const std::vector<ShardKey>& own) { *promised = own; };
   result.done = [](const ShardKey&) {};
   return result;
 }
