@@ -74,7 +74,7 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, std::unique_ptr<L
     check_layer_shapes(config_, static_cast<std::int64_t>(layer), weights_.layers[layer], weights_.embedding.scalar_type());
   }
   if (config_.positions == Positions::rotary) {
-    for (const std::int64_t layer : {std::int64_t{0}, config_.layers - 1}) rope_frequencies(config_.rope_of(layer), config_.head_dim, 1);
+    for (std::int64_t layer = 0; layer < config_.layers; ++layer) rope_frequencies(config_.rope_of(layer), config_.head_dim, 1);
   }
   layout_.heads = config_.heads;
   layout_.kv_heads = config_.kv_heads;

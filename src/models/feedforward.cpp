@@ -75,7 +75,8 @@ at::Tensor expert_feedforward(const DecoderConfig& config, const LayerWeights& w
     const at::Tensor up = at::linear(mine, of_expert(weights.expert_up, expert), of_expert(weights.expert_up_bias, expert));
     const at::Tensor down =
         at::linear(gated(config, gate, up), of_expert(weights.expert_down, expert), of_expert(weights.expert_down_bias, expert));
-    sum = sum.index_add(0, which, down * share.index_select(0, which).unsqueeze(1));
+    // In place: no gradient needs the sum so far, and a copy of it for every expert would cost more than a small expert does.
+    sum.index_add_(0, which, down * share.index_select(0, which).unsqueeze(1));
   }
   return sum.view_as(input);
 }

@@ -33,9 +33,6 @@ void copy_sizes(GgufConfig& gguf, const CommonKeys& keys) {
   if (!keys.mlp_width.empty()) copy_size(gguf, "feed_forward_length", keys.mlp_width);
   if (!keys.kv_heads.empty()) copy_size(gguf, "attention.head_count_kv", keys.kv_heads);
   if (!keys.head_dim.empty()) copy_size(gguf, "attention.key_length", keys.head_dim);
-  if (!keys.mlp_width.empty()) return;
-  // The family derives it from the width; a file that says another number is of another model.
-  gguf.find("feed_forward_length");
 }
 
 /// Things said twice must agree.
@@ -107,7 +104,6 @@ void copy_rope(GgufConfig& gguf, const CommonKeys& keys) {
   const std::int64_t head_dim = gguf.metadata().integer(gguf.full("attention.key_length"), 1, largest, width / heads);
   CHECK(rotated == head_dim || !keys.rope.rotated.empty(), "{}: {} is {} and a head has {} dimensions; this family rotates whole heads",
         gguf.metadata().where(), gguf.full("rope.dimension_count"), rotated, head_dim);
-  // 0 is written where there is no rotation.
   if (!keys.rope.rotated.empty())
     gguf.config[std::string(keys.rope.rotated)] = static_cast<double>(rotated) / static_cast<double>(head_dim);
 }

@@ -188,6 +188,11 @@ double agreed(const ConfigReader& reader, std::optional<double> beside, std::str
   return value.value_or(fallback);
 }
 
+/// What the share of a head that is rotated is called beside the objects; a family that rotates whole heads must not be given another.
+std::string_view rotated_key(const RopeKeys& keys) {
+  return keys.rotated.empty() ? "partial_rotary_factor" : keys.rotated;
+}
+
 /// The rope of one kind of layer out of the objects that speak of it.
 RopeConfig merged(const ConfigReader& reader, const std::vector<RopeObject>& objects, const RopeKeys& keys, std::string_view base_key,
                   std::optional<double> base, double default_base, std::optional<double> rotated) {
@@ -196,8 +201,7 @@ RopeConfig merged(const ConfigReader& reader, const std::vector<RopeObject>& obj
     CHECK(object.rope == rope, "{}: '{}' and '{}' disagree; give one", reader.where(), objects.front().name, object.name);
   }
   rope.base = agreed(reader, base, base_key, objects, &RopeObject::base, "rope_theta", default_base);
-  rope.rotated = agreed(reader, rotated, keys.rotated.empty() ? "partial_rotary_factor" : keys.rotated, objects, &RopeObject::rotated,
-                        "partial_rotary_factor", keys.default_rotated);
+  rope.rotated = agreed(reader, rotated, rotated_key(keys), objects, &RopeObject::rotated, "partial_rotary_factor", keys.default_rotated);
   CHECK(rope.base > 1 || rope.scaling != RopeScaling::yarn, "{}: {} is {}; yarn needs more than 1", reader.where(), base_key, rope.base);
   return rope;
 }
@@ -210,15 +214,14 @@ Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKe
                                     : reader.integer("original_max_position_embeddings", 1, max_original);
   const auto base = optional_number(reader, keys.base, 1, max_base);
   const auto window_base = keys.window_base.empty() ? std::nullopt : optional_number(reader, keys.window_base, 1, max_base);
-  const std::string_view rotated_key = keys.rotated.empty() ? "partial_rotary_factor" : keys.rotated;
-  const auto rotated = optional_number(reader, rotated_key, 0, 1);
+  const auto rotated = optional_number(reader, rotated_key(keys), 0, 1);
   const bool own_base = window_base || keys.default_window_base;
   const Spoken spoken = spoken_objects(reader, {max_positions, original}, base || own_base);
 
   Ropes ropes;
   ropes.rope = merged(reader, spoken.global, keys, keys.base, base, keys.default_base, rotated);
   CHECK(!keys.rotated.empty() || ropes.rope.rotated == 1, "{}: '{}' is {}; only whole heads are rotated in this family (1)", reader.where(),
-        rotated_key, ropes.rope.rotated);
+        rotated_key(keys), ropes.rope.rotated);
   if (!spoken.window && !own_base) return ropes;
   std::vector<RopeObject> objects;
   if (spoken.window) objects.push_back(*spoken.window);
@@ -227,7 +230,8 @@ Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKe
       own_base ? merged(reader, objects, keys, keys.window_base, window_base, keys.default_window_base.value_or(0), rotated)
                : merged(reader, objects, keys, keys.base, base, keys.default_base, rotated);
   CHECK(keys.by_window || window == ropes.rope,
-        "{}: 'rope_parameters.full_attention' and 'rope_parameters.sliding_attention' disagree; in this family they must agree", reader.where());
+        "{}: 'rope_parameters.full_attention' and 'rope_parameters.sliding_attention' disagree; in this family they must agree",
+        reader.where());
   if (window != ropes.rope) ropes.window = window;
   return ropes;
 }

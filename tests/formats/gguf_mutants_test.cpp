@@ -116,12 +116,6 @@ std::string message_of(const std::filesystem::path& path) {
   }
 }
 
-void expect_clear(const std::string& message, const std::filesystem::path& path) {
-  EXPECT_TRUE(message.starts_with(path.string() + ": ")) << message;
-  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-  EXPECT_LT(message.size(), 600u) << message;
-}
-
 /// What no reader can tell from what the writer meant: another name or value, a kind of the same size, a size within the padding.
 bool may_open(const std::string& name) {
   static const std::set<std::string> same_layout{

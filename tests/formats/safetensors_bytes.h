@@ -53,4 +53,11 @@ inline auto refused_with(const std::string& text) {
       ::testing::AllOf(::testing::HasSubstr(text), ::testing::Not(::testing::HasSubstr("\n"))));
 }
 
+/// That a refusal begins with the file, and is one line that can be read.
+inline void expect_clear(const std::string& message, const std::filesystem::path& path) {
+  EXPECT_TRUE(message.starts_with(path.string() + ": ")) << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  EXPECT_LT(message.size(), 600u) << message;
+}
+
 }  // namespace gainlens::formats

@@ -89,12 +89,6 @@ std::string message_of(const std::filesystem::path& path) {
   }
 }
 
-void expect_clear(const std::string& message, const std::filesystem::path& path) {
-  EXPECT_TRUE(message.starts_with(path.string() + ": ")) << message;
-  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-  EXPECT_LT(message.size(), 600u) << message;
-}
-
 /// Names of tensors and of metadata, and what they say, are the writer's choice.
 bool may_open(const std::string& name) {
   for (const char* free : {"\"format\"", "\"pt\"", "\"a.weight\"", "\"b\"", "\"c\""}) {
