@@ -15,7 +15,7 @@ at::Tensor hidden_pairs(const AttentionOptions& options, const at::Tensor& posit
   const at::Tensor distance = positions_q.unsqueeze(1) - positions_k.unsqueeze(0);
   at::Tensor hidden = at::zeros_like(distance, at::TensorOptions(at::kBool));
   if (options.causal) hidden = hidden.logical_or(distance.lt(0));
-  if (options.window > 0) hidden = hidden.logical_or(distance.abs().ge(options.window));
+  if (options.window) hidden = hidden.logical_or(distance.abs().ge(*options.window));
   return hidden;
 }
 
@@ -27,7 +27,7 @@ at::Tensor attention_blocked(const AttentionOptions& options, const at::Tensor& 
   const at::ScalarType compute_type = query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   check_magnitudes(where, compute_type, shape, query, key, value);
 
-  const at::Tensor bias = bias_rows(options, compute_type);
+  const at::Tensor bias = bias_rows(options.key_bias, compute_type);
   const at::Tensor positions = at::arange(shape.length, at::TensorOptions(at::kLong));
   const at::Tensor keys = key.to(compute_type), values = value.to(compute_type);
   at::Tensor output = at::empty({shape.heads, shape.length, shape.head_dim}, query.options());

@@ -1,5 +1,6 @@
 #include "kernels/attention_inputs.h"
 
+#include "core/checked.h"
 #include "kernels/query_fields.h"
 
 #include <ATen/ATen.h>
@@ -18,7 +19,8 @@ std::string shape_text(const at::Tensor& tensor) {
 
 void check_options(const char* where, const AttentionOptions& options) {
   CHECK(std::isfinite(options.scale), "{}: scale {}; must be finite (0 means 1/sqrt(head_dim))", where, options.scale);
-  CHECK(options.window >= 0, "{}: window {}; must be >= 0 (0 means no window)", where, options.window);
+  CHECK(!options.window || *options.window >= 1, "{}: window {}; must be at least 1 (the query itself), or absent", where,
+        options.window.value_or(0));
   CHECK(std::isfinite(options.soft_cap) && options.soft_cap >= 0, "{}: soft_cap {}; must be finite and >= 0 (0 means none)", where,
         options.soft_cap);
   CHECK(std::isfinite(options.prior_strength) && options.prior_strength >= 0, "{}: prior_strength {}; must be finite and >= 0", where,
@@ -27,37 +29,77 @@ void check_options(const char* where, const AttentionOptions& options) {
         options.prior_precision);
   const double variance = options.prior_variance.value_or(1);
   CHECK(std::isfinite(variance) && variance >= 0, "{}: prior_variance {}; must be finite and >= 0", where, variance);
+  CHECK(options.returned.first_masses >= 0 && options.returned.first_masses <= first_keys, "{}: first_masses {}; must be between 0 and {}",
+        where, options.returned.first_masses, first_keys);
+}
+
+void check_sequences(const char* where, const AttentionOptions& options, std::int64_t length) {
+  std::int64_t free = 0;
+  for (const Sequence& sequence : options.sequences) {
+    CHECK(sequence.begin >= free && sequence.begin < sequence.end && sequence.end <= length,
+          "{}: sequence [{}, {}) after position {} of {}; sequences must not be empty, must ascend, not overlap and lie inside", where,
+          sequence.begin, sequence.end, free, length);
+    free = sequence.end;
+  }
 }
 
 void check_tensor(const char* where, const char* name, const at::Tensor& tensor, const at::Tensor& query) {
-  CHECK(tensor.defined() && tensor.device().is_cpu(), "{}: {} is undefined or not on the CPU; give a CPU tensor", where, name);
+  CHECK(tensor.defined(), "{}: {} is undefined; must be a tensor", where, name);
   CHECK(tensor.dim() == 3, "{}: {} has shape {}; must be [head, position, head_dim]", where, name, shape_text(tensor));
   const at::ScalarType type = tensor.scalar_type();
   CHECK(type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16,
         "{}: {} has dtype {}; must be float32, float64, float16 or bfloat16", where, name, at::toString(type));
   CHECK(tensor.scalar_type() == query.scalar_type(), "{}: {} has dtype {}, query {}; must be the same", where, name,
         at::toString(tensor.scalar_type()), at::toString(query.scalar_type()));
+  CHECK(tensor.device() == query.device(), "{}: {} is on {}, query on {}; must be the same", where, name, tensor.device().str(),
+        query.device().str());
   CHECK(tensor.numel() > 0, "{}: {} has shape {}; no size may be 0", where, name, shape_text(tensor));
 }
 
-void check_bias(const char* where, const AttentionOptions& options, const AttentionShape& shape) {
-  if (options.key_bias.defined()) {
-    const at::Tensor& bias = options.key_bias;
-    const bool per_key = bias.dim() == 1 && bias.size(0) == shape.length;
-    const bool per_head = bias.dim() == 2 && bias.size(0) == shape.heads && bias.size(1) == shape.length;
-    CHECK(per_key || per_head, "{}: key_bias has shape {}; must be [{}] or [{}, {}]", where, shape_text(bias), shape.length, shape.heads,
-          shape.length);
-    CHECK(at::isFloatingType(bias.scalar_type()) && bias.device().is_cpu(), "{}: key_bias must be a floating point CPU tensor", where);
-    CHECK(bias.lt(1e30).all().item<bool>() && at::logical_or(bias.gt(-1e30), at::isneginf(bias)).all().item<bool>(),
-          "{}: key_bias holds NaN, +inf or a magnitude of 1e30 or more; must be finite, or -inf to hide a key", where);
-  }
-  if (options.sink_logit.defined()) {
-    const at::Tensor& sink = options.sink_logit;
-    CHECK(sink.dim() == 1 && sink.size(0) == shape.heads, "{}: sink_logit has shape {}; must be [{}]", where, shape_text(sink),
-          shape.heads);
-    CHECK(at::isFloatingType(sink.scalar_type()) && sink.device().is_cpu(), "{}: sink_logit must be a floating point CPU tensor", where);
-    CHECK(at::isfinite(sink).all().item<bool>(), "{}: sink_logit holds NaN or infinity; must be finite", where);
-  }
+/// A floating point tensor of the options, on the device of the inputs.
+void check_option_tensor(const char* where, const char* name, const at::Tensor& tensor, const at::Tensor& query) {
+  CHECK(at::isFloatingType(tensor.scalar_type()), "{}: {} has dtype {}; must be a floating point tensor", where, name,
+        at::toString(tensor.scalar_type()));
+  CHECK(tensor.device() == query.device(), "{}: {} is on {}, query on {}; must be the same", where, name, tensor.device().str(),
+        query.device().str());
+}
+
+/// A [position] or [head, position] tensor that is added to scores.
+void check_bias(const char* where, const char* name, const at::Tensor& bias, const AttentionShape& shape, const at::Tensor& query) {
+  if (!bias.defined()) return;
+  const bool shared = bias.dim() == 1 && bias.size(0) == shape.length;
+  const bool per_head = bias.dim() == 2 && bias.size(0) == shape.heads && bias.size(1) == shape.length;
+  CHECK(shared || per_head, "{}: {} has shape {}; must be [{}] or [{}, {}]", where, name, shape_text(bias), shape.length, shape.heads,
+        shape.length);
+  check_option_tensor(where, name, bias, query);
+  CHECK(bias.lt(1e30).all().item<bool>() && at::logical_or(bias.gt(-1e30), at::isneginf(bias)).all().item<bool>(),
+        "{}: {} holds NaN, +inf or a magnitude of 1e30 or more; must be finite, or -inf to hide a key", where, name);
+}
+
+void check_sink_logit(const char* where, const at::Tensor& sink, const AttentionShape& shape, const at::Tensor& query) {
+  if (!sink.defined()) return;
+  CHECK(sink.dim() == 1 && sink.size(0) == shape.heads, "{}: sink_logit has shape {}; must be [{}]", where, shape_text(sink), shape.heads);
+  check_option_tensor(where, "sink_logit", sink, query);
+  CHECK(at::isfinite(sink).all().item<bool>(), "{}: sink_logit holds NaN or infinity; must be finite", where);
+}
+
+void check_precision(const char* where, const at::Tensor& precision, const AttentionShape& shape, const at::Tensor& query) {
+  if (!precision.defined()) return;
+  const std::vector<std::int64_t> whole{shape.heads, shape.length, shape.head_dim}, by_head{shape.heads, shape.head_dim};
+  CHECK(precision.sizes() == whole || precision.sizes() == by_head || (precision.dim() == 1 && precision.size(0) == shape.head_dim),
+        "{}: prior_precision_by_dimension has shape {}; must be [{}], [{}, {}] or [{}, {}, {}]", where, shape_text(precision),
+        shape.head_dim, shape.heads, shape.head_dim, shape.heads, shape.length, shape.head_dim);
+  check_option_tensor(where, "prior_precision_by_dimension", precision, query);
+  CHECK(at::logical_and(at::isfinite(precision), precision.ge(0)).all().item<bool>(),
+        "{}: prior_precision_by_dimension holds NaN, infinity or a negative number; must be finite and >= 0", where);
+}
+
+/// Nothing that a call allocates may have a size that overflows: expanded inputs can be larger than any memory.
+void check_sizes(const char* where, const AttentionShape& shape) {
+  const std::int64_t bytes_per_value = 64;  // results, packed keys and values, in float64
+  std::int64_t bytes = checked_mul(shape.heads, shape.length, where);
+  bytes = checked_mul(bytes, shape.head_dim + first_keys, where);
+  checked_mul(bytes, bytes_per_value, where);
 }
 
 /// Smallest and largest element, both finite. Allocates nothing of the tensor's size.
@@ -74,8 +116,8 @@ std::pair<double, double> finite_extrema(const char* where, const char* name, co
 
 KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std::int64_t query) {
   KeyRange range{0, options.causal ? query + 1 : length};
-  if (options.window > 0) {
-    const std::int64_t reach = std::min(options.window, length);  // a window beyond the text would overflow the sums below
+  if (options.window) {
+    const std::int64_t reach = std::min(*options.window, length);  // a window beyond the text would overflow the sums below
     range.begin = std::max<std::int64_t>(range.begin, query - reach + 1);
     range.end = std::min(range.end, query + reach);
   }
@@ -101,7 +143,12 @@ AttentionShape checked_shape(const char* where, const AttentionOptions& options,
                              .head_dim = query.size(2),
                              .scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim),
                              .prior_variance = options.prior_variance.value_or(1 / head_dim)};
-  check_bias(where, options, shape);
+  check_sizes(where, shape);
+  check_sequences(where, options, shape.length);
+  check_bias(where, "key_bias", options.key_bias, shape, query);
+  check_bias(where, "distance_bias", options.distance_bias, shape, query);
+  check_sink_logit(where, options.sink_logit, shape, query);
+  check_precision(where, options.prior_precision_by_dimension, shape, query);
   return shape;
 }
 
@@ -129,28 +176,41 @@ void check_magnitudes(const char* where, at::ScalarType compute_type, const Atte
   }
 }
 
-QueryStatistics allocate_statistics(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType output_type,
-                                    at::ScalarType scalar_type) {
+QueryStatistics allocate_statistics(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType scalar_type,
+                                    const at::Tensor& query) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  const auto filled = [&](at::IntArrayRef sizes) { return at::full(sizes, nan, at::TensorOptions(scalar_type)); };
+  const ReturnedFields& returned = options.returned;
+  const auto filled = [&](at::IntArrayRef sizes) { return at::full(sizes, nan, query.options().dtype(scalar_type)); };
   const auto scalar = [&] { return filled({shape.heads, shape.length}); };
   QueryStatistics statistics;
-  statistics.output = at::zeros({shape.heads, shape.length, shape.head_dim}, at::TensorOptions(output_type));
-  for (const QueryField& field : query_fields) statistics.*field.tensor = scalar();
-  statistics.first_mass = filled({shape.heads, shape.length, first_keys});
+  if (returned.output) statistics.output = at::zeros({shape.heads, shape.length, shape.head_dim}, query.options());
+  for (const QueryField& field : query_fields) {
+    if (field.wanted(returned)) statistics.*field.tensor = scalar();
+  }
   if (options.sink_logit.defined()) statistics.sink_logit_mass = scalar();
-  statistics.column_mean = filled({shape.heads, first_keys});
+  if (returned.first_masses > 0) {
+    statistics.first_mass = filled({shape.heads, shape.length, returned.first_masses});
+    statistics.column_mean = filled({shape.heads, returned.first_masses});
+  }
   statistics.value_variance = filled({shape.kv_heads, shape.head_dim});
-  if (options.per_dimension) {
+  if (returned.per_dimension) {
     statistics.residual_by_dimension = filled({shape.heads, shape.length, shape.head_dim});
     statistics.observation_precision_by_dimension = filled({shape.heads, shape.length, shape.head_dim});
   }
   return statistics;
 }
 
-at::Tensor bias_rows(const AttentionOptions& options, at::ScalarType compute_type) {
-  if (!options.key_bias.defined()) return {};
-  return at::atleast_2d(options.key_bias).to(compute_type).contiguous();
+at::Tensor bias_rows(const at::Tensor& bias, at::ScalarType compute_type) {
+  if (!bias.defined()) return {};
+  return at::atleast_2d(bias).to(compute_type).contiguous();
+}
+
+at::Tensor precision_rows(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType compute_type) {
+  if (!options.prior_precision_by_dimension.defined()) return {};
+  const at::Tensor& precision = options.prior_precision_by_dimension;
+  const at::Tensor by_query =
+      precision.dim() == 3 ? precision : at::atleast_2d(precision).unsqueeze(1);  // [head or 1, query or 1, head_dim]
+  return by_query.to(compute_type).expand({shape.heads, shape.length, shape.head_dim});
 }
 
 }  // namespace gainlens::kernels

@@ -39,11 +39,15 @@ AttentionShape checked_shape(const char* where, const AttentionOptions& options,
 void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const at::Tensor& query,
                       const at::Tensor& key, const at::Tensor& value);
 
-/// All fields that the options ask for, of the documented shapes: `output` zero, every other one NaN.
-QueryStatistics allocate_statistics(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType output_type,
-                                    at::ScalarType scalar_type);
+/// All fields that the options ask for, of the documented shapes, on the device of `query`: `output` zero in its dtype, every other one
+/// NaN in `scalar_type`.
+QueryStatistics allocate_statistics(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType scalar_type,
+                                    const at::Tensor& query);
 
-/// key_bias as a contiguous [head or 1, key] tensor on the CPU; undefined where there is none.
-at::Tensor bias_rows(const AttentionOptions& options, at::ScalarType compute_type);
+/// A bias of the options as a contiguous [head or 1, position] tensor; undefined where there is none.
+at::Tensor bias_rows(const at::Tensor& bias, at::ScalarType compute_type);
+
+/// lambda of every query and dimension as [head, query, head_dim], expanded without copies; undefined where the options give one number.
+at::Tensor precision_rows(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType compute_type);
 
 }  // namespace gainlens::kernels

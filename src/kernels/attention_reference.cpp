@@ -1,6 +1,7 @@
 // The oracle: attention and its statistics as the definitions read, one query at a time.
 
 #include "kernels/attention_inputs.h"
+#include "kernels/attention_sequences.h"
 #include "kernels/query_fields.h"
 #include "kernels/weighted_moments.h"
 
@@ -21,16 +22,23 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 struct Inputs {
   AttentionOptions options;
   AttentionShape shape;
-  at::Tensor query, key;      // [head, position, head_dim]
-  at::Tensor columns;         // [kv_head, head_dim, position]: the values
-  at::Tensor bias;            // [head or 1, key] or undefined
-  at::Tensor value_variance;  // [kv_head, head_dim]
+  at::Tensor query, key;               // [head, position, head_dim]
+  at::Tensor columns;                  // [kv_head, head_dim, position]: the values
+  at::Tensor key_bias, distance_bias;  // [head or 1, position] or undefined
+  at::Tensor prior_precision;          // [head, query, head_dim] or undefined
+  at::Tensor value_variance;           // [kv_head, head_dim]
 
   std::span<const double> column(std::int64_t kv_head, std::int64_t dimension) const {
     return {columns.const_data_ptr<double>() + (kv_head * shape.head_dim + dimension) * shape.length,
             static_cast<std::size_t>(shape.length)};
   }
 };
+
+/// What `bias` [head or 1, position] holds; 0 where there is none.
+double bias_at(const at::Tensor& bias, std::int64_t head, std::int64_t position) {
+  if (!bias.defined()) return 0;
+  return bias.const_data_ptr<double>()[(bias.size(0) > 1 ? head * bias.size(1) : 0) + position];
+}
 
 /// Scores of the visible keys, -inf where the bias hides one.
 std::vector<double> visible_scores(const Inputs& in, std::int64_t head, std::int64_t query, KeyRange visible) {
@@ -43,8 +51,7 @@ std::vector<double> visible_scores(const Inputs& in, std::int64_t head, std::int
     for (std::int64_t i = 0; i < dims; ++i) score += q[i] * keys[key * dims + i];
     score *= in.shape.scale;
     if (in.options.soft_cap > 0) score = in.options.soft_cap * std::tanh(score / in.options.soft_cap);
-    if (in.bias.defined()) score += in.bias.const_data_ptr<double>()[(in.bias.size(0) > 1 ? head * in.shape.length : 0) + key];
-    scores.push_back(score);
+    scores.push_back(score + bias_at(in.key_bias, head, key) + bias_at(in.distance_bias, head, std::abs(query - key)));
   }
   return scores;
 }
@@ -96,8 +103,16 @@ double observation_precision(const AttentionOptions& options, double n_eff, doub
 }
 
 /// lambda_obs / (lambda + lambda_obs), also where S = 0 and nu = 0 make lambda_obs infinite.
-double kalman_gain(const AttentionOptions& options, double precision) {
-  return std::isinf(precision) ? 1 : precision / (options.prior_precision + precision);
+double kalman_gain(double prior_precision, double precision) {
+  return std::isinf(precision) ? 1 : precision / (prior_precision + precision);
+}
+
+/// lambda of the residual stream at one query, per dimension.
+std::vector<double> prior_precision(const Inputs& in, std::int64_t head, std::int64_t query) {
+  const auto dims = static_cast<std::size_t>(in.shape.head_dim);
+  if (!in.prior_precision.defined()) return std::vector<double>(dims, in.options.prior_precision);
+  const double* row = in.prior_precision.const_data_ptr<double>() + (head * in.shape.length + query) * in.shape.head_dim;
+  return {row, row + dims};
 }
 
 double mean_of(std::span<const double> values) {
@@ -112,16 +127,16 @@ double norm_of(std::span<const double> vector) {
   return std::sqrt(squares);
 }
 
-void fill_plain(const Inputs& in, std::int64_t kv_head, const Moments& m, QueryScalars& out) {
+void fill_plain(const Inputs& in, std::int64_t kv_head, std::span<const double> lambda, const Moments& m, QueryScalars& out) {
   const double* variance = in.value_variance.const_data_ptr<double>() + kv_head * in.shape.head_dim;
   std::vector<double> precision, log_precision, gain, gain_scaled, gained;
   for (std::size_t i = 0; i < m.residual.size(); ++i) {
     precision.push_back(observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance));
     log_precision.push_back(std::log(precision.back()));
-    gain.push_back(kalman_gain(in.options, precision.back()));
+    gain.push_back(kalman_gain(lambda[i], precision.back()));
     gained.push_back(gain.back() * m.mean[i]);
     const double relative_residual = variance[i] > 0 ? m.residual[i] / variance[i] : 0;
-    gain_scaled.push_back(kalman_gain(in.options, observation_precision(in.options, m.n_eff, relative_residual, 1)));
+    gain_scaled.push_back(kalman_gain(lambda[i], observation_precision(in.options, m.n_eff, relative_residual, 1)));
   }
   out.n_eff = m.n_eff;
   out.residual = mean_of(m.residual);
@@ -133,11 +148,11 @@ void fill_plain(const Inputs& in, std::int64_t kv_head, const Moments& m, QueryS
   out.gained_estimate_norm = norm_of(gained);
 }
 
-void fill_without_first(const Inputs& in, const Moments& m, QueryScalars& out) {
+void fill_without_first(const Inputs& in, std::span<const double> lambda, const Moments& m, QueryScalars& out) {
   std::vector<double> precision, gain;
-  for (const double residual : m.residual) {
-    precision.push_back(observation_precision(in.options, m.n_eff, residual, in.shape.prior_variance));
-    gain.push_back(kalman_gain(in.options, precision.back()));
+  for (std::size_t i = 0; i < m.residual.size(); ++i) {
+    precision.push_back(observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance));
+    gain.push_back(kalman_gain(lambda[i], precision.back()));
   }
   out.without_first_n_eff = m.n_eff;
   out.without_first_residual = mean_of(m.residual);
@@ -156,16 +171,16 @@ void store_query(const Inputs& in, std::int64_t head, std::int64_t query, std::i
     sink_mass = 1 / (1 + std::exp(weights.log_total - sink));
     out.sink_logit_mass.mutable_data_ptr<double>()[row] = sink_mass;
   }
-  for (std::int64_t key = 0; key < first_keys; ++key) {
+  const std::int64_t masses = in.options.returned.first_masses;
+  for (std::int64_t key = 0; key < masses; ++key) {
     const std::int64_t index = key - first_visible;
     const bool seen = index >= 0 && index < static_cast<std::int64_t>(weights.p.size());
-    out.first_mass.mutable_data_ptr<double>()[row * first_keys + key] =
-        seen ? (1 - sink_mass) * weights.p[static_cast<std::size_t>(index)] : 0;
+    out.first_mass.mutable_data_ptr<double>()[row * masses + key] = seen ? (1 - sink_mass) * weights.p[static_cast<std::size_t>(index)] : 0;
   }
   for (std::size_t i = 0; i < m.mean.size(); ++i) {
     const std::size_t at = static_cast<std::size_t>(row) * m.mean.size() + i;
-    out.output.mutable_data_ptr<double>()[at] = (1 - sink_mass) * m.mean[i];
-    if (!in.options.per_dimension) continue;
+    if (out.output.defined()) out.output.mutable_data_ptr<double>()[at] = (1 - sink_mass) * m.mean[i];
+    if (!in.options.returned.per_dimension) continue;
     out.residual_by_dimension.mutable_data_ptr<double>()[at] = m.residual[i];
     out.observation_precision_by_dimension.mutable_data_ptr<double>()[at] =
         observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance);
@@ -186,23 +201,26 @@ void reference_query(const Inputs& in, std::int64_t head, std::int64_t query, Qu
 
   QueryScalars scalars;
   scalars.entropy = weights.entropy;
-  fill_plain(in, kv_head, all, scalars);
+  const std::vector<double> lambda = prior_precision(in, head, query);
+  fill_plain(in, kv_head, lambda, all, scalars);
   const std::size_t skipped = visible.begin == 0 ? 1 : 0;
   const Weights others = softmax(std::span(scores).subspan(skipped));
   if (!others.p.empty()) {
-    fill_without_first(in, moments(in, kv_head, others.p, visible.begin + static_cast<std::int64_t>(skipped)), scalars);
+    fill_without_first(in, lambda, moments(in, kv_head, others.p, visible.begin + static_cast<std::int64_t>(skipped)), scalars);
   }
   for (const QueryField& field : query_fields) {
+    if (!field.wanted(in.options.returned)) continue;
     (out.*field.tensor).mutable_data_ptr<double>()[head * in.shape.length + query] = scalars.*field.scalar;
   }
 }
 
 /// Mean of first_mass over the queries i >= m that see a key at all.
 void fill_column_means(const AttentionShape& shape, QueryStatistics& out) {
+  if (!out.first_mass.defined()) return;
   const auto mass = out.first_mass.accessor<double, 3>();
   auto mean = out.column_mean.accessor<double, 2>();
   for (std::int64_t head = 0; head < shape.heads; ++head) {
-    for (std::int64_t key = 0; key < first_keys; ++key) {
+    for (std::int64_t key = 0; key < mean.size(1); ++key) {
       double sum = 0;
       std::int64_t count = 0;
       for (std::int64_t query = key; query < shape.length; ++query) {
@@ -215,23 +233,19 @@ void fill_column_means(const AttentionShape& shape, QueryStatistics& out) {
   }
 }
 
-}  // namespace
-
-QueryStatistics attention_statistics_reference(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
-                                               const at::Tensor& value) {
-  constexpr const char* where = "attention_statistics_reference";
-  const AttentionShape shape = checked_shape(where, options, query, key, value);
-  const at::Tensor values = value.to(at::kDouble);
-  check_magnitudes(where, at::kDouble, shape, query, key, values);
-
-  QueryStatistics out = allocate_statistics(options, shape, at::kDouble, at::kDouble);
+QueryStatistics reference_sequence(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
+                                   const at::Tensor& key, const at::Tensor& value) {
+  QueryStatistics out = allocate_statistics(options, shape, at::kDouble, query);
   Inputs in{.options = options,
             .shape = shape,
-            .query = query.to(at::kDouble).contiguous(),
-            .key = key.to(at::kDouble).contiguous(),
-            .columns = values.transpose(1, 2).contiguous(),
-            .bias = bias_rows(options, at::kDouble),
+            .query = query.contiguous(),
+            .key = key.contiguous(),
+            .columns = value.transpose(1, 2).contiguous(),
+            .key_bias = bias_rows(options.key_bias, at::kDouble),
+            .distance_bias = bias_rows(options.distance_bias, at::kDouble),
+            .prior_precision = precision_rows(options, shape, at::kDouble),
             .value_variance = out.value_variance};
+  if (in.prior_precision.defined()) in.prior_precision = in.prior_precision.contiguous();
   const std::vector<double> equal_weights(static_cast<std::size_t>(shape.length), 1.0);
   for (std::int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
     for (std::int64_t i = 0; i < shape.head_dim; ++i) {
@@ -243,6 +257,18 @@ QueryStatistics attention_statistics_reference(const AttentionOptions& options, 
   }
   fill_column_means(shape, out);
   return out;
+}
+
+}  // namespace
+
+QueryStatistics attention_statistics_reference(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
+                                               const at::Tensor& value) {
+  constexpr const char* where = "attention_statistics_reference";
+  const AttentionShape shape = checked_shape(where, options, query, key, value);
+  CHECK(query.device().is_cpu(), "{}: the inputs are on {}; must be on the CPU", where, query.device().str());
+  const at::Tensor queries = query.to(at::kDouble), keys = key.to(at::kDouble), values = value.to(at::kDouble);
+  check_magnitudes(where, at::kDouble, shape, queries, keys, values);
+  return over_sequences(options, queries, keys, values, reference_sequence);
 }
 
 }  // namespace gainlens::kernels

@@ -52,7 +52,7 @@ QueryStatistics stream(AttentionPlan& plan, const AttentionShape& shape, const a
   const at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
   const AttentionOptions& options = plan.options();
   AttentionPlan::Workspace& workspace = plan.workspace();
-  QueryStatistics result = allocate_statistics(options, shape, query.scalar_type(), type);
+  QueryStatistics result = allocate_statistics(options, shape, type, query);
   pack_values<Real>(shape, value, workspace, result.value_variance);
 
   const StreamingCall<Real> call{
@@ -61,7 +61,7 @@ QueryStatistics stream(AttentionPlan& plan, const AttentionShape& shape, const a
       .query = TensorRows(query),
       .value = TensorRows(value),
       .key = readable_keys<Real>(shape, key, workspace),
-      .bias = bias_rows(options, type),
+      .bias = bias_rows(options.key_bias, type),
       .sink_logit = options.sink_logit.defined() ? options.sink_logit.to(at::kDouble).contiguous() : at::Tensor(),
       .workspace = workspace,
       .result = result};

@@ -7,28 +7,66 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace gainlens::kernels {
 
 /// How many of the first keys have their mass reported (`first_mass`, `column_mean`).
 inline constexpr std::int64_t first_keys = 8;
 
+/// Which implementation computes. All give the same fields; they differ in speed, rounding and where they run.
+enum class AttentionBackend {
+  automatic,   ///< streaming on the CPU, composed on a GPU
+  streaming,   ///< tiles with our own vector code, CPU
+  composed,    ///< library calls over blocks of queries, any device
+  fused_cuda,  ///< one CUDA kernel, sm_80 and newer; only where it was compiled
+};
+
+/// Positions [begin, end) that form one text: queries see keys of their own sequence only.
+struct Sequence {
+  std::int64_t begin;
+  std::int64_t end;
+
+  bool operator==(const Sequence&) const = default;
+};
+
+/// Which fields of QueryStatistics are wanted. What is not wanted stays undefined and, where it costs something, is not computed.
+/// `n_eff`, `residual`, `observation_precision`, `kalman_gain` and `value_variance` are always there.
+struct ReturnedFields {
+  bool output = true;
+  bool entropy = true;
+  bool log_observation_precision = true;
+  bool kalman_gain_scaled = true;
+  bool without_first = true;               ///< all `without_first_*`
+  bool norms = true;                       ///< `estimate_norm`, `gained_estimate_norm`
+  bool per_dimension = false;              ///< `residual_by_dimension`, `observation_precision_by_dimension`
+  std::int64_t first_masses = first_keys;  ///< keys in `first_mass` and `column_mean`, 0..first_keys; 0: neither
+
+  bool operator==(const ReturnedFields&) const = default;
+};
+
 /// What attention is computed, and which priors its statistics use.
 struct AttentionOptions {
-  double scale = 0;                      ///< factor on q.k; 0 means 1/sqrt(head_dim)
-  bool causal = true;                    ///< query t sees keys j <= t
-  std::int64_t window = 0;               ///< query t sees only keys with |t - j| < window (the query itself counts); 0: no window
-  double soft_cap = 0;                   ///< score s becomes soft_cap tanh(s / soft_cap), before the bias; 0: none
-  at::Tensor key_bias;                   ///< added to the scores: [key] or [head, key]; undefined: none. -inf hides a key
-  at::Tensor sink_logit;                 ///< learned sink logit, [head]; undefined: none
-  double prior_strength = 1;             ///< nu, in pseudo-observations (Eq. reml)
-  std::optional<double> prior_variance;  ///< sigma0^2, in values squared; default 1/head_dim
-  double prior_precision = 1;            ///< lambda of the residual stream, per dimension
-  bool per_dimension = false;            ///< also return `residual_by_dimension` and `observation_precision_by_dimension`
+  double scale = 0;                         ///< factor on q.k; 0 means 1/sqrt(head_dim)
+  bool causal = true;                       ///< query t sees keys j <= t
+  std::optional<std::int64_t> window;       ///< query t sees only keys with |t - j| < window (the query itself counts); at least 1
+  std::vector<Sequence> sequences;          ///< texts packed one after another, ascending, disjoint; positions in none are padding: neither
+                                            ///< keys nor queries. Empty: one sequence of all positions. "Key 0" is a sequence's first
+  double soft_cap = 0;                      ///< score s becomes soft_cap tanh(s / soft_cap), before the biases; 0: none
+  at::Tensor key_bias;                      ///< added to the scores: [key] or [head, key]; undefined: none. -inf hides a key
+  at::Tensor distance_bias;                 ///< added to the scores at distance |t - j|: [position] or [head, position]; undefined: none
+  at::Tensor sink_logit;                    ///< learned sink logit, [head]; undefined: none
+  double prior_strength = 1;                ///< nu, in pseudo-observations (Eq. reml)
+  std::optional<double> prior_variance;     ///< sigma0^2, in values squared; default 1/head_dim
+  double prior_precision = 1;               ///< lambda of the residual stream, the same for every dimension
+  at::Tensor prior_precision_by_dimension;  ///< lambda instead as [head_dim], [head, head_dim] or [head, query, head_dim]; undefined: none
+  ReturnedFields returned;
+  AttentionBackend backend = AttentionBackend::automatic;
 };
 
 /// Statistics of every query of every head. Scalars are means over the head_dim dimensions, taken after the nonlinear step.
-/// [head, query] tensors are float64 for float64 inputs, else float32. A query that sees no key has output 0 and NaN statistics.
+/// [head, query] tensors are float64 for float64 inputs, else float32. A query that sees no key, or is padding, has output 0 and NaN
+/// statistics. All lie on the device of the inputs.
 /// Definitions: method.md "Statistics of one query"; with a sink logit of mass p_s, n_eff, entropy, residual use p/(1-p_s).
 struct QueryStatistics {
   at::Tensor output;                     ///< [head, query, head_dim], dtype of the inputs: (1 - p_s) sum_j p_j v_j
@@ -47,13 +85,15 @@ struct QueryStatistics {
   at::Tensor estimate_norm;         ///< ||e||, L2 over the dimensions, e = sum_j p_j v_j; with a sink logit over p/(1-p_s)
   at::Tensor gained_estimate_norm;  ///< ||K o e||, K of each dimension at the plan's lambda
   at::Tensor without_first_norm;    ///< ||e'||, e' over the keys other than key 0; NaN and plain values as without_first_n_eff
-  at::Tensor first_mass;            ///< [head, query, 8] p of keys 0..7 (over keys and sink); 0 where hidden or absent
+  at::Tensor first_mass;            ///< [head, query, first_masses] p of keys 0.. (over keys and sink); 0 where hidden or absent
   at::Tensor sink_logit_mass;       ///< [head, query] p_s, NaN where no key is seen; undefined without a sink logit
-  at::Tensor column_mean;     ///< [head, 8] mean over queries i >= m of p_im (Gu et al.), those that see no key left out; NaN without any
-  at::Tensor value_variance;  ///< [kv_head, head_dim] population variance of the values over all keys
+  at::Tensor column_mean;     ///< [head, first_masses] mean over queries i >= m of p_im (Gu et al.), those that see no key left out; NaN
+                              ///< without any. Queries and keys count from the start of their sequence
+  at::Tensor value_variance;  ///< [kv_head, head_dim] population variance of the values over all keys; [sequence, kv_head, head_dim] where
+                              ///< `sequences` are given
   at::Tensor residual_by_dimension;               ///< [head, query, head_dim] S, on request
   at::Tensor observation_precision_by_dimension;  ///< [head, query, head_dim] lambda_obs, on request
-  std::int64_t queries_without_keys = 0;          ///< over all heads
+  std::int64_t queries_without_keys = 0;          ///< over all heads, padding apart
 };
 
 /// The oracle: float64, one query at a time, two passes, written to be read. O(T) memory per query, single-threaded.

@@ -29,24 +29,28 @@ struct QueryScalars {
 struct QueryField {
   at::Tensor QueryStatistics::*tensor;  ///< [head, query]
   double QueryScalars::*scalar;
+  bool ReturnedFields::*choice;  ///< null: always returned
+
+  bool wanted(const ReturnedFields& returned) const { return choice == nullptr || returned.*choice; }
 };
 
 /// Which scalar goes into which tensor.
 inline constexpr std::array<QueryField, 14> query_fields{{
-    {&QueryStatistics::n_eff, &QueryScalars::n_eff},
-    {&QueryStatistics::entropy, &QueryScalars::entropy},
-    {&QueryStatistics::residual, &QueryScalars::residual},
-    {&QueryStatistics::observation_precision, &QueryScalars::observation_precision},
-    {&QueryStatistics::log_observation_precision, &QueryScalars::log_observation_precision},
-    {&QueryStatistics::kalman_gain, &QueryScalars::kalman_gain},
-    {&QueryStatistics::kalman_gain_scaled, &QueryScalars::kalman_gain_scaled},
-    {&QueryStatistics::without_first_n_eff, &QueryScalars::without_first_n_eff},
-    {&QueryStatistics::without_first_residual, &QueryScalars::without_first_residual},
-    {&QueryStatistics::without_first_observation_precision, &QueryScalars::without_first_observation_precision},
-    {&QueryStatistics::without_first_kalman_gain, &QueryScalars::without_first_kalman_gain},
-    {&QueryStatistics::estimate_norm, &QueryScalars::estimate_norm},
-    {&QueryStatistics::gained_estimate_norm, &QueryScalars::gained_estimate_norm},
-    {&QueryStatistics::without_first_norm, &QueryScalars::without_first_norm},
+    {&QueryStatistics::n_eff, &QueryScalars::n_eff, nullptr},
+    {&QueryStatistics::entropy, &QueryScalars::entropy, &ReturnedFields::entropy},
+    {&QueryStatistics::residual, &QueryScalars::residual, nullptr},
+    {&QueryStatistics::observation_precision, &QueryScalars::observation_precision, nullptr},
+    {&QueryStatistics::log_observation_precision, &QueryScalars::log_observation_precision, &ReturnedFields::log_observation_precision},
+    {&QueryStatistics::kalman_gain, &QueryScalars::kalman_gain, nullptr},
+    {&QueryStatistics::kalman_gain_scaled, &QueryScalars::kalman_gain_scaled, &ReturnedFields::kalman_gain_scaled},
+    {&QueryStatistics::without_first_n_eff, &QueryScalars::without_first_n_eff, &ReturnedFields::without_first},
+    {&QueryStatistics::without_first_residual, &QueryScalars::without_first_residual, &ReturnedFields::without_first},
+    {&QueryStatistics::without_first_observation_precision, &QueryScalars::without_first_observation_precision,
+     &ReturnedFields::without_first},
+    {&QueryStatistics::without_first_kalman_gain, &QueryScalars::without_first_kalman_gain, &ReturnedFields::without_first},
+    {&QueryStatistics::estimate_norm, &QueryScalars::estimate_norm, &ReturnedFields::norms},
+    {&QueryStatistics::gained_estimate_norm, &QueryScalars::gained_estimate_norm, &ReturnedFields::norms},
+    {&QueryStatistics::without_first_norm, &QueryScalars::without_first_norm, &ReturnedFields::without_first},
 }};
 
 }  // namespace gainlens::kernels

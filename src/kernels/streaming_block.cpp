@@ -183,6 +183,7 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
       .strength = call_.options.prior_strength, .variance = shape.prior_variance, .precision = call_.options.prior_precision};
   summarise_dimensions(rows, shape.head_dim, mass.split, priors, scalars);
   for (const QueryField& field : query_fields) {
+    if (!field.wanted(call_.options.returned)) continue;
     (call_.result.*field.tensor).template mutable_data_ptr<Real>()[index] = static_cast<Real>(scalars.*field.scalar);
   }
 
@@ -194,7 +195,7 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   }
   store_masses(head, query, first_scores, mass.log_total, keys_share, columns);
   store_row(rows.estimate, shape.head_dim, static_cast<Real>(keys_share), call_.result.output, index * shape.head_dim);
-  if (!call_.options.per_dimension) return;
+  if (!call_.options.returned.per_dimension) return;
   store_row(rows.residual, shape.head_dim, Real{1}, call_.result.residual_by_dimension, index * shape.head_dim);
   store_row(rows.precision, shape.head_dim, Real{1}, call_.result.observation_precision_by_dimension, index * shape.head_dim);
 }

@@ -278,7 +278,7 @@ at::Tensor Decoder::weighted_values(const LayerWeights& weights, std::int64_t la
     const double scale = options.scale == 0 ? 1 / std::sqrt(static_cast<double>(config_.head_dim)) : options.scale;
     options.scale = scale / static_cast<double>(layer + 1);
   }
-  options.window = config_.window[static_cast<std::size_t>(layer)];
+  if (const std::int64_t window = config_.window[static_cast<std::size_t>(layer)]; window > 0) options.window = window;
   options.soft_cap = config_.attention_soft_cap;
   options.key_bias = pass.position_bias;
   options.sink_logit = weights.sink_logit;

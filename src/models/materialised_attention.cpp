@@ -14,7 +14,7 @@ at::Tensor visible(const kernels::AttentionOptions& options, std::int64_t positi
   const at::Tensor distance = position.unsqueeze(1) - position.unsqueeze(0);  // query - key
   at::Tensor mask = at::ones_like(distance, at::kBool);
   if (options.causal) mask = mask.logical_and(distance >= 0);
-  if (options.window > 0) mask = mask.logical_and(distance.abs() < options.window);
+  if (options.window) mask = mask.logical_and(distance.abs() < *options.window);
   return mask;
 }
 

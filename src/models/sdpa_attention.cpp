@@ -9,7 +9,7 @@ namespace gainlens::models {
 namespace {
 
 bool needs_mask(const hooks::Qkv& qkv, const kernels::AttentionOptions& options) {
-  const bool hidden_by_window = options.window > 0 && options.window < qkv.key.size(2);
+  const bool hidden_by_window = options.window && *options.window < qkv.key.size(2);
   return hidden_by_window || options.soft_cap != 0 || options.key_bias.defined() || options.sink_logit.defined();
 }
 

@@ -27,8 +27,8 @@ using ::testing::ThrowsMessage;
 const std::set<std::string> not_causal{"kalman_gain_scaled", "value_variance", "column_mean"};
 
 const std::vector<AttentionOptions> causal_options{
-    {.per_dimension = true},
-    {.window = 50, .soft_cap = 3, .per_dimension = true},
+    {.returned = {.per_dimension = true}},
+    {.window = 50, .soft_cap = 3, .returned = {.per_dimension = true}},
 };
 
 TEST(AttentionGuarantees, LaterPositionsDoNotReachEarlierBits) {
@@ -57,10 +57,10 @@ TEST(AttentionGuarantees, BitsDoNotDependOnThreads) {
     for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
       const Inputs in = cast(random_inputs(length, 32, 2, 3), type);
       at::set_num_threads(1);
-      const QueryStatistics one = streamed({.per_dimension = true}, in);
+      const QueryStatistics one = streamed({.returned = {.per_dimension = true}}, in);
       for (const int many : {2, 3, 5}) {
         at::set_num_threads(many);
-        const QueryStatistics other = streamed({.per_dimension = true}, in);
+        const QueryStatistics other = streamed({.returned = {.per_dimension = true}}, in);
         for (const auto& [name, tensor] : testing::all_tensors()) {
           if (!(one.*tensor).defined()) continue;
           EXPECT_TRUE(same_bits(one.*tensor, other.*tensor)) << name << " with " << many << " threads";

@@ -21,7 +21,7 @@ using testing::streamed;
 struct Mask {
   std::string name;
   bool causal = true;
-  std::int64_t window = 0;
+  std::optional<std::int64_t> window;
   double soft_cap = 0;
   bool shared_bias = false, head_bias = false;  // both with -inf among them
   bool sink = false;
@@ -36,15 +36,15 @@ const std::vector<Mask> masks{
     {"window100", true, 100},
     {"window7both", false, 7},
     {"window100both", false, 100},
-    {"softcap", true, 0, 2.5},
-    {"bias", true, 0, 0, true},
-    {"headbiasfull", false, 0, 0, false, true},
-    {"sink", true, 0, 0, false, false, true},
+    {"softcap", true, {}, 2.5},
+    {"bias", true, {}, 0, true},
+    {"headbiasfull", false, {}, 0, false, true},
+    {"sink", true, {}, 0, false, false, true},
     {"everything", true, 40, 2.5, false, true, true},
 };
 
 AttentionOptions options_of(const Mask& mask, std::int64_t heads, std::int64_t length) {
-  AttentionOptions options{.causal = mask.causal, .window = mask.window, .soft_cap = mask.soft_cap, .per_dimension = true};
+  AttentionOptions options{.causal = mask.causal, .window = mask.window, .soft_cap = mask.soft_cap, .returned = {.per_dimension = true}};
   if (mask.shared_bias || mask.head_bias) {
     at::Tensor bias = testing::seeded_normal({mask.head_bias ? heads : 1, length}, 5);
     bias.masked_fill_(testing::seeded_normal(bias.sizes(), 6) > 0.8, -INFINITY);
@@ -198,7 +198,7 @@ TEST(AttentionStatisticsNumbers, PriorsAreUsed) {
 // The closed forms of the method against the oracle, which removes key 0 by brute force.
 TEST(AttentionStatisticsNumbers, WithoutFirstFollowsItsFormulas) {
   const Inputs in = random_inputs(150, 16, 1, 1);
-  const QueryStatistics s = reference({.per_dimension = true}, in);
+  const QueryStatistics s = reference({.returned = {.per_dimension = true}}, in);
   const at::Tensor p0 = s.first_mass[0].select(1, 0).slice(0, 1), n = s.n_eff[0].slice(0, 1);
   const at::Tensor others = 1 - p0;
   EXPECT_LT(testing::relative_error(others * others / (1 / n - p0 * p0), s.without_first_n_eff[0].slice(0, 1)), 1e-9);

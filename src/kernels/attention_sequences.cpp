@@ -1,0 +1,82 @@
+#include "kernels/attention_sequences.h"
+
+#include "kernels/query_fields.h"
+
+#include <ATen/ATen.h>
+
+namespace gainlens::kernels {
+namespace {
+
+AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key) {
+  const auto head_dim = static_cast<double>(query.size(2));
+  return {.heads = query.size(0),
+          .kv_heads = key.size(0),
+          .group = query.size(0) / key.size(0),
+          .length = query.size(1),
+          .head_dim = query.size(2),
+          .scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim),
+          .prior_variance = options.prior_variance.value_or(1 / head_dim)};
+}
+
+/// Tensors whose second dimension is the query.
+std::vector<at::Tensor QueryStatistics::*> tensors_by_query() {
+  std::vector<at::Tensor QueryStatistics::*> tensors{&QueryStatistics::output, &QueryStatistics::first_mass,
+                                                     &QueryStatistics::sink_logit_mass, &QueryStatistics::residual_by_dimension,
+                                                     &QueryStatistics::observation_precision_by_dimension};
+  for (const QueryField& field : query_fields) tensors.push_back(field.tensor);
+  return tensors;
+}
+
+/// Queries of a sequence that count towards column m: those at m or later that see a key.
+at::Tensor queries_of_columns(const QueryStatistics& statistics) {
+  const at::Tensor seen = at::isnan(statistics.first_mass).logical_not();  // [head, query, key]
+  std::vector<at::Tensor> counts;
+  for (std::int64_t key = 0; key < seen.size(2); ++key) counts.push_back(seen.select(2, key).slice(1, key).sum(1));
+  return at::stack(counts, 1);
+}
+
+}  // namespace
+
+AttentionOptions options_of(const AttentionOptions& options, const Sequence& sequence) {
+  AttentionOptions own = options;
+  own.sequences.clear();
+  const std::int64_t length = sequence.end - sequence.begin;
+  if (own.key_bias.defined()) own.key_bias = own.key_bias.narrow(-1, sequence.begin, length);
+  if (own.distance_bias.defined()) own.distance_bias = own.distance_bias.narrow(-1, 0, length);
+  if (own.prior_precision_by_dimension.defined() && own.prior_precision_by_dimension.dim() == 3) {
+    own.prior_precision_by_dimension = own.prior_precision_by_dimension.narrow(1, sequence.begin, length);
+  }
+  return own;
+}
+
+QueryStatistics over_sequences(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                               const SequenceKernel& kernel) {
+  if (options.sequences.empty()) return kernel(options, shape_of(options, query, key), query, key, value);
+
+  QueryStatistics whole;
+  at::Tensor column_sums, column_counts;
+  std::vector<at::Tensor> value_variances;
+  for (const Sequence& sequence : options.sequences) {
+    const std::int64_t length = sequence.end - sequence.begin;
+    const auto part = [&](const at::Tensor& tensor) { return tensor.narrow(1, sequence.begin, length); };
+    const AttentionOptions own = options_of(options, sequence);
+    const QueryStatistics statistics = kernel(own, shape_of(own, part(query), key), part(query), part(key), part(value));
+    if (!whole.n_eff.defined()) whole = allocate_statistics(options, shape_of(options, query, key), statistics.n_eff.scalar_type(), query);
+    for (const auto tensor : tensors_by_query()) {
+      if ((statistics.*tensor).defined()) part(whole.*tensor).copy_(statistics.*tensor);
+    }
+    if (statistics.first_mass.defined()) {
+      const at::Tensor counts = queries_of_columns(statistics);
+      const at::Tensor sums = at::nan_to_num(statistics.column_mean.to(at::kDouble), 0.0) * counts;
+      column_sums = column_sums.defined() ? column_sums + sums : sums;
+      column_counts = column_counts.defined() ? column_counts + counts : counts;
+    }
+    whole.queries_without_keys += statistics.queries_without_keys;
+    value_variances.push_back(statistics.value_variance);
+  }
+  whole.value_variance = at::stack(value_variances);
+  if (column_sums.defined()) whole.column_mean = (column_sums / column_counts).to(whole.column_mean.scalar_type());
+  return whole;
+}
+
+}  // namespace gainlens::kernels
