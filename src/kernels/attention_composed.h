@@ -1,0 +1,17 @@
+#pragma once
+
+#include "kernels/attention_inputs.h"
+
+namespace gainlens::kernels {
+
+/// All statistics from library calls over blocks of queries: right on any device, O(T) memory, float64 for float64 inputs and float32
+/// (never TF32) for the others. Key 0 stays apart from the sums and values are centred, as in the streaming kernel, so float32 keeps the
+/// same digits. Within the loop nothing is read back from the device.
+///
+/// A block of queries always has the same shape, padded where the text ends, and reads no key behind its last query, so that later
+/// positions leave the bits of earlier ones as they are wherever the library's products depend on shapes alone.
+/// @param options  without `sequences`; inputs and options have been checked (checked_shape, check_magnitudes)
+QueryStatistics attention_composed(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
+                                   const at::Tensor& key, const at::Tensor& value);
+
+}  // namespace gainlens::kernels
