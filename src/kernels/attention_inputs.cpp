@@ -102,14 +102,16 @@ void check_sizes(const char* where, const AttentionShape& shape) {
   checked_mul(bytes, bytes_per_value, where);
 }
 
-/// Smallest and largest element, both finite. Allocates nothing of the tensor's size.
-std::pair<double, double> finite_extrema(const char* where, const char* name, const at::Tensor& tensor) {
+/// Allocates nothing of the tensor's size.
+Extrema extrema_of(const at::Tensor& tensor) {
   const auto [smallest, largest] = at::aminmax(tensor);
   const double low = smallest.item<double>(), high = largest.item<double>();  // a NaN anywhere makes both NaN
-  if (!std::isfinite(low) || !std::isfinite(high)) {
-    throw_run_failed("{}: {} holds NaN or infinity; the activations before it overflowed or a weight is damaged", where, name);
-  }
-  return {low, high};
+  return {.smallest = low, .largest = high, .finite = std::isfinite(low) && std::isfinite(high)};
+}
+
+/// The margin of 1e-3 covers rounding and the sums of the softmax.
+double overflow_limit(at::ScalarType compute_type) {
+  return 1e-3 * (compute_type == at::kDouble ? std::numeric_limits<double>::max() : static_cast<double>(std::numeric_limits<float>::max()));
 }
 
 }  // namespace
@@ -152,28 +154,42 @@ AttentionShape checked_shape(const char* where, const AttentionOptions& options,
   return shape;
 }
 
-void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const at::Tensor& query,
-                      const at::Tensor& key, const at::Tensor& value) {
-  const auto magnitude = [](std::pair<double, double> extrema) { return std::max(std::abs(extrema.first), std::abs(extrema.second)); };
-  const double largest_query = magnitude(finite_extrema(where, "query", query));
-  const double largest_key = magnitude(finite_extrema(where, "key", key));
-  const auto [low, high] = finite_extrema(where, "value", value);
+void Extrema::add(const Extrema& other) {
+  smallest = std::min(smallest, other.smallest);
+  largest = std::max(largest, other.largest);
+  finite = finite && other.finite;
+}
 
-  // The margin of 1e-3 covers rounding and the sums of the softmax.
-  const double limit =
-      1e-3 * (compute_type == at::kDouble ? std::numeric_limits<double>::max() : static_cast<double>(std::numeric_limits<float>::max()));
-  const double largest_score = largest_query * largest_key * static_cast<double>(shape.head_dim) * std::max(1.0, std::abs(shape.scale));
-  if (!(largest_score < limit)) {
-    throw_run_failed("{}: query up to {:.3g} times key up to {:.3g} may overflow {}; compute in a wider type", where, largest_query,
-                     largest_key, at::toString(compute_type));
-  }
-  const double spread = high - low, largest = magnitude({low, high});
+void check_extrema(const char* where, const char* name, const Extrema& extrema) {
+  if (extrema.finite) return;
+  throw_run_failed("{}: {} holds NaN or infinity; the activations before it overflowed or a weight is damaged", where, name);
+}
+
+void check_scores(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& query, const Extrema& key) {
+  const double largest_score =
+      query.magnitude() * key.magnitude() * static_cast<double>(shape.head_dim) * std::max(1.0, std::abs(shape.scale));
+  if (largest_score < overflow_limit(compute_type)) return;
+  throw_run_failed("{}: query up to {:.3g} times key up to {:.3g} may overflow {}; compute in a wider type", where, query.magnitude(),
+                   key.magnitude(), at::toString(compute_type));
+}
+
+void check_spread(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& value) {
+  const double spread = value.largest - value.smallest, largest = value.magnitude();
   const double residual_squares = spread * spread * static_cast<double>(shape.length);
   const double norm_squares = largest * largest * static_cast<double>(shape.head_dim);
-  if (!(std::max(residual_squares, norm_squares) < limit)) {
-    throw_run_failed("{}: value from {:.3g} to {:.3g}: their squares may overflow {}; compute in a wider type", where, low, high,
-                     at::toString(compute_type));
-  }
+  if (std::max(residual_squares, norm_squares) < overflow_limit(compute_type)) return;
+  throw_run_failed("{}: value from {:.3g} to {:.3g}: their squares may overflow {}; compute in a wider type", where, value.smallest,
+                   value.largest, at::toString(compute_type));
+}
+
+void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const at::Tensor& query,
+                      const at::Tensor& key, const at::Tensor& value) {
+  const Extrema of_query = extrema_of(query), of_key = extrema_of(key), of_value = extrema_of(value);
+  check_extrema(where, "query", of_query);
+  check_extrema(where, "key", of_key);
+  check_extrema(where, "value", of_value);
+  check_scores(where, compute_type, shape, of_query, of_key);
+  check_spread(where, compute_type, shape, of_value);
 }
 
 QueryStatistics allocate_statistics(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType scalar_type,

@@ -2,7 +2,10 @@
 
 #include "kernels/attention_statistics.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace gainlens::kernels {
 
@@ -33,9 +36,27 @@ KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std:
 AttentionShape checked_shape(const char* where, const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value);
 
-/// Checks that nothing computed in `compute_type` (float32 or float64) can overflow: then no NaN can arise, and what a query must not see
-/// reaches it as an exact zero.
-/// @throws RunFailed  NaN or infinity in an input (names which), or values too large for `compute_type`
+/// Smallest and largest of the elements seen, and whether all were finite.
+struct Extrema {
+  double smallest = std::numeric_limits<double>::infinity();
+  double largest = -std::numeric_limits<double>::infinity();
+  bool finite = true;
+
+  void add(const Extrema& other);
+  double magnitude() const { return std::max(std::abs(smallest), std::abs(largest)); }
+};
+
+/// @throws RunFailed  NaN or infinity in the tensor called `name`
+void check_extrema(const char* where, const char* name, const Extrema& extrema);
+
+/// Checks that no score computed in `compute_type` (float32 or float64) can overflow: then what a query must not see reaches it as an exact
+/// zero. @throws RunFailed
+void check_scores(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& query, const Extrema& key);
+
+/// Checks that no sum of squares of values can overflow. @throws RunFailed
+void check_spread(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& value);
+
+/// All of these checks, by passes over the tensors.
 void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const at::Tensor& query,
                       const at::Tensor& key, const at::Tensor& value);
 

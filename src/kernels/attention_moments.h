@@ -28,8 +28,8 @@ struct WantedGradients {
   bool query, key, value, key_bias, distance_bias, sink_logit;
 };
 
-/// The backward pass, which computes the weights of each block again. With u = v - c, e the estimate less c, and g_e, g_S, g_n the gradients
-/// of e, S and n_eff at one query:
+/// The backward pass, which computes the weights of each block again. With u = v - c, e the estimate less c, and g_e, g_S, g_n the
+/// gradients of e, S and n_eff at one query:
 ///   a_j  = sum_i (g_e,i - 2 g_S,i e_i) u_ji + g_S,i u_ji^2     what weight j does to the loss through e and S = sum_j p_j u_j^2 - e^2
 ///   ds_j = p_j (b_j - sum_k p_k b_k),  b_j = a_j - 2 g_n n_eff^2 p_j     through n_eff = 1 / sum p^2, and the softmax
 ///   dv_j = p_j (g_e + 2 g_S (u_j - e)),  dq = scale sum_j ds_j k_j,  dk_j = scale ds_j q,  both times 1 - tanh^2 under a soft cap

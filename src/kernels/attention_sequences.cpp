@@ -18,15 +18,6 @@ AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query
           .prior_variance = options.prior_variance.value_or(1 / head_dim)};
 }
 
-/// Tensors whose second dimension is the query.
-std::vector<at::Tensor QueryStatistics::*> tensors_by_query() {
-  std::vector<at::Tensor QueryStatistics::*> tensors{&QueryStatistics::output, &QueryStatistics::first_mass,
-                                                     &QueryStatistics::sink_logit_mass, &QueryStatistics::residual_by_dimension,
-                                                     &QueryStatistics::observation_precision_by_dimension};
-  for (const QueryField& field : query_fields) tensors.push_back(field.tensor);
-  return tensors;
-}
-
 /// Queries of a sequence that count towards column m: those at m or later that see a key.
 at::Tensor queries_of_columns(const QueryStatistics& statistics) {
   const at::Tensor seen = at::isnan(statistics.first_mass).logical_not();  // [head, query, key]
@@ -62,8 +53,12 @@ QueryStatistics over_sequences(const AttentionOptions& options, const at::Tensor
     const AttentionOptions own = options_of(options, sequence);
     const QueryStatistics statistics = kernel(own, shape_of(own, part(query), key), part(query), part(key), part(value));
     if (!whole.n_eff.defined()) whole = allocate_statistics(options, shape_of(options, query, key), statistics.n_eff.scalar_type(), query);
-    for (const auto tensor : tensors_by_query()) {
+    const auto place = [&](at::Tensor QueryStatistics::*tensor) {
       if ((statistics.*tensor).defined()) part(whole.*tensor).copy_(statistics.*tensor);
+    };
+    for (const QueryField& field : query_fields) place(field.tensor);
+    for (const StatisticsTensor& other : other_tensors) {
+      if (other.by_query) place(other.tensor);
     }
     if (statistics.first_mass.defined()) {
       const at::Tensor counts = queries_of_columns(statistics);

@@ -8,28 +8,37 @@
 
 namespace gainlens::kernels {
 
-/// Buffers of one worker; sizes in the rows of the largest block. All are aligned to 64 bytes, as libtorch's allocator does.
+/// Buffers of one worker; sizes in the rows of the largest block, rounded up to whole strips. All are aligned to 64 bytes, as libtorch's
+/// allocator does.
 struct WorkerBuffers {
-  at::Tensor queries;       ///< [row, head_dim]
+  at::Tensor queries;       ///< [row, padded dims], times the scale
   at::Tensor scores;        ///< [row, tile_keys]: scores, then weights
-  at::Tensor accumulators;  ///< [row, 2, padded dims]: sum p (v - c), sum p (v - c)^2, without key 0
+  at::Tensor accumulators;  ///< [row, 2, width]: sum p (v - c), sum p (v - c)^2, without key 0
   at::Tensor first_scores;  ///< [row, first_keys]: scores of keys 0..7, -inf where hidden
-  at::Tensor early_values;  ///< [centre_keys, padded dims]: values as they are, for the two-pass form
-  at::Tensor dimensions;    ///< [6, padded dims]: rows of one query
+  at::Tensor dimensions;    ///< [7, width]: rows of one query
 };
 
-/// Everything a call needs beside inputs and results. O(T): 2 to 3 times the values, and tiles.
+/// What a call needs beside inputs and results, for as many kv heads as are worked on at a time.
 struct AttentionPlan::Workspace {
-  at::Tensor keys;              ///< [kv_head, position, head_dim], converted where the inputs are half precision
-  at::Tensor packed;            ///< [kv_head, position, 2, padded dims]: v - c and (v - c)^2
-  at::Tensor centre;            ///< [kv_head, padded dims]: c
-  at::Tensor inverse_variance;  ///< [kv_head, padded dims]: 1 / sv^2, 0 where the values are all equal
+  at::Tensor keys;              ///< [kv_head, panel, head_dim, panel columns]
+  at::Tensor values;            ///< [kv_head, tile, 2 * panels, tile_keys, panel columns]: v - c, then (v - c)^2
+  at::Tensor centre;            ///< [kv_head, width]: c
+  at::Tensor early_values;      ///< [kv_head, centre_keys, width]: v - v_0 of the first keys, for the two-pass form
+  at::Tensor first_value;       ///< [kv_head, width]: v_0
+  at::Tensor first_offset;      ///< [kv_head, width]: v_0 - c
+  at::Tensor inverse_variance;  ///< [kv_head, width]: 1 / sv^2, 0 where the values are all equal
   std::vector<WorkerBuffers> workers;
 };
 
 /// Makes `buffer` a tensor of this shape and dtype, keeping it where it already is one.
 inline void reserve(at::Tensor& buffer, at::IntArrayRef sizes, at::ScalarType type) {
   if (!buffer.defined() || buffer.sizes() != sizes || buffer.scalar_type() != type) buffer = at::empty(sizes, at::TensorOptions(type));
+}
+
+/// Row `index` of a buffer's first dimension.
+template <typename Real>
+Real* row_of(const at::Tensor& buffer, std::int64_t index) {
+  return buffer.mutable_data_ptr<Real>() + index * buffer.stride(0);
 }
 
 }  // namespace gainlens::kernels

@@ -2,8 +2,6 @@
 
 #include "kernels/parallel_tasks.h"
 #include "kernels/query_blocks.h"
-#include "kernels/row_kernels.h"
-#include "kernels/tensor_rows.h"
 
 #include <ATen/ATen.h>
 
@@ -13,60 +11,78 @@
 namespace gainlens::kernels {
 namespace {
 
-constexpr std::int64_t chunk_keys = 512;  // keys of one task
-
-/// Sums of v - c and (v - c)^2 per dimension over one chunk of keys.
-struct ChunkSums {
-  std::vector<double> offset, square;
+/// Sizes of the packed form.
+struct Sizes {
+  std::int64_t kv_heads, length, dims, width, columns;
+  std::int64_t tiles;   ///< of keys
+  std::int64_t panels;  ///< of keys
 };
 
-/// Mean of the first values. Relative to the first one, so that equal values give exactly that value.
 template <typename Real>
-void fill_centre(const AttentionShape& shape, const TensorRows& values, std::int64_t kv_head, Real* centre) {
-  const auto dims = static_cast<std::size_t>(shape.head_dim);
-  const std::int64_t keys = std::min(shape.length, centre_keys);
-  std::vector<Real> first(dims), row(dims);
-  std::vector<double> sum(dims);
-  values.load(kv_head, 0, first.data());
+Sizes sizes_of(const at::Tensor& key) {
+  const std::int64_t columns = panel_shape<Real>().columns, length = key.size(1);
+  return {.kv_heads = key.size(0),
+          .length = length,
+          .dims = key.size(2),
+          .width = panel_padded<Real>(key.size(2)),
+          .columns = columns,
+          .tiles = (length + tile_keys - 1) / tile_keys,
+          .panels = (length + columns - 1) / columns};
+}
+
+template <typename Real>
+Rows<const Real> rows_of(const at::Tensor& tensor, std::int64_t head, std::int64_t first) {
+  return {tensor.const_data_ptr<Real>() + head * tensor.stride(0) + first * tensor.stride(1), tensor.stride(1)};
+}
+
+/// Mean of the first values, relative to the first one, so that equal values give exactly that value; and the first values themselves.
+template <typename Real>
+void fill_centre(const Sizes& sizes, const at::Tensor& value, std::int64_t kv_head, AttentionPlan::Workspace& workspace) {
+  const Rows<const Real> rows = rows_of<Real>(value, kv_head, 0);
+  const std::int64_t keys = std::min(sizes.length, centre_keys);
+  Real* early = row_of<Real>(workspace.early_values, kv_head);
+  Real* first = row_of<Real>(workspace.first_value, kv_head);
+  Real* centre = row_of<Real>(workspace.centre, kv_head);
+  std::copy_n(rows.data, sizes.dims, first);
+  std::vector<double> sum(static_cast<std::size_t>(sizes.dims));
   for (std::int64_t key = 0; key < keys; ++key) {
-    values.load(kv_head, key, row.data());
-    for (std::size_t i = 0; i < dims; ++i) sum[i] += static_cast<double>(row[i]) - static_cast<double>(first[i]);
-  }
-  for (std::size_t i = 0; i < dims; ++i) centre[i] = static_cast<Real>(static_cast<double>(first[i]) + sum[i] / static_cast<double>(keys));
-}
-
-template <typename Real>
-ChunkSums pack_chunk(const AttentionShape& shape, const TensorRows& values, std::int64_t kv_head, std::int64_t chunk, const Real* centre,
-                     Real* packed) {
-  const auto dims = static_cast<std::size_t>(shape.head_dim);
-  const auto width = static_cast<std::size_t>(padded<Real>(shape.head_dim));
-  ChunkSums sums{.offset = std::vector<double>(dims), .square = std::vector<double>(dims)};
-  const std::int64_t end = std::min(shape.length, (chunk + 1) * chunk_keys);
-  for (std::int64_t key = chunk * chunk_keys; key < end; ++key) {
-    Real* offset = packed + static_cast<std::size_t>(kv_head * shape.length + key) * 2 * width;
-    Real* square = offset + width;
-    values.load(kv_head, key, offset);
-    for (std::size_t i = 0; i < dims; ++i) {
-      offset[i] -= centre[i];
-      square[i] = offset[i] * offset[i];
-      sums.offset[i] += static_cast<double>(offset[i]);
-      sums.square[i] += static_cast<double>(offset[i]) * static_cast<double>(offset[i]);
+    for (std::int64_t i = 0; i < sizes.dims; ++i) {
+      early[key * sizes.width + i] = rows.data[key * rows.stride + i] - first[i];
+      sum[static_cast<std::size_t>(i)] += static_cast<double>(rows.data[key * rows.stride + i]) - static_cast<double>(first[i]);
     }
-    std::fill(offset + dims, offset + width, Real{0});
-    std::fill(square + dims, square + width, Real{0});
   }
-  return sums;
+  for (std::int64_t i = 0; i < sizes.dims; ++i) {
+    centre[i] = static_cast<Real>(static_cast<double>(first[i]) + sum[static_cast<std::size_t>(i)] / static_cast<double>(keys));
+    row_of<Real>(workspace.first_offset, kv_head)[i] = first[i] - centre[i];
+  }
 }
 
-/// Population variance per dimension from the sums of all chunks, and its inverse.
+/// Packs the keys and values of one tile. @param sums  [2, width] of v - c and its square, set
 template <typename Real>
-void fill_variance(const AttentionShape& shape, const ChunkSums* chunks, std::int64_t count, Real* variance, Real* inverse) {
-  const auto length = static_cast<double>(shape.length);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(shape.head_dim); ++i) {
+PackedExtrema pack_tile(const Sizes& sizes, const at::Tensor& key, const at::Tensor& value, std::int64_t kv_head, std::int64_t tile,
+                        AttentionPlan::Workspace& workspace, double* sums) {
+  PackedExtrema extrema;
+  const std::int64_t begin = tile * tile_keys, end = std::min(begin + tile_keys, sizes.length);
+  Real* panels = row_of<Real>(workspace.keys, kv_head);
+  for (std::int64_t first = begin; first < end; first += sizes.columns) {
+    pack_key_panel<Real>(rows_of<Real>(key, kv_head, first), std::min(sizes.columns, end - first), sizes.dims, panels + first * sizes.dims,
+                         extrema.key);
+  }
+  Real* packed = row_of<Real>(workspace.values, kv_head) + tile * 2 * sizes.width * tile_keys;
+  pack_value_rows<Real>(rows_of<Real>(value, kv_head, begin), end - begin, sizes.dims, row_of<Real>(workspace.centre, kv_head), tile_keys,
+                        packed, sums, extrema.value);
+  return extrema;
+}
+
+/// Population variance per dimension from the sums of all tiles, and its inverse. @param sums  [tile, 2, width]
+template <typename Real>
+void fill_variance(const Sizes& sizes, const double* sums, Real* variance, Real* inverse) {
+  const auto length = static_cast<double>(sizes.length);
+  for (std::int64_t i = 0; i < sizes.dims; ++i) {
     double offset = 0, square = 0;
-    for (std::int64_t chunk = 0; chunk < count; ++chunk) {
-      offset += chunks[chunk].offset[i];
-      square += chunks[chunk].square[i];
+    for (std::int64_t tile = 0; tile < sizes.tiles; ++tile) {
+      offset += sums[tile * 2 * sizes.width + i];
+      square += sums[(tile * 2 + 1) * sizes.width + i];
     }
     const double mean = offset / length;
     variance[i] = static_cast<Real>(std::max(square / length - mean * mean, 0.0));
@@ -77,33 +93,44 @@ void fill_variance(const AttentionShape& shape, const ChunkSums* chunks, std::in
 }  // namespace
 
 template <typename Real>
-void pack_values(const AttentionShape& shape, const at::Tensor& value, AttentionPlan::Workspace& workspace, at::Tensor& value_variance) {
-  const std::int64_t width = padded<Real>(shape.head_dim);
+PackedExtrema pack_keys_and_values(const at::Tensor& key, const at::Tensor& value, AttentionPlan::Workspace& workspace,
+                                   at::Tensor value_variance) {
+  const Sizes sizes = sizes_of<Real>(key);
   const at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
-  reserve(workspace.packed, {shape.kv_heads, shape.length, 2, width}, type);
-  reserve(workspace.centre, {shape.kv_heads, width}, type);
-  reserve(workspace.inverse_variance, {shape.kv_heads, width}, type);
-  workspace.centre.zero_();
-  workspace.inverse_variance.zero_();
-
-  const TensorRows values(value);
-  Real* centre = workspace.centre.mutable_data_ptr<Real>();
-  Real* packed = workspace.packed.mutable_data_ptr<Real>();
-  for (std::int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) fill_centre(shape, values, kv_head, centre + kv_head * width);
-
-  const std::int64_t chunks = (shape.length + chunk_keys - 1) / chunk_keys;
-  std::vector<ChunkSums> sums(static_cast<std::size_t>(shape.kv_heads * chunks));
-  run_tasks(shape.kv_heads * chunks, [&](std::int64_t, std::int64_t task) {
-    const std::int64_t kv_head = task / chunks;
-    sums[static_cast<std::size_t>(task)] = pack_chunk(shape, values, kv_head, task % chunks, centre + kv_head * width, packed);
-  });
-  for (std::int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
-    fill_variance(shape, sums.data() + kv_head * chunks, chunks, value_variance.mutable_data_ptr<Real>() + kv_head * shape.head_dim,
-                  workspace.inverse_variance.mutable_data_ptr<Real>() + kv_head * width);
+  reserve(workspace.keys, {sizes.kv_heads, sizes.panels, sizes.dims, sizes.columns}, type);
+  reserve(workspace.values, {sizes.kv_heads, sizes.tiles, 2 * sizes.width / sizes.columns, tile_keys, sizes.columns}, type);
+  reserve(workspace.centre, {sizes.kv_heads, sizes.width}, type);
+  reserve(workspace.early_values, {sizes.kv_heads, centre_keys, sizes.width}, type);
+  reserve(workspace.first_value, {sizes.kv_heads, sizes.width}, type);
+  reserve(workspace.first_offset, {sizes.kv_heads, sizes.width}, type);
+  reserve(workspace.inverse_variance, {sizes.kv_heads, sizes.width}, type);
+  for (at::Tensor* padded :
+       {&workspace.centre, &workspace.early_values, &workspace.first_value, &workspace.first_offset, &workspace.inverse_variance}) {
+    padded->zero_();
   }
+
+  const auto count = static_cast<std::size_t>(sizes.kv_heads * sizes.tiles);
+  const auto sums_of_tile = static_cast<std::size_t>(2 * sizes.width);
+  std::vector<double> sums(count * sums_of_tile);
+  std::vector<PackedExtrema> extrema(count);
+  for (std::int64_t kv_head = 0; kv_head < sizes.kv_heads; ++kv_head) fill_centre<Real>(sizes, value, kv_head, workspace);
+  run_tasks(sizes.kv_heads * sizes.tiles, [&](std::int64_t, std::int64_t task) {
+    const auto at = static_cast<std::size_t>(task);
+    extrema[at] = pack_tile<Real>(sizes, key, value, task / sizes.tiles, task % sizes.tiles, workspace, sums.data() + at * sums_of_tile);
+  });
+  for (std::int64_t kv_head = 0; kv_head < sizes.kv_heads; ++kv_head) {
+    fill_variance(sizes, sums.data() + static_cast<std::size_t>(kv_head * sizes.tiles) * sums_of_tile,
+                  row_of<Real>(value_variance, kv_head), row_of<Real>(workspace.inverse_variance, kv_head));
+  }
+  PackedExtrema all;
+  for (const PackedExtrema& tile : extrema) {
+    all.key.add(tile.key);
+    all.value.add(tile.value);
+  }
+  return all;
 }
 
-template void pack_values<float>(const AttentionShape&, const at::Tensor&, AttentionPlan::Workspace&, at::Tensor&);
-template void pack_values<double>(const AttentionShape&, const at::Tensor&, AttentionPlan::Workspace&, at::Tensor&);
+template PackedExtrema pack_keys_and_values<float>(const at::Tensor&, const at::Tensor&, AttentionPlan::Workspace&, at::Tensor);
+template PackedExtrema pack_keys_and_values<double>(const at::Tensor&, const at::Tensor&, AttentionPlan::Workspace&, at::Tensor);
 
 }  // namespace gainlens::kernels

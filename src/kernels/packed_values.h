@@ -2,14 +2,24 @@
 
 #include "kernels/attention_inputs.h"
 #include "kernels/attention_workspace.h"
+#include "kernels/panel_products.h"
 
 namespace gainlens::kernels {
 
-/// Fills `packed`, `centre` and `inverse_variance` of the workspace, and `value_variance` [kv_head, head_dim] of dtype Real.
+/// Elements seen while packing.
+struct PackedExtrema {
+  Extrema key, value;
+};
+
+/// Packs some kv heads for the streaming kernel: fills everything of the workspace but the workers, and `value_variance` [kv_head,
+/// head_dim] of dtype Real.
 ///
 /// c is the mean of the first min(T, centre_keys) values: a mean over all would let later tokens change earlier bits. Centring before
 /// squaring keeps S right where values share a large mean.
+///
+/// @param key, value  [kv_head, position, head_dim] of dtype Real, last dimension contiguous
 template <typename Real>
-void pack_values(const AttentionShape& shape, const at::Tensor& value, AttentionPlan::Workspace& workspace, at::Tensor& value_variance);
+PackedExtrema pack_keys_and_values(const at::Tensor& key, const at::Tensor& value, AttentionPlan::Workspace& workspace,
+                                   at::Tensor value_variance);
 
 }  // namespace gainlens::kernels

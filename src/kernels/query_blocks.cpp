@@ -5,9 +5,11 @@
 namespace gainlens::kernels {
 namespace {
 
-/// About 128 rows for each matrix product: fewer are slower, more waste work along the diagonal.
+/// 120 rows are whole strips of 6 and of 12. A block's queries, weights and sums should stay in a second-level cache of 512 KiB; more
+/// rows would waste work along the diagonal, fewer read the packed keys and values too often.
 std::int64_t queries_per_block(const AttentionShape& shape) {
-  return std::max<std::int64_t>(4, 128 / shape.group);
+  const std::int64_t rows = shape.head_dim > 128 ? 60 : 120;
+  return std::max<std::int64_t>(1, rows / shape.group);
 }
 
 }  // namespace
@@ -36,13 +38,12 @@ std::vector<QueryBlock> query_blocks(const AttentionOptions& options, const Atte
 
 std::int64_t largest_block_rows(const AttentionShape& shape, const std::vector<QueryBlock>& blocks) {
   std::int64_t rows = 0;
-  for (const QueryBlock& block : blocks) rows = std::max(rows, (block.end - block.begin) * shape.group);
+  for (const QueryBlock& block : blocks) rows = std::max(rows, block.queries() * shape.group);
   return rows;
 }
 
 KeyRange block_keys(const AttentionOptions& options, const AttentionShape& shape, const QueryBlock& block) {
-  const std::int64_t begin = visible_keys(options, shape.length, block.begin).begin;
-  return {begin - begin % 16, visible_keys(options, shape.length, block.end - 1).end};
+  return {visible_keys(options, shape.length, block.begin).begin, visible_keys(options, shape.length, block.end - 1).end};
 }
 
 }  // namespace gainlens::kernels

@@ -10,7 +10,7 @@ namespace gainlens::kernels {
 /// The values are centred by the mean of this many first keys; causal queries before that position take the two-pass form.
 inline constexpr std::int64_t centre_keys = 64;
 
-/// Keys in one tile of scores.
+/// Keys in one tile of scores. Tiles begin at multiples of it, so that a query's sums are formed alike whatever the block it is in.
 inline constexpr std::int64_t tile_keys = 256;
 
 /// Consecutive queries of all heads of one kv head: they share its keys and values. One task of the streaming kernel.
@@ -19,16 +19,18 @@ struct QueryBlock {
   std::int64_t begin;  ///< first query
   std::int64_t end;
   bool two_pass;  ///< sees at most centre_keys keys, some perhaps fewer: S by the two-pass form
+
+  std::int64_t queries() const { return end - begin; }
 };
 
-/// The blocks of a call: kv head by kv head, within each the heaviest first. They depend on shapes and options only, never on content:
-/// so do the shapes of all matrix products, and with them the bits of a query.
+/// The blocks of a call: kv head by kv head, within each the heaviest first. They depend on shapes and options only, never
+/// on content.
 std::vector<QueryBlock> query_blocks(const AttentionOptions& options, const AttentionShape& shape);
 
 /// Rows (query x head of the group) of the largest block.
 std::int64_t largest_block_rows(const AttentionShape& shape, const std::vector<QueryBlock>& blocks);
 
-/// The keys seen by any query of the block; the begin rounded down to a multiple of 16, for aligned loads.
+/// The keys seen by any query of the block.
 KeyRange block_keys(const AttentionOptions& options, const AttentionShape& shape, const QueryBlock& block);
 
 }  // namespace gainlens::kernels

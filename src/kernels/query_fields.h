@@ -53,4 +53,19 @@ inline constexpr std::array<QueryField, 14> query_fields{{
     {&QueryStatistics::without_first_norm, &QueryScalars::without_first_norm, &ReturnedFields::without_first},
 }};
 
+/// Tensors of QueryStatistics beside the query_fields, with their leading dimensions.
+struct StatisticsTensor {
+  at::Tensor QueryStatistics::*tensor;
+  bool by_query;  ///< [head, query, ...]; else [head, ...]
+};
+
+inline constexpr std::array<StatisticsTensor, 6> other_tensors{{
+    {&QueryStatistics::output, true},
+    {&QueryStatistics::first_mass, true},
+    {&QueryStatistics::sink_logit_mass, true},
+    {&QueryStatistics::residual_by_dimension, true},
+    {&QueryStatistics::observation_precision_by_dimension, true},
+    {&QueryStatistics::column_mean, false},
+}};
+
 }  // namespace gainlens::kernels

@@ -21,10 +21,11 @@ template <typename Real>
 using Tag = hn::CappedTag<Real, row_alignment / sizeof(Real)>;
 
 template <typename Real>
-void CapScores(Real* HWY_RESTRICT scores, std::int64_t count, Real cap) {
+void CapScores(Real* HWY_RESTRICT scores, std::int64_t begin, std::int64_t end, Real cap) {
   const Tag<Real> tag;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
   const auto factor = hn::Set(tag, cap), inverse = hn::Set(tag, 1 / cap);
-  for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(tag))) {
+  for (std::int64_t i = begin - begin % lanes; i < end; i += lanes) {
     hn::Store(hn::Mul(factor, hn::Tanh(tag, hn::Mul(hn::Load(tag, scores + i), inverse))), tag, scores + i);
   }
 }
@@ -56,28 +57,53 @@ void Rescale(SoftmaxSums& sums, double maximum, Real* HWY_RESTRICT accumulators,
   }
 }
 
+/// exp of differences <= 0, see absorb_scores.
+HWY_INLINE hn::Vec<Tag<double>> ExpOfDifference(hn::Vec<Tag<double>> difference) {
+  return hn::Exp(Tag<double>(), difference);
+}
+
+HWY_INLINE hn::Vec<Tag<float>> ExpOfDifference(hn::Vec<Tag<float>> difference) {
+  const Tag<float> tag;
+  const hn::RebindToSigned<Tag<float>> integer;
+  const auto log2_e = hn::Set(tag, 1.44269504f);
+  // Adding 1.5 2^23 rounds to the nearest integer n and leaves n in the lowest bits.
+  const auto rounding = hn::Set(tag, 12582912.0f);
+  const auto shifted = hn::MulAdd(difference, log2_e, rounding);
+  const auto fraction = hn::MulSub(difference, log2_e, hn::Sub(shifted, rounding));  // in [-1/2, 1/2]
+  // 2^f = 1 + f q(f), q by least maximal relative error: 0.77 units in the last place.
+  auto power = hn::Set(tag, 0x1.5bba0ap-10f);
+  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.3cea88p-7f));
+  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.c6b752p-5f));
+  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.ebf9bcp-3f));
+  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.62e42ap-1f));
+  power = hn::MulAdd(power, fraction, hn::Set(tag, 1.0f));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(integer, shifted));
+  const auto scaled = hn::BitCast(tag, hn::Add(hn::BitCast(integer, power), exponent));
+  return hn::IfThenElseZero(hn::Gt(difference, hn::Set(tag, -87.3f)), scaled);
+}
+
 template <typename Real>
-void AbsorbScores(SoftmaxSums& sums, Real* HWY_RESTRICT scores, std::int64_t begin, std::int64_t end, std::int64_t columns,
-                  Real* HWY_RESTRICT accumulators, std::int64_t width) {
+void AbsorbScores(SoftmaxSums& sums, Real* HWY_RESTRICT scores, std::int64_t begin, std::int64_t end, std::int64_t wanted_begin,
+                  std::int64_t wanted_end, Real* HWY_RESTRICT accumulators, std::int64_t width) {
   const Tag<Real> tag;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
   const std::int64_t first = begin - begin % lanes, last = (end + lanes - 1) / lanes * lanes;
-  std::fill(scores + first, scores + begin, -std::numeric_limits<Real>::infinity());
-  std::fill(scores + end, scores + last, -std::numeric_limits<Real>::infinity());
+  if (begin > first) std::fill(scores + first, scores + begin, -std::numeric_limits<Real>::infinity());
+  if (last > end) std::fill(scores + end, scores + last, -std::numeric_limits<Real>::infinity());
   const double largest = LargestScore(scores, first, last);
   if (largest > sums.maximum) Rescale(sums, largest, accumulators, width);
   if (sums.total == 0 && largest == -std::numeric_limits<double>::infinity()) {  // no key seen so far
-    std::fill(scores, scores + columns, Real{0});
+    std::fill(scores + wanted_begin, scores + wanted_end, Real{0});
     return;
   }
 
   // Differences are bounded below so that a hidden key gives 0 * finite, not 0 * -inf; exp is exactly 0 there.
-  const auto lowest = hn::Set(tag, static_cast<Real>(sizeof(Real) == 4 ? -200 : -1000));
+  const auto lowest = hn::Set(tag, static_cast<Real>(sizeof(Real) == 4 ? -88 : -1000));
   const auto maximum = hn::Set(tag, static_cast<Real>(sums.maximum));
   auto total = hn::Zero(tag), total_squares = hn::Zero(tag), weighted_score = hn::Zero(tag);
   for (std::int64_t i = first; i < last; i += lanes) {
     const auto difference = hn::Max(hn::Sub(hn::Load(tag, scores + i), maximum), lowest);
-    const auto weight = hn::Exp(tag, difference);
+    const auto weight = ExpOfDifference(difference);
     hn::Store(weight, tag, scores + i);
     total = hn::Add(total, weight);
     total_squares = hn::MulAdd(weight, weight, total_squares);
@@ -86,21 +112,59 @@ void AbsorbScores(SoftmaxSums& sums, Real* HWY_RESTRICT scores, std::int64_t beg
   sums.total += static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, total)));
   sums.total_squares += static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, total_squares)));
   sums.weighted_score += static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, weighted_score)));
-  std::fill(scores, scores + first, Real{0});
-  if (last < columns) std::fill(scores + last, scores + columns, Real{0});
+  if (wanted_begin < first) std::fill(scores + wanted_begin, scores + first, Real{0});
+  if (last < wanted_end) std::fill(scores + last, scores + wanted_end, Real{0});
 }
 
 template <typename Real>
-void MomentsOfOthers(const Real* HWY_RESTRICT accumulators, std::int64_t dims, Real inverse_total, Real* HWY_RESTRICT offset,
+void MassesOfFirst(const Real* scores, double log_total, double share, double* masses) {
+  const hn::CappedTag<double, first_keys> tag;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
+  static_assert(first_keys % hn::MaxLanes(hn::CappedTag<double, first_keys>()) == 0);
+  HWY_ALIGN double differences[first_keys];
+  for (std::int64_t key = 0; key < first_keys; ++key) {
+    differences[key] = std::max(static_cast<double>(scores[key]) - log_total, -1000.0);  // hidden keys are -inf: exp is 0 there
+  }
+  for (std::int64_t key = 0; key < first_keys; key += lanes) {
+    const auto mass = hn::Mul(hn::Exp(tag, hn::Load(tag, differences + key)), hn::Set(tag, share));
+    hn::StoreU(mass, tag, masses + key);
+  }
+}
+
+template <typename Real>
+void MomentsOfOthers(const Real* HWY_RESTRICT accumulators, std::int64_t width, Real inverse_total, Real* HWY_RESTRICT offset,
                      Real* HWY_RESTRICT residual) {
   const Tag<Real> tag;
   const auto factor = hn::Set(tag, inverse_total);
-  const Real* squares = accumulators + padded<Real>(dims);
-  for (std::int64_t i = 0; i < dims; i += static_cast<std::int64_t>(hn::Lanes(tag))) {
+  const Real* squares = accumulators + width;
+  for (std::int64_t i = 0; i < width; i += static_cast<std::int64_t>(hn::Lanes(tag))) {
     const auto mean = hn::Mul(hn::Load(tag, accumulators + i), factor);
     const auto spread = hn::NegMulAdd(mean, mean, hn::Mul(hn::Load(tag, squares + i), factor));
     hn::Store(mean, tag, offset + i);
     hn::Store(hn::Max(spread, hn::Zero(tag)), tag, residual + i);
+  }
+}
+
+template <typename Real>
+void TwoPassMoments(const Real* HWY_RESTRICT weights, const Real* HWY_RESTRICT values, std::int64_t keys, std::int64_t width,
+                    Real* HWY_RESTRICT offset, Real* HWY_RESTRICT residual) {
+  const Tag<Real> tag;
+  Real total = 0;
+  for (std::int64_t key = 0; key < keys; ++key) total += weights[key];
+  const auto factor = hn::Set(tag, total > 0 ? 1 / total : Real{0});
+  for (std::int64_t i = 0; i < width; i += static_cast<std::int64_t>(hn::Lanes(tag))) {
+    auto sum = hn::Zero(tag);
+    for (std::int64_t key = 0; key < keys; ++key) {
+      sum = hn::MulAdd(hn::Set(tag, weights[key]), hn::Load(tag, values + key * width + i), sum);
+    }
+    const auto mean = hn::Mul(sum, factor);
+    auto squares = hn::Zero(tag);
+    for (std::int64_t key = 0; key < keys; ++key) {
+      const auto distance = hn::Sub(hn::Load(tag, values + key * width + i), mean);
+      squares = hn::MulAdd(hn::Mul(hn::Set(tag, weights[key]), distance), distance, squares);
+    }
+    hn::Store(mean, tag, offset + i);
+    hn::Store(hn::Mul(squares, factor), tag, residual + i);
   }
 }
 
@@ -124,12 +188,13 @@ double RootOfLanes(hn::Vec<Tag<Real>> squares) {
   return std::sqrt(static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, squares))));
 }
 
-template <typename Real>
-void SummariseDimensions(const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass, const GainPriors& priors,
-                         QueryScalars& out) {
+template <Summary summary, typename Real>
+void SummariseDimensionsAs(const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass, const GainPriors& priors,
+                           QueryScalars& out) {
+  constexpr bool everything = summary == Summary::all;
   const Tag<Real> tag;
   const auto set = [&](double value) { return hn::Set(tag, static_cast<Real>(value)); };
-  const auto first = set(mass.first), others = set(mass.others), strength = set(priors.strength), lambda = set(priors.precision);
+  const auto first = set(mass.first), others = set(mass.others), strength = set(priors.strength);
   const auto prior = set(priors.strength * priors.variance), count = set(mass.n_eff + priors.strength),
              count_others = set(mass.n_eff_others + priors.strength);
   const auto zero = hn::Zero(tag);
@@ -142,63 +207,87 @@ void SummariseDimensions(const DimensionRows<Real>& rows, std::int64_t dims, con
     const auto pull = hn::Mul(first, distance);
     const auto residual = hn::Mul(others, hn::MulAdd(pull, distance, residual_others));
     const auto centre = hn::Load(tag, rows.centre + i);
-    const auto estimate = hn::Add(centre, hn::Add(offset, pull)), estimate_others = hn::Add(centre, offset);
+    const auto estimate = hn::Add(centre, hn::Add(offset, pull));
     hn::Store(estimate, tag, rows.estimate + i);
     hn::Store(residual, tag, rows.residual + i);
 
-    const auto variance = hn::Add(residual, prior), variance_others = hn::Add(residual_others, prior);
+    const auto lambda = hn::Load(tag, rows.prior_precision + i);
+    const auto variance = hn::Add(residual, prior);
     const auto precision = hn::Div(count, variance);
     hn::Store(precision, tag, rows.precision + i);
     add(all.residual, residual);
     add(all.precision, precision);
-    const auto log = hn::Log(tag, variance);
-    add(all.log_variance, hn::IfThenElse(hn::Eq(variance, zero), set(-std::numeric_limits<double>::infinity()), log));
-    const auto gain = hn::Div(count, hn::MulAdd(lambda, variance, count)), gained = hn::Mul(gain, estimate);
+    const auto gain = hn::Div(count, hn::MulAdd(lambda, variance, count));
     add(all.gain, gain);
-    add(all.squares, hn::Mul(estimate, estimate));
-    add(all.gained_squares, hn::Mul(gained, gained));
-    const auto variance_scaled = hn::MulAdd(residual, hn::Load(tag, rows.inverse_variance + i), strength);
-    add(all.gain_scaled, hn::Div(count, hn::MulAdd(lambda, variance_scaled, count)));
-    add(without_first.residual, residual_others);
-    add(without_first.precision, hn::Div(count_others, variance_others));
-    add(without_first.squares, hn::Mul(estimate_others, estimate_others));
-    add(without_first.gain, hn::Div(count_others, hn::MulAdd(lambda, variance_others, count_others)));
+    if constexpr (everything) {
+      const auto log = hn::Log(tag, variance);
+      add(all.log_variance, hn::IfThenElse(hn::Eq(variance, zero), set(-std::numeric_limits<double>::infinity()), log));
+      const auto gained = hn::Mul(gain, estimate);
+      add(all.squares, hn::Mul(estimate, estimate));
+      add(all.gained_squares, hn::Mul(gained, gained));
+      const auto variance_scaled = hn::MulAdd(residual, hn::Load(tag, rows.inverse_variance + i), strength);
+      add(all.gain_scaled, hn::Div(count, hn::MulAdd(lambda, variance_scaled, count)));
+      const auto variance_others = hn::Add(residual_others, prior), estimate_others = hn::Add(centre, offset);
+      add(without_first.residual, residual_others);
+      add(without_first.precision, hn::Div(count_others, variance_others));
+      add(without_first.squares, hn::Mul(estimate_others, estimate_others));
+      add(without_first.gain, hn::Div(count_others, hn::MulAdd(lambda, variance_others, count_others)));
+    }
   }
   out.n_eff = mass.n_eff;
   out.residual = MeanOfLanes<Real>(all.residual, dims);
   out.observation_precision = MeanOfLanes<Real>(all.precision, dims);
-  out.log_observation_precision = std::log(mass.n_eff + priors.strength) - MeanOfLanes<Real>(all.log_variance, dims);
   out.kalman_gain = MeanOfLanes<Real>(all.gain, dims);
-  out.kalman_gain_scaled = MeanOfLanes<Real>(all.gain_scaled, dims);
-  out.estimate_norm = RootOfLanes<Real>(all.squares);
-  out.gained_estimate_norm = RootOfLanes<Real>(all.gained_squares);
-  if (std::isnan(mass.n_eff_others)) return;
-  out.without_first_n_eff = mass.n_eff_others;
-  out.without_first_residual = MeanOfLanes<Real>(without_first.residual, dims);
-  out.without_first_observation_precision = MeanOfLanes<Real>(without_first.precision, dims);
-  out.without_first_kalman_gain = MeanOfLanes<Real>(without_first.gain, dims);
-  out.without_first_norm = RootOfLanes<Real>(without_first.squares);
+  if constexpr (everything) {
+    out.log_observation_precision = std::log(mass.n_eff + priors.strength) - MeanOfLanes<Real>(all.log_variance, dims);
+    out.kalman_gain_scaled = MeanOfLanes<Real>(all.gain_scaled, dims);
+    out.estimate_norm = RootOfLanes<Real>(all.squares);
+    out.gained_estimate_norm = RootOfLanes<Real>(all.gained_squares);
+    if (std::isnan(mass.n_eff_others)) return;
+    out.without_first_n_eff = mass.n_eff_others;
+    out.without_first_residual = MeanOfLanes<Real>(without_first.residual, dims);
+    out.without_first_observation_precision = MeanOfLanes<Real>(without_first.precision, dims);
+    out.without_first_kalman_gain = MeanOfLanes<Real>(without_first.gain, dims);
+    out.without_first_norm = RootOfLanes<Real>(without_first.squares);
+  }
 }
 
-// Highway's dispatch tables take plain functions only.
-#define GAINLENS_ROW_KERNELS(Real, Suffix)                                                                                              \
-  void CapScores##Suffix(Real* scores, std::int64_t count, Real cap) {                                                                  \
-    CapScores<Real>(scores, count, cap);                                                                                                \
-  }                                                                                                                                     \
-  void AbsorbScores##Suffix(SoftmaxSums& sums, Real* scores, std::int64_t begin, std::int64_t end, std::int64_t columns,                \
-                            Real* accumulators, std::int64_t width) {                                                                   \
-    AbsorbScores<Real>(sums, scores, begin, end, columns, accumulators, width);                                                         \
-  }                                                                                                                                     \
-  void MomentsOfOthers##Suffix(const Real* accumulators, std::int64_t dims, Real inverse_total, Real* offset, Real* residual) {         \
-    MomentsOfOthers<Real>(accumulators, dims, inverse_total, offset, residual);                                                         \
-  }                                                                                                                                     \
-  void SummariseDimensions##Suffix(const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass, const GainPriors& priors, \
-                                   QueryScalars& out) {                                                                                 \
-    SummariseDimensions<Real>(rows, dims, mass, priors, out);                                                                           \
-  }
-GAINLENS_ROW_KERNELS(float, F32)
-GAINLENS_ROW_KERNELS(double, F64)
+template <typename Real>
+void SummariseDimensions(Summary summary, const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass,
+                         const GainPriors& priors, QueryScalars& out) {
+  if (summary == Summary::all) return SummariseDimensionsAs<Summary::all>(rows, dims, mass, priors, out);
+  SummariseDimensionsAs<Summary::plain>(rows, dims, mass, priors, out);
+}
+
 #undef GAINLENS_ROW_KERNELS
+// One list of what is dispatched: name of the vector code, name of the function, parameters, arguments. Highway's tables take plain
+// functions only, so each gets one for each Real.
+#define GAINLENS_ROW_KERNELS(X, Real)                                                                                             \
+  X(Real, CapScores, cap_scores, (Real * scores, std::int64_t begin, std::int64_t end, Real cap), (scores, begin, end, cap))      \
+  X(Real, AbsorbScores, absorb_scores,                                                                                            \
+    (SoftmaxSums & sums, Real * scores, std::int64_t begin, std::int64_t end, std::int64_t wanted_begin, std::int64_t wanted_end, \
+     Real * accumulators, std::int64_t width),                                                                                    \
+    (sums, scores, begin, end, wanted_begin, wanted_end, accumulators, width))                                                    \
+  X(Real, MassesOfFirst, masses_of_first, (const Real* scores, double log_total, double share, double* masses),                   \
+    (scores, log_total, share, masses))                                                                                           \
+  X(Real, MomentsOfOthers, moments_of_others,                                                                                     \
+    (const Real* accumulators, std::int64_t width, Real inverse_total, Real* offset, Real* residual),                             \
+    (accumulators, width, inverse_total, offset, residual))                                                                       \
+  X(Real, TwoPassMoments, two_pass_moments,                                                                                       \
+    (const Real* weights, const Real* values, std::int64_t keys, std::int64_t width, Real* offset, Real* residual),               \
+    (weights, values, keys, width, offset, residual))                                                                             \
+  X(Real, SummariseDimensions, summarise_dimensions,                                                                              \
+    (Summary summary, const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass, const GainPriors& priors,        \
+     QueryScalars& out),                                                                                                          \
+    (summary, rows, dims, mass, priors, out))
+
+#define GAINLENS_PLAIN_FUNCTION(Real, Vector, name, parameters, arguments) \
+  void Vector##_##Real parameters {                                        \
+    Vector<Real> arguments;                                                \
+  }
+GAINLENS_ROW_KERNELS(GAINLENS_PLAIN_FUNCTION, float)
+GAINLENS_ROW_KERNELS(GAINLENS_PLAIN_FUNCTION, double)
+#undef GAINLENS_PLAIN_FUNCTION
 
 }  // namespace gainlens::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -206,32 +295,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace gainlens::kernels {
 
-#define GAINLENS_ROW_KERNELS(Real, Suffix)                                                                                            \
-  HWY_EXPORT(CapScores##Suffix);                                                                                                      \
-  HWY_EXPORT(AbsorbScores##Suffix);                                                                                                   \
-  HWY_EXPORT(MomentsOfOthers##Suffix);                                                                                                \
-  HWY_EXPORT(SummariseDimensions##Suffix);                                                                                            \
-  template <>                                                                                                                         \
-  void cap_scores(Real* scores, std::int64_t count, Real cap) {                                                                       \
-    HWY_DYNAMIC_DISPATCH(CapScores##Suffix)(scores, count, cap);                                                                      \
-  }                                                                                                                                   \
-  template <>                                                                                                                         \
-  void absorb_scores(SoftmaxSums& sums, Real* scores, std::int64_t begin, std::int64_t end, std::int64_t columns, Real* accumulators, \
-                     std::int64_t width) {                                                                                            \
-    HWY_DYNAMIC_DISPATCH(AbsorbScores##Suffix)(sums, scores, begin, end, columns, accumulators, width);                               \
-  }                                                                                                                                   \
-  template <>                                                                                                                         \
-  void moments_of_others(const Real* accumulators, std::int64_t dims, Real inverse_total, Real* offset, Real* residual) {             \
-    HWY_DYNAMIC_DISPATCH(MomentsOfOthers##Suffix)(accumulators, dims, inverse_total, offset, residual);                               \
-  }                                                                                                                                   \
-  template <>                                                                                                                         \
-  void summarise_dimensions(const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass, const GainPriors& priors,      \
-                            QueryScalars& out) {                                                                                      \
-    HWY_DYNAMIC_DISPATCH(SummariseDimensions##Suffix)(rows, dims, mass, priors, out);                                                 \
+#define GAINLENS_DISPATCH(Real, Vector, name, parameters, arguments) \
+  HWY_EXPORT(Vector##_##Real);                                       \
+  template <>                                                        \
+  void name parameters {                                             \
+    HWY_DYNAMIC_DISPATCH(Vector##_##Real) arguments;                 \
   }
-GAINLENS_ROW_KERNELS(float, F32)
-GAINLENS_ROW_KERNELS(double, F64)
-#undef GAINLENS_ROW_KERNELS
+GAINLENS_ROW_KERNELS(GAINLENS_DISPATCH, float)
+GAINLENS_ROW_KERNELS(GAINLENS_DISPATCH, double)
 
 }  // namespace gainlens::kernels
 #endif  // HWY_ONCE

@@ -27,23 +27,35 @@ struct SoftmaxSums {
   double weighted_score = 0;  ///< sum exp(s - maximum) (s - maximum)
 };
 
-/// Scores s become cap tanh(s / cap).
+/// Scores s of [begin, end) become cap tanh(s / cap); whole vectors around it are overwritten.
 template <typename Real>
-void cap_scores(Real* scores, std::int64_t count, Real cap);
+void cap_scores(Real* scores, std::int64_t begin, std::int64_t end, Real cap);
 
 /// Takes one row of a tile of scores into the sums, and replaces it by its weights exp(s - maximum).
 /// Where the maximum grows, `accumulators` [width] shrink with the sums.
 ///
-/// @param scores   [padded columns]; [begin, end) are the visible ones, finite or -inf; what lies outside is overwritten with weight 0
-/// @param columns  how many weights are wanted
+/// The exponential of float is within 2 units in the last place for differences above -1 and 0.1 of their size beyond, exactly 1 at 0 and
+/// exactly 0 below -87.3 (where a float's would be subnormal); that of double is Highway's.
+///
+/// @param scores   aligned; [begin, end) are the visible ones, finite or -inf
+/// @param wanted_begin, wanted_end  where weights are wanted: 0 is written there outside of [begin, end)
 template <typename Real>
-void absorb_scores(SoftmaxSums& sums, Real* scores, std::int64_t begin, std::int64_t end, std::int64_t columns, Real* accumulators,
-                   std::int64_t width);
+void absorb_scores(SoftmaxSums& sums, Real* scores, std::int64_t begin, std::int64_t end, std::int64_t wanted_begin,
+                   std::int64_t wanted_end, Real* accumulators, std::int64_t width);
+
+/// Masses share exp(score - log_total) of the first keys. @param scores, masses  [first_keys]
+template <typename Real>
+void masses_of_first(const Real* scores, double log_total, double share, double* masses);
 
 /// Moments over the keys other than key 0, from the accumulators of p (v - c) and p (v - c)^2: e' - c and S' (never negative).
-/// @param accumulators  [2, padded dims]   @param offset, residual  [padded dims]
+/// @param accumulators  [2, width]   @param offset, residual  [width]
 template <typename Real>
-void moments_of_others(const Real* accumulators, std::int64_t dims, Real inverse_total, Real* offset, Real* residual);
+void moments_of_others(const Real* accumulators, std::int64_t width, Real inverse_total, Real* offset, Real* residual);
+
+/// The same from few keys: mean of `values` under `weights`, and S about it, in two passes; zeros where all weights are zero.
+/// @param weights  [keys]   @param values  [keys, width], relative to a value near their mean   @param offset, residual  [width]
+template <typename Real>
+void two_pass_moments(const Real* weights, const Real* values, std::int64_t keys, std::int64_t width, Real* offset, Real* residual);
 
 /// Rows [padded dims] of one query.
 template <typename Real>
@@ -51,6 +63,7 @@ struct DimensionRows {
   const Real* centre;            ///< c
   const Real* first_offset;      ///< v_0 - c
   const Real* inverse_variance;  ///< 1 / sv^2, 0 where the values are all equal
+  const Real* prior_precision;   ///< lambda
   const Real* offset;            ///< e' - c, over the keys other than key 0
   const Real* residual_others;   ///< S'
   Real* estimate;                ///< out: e
@@ -67,15 +80,20 @@ struct MassSplit {
 };
 
 struct GainPriors {
-  double strength;   ///< nu
-  double variance;   ///< sigma0^2
-  double precision;  ///< lambda
+  double strength;  ///< nu
+  double variance;  ///< sigma0^2
+};
+
+/// Which means over dimensions are computed.
+enum class Summary {
+  plain,  ///< residual, observation precision and Kalman gain
+  all,
 };
 
 /// Adds key 0 to the others, e = e' + p_0 (v_0 - e') and S = (1 - p_0)(S' + p_0 (v_0 - e')^2), both free of cancellation, and takes the
-/// means over dimensions. Sets every field of `out` but the entropy.
+/// means over dimensions. Sets n_eff and the means of `out`.
 template <typename Real>
-void summarise_dimensions(const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass, const GainPriors& priors,
-                          QueryScalars& out);
+void summarise_dimensions(Summary summary, const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass,
+                          const GainPriors& priors, QueryScalars& out);
 
 }  // namespace gainlens::kernels

@@ -1,7 +1,6 @@
 #include "kernels/streaming_block.h"
 
-#include "kernels/matrix_product.h"
-#include "kernels/two_pass.h"
+#include "kernels/query_fields.h"
 
 #include <algorithm>
 #include <cmath>
@@ -45,109 +44,129 @@ RowMass row_mass(const SoftmaxSums& others, double first_score) {
 }  // namespace
 
 template <typename Real>
+BlockStream<Real>::BlockStream(const StreamingCall<Real>& call, WorkerBuffers& buffers)
+    : call_(call), buffers_(buffers), panel_(panel_shape<Real>()), width_(panel_padded<Real>(call.shape.head_dim)) {
+  const ReturnedFields& returned = call.options.returned;
+  const bool all = returned.log_observation_precision || returned.kalman_gain_scaled || returned.without_first || returned.norms;
+  summary_ = all ? Summary::all : Summary::plain;
+  std::fill_n(row_of<Real>(buffers.dimensions, 6), width_, static_cast<Real>(call.options.prior_precision));
+}
+
+template <typename Real>
 void BlockStream<Real>::reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows) {
   const at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
-  const std::int64_t width = padded<Real>(shape.head_dim);
-  reserve(buffers.queries, {rows, shape.head_dim}, type);
-  reserve(buffers.scores, {rows, tile_keys}, type);
-  reserve(buffers.accumulators, {rows, 2 * width}, type);
-  reserve(buffers.first_scores, {rows, first_keys}, type);
-  reserve(buffers.early_values, {centre_keys, width}, type);
-  reserve(buffers.dimensions, {6, width}, type);
+  const std::int64_t strip = panel_shape<Real>().rows, whole = (rows + strip - 1) / strip * strip;
+  const std::int64_t width = panel_padded<Real>(shape.head_dim);
+  reserve(buffers.queries, {whole, padded<Real>(shape.head_dim)}, type);
+  reserve(buffers.scores, {whole, tile_keys}, type);
+  reserve(buffers.accumulators, {whole, 2 * width}, type);
+  reserve(buffers.first_scores, {whole, first_keys}, type);
+  reserve(buffers.dimensions, {7, width}, type);
 }
 
 template <typename Real>
 void BlockStream<Real>::run(const QueryBlock& block, ColumnSums* columns) {
   load_block(block);
+  const AttentionPlan::Workspace& shared = call_.workspace;
   const KeyRange all = block_keys(call_.options, call_.shape, block);
-  for (std::int64_t begin = all.begin; begin < all.end; begin += tile_keys) {
+  for (std::int64_t begin = all.begin - all.begin % tile_keys; begin < all.end; begin += tile_keys) {
     const KeyRange keys{begin, std::min(begin + tile_keys, all.end)};
-    score_tile(block, keys);
-    absorb_tile(block, keys);
+    score(block, keys);
+    absorb(block, keys);
     if (block.two_pass) continue;
-    const Real* values =
-        call_.workspace.packed.template const_data_ptr<Real>() + (block.kv_head * call_.shape.length + begin) * 2 * width();
-    add_product<Real>(rows_, 2 * width(), keys.end - keys.begin, {row_of(buffers_.scores, 0), tile_keys}, {values, 2 * width()},
-                      {row_of(buffers_.accumulators, 0), 2 * width()});
+    const Real* values = row_of<Real>(shared.values, block.kv_head) + begin * 2 * width_;
+    add_weighted_values<Real>(std::ssize(strips_), strips_.data(), 2 * width_ / panel_.columns, tile_keys,
+                              {row_of<Real>(buffers_.scores, 0), tile_keys}, values, {row_of<Real>(buffers_.accumulators, 0), 2 * width_});
   }
-  for (std::int64_t row = 0; row < rows_; ++row) {
-    const std::int64_t member = row / (block.end - block.begin);
-    if (query_of(block, row) == block.begin) columns[member] = {};
-    finish_row(block, row, columns[member]);
-  }
+  for (std::int64_t row = 0; row < rows_; ++row) finish_row(block, row, columns[row % call_.shape.group]);
 }
 
 template <typename Real>
 void BlockStream<Real>::load_block(const QueryBlock& block) {
-  rows_ = (block.end - block.begin) * call_.shape.group;
+  rows_ = block.queries() * call_.shape.group;
+  const std::int64_t strips = (rows_ + panel_.rows - 1) / panel_.rows, whole = strips * panel_.rows;
   sums_.assign(static_cast<std::size_t>(rows_), SoftmaxSums{});
+  strips_.resize(static_cast<std::size_t>(strips));
+  const std::int64_t stride = buffers_.queries.stride(0);
   for (std::int64_t row = 0; row < rows_; ++row) {
-    call_.query.load(head_of(block, row), query_of(block, row), row_of(buffers_.queries, row));
-    std::fill_n(row_of(buffers_.first_scores, row), first_keys, -std::numeric_limits<Real>::infinity());
+    const Real* source = call_.query.template const_data_ptr<Real>() + head_of(block, row) * call_.query.stride(0) +
+                         query_of(block, row) * call_.query.stride(1);
+    load_query<Real>(source, call_.shape.head_dim, static_cast<Real>(call_.shape.scale), row_of<Real>(buffers_.queries, row),
+                     query_extrema_);
   }
-  std::fill_n(row_of(buffers_.accumulators, 0), rows_ * 2 * width(), Real{0});
-  if (!block.two_pass) return;
-  for (std::int64_t key = 0; key < block.end; ++key) {
-    Real* values = row_of(buffers_.early_values, key);
-    std::fill_n(values, width(), Real{0});
-    call_.value.load(block.kv_head, key, values);
-  }
+  // Rows that fill up the last strip: zero queries have zero scores, which nothing turns into weights.
+  std::fill_n(row_of<Real>(buffers_.queries, rows_), (whole - rows_) * stride, Real{0});
+  std::fill_n(row_of<Real>(buffers_.first_scores, 0), rows_ * first_keys, -std::numeric_limits<Real>::infinity());
+  std::fill_n(row_of<Real>(buffers_.accumulators, 0), whole * 2 * width_, Real{0});
 }
 
-/// Scores of the tile in `scores`: scaled, capped, biased; not yet masked.
+/// Scores of the tile in `scores`: scaled, capped, biased; not yet masked. Sets the strips' ranges.
 template <typename Real>
-void BlockStream<Real>::score_tile(const QueryBlock& block, KeyRange keys) {
-  const std::int64_t columns = keys.end - keys.begin;
-  const Real* key = call_.key.template const_data_ptr<Real>() + block.kv_head * call_.key.stride(0) + keys.begin * call_.key.stride(1);
-  product_transposed<Real>(rows_, columns, call_.shape.head_dim, static_cast<Real>(call_.shape.scale),
-                           {row_of(buffers_.queries, 0), call_.shape.head_dim}, {key, call_.key.stride(1)},
-                           {row_of(buffers_.scores, 0), tile_keys});
+void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
+  for (std::size_t strip = 0; strip < strips_.size(); ++strip) {
+    const std::int64_t first = static_cast<std::int64_t>(strip) * panel_.rows, last = std::min(first + panel_.rows, rows_) - 1;
+    const KeyRange from = visible_keys(call_.options, call_.shape.length, query_of(block, first));
+    const KeyRange to = visible_keys(call_.options, call_.shape.length, query_of(block, last));
+    strips_[strip] = {std::max(from.begin, keys.begin) - keys.begin, std::min(to.end, keys.end) - keys.begin};
+  }
+  const Real* panels = row_of<Real>(call_.workspace.keys, block.kv_head) + keys.begin * call_.shape.head_dim;
+  score_tile<Real>(std::ssize(strips_), strips_.data(), call_.shape.head_dim,
+                   {row_of<Real>(buffers_.queries, 0), buffers_.queries.stride(0)}, panels, {row_of<Real>(buffers_.scores, 0), tile_keys});
+  const bool plain = call_.options.soft_cap == 0 && !call_.key_bias.defined() && !call_.distance_bias.defined();
+  if (plain) return;
+
+  const auto bias_of = [&](const at::Tensor& bias, std::int64_t row) {
+    return row_of<Real>(bias, bias.size(0) > 1 ? head_of(block, row) : 0);
+  };
   for (std::int64_t row = 0; row < rows_; ++row) {
-    Real* scores = row_of(buffers_.scores, row);
-    if (call_.options.soft_cap > 0) {
-      std::fill(scores + columns, scores + padded<Real>(columns), Real{0});
-      cap_scores(scores, columns, static_cast<Real>(call_.options.soft_cap));
+    Real* scores = row_of<Real>(buffers_.scores, row);
+    const StripRange range = strips_[static_cast<std::size_t>(row / panel_.rows)];
+    if (range.begin >= range.end) continue;
+    if (call_.options.soft_cap > 0) cap_scores(scores, range.begin, range.end, static_cast<Real>(call_.options.soft_cap));
+    if (call_.key_bias.defined()) {
+      const Real* bias = bias_of(call_.key_bias, row) + keys.begin;
+      for (std::int64_t i = range.begin; i < range.end; ++i) scores[i] += bias[i];
     }
-    if (call_.bias.defined()) {
-      const std::int64_t bias_row = call_.bias.size(0) > 1 ? head_of(block, row) : 0;
-      const Real* bias = call_.bias.template const_data_ptr<Real>() + bias_row * call_.shape.length + keys.begin;
-      for (std::int64_t i = 0; i < columns; ++i) scores[i] += bias[i];
+    if (call_.distance_bias.defined()) {
+      const Real* bias = bias_of(call_.distance_bias, row) + call_.shape.length - 1 - query_of(block, row) + keys.begin;
+      for (std::int64_t i = range.begin; i < range.end; ++i) scores[i] += bias[i];
     }
   }
 }
 
 /// Masks the tile, takes its rows into their sums and leaves the weights in `scores`. Key 0 is left out, and its score kept.
 template <typename Real>
-void BlockStream<Real>::absorb_tile(const QueryBlock& block, KeyRange keys) {
-  const std::int64_t columns = keys.end - keys.begin;
+void BlockStream<Real>::absorb(const QueryBlock& block, KeyRange keys) {
   for (std::int64_t row = 0; row < rows_; ++row) {
-    Real* scores = row_of(buffers_.scores, row);
+    const StripRange strip = strips_[static_cast<std::size_t>(row / panel_.rows)];
+    if (strip.begin >= strip.end) continue;
+    Real* scores = row_of<Real>(buffers_.scores, row);
     const KeyRange visible = visible_keys(call_.options, call_.shape.length, query_of(block, row));
     std::int64_t begin = std::max<std::int64_t>(visible.begin - keys.begin, 0);
-    const std::int64_t end = std::min(visible.end - keys.begin, columns);
+    const std::int64_t end = std::min(visible.end, keys.end) - keys.begin;
     if (keys.begin == 0) {
-      Real* first = row_of(buffers_.first_scores, row);
+      Real* first = row_of<Real>(buffers_.first_scores, row);
       for (std::int64_t key = begin; key < std::min(end, first_keys); ++key) first[key] = scores[key];
       begin = std::max<std::int64_t>(begin, 1);
     }
     if (begin < end) {
-      absorb_scores(sums_[static_cast<std::size_t>(row)], scores, begin, end, columns, row_of(buffers_.accumulators, row), 2 * width());
+      absorb_scores(sums_[static_cast<std::size_t>(row)], scores, begin, end, strip.begin, strip.end,
+                    row_of<Real>(buffers_.accumulators, row), 2 * width_);
     } else {
-      std::fill_n(scores, columns, Real{0});
+      std::fill(scores + strip.begin, scores + strip.end, Real{0});
     }
   }
 }
 
-/// e' - c and S' of the keys other than key 0; zeros where there are none.
 template <typename Real>
-void BlockStream<Real>::others_of_row(const QueryBlock& block, std::int64_t row, Real* offset, Real* residual) {
-  const double total = sums_[static_cast<std::size_t>(row)].total;
-  const Real inverse_total = total > 0 ? static_cast<Real>(1 / total) : Real{0};
-  if (block.two_pass) {
-    two_pass_moments(row_of(buffers_.scores, row), row_of(buffers_.early_values, 0), query_of(block, row) + 1, width(), offset, residual);
-  } else {
-    moments_of_others(row_of(buffers_.accumulators, row), call_.shape.head_dim, inverse_total, offset, residual);
+const Real* BlockStream<Real>::prior_precision(std::int64_t head, std::int64_t query) {
+  Real* row = row_of<Real>(buffers_.dimensions, 6);
+  if (call_.prior_precision.defined()) {
+    const at::Tensor& precision = call_.prior_precision;
+    const Real* source = precision.const_data_ptr<Real>() + head * precision.stride(0) + query * precision.stride(1);
+    for (std::int64_t i = 0; i < call_.shape.head_dim; ++i) row[i] = source[i * precision.stride(2)];
   }
+  return row;
 }
 
 template <typename Real>
@@ -155,33 +174,39 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   const AttentionShape& shape = call_.shape;
   const std::int64_t head = head_of(block, row), query = query_of(block, row), index = head * shape.length + query;
   const SoftmaxSums& others = sums_[static_cast<std::size_t>(row)];
-  const Real* first_scores = row_of(buffers_.first_scores, row);
+  const Real* first_scores = row_of<Real>(buffers_.first_scores, row);
   if (others.total == 0 && first_scores[0] == -infinity) {
     ++columns.queries_without_keys;
     return;
   }
   const RowMass mass = row_mass(others, static_cast<double>(first_scores[0]));
 
-  const auto dimension_row = [&](std::int64_t which) { return row_of(buffers_.dimensions, which); };
-  Real *offset = dimension_row(0), *residual_others = dimension_row(1), *zero = dimension_row(2);
-  others_of_row(block, row, offset, residual_others);
-  std::fill_n(zero, width(), Real{0});
   const AttentionPlan::Workspace& shared = call_.workspace;
+  const auto dimension_row = [&](std::int64_t which) { return row_of<Real>(buffers_.dimensions, which); };
+  Real *offset = dimension_row(0), *residual_others = dimension_row(1), *zero = dimension_row(2);
+  if (block.two_pass) {
+    const std::int64_t begin = visible_keys(call_.options, shape.length, query).begin;
+    two_pass_moments(row_of<Real>(buffers_.scores, row) + begin, row_of<Real>(shared.early_values, block.kv_head) + begin * width_,
+                     query + 1 - begin, width_, offset, residual_others);
+    std::fill_n(zero, width_, Real{0});
+  } else {
+    const Real inverse_total = others.total > 0 ? static_cast<Real>(1 / others.total) : Real{0};
+    moments_of_others(row_of<Real>(buffers_.accumulators, row), width_, inverse_total, offset, residual_others);
+  }
   // The two-pass form may not use the common centre, which knows later keys: its centre is the value of key 0.
-  const DimensionRows<Real> rows{
-      .centre = block.two_pass ? row_of(buffers_.early_values, 0) : shared.centre.template const_data_ptr<Real>() + block.kv_head * width(),
-      .first_offset = block.two_pass ? zero : shared.packed.template const_data_ptr<Real>() + block.kv_head * shape.length * 2 * width(),
-      .inverse_variance = shared.inverse_variance.template const_data_ptr<Real>() + block.kv_head * width(),
-      .offset = offset,
-      .residual_others = residual_others,
-      .estimate = dimension_row(3),
-      .residual = dimension_row(4),
-      .precision = dimension_row(5)};
+  const DimensionRows<Real> rows{.centre = row_of<Real>(block.two_pass ? shared.first_value : shared.centre, block.kv_head),
+                                 .first_offset = block.two_pass ? zero : row_of<Real>(shared.first_offset, block.kv_head),
+                                 .inverse_variance = row_of<Real>(shared.inverse_variance, block.kv_head),
+                                 .prior_precision = prior_precision(head, query),
+                                 .offset = offset,
+                                 .residual_others = residual_others,
+                                 .estimate = dimension_row(3),
+                                 .residual = dimension_row(4),
+                                 .precision = dimension_row(5)};
   QueryScalars scalars;
   scalars.entropy = mass.entropy;
-  const GainPriors priors{
-      .strength = call_.options.prior_strength, .variance = shape.prior_variance, .precision = call_.options.prior_precision};
-  summarise_dimensions(rows, shape.head_dim, mass.split, priors, scalars);
+  const GainPriors priors{.strength = call_.options.prior_strength, .variance = shape.prior_variance};
+  summarise_dimensions(summary_, rows, shape.head_dim, mass.split, priors, scalars);
   for (const QueryField& field : query_fields) {
     if (!field.wanted(call_.options.returned)) continue;
     (call_.result.*field.tensor).template mutable_data_ptr<Real>()[index] = static_cast<Real>(scalars.*field.scalar);
@@ -194,22 +219,33 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
     call_.result.sink_logit_mass.template mutable_data_ptr<Real>()[index] = static_cast<Real>(1 / (1 + std::exp(-difference)));
   }
   store_masses(head, query, first_scores, mass.log_total, keys_share, columns);
-  store_row(rows.estimate, shape.head_dim, static_cast<Real>(keys_share), call_.result.output, index * shape.head_dim);
+  const auto store = [&](const Real* values, const at::Tensor& tensor, Real factor) {
+    Real* target = tensor.mutable_data_ptr<Real>() + index * shape.head_dim;
+    for (std::int64_t i = 0; i < shape.head_dim; ++i) target[i] = values[i] * factor;
+  };
+  if (call_.options.returned.output) store(rows.estimate, call_.result.output, static_cast<Real>(keys_share));
   if (!call_.options.returned.per_dimension) return;
-  store_row(rows.residual, shape.head_dim, Real{1}, call_.result.residual_by_dimension, index * shape.head_dim);
-  store_row(rows.precision, shape.head_dim, Real{1}, call_.result.observation_precision_by_dimension, index * shape.head_dim);
+  store(rows.residual, call_.result.residual_by_dimension, Real{1});
+  store(rows.precision, call_.result.observation_precision_by_dimension, Real{1});
 }
 
 template <typename Real>
 void BlockStream<Real>::store_masses(std::int64_t head, std::int64_t query, const Real* first_scores, double log_total, double keys_share,
                                      ColumnSums& columns) {
-  Real* masses = call_.result.first_mass.template mutable_data_ptr<Real>() + (head * call_.shape.length + query) * first_keys;
-  for (std::int64_t key = 0; key < first_keys; ++key) {
-    const double mass = keys_share * std::exp(static_cast<double>(first_scores[key]) - log_total);
-    masses[key] = static_cast<Real>(mass);
-    if (query < key) continue;
-    columns.mass[static_cast<std::size_t>(key)] += mass;
-    ++columns.queries[static_cast<std::size_t>(key)];
+  const std::int64_t keys = call_.options.returned.first_masses;
+  if (keys == 0) return;
+  std::array<double, first_keys> found;
+  if (keys == 1) {
+    found[0] = keys_share * std::exp(static_cast<double>(first_scores[0]) - log_total);
+  } else {
+    masses_of_first(first_scores, log_total, keys_share, found.data());
+  }
+  Real* masses = call_.result.first_mass.template mutable_data_ptr<Real>() + (head * call_.shape.length + query) * keys;
+  for (std::size_t key = 0; key < static_cast<std::size_t>(keys); ++key) {
+    masses[key] = static_cast<Real>(found[key]);
+    if (query < static_cast<std::int64_t>(key)) continue;
+    columns.mass[key] += found[key];
+    ++columns.queries[key];
   }
 }
 

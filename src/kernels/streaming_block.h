@@ -2,9 +2,9 @@
 
 #include "kernels/attention_inputs.h"
 #include "kernels/attention_workspace.h"
+#include "kernels/panel_products.h"
 #include "kernels/query_blocks.h"
 #include "kernels/row_kernels.h"
-#include "kernels/tensor_rows.h"
 
 #include <array>
 #include <vector>
@@ -15,13 +15,14 @@ namespace gainlens::kernels {
 template <typename Real>
 struct StreamingCall {
   const AttentionOptions& options;
-  const AttentionShape& shape;
-  TensorRows query, value;
-  at::Tensor key;         ///< [kv_head, position, head_dim] of dtype Real, last dimension contiguous
-  at::Tensor bias;        ///< [head or 1, key] of dtype Real, or undefined
-  at::Tensor sink_logit;  ///< [head] float64, or undefined
+  const AttentionShape& shape;        ///< of the kv heads worked on and their query heads
+  const at::Tensor& query;            ///< [head, position, head_dim] of dtype Real, last dimension contiguous
+  const at::Tensor& key_bias;         ///< [head or 1, key] of dtype Real, contiguous, or undefined
+  const at::Tensor& distance_bias;    ///< [head or 1, 2 length - 1] of dtype Real, of key - query = 1 - length and on, or undefined
+  const at::Tensor& sink_logit;       ///< [head] float64, contiguous, or undefined
+  const at::Tensor& prior_precision;  ///< [head, query, head_dim] of dtype Real, or undefined
   const AttentionPlan::Workspace& workspace;
-  QueryStatistics& result;
+  QueryStatistics& result;  ///< of those heads; `output` of dtype Real
 };
 
 /// Sums over the queries of one block and one head, for `column_mean`.
@@ -35,34 +36,41 @@ struct ColumnSums {
 template <typename Real>
 class BlockStream {
  public:
-  BlockStream(const StreamingCall<Real>& call, WorkerBuffers& buffers) : call_(call), buffers_(buffers) {}
+  BlockStream(const StreamingCall<Real>& call, WorkerBuffers& buffers);
 
   /// Buffers for blocks of up to `rows` rows.
   static void reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows);
 
-  /// Writes all results of the block's queries. @param columns  [head of the group]: set, not added to
+  /// Writes all results of the block's queries. @param columns  [head of the group]: added to
   void run(const QueryBlock& block, ColumnSums* columns);
+
+  /// Of all queries seen so far.
+  const Extrema& query_extrema() const { return query_extrema_; }
 
  private:
   void load_block(const QueryBlock& block);
-  void score_tile(const QueryBlock& block, KeyRange keys);
-  void absorb_tile(const QueryBlock& block, KeyRange keys);
+  void score(const QueryBlock& block, KeyRange keys);
+  void absorb(const QueryBlock& block, KeyRange keys);
   void finish_row(const QueryBlock& block, std::int64_t row, ColumnSums& columns);
-  void others_of_row(const QueryBlock& block, std::int64_t row, Real* offset, Real* residual);
   void store_masses(std::int64_t head, std::int64_t query, const Real* first_scores, double log_total, double keys_share,
                     ColumnSums& columns);
+  const Real* prior_precision(std::int64_t head, std::int64_t query);
 
-  std::int64_t width() const { return padded<Real>(call_.shape.head_dim); }
+  // Rows are [query][head of the group]: those of a strip see nearly the same keys.
   std::int64_t head_of(const QueryBlock& block, std::int64_t row) const {
-    return block.kv_head * call_.shape.group + row / (block.end - block.begin);
+    return block.kv_head * call_.shape.group + row % call_.shape.group;
   }
-  static std::int64_t query_of(const QueryBlock& block, std::int64_t row) { return block.begin + row % (block.end - block.begin); }
-  static Real* row_of(at::Tensor& buffer, std::int64_t row) { return buffer.mutable_data_ptr<Real>() + row * buffer.stride(0); }
+  std::int64_t query_of(const QueryBlock& block, std::int64_t row) const { return block.begin + row / call_.shape.group; }
 
   const StreamingCall<Real>& call_;
   WorkerBuffers& buffers_;
+  PanelShape panel_;
+  std::int64_t width_;  // head_dim in whole panels
+  Summary summary_;
   std::int64_t rows_ = 0;
-  std::vector<SoftmaxSums> sums_;  // [row]
+  std::vector<SoftmaxSums> sums_;   // [row]
+  std::vector<StripRange> strips_;  // [strip] keys that its rows see, counted from the tile's first
+  Extrema query_extrema_;
 };
 
 }  // namespace gainlens::kernels
