@@ -17,9 +17,6 @@ if(GAINLENS_TESTS)
   find_package(GTest REQUIRED)          # libgtest-dev libgmock-dev
   include(GoogleTest)
 endif()
-if(GAINLENS_BENCHMARKS)
-  find_package(benchmark REQUIRED)      # libbenchmark-dev
-endif()
 
 add_library(gainlens_hdf5 INTERFACE)
 target_include_directories(gainlens_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})

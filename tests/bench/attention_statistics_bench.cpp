@@ -1,124 +1,111 @@
-// Attention with all statistics against libtorch's fused attention and against holding the weights, on the same tensors in one run:
-//   gainlens_bench_attention [threads]
-// Prints milliseconds of each, their ratio to the fused attention, and the bytes each allocates at its peak.
+// Attention with its statistics against libtorch's fused attention, composed library calls and T x T tensors: attention_statistics_bench --help
 
-#include "kernels/attention_statistics.h"
+#include "bench/bench_options.h"
+#include "bench/comparison.h"
+#include "bench/comparison_table.h"
+#include "bench/copy_rate.h"
+#include "bench/error_table.h"
+#include "core/atomic_file.h"
+#include "core/error.h"
 
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <benchmark/benchmark.h>
-#include <c10/core/Allocator.h>
 #include <c10/core/InferenceMode.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
+#include <c10/util/Exception.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cmath>
+#include <cstdio>
 #include <cstdlib>
-#include <limits>
-#include <memory>
+#include <new>
 
-namespace gainlens::kernels {
+namespace gainlens::bench {
 namespace {
 
-constexpr std::int64_t heads = 16, head_dim = 128;
-
-struct Inputs {
-  at::Tensor query, key, value;  // [head, position, head_dim]
-};
-
-Inputs inputs_of(std::int64_t length) {
-  at::manual_seed(1);
-  const auto tensor = [&] { return at::randn({heads, length, head_dim}); };
-  return {tensor(), tensor(), tensor()};
-}
-
-at::Tensor fused(const Inputs& in) {
-  return at::scaled_dot_product_attention(in.query.unsqueeze(0), in.key.unsqueeze(0), in.value.unsqueeze(0), {}, 0, /*is_causal=*/true);
-}
-
-/// What one does without a streaming kernel: the weights of a head as a T x T tensor, reduced to n_eff, entropy, e and S.
-at::Tensor materialised(const Inputs& in) {
-  const std::int64_t length = in.query.size(1);
-  const at::Tensor hidden = at::ones({length, length}, at::TensorOptions(at::kBool)).triu_(1);
-  at::Tensor output = at::empty_like(in.query);
-  for (std::int64_t head = 0; head < heads; ++head) {
-    const at::Tensor scores = at::mm(in.query[head], in.key[head].t()).div_(std::sqrt(static_cast<double>(head_dim)));
-    const at::Tensor p = scores.masked_fill_(hidden, -std::numeric_limits<double>::infinity()).softmax(-1);
-    const at::Tensor n_eff = p.square().sum(-1).reciprocal_();
-    benchmark::DoNotOptimize(at::xlogy(p, p).sum(-1));
-    const at::Tensor estimate = at::mm(p, in.value[head]);
-    const at::Tensor residual = at::mm(p, in.value[head].square()).sub_(estimate.square());
-    benchmark::DoNotOptimize((n_eff.unsqueeze(1) + 1).div(residual + 1.0 / head_dim).mean(-1));
-    output[head].copy_(estimate);
-  }
-  return output;
-}
-
-/// Bytes that libtorch's CPU allocator hands out, at their peak.
-class PeakBytes : public c10::MemoryReportingInfoBase {
+/// Writes the results where --json says; tables go to standard output unless the results do.
+class Output {
  public:
-  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
-    held_ += bytes;
-    peak_ = std::max(peak_.load(), held_.load());
+  explicit Output(const BenchOptions& options) : json_(options.json), to_stdout_(options.json && options.json->compare("-") == 0) {}
+
+  void table(const std::string& text) const {
+    if (to_stdout_) return;
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
   }
-  bool memoryProfilingEnabled() const override { return true; }
-  std::int64_t peak() const { return peak_; }
+
+  void results(const OrderedJson& json) const {
+    if (!json_) return;
+    const std::string text = json.dump(2) + "\n";
+    if (to_stdout_) {
+      std::fputs(text.c_str(), stdout);
+    } else {
+      write_file_atomically(*json_, text);
+    }
+  }
 
  private:
-  std::atomic<std::int64_t> held_ = 0, peak_ = 0;
+  std::optional<std::string> json_;
+  bool to_stdout_;
 };
 
-template <typename Work>
-double peak_megabytes(const Work& work) {
-  const auto counter = std::make_shared<PeakBytes>();
-  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
-  work();
-  return static_cast<double>(counter->peak()) / (1 << 20);
-}
-
-template <typename Work>
-double seconds(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// One iteration runs all three in turn, so that a slow moment of the machine hits each.
-void attention(benchmark::State& state) {
-  const c10::InferenceMode inference;
-  const Inputs in = inputs_of(state.range(0));
-  AttentionPlan plan(AttentionOptions{});
-  const auto ours = [&] { benchmark::DoNotOptimize(attention_statistics(plan, in.query, in.key, in.value)); };
-  const auto theirs = [&] { benchmark::DoNotOptimize(fused(in)); };
-  const auto naive = [&] { benchmark::DoNotOptimize(materialised(in)); };
-  const double ours_peak = peak_megabytes(ours), theirs_peak = peak_megabytes(theirs), naive_peak = peak_megabytes(naive);
-  double ours_best = 1e9, theirs_best = 1e9, naive_best = 1e9;
-  for (auto _ : state) {
-    const double first = seconds(theirs), second = seconds(ours), third = seconds(naive);
-    state.SetIterationTime(second);
-    theirs_best = std::min(theirs_best, first);
-    ours_best = std::min(ours_best, second);
-    naive_best = std::min(naive_best, third);
+Comparison measure(const BenchOptions& options, const Output& output) {
+  Comparison comparison{.machine = this_machine(), .copy_rate = {}, .cases = {}};
+  output.table(machine_line(comparison.machine) + table_notes());
+  if (options.roofline) comparison.copy_rate = measured_copy_rate();
+  for (const AttentionCase& shape : options.cases) {
+    comparison.cases.push_back(compare_methods(shape, options.choice, options.budget));
+    output.table(fmt::format("\n{}", case_table(comparison.cases.back())));
   }
-  state.counters["sdpa_ms"] = 1e3 * theirs_best;
-  state.counters["ours_ms"] = 1e3 * ours_best;
-  state.counters["held_ms"] = 1e3 * naive_best;
-  state.counters["ours/sdpa"] = ours_best / theirs_best;
-  state.counters["held/sdpa"] = naive_best / theirs_best;
-  state.counters["sdpa_MiB"] = theirs_peak;
-  state.counters["ours_MiB"] = ours_peak;
-  state.counters["held_MiB"] = naive_peak;
+  return comparison;
 }
-BENCHMARK(attention)->RangeMultiplier(2)->Range(512, 4096)->UseManualTime()->Unit(benchmark::kMillisecond);
+
+Comparison stored(const std::filesystem::path& file, const Output& output) {
+  Comparison comparison = comparison_of(read_json_file(file), file.string());
+  output.table(machine_line(comparison.machine) + table_notes());
+  for (const CaseResult& result : comparison.cases) output.table(fmt::format("\n{}", case_table(result)));
+  return comparison;
+}
+
+void run_errors(const Output& output) {
+  const std::vector<WorstError> errors = measured_errors();
+  output.table(fmt::format("{}{}", machine_line(this_machine()), error_table(errors)));
+  output.results({{"machine", to_json(this_machine())}, {"errors", to_json(errors)}});
+}
+
+void run(const BenchOptions& options) {
+  const c10::InferenceMode inference;
+  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
+  const Output output(options);
+  if (options.errors) return run_errors(output);
+  const Comparison comparison = options.from ? stored(*options.from, output) : measure(options, output);
+  if (comparison.copy_rate) output.table(fmt::format("\n{}", roofline_table(comparison)));
+  output.results(to_json(comparison));
+  if (options.ratio) output.table(fmt::format("ratio {:.3f}\n", *comparison.cases.front().ratio_to_sdpa(method::statistics)));
+}
+
+int fail(int code, std::string_view message) {
+  fmt::print(stderr, "attention_statistics_bench: error: {}\n", message.substr(0, message.find('\n')));
+  return code;
+}
+
+int run_program(int argc, const char* const* argv) {
+  try {
+    if (const auto options = parse_options(argc, argv)) run(*options);
+    if (std::fflush(stdout) != 0) throw_run_failed("standard output: cannot be written");
+    return 0;
+  } catch (const InvalidArgument& error) {
+    return fail(2, error.what());
+  } catch (const c10::Error& error) {
+    return fail(1, error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    return fail(1, "out of memory; use shorter --lengths or --skip-materialised");
+  } catch (const std::exception& error) {
+    return fail(1, error.what());
+  }
+}
 
 }  // namespace
-}  // namespace gainlens::kernels
+}  // namespace gainlens::bench
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (argc > 1) at::set_num_threads(std::max(1, std::atoi(argv[1])));
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  const int code = gainlens::bench::run_program(argc, argv);
+  std::fflush(nullptr);
+  std::_Exit(code);  // the destructors of libtorch's globals would only take another tenth of a second
 }

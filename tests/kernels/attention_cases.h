@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/attention_testing.h"
+#include "kernels/attention_agreement.h"
 
 #include <cmath>
 #include <ostream>

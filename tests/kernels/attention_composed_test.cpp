@@ -2,6 +2,7 @@
 
 #include "kernels/attention_composed.h"
 #include "kernels/attention_cases.h"
+#include "kernels/attention_testing.h"
 #include "kernels/attention_sequences.h"
 
 #include <c10/core/CPUAllocator.h>

@@ -1,0 +1,113 @@
+#pragma once
+
+#include "kernels/attention_statistics.h"
+#include "kernels/query_fields.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace gainlens::kernels::testing {
+
+/// Random inputs of one attention call.
+struct Inputs {
+  at::Tensor query, key, value;  // [head, position, head_dim]
+};
+
+inline at::Tensor seeded_normal(at::IntArrayRef sizes, std::uint64_t seed) {
+  at::Generator generator = at::detail::createCPUGenerator(seed);
+  return at::randn(sizes, generator, at::TensorOptions(at::kDouble));
+}
+
+/// Normal values of unit variance, with scores of variance `sharpness`^2 after the default scale.
+inline Inputs random_inputs(std::int64_t length, std::int64_t head_dim, std::int64_t kv_heads, std::int64_t group, double sharpness = 1.5) {
+  return {.query = sharpness * seeded_normal({kv_heads * group, length, head_dim}, 1),
+          .key = seeded_normal({kv_heads, length, head_dim}, 2),
+          .value = seeded_normal({kv_heads, length, head_dim}, 3)};
+}
+
+inline Inputs cast(const Inputs& in, at::ScalarType type) {
+  return {in.query.to(type), in.key.to(type), in.value.to(type)};
+}
+
+inline QueryStatistics streamed(const AttentionOptions& options, const Inputs& in) {
+  AttentionPlan plan(options);
+  return attention_statistics(plan, in.query, in.key, in.value);
+}
+
+inline QueryStatistics reference(const AttentionOptions& options, const Inputs& in) {
+  return attention_statistics_reference(options, in.query, in.key, in.value);
+}
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor QueryStatistics::*tensor;
+};
+
+/// Every tensor of the result.
+inline const std::vector<NamedTensor>& all_tensors() {
+  using S = QueryStatistics;
+  static const std::vector<NamedTensor> tensors{
+      {"output", &S::output},
+      {"n_eff", &S::n_eff},
+      {"entropy", &S::entropy},
+      {"residual", &S::residual},
+      {"observation_precision", &S::observation_precision},
+      {"log_observation_precision", &S::log_observation_precision},
+      {"kalman_gain", &S::kalman_gain},
+      {"kalman_gain_scaled", &S::kalman_gain_scaled},
+      {"without_first_n_eff", &S::without_first_n_eff},
+      {"without_first_residual", &S::without_first_residual},
+      {"without_first_observation_precision", &S::without_first_observation_precision},
+      {"without_first_kalman_gain", &S::without_first_kalman_gain},
+      {"estimate_norm", &S::estimate_norm},
+      {"gained_estimate_norm", &S::gained_estimate_norm},
+      {"without_first_norm", &S::without_first_norm},
+      {"first_mass", &S::first_mass},
+      {"sink_logit_mass", &S::sink_logit_mass},
+      {"column_mean", &S::column_mean},
+      {"value_variance", &S::value_variance},
+      {"residual_by_dimension", &S::residual_by_dimension},
+      {"observation_precision_by_dimension", &S::observation_precision_by_dimension},
+  };
+  return tensors;
+}
+
+/// Largest |a - b| / max(|b|, 1e-3 max|b|, floor). NaN must stand against NaN: anything else counts as infinite.
+inline double relative_error(const at::Tensor& actual, const at::Tensor& expected, double floor = 1e-300) {
+  const at::Tensor a = actual.to(at::kDouble), b = expected.to(at::kDouble);
+  if (!at::isnan(a).equal(at::isnan(b))) return std::numeric_limits<double>::infinity();
+  const double largest = at::nan_to_num(b).abs().max().item<double>();
+  const at::Tensor error = (a - b).abs() / b.abs().clamp_min(std::max(1e-3 * largest, floor));
+  return at::nan_to_num(error, 0.0).max().item<double>();
+}
+
+/// Largest |a - b| relative to the largest |b|: for signed quantities, whose small elements are differences of large ones.
+inline double error_of_largest(const at::Tensor& actual, const at::Tensor& expected) {
+  const at::Tensor b = expected.to(at::kDouble);
+  return ((actual.to(at::kDouble) - b).abs().max() / b.abs().max().clamp_min(1e-300)).item<double>();
+}
+
+/// Error of one field: `output` relative to its largest element, others by relative_error, where an exact zero is met to within the
+/// tolerance at 1e-2 of the field's unit: nats for the entropy, the mean value variance for S.
+inline double field_error(const NamedTensor& field, const QueryStatistics& actual, const QueryStatistics& expected) {
+  const auto& [name, tensor] = field;
+  if (name == "output") return error_of_largest(actual.output, expected.output);
+  const double value_scale = expected.value_variance.mean().item<double>();
+  const double unit = name == "entropy" ? 1 : name.find("residual") != std::string::npos ? value_scale : 0;
+  return relative_error(actual.*tensor, expected.*tensor, std::max(1e-2 * unit, 1e-300));
+}
+
+/// The same bits, NaN included.
+inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.contiguous(), y = b.contiguous();
+  return x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() &&
+         std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+}
+
+}  // namespace gainlens::kernels::testing
