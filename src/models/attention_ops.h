@@ -12,9 +12,9 @@
 
 namespace gainlens::models {
 
-/// The output alone: libtorch's fused attention. Where that would need a T x T mask (a window shorter than the chunk, soft cap, sink
-/// logits, key bias) it is computed in blocks of queries (kernels::attention_blocked); these have no gradient, so under gradients such a
-/// layer is materialised.
+/// The output alone, with its gradient: libtorch's fused attention. Where that would need a T x T mask (a window shorter than the chunk,
+/// soft cap, sink logits, biases, packed sequences) both passes go over blocks of queries (kernels::attention_with_gradient), in float32
+/// for types narrower than that.
 class SdpaAttention : public hooks::AttentionOp {
  public:
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;
@@ -45,7 +45,7 @@ class MaterialisedAttention : public hooks::AttentionOp {
 };
 
 /// Attention weights [batch, head, query, key], in the type of the queries; the softmax runs in float32 for types narrower than that.
-/// Hidden keys have weight 0, as has a query that sees no key; with sink logits the weights of a query sum to 1 - p_s.
+/// Hidden keys have weight 0, as has a query that sees no key or is padding; with sink logits the weights of a query sum to 1 - p_s.
 at::Tensor attention_pattern(const hooks::Qkv& qkv, const kernels::AttentionOptions& options);
 
 /// Weighted values [batch, head, query, head_dim].

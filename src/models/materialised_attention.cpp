@@ -8,14 +8,23 @@
 namespace gainlens::models {
 namespace {
 
-/// True where query t may see key j, [query, key].
-at::Tensor visible(const kernels::AttentionOptions& options, std::int64_t positions, const at::Device& device) {
+/// t - j of every query t and key j, [query, key].
+at::Tensor distances(std::int64_t positions, const at::Device& device) {
   const at::Tensor position = at::arange(positions, at::TensorOptions().dtype(at::kLong).device(device));
-  const at::Tensor distance = position.unsqueeze(1) - position.unsqueeze(0);  // query - key
+  return position.unsqueeze(1) - position.unsqueeze(0);
+}
+
+/// True where query t may see key j, [query, key].
+at::Tensor visible(const kernels::AttentionOptions& options, const at::Tensor& distance) {
   at::Tensor mask = at::ones_like(distance, at::kBool);
   if (options.causal) mask = mask.logical_and(distance >= 0);
   if (options.window) mask = mask.logical_and(distance.abs() < *options.window);
-  return mask;
+  if (options.sequences.empty()) return mask;
+  const at::Tensor together = at::zeros_like(mask);
+  for (const kernels::Sequence& sequence : options.sequences) {
+    together.slice(0, sequence.begin, sequence.end).slice(1, sequence.begin, sequence.end).fill_(true);
+  }
+  return mask.logical_and(together);
 }
 
 /// [batch, kv_head, position, head_dim] with the heads of a group laid out as their own.
@@ -32,8 +41,12 @@ at::Tensor masked_scores(const hooks::Qkv& qkv, const kernels::AttentionOptions&
     const at::Tensor bias = options.key_bias.to(scores.scalar_type());
     scores = scores + (bias.dim() == 1 ? bias : bias.unsqueeze(1));  // [key] or [head, 1, key]
   }
-  const at::Tensor hidden = visible(options, qkv.key.size(2), scores.device()).logical_not();
-  return scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+  const at::Tensor distance = distances(qkv.key.size(2), scores.device());
+  if (options.distance_bias.defined()) {
+    const at::Tensor bias = options.distance_bias.to(scores.scalar_type());
+    scores = scores + at::atleast_2d(bias).index({at::indexing::Slice(), distance.abs()});  // [head or 1, query, key]
+  }
+  return scores.masked_fill(visible(options, distance).logical_not(), -std::numeric_limits<double>::infinity());
 }
 
 }  // namespace
@@ -44,9 +57,14 @@ at::Tensor attention_pattern(const hooks::Qkv& qkv, const kernels::AttentionOpti
     const at::Tensor sink = options.sink_logit.to(scores.scalar_type()).view({1, -1, 1, 1}).expand({scores.size(0), -1, scores.size(2), 1});
     scores = at::cat({scores, sink}, -1);
   }
-  at::Tensor weights = at::softmax(scores, -1);
-  if (options.key_bias.defined()) {  // -inf biases can hide every key: softmax then gives NaN where the weights are all zero
-    weights = weights.masked_fill(at::isneginf(scores).all(-1, /*keepdim=*/true), 0);
+  // A bias of -inf can hide every key, and padding sees none: the softmax over nothing would give NaN, and so would its gradient.
+  const bool some_see_none = options.key_bias.defined() || options.distance_bias.defined() || !options.sequences.empty();
+  at::Tensor weights;
+  if (some_see_none) {
+    const at::Tensor empty = at::isneginf(scores).all(-1, /*keepdim=*/true);
+    weights = at::softmax(scores.masked_fill(empty, 0), -1).masked_fill(empty, 0);
+  } else {
+    weights = at::softmax(scores, -1);
   }
   if (options.sink_logit.defined()) weights = weights.narrow(-1, 0, weights.size(-1) - 1);
   return weights.to(qkv.query.scalar_type());

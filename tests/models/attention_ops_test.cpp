@@ -1,6 +1,7 @@
 #include "models/attention_ops.h"
 
 #include "core/error.h"
+#include "kernels/counted_memory.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -33,7 +34,7 @@ struct NamedOptions {
 };
 
 std::vector<NamedOptions> every_mask() {
-  std::vector<NamedOptions> all(8);
+  std::vector<NamedOptions> all(11);
   all[0].name = "causal";
   all[1].name = "bidirectional";
   all[1].options.causal = false;
@@ -50,6 +51,13 @@ std::vector<NamedOptions> every_mask() {
   all[7].name = "key_bias";
   all[7].options.key_bias = at::linspace(-2, 1, 70, at::TensorOptions(at::kDouble));
   all[7].options.key_bias[0] = -std::numeric_limits<double>::infinity();  // query 0 sees no key
+  all[8].name = "distance_bias";
+  all[8].options.distance_bias = at::linspace(0, -3, 70, at::TensorOptions(at::kDouble));
+  all[9].name = "distance_bias_of_heads_both_ways";
+  all[9].options.causal = false;
+  all[9].options.distance_bias = at::randn({4, 70}, at::TensorOptions(at::kDouble));
+  all[10].name = "packed_sequences";
+  all[10].options.sequences = {{.begin = 2, .end = 30}, {.begin = 30, .end = 60}};
   return all;
 }
 
@@ -61,6 +69,26 @@ TEST_P(AttentionOps, AllThreeAgree) {
   const at::Tensor expected = MaterialisedAttention().run(0, qkv, options);
   EXPECT_TRUE(at::allclose(SdpaAttention().run(0, qkv, options), expected, 1e-11, 1e-11));
   EXPECT_TRUE(at::allclose(StatisticsAttention([](auto, auto&&) {}).run(0, qkv, options), expected, 1e-11, 1e-11));
+}
+
+/// Gradients of a weighted sum of the output, with respect to query, key, value and sink logit.
+std::vector<at::Tensor> gradients(hooks::AttentionOp& operation, const hooks::Qkv& qkv, kernels::AttentionOptions options) {
+  std::vector<at::Tensor> leaves{qkv.query.detach().clone(), qkv.key.detach().clone(), qkv.value.detach().clone()};
+  if (options.sink_logit.defined()) leaves.push_back(options.sink_logit = options.sink_logit.detach().clone());
+  for (at::Tensor& leaf : leaves) leaf.requires_grad_(true);
+  const at::Tensor output = operation.run(0, {leaves[0], leaves[1], leaves[2]}, options);
+  (output * at::linspace(-1, 2, output.numel(), output.options()).view(output.sizes())).sum().backward();
+  std::vector<at::Tensor> found;
+  for (const at::Tensor& leaf : leaves) found.push_back(leaf.grad());
+  return found;
+}
+
+TEST_P(AttentionOps, GradientsAgree) {
+  const hooks::Qkv qkv = random_qkv(2, 4, 2, 70);
+  MaterialisedAttention materialised;
+  SdpaAttention fused;
+  const auto expected = gradients(materialised, qkv, GetParam().options), found = gradients(fused, qkv, GetParam().options);
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::allclose(found[i], expected[i], 1e-10, 1e-10)) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Masks, AttentionOps, ::testing::ValuesIn(every_mask()), [](const auto& param) { return param.param.name; });
@@ -84,6 +112,31 @@ TEST(AttentionPattern, KeyBiasWeighsAndHidesKeys) {
   EXPECT_TRUE(at::allclose(attention_pattern(zero_queries(), options)[0][0][1], at::tensor({0.75, 0.25}, at::kDouble), 1e-15, 1e-15));
   options.key_bias = at::tensor({-std::numeric_limits<double>::infinity(), 0.0}, at::kDouble).view({1, 2});
   EXPECT_TRUE(at::equal(attention_pattern(zero_queries(), options), at::tensor({0.0, 0.0, 0.0, 1.0}, at::kDouble).view({1, 1, 2, 2})));
+}
+
+TEST(AttentionPattern, DistanceBiasWeighsByDistance) {
+  kernels::AttentionOptions options;
+  options.distance_bias = at::tensor({0.0, std::log(3.0)}, at::kDouble);
+  EXPECT_TRUE(at::allclose(attention_pattern(zero_queries(), options)[0][0][1], at::tensor({0.75, 0.25}, at::kDouble), 1e-15, 1e-15));
+}
+
+TEST(AttentionPattern, SequencesDoNotSeeEachOtherNorPadding) {
+  kernels::AttentionOptions options;
+  options.sequences = {{.begin = 1, .end = 2}};
+  EXPECT_TRUE(at::equal(attention_pattern(zero_queries(), options), at::tensor({0.0, 0.0, 0.0, 1.0}, at::kDouble).view({1, 1, 2, 2})));
+}
+
+TEST(SdpaAttention, TrainsAWindowInMemoryThatGrowsLinearly) {
+  kernels::AttentionOptions options;
+  options.window = 64;
+  const auto peak = [&](std::int64_t positions) {
+    const hooks::Qkv qkv = random_qkv(1, 4, 2, positions);
+    SdpaAttention attention;
+    return kernels::testing::peak_bytes_of([&] { gradients(attention, qkv, options); });
+  };
+  const std::int64_t short_text = peak(1024), long_text = peak(4096);
+  EXPECT_GT(short_text, 0);
+  EXPECT_LT(long_text, 4 * short_text + 100);
 }
 
 TEST(StatisticsAttention, StatisticsAreThoseOfThePattern) {
