@@ -56,8 +56,8 @@ struct Decoder::Pass {
   const hooks::ForwardRequest& request;
   const hooks::Hooks& hooks;
   hooks::AttentionOp& attention;
-  std::vector<RopeTables> ropes;  // of global layers, and of those with a window
-  at::Tensor position_bias;       // ALiBi
+  std::vector<RopeTables> ropes;       // of global layers, and of those with a window
+  at::Tensor key_bias, distance_bias;  // ALiBi, the one or the other
   at::Tensor hidden;
 
   at::Tensor at(std::int64_t layer, std::string_view site, at::Tensor tensor) const {
@@ -123,7 +123,7 @@ std::vector<hooks::Stream> Decoder::forward_all(std::span<const hooks::ForwardRe
 Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::AttentionOp& fused) const {
   const at::Tensor& ids = request.tokens->ids;
   const std::int64_t positions = ids.size(1);
-  Pass pass{request, *request.hooks, request.options.attention != nullptr ? *request.options.attention : fused, {}, {}, {}};
+  Pass pass{request, *request.hooks, request.options.attention != nullptr ? *request.options.attention : fused, {}, {}, {}, {}};
   const auto like = weights_.embedding.options().requires_grad(false);
   if (config_.positions == Positions::rotary) {
     pass.ropes.push_back(rope_tables(rope_frequencies(config_.rope, config_.head_dim, positions), positions, like));
@@ -131,7 +131,13 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
       pass.ropes.push_back(rope_tables(rope_frequencies(*config_.window_rope, config_.head_dim, positions), positions, like));
     }
   }
-  if (config_.positions == Positions::alibi) pass.position_bias = alibi_bias(config_.alibi, config_.heads, positions);
+  if (config_.positions == Positions::alibi) {
+    if (config_.alibi.bfloat16) {
+      pass.key_bias = alibi_key_bias(config_.alibi, config_.heads, positions);
+    } else {
+      pass.distance_bias = alibi_distance_bias(config_.alibi, config_.heads, positions);
+    }
+  }
 
   at::Tensor embedded = at::embedding(weights_.embedding, ids);
   if (config_.embedding_scale != 1) embedded = embedded * at::scalar_tensor(config_.embedding_scale, like);
@@ -280,7 +286,8 @@ at::Tensor Decoder::weighted_values(const LayerWeights& weights, std::int64_t la
   }
   if (const std::int64_t window = config_.window[static_cast<std::size_t>(layer)]; window > 0) options.window = window;
   options.soft_cap = config_.attention_soft_cap;
-  options.key_bias = pass.position_bias;
+  options.key_bias = pass.key_bias;
+  options.distance_bias = pass.distance_bias;
   options.sink_logit = weights.sink_logit;
   const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
   if (pass.hooks.replaces(site)) return apply_pattern(pass.hooks.at(site, attention_pattern(qkv, options)), qkv.value);
