@@ -2,6 +2,7 @@
 
 #include "kernels/attention_composed.h"
 
+#include "kernels/attention_sequences.h"
 #include "kernels/composed_summary.h"
 
 #include <ATen/ATen.h>
@@ -16,9 +17,9 @@ namespace gainlens::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr std::int64_t centre_keys = 64;   // values are centred by the mean of so many first keys
-constexpr std::int64_t two_pass_rows = 8;  // queries at a time where distances [head, query, key, head_dim] are laid out
-constexpr double weightless_score = -1e4;  // exp of it is 0 in every type, and 0 times it is 0, unlike -inf
+constexpr std::int64_t centre_keys = composed_first_queries;  // values are centred by the mean of so many first keys
+constexpr std::int64_t two_pass_rows = 8;                     // queries at a time where distances [head, query, key, head_dim] are laid out
+constexpr double weightless_score = -1e4;                     // exp of it is 0 in every type, and 0 times it is 0, unlike -inf
 
 /// About 2048 rows of scores: enough for a matrix product to be fast, little enough that a row may be long.
 std::int64_t queries_per_block(const AttentionShape& shape) {
@@ -44,8 +45,9 @@ std::vector<Block> blocks_of(const AttentionOptions& options, const AttentionSha
 
 class Composition {
  public:
+  /// @param value_variance  undefined: that of `value`
   Composition(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query, const at::Tensor& key,
-              const at::Tensor& value)
+              const at::Tensor& value, const at::Tensor& value_variance)
       : options_(options),
         shape_(shape),
         type_(query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat),
@@ -59,7 +61,7 @@ class Composition {
         positions_(at::arange(padded_, query.options().dtype(at::kLong))),
         result_(allocate_statistics(options, shape, type_, query)) {
     if (key_bias_.defined()) key_bias_ = at::constant_pad_nd(key_bias_, {0, padded_ - shape.length});
-    pack_values();
+    pack_values(value_variance);
     priors_.prior_precision = precision_rows(options, shape, type_);
     if (options.sink_logit.defined()) priors_.sink_logit = options.sink_logit.to(at::kDouble).unsqueeze(1);
   }
@@ -69,8 +71,7 @@ class Composition {
       const BlockSums sums = sum_block(block);
       summarise_block(options_, shape_, priors_, sums, block.begin, result_);
     }
-    fill_column_mean();
-    result_.queries_without_keys = at::isnan(result_.n_eff).sum().item<std::int64_t>();
+    finish_statistics(options_, result_);
     return result_;
   }
 
@@ -78,12 +79,13 @@ class Composition {
   /// [kv_head, group query, x] as [head, query, x].
   at::Tensor by_head(const at::Tensor& rows) const { return rows.view({shape_.heads, -1, rows.size(2)}); }
 
-  void pack_values() {
+  void pack_values(const at::Tensor& value_variance) {
     const at::Tensor seen = value_.slice(1, 0, shape_.length);
     centre_ = seen.slice(1, 0, centre_keys).mean(1, /*keepdim=*/true, at::kDouble).to(type_);  // [kv_head, 1, head_dim]
     const at::Tensor centred = value_ - centre_;
     packed_ = at::cat({centred, centred.square()}, 2);
-    result_.value_variance.copy_(at::var(centred.slice(1, 0, shape_.length), /*dim=*/1, /*unbiased=*/false));
+    result_.value_variance.copy_(value_variance.defined() ? value_variance
+                                                          : at::var(centred.slice(1, 0, shape_.length), /*dim=*/1, /*unbiased=*/false));
     if (!options_.returned.kalman_gain_scaled) return;
     const at::Tensor inverse = result_.value_variance.reciprocal().masked_fill(result_.value_variance.eq(0), 0);
     priors_.inverse_variance = inverse.repeat_interleave(shape_.group, 0).unsqueeze(1);
@@ -180,15 +182,6 @@ class Composition {
   /// [kv_head, 1, head_dim] for every query head.
   at::Tensor of_heads(const at::Tensor& rows) const { return rows.repeat_interleave(shape_.group, 0); }
 
-  /// Mean of first_mass over the queries i >= m that see a key at all.
-  void fill_column_mean() {
-    if (!result_.first_mass.defined()) return;
-    for (std::int64_t key = 0; key < options_.returned.first_masses; ++key) {
-      const at::Tensor masses = result_.first_mass.select(2, key).slice(1, key);
-      result_.column_mean.select(1, key).copy_(masses.to(at::kDouble).nanmean(1));
-    }
-  }
-
   const AttentionOptions& options_;
   const AttentionShape& shape_;
   const at::ScalarType type_;
@@ -210,7 +203,20 @@ QueryStatistics attention_composed(const AttentionOptions& options, const Attent
                                    const at::Tensor& key, const at::Tensor& value) {
   const at::NoGradGuard without_gradients;
   const at::NoTF32Guard without_tf32;
-  return Composition(options, shape, query, key, value).run();
+  return Composition(options, shape, query, key, value, /*value_variance=*/{}).run();
+}
+
+QueryStatistics attention_composed_first(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
+                                         const at::Tensor& key, const at::Tensor& value, const at::Tensor& value_variance) {
+  ASSERT(options.causal, "the first queries by themselves are those of causal attention");
+  const at::NoGradGuard without_gradients;
+  const at::NoTF32Guard without_tf32;
+  const std::int64_t count = std::min(composed_first_queries, shape.length);
+  const auto part = [&](const at::Tensor& tensor) { return tensor.narrow(1, 0, count); };
+  AttentionShape own_shape = shape;
+  own_shape.length = count;
+  const AttentionOptions own = options_of(options, {0, count});
+  return Composition(own, own_shape, part(query), part(key), part(value), value_variance).run();
 }
 
 }  // namespace gainlens::kernels

@@ -14,4 +14,12 @@ namespace gainlens::kernels {
 QueryStatistics attention_composed(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
                                    const at::Tensor& key, const at::Tensor& value);
 
+/// The first queries of causal attention alone, at most `composed_first_queries`, from the keys that they see: what kernels that centre
+/// values by the mean of as many keys leave to this one.
+/// @param value_variance  over all positions; gives `value_variance` and `kalman_gain_scaled`
+QueryStatistics attention_composed_first(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
+                                         const at::Tensor& key, const at::Tensor& value, const at::Tensor& value_variance);
+
+inline constexpr std::int64_t composed_first_queries = 64;
+
 }  // namespace gainlens::kernels

@@ -160,6 +160,16 @@ at::Tensor pad_positions(const at::Tensor& tensor, std::int64_t positions) {
   return missing == 0 ? tensor : at::constant_pad_nd(tensor, {0, 0, 0, missing});
 }
 
+void finish_statistics(const AttentionOptions& options, QueryStatistics& result) {
+  result.queries_without_keys = at::isnan(result.n_eff).sum().item<std::int64_t>();
+  if (!result.first_mass.defined()) return;
+  for (std::int64_t key = 0; key < options.returned.first_masses; ++key) {
+    // The mean over the queries i >= m that see a key at all.
+    const at::Tensor masses = result.first_mass.select(2, key).slice(1, key);
+    result.column_mean.select(1, key).copy_(masses.to(at::kDouble).nanmean(1));
+  }
+}
+
 void summarise_block(const AttentionOptions& options, const AttentionShape& shape, const SummaryPriors& priors, const BlockSums& sums,
                      std::int64_t begin, QueryStatistics& result) {
   BlockSummary(options, shape, priors, sums, begin, result).run();

@@ -28,6 +28,9 @@ struct SummaryPriors {
 void summarise_block(const AttentionOptions& options, const AttentionShape& shape, const SummaryPriors& priors, const BlockSums& sums,
                      std::int64_t begin, QueryStatistics& result);
 
+/// What is known once every block is written: `column_mean` from `first_mass`, `queries_without_keys` from `n_eff`. Waits for the device.
+void finish_statistics(const AttentionOptions& options, QueryStatistics& result);
+
 /// `tensor` with zeros behind its positions (dimension 1), up to `positions` of them.
 at::Tensor pad_positions(const at::Tensor& tensor, std::int64_t positions);
 

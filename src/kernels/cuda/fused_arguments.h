@@ -34,17 +34,17 @@ struct FusedArguments {
   int heads, group, length;
   int first_query;  ///< a multiple of fused_rows; earlier queries are left alone
 
-  const void* query;    ///< [head, position, width], element
-  const void* key;      ///< [kv_head, position, width], element
-  const void* centred;  ///< [kv_head, position, width] v - c: bfloat16, or float32 where the element is
-  const float* centre;  ///< [kv_head, width] c
+  const void* query;              ///< [head, position, width], element
+  const void* key;                ///< [kv_head, position, width], element
+  const void* centred;            ///< [kv_head, position, width] v - c: bfloat16, or float32 where the element is
+  const float* centre;            ///< [kv_head, width] c
   const float* first_offset;      ///< [kv_head, width] v_0 - c
   const float* inverse_variance;  ///< [kv_head, width] 1 / sv^2 or 0; null: not wanted
 
   float scale;
   float soft_cap;  ///< 0: none
   bool causal;
-  int window;  ///< 0: none
+  int window;             ///< 0: none
   const float* key_bias;  ///< [head or 1, position]; null: none
   const float* distance_bias;
   std::int64_t key_bias_stride, distance_bias_stride;  ///< from head to head; 0: shared

@@ -101,7 +101,8 @@ GAINLENS_DEVICE void score_products(float (&scores)[FusedLayout<Element, width>:
     }
   } else {
     for (int k = 0; k < width; ++k) {
-      const float rows[2] = {queries[tile_index<T, width>(warp_row + lane / 4, k)], queries[tile_index<T, width>(warp_row + lane / 4 + 8, k)]};
+      const float rows[2] = {queries[tile_index<T, width>(warp_row + lane / 4, k)],
+                             queries[tile_index<T, width>(warp_row + lane / 4 + 8, k)]};
       GAINLENS_UNROLL
       for (int block = 0; block < Layout::key_blocks; ++block) {
         GAINLENS_UNROLL

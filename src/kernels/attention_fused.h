@@ -1,0 +1,26 @@
+#pragma once
+
+#include "kernels/attention_inputs.h"
+
+namespace gainlens::kernels {
+
+/// All statistics in one CUDA kernel for sm_80 and newer: tensor-core products with float32 sums, tiles of keys and values copied while
+/// the last ones are worked on, key 0 apart, values centred. Nothing of size [head, T, head_dim] is written but what is asked for.
+///
+/// Precision: q k^T is exact up to float32 sums. Weights and v - c are rounded to bfloat16 (relative 2^-9) before their products; the
+/// squares of v - c are taken of the rounded numbers and exactly, and moments are divided by the sum of the rounded weights. e and S are
+/// therefore the exact moments of slightly other weights and values: S cannot cancel, however small, and is good to about 2^-8. n_eff,
+/// entropy and masses use weights in float32. float32 inputs are computed without tensor cores, slowly, as a check.
+///
+/// The queries before composed_first_queries of causal attention are left to attention_composed_first.
+/// @param options  without `sequences`; inputs and options have been checked, inputs lie on a CUDA device
+/// @throws NotCompiled      this build has no CUDA
+/// @throws InvalidArgument  float64, head_dim above 256, or more than 4,000,000 positions
+/// @throws RunFailed        the kernel could not be started
+QueryStatistics attention_fused_cuda(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
+                                     const at::Tensor& key, const at::Tensor& value);
+
+/// Whether attention_fused_cuda is there.
+bool fused_cuda_compiled();
+
+}  // namespace gainlens::kernels

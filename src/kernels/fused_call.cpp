@@ -1,0 +1,167 @@
+#include "kernels/fused_call.h"
+
+#include "kernels/attention_composed.h"
+#include "kernels/composed_summary.h"
+#include "kernels/query_fields.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstdint>
+
+namespace gainlens::kernels {
+namespace {
+
+constexpr std::int64_t centre_keys = composed_first_queries;
+constexpr std::int64_t most_positions = 4'000'000;  // blocks of queries are numbered with 16 bits
+
+FusedElement element_of(at::ScalarType type) {
+  switch (type) {
+    case at::kBFloat16:
+      return FusedElement::bfloat16;
+    case at::kHalf:
+      return FusedElement::float16;
+    case at::kFloat:
+      return FusedElement::float32;
+    default:
+      throw_invalid("attention_statistics: the fused CUDA kernel computes bfloat16, float16 and float32, not {}; take the composed backend",
+                    at::toString(type));
+  }
+}
+
+int width_of(std::int64_t head_dim) {
+  CHECK(head_dim <= 256, "attention_statistics: head_dim {}; the fused CUDA kernel goes to 256, take the composed backend", head_dim);
+  return head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : 256;
+}
+
+/// Rows of `width` values, zero behind the tensor's own, contiguous and at addresses that 16-byte copies can read.
+at::Tensor padded_rows(const at::Tensor& tensor, int width) {
+  const std::int64_t missing = width - tensor.size(-1);
+  at::Tensor rows = (missing > 0 ? at::constant_pad_nd(tensor, {0, missing}) : tensor).contiguous();
+  return reinterpret_cast<std::uintptr_t>(rows.const_data_ptr()) % 16 == 0 ? rows : rows.clone();
+}
+
+float* data_or_null(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
+}
+
+FusedFields field_pointers(const QueryStatistics& s) {
+  return {.n_eff = data_or_null(s.n_eff),
+          .entropy = data_or_null(s.entropy),
+          .residual = data_or_null(s.residual),
+          .observation_precision = data_or_null(s.observation_precision),
+          .log_observation_precision = data_or_null(s.log_observation_precision),
+          .kalman_gain = data_or_null(s.kalman_gain),
+          .kalman_gain_scaled = data_or_null(s.kalman_gain_scaled),
+          .without_first_n_eff = data_or_null(s.without_first_n_eff),
+          .without_first_residual = data_or_null(s.without_first_residual),
+          .without_first_observation_precision = data_or_null(s.without_first_observation_precision),
+          .without_first_kalman_gain = data_or_null(s.without_first_kalman_gain),
+          .without_first_norm = data_or_null(s.without_first_norm),
+          .estimate_norm = data_or_null(s.estimate_norm),
+          .gained_estimate_norm = data_or_null(s.gained_estimate_norm),
+          .sink_logit_mass = data_or_null(s.sink_logit_mass)};
+}
+
+/// The inputs as the kernel reads them.
+struct FusedInputs {
+  at::Tensor query, key, centred;                  // [head or kv_head, position, width]
+  at::Tensor centre, first_offset, variance;       // [kv_head, width]
+  at::Tensor inverse_variance;                     // [kv_head, width] or undefined
+  at::Tensor key_bias, distance_bias, sink_logit;  // float32 or undefined
+  at::Tensor precision;                            // [head, position, head_dim], expanded, or undefined
+};
+
+FusedInputs fused_inputs(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query, const at::Tensor& key,
+                         const at::Tensor& value) {
+  const int width = width_of(shape.head_dim);
+  const at::Tensor values = padded_rows(value.to(at::kFloat), width);
+  const at::Tensor centre = values.slice(1, 0, centre_keys).mean(1, /*keepdim=*/true, at::kDouble).to(at::kFloat);
+  const at::Tensor centred = values - centre;
+  FusedInputs in{.query = padded_rows(query, width),
+                 .key = padded_rows(key, width),
+                 .centred = query.scalar_type() == at::kFloat ? centred : centred.to(at::kBFloat16),
+                 .centre = centre.squeeze(1).contiguous(),
+                 .first_offset = centred.select(1, 0).contiguous(),
+                 .variance = at::var(centred, /*dim=*/1, /*unbiased=*/false),
+                 .key_bias = bias_rows(options.key_bias, at::kFloat),
+                 .distance_bias = bias_rows(options.distance_bias, at::kFloat),
+                 .precision = precision_rows(options, shape, at::kFloat)};
+  if (options.returned.kalman_gain_scaled) in.inverse_variance = in.variance.reciprocal().masked_fill(in.variance.eq(0), 0);
+  if (options.sink_logit.defined()) in.sink_logit = options.sink_logit.to(at::kFloat).contiguous();
+  return in;
+}
+
+FusedArguments fused_arguments(const AttentionOptions& options, const AttentionShape& shape, const FusedInputs& in,
+                               const QueryStatistics& result) {
+  const auto stride = [](const at::Tensor& bias) { return bias.defined() && bias.size(0) > 1 ? bias.size(1) : 0; };
+  FusedArguments arguments{.element = element_of(in.query.scalar_type()),
+                           .width = width_of(shape.head_dim),
+                           .head_dim = static_cast<int>(shape.head_dim),
+                           .heads = static_cast<int>(shape.heads),
+                           .group = static_cast<int>(shape.group),
+                           .length = static_cast<int>(shape.length),
+                           .first_query = options.causal ? static_cast<int>(composed_first_queries) : 0,
+                           .query = in.query.const_data_ptr(),
+                           .key = in.key.const_data_ptr(),
+                           .centred = in.centred.const_data_ptr(),
+                           .centre = data_or_null(in.centre),
+                           .first_offset = data_or_null(in.first_offset),
+                           .inverse_variance = data_or_null(in.inverse_variance),
+                           .scale = static_cast<float>(shape.scale),
+                           .soft_cap = static_cast<float>(options.soft_cap),
+                           .causal = options.causal,
+                           // A window of the text's length hides nothing.
+                           .window = options.window && *options.window < shape.length ? static_cast<int>(*options.window) : 0,
+                           .key_bias = data_or_null(in.key_bias),
+                           .distance_bias = data_or_null(in.distance_bias),
+                           .key_bias_stride = stride(in.key_bias),
+                           .distance_bias_stride = stride(in.distance_bias),
+                           .sink_logit = data_or_null(in.sink_logit),
+                           .prior_strength = static_cast<float>(options.prior_strength),
+                           .prior_total = static_cast<float>(options.prior_strength * shape.prior_variance),
+                           .prior_precision = static_cast<float>(options.prior_precision),
+                           .fields = field_pointers(result),
+                           .output = result.output.defined() ? result.output.mutable_data_ptr() : nullptr,
+                           .first_mass = data_or_null(result.first_mass),
+                           .first_masses = static_cast<int>(options.returned.first_masses),
+                           .residual_by_dimension = data_or_null(result.residual_by_dimension),
+                           .precision_by_dimension = data_or_null(result.observation_precision_by_dimension)};
+  if (in.precision.defined()) {
+    arguments.precision = static_cast<const float*>(in.precision.const_data_ptr());
+    for (int i = 0; i < 3; ++i) arguments.precision_strides[i] = in.precision.stride(i);
+  }
+  return arguments;
+}
+
+/// Puts the fields by query of `part` at the front of those of `whole`.
+void copy_first(const QueryStatistics& part, QueryStatistics& whole) {
+  const auto copy = [&](at::Tensor QueryStatistics::*tensor) {
+    if ((part.*tensor).defined()) (whole.*tensor).narrow(1, 0, (part.*tensor).size(1)).copy_(part.*tensor);
+  };
+  for (const QueryField& field : query_fields) copy(field.tensor);
+  for (const auto tensor : {&QueryStatistics::output, &QueryStatistics::first_mass, &QueryStatistics::sink_logit_mass,
+                            &QueryStatistics::residual_by_dimension, &QueryStatistics::observation_precision_by_dimension}) {
+    copy(tensor);
+  }
+}
+
+}  // namespace
+
+QueryStatistics attention_fused(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
+                                const at::Tensor& key, const at::Tensor& value, const FusedLauncher& launch) {
+  CHECK(shape.length <= most_positions, "attention_statistics: {} positions; the fused CUDA kernel goes to {}, take the composed backend",
+        shape.length, most_positions);
+  element_of(query.scalar_type());  // refuses float64 before any work
+  const at::NoGradGuard without_gradients;
+  const FusedInputs in = fused_inputs(options, shape, query, key, value);
+  QueryStatistics result = allocate_statistics(options, shape, at::kFloat, query);
+  result.value_variance.copy_(in.variance.slice(1, 0, shape.head_dim));
+  const FusedArguments arguments = fused_arguments(options, shape, in, result);
+  if (arguments.first_query < arguments.length) launch(arguments);
+  if (options.causal) copy_first(attention_composed_first(options, shape, query, key, value, result.value_variance), result);
+  finish_statistics(options, result);
+  return result;
+}
+
+}  // namespace gainlens::kernels
