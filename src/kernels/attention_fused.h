@@ -9,8 +9,9 @@ namespace gainlens::kernels {
 ///
 /// Precision: q k^T is exact up to float32 sums. Weights and v - c are rounded to bfloat16 (relative 2^-9) before their products; the
 /// squares of v - c are taken of the rounded numbers and exactly, and moments are divided by the sum of the rounded weights. e and S are
-/// therefore the exact moments of slightly other weights and values: S cannot cancel, however small, and is good to about 2^-8. n_eff,
-/// entropy and masses use weights in float32. float32 inputs are computed without tensor cores, slowly, as a check.
+/// therefore the moments of slightly other weights and values: S is good to about 2^-8 of itself, cancellation costs it no more than
+/// in float32, 1e-7 (v - c)^2. n_eff, entropy and masses use weights in float32. float32 inputs are computed without tensor cores,
+/// slowly, as a check.
 ///
 /// The queries before composed_first_queries of causal attention are left to attention_composed_first.
 /// @param options  without `sequences`; inputs and options have been checked, inputs lie on a CUDA device

@@ -1,7 +1,9 @@
-// The entry: checks, one sequence at a time, the choice of the implementation.
+// The entry: checks, the choice of the implementation, one sequence at a time.
 
 #include "kernels/attention_statistics.h"
 
+#include "kernels/attention_composed.h"
+#include "kernels/attention_fused.h"
 #include "kernels/attention_inputs.h"
 #include "kernels/attention_sequences.h"
 #include "kernels/attention_streaming.h"
@@ -10,6 +12,25 @@
 #include <utility>
 
 namespace gainlens::kernels {
+namespace {
+
+constexpr const char* where = "attention_statistics";
+
+/// The backend that runs, `automatic` resolved. @throws InvalidArgument  the wish does not fit the device
+AttentionBackend backend_for(AttentionBackend wish, const at::Device& device) {
+  if (wish == AttentionBackend::automatic) return device.is_cpu() ? AttentionBackend::streaming : AttentionBackend::composed;
+  CHECK(wish != AttentionBackend::streaming || device.is_cpu(),
+        "{}: the streaming backend computes on the CPU and the inputs are on {}; use "
+        "composed",
+        where, device.str());
+  CHECK(wish != AttentionBackend::fused_cuda || device.is_cuda(),
+        "{}: the fused CUDA backend needs inputs on a CUDA device, not {}; use "
+        "streaming or composed",
+        where, device.str());
+  return wish;
+}
+
+}  // namespace
 
 AttentionPlan::AttentionPlan(AttentionOptions options) : options_(std::move(options)), workspace_(std::make_unique<Workspace>()) {}
 AttentionPlan::~AttentionPlan() = default;
@@ -17,11 +38,19 @@ AttentionPlan::AttentionPlan(AttentionPlan&&) noexcept = default;
 AttentionPlan& AttentionPlan::operator=(AttentionPlan&&) noexcept = default;
 
 QueryStatistics attention_statistics(AttentionPlan& plan, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-  constexpr const char* where = "attention_statistics";
-  checked_shape(where, plan.options(), query, key, value);
-  return over_sequences(plan.options(), query, key, value,
-                        [&plan](const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
-                                const at::Tensor& v) { return attention_streaming(plan.workspace(), options, shape, q, k, v); });
+  const AttentionShape whole = checked_shape(where, plan.options(), query, key, value);
+  switch (backend_for(plan.options().backend, query.device())) {
+    case AttentionBackend::composed:
+      check_magnitudes(where, query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat, whole, query, key, value);
+      return over_sequences(plan.options(), query, key, value, attention_composed);
+    case AttentionBackend::fused_cuda:
+      check_magnitudes(where, at::kFloat, whole, query, key, value);
+      return over_sequences(plan.options(), query, key, value, attention_fused_cuda);
+    default:  // it checks magnitudes as it packs, one pass over the inputs fewer
+      return over_sequences(plan.options(), query, key, value,
+                            [&plan](const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
+                                    const at::Tensor& v) { return attention_streaming(plan.workspace(), options, shape, q, k, v); });
+  }
 }
 
 }  // namespace gainlens::kernels

@@ -4,6 +4,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include <type_traits>
 #include <vector>
 
 namespace gainlens::kernels {
@@ -35,10 +36,25 @@ inline void reserve(at::Tensor& buffer, at::IntArrayRef sizes, at::ScalarType ty
   if (!buffer.defined() || buffer.sizes() != sizes || buffer.scalar_type() != type) buffer = at::empty(sizes, at::TensorOptions(type));
 }
 
-/// Row `index` of a buffer's first dimension.
+/// The rows of a matrix in memory: element (i, j) is data[i * stride + j].
 template <typename Real>
-Real* row_of(const at::Tensor& buffer, std::int64_t index) {
-  return buffer.mutable_data_ptr<Real>() + index * buffer.stride(0);
+struct Rows {
+  Real* data = nullptr;
+  std::int64_t stride = 0;
+
+  Real* row(std::int64_t i) const { return data + i * stride; }
+};
+
+/// The first dimension of a contiguous tensor as rows; none where it is undefined. Asking a tensor for its data costs more than reading it:
+/// inner loops hold these instead.
+template <typename Real>
+Rows<Real> rows_of(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  if constexpr (std::is_const_v<Real>) {
+    return {tensor.const_data_ptr<std::remove_const_t<Real>>(), tensor.stride(0)};
+  } else {
+    return {tensor.mutable_data_ptr<Real>(), tensor.stride(0)};
+  }
 }
 
 }  // namespace gainlens::kernels

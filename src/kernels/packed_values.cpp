@@ -30,19 +30,20 @@ Sizes sizes_of(const at::Tensor& key) {
           .panels = (length + columns - 1) / columns};
 }
 
+/// Rows of one head from `first` on.
 template <typename Real>
-Rows<const Real> rows_of(const at::Tensor& tensor, std::int64_t head, std::int64_t first) {
+Rows<const Real> rows_of_head(const at::Tensor& tensor, std::int64_t head, std::int64_t first) {
   return {tensor.const_data_ptr<Real>() + head * tensor.stride(0) + first * tensor.stride(1), tensor.stride(1)};
 }
 
 /// Mean of the first values, relative to the first one, so that equal values give exactly that value; and the first values themselves.
 template <typename Real>
 void fill_centre(const Sizes& sizes, const at::Tensor& value, std::int64_t kv_head, AttentionPlan::Workspace& workspace) {
-  const Rows<const Real> rows = rows_of<Real>(value, kv_head, 0);
+  const Rows<const Real> rows = rows_of_head<Real>(value, kv_head, 0);
   const std::int64_t keys = std::min(sizes.length, centre_keys);
-  Real* early = row_of<Real>(workspace.early_values, kv_head);
-  Real* first = row_of<Real>(workspace.first_value, kv_head);
-  Real* centre = row_of<Real>(workspace.centre, kv_head);
+  Real* early = rows_of<Real>(workspace.early_values).row(kv_head);
+  Real* first = rows_of<Real>(workspace.first_value).row(kv_head);
+  Real* centre = rows_of<Real>(workspace.centre).row(kv_head);
   std::copy_n(rows.data, sizes.dims, first);
   std::vector<double> sum(static_cast<std::size_t>(sizes.dims));
   for (std::int64_t key = 0; key < keys; ++key) {
@@ -53,7 +54,7 @@ void fill_centre(const Sizes& sizes, const at::Tensor& value, std::int64_t kv_he
   }
   for (std::int64_t i = 0; i < sizes.dims; ++i) {
     centre[i] = static_cast<Real>(static_cast<double>(first[i]) + sum[static_cast<std::size_t>(i)] / static_cast<double>(keys));
-    row_of<Real>(workspace.first_offset, kv_head)[i] = first[i] - centre[i];
+    rows_of<Real>(workspace.first_offset).row(kv_head)[i] = first[i] - centre[i];
   }
 }
 
@@ -63,14 +64,14 @@ PackedExtrema pack_tile(const Sizes& sizes, const at::Tensor& key, const at::Ten
                         AttentionPlan::Workspace& workspace, double* sums) {
   PackedExtrema extrema;
   const std::int64_t begin = tile * tile_keys, end = std::min(begin + tile_keys, sizes.length);
-  Real* panels = row_of<Real>(workspace.keys, kv_head);
+  Real* panels = rows_of<Real>(workspace.keys).row(kv_head);
   for (std::int64_t first = begin; first < end; first += sizes.columns) {
-    pack_key_panel<Real>(rows_of<Real>(key, kv_head, first), std::min(sizes.columns, end - first), sizes.dims, panels + first * sizes.dims,
-                         extrema.key);
+    pack_key_panel<Real>(rows_of_head<Real>(key, kv_head, first), std::min(sizes.columns, end - first), sizes.dims,
+                         panels + first * sizes.dims, extrema.key);
   }
-  Real* packed = row_of<Real>(workspace.values, kv_head) + tile * 2 * sizes.width * tile_keys;
-  pack_value_rows<Real>(rows_of<Real>(value, kv_head, begin), end - begin, sizes.dims, row_of<Real>(workspace.centre, kv_head), tile_keys,
-                        packed, sums, extrema.value);
+  Real* packed = rows_of<Real>(workspace.values).row(kv_head) + tile * 2 * sizes.width * tile_keys;
+  pack_value_rows<Real>(rows_of_head<Real>(value, kv_head, begin), end - begin, sizes.dims, rows_of<Real>(workspace.centre).row(kv_head),
+                        tile_keys, packed, sums, extrema.value);
   return extrema;
 }
 
@@ -120,7 +121,7 @@ PackedExtrema pack_keys_and_values(const at::Tensor& key, const at::Tensor& valu
   });
   for (std::int64_t kv_head = 0; kv_head < sizes.kv_heads; ++kv_head) {
     fill_variance(sizes, sums.data() + static_cast<std::size_t>(kv_head * sizes.tiles) * sums_of_tile,
-                  row_of<Real>(value_variance, kv_head), row_of<Real>(workspace.inverse_variance, kv_head));
+                  rows_of<Real>(value_variance).row(kv_head), rows_of<Real>(workspace.inverse_variance).row(kv_head));
   }
   PackedExtrema all;
   for (const PackedExtrema& tile : extrema) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/attention_inputs.h"
+#include "kernels/attention_workspace.h"
 #include "kernels/row_kernels.h"
 
 #include <cstdint>
@@ -34,13 +35,6 @@ std::int64_t panel_padded(std::int64_t count) {
 struct StripRange {
   std::int64_t begin;
   std::int64_t end;
-};
-
-/// Element (i, j) is data[i * stride + j].
-template <typename Real>
-struct Rows {
-  Real* data;
-  std::int64_t stride;
 };
 
 /// scores = queries keys^T, for each strip the panels that its range of keys touches; the others are left as they are.

@@ -41,15 +41,58 @@ RowMass row_mass(const SoftmaxSums& others, double first_score) {
   return row;
 }
 
+Summary summary_of(const ReturnedFields& returned) {
+  const bool all = returned.log_observation_precision || returned.kalman_gain_scaled || returned.without_first || returned.norms;
+  return all ? Summary::all : Summary::plain;
+}
+
+/// [head, query, ...] as rows [head x query].
+template <typename Real>
+Rows<Real> query_rows(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  return {tensor.mutable_data_ptr<Real>(), tensor.stride(1)};
+}
+
+/// Where the query_fields are written; null where they are not wanted.
+template <typename Real>
+std::array<Real*, query_fields.size()> scalar_targets(const QueryStatistics& result) {
+  std::array<Real*, query_fields.size()> targets{};
+  for (std::size_t i = 0; i < query_fields.size(); ++i) {
+    const at::Tensor& tensor = result.*query_fields[i].tensor;
+    if (tensor.defined()) targets[i] = tensor.mutable_data_ptr<Real>();
+  }
+  return targets;
+}
+
 }  // namespace
 
 template <typename Real>
 BlockStream<Real>::BlockStream(const StreamingCall<Real>& call, WorkerBuffers& buffers)
-    : call_(call), buffers_(buffers), panel_(panel_shape<Real>()), width_(panel_padded<Real>(call.shape.head_dim)) {
-  const ReturnedFields& returned = call.options.returned;
-  const bool all = returned.log_observation_precision || returned.kalman_gain_scaled || returned.without_first || returned.norms;
-  summary_ = all ? Summary::all : Summary::plain;
-  std::fill_n(row_of<Real>(buffers.dimensions, 6), width_, static_cast<Real>(call.options.prior_precision));
+    : call_(call),
+      shared_{.keys = rows_of<const Real>(call.workspace.keys),
+              .values = rows_of<const Real>(call.workspace.values),
+              .centre = rows_of<const Real>(call.workspace.centre),
+              .early_values = rows_of<const Real>(call.workspace.early_values),
+              .first_value = rows_of<const Real>(call.workspace.first_value),
+              .first_offset = rows_of<const Real>(call.workspace.first_offset),
+              .inverse_variance = rows_of<const Real>(call.workspace.inverse_variance)},
+      results_{.scalars = scalar_targets<Real>(call.result),
+               .output = query_rows<Real>(call.result.output),
+               .first_mass = query_rows<Real>(call.result.first_mass),
+               .sink_logit_mass = query_rows<Real>(call.result.sink_logit_mass),
+               .residual = query_rows<Real>(call.result.residual_by_dimension),
+               .precision = query_rows<Real>(call.result.observation_precision_by_dimension)},
+      queries_(rows_of<Real>(buffers.queries)),
+      scores_(rows_of<Real>(buffers.scores)),
+      accumulators_(rows_of<Real>(buffers.accumulators)),
+      first_scores_(rows_of<Real>(buffers.first_scores)),
+      dimensions_(rows_of<Real>(buffers.dimensions)),
+      key_bias_(rows_of<const Real>(call.key_bias)),
+      distance_bias_(rows_of<const Real>(call.distance_bias)),
+      panel_(panel_shape<Real>()),
+      width_(panel_padded<Real>(call.shape.head_dim)),
+      summary_(summary_of(call.options.returned)) {
+  std::fill_n(dimensions_.row(6), width_, static_cast<Real>(call.options.prior_precision));
 }
 
 template <typename Real>
@@ -67,16 +110,15 @@ void BlockStream<Real>::reserve_buffers(WorkerBuffers& buffers, const AttentionS
 template <typename Real>
 void BlockStream<Real>::run(const QueryBlock& block, ColumnSums* columns) {
   load_block(block);
-  const AttentionPlan::Workspace& shared = call_.workspace;
   const KeyRange all = block_keys(call_.options, call_.shape, block);
   for (std::int64_t begin = all.begin - all.begin % tile_keys; begin < all.end; begin += tile_keys) {
     const KeyRange keys{begin, std::min(begin + tile_keys, all.end)};
     score(block, keys);
     absorb(block, keys);
     if (block.two_pass) continue;
-    const Real* values = row_of<Real>(shared.values, block.kv_head) + begin * 2 * width_;
-    add_weighted_values<Real>(std::ssize(strips_), strips_.data(), 2 * width_ / panel_.columns, tile_keys,
-                              {row_of<Real>(buffers_.scores, 0), tile_keys}, values, {row_of<Real>(buffers_.accumulators, 0), 2 * width_});
+    const Real* values = shared_.values.row(block.kv_head) + begin * 2 * width_;
+    add_weighted_values<Real>(std::ssize(strips_), strips_.data(), 2 * width_ / panel_.columns, tile_keys, {scores_.row(0), tile_keys},
+                              values, {accumulators_.row(0), 2 * width_});
   }
   for (std::int64_t row = 0; row < rows_; ++row) finish_row(block, row, columns[row % call_.shape.group]);
 }
@@ -87,17 +129,16 @@ void BlockStream<Real>::load_block(const QueryBlock& block) {
   const std::int64_t strips = (rows_ + panel_.rows - 1) / panel_.rows, whole = strips * panel_.rows;
   sums_.assign(static_cast<std::size_t>(rows_), SoftmaxSums{});
   strips_.resize(static_cast<std::size_t>(strips));
-  const std::int64_t stride = buffers_.queries.stride(0);
+  const std::int64_t stride = queries_.stride;
+  const Real* query = call_.query.template const_data_ptr<Real>();
   for (std::int64_t row = 0; row < rows_; ++row) {
-    const Real* source = call_.query.template const_data_ptr<Real>() + head_of(block, row) * call_.query.stride(0) +
-                         query_of(block, row) * call_.query.stride(1);
-    load_query<Real>(source, call_.shape.head_dim, static_cast<Real>(call_.shape.scale), row_of<Real>(buffers_.queries, row),
-                     query_extrema_);
+    const Real* source = query + head_of(block, row) * call_.query.stride(0) + query_of(block, row) * call_.query.stride(1);
+    load_query<Real>(source, call_.shape.head_dim, static_cast<Real>(call_.shape.scale), queries_.row(row), query_extrema_);
   }
   // Rows that fill up the last strip: zero queries have zero scores, which nothing turns into weights.
-  std::fill_n(row_of<Real>(buffers_.queries, rows_), (whole - rows_) * stride, Real{0});
-  std::fill_n(row_of<Real>(buffers_.first_scores, 0), rows_ * first_keys, -std::numeric_limits<Real>::infinity());
-  std::fill_n(row_of<Real>(buffers_.accumulators, 0), whole * 2 * width_, Real{0});
+  std::fill_n(queries_.row(rows_), (whole - rows_) * stride, Real{0});
+  std::fill_n(first_scores_.row(0), rows_ * first_keys, -std::numeric_limits<Real>::infinity());
+  std::fill_n(accumulators_.row(0), whole * 2 * width_, Real{0});
 }
 
 /// Scores of the tile in `scores`: scaled, capped, biased; not yet masked. Sets the strips' ranges.
@@ -109,26 +150,26 @@ void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
     const KeyRange to = visible_keys(call_.options, call_.shape.length, query_of(block, last));
     strips_[strip] = {std::max(from.begin, keys.begin) - keys.begin, std::min(to.end, keys.end) - keys.begin};
   }
-  const Real* panels = row_of<Real>(call_.workspace.keys, block.kv_head) + keys.begin * call_.shape.head_dim;
-  score_tile<Real>(std::ssize(strips_), strips_.data(), call_.shape.head_dim,
-                   {row_of<Real>(buffers_.queries, 0), buffers_.queries.stride(0)}, panels, {row_of<Real>(buffers_.scores, 0), tile_keys});
+  const Real* panels = shared_.keys.row(block.kv_head) + keys.begin * call_.shape.head_dim;
+  score_tile<Real>(std::ssize(strips_), strips_.data(), call_.shape.head_dim, {queries_.row(0), queries_.stride}, panels,
+                   {scores_.row(0), tile_keys});
   const bool plain = call_.options.soft_cap == 0 && !call_.key_bias.defined() && !call_.distance_bias.defined();
   if (plain) return;
 
-  const auto bias_of = [&](const at::Tensor& bias, std::int64_t row) {
-    return row_of<Real>(bias, bias.size(0) > 1 ? head_of(block, row) : 0);
+  const auto bias_of = [&](const Rows<const Real>& bias, const at::Tensor& tensor, std::int64_t row) {
+    return bias.row(tensor.size(0) > 1 ? head_of(block, row) : 0);
   };
   for (std::int64_t row = 0; row < rows_; ++row) {
-    Real* scores = row_of<Real>(buffers_.scores, row);
+    Real* scores = scores_.row(row);
     const StripRange range = strips_[static_cast<std::size_t>(row / panel_.rows)];
     if (range.begin >= range.end) continue;
     if (call_.options.soft_cap > 0) cap_scores(scores, range.begin, range.end, static_cast<Real>(call_.options.soft_cap));
     if (call_.key_bias.defined()) {
-      const Real* bias = bias_of(call_.key_bias, row) + keys.begin;
+      const Real* bias = bias_of(key_bias_, call_.key_bias, row) + keys.begin;
       for (std::int64_t i = range.begin; i < range.end; ++i) scores[i] += bias[i];
     }
     if (call_.distance_bias.defined()) {
-      const Real* bias = bias_of(call_.distance_bias, row) + call_.shape.length - 1 - query_of(block, row) + keys.begin;
+      const Real* bias = bias_of(distance_bias_, call_.distance_bias, row) + call_.shape.length - 1 - query_of(block, row) + keys.begin;
       for (std::int64_t i = range.begin; i < range.end; ++i) scores[i] += bias[i];
     }
   }
@@ -140,18 +181,17 @@ void BlockStream<Real>::absorb(const QueryBlock& block, KeyRange keys) {
   for (std::int64_t row = 0; row < rows_; ++row) {
     const StripRange strip = strips_[static_cast<std::size_t>(row / panel_.rows)];
     if (strip.begin >= strip.end) continue;
-    Real* scores = row_of<Real>(buffers_.scores, row);
+    Real* scores = scores_.row(row);
     const KeyRange visible = visible_keys(call_.options, call_.shape.length, query_of(block, row));
     std::int64_t begin = std::max<std::int64_t>(visible.begin - keys.begin, 0);
     const std::int64_t end = std::min(visible.end, keys.end) - keys.begin;
     if (keys.begin == 0) {
-      Real* first = row_of<Real>(buffers_.first_scores, row);
+      Real* first = first_scores_.row(row);
       for (std::int64_t key = begin; key < std::min(end, first_keys); ++key) first[key] = scores[key];
       begin = std::max<std::int64_t>(begin, 1);
     }
     if (begin < end) {
-      absorb_scores(sums_[static_cast<std::size_t>(row)], scores, begin, end, strip.begin, strip.end,
-                    row_of<Real>(buffers_.accumulators, row), 2 * width_);
+      absorb_scores(sums_[static_cast<std::size_t>(row)], scores, begin, end, strip.begin, strip.end, accumulators_.row(row), 2 * width_);
     } else {
       std::fill(scores + strip.begin, scores + strip.end, Real{0});
     }
@@ -160,7 +200,7 @@ void BlockStream<Real>::absorb(const QueryBlock& block, KeyRange keys) {
 
 template <typename Real>
 const Real* BlockStream<Real>::prior_precision(std::int64_t head, std::int64_t query) {
-  Real* row = row_of<Real>(buffers_.dimensions, 6);
+  Real* row = dimensions_.row(6);
   if (call_.prior_precision.defined()) {
     const at::Tensor& precision = call_.prior_precision;
     const Real* source = precision.const_data_ptr<Real>() + head * precision.stride(0) + query * precision.stride(1);
@@ -174,29 +214,28 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   const AttentionShape& shape = call_.shape;
   const std::int64_t head = head_of(block, row), query = query_of(block, row), index = head * shape.length + query;
   const SoftmaxSums& others = sums_[static_cast<std::size_t>(row)];
-  const Real* first_scores = row_of<Real>(buffers_.first_scores, row);
+  const Real* first_scores = first_scores_.row(row);
   if (others.total == 0 && first_scores[0] == -infinity) {
     ++columns.queries_without_keys;
     return;
   }
   const RowMass mass = row_mass(others, static_cast<double>(first_scores[0]));
 
-  const AttentionPlan::Workspace& shared = call_.workspace;
-  const auto dimension_row = [&](std::int64_t which) { return row_of<Real>(buffers_.dimensions, which); };
+  const auto dimension_row = [&](std::int64_t which) { return dimensions_.row(which); };
   Real *offset = dimension_row(0), *residual_others = dimension_row(1), *zero = dimension_row(2);
   if (block.two_pass) {
     const std::int64_t begin = visible_keys(call_.options, shape.length, query).begin;
-    two_pass_moments(row_of<Real>(buffers_.scores, row) + begin, row_of<Real>(shared.early_values, block.kv_head) + begin * width_,
-                     query + 1 - begin, width_, offset, residual_others);
+    two_pass_moments(scores_.row(row) + begin, shared_.early_values.row(block.kv_head) + begin * width_, query + 1 - begin, width_, offset,
+                     residual_others);
     std::fill_n(zero, width_, Real{0});
   } else {
     const Real inverse_total = others.total > 0 ? static_cast<Real>(1 / others.total) : Real{0};
-    moments_of_others(row_of<Real>(buffers_.accumulators, row), width_, inverse_total, offset, residual_others);
+    moments_of_others(accumulators_.row(row), width_, inverse_total, offset, residual_others);
   }
   // The two-pass form may not use the common centre, which knows later keys: its centre is the value of key 0.
-  const DimensionRows<Real> rows{.centre = row_of<Real>(block.two_pass ? shared.first_value : shared.centre, block.kv_head),
-                                 .first_offset = block.two_pass ? zero : row_of<Real>(shared.first_offset, block.kv_head),
-                                 .inverse_variance = row_of<Real>(shared.inverse_variance, block.kv_head),
+  const DimensionRows<Real> rows{.centre = (block.two_pass ? shared_.first_value : shared_.centre).row(block.kv_head),
+                                 .first_offset = block.two_pass ? zero : shared_.first_offset.row(block.kv_head),
+                                 .inverse_variance = shared_.inverse_variance.row(block.kv_head),
                                  .prior_precision = prior_precision(head, query),
                                  .offset = offset,
                                  .residual_others = residual_others,
@@ -207,26 +246,25 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   scalars.entropy = mass.entropy;
   const GainPriors priors{.strength = call_.options.prior_strength, .variance = shape.prior_variance};
   summarise_dimensions(summary_, rows, shape.head_dim, mass.split, priors, scalars);
-  for (const QueryField& field : query_fields) {
-    if (!field.wanted(call_.options.returned)) continue;
-    (call_.result.*field.tensor).template mutable_data_ptr<Real>()[index] = static_cast<Real>(scalars.*field.scalar);
+  for (std::size_t i = 0; i < query_fields.size(); ++i) {
+    if (results_.scalars[i] != nullptr) results_.scalars[i][index] = static_cast<Real>(scalars.*query_fields[i].scalar);
   }
 
   double keys_share = 1;  // 1 - p_s
   if (call_.sink_logit.defined()) {
     const double difference = call_.sink_logit.template const_data_ptr<double>()[head] - mass.log_total;
     keys_share = 1 / (1 + std::exp(difference));
-    call_.result.sink_logit_mass.template mutable_data_ptr<Real>()[index] = static_cast<Real>(1 / (1 + std::exp(-difference)));
+    *results_.sink_logit_mass.row(index) = static_cast<Real>(1 / (1 + std::exp(-difference)));
   }
   store_masses(head, query, first_scores, mass.log_total, keys_share, columns);
-  const auto store = [&](const Real* values, const at::Tensor& tensor, Real factor) {
-    Real* target = tensor.mutable_data_ptr<Real>() + index * shape.head_dim;
+  const auto store = [&](const Real* values, const Rows<Real>& rows_of_queries, Real factor) {
+    Real* target = rows_of_queries.row(index);
     for (std::int64_t i = 0; i < shape.head_dim; ++i) target[i] = values[i] * factor;
   };
-  if (call_.options.returned.output) store(rows.estimate, call_.result.output, static_cast<Real>(keys_share));
+  if (call_.options.returned.output) store(rows.estimate, results_.output, static_cast<Real>(keys_share));
   if (!call_.options.returned.per_dimension) return;
-  store(rows.residual, call_.result.residual_by_dimension, Real{1});
-  store(rows.precision, call_.result.observation_precision_by_dimension, Real{1});
+  store(rows.residual, results_.residual, Real{1});
+  store(rows.precision, results_.precision, Real{1});
 }
 
 template <typename Real>
@@ -240,7 +278,7 @@ void BlockStream<Real>::store_masses(std::int64_t head, std::int64_t query, cons
   } else {
     masses_of_first(first_scores, log_total, keys_share, found.data());
   }
-  Real* masses = call_.result.first_mass.template mutable_data_ptr<Real>() + (head * call_.shape.length + query) * keys;
+  Real* masses = results_.first_mass.row(head * call_.shape.length + query);
   for (std::size_t key = 0; key < static_cast<std::size_t>(keys); ++key) {
     masses[key] = static_cast<Real>(found[key]);
     if (query < static_cast<std::int64_t>(key)) continue;

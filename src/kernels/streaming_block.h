@@ -4,6 +4,7 @@
 #include "kernels/attention_workspace.h"
 #include "kernels/panel_products.h"
 #include "kernels/query_blocks.h"
+#include "kernels/query_fields.h"
 #include "kernels/row_kernels.h"
 
 #include <array>
@@ -62,11 +63,23 @@ class BlockStream {
   }
   std::int64_t query_of(const QueryBlock& block, std::int64_t row) const { return block.begin + row / call_.shape.group; }
 
+  struct Shared {  // of the workspace
+    Rows<const Real> keys, values, centre, early_values, first_value, first_offset, inverse_variance;
+  };
+  struct Results {
+    std::array<Real*, query_fields.size()> scalars;  // null: not wanted
+    Rows<Real> output, first_mass, sink_logit_mass, residual, precision;
+  };
+
   const StreamingCall<Real>& call_;
-  WorkerBuffers& buffers_;
-  PanelShape panel_;
-  std::int64_t width_;  // head_dim in whole panels
-  Summary summary_;
+  const Shared shared_;
+  const Results results_;
+  // Rows of the worker's buffers
+  const Rows<Real> queries_, scores_, accumulators_, first_scores_, dimensions_;
+  const Rows<const Real> key_bias_, distance_bias_;
+  const PanelShape panel_;
+  const std::int64_t width_;  // head_dim in whole panels
+  const Summary summary_;
   std::int64_t rows_ = 0;
   std::vector<SoftmaxSums> sums_;   // [row]
   std::vector<StripRange> strips_;  // [strip] keys that its rows see, counted from the tile's first
