@@ -1,10 +1,12 @@
-// Attention with its statistics against libtorch's fused attention, composed library calls and T x T tensors: attention_statistics_bench --help
+// Attention with its statistics against libtorch's fused attention, composed library calls and T x T tensors: attention_statistics_bench
+// --help
 
 #include "bench/bench_options.h"
 #include "bench/comparison.h"
 #include "bench/comparison_table.h"
 #include "bench/copy_rate.h"
 #include "bench/error_table.h"
+#include "bench/figures.h"
 #include "core/atomic_file.h"
 #include "core/error.h"
 
@@ -77,6 +79,9 @@ void run(const BenchOptions& options) {
   const Comparison comparison = options.from ? stored(*options.from, output) : measure(options, output);
   if (comparison.copy_rate) output.table(fmt::format("\n{}", roofline_table(comparison)));
   output.results(to_json(comparison));
+  if (options.plot) {
+    for (const std::string& file : draw_figures(comparison, *options.plot)) output.table((*options.plot / file).string().append(1, '\n'));
+  }
   if (options.ratio) output.table(fmt::format("ratio {:.3f}\n", *comparison.cases.front().ratio_to_sdpa(method::statistics)));
 }
 

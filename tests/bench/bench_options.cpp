@@ -53,7 +53,8 @@ std::vector<Column> columns_of(const Words& words) {
   const std::vector<std::int64_t> kv_heads = words.kv_heads.empty() ? std::vector{words.heads} : parse_counts(words.kv_heads, "--kv-heads");
   for (const std::int64_t dim : dims) {
     for (const std::int64_t kv : kv_heads) {
-      for (const auto& window : words.windows.empty() ? Windows{std::nullopt} : parse_windows(words.windows)) columns.push_back({dim, kv, window});
+      for (const auto& window : words.windows.empty() ? Windows{std::nullopt} : parse_windows(words.windows))
+        columns.push_back({dim, kv, window});
     }
   }
   return columns;
@@ -80,7 +81,8 @@ BenchOptions checked(const Words& words) {
   options.cases = cases_of(words);
   for (const AttentionCase& shape : options.cases) check_case(shape);
   options.ratio = !words.ratio.empty();
-  options.choice = {.composed = !options.ratio, .materialised = !options.ratio && !words.skip_materialised, .matrix_product = words.roofline};
+  options.choice = {
+      .composed = !options.ratio, .materialised = !options.ratio && !words.skip_materialised, .matrix_product = words.roofline};
   options.budget = {.repeats = words.repeats, .least = options.ratio ? 7 : 3, .seconds = words.seconds};
   options.threads = words.threads;
   options.errors = words.errors;
@@ -99,11 +101,13 @@ void add_options(CLI::App& app, Words& words) {
   CLI::Option* windows = app.add_option("--window", words.windows, "Keys that a query sees, or none; several: none,512");
   CLI::Option* dtype = app.add_option("--dtype", words.dtype, "float64, float32, bfloat16 or float16")->capture_default_str();
   app.add_option("--threads", words.threads, "Threads to compute with; 0: all cores")->capture_default_str();
-  CLI::Option* repeats = app.add_option("--repeats", words.repeats, "Runs of each method; 0: as many as --seconds allow")->capture_default_str();
-  CLI::Option* seconds =
-      app.add_option("--seconds", words.seconds, "Seconds for the runs of one method at one shape, three runs at least")->capture_default_str();
+  CLI::Option* repeats =
+      app.add_option("--repeats", words.repeats, "Runs of each method; 0: as many as --seconds allow")->capture_default_str();
+  CLI::Option* seconds = app.add_option("--seconds", words.seconds, "Seconds for the runs of one method at one shape, three runs at least")
+                             ->capture_default_str();
   CLI::Option* skip = app.add_flag("--skip-materialised", words.skip_materialised, "Leave out the T x T tensors");
-  CLI::Option* roofline = app.add_flag("--roofline", words.roofline, "Also the rates of matrix products and copies, and the shares reached");
+  CLI::Option* roofline =
+      app.add_flag("--roofline", words.roofline, "Also the rates of matrix products and copies, and the shares reached");
   CLI::Option* ratio = app.add_option("--ratio", words.ratio,
                                       "Only 16 query and key/value heads of 128 dimensions, causal, at this length; the last line is "
                                       "'ratio R', time of the statistics over SDPA's");
@@ -114,13 +118,15 @@ void add_options(CLI::App& app, Words& words) {
   for (CLI::Option* shape : {lengths, dims, heads, kv_heads, windows, skip, plot}) ratio->excludes(shape);
   for (CLI::Option* other : {lengths, dims, heads, kv_heads, windows, dtype, repeats, seconds, skip, roofline, ratio, plot, from})
     errors->excludes(other);
-  for (CLI::Option* other : {lengths, dims, heads, kv_heads, windows, dtype, repeats, seconds, skip, roofline, ratio}) from->excludes(other);
+  for (CLI::Option* other : {lengths, dims, heads, kv_heads, windows, dtype, repeats, seconds, skip, roofline, ratio})
+    from->excludes(other);
 }
 
 }  // namespace
 
 std::optional<BenchOptions> parse_options(int argc, const char* const* argv) {
-  CLI::App app{"Attention with its statistics against libtorch's fused attention, on the same tensors in one process", "attention_statistics_bench"};
+  CLI::App app{"Attention with its statistics against libtorch's fused attention, on the same tensors in one process",
+               "attention_statistics_bench"};
   app.footer("Without --head-dims, --kv-heads and --window: d 128, 64 and 256; groups of 4 and 8; window 512; each by itself.");
   Words words;
   add_options(app, words);

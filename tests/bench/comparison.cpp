@@ -35,12 +35,9 @@ MethodResult first_run(const Method& method) {
 
 OrderedJson to_json(const CaseResult& result, const MethodResult& method) {
   if (!method.times) return {{"seconds", nullptr}, {"seconds_reason", method.reason}};
-  OrderedJson json = {{"seconds", method.times->median},
-                      {"seconds_low", method.times->low},
-                      {"seconds_high", method.times->high},
-                      {"runs", method.times->runs},
-                      {"operations", method.operations},
-                      {"gflops", 1e-9 * method.operations_per_second()}};
+  OrderedJson json = {{"seconds", method.times->median},    {"seconds_low", method.times->low},
+                      {"seconds_high", method.times->high}, {"runs", method.times->runs},
+                      {"operations", method.operations},    {"gflops", 1e-9 * method.operations_per_second()}};
   if (method.name != method::matrix_product) {
     json["ratio_to_sdpa"] = *result.ratio_to_sdpa(method.name);
     json["peak_bytes"] = method.peak_bytes;
@@ -50,9 +47,8 @@ OrderedJson to_json(const CaseResult& result, const MethodResult& method) {
 
 OrderedJson to_json(const CaseResult& result) {
   const AttentionCase& shape = result.shape;
-  OrderedJson json = {{"length", shape.length},     {"heads", shape.heads},
-                      {"kv_heads", shape.kv_heads}, {"head_dim", shape.head_dim},
-                      {"window", nullptr},          {"dtype", dtype_name(shape.dtype)}};
+  OrderedJson json = {{"length", shape.length},     {"heads", shape.heads}, {"kv_heads", shape.kv_heads},
+                      {"head_dim", shape.head_dim}, {"window", nullptr},    {"dtype", dtype_name(shape.dtype)}};
   if (shape.window) json["window"] = *shape.window;
   for (const MethodResult& method : result.methods) json["methods"][method.name] = to_json(result, method);
   return json;
@@ -73,8 +69,12 @@ MethodResult method_of(const std::string& name, const Json& json) {
 
 CaseResult case_of(const Json& json) {
   CaseResult result;
-  result.shape = {json.at("length").get<std::int64_t>(),   json.at("heads").get<std::int64_t>(), json.at("kv_heads").get<std::int64_t>(),
-                  json.at("head_dim").get<std::int64_t>(), {},                                   dtype_named(json.at("dtype").get<std::string>())};
+  result.shape = {json.at("length").get<std::int64_t>(),
+                  json.at("heads").get<std::int64_t>(),
+                  json.at("kv_heads").get<std::int64_t>(),
+                  json.at("head_dim").get<std::int64_t>(),
+                  {},
+                  dtype_named(json.at("dtype").get<std::string>())};
   if (!json.at("window").is_null()) result.shape.window = json.at("window").get<std::int64_t>();
   check_case(result.shape);
   for (const std::string_view name : all_methods) {  // in the order of the tables, not of the file

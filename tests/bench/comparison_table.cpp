@@ -20,7 +20,8 @@ std::string method_line(const CaseResult& result, const MethodResult& method) {
   const std::optional<double> ratio = attention ? result.ratio_to_sdpa(method.name) : std::nullopt;
   return fmt::format("  {:<16}{:>10.4f}{:>6.1f}%{:>6}{:>10.1f}{:>9}{:>11}\n", label, times.median,
                      50 * (times.high - times.low) / times.median, times.runs, 1e-9 * method.operations_per_second(),
-                     ratio ? fmt::format("{:.3f}", *ratio) : "", attention ? format_bytes(static_cast<std::uint64_t>(method.peak_bytes)) : "");
+                     ratio ? fmt::format("{:.3f}", *ratio) : "",
+                     attention ? format_bytes(static_cast<std::uint64_t>(method.peak_bytes)) : "");
 }
 
 /// Share of the matrix product's rate, in per cent.
@@ -51,8 +52,9 @@ std::string table_notes() {
   return "seconds: median of runs taken in turn; +-: half the distance between their quartiles; x SDPA: ratio of medians\n"
          "GFLOP/s: 2 d operations for each visible query-key pair and product: two products (Q K^T, P V) in attention, three (P V^2) with\n"
          "statistics; what a method computes besides, hidden pairs above all, is not counted\n"
-         "peak: bytes of libtorch's allocator beyond the inputs. With a window SDPA is given a T x T mask, made beforehand: it knows no window\n"
-         "statistics: output, n_eff, entropy, bos_mass, S, lambda_obs, K. T x T tensors: the same, head by head\n";
+         "peak: bytes of libtorch's allocator beyond the inputs. With a window SDPA is given a T × T mask, made beforehand: it knows no "
+         "window\n"
+         "statistics: output, n_eff, entropy, bos_mass, S, lambda_obs, K. T × T tensors: the same, head by head\n";
 }
 
 std::string case_table(const CaseResult& result) {
@@ -67,8 +69,8 @@ std::string roofline_table(const Comparison& comparison) {
   std::string text = fmt::format(
       "roofline: shares of the rate of a 2048 x 2048 matrix product in the same rounds; a copy moves {:.1f} GB/s (read and written)\n",
       1e-9 * *comparison.copy_rate);
-  text += fmt::format("{:>6}{:>5}{:>7}{:>8}{:>10}{:>8}{:>12}{:>12}{:>10}{:>10}\n", "T", "d", "group", "window", "GFLOP/s", "SDPA", "statistics",
-                      "all fields", "flop/byte", "traffic");
+  text += fmt::format("{:>6}{:>5}{:>7}{:>8}{:>10}{:>8}{:>12}{:>12}{:>10}{:>10}\n", "T", "d", "group", "window", "GFLOP/s", "SDPA",
+                      "statistics", "all fields", "flop/byte", "traffic");
   for (const CaseResult& result : comparison.cases) {
     if (result.measured(method::matrix_product) != nullptr) text += roofline_line(result, *comparison.copy_rate);
   }

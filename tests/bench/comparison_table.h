@@ -12,8 +12,8 @@ std::string machine_line(const Machine& machine);
 /// What the columns of case_table mean, in a few lines.
 std::string table_notes();
 
-/// One case: a line that names the shape, and a line for each method with median seconds, half the distance between the quartiles in per cent,
-/// GFLOP/s, ratio to SDPA and peak memory; "-" with the reason where a backend is missing.
+/// One case: a line that names the shape, and a line for each method with median seconds, half the distance between the quartiles in per
+/// cent, GFLOP/s, ratio to SDPA and peak memory; "-" with the reason where a backend is missing.
 std::string case_table(const CaseResult& result);
 
 /// What share of the matrix product's rate the methods reach, a line for each case that measured one, and how much of the time the least

@@ -77,7 +77,8 @@ WorstError worst_error(const Place& place, const HardCase& hard, at::ScalarType 
     if (!(expected.*field.tensor).defined()) continue;
     at::Tensor& tensor = actual.*field.tensor;
     if (tensor.defined()) tensor = tensor.cpu();
-    const double error = tensor.defined() ? kernels::testing::field_error(field, actual, expected) : std::numeric_limits<double>::infinity();
+    const double error =
+        tensor.defined() ? kernels::testing::field_error(field, actual, expected) : std::numeric_limits<double>::infinity();
     if (worst.error && !(error > *worst.error)) continue;
     worst.error = error;
     worst.field = field.name;
@@ -87,7 +88,8 @@ WorstError worst_error(const Place& place, const HardCase& hard, at::ScalarType 
 
 std::string error_line(const WorstError& error, bool new_case) {
   const std::string start = fmt::format("  {:<18}{:<10}", new_case ? error.hard_case : "", dtype_name(error.dtype));
-  return error.error ? fmt::format("{}{:>8.1e}  {}\n", start, *error.error, error.field) : fmt::format("{}{:>8}  {}\n", start, "-", error.reason);
+  return error.error ? fmt::format("{}{:>8.1e}  {}\n", start, *error.error, error.field)
+                     : fmt::format("{}{:>8}  {}\n", start, "-", error.reason);
 }
 
 }  // namespace
@@ -109,7 +111,8 @@ std::vector<WorstError> measured_errors() {
 
 std::string error_table(const std::vector<WorstError>& errors) {
   std::string text = fmt::format(
-      "largest error against float64 and its field; T {}, d {}, inputs rounded to the dtype first; relative, output to its largest element\n",
+      "largest error against float64 and its field; T {}, d {}, inputs rounded to the dtype first; relative, output to its largest "
+      "element\n",
       length, head_dim);
   std::string backend, last_case;
   for (const WorstError& error : errors) {

@@ -84,9 +84,9 @@ Method materialised(const AttentionCase& shape, const AttentionInputs& in) {
 
 Method matrix_product(at::ScalarType type) {
   const at::Tensor left = at::rand({product_size, product_size}).to(type), right = at::rand({product_size, product_size}).to(type);
-  return {.name = std::string(method::matrix_product), .operations = 2.0 * product_size * product_size * product_size, .run = [left, right] {
-            at::mm(left, right);
-          }};
+  return {.name = std::string(method::matrix_product),
+          .operations = 2.0 * product_size * product_size * product_size,
+          .run = [left, right] { at::mm(left, right); }};
 }
 
 }  // namespace
@@ -96,15 +96,14 @@ std::string method_label(std::string_view name) {
   if (name == method::statistics) return "statistics";
   if (name == method::all_fields) return "all fields";
   if (name == method::composed) return "composed";
-  if (name == method::materialised) return "T x T tensors";
+  if (name == method::materialised) return "T × T tensors";
   ASSERT(name == method::matrix_product, "no label for '{}'", name);
   return "matrix product";
 }
 
 std::vector<Method> methods_of(const AttentionCase& shape, const MethodChoice& choice) {
   const AttentionInputs in = random_inputs(shape);
-  std::vector<Method> methods = {sdpa(shape, in),
-                                 ours(method::statistics, shape, in, asked_fields(), AttentionBackend::automatic),
+  std::vector<Method> methods = {sdpa(shape, in), ours(method::statistics, shape, in, asked_fields(), AttentionBackend::automatic),
                                  ours(method::all_fields, shape, in, {}, AttentionBackend::automatic)};
   if (choice.composed) methods.push_back(ours(method::composed, shape, in, asked_fields(), AttentionBackend::composed));
   if (choice.materialised) methods.push_back(materialised(shape, in));

@@ -12,11 +12,11 @@ namespace gainlens::bench {
 
 /// What is measured, by the name it has in JSON.
 namespace method {
-inline constexpr std::string_view sdpa = "sdpa";                    ///< libtorch's fused attention: the floor
-inline constexpr std::string_view statistics = "statistics";        ///< ours: output, n_eff, entropy, bos_mass, S, lambda_obs, K
-inline constexpr std::string_view all_fields = "all_fields";        ///< ours: every field that is a number of a query
-inline constexpr std::string_view composed = "composed";            ///< ours from library calls, the fields of `statistics`
-inline constexpr std::string_view materialised = "materialised";    ///< a T x T tensor for each head, the fields of `statistics`
+inline constexpr std::string_view sdpa = "sdpa";                      ///< libtorch's fused attention: the floor
+inline constexpr std::string_view statistics = "statistics";          ///< ours: output, n_eff, entropy, bos_mass, S, lambda_obs, K
+inline constexpr std::string_view all_fields = "all_fields";          ///< ours: every field that is a number of a query
+inline constexpr std::string_view composed = "composed";              ///< ours from library calls, the fields of `statistics`
+inline constexpr std::string_view materialised = "materialised";      ///< a T x T tensor for each head, the fields of `statistics`
 inline constexpr std::string_view matrix_product = "matrix_product";  ///< no attention: the rate of a large product
 }  // namespace method
 

@@ -20,9 +20,9 @@ RunTimes summarise(std::vector<double> seconds);
 
 /// How often a method is run.
 struct RunBudget {
-  std::int64_t repeats = 0;     ///< exactly so often; 0: as the other two say
-  std::int64_t least = 3;       ///< at least so often, whatever it takes
-  double seconds = 4;           ///< then until its runs have taken so long together
+  std::int64_t repeats = 0;  ///< exactly so often; 0: as the other two say
+  std::int64_t least = 3;    ///< at least so often, whatever it takes
+  double seconds = 4;        ///< then until its runs have taken so long together
   std::int64_t most = 101;   ///< or it was run so often
 };
 
