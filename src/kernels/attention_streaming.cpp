@@ -54,7 +54,8 @@ QueryStatistics heads_of_result(const QueryStatistics& result, const AttentionSh
   for (const QueryField& field : query_fields) narrow(field.tensor);
   for (const StatisticsTensor& other : other_tensors) narrow(other.tensor);
   part.value_variance = result.value_variance.narrow(0, first_kv_head, shape.kv_heads);
-  if (part.output.defined()) part.output = part.output.to(c10::CppTypeToScalarType<Real>::value);
+  constexpr at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
+  if (part.output.defined() && part.output.scalar_type() != type) part.output = at::empty(part.output.sizes(), type);
   return part;
 }
 
@@ -149,7 +150,12 @@ template <typename Real>
 QueryStatistics stream(AttentionPlan::Workspace& workspace, const AttentionOptions& options, const AttentionShape& shape,
                        const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   constexpr at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
-  QueryStatistics result = allocate_statistics(options, shape, type, query);
+  AttentionOptions without_output = options;
+  without_output.returned.output = false;
+  QueryStatistics result = allocate_statistics(without_output, shape, type, query);
+  if (options.returned.output) {  // every row is written below
+    result.output = at::empty({shape.heads, shape.length, shape.head_dim}, query.options());
+  }
   const PreparedOptions prepared = prepare(options, shape, type);
   const std::int64_t step = kv_heads_at_a_time<Real>(shape);
   for (std::int64_t first = 0; first < shape.kv_heads; first += step) {

@@ -145,27 +145,43 @@ void MomentsOfOthers(const Real* HWY_RESTRICT accumulators, std::int64_t width, 
   }
 }
 
+/// Two passes over `vectors` vectors of dimensions at once: their sums do not wait for each other.
+template <int vectors, typename Real>
+HWY_INLINE void TwoPassSlice(const Real* HWY_RESTRICT weights, const Real* HWY_RESTRICT values, std::int64_t keys, std::int64_t width,
+                             hn::Vec<Tag<Real>> factor, Real* HWY_RESTRICT offset, Real* HWY_RESTRICT residual) {
+  const Tag<Real> tag;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
+  hn::Vec<Tag<Real>> mean[vectors], squares[vectors];
+  for (int j = 0; j < vectors; ++j) mean[j] = squares[j] = hn::Zero(tag);
+  for (std::int64_t key = 0; key < keys; ++key) {
+    const auto weight = hn::Set(tag, weights[key]);
+    for (int j = 0; j < vectors; ++j) mean[j] = hn::MulAdd(weight, hn::Load(tag, values + key * width + j * lanes), mean[j]);
+  }
+  for (int j = 0; j < vectors; ++j) mean[j] = hn::Mul(mean[j], factor);
+  for (std::int64_t key = 0; key < keys; ++key) {
+    const auto weight = hn::Set(tag, weights[key]);
+    for (int j = 0; j < vectors; ++j) {
+      const auto distance = hn::Sub(hn::Load(tag, values + key * width + j * lanes), mean[j]);
+      squares[j] = hn::MulAdd(hn::Mul(weight, distance), distance, squares[j]);
+    }
+  }
+  for (int j = 0; j < vectors; ++j) {
+    hn::Store(mean[j], tag, offset + j * lanes);
+    hn::Store(hn::Mul(squares[j], factor), tag, residual + j * lanes);
+  }
+}
+
 template <typename Real>
 void TwoPassMoments(const Real* HWY_RESTRICT weights, const Real* HWY_RESTRICT values, std::int64_t keys, std::int64_t width,
                     Real* HWY_RESTRICT offset, Real* HWY_RESTRICT residual) {
   const Tag<Real> tag;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
   Real total = 0;
   for (std::int64_t key = 0; key < keys; ++key) total += weights[key];
   const auto factor = hn::Set(tag, total > 0 ? 1 / total : Real{0});
-  for (std::int64_t i = 0; i < width; i += static_cast<std::int64_t>(hn::Lanes(tag))) {
-    auto sum = hn::Zero(tag);
-    for (std::int64_t key = 0; key < keys; ++key) {
-      sum = hn::MulAdd(hn::Set(tag, weights[key]), hn::Load(tag, values + key * width + i), sum);
-    }
-    const auto mean = hn::Mul(sum, factor);
-    auto squares = hn::Zero(tag);
-    for (std::int64_t key = 0; key < keys; ++key) {
-      const auto distance = hn::Sub(hn::Load(tag, values + key * width + i), mean);
-      squares = hn::MulAdd(hn::Mul(hn::Set(tag, weights[key]), distance), distance, squares);
-    }
-    hn::Store(mean, tag, offset + i);
-    hn::Store(hn::Mul(squares, factor), tag, residual + i);
-  }
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= width; i += 4 * lanes) TwoPassSlice<4>(weights, values + i, keys, width, factor, offset + i, residual + i);
+  for (; i < width; i += lanes) TwoPassSlice<1>(weights, values + i, keys, width, factor, offset + i, residual + i);
 }
 
 /// Sums over dimensions, one for each lane.

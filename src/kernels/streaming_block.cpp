@@ -217,6 +217,7 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   const Real* first_scores = first_scores_.row(row);
   if (others.total == 0 && first_scores[0] == -infinity) {
     ++columns.queries_without_keys;
+    if (results_.output.data != nullptr) std::fill_n(results_.output.row(index), shape.head_dim, Real{0});
     return;
   }
   const RowMass mass = row_mass(others, static_cast<double>(first_scores[0]));
