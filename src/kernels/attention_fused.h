@@ -13,7 +13,9 @@ namespace gainlens::kernels {
 /// in float32, 1e-7 (v - c)^2. n_eff, entropy and masses use weights in float32. float32 inputs are computed without tensor cores,
 /// slowly, as a check.
 ///
-/// The queries before composed_first_queries of causal attention are left to attention_composed_first.
+/// Its source has passed its tests on the host, thread by thread (tests/kernels/cuda_emulation), and has not run on a GPU yet:
+/// AttentionBackend::automatic never takes it. The queries before composed_first_queries of causal attention are left to
+/// attention_composed_first.
 /// @param options  without `sequences`; inputs and options have been checked, inputs lie on a CUDA device
 /// @throws NotCompiled      this build has no CUDA
 /// @throws InvalidArgument  float64, head_dim above 256, or more than 4,000,000 positions

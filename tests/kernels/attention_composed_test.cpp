@@ -2,11 +2,11 @@
 
 #include "kernels/attention_composed.h"
 #include "kernels/attention_cases.h"
-#include "kernels/attention_testing.h"
 #include "kernels/attention_sequences.h"
+#include "kernels/attention_testing.h"
+#include "kernels/counted_memory.h"
 
-#include <c10/core/CPUAllocator.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
+#include <ATen/Context.h>
 #include <fmt/format.h>
 
 #include <set>
@@ -148,32 +148,31 @@ TEST(AttentionComposedGuarantees, LaterPositionsDoNotReachEarlierBits) {
   }
 }
 
-/// Counts the bytes that libtorch's CPU allocator holds on this thread's behalf, and their peak.
-class MemoryCounter : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
-    held_ += bytes;
-    peak_ = std::max(peak_, held_);
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  std::int64_t peak() const { return peak_; }
-
- private:
-  std::int64_t held_ = 0, peak_ = 0;
-};
-
 std::int64_t peak_bytes(std::int64_t length) {
   const Inputs in = cast(random_inputs(length, 16, 1, 4), at::kFloat);
-  const auto counter = std::make_shared<MemoryCounter>();
-  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
-  composed({}, in);
-  return counter->peak();
+  return peak_bytes_of([&] { composed({}, in); });
 }
 
 TEST(AttentionComposedGuarantees, MemoryGrowsLinearly) {
   const std::int64_t short_text = peak_bytes(1024), long_text = peak_bytes(4096);
   EXPECT_GT(short_text, 0);
   EXPECT_LT(long_text, 4.2 * short_text);  // of four times the length; quadratic would be 16
+}
+
+// The same comparison where a GPU computes. This program does not link libtorch_cuda: preload it.
+TEST(AttentionComposedOnGpu, EqualsReference) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "SKIPPED: needs a GPU and libtorch_cuda (LD_PRELOAD=libtorch_cuda.so)";
+  for (const auto& [type, tolerance] : {std::pair{at::kDouble, 1e-11}, std::pair{at::kFloat, 1e-5}}) {
+    const Inputs in = cast(random_inputs(700, 64, 2, 2), type);
+    const Inputs on_gpu{in.query.to(at::kCUDA), in.key.to(at::kCUDA), in.value.to(at::kCUDA)};
+    for (const AttentionOptions& options : {AttentionOptions{}, AttentionOptions{.causal = false, .window = 300, .soft_cap = 20}}) {
+      QueryStatistics s = composed(options, on_gpu);
+      for (const auto& [name, tensor] : all_tensors()) {
+        if ((s.*tensor).defined()) s.*tensor = (s.*tensor).cpu();
+      }
+      expect_close(s, reference(options, in), tolerance, tolerance);
+    }
+  }
 }
 
 }  // namespace

@@ -183,9 +183,10 @@ TEST(AttentionFusedGuarantees, ABuildWithoutCudaSaysSo) {
               ThrowsMessage<NotCompiled>(HasSubstr("no fused CUDA kernel")));
 }
 
-// The same comparison where a GPU runs the kernel.
+// The same comparison where a GPU runs the kernel. This program does not link libtorch_cuda: preload it.
 TEST(AttentionFusedOnGpu, EqualsReference) {
-  if (!fused_cuda_compiled() || !at::hasCUDA()) GTEST_SKIP() << "SKIPPED: needs a CUDA build, libtorch_cuda and a GPU of sm_80 or newer";
+  if (!fused_cuda_compiled() || !at::hasCUDA())
+    GTEST_SKIP() << "SKIPPED: needs a CUDA build, a GPU of sm_80 or newer and libtorch_cuda (LD_PRELOAD=libtorch_cuda.so)";
   const auto to = [](Inputs in, at::Device device) { return Inputs{in.query.to(device), in.key.to(device), in.value.to(device)}; };
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
     for (const std::int64_t head_dim : {64, 128, 256}) {

@@ -38,7 +38,7 @@ struct FusedLayout {
   static constexpr int value_parts = width > 128 ? 2 : 1;
   static constexpr int part_dims = width / value_parts;  ///< value dimensions of a warp
   static constexpr int threads = 128 * value_parts;
-  static constexpr int tile_keys = Element::tensor_cores ? (width > 64 ? 32 : 64) : (width > 128 ? 16 : 32);
+  static constexpr int tile_keys = width > 128 ? 16 : width > 64 || !Element::tensor_cores ? 32 : 64;  // more would spill registers
   static constexpr int value_blocks = part_dims / 8;  ///< of 8 dimensions, as the matrix instructions give them out
   static constexpr int key_blocks = tile_keys / 8;
   static constexpr int first_keys = 8;
