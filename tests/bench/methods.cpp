@@ -55,15 +55,13 @@ Method ours(std::string_view name, const AttentionCase& shape, const AttentionIn
           }};
 }
 
-/// The fields of one head from its T x T weights; in place where that saves memory or time.
+/// The fields of one head from its T x T weights, in float32 for half precision; in place where that saves memory or time.
 void reduce_head(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& hidden, at::Tensor output) {
   const auto head_dim = static_cast<double>(query.size(1));
-  const at::ScalarType type = query.scalar_type(), sums = type == at::kDouble ? at::kDouble : at::kFloat;
-  const at::Tensor scores = at::mm(query, key.t()).to(sums).mul_(1 / std::sqrt(head_dim));
+  const at::Tensor scores = at::mm(query, key.t()).mul_(1 / std::sqrt(head_dim));
   const at::Tensor p = scores.masked_fill_(hidden, -std::numeric_limits<double>::infinity()).softmax(-1);
   const at::Tensor n_eff = p.square().sum(-1).reciprocal_(), entropy = at::xlogy(p, p).sum(-1).neg_(), bos_mass = p.select(1, 0).clone();
-  const at::Tensor weights = p.to(type), estimate = at::mm(weights, value).to(sums);
-  const at::Tensor residual = at::mm(weights, value.square()).to(sums).sub_(estimate.square());
+  const at::Tensor estimate = at::mm(p, value), residual = at::mm(p, value.square()).sub_(estimate.square());
   const at::Tensor precision = (n_eff.unsqueeze(1) + 1).div(residual + 1 / head_dim);
   const at::Tensor means[] = {residual.mean(-1), precision.mean(-1), precision.div(precision + 1).mean(-1)};
   output.copy_(estimate);
@@ -73,10 +71,11 @@ Method materialised(const AttentionCase& shape, const AttentionInputs& in) {
   const auto run = [shape, in] {
     const at::Tensor hidden = shape.window ? window_mask(shape.length, *shape.window).logical_not_()
                                            : at::ones({shape.length, shape.length}, at::TensorOptions(at::kBool)).triu_(1);
+    const at::ScalarType type = shape.dtype == at::kDouble ? at::kDouble : at::kFloat;
     const at::Tensor output = at::empty_like(in.query);
     for (std::int64_t head = 0; head < shape.heads; ++head) {
       const std::int64_t kv_head = head / shape.group();
-      reduce_head(in.query[head], in.key[kv_head], in.value[kv_head], hidden, output[head]);
+      reduce_head(in.query[head].to(type), in.key[kv_head].to(type), in.value[kv_head].to(type), hidden, output[head]);
     }
   };
   return {.name = std::string(method::materialised), .operations = product_operations(shape, 3), .run = run};
