@@ -19,7 +19,7 @@ std::string layer_of(const fs::path& relative) {
 }
 
 bool is_source(const fs::path& path) {
-  return path.extension() == ".h" || path.extension() == ".cpp" || path.extension() == ".cu";
+  return path.extension() == ".h" || path.extension() == ".cpp" || path.extension() == ".cu" || path.extension() == ".cuh";
 }
 
 void check_file(const fs::path& root, const fs::path& relative, std::vector<std::string>& found) {

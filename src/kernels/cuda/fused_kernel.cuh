@@ -11,6 +11,7 @@ class FusedBlock {
   using Layout = FusedLayout<Element, width>;
   using Stored = typename Element::Stored;
   using Centred = typename Element::Centred;
+  static_assert(Layout::summed_fields == dimension_sums, "room for the sums that the two sets of warps exchange");
 
   GAINLENS_DEVICE FusedBlock(const FusedArguments& in, char* shared)
       : in_(in),
