@@ -9,6 +9,7 @@
 #include "sweep/run_sweep.h"
 
 #include <charconv>
+#include <map>
 #include <memory>
 
 namespace gainlens::cli {
@@ -23,6 +24,7 @@ struct SweepArguments {
   bool nested = false;
   std::string dtype = "float32";
   std::string statistics = "all";
+  std::string kernel = "auto";
   bool no_nll = false;
   bool per_query = false;
   bool allow_extrapolation = false;
@@ -43,6 +45,19 @@ std::pair<std::int64_t, std::int64_t> parse_layers(const std::string& text) {
   return range;
 }
 
+/// What a kernel is called on the command line; the CPU has two.
+kernels::AttentionBackend parse_kernel(const std::string& name) {
+  static const std::map<std::string, kernels::AttentionBackend> kernels{{"auto", kernels::AttentionBackend::automatic},
+                                                                        {"streaming", kernels::AttentionBackend::streaming},
+                                                                        {"composed", kernels::AttentionBackend::composed}};
+  if (name == "fused-cuda") {
+    throw NotCompiled("--kernel: 'fused-cuda' has not run on a GPU yet and this build computes on the CPU only; use auto or composed");
+  }
+  const auto found = kernels.find(name);
+  CHECK(found != kernels.end(), "--kernel: '{}'; must be auto, streaming, composed or fused-cuda", printable(name, 40));
+  return found->second;
+}
+
 sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOptions& global) {
   sweep::SweepOptions options;
   options.model = arguments.model;
@@ -56,6 +71,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
         printable(arguments.statistics, 40));
   options.statistics = arguments.statistics == "all";
   CHECK(options.statistics || !arguments.per_query, "--per-query: needs --statistics all");
+  options.kernel = parse_kernel(arguments.kernel);
   options.nll = !arguments.no_nll;
   options.per_query = arguments.per_query;
   options.allow_extrapolation = arguments.allow_extrapolation;
@@ -125,6 +141,10 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
                     "Cut the shorter chunks from the heads of the longest, to compare lengths on the same text");
   command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")->capture_default_str();
   command->add_option("--statistics", arguments->statistics, "all, or none: the model alone with fused attention, for timing")
+      ->capture_default_str();
+  command->add_option("--kernel", arguments->kernel,
+                      "What computes the statistics: auto (the device's fastest), streaming (CPU), composed (library calls, any device); "
+                      "fused-cuda stays off until it has run on a GPU")
       ->capture_default_str();
   command->add_flag("--no-nll", arguments->no_nll, "Leave out the output head and the negative log likelihood");
   command->add_flag("--per-query", arguments->per_query, "Keep the numbers of every query, not only their means");

@@ -162,8 +162,4 @@ DifferentiableAttention attention_with_gradient(const AttentionOptions& options,
   return options.sequences.empty() ? one_sequence(options, query, key, value, all) : packed_sequences(options, query, key, value, all);
 }
 
-at::Tensor attention_blocked(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-  return attention_with_gradient(options, query, key, value, Moments::none).output;
-}
-
 }  // namespace gainlens::kernels

@@ -107,7 +107,7 @@ struct QueryStatistics {
 QueryStatistics attention_statistics_reference(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
                                                const at::Tensor& value);
 
-/// Options and the workspace of the streaming kernel, reused from call to call. Not to be shared between threads.
+/// Options and the workspace of the streaming backend, reused from call to call. Not to be shared between threads.
 class AttentionPlan {
  public:
   explicit AttentionPlan(AttentionOptions options);
@@ -124,15 +124,17 @@ class AttentionPlan {
   std::unique_ptr<Workspace> workspace_;
 };
 
-/// All statistics in one pass over tiles of the scores: O(T) memory (the workspace holds 2 to 3 times the values, and tiles), never a
-/// T x T tensor. In float32, S is good to about 1e-7 (v - c)^2, c the mean of the first 64 values; mass on key 0 does not spoil it.
-/// Shapes, errors: as attention_statistics_reference. float64 inputs are accumulated in float64, all others in float32.
-/// The bits depend on neither the number of threads nor, `kalman_gain_scaled`, `value_variance` and `column_mean` apart, on later
-/// positions.
+/// All statistics in one pass over blocks of the scores: O(T) memory, never a T x T tensor. The streaming backend's workspace is tiles and
+/// the packed keys and values of a few heads (3 to 4 times theirs, 64 MiB unless one head alone takes more).
+///
+/// float64 inputs are computed in float64, all others in float32 (fused_cuda: attention_fused.h). In float32, S is good to about
+/// 1e-7 (v - c)^2, c the mean of the first 64 values; mass on key 0 does not spoil it.
+/// Streaming: a query's bits depend on neither the number of threads nor, `kalman_gain_scaled`, `value_variance` and `column_mean` apart,
+/// on later positions.
+///
+/// Shapes and errors: as attention_statistics_reference; and
+/// @throws InvalidArgument  a backend that does not compute on the inputs' device
+/// @throws NotCompiled      fused_cuda in a build without CUDA
 QueryStatistics attention_statistics(AttentionPlan& plan, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
-
-/// `output` alone in blocks of queries over their visible keys, for what libtorch's fused attention cannot express without a T x T
-/// mask (window, soft cap, sink logit, bias). O(T) memory. Shapes and errors as above.
-at::Tensor attention_blocked(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
 
 }  // namespace gainlens::kernels

@@ -69,6 +69,15 @@ HWY_INLINE void MultiplyStrip(std::int64_t inner, const Real* HWY_RESTRICT left,
   }
 }
 
+/// Asks for one share of `shares` of the next panel while the current one is multiplied: panels come from memory, or the third-level cache,
+/// once a block, and the hardware does not look across the end of one. Into the second level: the first holds the current panel.
+template <typename Real>
+HWY_INLINE void FetchShare(const Real* next, std::int64_t elements, std::int64_t share, std::int64_t shares) {
+  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(Real));
+  const std::int64_t step = (elements / line + shares - 1) / shares * line, begin = share * step;
+  for (std::int64_t i = begin; i < std::min(begin + step, elements); i += line) __builtin_prefetch(next + i, 0, 2);
+}
+
 template <typename Real>
 void ScoreTile(std::int64_t strip_count, const StripRange* strips, std::int64_t dims, Rows<const Real> queries, const Real* keys,
                Rows<Real> scores) {
@@ -81,6 +90,7 @@ void ScoreTile(std::int64_t strip_count, const StripRange* strips, std::int64_t 
   for (std::int64_t first = begin / columns * columns; first < end; first += columns) {
     for (std::int64_t strip = 0; strip < strip_count; ++strip) {
       if (strips[strip].begin >= first + columns || strips[strip].end <= first) continue;
+      if (first + columns < end) FetchShare(keys + (first + columns) * dims, columns * dims, strip, strip_count);
       const std::int64_t row = strip * strip_rows;
       MultiplyStrip<false>(dims, queries.data + row * queries.stride, queries.stride, keys + first * dims,
                            scores.data + row * scores.stride + first, scores.stride);
@@ -97,6 +107,7 @@ void AddWeightedValues(std::int64_t strip_count, const StripRange* strips, std::
     for (std::int64_t strip = 0; strip < strip_count; ++strip) {
       const StripRange range = strips[strip];
       if (range.begin >= range.end) continue;
+      if (panel + 1 < panels) FetchShare(right + panel_keys * columns, panel_keys * columns, strip, strip_count);
       const std::int64_t row = strip * strip_rows;
       MultiplyStrip<true>(range.end - range.begin, weights.data + row * weights.stride + range.begin, weights.stride,
                           right + range.begin * columns, sums.data + row * sums.stride + panel * columns, sums.stride);

@@ -26,7 +26,8 @@ class StatisticsAttention : public hooks::AttentionOp {
   /// Gets the statistics of one layer for one sequence; sequences of a batch come in order.
   using Callback = std::function<void(std::int64_t layer, kernels::QueryStatistics&&)>;
 
-  explicit StatisticsAttention(Callback callback);
+  /// @param backend  which kernel computes them
+  explicit StatisticsAttention(Callback callback, kernels::AttentionBackend backend = kernels::AttentionBackend::automatic);
   /// @throws InternalError    an input needs gradients
   /// @throws InvalidArgument  as kernels::attention_statistics
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;
@@ -35,6 +36,7 @@ class StatisticsAttention : public hooks::AttentionOp {
   kernels::AttentionPlan& plan_for(const kernels::AttentionOptions& options);
 
   Callback callback_;
+  kernels::AttentionBackend backend_;
   std::vector<kernels::AttentionPlan> plans_;  // one per kind of layer, so that layers of a kind share a workspace
 };
 

@@ -3,6 +3,10 @@
 #include "core/error.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <vector>
 
 namespace gainlens::models {
 namespace {
@@ -42,22 +46,62 @@ at::Tensor routed(const Experts& experts, const at::Tensor& logits) {
   return at::zeros_like(wide).scatter(-1, which, weights).to(logits.scalar_type());
 }
 
+/// Positions whose neurons are computed at a time.
+constexpr std::int64_t block_positions = 512;
+
+at::Tensor whole_linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+  return at::linear(input, weight, bias);
+}
+
+/// The products of blocks of positions, as where nobody looks: the bits of a product may depend on how many rows it has.
+at::Tensor linear_by_blocks(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+  std::vector<at::Tensor> blocks;
+  for (const at::Tensor& rows : input.flatten(0, -2).split(block_positions)) blocks.push_back(at::linear(rows, weight, bias));
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  sizes.back() = weight.size(0);
+  return at::cat(blocks).view(sizes);
+}
+
+/// @param linear   (input, weight, bias) -> product
+/// @param at_site  (name, tensor) -> what goes on
+template <typename Linear, typename AtSite>
+at::Tensor fed_forward(const DecoderConfig& config, const LayerWeights& weights, const at::Tensor& input, const Linear& linear,
+                       const AtSite& at_site) {
+  at::Tensor neurons;
+  if (config.gated_mlp) {
+    const at::Tensor gate = at_site("mlp.hook_pre", linear(input, weights.mlp_gate, weights.mlp_gate_bias));
+    const at::Tensor up = at_site("mlp.hook_pre_linear", linear(input, weights.mlp_up, weights.mlp_up_bias));
+    neurons = gated(config, gate, up);
+  } else {
+    neurons = activated(config.activation, at_site("mlp.hook_pre", linear(input, weights.mlp_up, weights.mlp_up_bias)));
+  }
+  return linear(at_site("mlp.hook_post", neurons), weights.mlp_down, weights.mlp_down_bias);
+}
+
 }  // namespace
 
 at::Tensor dense_feedforward(const DecoderConfig& config, const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,
                              const hooks::Hooks& hooks) {
-  const auto at_site = [&](std::string_view site, at::Tensor tensor) {
-    return hooks.at(hooks::block_site(layer, site), std::move(tensor));
-  };
-  at::Tensor neurons;
-  if (config.gated_mlp) {
-    const at::Tensor gate = at_site("mlp.hook_pre", at::linear(input, weights.mlp_gate, weights.mlp_gate_bias));
-    const at::Tensor up = at_site("mlp.hook_pre_linear", at::linear(input, weights.mlp_up, weights.mlp_up_bias));
-    neurons = gated(config, gate, up);
-  } else {
-    neurons = activated(config.activation, at_site("mlp.hook_pre", at::linear(input, weights.mlp_up, weights.mlp_up_bias)));
+  const auto site = [layer](std::string_view name) { return hooks::block_site(layer, name); };
+  const bool looked_at =
+      hooks.wants(site("mlp.hook_pre")) || hooks.wants(site("mlp.hook_pre_linear")) || hooks.wants(site("mlp.hook_post"));
+  const auto untouched = [](std::string_view, at::Tensor tensor) { return tensor; };
+  if (at::GradMode::is_enabled()) {
+    return fed_forward(config, weights, input, whole_linear,
+                       [&](std::string_view name, at::Tensor x) { return hooks.at(site(name), std::move(x)); });
   }
-  return at::linear(at_site("mlp.hook_post", neurons), weights.mlp_down, weights.mlp_down_bias);
+  if (looked_at) {
+    return fed_forward(config, weights, input, linear_by_blocks,
+                       [&](std::string_view name, at::Tensor x) { return hooks.at(site(name), std::move(x)); });
+  }
+  // Neurons of a block of positions stay in the cache, and those of a long text never stand in memory all at once.
+  const at::Tensor tokens = input.flatten(0, -2);
+  at::Tensor output = at::empty_like(tokens);
+  for (std::int64_t begin = 0; begin < tokens.size(0); begin += block_positions) {
+    const std::int64_t end = std::min(begin + block_positions, tokens.size(0));
+    output.slice(0, begin, end).copy_(fed_forward(config, weights, tokens.slice(0, begin, end), whole_linear, untouched));
+  }
+  return output.view(input.sizes());
 }
 
 at::Tensor expert_feedforward(const DecoderConfig& config, const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,

@@ -19,7 +19,8 @@ bool same_kind(const kernels::AttentionOptions& a, const kernels::AttentionOptio
 
 }  // namespace
 
-StatisticsAttention::StatisticsAttention(Callback callback) : callback_(std::move(callback)) {
+StatisticsAttention::StatisticsAttention(Callback callback, kernels::AttentionBackend backend)
+    : callback_(std::move(callback)), backend_(backend) {
   ASSERT(callback_ != nullptr, "statistics attention without a callback");
 }
 
@@ -31,7 +32,9 @@ kernels::AttentionPlan& StatisticsAttention::plan_for(const kernels::AttentionOp
 at::Tensor StatisticsAttention::run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) {
   const bool gradient = at::GradMode::is_enabled() && (qkv.query.requires_grad() || qkv.key.requires_grad() || qkv.value.requires_grad());
   ASSERT(!gradient, "statistics attention has no gradient; run it under InferenceMode or NoGradGuard");
-  kernels::AttentionPlan& plan = plan_for(options);
+  kernels::AttentionOptions own = options;
+  own.backend = backend_;
+  kernels::AttentionPlan& plan = plan_for(own);
   std::vector<at::Tensor> outputs;
   for (std::int64_t sequence = 0; sequence < qkv.query.size(0); ++sequence) {
     kernels::QueryStatistics statistics = kernels::attention_statistics(plan, qkv.query[sequence], qkv.key[sequence], qkv.value[sequence]);

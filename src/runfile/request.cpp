@@ -5,6 +5,8 @@
 #include "core/nearest.h"
 #include "runfile/shard.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -183,7 +185,9 @@ void Request::validate(std::string_view where) const {
   constexpr std::array<std::string_view, 4> dtypes = {"float64", "float32", "bfloat16", "float16"};
   CHECK(std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end(), "{}: 'dtype' is '{}'; allowed are {}", where, printable(dtype),
         fmt::join(dtypes, ", "));
-  CHECK(device == "cpu" || device == "cuda", "{}: 'device' is '{}'; allowed are cpu, cuda", where, printable(device));
+  static constexpr std::array<std::string_view, 4> devices{"cpu", "cpu:composed", "cuda", "cuda:fused"};
+  CHECK(std::find(devices.begin(), devices.end(), device) != devices.end(), "{}: 'device' is '{}'; allowed are {}", where,
+        printable(device), fmt::join(devices, ", "));
   // The largest dataset a run of this request can have: its size must be a number.
   const std::array largest = {
       std::ssize(lengths),         samples, std::ssize(layers), std::max(heads, kv_heads), std::max(lengths.back(), bins), keys,

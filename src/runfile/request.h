@@ -35,7 +35,7 @@ struct Request {
   bool gated = false;
   bool sink_logits = false;
   std::string dtype;         ///< compute dtype: float64 float32 bfloat16 float16
-  std::string device;        ///< "cpu" or "cuda"
+  std::string device;        ///< "cpu" or "cuda", each with the kernel of its statistics where it is not the device's own: "cpu:composed"
   std::int64_t threads = 0;  ///< per process
   bool nll = true;
   bool statistics = true;

@@ -81,7 +81,8 @@ runfile::Request make_request(const SweepOptions& options, const models::Decoder
   for (const std::int64_t layer : request.layers) request.attention.push_back(kinds.at(static_cast<std::size_t>(layer)));
   request.gated = config.gate != models::Gate::none;
   request.dtype = models::dtype_name(options.dtype);
-  request.device = "cpu";
+  // Kernels agree up to rounding only: a run keeps to the one it was begun with.
+  request.device = options.kernel == kernels::AttentionBackend::composed ? "cpu:composed" : "cpu";
   request.threads = at::get_num_threads();
   request.nll = has_likelihood(options, config);  // with the layers above this is all that --stop-at-layer changes
   request.statistics = options.statistics;
@@ -136,10 +137,9 @@ constexpr std::int64_t group_tokens = std::int64_t{1} << 17;
 class ChunkMeter {
  public:
   ChunkMeter(const SweepOptions& options, const Job& job)
-      : options_(options),
-        job_(job),
-        plan_{measured_layers(options, job.config), options.statistics, has_likelihood(options, job.config), options.per_query,
-              options.allow_extrapolation} {}
+      : options_(options), job_(job), plan_{measured_layers(options, job.config), options.statistics,
+                                            has_likelihood(options, job.config),  options.per_query,
+                                            options.allow_extrapolation,          options.kernel} {}
 
   runfile::Measuring measuring() {
     return {[this](const runfile::ShardKey& key) { return measure(key); },

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/json.h"
+#include "kernels/attention_statistics.h"
 #include "runfile/process_group.h"
 #include "sweep/token_source.h"
 
@@ -27,6 +28,7 @@ struct SweepOptions {
   bool nll = true;
   bool per_query = false;
   bool allow_extrapolation = false;
+  kernels::AttentionBackend kernel = kernels::AttentionBackend::automatic;  ///< what computes the statistics
   bool stream_weights = false;  ///< keep no layer in memory, but read each from the files when it is its turn; the numbers are the same
   std::optional<std::pair<std::int64_t, std::int64_t>> layers;  ///< half-open range of layers to measure; all that run where absent
   std::optional<std::int64_t> stop_at_layer;                    ///< run layers [0, N) only; without the last there is no likelihood

@@ -52,7 +52,7 @@ class WatchedChunk {
       : plan_(plan),
         tokens_(one_sequence(chunk.tokens)),
         reducer_(plan.statistics ? plan.layers : std::vector<std::int64_t>{}, layout, chunk.length, plan.per_query),
-        statistics_([this](std::int64_t layer, kernels::QueryStatistics&& found) { reducer_.add(layer, found, value_); }),
+        statistics_([this](std::int64_t layer, kernels::QueryStatistics&& found) { reducer_.add(layer, found, value_); }, plan.kernel),
         measured_(plan.layers, statistics_) {
     if (!plan.statistics) return;
     observe_layers(hooks_, plan.layers, "attn.hook_v",

@@ -2,6 +2,7 @@
 
 #include "data/chunks.h"
 #include "hooks/hooked_model.h"
+#include "kernels/attention_statistics.h"
 #include "runfile/shard.h"
 
 #include <cstdint>
@@ -17,6 +18,7 @@ struct SweepPlan {
   bool nll = true;                   ///< mean next-token negative log likelihood; false leaves out the output head
   bool per_query = false;            ///< keep the numbers of every query
   bool allow_extrapolation = false;  ///< let T exceed the model's positions
+  kernels::AttentionBackend kernel = kernels::AttentionBackend::automatic;  ///< what computes the statistics
 };
 
 struct ChunkMeasurement {

@@ -1,15 +1,15 @@
 // What the streaming kernel promises beside numbers: causality and thread independence to the bit, bounds on memory, refusals.
 
 #include "kernels/attention_testing.h"
+#include "kernels/counted_memory.h"
 
 #include "core/error.h"
+#include "kernels/panel_products.h"
 #include "kernels/query_blocks.h"
 
-#include <c10/core/CPUAllocator.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <gmock/gmock.h>
+#include <hwy/targets.h>
 
-#include <atomic>
 #include <set>
 
 namespace gainlens::kernels {
@@ -22,6 +22,27 @@ using testing::random_inputs;
 using testing::same_bits;
 using testing::streamed;
 using ::testing::ThrowsMessage;
+
+/// What the streaming kernel gives on every instruction set that this machine has.
+TEST(AttentionGuarantees, EveryInstructionSetOfTheMachineIsRight) {
+  const Inputs in = cast(random_inputs(300, 40, 2, 3), at::kFloat), wide = random_inputs(300, 40, 2, 3);
+  const AttentionOptions options{.window = 200, .soft_cap = 4, .returned = {.per_dimension = true}};
+  const QueryStatistics expected = testing::reference(options, in), expected_wide = testing::reference(options, wide);
+  std::set<std::int64_t> widths;
+  for (std::int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
+    hwy::SetSupportedTargetsForTest(left & -left);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    SCOPED_TRACE(hwy::TargetName(left & -left));
+    widths.insert(panel_shape<float>().columns);
+    testing::expect_close(streamed(options, in), expected, 1e-5, 1e-6);
+    testing::expect_close(streamed(options, wide), expected_wide, 1e-11, 1e-11);
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+#if HWY_ARCH_X86
+  EXPECT_GT(widths.size(), 1u);  // the sets did change: vectors of 16 bytes and wider ones
+#endif
+}
 
 /// Fields in which later positions may show.
 const std::set<std::string> not_causal{"kalman_gain_scaled", "value_variance", "column_mean"};
@@ -108,29 +129,11 @@ TEST(AttentionGuarantees, NonFiniteInputsAreAFailedRun) {
   shifted.value = at::full_like(in.value, 1e19);
   EXPECT_THAT([&] { streamed({}, shifted); }, ThrowsMessage<RunFailed>(HasSubstr("squares may overflow Float")));
   EXPECT_THAT(with(&Inputs::key, 1e37), ThrowsMessage<RunFailed>(HasSubstr("may overflow Float")));
-  EXPECT_THAT([&] { attention_blocked({}, in.query * NAN, in.key, in.value); }, ThrowsMessage<RunFailed>(HasSubstr("query holds NaN")));
 }
-
-/// Counts the bytes that libtorch's CPU allocator holds on this thread's behalf, and their peak.
-class MemoryCounter : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
-    held_ += bytes;
-    peak_ = std::max(peak_.load(), held_.load());
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  std::int64_t peak() const { return peak_; }
-
- private:
-  std::atomic<std::int64_t> held_ = 0, peak_ = 0;
-};
 
 std::int64_t peak_bytes(std::int64_t length) {
   const Inputs in = cast(random_inputs(length, 16, 1, 4), at::kFloat);
-  const auto counter = std::make_shared<MemoryCounter>();
-  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
-  streamed({}, in);
-  return counter->peak();
+  return testing::peak_bytes_of([&] { streamed({}, in); });
 }
 
 TEST(AttentionGuarantees, MemoryGrowsLinearly) {

@@ -1,135 +1,222 @@
-// The streaming kernel against the oracle: one body over shapes, masks and dtypes.
+// Every backend that runs on this machine against the oracle: one body over backends, dtypes, shapes and masks.
 
+#include "kernels/attention_cases.h"
 #include "kernels/attention_testing.h"
+#include "kernels/row_kernels.h"
+
+#include "core/error.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
-#include <ostream>
 
 namespace gainlens::kernels {
 namespace {
 
-using testing::cast;
-using testing::expect_close;
-using testing::Inputs;
-using testing::random_inputs;
-using testing::reference;
-using testing::streamed;
+using namespace testing;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
-/// Which keys are hidden, and what else is done to the scores.
-struct Mask {
-  std::string name;
-  bool causal = true;
-  std::optional<std::int64_t> window;
-  double soft_cap = 0;
-  bool shared_bias = false, head_bias = false;  // both with -inf among them
-  bool sink = false;
-};
+constexpr auto backends = {AttentionBackend::streaming, AttentionBackend::composed};
 
-const std::vector<Mask> masks{
-    {"causal"},
-    {"full", false},
-    {"window1", true, 1},
-    {"window7", true, 7},
-    {"window64", true, 64},
-    {"window100", true, 100},
-    {"window7both", false, 7},
-    {"window100both", false, 100},
-    {"softcap", true, {}, 2.5},
-    {"bias", true, {}, 0, true},
-    {"headbiasfull", false, {}, 0, false, true},
-    {"sink", true, {}, 0, false, false, true},
-    {"everything", true, 40, 2.5, false, true, true},
-};
-
-AttentionOptions options_of(const Mask& mask, std::int64_t heads, std::int64_t length) {
-  AttentionOptions options{.causal = mask.causal, .window = mask.window, .soft_cap = mask.soft_cap, .returned = {.per_dimension = true}};
-  if (mask.shared_bias || mask.head_bias) {
-    at::Tensor bias = testing::seeded_normal({mask.head_bias ? heads : 1, length}, 5);
-    bias.masked_fill_(testing::seeded_normal(bias.sizes(), 6) > 0.8, -INFINITY);
-    options.key_bias = mask.head_bias ? bias : bias[0];
-  }
-  if (mask.sink) options.sink_logit = testing::seeded_normal({heads}, 7);
-  return options;
+std::string name_of(AttentionBackend backend) {
+  return backend == AttentionBackend::streaming ? "streaming" : "composed";
 }
 
-struct Shape {
-  std::int64_t length, head_dim, kv_heads, group;
-};
-
-void PrintTo(const Mask& mask, std::ostream* out) {
-  *out << mask.name;
-}
-void PrintTo(const Shape& shape, std::ostream* out) {
-  *out << "T = " << shape.length << ", d = " << shape.head_dim;
+QueryStatistics computed(AttentionBackend backend, AttentionOptions options, const Inputs& in) {
+  options.backend = backend;
+  return streamed(options, in);
 }
 
-using Case = std::tuple<Shape, Mask>;
+using Case = std::tuple<AttentionBackend, Shape, Mask>;
 
 class AttentionStatistics : public ::testing::TestWithParam<Case> {
  protected:
-  const Shape& shape() const { return std::get<0>(GetParam()); }
-  AttentionOptions options() const { return options_of(std::get<1>(GetParam()), shape().kv_heads * shape().group, shape().length); }
+  const Shape& shape() const { return std::get<1>(GetParam()); }
+  AttentionOptions options() const { return options_of(std::get<2>(GetParam()), shape()); }
   Inputs inputs() const { return random_inputs(shape().length, shape().head_dim, shape().kv_heads, shape().group); }
+  QueryStatistics run(const Inputs& in) const { return computed(std::get<0>(GetParam()), options(), in); }
+  /// Where a query sees one key, S = 0 is a difference of equal numbers: float32 leaves 1e-7 of them.
+  double float32_tolerance() const { return options().window == 1 ? 1e-4 : 1e-5; }
 };
 
 TEST_P(AttentionStatistics, Float64EqualsReference) {
-  expect_close(streamed(options(), inputs()), reference(options(), inputs()), 1e-11, 1e-11);
-}
-
-// Where a query sees one key, S = 0 is a difference of equal numbers: float32 leaves 1e-7 of them.
-double float32_tolerance(const AttentionOptions& options) {
-  return options.window == 1 ? 1e-4 : 1e-5;
+  expect_close(run(inputs()), reference(options(), inputs()), 1e-11, 1e-11);
 }
 
 TEST_P(AttentionStatistics, Float32EqualsReference) {
   const Inputs in = cast(inputs(), at::kFloat);
-  expect_close(streamed(options(), in), reference(options(), in), float32_tolerance(options()), 1e-6);
+  expect_close(run(in), reference(options(), in), float32_tolerance(), 1e-6);
 }
 
 TEST_P(AttentionStatistics, HalfPrecisionInputsAreComputedInFloat32) {
   for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
     const Inputs in = cast(inputs(), type);
-    const QueryStatistics s = streamed(options(), in);
+    const QueryStatistics s = run(in);
     EXPECT_EQ(s.output.scalar_type(), type);
-    expect_close(s, reference(options(), in), float32_tolerance(options()), type == at::kHalf ? 1e-3 : 8e-3);  // the output is rounded
+    expect_close(s, reference(options(), in), float32_tolerance(), type == at::kHalf ? 1e-3 : 8e-3);  // the output is rounded
   }
 }
 
-TEST_P(AttentionStatistics, BlockedAttentionGivesTheSameOutput) {
-  const Inputs in = cast(inputs(), at::kFloat);
-  const at::Tensor blocked = attention_blocked(options(), in.query, in.key, in.value);
-  EXPECT_LT(testing::error_of_largest(blocked, streamed(options(), in).output), 1e-5);
-}
-
 std::string case_name(const ::testing::TestParamInfo<Case>& info) {
-  const auto& [shape, mask] = info.param;
-  return fmt::format("T{}d{}kv{}g{}{}", shape.length, shape.head_dim, shape.kv_heads, shape.group, mask.name);
+  const auto& [backend, shape, mask] = info.param;
+  return fmt::format("{}T{}d{}kv{}g{}{}", name_of(backend), shape.length, shape.head_dim, shape.kv_heads, shape.group, mask.name);
 }
 
 INSTANTIATE_TEST_SUITE_P(Masks, AttentionStatistics,
-                         ::testing::Combine(::testing::Values(Shape{127, 16, 2, 2}), ::testing::ValuesIn(masks)), case_name);
+                         ::testing::Combine(::testing::ValuesIn(backends), ::testing::Values(Shape{127, 16, 2, 2}),
+                                            ::testing::ValuesIn(all_masks)),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(Lengths, AttentionStatistics,
-                         ::testing::Combine(::testing::Values(Shape{1, 8, 1, 1}, Shape{2, 8, 1, 2}, Shape{63, 8, 1, 1}, Shape{64, 8, 1, 1},
+                         ::testing::Combine(::testing::ValuesIn(backends),
+                                            ::testing::Values(Shape{1, 8, 1, 1}, Shape{2, 8, 1, 2}, Shape{63, 8, 1, 1}, Shape{64, 8, 1, 1},
                                                               Shape{65, 8, 1, 1}, Shape{257, 8, 1, 2}, Shape{513, 8, 1, 1}),
-                                            ::testing::Values(masks[0], masks[1], masks[5])),
+                                            ::testing::Values(all_masks[0], all_masks[1], all_masks[5], all_masks.back())),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Widths, AttentionStatistics,
-                         ::testing::Combine(::testing::Values(Shape{130, 64, 1, 1}, Shape{130, 80, 1, 4}, Shape{130, 128, 2, 1},
-                                                              Shape{70, 13, 1, 1}, Shape{70, 1, 1, 1}, Shape{90, 8, 1, 40}),
-                                            ::testing::Values(masks[0])),
+                         ::testing::Combine(::testing::ValuesIn(backends),
+                                            ::testing::Values(Shape{130, 64, 1, 1}, Shape{130, 80, 1, 4}, Shape{130, 128, 2, 1},
+                                                              Shape{130, 256, 1, 2}, Shape{70, 13, 1, 1}, Shape{70, 1, 1, 1},
+                                                              Shape{90, 8, 1, 40}),
+                                            ::testing::Values(all_masks[0])),
                          case_name);
 
-// ---- numbers that are hard ----
+class AttentionBackends : public ::testing::TestWithParam<AttentionBackend> {
+ protected:
+  QueryStatistics run(const AttentionOptions& options, const Inputs& in) const { return computed(GetParam(), options, in); }
+};
+
+std::string backend_name(const ::testing::TestParamInfo<AttentionBackend>& info) {
+  return name_of(info.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AttentionBackends, ::testing::ValuesIn(backends), backend_name);
+
+// What one float32 rounding of the scores does at wide spreads is no error of the kernel: these are float64.
+TEST_P(AttentionBackends, HardCasesInFloat64) {
+  for (const HardCase& hard : hard_cases(300, 16)) {
+    SCOPED_TRACE(hard.name);
+    expect_close(run(hard.options, hard.inputs), reference(hard.options, hard.inputs), 1e-9, 1e-9);
+  }
+}
+
+TEST_P(AttentionBackends, HardCasesInFloat32) {
+  for (const HardCase& hard : hard_cases(300, 16)) {
+    if (hard.name == "sharp" || hard.name == "spread_1e4") continue;
+    SCOPED_TRACE(hard.name);
+    const Inputs in = cast(hard.inputs, at::kFloat);
+    expect_close(run(hard.options, in), reference(hard.options, in), hard.name.starts_with("huge") ? 1e-4 : 1e-5, 1e-6);
+  }
+}
+
+TEST_P(AttentionBackends, ConstantValuesHaveNoResidual) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    Inputs in = cast(random_inputs(200, 16, 1, 1), type);
+    in.value.fill_(0.1);
+    for (const bool causal : {true, false}) {
+      const QueryStatistics s = run({.causal = causal}, in);
+      EXPECT_LT(s.residual.max().item<double>(), 1e-14);
+      EXPECT_EQ(s.value_variance.max().item<double>(), 0);
+      // S / sv^2 counts as 0: K = (n + nu) / (n + nu + nu).
+      EXPECT_LT(relative_error(s.kalman_gain_scaled, (s.n_eff + 1) / (s.n_eff + 2)), 1e-6);
+      EXPECT_LT(relative_error(s.output, in.value), 1e-6);
+    }
+  }
+}
+
+TEST_P(AttentionBackends, PriorsAreUsed) {
+  const Inputs in = random_inputs(100, 16, 1, 1);
+  const AttentionOptions options{.prior_strength = 2.5, .prior_variance = 0.3, .prior_precision = 7};
+  expect_close(run(options, in), reference(options, in), 1e-11, 1e-11);
+  const AttentionOptions none{.prior_strength = 0, .prior_precision = 2};  // query 0: S = 0, lambda_obs infinite, K = 1
+  const QueryStatistics s = run(none, in);
+  EXPECT_TRUE(std::isinf(s.observation_precision[0][0].item<double>()));
+  EXPECT_TRUE(std::isinf(s.log_observation_precision[0][0].item<double>()));
+  EXPECT_EQ(s.kalman_gain[0][0].item<double>(), 1);
+  EXPECT_LT(relative_error(s.kalman_gain, reference(none, in).kalman_gain), 1e-11);
+}
+
+TEST_P(AttentionBackends, OnlyWhatIsAskedFor) {
+  const Inputs in = random_inputs(100, 16, 1, 2);
+  const AttentionOptions none{.returned = {.output = false,
+                                           .entropy = false,
+                                           .log_observation_precision = false,
+                                           .kalman_gain_scaled = false,
+                                           .without_first = false,
+                                           .norms = false,
+                                           .first_masses = 0}};
+  expect_close(run(none, in), reference(none, in), 1e-11, 1e-11);
+  for (const std::int64_t masses : {1, 3}) {
+    const AttentionOptions few{.window = 30, .returned = {.first_masses = masses}};
+    expect_close(run(few, in), reference(few, in), 1e-11, 1e-11);
+  }
+}
+
+TEST_P(AttentionBackends, SequencesAndPadding) {
+  const Shape shape{200, 16, 1, 2};
+  const Inputs in = random_inputs(shape.length, shape.head_dim, shape.kv_heads, shape.group);
+  for (const Mask& mask : {all_masks[0], all_masks[1], all_masks.back()}) {
+    AttentionOptions options = options_of(mask, shape);
+    options.sequences = {{0, 70}, {72, 73}, {80, 190}};
+    const QueryStatistics packed = run(options, in);
+    expect_close(packed, reference(options, in), 1e-11, 1e-11);
+    EXPECT_EQ(packed.output.slice(1, 190).abs().max().item<double>(), 0);  // padding
+    EXPECT_TRUE(at::isnan(packed.n_eff.slice(1, 70, 72)).all().item<bool>());
+  }
+  const QueryStatistics alone = run({}, {in.query.slice(1, 80, 190), in.key.slice(1, 80, 190), in.value.slice(1, 80, 190)});
+  const QueryStatistics packed = run({.sequences = {{0, 70}, {80, 190}}}, in);
+  EXPECT_TRUE(same_bits(packed.kalman_gain_scaled.slice(1, 80, 190), alone.kalman_gain_scaled));
+}
+
+TEST_P(AttentionBackends, DamagedActivationsAreAFailedRun) {
+  const Inputs in = cast(random_inputs(80, 8, 1, 1), at::kFloat);
+  for (const double value : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+    Inputs damaged{in.query.clone(), in.key, in.value};
+    damaged.query[0][70][7] = value;
+    EXPECT_THAT([&] { run({}, damaged); }, ThrowsMessage<RunFailed>(HasSubstr("query holds NaN")));
+  }
+}
+
+TEST(AttentionStatisticsBackends, ABackendThatDoesNotFitTheDeviceIsRefused) {
+  const Inputs in = cast(random_inputs(20, 8, 1, 1), at::kFloat);
+  EXPECT_THAT([&] { computed(AttentionBackend::fused_cuda, {}, in); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("needs inputs on a CUDA device")));
+}
+
+// ---- numbers of the streaming kernel that are hard ----
+
+/// Units in the last place between exp(difference) and the weight that a row of scores gets.
+double exp_error(float difference) {
+  alignas(64) float scores[16] = {0, difference};
+  SoftmaxSums sums;
+  float none = 0;
+  absorb_scores(sums, scores, 0, 2, 0, 2, &none, 0);
+  const double exact = std::exp(static_cast<double>(difference));
+  return std::abs(static_cast<double>(scores[1]) - exact) / std::exp2(std::floor(std::log2(exact)) - 23);
+}
+
+TEST(AttentionStatisticsNumbers, ExponentialKeepsItsPromise) {
+  for (float difference = -1e-6f; difference > -87; difference *= 1.0009f) {
+    ASSERT_LT(exp_error(difference), 3 - 0.1 * difference) << difference;
+  }
+  EXPECT_EQ(exp_error(0), 0);
+  alignas(64) float scores[16] = {0, -88, -1e30f, -std::numeric_limits<float>::infinity()};
+  SoftmaxSums sums;
+  float none = 0;
+  absorb_scores(sums, scores, 0, 4, 0, 4, &none, 0);
+  EXPECT_EQ(scores[1] + scores[2] + scores[3], 0);
+  EXPECT_EQ(sums.total, 1);
+  EXPECT_EQ(sums.weighted_score, 0);
+}
 
 TEST(AttentionStatisticsNumbers, EqualScoresWeighKeysEqually) {
   Inputs in = cast(random_inputs(300, 16, 1, 1), at::kFloat);
   in.query.zero_();
   const QueryStatistics s = streamed({}, in);
   const at::Tensor visible = at::arange(1, 301).to(at::kFloat);
-  EXPECT_LT(testing::relative_error(s.n_eff[0], visible), 1e-6);
-  EXPECT_LT(testing::relative_error(s.entropy[0], visible.log()), 1e-6);
+  EXPECT_LT(relative_error(s.n_eff[0], visible), 1e-6);
+  EXPECT_LT(relative_error(s.entropy[0], visible.log()), 1e-6);
   expect_close(s, reference({}, in), 1e-5, 1e-5);
 }
 
@@ -153,59 +240,17 @@ TEST(AttentionStatisticsNumbers, SinkWithTinyRest) {
   EXPECT_LT((ratio - 1).abs().max().item<double>(), 1e-5);  // S itself, about 1e-13, to full relative precision
 }
 
-TEST(AttentionStatisticsNumbers, ScoresSpreadOverTenThousand) {
-  for (const double sharpness : {300.0, 3000.0}) {
-    const Inputs in = random_inputs(300, 16, 1, 2, sharpness);
-    expect_close(streamed({}, in), reference({}, in), 1e-9, 1e-9);
-  }
-}
-
-TEST(AttentionStatisticsNumbers, ConstantValuesHaveNoResidual) {
-  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
-    Inputs in = cast(random_inputs(200, 16, 1, 1), type);
-    in.value.fill_(0.1);
-    for (const bool causal : {true, false}) {
-      const QueryStatistics s = streamed({.causal = causal}, in);
-      EXPECT_LT(s.residual.max().item<double>(), 1e-14);
-      EXPECT_EQ(s.value_variance.max().item<double>(), 0);
-      // S / sv^2 counts as 0: K = (n + nu) / (n + nu + nu).
-      EXPECT_LT(testing::relative_error(s.kalman_gain_scaled, (s.n_eff + 1) / (s.n_eff + 2)), 1e-6);
-      EXPECT_LT(testing::relative_error(s.output, in.value), 1e-6);
-    }
-  }
-}
-
-TEST(AttentionStatisticsNumbers, LargeCommonMeanOfValues) {
-  Inputs in = random_inputs(400, 16, 1, 1);
-  in.value = in.value * std::sqrt(1e-3) + 1e3;
-  in = cast(in, at::kFloat);
-  expect_close(streamed({}, in), reference({}, in), 1e-5, 1e-6);
-  EXPECT_NEAR(streamed({}, in).value_variance.mean().item<double>(), 1e-3, 1e-4);
-}
-
-TEST(AttentionStatisticsNumbers, PriorsAreUsed) {
-  const Inputs in = random_inputs(100, 16, 1, 1);
-  const AttentionOptions options{.prior_strength = 2.5, .prior_variance = 0.3, .prior_precision = 7};
-  expect_close(streamed(options, in), reference(options, in), 1e-11, 1e-11);
-  const AttentionOptions none{.prior_strength = 0, .prior_precision = 2};  // query 0: S = 0, lambda_obs infinite, K = 1
-  const QueryStatistics s = streamed(none, in);
-  EXPECT_TRUE(std::isinf(s.observation_precision[0][0].item<double>()));
-  EXPECT_TRUE(std::isinf(s.log_observation_precision[0][0].item<double>()));
-  EXPECT_EQ(s.kalman_gain[0][0].item<double>(), 1);
-  EXPECT_LT(testing::relative_error(s.kalman_gain, reference(none, in).kalman_gain), 1e-11);
-}
-
 // The closed forms of the method against the oracle, which removes key 0 by brute force.
 TEST(AttentionStatisticsNumbers, WithoutFirstFollowsItsFormulas) {
   const Inputs in = random_inputs(150, 16, 1, 1);
   const QueryStatistics s = reference({.returned = {.per_dimension = true}}, in);
   const at::Tensor p0 = s.first_mass[0].select(1, 0).slice(0, 1), n = s.n_eff[0].slice(0, 1);
   const at::Tensor others = 1 - p0;
-  EXPECT_LT(testing::relative_error(others * others / (1 / n - p0 * p0), s.without_first_n_eff[0].slice(0, 1)), 1e-9);
+  EXPECT_LT(relative_error(others * others / (1 / n - p0 * p0), s.without_first_n_eff[0].slice(0, 1)), 1e-9);
   const at::Tensor e = s.output[0].slice(0, 1), v0 = in.value[0][0], mass = p0.unsqueeze(1);
   const at::Tensor mean = (e - mass * v0) / (1 - mass);
   const at::Tensor residual = (s.residual_by_dimension[0].slice(0, 1) + e * e - mass * v0 * v0) / (1 - mass) - mean * mean;
-  EXPECT_LT(testing::relative_error(residual.mean(1), s.without_first_residual[0].slice(0, 1)), 1e-9);
+  EXPECT_LT(relative_error(residual.mean(1), s.without_first_residual[0].slice(0, 1)), 1e-9);
 }
 
 }  // namespace
