@@ -125,7 +125,7 @@ class AttentionPlan {
 };
 
 /// All statistics in one pass over blocks of the scores: O(T) memory, never a T x T tensor. The streaming backend's workspace is tiles and
-/// the packed keys and values of a few heads (3 to 4 times theirs, 64 MiB unless one head alone takes more).
+/// the packed keys and values of a few heads at a time (3 to 4 times theirs).
 ///
 /// float64 inputs are computed in float64, all others in float32 (fused_cuda: attention_fused.h). In float32, S is good to about
 /// 1e-7 (v - c)^2, c the mean of the first 64 values; mass on key 0 does not spoil it.

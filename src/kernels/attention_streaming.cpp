@@ -20,15 +20,16 @@ namespace {
 
 constexpr const char* where = "attention_statistics";
 
-/// Packed keys and values are kept for as many kv heads as fit into this, one at least: enough blocks to keep many threads busy where
-/// heads are short, little memory where they are long.
-constexpr std::int64_t packed_bytes = std::int64_t{64} << 20;
+/// Few kv heads are packed and worked on at a time, so that they are still in the cache when they are read: as many as give each worker
+/// this many blocks to choose from.
+constexpr std::int64_t blocks_per_worker = 32;
 
-template <typename Real>
-std::int64_t kv_heads_at_a_time(const AttentionShape& shape) {
-  const std::int64_t numbers_per_key = shape.head_dim + 2 * panel_padded<Real>(shape.head_dim);
-  const std::int64_t bytes_per_head = shape.length * numbers_per_key * static_cast<std::int64_t>(sizeof(Real));
-  return std::clamp<std::int64_t>(packed_bytes / bytes_per_head, 1, shape.kv_heads);
+std::int64_t kv_heads_at_a_time(const AttentionOptions& options, const AttentionShape& shape) {
+  AttentionShape one = shape;
+  one.kv_heads = 1;
+  one.heads = shape.group;
+  const std::int64_t blocks = std::ssize(query_blocks(options, one));
+  return std::min((blocks_per_worker * task_workers() + blocks - 1) / blocks, shape.kv_heads);
 }
 
 /// Some heads of a tensor as Real, the last dimension contiguous: the tensor itself where it already is that.
@@ -157,7 +158,7 @@ QueryStatistics stream(AttentionPlan::Workspace& workspace, const AttentionOptio
     result.output = at::empty({shape.heads, shape.length, shape.head_dim}, query.options());
   }
   const PreparedOptions prepared = prepare(options, shape, type);
-  const std::int64_t step = kv_heads_at_a_time<Real>(shape);
+  const std::int64_t step = kv_heads_at_a_time(options, shape);
   for (std::int64_t first = 0; first < shape.kv_heads; first += step) {
     AttentionShape part = shape;
     part.kv_heads = std::min(step, shape.kv_heads - first);

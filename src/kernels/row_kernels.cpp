@@ -65,11 +65,12 @@ HWY_INLINE hn::Vec<Tag<double>> ExpOfDifference(hn::Vec<Tag<double>> difference)
 HWY_INLINE hn::Vec<Tag<float>> ExpOfDifference(hn::Vec<Tag<float>> difference) {
   const Tag<float> tag;
   const hn::RebindToSigned<Tag<float>> integer;
-  const auto log2_e = hn::Set(tag, 1.44269504f);
+  const auto log2_e = hn::Set(tag, 0x1.7154760000000p+0f), log2_e_rest = hn::Set(tag, 0x1.4ae0c00000000p-26f);
   // Adding 1.5 2^23 rounds to the nearest integer n and leaves n in the lowest bits.
   const auto rounding = hn::Set(tag, 12582912.0f);
   const auto shifted = hn::MulAdd(difference, log2_e, rounding);
-  const auto fraction = hn::MulSub(difference, log2_e, hn::Sub(shifted, rounding));  // in [-1/2, 1/2]
+  const auto whole = hn::Sub(shifted, rounding);
+  const auto fraction = hn::MulAdd(difference, log2_e_rest, hn::MulSub(difference, log2_e, whole));  // in [-1/2, 1/2]
   // 2^f = 1 + f q(f), q by least maximal relative error: 0.77 units in the last place.
   auto power = hn::Set(tag, 0x1.5bba0ap-10f);
   power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.3cea88p-7f));

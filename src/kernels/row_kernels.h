@@ -34,8 +34,8 @@ void cap_scores(Real* scores, std::int64_t begin, std::int64_t end, Real cap);
 /// Takes one row of a tile of scores into the sums, and replaces it by its weights exp(s - maximum).
 /// Where the maximum grows, `accumulators` [width] shrink with the sums.
 ///
-/// The exponential of float is within 3 + |difference| / 10 units in the last place, exactly 1 at 0 and exactly 0 below -87.3 (where a
-/// float's would be subnormal); that of double is Highway's.
+/// The exponential of float is within 2 units in the last place, exactly 1 at 0 and exactly 0 below -87.3 (where a float's would be
+/// subnormal); that of double is Highway's.
 ///
 /// @param scores   aligned; [begin, end) are the visible ones, finite or -inf
 /// @param wanted_begin, wanted_end  where weights are wanted: 0 is written there outside of [begin, end)

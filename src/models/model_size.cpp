@@ -37,11 +37,13 @@ std::uint64_t memory_needed(const DecoderConfig& config, at::ScalarType dtype, s
   const Unsigned gate_heads = config.gate == Gate::none ? 0 : heads;
   // Sizes of a parsed configuration are small enough for these sums of two or three products.
   const Unsigned attention = (2 * (heads + gate_heads + 2 * kv_heads) + heads) * unsigned_of(config.head_dim);
-  const Unsigned per_position = 3 * unsigned_of(config.width) + attention + 3 * unsigned_of(config.mlp_width);
+  const Unsigned per_position = 3 * unsigned_of(config.width) + attention;
+  const Unsigned block = std::min<Unsigned>(tokens, 512);
 
   Unsigned total = product({unsigned_of(parameter_count(config)), element});
   for (const Unsigned part : {product({tokens, element, per_position}), product({tokens, accumulator, heads, 12 + 8}),
-                              product({std::min<Unsigned>(tokens, 512), unsigned_of(config.vocabulary), element + accumulator})}) {
+                              product({block, element, 3 * unsigned_of(config.mlp_width)}),
+                              product({block, unsigned_of(config.vocabulary), element + accumulator})}) {
     total = checked_add(total, part, "memory needed");
   }
   return total;

@@ -16,7 +16,7 @@ std::int64_t parameter_count(const DecoderConfig& config);
 ///
 ///     P b                                             weights; P = parameter_count, b bytes per element
 ///   + T b [3 W + 2 (H + G + 2 Hk) d + H d]            residual stream, its sum and norm; q, k, v, gate before and after rotation; output
-///   + T b 3 M                                         the MLP's two projections and their product
+///   + min(T, 512) b 3 M                               the MLP's two projections and their product, of one block of positions
 ///   + T a H (12 + 8)                                  statistics of one layer: 12 scalars a query, and first_mass
 ///   + min(T, 512) V (b + a)                           logits of one block of positions, and their log-softmax
 ///
