@@ -116,6 +116,17 @@ double overflow_limit(at::ScalarType compute_type) {
 
 }  // namespace
 
+AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key) {
+  const auto head_dim = static_cast<double>(query.size(2));
+  return {.heads = query.size(0),
+          .kv_heads = key.size(0),
+          .group = query.size(0) / key.size(0),
+          .length = query.size(1),
+          .head_dim = query.size(2),
+          .scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim),
+          .prior_variance = options.prior_variance.value_or(1 / head_dim)};
+}
+
 KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std::int64_t query) {
   KeyRange range{0, options.causal ? query + 1 : length};
   if (options.window) {
@@ -137,14 +148,7 @@ AttentionShape checked_shape(const char* where, const AttentionOptions& options,
         where, shape_text(query), shape_text(key));
   CHECK(query.size(0) % key.size(0) == 0, "{}: {} query heads over {} kv heads; the first must be a multiple of the second", where,
         query.size(0), key.size(0));
-  const auto head_dim = static_cast<double>(query.size(2));
-  const AttentionShape shape{.heads = query.size(0),
-                             .kv_heads = key.size(0),
-                             .group = query.size(0) / key.size(0),
-                             .length = query.size(1),
-                             .head_dim = query.size(2),
-                             .scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim),
-                             .prior_variance = options.prior_variance.value_or(1 / head_dim)};
+  const AttentionShape shape = shape_of(options, query, key);
   check_sizes(where, shape);
   check_sequences(where, options, shape.length);
   check_bias(where, "key_bias", options.key_bias, shape, query);

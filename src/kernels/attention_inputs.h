@@ -20,6 +20,9 @@ struct AttentionShape {
   double prior_variance;  ///< sigma0^2
 };
 
+/// Sizes of tensors that have been checked.
+AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key);
+
 /// The keys [begin, end) that a query sees.
 struct KeyRange {
   std::int64_t begin;

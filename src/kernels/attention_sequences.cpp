@@ -7,17 +7,6 @@
 namespace gainlens::kernels {
 namespace {
 
-AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key) {
-  const auto head_dim = static_cast<double>(query.size(2));
-  return {.heads = query.size(0),
-          .kv_heads = key.size(0),
-          .group = query.size(0) / key.size(0),
-          .length = query.size(1),
-          .head_dim = query.size(2),
-          .scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim),
-          .prior_variance = options.prior_variance.value_or(1 / head_dim)};
-}
-
 /// Queries of a sequence that count towards column m: those at m or later that see a key.
 at::Tensor queries_of_columns(const QueryStatistics& statistics) {
   const at::Tensor seen = at::isnan(statistics.first_mass).logical_not();  // [head, query, key]

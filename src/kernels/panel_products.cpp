@@ -1,5 +1,7 @@
 #include "kernels/panel_products.h"
 
+#include "kernels/vector_dispatch.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -222,8 +224,6 @@ void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dim
 }
 
 #undef GAINLENS_PANEL_KERNELS
-// One list of what is dispatched: name of the vector code, name of the function, parameters, arguments. Highway's tables take plain
-// functions only, so each gets one for each Real.
 #define GAINLENS_PANEL_KERNELS(X, Real)                                                                                                  \
   X(Real, ScoreTile, score_tile,                                                                                                         \
     (std::int64_t strip_count, const StripRange* strips, std::int64_t dims, Rows<const Real> queries, const Real* keys,                  \
@@ -242,13 +242,8 @@ void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dim
      double* sums, Extrema& extrema),                                                                                                    \
     (values, count, dims, centre, panel_keys, packed, sums, extrema))
 
-#define GAINLENS_PLAIN_FUNCTION(Real, Vector, name, parameters, arguments) \
-  void Vector##_##Real parameters {                                        \
-    Vector<Real> arguments;                                                \
-  }
 GAINLENS_PANEL_KERNELS(GAINLENS_PLAIN_FUNCTION, float)
 GAINLENS_PANEL_KERNELS(GAINLENS_PLAIN_FUNCTION, double)
-#undef GAINLENS_PLAIN_FUNCTION
 
 PanelShape PanelShape_float() {
   return {.columns = PanelColumns<float>(), .rows = strip_rows};
@@ -274,12 +269,6 @@ PanelShape panel_shape<double>() {
   return HWY_DYNAMIC_DISPATCH(PanelShape_double)();
 }
 
-#define GAINLENS_DISPATCH(Real, Vector, name, parameters, arguments) \
-  HWY_EXPORT(Vector##_##Real);                                       \
-  template <>                                                        \
-  void name parameters {                                             \
-    HWY_DYNAMIC_DISPATCH(Vector##_##Real) arguments;                 \
-  }
 GAINLENS_PANEL_KERNELS(GAINLENS_DISPATCH, float)
 GAINLENS_PANEL_KERNELS(GAINLENS_DISPATCH, double)
 

@@ -1,5 +1,7 @@
 #include "kernels/row_kernels.h"
 
+#include "kernels/vector_dispatch.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -277,8 +279,6 @@ void SummariseDimensions(Summary summary, const DimensionRows<Real>& rows, std::
 }
 
 #undef GAINLENS_ROW_KERNELS
-// One list of what is dispatched: name of the vector code, name of the function, parameters, arguments. Highway's tables take plain
-// functions only, so each gets one for each Real.
 #define GAINLENS_ROW_KERNELS(X, Real)                                                                                             \
   X(Real, CapScores, cap_scores, (Real * scores, std::int64_t begin, std::int64_t end, Real cap), (scores, begin, end, cap))      \
   X(Real, AbsorbScores, absorb_scores,                                                                                            \
@@ -298,13 +298,8 @@ void SummariseDimensions(Summary summary, const DimensionRows<Real>& rows, std::
      QueryScalars& out),                                                                                                          \
     (summary, rows, dims, mass, priors, out))
 
-#define GAINLENS_PLAIN_FUNCTION(Real, Vector, name, parameters, arguments) \
-  void Vector##_##Real parameters {                                        \
-    Vector<Real> arguments;                                                \
-  }
 GAINLENS_ROW_KERNELS(GAINLENS_PLAIN_FUNCTION, float)
 GAINLENS_ROW_KERNELS(GAINLENS_PLAIN_FUNCTION, double)
-#undef GAINLENS_PLAIN_FUNCTION
 
 }  // namespace gainlens::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -312,12 +307,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace gainlens::kernels {
 
-#define GAINLENS_DISPATCH(Real, Vector, name, parameters, arguments) \
-  HWY_EXPORT(Vector##_##Real);                                       \
-  template <>                                                        \
-  void name parameters {                                             \
-    HWY_DYNAMIC_DISPATCH(Vector##_##Real) arguments;                 \
-  }
 GAINLENS_ROW_KERNELS(GAINLENS_DISPATCH, float)
 GAINLENS_ROW_KERNELS(GAINLENS_DISPATCH, double)
 

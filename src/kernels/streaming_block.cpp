@@ -209,6 +209,33 @@ const Real* BlockStream<Real>::prior_precision(std::int64_t head, std::int64_t q
   return row;
 }
 
+/// Moments of the keys other than key 0, and where the rest of a query's dimensions is found and put.
+template <typename Real>
+DimensionRows<Real> BlockStream<Real>::dimensions_of_row(const QueryBlock& block, std::int64_t row) {
+  const std::int64_t query = query_of(block, row);
+  Real *offset = dimensions_.row(0), *residual_others = dimensions_.row(1), *zero = dimensions_.row(2);
+  if (block.two_pass) {
+    const std::int64_t begin = visible_keys(call_.options, call_.shape.length, query).begin;
+    two_pass_moments(scores_.row(row) + begin, shared_.early_values.row(block.kv_head) + begin * width_, query + 1 - begin, width_, offset,
+                     residual_others);
+    std::fill_n(zero, width_, Real{0});
+  } else {
+    const double total = sums_[static_cast<std::size_t>(row)].total;
+    const Real inverse_total = total > 0 ? static_cast<Real>(1 / total) : Real{0};
+    moments_of_others(accumulators_.row(row), width_, inverse_total, offset, residual_others);
+  }
+  // The two-pass form may not use the common centre, which knows later keys: its centre is the value of key 0.
+  return {.centre = (block.two_pass ? shared_.first_value : shared_.centre).row(block.kv_head),
+          .first_offset = block.two_pass ? zero : shared_.first_offset.row(block.kv_head),
+          .inverse_variance = shared_.inverse_variance.row(block.kv_head),
+          .prior_precision = prior_precision(head_of(block, row), query),
+          .offset = offset,
+          .residual_others = residual_others,
+          .estimate = dimensions_.row(3),
+          .residual = dimensions_.row(4),
+          .precision = dimensions_.row(5)};
+}
+
 template <typename Real>
 void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, ColumnSums& columns) {
   const AttentionShape& shape = call_.shape;
@@ -221,28 +248,7 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
     return;
   }
   const RowMass mass = row_mass(others, static_cast<double>(first_scores[0]));
-
-  const auto dimension_row = [&](std::int64_t which) { return dimensions_.row(which); };
-  Real *offset = dimension_row(0), *residual_others = dimension_row(1), *zero = dimension_row(2);
-  if (block.two_pass) {
-    const std::int64_t begin = visible_keys(call_.options, shape.length, query).begin;
-    two_pass_moments(scores_.row(row) + begin, shared_.early_values.row(block.kv_head) + begin * width_, query + 1 - begin, width_, offset,
-                     residual_others);
-    std::fill_n(zero, width_, Real{0});
-  } else {
-    const Real inverse_total = others.total > 0 ? static_cast<Real>(1 / others.total) : Real{0};
-    moments_of_others(accumulators_.row(row), width_, inverse_total, offset, residual_others);
-  }
-  // The two-pass form may not use the common centre, which knows later keys: its centre is the value of key 0.
-  const DimensionRows<Real> rows{.centre = (block.two_pass ? shared_.first_value : shared_.centre).row(block.kv_head),
-                                 .first_offset = block.two_pass ? zero : shared_.first_offset.row(block.kv_head),
-                                 .inverse_variance = shared_.inverse_variance.row(block.kv_head),
-                                 .prior_precision = prior_precision(head, query),
-                                 .offset = offset,
-                                 .residual_others = residual_others,
-                                 .estimate = dimension_row(3),
-                                 .residual = dimension_row(4),
-                                 .precision = dimension_row(5)};
+  const DimensionRows<Real> rows = dimensions_of_row(block, row);
   QueryScalars scalars;
   scalars.entropy = mass.entropy;
   const GainPriors priors{.strength = call_.options.prior_strength, .variance = shape.prior_variance};

@@ -52,6 +52,7 @@ class BlockStream {
   void load_block(const QueryBlock& block);
   void score(const QueryBlock& block, KeyRange keys);
   void absorb(const QueryBlock& block, KeyRange keys);
+  DimensionRows<Real> dimensions_of_row(const QueryBlock& block, std::int64_t row);
   void finish_row(const QueryBlock& block, std::int64_t row, ColumnSums& columns);
   void store_masses(std::int64_t head, std::int64_t query, const Real* first_scores, double log_total, double keys_share,
                     ColumnSums& columns);
