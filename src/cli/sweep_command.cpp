@@ -72,6 +72,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.statistics = arguments.statistics == "all";
   CHECK(options.statistics || !arguments.per_query, "--per-query: needs --statistics all");
   options.kernel = parse_kernel(arguments.kernel);
+  CHECK(options.statistics || arguments.kernel == "auto", "--kernel: needs --statistics all");
   options.nll = !arguments.no_nll;
   options.per_query = arguments.per_query;
   options.allow_extrapolation = arguments.allow_extrapolation;

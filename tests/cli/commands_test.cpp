@@ -81,6 +81,19 @@ TEST_F(Commands, StreamedWeightsGiveTheSameRunByteForByte) {
   }
 }
 
+TEST_F(Commands, ARunKeepsToTheKernelItWasBegunWith) {
+  ASSERT_EQ(run_gainlens(sweep({"--kernel", "composed"})).exit_code, 0);
+  EXPECT_THAT(run_gainlens(sweep({"--kernel", "composed"})).out, HasSubstr("complete, nothing to do"));
+  const auto other = run_gainlens(sweep({}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.error, AllOf(HasSubstr("cpu:composed"), HasSubstr("device")));
+}
+
+TEST_F(Commands, StreamingIsTheKernelOfTheCpu) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  EXPECT_THAT(run_gainlens(sweep({"--kernel", "streaming"})).out, HasSubstr("complete, nothing to do"));
+}
+
 TEST_F(Commands, PlainProgressLinesElsewhereThanOnATerminal) {
   const auto result = run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32", "--samples", "2", "--out", run_});
   EXPECT_THAT(result.error, AllOf(HasSubstr("sweep: 100%"), HasSubstr("tokens/s"), ::testing::Not(HasSubstr("\r"))));

@@ -86,7 +86,7 @@ TEST(Request, ValuesOutOfRangeAreNamed) {
   EXPECT_THAT(refusal(altered("attention", {"global", "window:5x"})), HasSubstr("'window:5x'"));
   EXPECT_THAT(refusal(altered("samples", 0)), HasSubstr("'samples' is 0; it must be at least 1"));
   EXPECT_THAT(refusal(altered("dtype", "float8")), HasSubstr("'dtype' is 'float8'; allowed are float64, float32, bfloat16, float16"));
-  EXPECT_THAT(refusal(altered("device", "tpu")), HasSubstr("'device' is 'tpu'; allowed are cpu, cuda"));
+  EXPECT_THAT(refusal(altered("device", "tpu")), HasSubstr("'device' is 'tpu'; allowed are cpu, cpu:composed, cuda, cuda:fused"));
   EXPECT_THAT(refusal(altered("samples", std::int64_t{1} << 62)), HasSubstr("size of the largest dataset"));
 }
 
