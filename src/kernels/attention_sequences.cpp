@@ -17,6 +17,16 @@ at::Tensor queries_of_columns(const QueryStatistics& statistics) {
 
 }  // namespace
 
+void copy_queries(const QueryStatistics& part, std::int64_t begin, QueryStatistics& whole) {
+  const auto copy = [&](at::Tensor QueryStatistics::*tensor) {
+    if ((part.*tensor).defined()) (whole.*tensor).narrow(1, begin, (part.*tensor).size(1)).copy_(part.*tensor);
+  };
+  for (const QueryField& field : query_fields) copy(field.tensor);
+  for (const StatisticsTensor& other : other_tensors) {
+    if (other.by_query) copy(other.tensor);
+  }
+}
+
 AttentionOptions options_of(const AttentionOptions& options, const Sequence& sequence) {
   AttentionOptions own = options;
   own.sequences.clear();
@@ -42,13 +52,7 @@ QueryStatistics over_sequences(const AttentionOptions& options, const at::Tensor
     const AttentionOptions own = options_of(options, sequence);
     const QueryStatistics statistics = kernel(own, shape_of(own, part(query), key), part(query), part(key), part(value));
     if (!whole.n_eff.defined()) whole = allocate_statistics(options, shape_of(options, query, key), statistics.n_eff.scalar_type(), query);
-    const auto place = [&](at::Tensor QueryStatistics::*tensor) {
-      if ((statistics.*tensor).defined()) part(whole.*tensor).copy_(statistics.*tensor);
-    };
-    for (const QueryField& field : query_fields) place(field.tensor);
-    for (const StatisticsTensor& other : other_tensors) {
-      if (other.by_query) place(other.tensor);
-    }
+    copy_queries(statistics, sequence.begin, whole);
     if (statistics.first_mass.defined()) {
       const at::Tensor counts = queries_of_columns(statistics);
       const at::Tensor sums = at::nan_to_num(statistics.column_mean.to(at::kDouble), 0.0) * counts;

@@ -15,6 +15,9 @@ using SequenceKernel = std::function<QueryStatistics(const AttentionOptions& opt
 QueryStatistics over_sequences(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                const SequenceKernel& kernel);
 
+/// Copies the fields by query of `part` into `whole`, from query `begin` on.
+void copy_queries(const QueryStatistics& part, std::int64_t begin, QueryStatistics& whole);
+
 /// The options of one sequence: biases and precisions narrowed to its positions.
 AttentionOptions options_of(const AttentionOptions& options, const Sequence& sequence);
 

@@ -1,8 +1,8 @@
 #include "kernels/fused_call.h"
 
 #include "kernels/attention_composed.h"
+#include "kernels/attention_sequences.h"
 #include "kernels/composed_summary.h"
-#include "kernels/query_fields.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -134,18 +134,6 @@ FusedArguments fused_arguments(const AttentionOptions& options, const AttentionS
   return arguments;
 }
 
-/// Puts the fields by query of `part` at the front of those of `whole`.
-void copy_first(const QueryStatistics& part, QueryStatistics& whole) {
-  const auto copy = [&](at::Tensor QueryStatistics::*tensor) {
-    if ((part.*tensor).defined()) (whole.*tensor).narrow(1, 0, (part.*tensor).size(1)).copy_(part.*tensor);
-  };
-  for (const QueryField& field : query_fields) copy(field.tensor);
-  for (const auto tensor : {&QueryStatistics::output, &QueryStatistics::first_mass, &QueryStatistics::sink_logit_mass,
-                            &QueryStatistics::residual_by_dimension, &QueryStatistics::observation_precision_by_dimension}) {
-    copy(tensor);
-  }
-}
-
 }  // namespace
 
 QueryStatistics attention_fused(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
@@ -159,7 +147,7 @@ QueryStatistics attention_fused(const AttentionOptions& options, const Attention
   result.value_variance.copy_(in.variance.slice(1, 0, shape.head_dim));
   const FusedArguments arguments = fused_arguments(options, shape, in, result);
   if (arguments.first_query < arguments.length) launch(arguments);
-  if (options.causal) copy_first(attention_composed_first(options, shape, query, key, value, result.value_variance), result);
+  if (options.causal) copy_queries(attention_composed_first(options, shape, query, key, value, result.value_variance), 0, result);
   finish_statistics(options, result);
   return result;
 }

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-// Vectors must have a size known to the compiler: the micro-kernel holds arrays of them.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/panel_products.cpp"
 // Highway wants its headers in this order.

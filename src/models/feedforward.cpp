@@ -83,17 +83,13 @@ at::Tensor fed_forward(const DecoderConfig& config, const LayerWeights& weights,
 at::Tensor dense_feedforward(const DecoderConfig& config, const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,
                              const hooks::Hooks& hooks) {
   const auto site = [layer](std::string_view name) { return hooks::block_site(layer, name); };
+  const auto at_site = [&](std::string_view name, at::Tensor x) { return hooks.at(site(name), std::move(x)); };
+  const auto untouched = [](std::string_view, at::Tensor x) { return x; };
+  if (at::GradMode::is_enabled()) return fed_forward(config, weights, input, whole_linear, at_site);
   const bool looked_at =
       hooks.wants(site("mlp.hook_pre")) || hooks.wants(site("mlp.hook_pre_linear")) || hooks.wants(site("mlp.hook_post"));
-  const auto untouched = [](std::string_view, at::Tensor tensor) { return tensor; };
-  if (at::GradMode::is_enabled()) {
-    return fed_forward(config, weights, input, whole_linear,
-                       [&](std::string_view name, at::Tensor x) { return hooks.at(site(name), std::move(x)); });
-  }
-  if (looked_at) {
-    return fed_forward(config, weights, input, linear_by_blocks,
-                       [&](std::string_view name, at::Tensor x) { return hooks.at(site(name), std::move(x)); });
-  }
+  if (looked_at) return fed_forward(config, weights, input, linear_by_blocks, at_site);
+
   // Neurons of a block of positions stay in the cache, and those of a long text never stand in memory all at once.
   const at::Tensor tokens = input.flatten(0, -2);
   at::Tensor output = at::empty_like(tokens);
