@@ -113,6 +113,21 @@ TEST(AttentionGuarantees, StridedViewsAreRead) {
   testing::expect_close(streamed({}, by_dimension), expected, 1e-6, 1e-6);
 }
 
+TEST(AttentionGuarantees, WhatDoesNotFitIsNamedBeforeAnyWork) {
+  const Inputs in = cast(random_inputs(20, 8, 1, 2), at::kFloat);
+  const auto refused = [&](const AttentionOptions& options, const Inputs& inputs, const char* words) {
+    EXPECT_THAT([&] { streamed(options, inputs); }, ThrowsMessage<InvalidArgument>(HasSubstr(words)));
+  };
+  refused({.window = 0}, in, "window 0; must be at least 1");
+  refused({}, {in.query, in.key.to(at::kDouble), in.value}, "key has dtype Double, query Float; must be the same");
+  refused({}, {in.query, in.key.to(at::kMeta), in.value}, "key is on meta, query on cpu; must be the same");
+  refused({}, {in.query.slice(1, 0, 0), in.key.slice(1, 0, 0), in.value.slice(1, 0, 0)}, "no size may be 0");
+  refused({.key_bias = at::full({20}, INFINITY)}, in, "key_bias holds NaN, +inf");
+  refused({.sequences = {{0, 10}, {5, 20}}}, in, "sequence [5, 20) after position 10 of 20");
+  const auto vast = [](const at::Tensor& t) { return t.slice(1, 0, 1).expand({-1, std::int64_t{1} << 56, -1}); };
+  refused({}, {vast(in.query), vast(in.key), vast(in.value)}, "is too large");
+}
+
 TEST(AttentionGuarantees, NonFiniteInputsAreAFailedRun) {
   const Inputs in = cast(random_inputs(80, 8, 1, 1), at::kFloat);
   const auto with = [&](at::Tensor Inputs::*tensor, double value) {
