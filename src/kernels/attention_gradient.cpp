@@ -2,6 +2,7 @@
 
 #include "kernels/attention_moments.h"
 #include "kernels/attention_sequences.h"
+#include "kernels/exact_products.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -40,6 +41,7 @@ struct SequenceFunction : torch::autograd::Function<SequenceFunction> {
   static variable_list forward(AutogradContext* context, const AttentionOptions& options, const AttentionShape& shape, bool moments,
                                const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>&,
                                const std::optional<at::Tensor>&, const std::optional<at::Tensor>&) {
+    const ExactProducts exact;
     const AttentionMoments result = attention_moments(ScoreInputs(options, shape, query, key), value, moments);
     auto saved = c10::make_intrusive<SavedCall>();
     saved->options = options;
@@ -62,6 +64,7 @@ struct SequenceFunction : torch::autograd::Function<SequenceFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& incoming) {
     CHECK(!at::GradMode::is_enabled(),
           "attention_with_gradient: a second derivative was asked for (create_graph); there are first ones only");
+    const ExactProducts exact;
     const auto call = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &query = saved[0], &key = saved[1], &value = saved[2];
@@ -96,6 +99,7 @@ DifferentiableAttention one_sequence(const AttentionOptions& options, const at::
                         needs_gradient(options.distance_bias) || needs_gradient(options.sink_logit));
   if (!tracked) {
     const at::NoGradGuard no_gradient;
+    const ExactProducts exact;
     const AttentionMoments result = attention_moments(ScoreInputs(options, shape, query, key), value, moments);
     return {result.output, result.n_eff, result.residual};
   }

@@ -34,6 +34,10 @@ void check_options(const char* where, const AttentionOptions& options) {
 }
 
 void check_sequences(const char* where, const AttentionOptions& options, std::int64_t length) {
+  CHECK(options.first_query >= 0 && options.first_query < length, "{}: first_query {}; must be between 0 and {}", where,
+        options.first_query, length - 1);
+  CHECK(options.first_query == 0 || options.sequences.empty(), "{}: first_query {} beside packed sequences; give one of them", where,
+        options.first_query);
   std::int64_t free = 0;
   for (const Sequence& sequence : options.sequences) {
     CHECK(sequence.begin >= free && sequence.begin < sequence.end && sequence.end <= length,
@@ -179,7 +183,7 @@ void check_scores(const char* where, at::ScalarType compute_type, const Attentio
 
 void check_spread(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& value) {
   const double spread = value.largest - value.smallest, largest = value.magnitude();
-  const double residual_squares = spread * spread * static_cast<double>(shape.length);
+  const double residual_squares = spread * spread;
   const double norm_squares = largest * largest * static_cast<double>(shape.head_dim);
   if (std::max(residual_squares, norm_squares) < overflow_limit(compute_type)) return;
   throw_run_failed("{}: value from {:.3g} to {:.3g}: their squares may overflow {}; compute in a wider type", where, value.smallest,
@@ -207,7 +211,10 @@ QueryStatistics allocate_statistics(const AttentionOptions& options, const Atten
   for (const QueryField& field : query_fields) {
     if (field.wanted(returned)) statistics.*field.tensor = scalar();
   }
-  if (options.sink_logit.defined()) statistics.sink_logit_mass = scalar();
+  if (options.sink_logit.defined()) {
+    statistics.sink_logit_mass = scalar();
+    statistics.first_weight = scalar();
+  }
   if (returned.first_masses > 0) {
     statistics.first_mass = filled({shape.heads, shape.length, returned.first_masses});
     statistics.column_mean = filled({shape.heads, returned.first_masses});

@@ -9,6 +9,10 @@
 
 namespace gainlens::kernels {
 
+/// Kernels that square in float32 centre the values by the mean of this many first keys; causal queries before that position, which do not
+/// see all of them, take another way.
+inline constexpr std::int64_t centre_keys = 64;
+
 /// Sizes of one call of attention, and the options' defaults filled in.
 struct AttentionShape {
   std::int64_t heads;

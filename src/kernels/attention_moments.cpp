@@ -4,70 +4,54 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace gainlens::kernels {
 namespace {
 
-/// The values as the products take them: with moments u = v - c and its square side by side, so that one product serves both.
-struct Values {
-  at::Tensor centre;  // [kv_head, 1, head_dim]: c; undefined without moments, where c = 0
-  at::Tensor packed;  // [kv_head, position, 2 head_dim]: [u | u^2]; without moments [.., head_dim]: v
-
-  Values(const at::Tensor& value, at::ScalarType type, bool moments) : packed(value.to(type)) {
-    if (!moments) return;
-    centre = packed.mean(1, /*keepdim=*/true);
-    const at::Tensor centred = packed - centre;
-    packed = at::cat({centred, centred.square()}, 2);
-  }
-};
-
-/// [kv_head, row, x] of a block as [head, query, x].
-at::Tensor by_head(const ScoreBlock& block, const at::Tensor& rows) {
-  return rows.reshape({-1, block.query_end - block.query_begin, rows.size(-1)});
+/// The mean of the values, [kv_head, 1, head_dim] float64: offsets from it are small, and so is what their products lose in float32.
+at::Tensor mean_value(const at::Tensor& value) {
+  return value.mean(1, /*keepdim=*/true, at::kDouble);
 }
 
-/// The centre of the values for every query of the block, [head, 1, head_dim]; 0 without moments.
-at::Tensor centre_of(const ScoreInputs& in, const ScoreBlock& block, const Values& values) {
-  return values.centre.slice(0, block.kv_begin, block.kv_end).repeat_interleave(in.shape.group, 0);
+/// [kv_head, 1, x] for every query head of the block.
+at::Tensor of_heads(const ScoreInputs& in, const ScoreBlock& block, const at::Tensor& rows) {
+  return rows.slice(0, block.kv_begin, block.kv_end).repeat_interleave(in.shape.group, 0);
 }
 
 at::Tensor hide(const at::Tensor& tensor, const BlockWeights& weights, double value) {
   return weights.empty.defined() ? tensor.masked_fill(weights.empty, value) : tensor;
 }
 
-/// e - c and S of a block, [head, query, head_dim] each. Key 0 comes in at the end: where it takes nearly all the weight, a sum over all
-/// keys would leave S to the rounding of p (v - c)^2.
-std::pair<at::Tensor, at::Tensor> centred_moments(const ScoreBlock& block, const at::Tensor& p, const at::Tensor& packed) {
-  const at::Tensor rows = group_rows(block, p), values = keys_of(block, packed);
-  const std::int64_t dims = packed.size(2) / 2, first = block.keys.begin == 0 ? 1 : 0;
-  const at::Tensor sums = at::bmm(rows.slice(2, first), values.slice(1, first));
-  const at::Tensor others = rows.slice(2, first).sum(-1, /*keepdim=*/true);
-  const at::Tensor sum = sums.slice(2, 0, dims), mean = (sum / others).masked_fill_(others.eq(0), 0);
-  at::Tensor estimate = sum, residual = (sums.slice(2, dims) - sum * mean).clamp_min_(0);
-  if (first > 0) {
-    const at::Tensor mass = rows.slice(2, 0, 1), value = values.slice(1, 0, 1).slice(2, 0, dims);
-    estimate = sum + mass * value;
-    residual = residual + mass * others * (mean - value).square();
-  }
-  return {by_head(block, estimate), by_head(block, residual)};
+/// e - c and S of a block, [head, query, head_dim] each, float64.
+std::pair<at::Tensor, at::Tensor> centred_moments(const ScoreInputs& in, const ScoreBlock& block, const at::Tensor& p,
+                                                  const CentredValues& values) {
+  const OtherKeys others = moments_of_others(block, p, values);
+  if (block.keys.begin > 0) return {others.offset, others.residual};
+  const at::Tensor first = p.slice(2, 0, 1).to(at::kDouble),
+                   distance = of_heads(in, block, values.offsets().slice(1, 0, 1)) - others.offset;
+  return {others.offset + first * distance, others.weight * (others.residual + first * distance.square())};
 }
 
-void store_block(const ScoreInputs& in, const ScoreBlock& block, const Values& values, AttentionMoments& out) {
+/// Output alone: nothing is squared, so values need no centre.
+void store_output(const ScoreInputs& in, const ScoreBlock& block, const at::Tensor& values, AttentionMoments& out) {
+  const BlockWeights weights = block_weights(in, block, /*with_cap_slope=*/false);
+  const at::Tensor estimate = by_head(block, at::bmm(group_rows(block, weights.p), keys_of(block, values)));
+  if (out.centred_estimate.defined()) queries_of(block, in.shape, out.centred_estimate).copy_(estimate);
+  queries_of(block, in.shape, out.output).copy_(weights.keys_mass.defined() ? estimate * weights.keys_mass : estimate);
+}
+
+void store_moments(const ScoreInputs& in, const ScoreBlock& block, const CentredValues& values, AttentionMoments& out) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   const auto part = [&](const at::Tensor& t) { return queries_of(block, in.shape, t); };
   const BlockWeights weights = block_weights(in, block, /*with_cap_slope=*/false);
-  at::Tensor estimate;
-  if (out.residual.defined()) {
-    const auto [centred, residual] = centred_moments(block, weights.p, values.packed);
-    part(out.residual).copy_(hide(residual, weights, nan));
-    part(out.n_eff).unsqueeze(2).copy_(hide(weights.p.square().sum(-1, /*keepdim=*/true).reciprocal_().clamp_min_(1), weights, nan));
-    part(out.centred_estimate).copy_(centred);
-    estimate = hide(centred + centre_of(in, block, values), weights, 0);
-  } else {
-    estimate = by_head(block, at::bmm(group_rows(block, weights.p), keys_of(block, values.packed)));
-    if (out.centred_estimate.defined()) part(out.centred_estimate).copy_(estimate);
-  }
-  part(out.output).copy_(weights.sink_mass.defined() ? estimate * (1 - weights.sink_mass) : estimate);
+  const auto [centred, residual] = centred_moments(in, block, weights.p, values);
+  part(out.residual).copy_(hide(residual, weights, nan));
+  const at::Tensor squares = weights.p.square().sum(-1, /*keepdim=*/true, at::kDouble);
+  part(out.n_eff).unsqueeze(2).copy_(hide(squares.reciprocal().clamp_min_(1), weights, nan));
+  part(out.centred_estimate).copy_(hide(centred, weights, 0));
+  const at::Tensor estimate = hide(centred + of_heads(in, block, values.centre), weights, 0);
+  part(out.output).copy_(weights.keys_mass.defined() ? estimate * weights.keys_mass : estimate);
 }
 
 /// Sums over the diagonals of [head, query, key]: element key - query + queries - 1 of [head, queries + keys - 1]. Rows laid out one longer
@@ -84,15 +68,21 @@ class Backward {
  public:
   Backward(const ScoreInputs& in, const at::Tensor& value, bool moments, const at::Tensor& centred_estimate,
            const AttentionMoments& incoming, const WantedGradients& wanted)
-      : in_(in), values_(value, in.query.scalar_type(), moments), centred_estimate_(centred_estimate), incoming_(incoming) {
+      : in_(in), centred_estimate_(centred_estimate), incoming_(incoming) {
+    const at::ScalarType type = in.query.scalar_type();
+    offsets_ = value.to(type);
+    if (moments) {
+      const at::Tensor centre = mean_value(value);
+      offsets_ = (value.to(at::kDouble) - centre).to(type);
+      centre_ = centre.to(type);
+    }
     const auto zeros = [](bool is_wanted, const at::Tensor& like) { return is_wanted ? at::zeros_like(like) : at::Tensor(); };
     out_.query = zeros(wanted.query, in.query);
     out_.key = zeros(wanted.key, in.key);
     out_.key_bias = zeros(wanted.key_bias, in.key_bias);
     out_.distance_bias = zeros(wanted.distance_bias, in.distance_bias);
     out_.sink_logit = zeros(wanted.sink_logit, in.sink_logit);
-    const bool squares = incoming.residual.defined();
-    used_values_ = squares || !moments ? values_.packed : values_.packed.slice(2, 0, in.shape.head_dim);
+    used_values_ = incoming.residual.defined() ? at::cat({offsets_, offsets_.square()}, 2) : offsets_;
     value_sums_ = zeros(wanted.value, used_values_);
   }
 
@@ -102,7 +92,7 @@ class Backward {
       const std::int64_t dims = in_.shape.head_dim;
       out_.value = value_sums_.slice(2, 0, dims);
       // d S / d v_j = 2 p_j (v_j - e): the part of e is in the first half, with the gradient of e.
-      if (incoming_.residual.defined()) out_.value = out_.value + 2 * values_.packed.slice(2, 0, dims) * value_sums_.slice(2, dims);
+      if (incoming_.residual.defined()) out_.value = out_.value + 2 * offsets_ * value_sums_.slice(2, dims);
     }
     return out_;
   }
@@ -115,7 +105,7 @@ class Backward {
     at::Tensor estimate, residual;
     if (incoming_.output.defined()) {
       estimate = part(block, incoming_.output);
-      if (weights.sink_mass.defined()) estimate = estimate * (1 - weights.sink_mass);
+      if (weights.keys_mass.defined()) estimate = estimate * weights.keys_mass;
     }
     if (incoming_.residual.defined()) {
       residual = part(block, incoming_.residual);
@@ -142,9 +132,9 @@ class Backward {
   /// The output is (1 - p_s) e with 1 - p_s = sigmoid(ln sum_j exp s_j - sink).
   void add_sink(const ScoreBlock& block, const BlockWeights& weights, at::Tensor& of_scores) {
     at::Tensor estimate = part(block, centred_estimate_);
-    if (values_.centre.defined()) estimate = estimate + centre_of(in_, block, values_);
+    if (centre_.defined()) estimate = estimate + of_heads(in_, block, centre_);
     const at::Tensor along = (part(block, incoming_.output) * estimate).sum(-1, /*keepdim=*/true);
-    const at::Tensor of_log_total = hide(along * weights.sink_mass * (1 - weights.sink_mass), weights, 0);
+    const at::Tensor of_log_total = hide(along * weights.sink_mass * weights.keys_mass, weights, 0);
     of_scores.addcmul_(weights.p, of_log_total);
     if (out_.sink_logit.defined()) heads_of(block, in_.shape, out_.sink_logit.view({-1, 1})).sub_(of_log_total.sum(1));
   }
@@ -185,8 +175,9 @@ class Backward {
   }
 
   const ScoreInputs& in_;
-  Values values_;
-  at::Tensor used_values_;  // the part of the packed values that the gradients need
+  at::Tensor centre_;       // [kv_head, 1, head_dim]: c; undefined without moments, where c = 0
+  at::Tensor offsets_;      // [kv_head, position, head_dim]: u = v - c
+  at::Tensor used_values_;  // u, and u^2 beside it where S has a gradient
   at::Tensor centred_estimate_;
   const AttentionMoments& incoming_;
   at::Tensor value_sums_;  // [kv_head, position, x]: sum over queries of p_j times the multipliers
@@ -196,17 +187,25 @@ class Backward {
 }  // namespace
 
 AttentionMoments attention_moments(const ScoreInputs& in, const at::Tensor& value, bool moments) {
-  const Values values(value, in.query.scalar_type(), moments);
-  const auto empty = [&](at::IntArrayRef sizes, at::ScalarType type) { return at::empty(sizes, value.options().dtype(type)); };
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const at::ScalarType type = in.query.scalar_type();
+  const auto filled = [&](at::IntArrayRef sizes, double with, at::ScalarType of) {
+    return at::full(sizes, with, value.options().dtype(of));
+  };
   const std::vector<std::int64_t> sizes{in.shape.heads, in.shape.length, in.shape.head_dim};
   AttentionMoments out;
-  out.output = empty(sizes, value.scalar_type());
-  if (moments || in.sink_logit.defined()) out.centred_estimate = empty(sizes, in.query.scalar_type());
-  if (moments) {
-    out.n_eff = empty({in.shape.heads, in.shape.length}, in.query.scalar_type());
-    out.residual = empty(sizes, in.query.scalar_type());
+  out.output = filled(sizes, 0, value.scalar_type());
+  if (moments || in.sink_logit.defined()) out.centred_estimate = filled(sizes, 0, type);
+  const std::vector<ScoreBlock> blocks = score_blocks(in.options, in.shape);
+  if (!moments) {
+    const at::Tensor values = value.to(type);
+    for (const ScoreBlock& block : blocks) store_output(in, block, values, out);
+    return out;
   }
-  for (const ScoreBlock& block : score_blocks(in.options, in.shape)) store_block(in, block, values, out);
+  out.n_eff = filled({in.shape.heads, in.shape.length}, nan, type);
+  out.residual = filled(sizes, nan, type);
+  const CentredValues values(value, mean_value(value));
+  for (const ScoreBlock& block : blocks) store_moments(in, block, values, out);
   return out;
 }
 

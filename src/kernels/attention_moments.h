@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/score_blocks.h"
+#include "kernels/value_moments.h"
 
 namespace gainlens::kernels {
 

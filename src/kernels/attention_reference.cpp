@@ -165,21 +165,22 @@ void fill_without_first(const Inputs& in, std::span<const double> lambda, const 
 void store_query(const Inputs& in, std::int64_t head, std::int64_t query, std::int64_t first_visible, const Moments& m,
                  const Weights& weights, QueryStatistics& out) {
   const std::int64_t row = head * in.shape.length + query;
-  double sink_mass = 0;
+  double keys_share = 1;  // 1 - p_s; where p_s is near 1 that difference would have no digits
   if (in.options.sink_logit.defined()) {
     const auto sink = in.options.sink_logit[head].item<double>();
-    sink_mass = 1 / (1 + std::exp(weights.log_total - sink));
-    out.sink_logit_mass.mutable_data_ptr<double>()[row] = sink_mass;
+    keys_share = 1 / (1 + std::exp(sink - weights.log_total));
+    out.sink_logit_mass.mutable_data_ptr<double>()[row] = 1 / (1 + std::exp(weights.log_total - sink));
+    out.first_weight.mutable_data_ptr<double>()[row] = first_visible == 0 ? weights.p[0] : 0;
   }
   const std::int64_t masses = in.options.returned.first_masses;
   for (std::int64_t key = 0; key < masses; ++key) {
     const std::int64_t index = key - first_visible;
     const bool seen = index >= 0 && index < static_cast<std::int64_t>(weights.p.size());
-    out.first_mass.mutable_data_ptr<double>()[row * masses + key] = seen ? (1 - sink_mass) * weights.p[static_cast<std::size_t>(index)] : 0;
+    out.first_mass.mutable_data_ptr<double>()[row * masses + key] = seen ? keys_share * weights.p[static_cast<std::size_t>(index)] : 0;
   }
   for (std::size_t i = 0; i < m.mean.size(); ++i) {
     const std::size_t at = static_cast<std::size_t>(row) * m.mean.size() + i;
-    if (out.output.defined()) out.output.mutable_data_ptr<double>()[at] = (1 - sink_mass) * m.mean[i];
+    if (out.output.defined()) out.output.mutable_data_ptr<double>()[at] = keys_share * m.mean[i];
     if (!in.options.returned.per_dimension) continue;
     out.residual_by_dimension.mutable_data_ptr<double>()[at] = m.residual[i];
     out.observation_precision_by_dimension.mutable_data_ptr<double>()[at] =
@@ -253,7 +254,7 @@ QueryStatistics reference_sequence(const AttentionOptions& options, const Attent
     }
   }
   for (std::int64_t head = 0; head < shape.heads; ++head) {
-    for (std::int64_t position = 0; position < shape.length; ++position) reference_query(in, head, position, out);
+    for (std::int64_t position = options.first_query; position < shape.length; ++position) reference_query(in, head, position, out);
   }
   fill_column_means(shape, out);
   return out;

@@ -37,7 +37,8 @@ struct ReturnedFields {
   bool entropy = true;
   bool log_observation_precision = true;
   bool kalman_gain_scaled = true;
-  bool without_first = true;               ///< all `without_first_*`
+  bool without_first = true;               ///< `without_first_n_eff`, `without_first_kalman_gain`, `without_first_norm`
+  bool without_first_moments = true;       ///< `without_first_residual`, `without_first_observation_precision`
   bool norms = true;                       ///< `estimate_norm`, `gained_estimate_norm`
   bool per_dimension = false;              ///< `residual_by_dimension`, `observation_precision_by_dimension`
   std::int64_t first_masses = first_keys;  ///< keys in `first_mass` and `column_mean`, 0..first_keys; 0: neither
@@ -52,6 +53,8 @@ struct AttentionOptions {
   std::optional<std::int64_t> window;       ///< query t sees only keys with |t - j| < window (the query itself counts); at least 1
   std::vector<Sequence> sequences;          ///< texts packed one after another, ascending, disjoint; positions in none are padding: neither
                                             ///< keys nor queries. Empty: one sequence of all positions. "Key 0" is a sequence's first
+  std::int64_t first_query = 0;             ///< earlier positions are keys but no queries: their rows are those of padding. Not together
+                                            ///< with `sequences`
   double soft_cap = 0;                      ///< score s becomes soft_cap tanh(s / soft_cap), before the biases; 0: none
   at::Tensor key_bias;                      ///< added to the scores: [key] or [head, key]; undefined: none. -inf hides a key
   at::Tensor distance_bias;                 ///< added to the scores at distance |t - j|: [position] or [head, position]; undefined: none
@@ -77,7 +80,7 @@ struct QueryStatistics {
   at::Tensor log_observation_precision;  ///< mean over dimensions of its natural log
   at::Tensor kalman_gain;                ///< lambda_obs / (lambda + lambda_obs), mean over dimensions
   at::Tensor kalman_gain_scaled;         ///< the same with S / value_variance for S and sigma0^2 = 1; a dimension whose values are
-                                         ///< all equal has S / value_variance = 0
+                                         ///< all equal has S / value_variance = 0. Values times a constant leave it as it is
   at::Tensor without_first_n_eff;        ///< as the fields above, over the keys other than key 0; NaN where key 0 is alone. A query
   at::Tensor without_first_residual;     ///< that does not see key 0 has the plain values
   at::Tensor without_first_observation_precision;
@@ -87,6 +90,8 @@ struct QueryStatistics {
   at::Tensor without_first_norm;    ///< ||e'||, e' over the keys other than key 0; NaN and plain values as without_first_n_eff
   at::Tensor first_mass;            ///< [head, query, first_masses] p of keys 0.. (over keys and sink); 0 where hidden or absent
   at::Tensor sink_logit_mass;       ///< [head, query] p_s, NaN where no key is seen; undefined without a sink logit
+  at::Tensor first_weight;    ///< [head, query] weight of key 0 among the keys, p_0 / (1 - p_s) without that division; NaN where no key is
+                              ///< seen; undefined without a sink logit, where it is `first_mass` of key 0
   at::Tensor column_mean;     ///< [head, first_masses] mean over queries i >= m of p_im (Gu et al.), those that see no key left out; NaN
                               ///< without any. Queries and keys count from the start of their sequence
   at::Tensor value_variance;  ///< [kv_head, head_dim] population variance of the values over all keys; [sequence, kv_head, head_dim] where
@@ -127,10 +132,25 @@ class AttentionPlan {
 /// All statistics in one pass over blocks of the scores: O(T) memory, never a T x T tensor. The streaming backend's workspace is tiles and
 /// the packed keys and values of a few heads at a time (3 to 4 times theirs).
 ///
-/// float64 inputs are computed in float64, all others in float32 (fused_cuda: attention_fused.h). In float32, S is good to about
-/// 1e-7 (v - c)^2, c the mean of the first 64 values; mass on key 0 does not spoil it.
+/// float64 inputs are computed in float64, all others in float32 (fused_cuda: attention_fused.h).
+///
+/// **Error of S in float32**, against the exact S under the weights as computed, per dimension: at most 4e-6 M, M = max (v_j - c)^2 over
+/// the visible keys, c the mean of the first 64 values. It does not grow with T. The analysis, with u = 2^-24, A1 = sum p (v - c), A2 = sum
+/// p (v - c)^2, l = sum p and S = A2 / l - (A1 / l)^2, for the streaming backend:
+///  - A1 and A2 are summed in float32 over 32 keys, eight such sums make one of 256 keys, and these are added up in float64. A sum of n
+///    equal terms is off by at most about n u / 4 of itself: each addition rounds by at most half a unit in the last place of the sum so
+///    far. So A1 and A2 are off by (32 + 8) / 4 u = 10 u of themselves, l by 4 u (its vector lanes hold 16 to 64 terms each). This is the
+///    bad case: nearly equal terms round alike, and what 32 keys lose is lost 4,000 times in 128k.
+///  - S is off by (err A2 + 2 err A1 + err l) M = 34 u M, and by 3 u M because v - c is itself rounded: 37 u M = 2.2e-6 M.
+///  - Over all inputs whatever, with every rounding the worst it could be and all of the worst sign, the same sum is 3 (32 + 8) u + 20 u,
+///    8.4e-6 M. No input that comes near is known; terms of both signs, and random ones, stay far below: 3e-8 M for normal values.
+/// The composed and gradient backends take the products of weights and values in float64: what is left is the rounding of the weights.
+/// Mass on key 0 does not spoil S: that key is added at the end. tests/kernels/long_texts_test.cpp holds T up to 128k to the bound.
+///
+/// Values may have any size whose squares float32 holds: v - c is scaled by a power of two of its dimension before it is squared.
+///
 /// Streaming: a query's bits depend on neither the number of threads nor, `kalman_gain_scaled`, `value_variance` and `column_mean` apart,
-/// on later positions.
+/// on later positions (as long as the values of one dimension differ in size by less than 2^60: the power of two may come from later ones).
 ///
 /// Shapes and errors: as attention_statistics_reference; and
 /// @throws InvalidArgument  a backend that does not compute on the inputs' device

@@ -56,7 +56,7 @@ QueryStatistics heads_of_result(const QueryStatistics& result, const AttentionSh
   for (const StatisticsTensor& other : other_tensors) narrow(other.tensor);
   part.value_variance = result.value_variance.narrow(0, first_kv_head, shape.kv_heads);
   constexpr at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
-  if (part.output.defined() && part.output.scalar_type() != type) part.output = at::empty(part.output.sizes(), type);
+  if (part.output.defined() && part.output.scalar_type() != type) part.output = at::zeros(part.output.sizes(), type);
   return part;
 }
 
@@ -154,8 +154,9 @@ QueryStatistics stream(AttentionPlan::Workspace& workspace, const AttentionOptio
   AttentionOptions without_output = options;
   without_output.returned.output = false;
   QueryStatistics result = allocate_statistics(without_output, shape, type, query);
-  if (options.returned.output) {  // every row is written below
+  if (options.returned.output) {  // every row from the first query on is written below
     result.output = at::empty({shape.heads, shape.length, shape.head_dim}, query.options());
+    result.output.narrow(1, 0, options.first_query).zero_();
   }
   const PreparedOptions prepared = prepare(options, shape, type);
   const std::int64_t step = kv_heads_at_a_time(options, shape);

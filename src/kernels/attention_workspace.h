@@ -14,20 +14,23 @@ namespace gainlens::kernels {
 struct WorkerBuffers {
   at::Tensor queries;       ///< [row, padded dims], times the scale
   at::Tensor scores;        ///< [row, tile_keys]: scores, then weights
-  at::Tensor accumulators;  ///< [row, 2, width]: sum p (v - c), sum p (v - c)^2, without key 0
+  at::Tensor accumulators;  ///< [row, 2, width] float64: sum p u, sum p u^2, without key 0
   at::Tensor first_scores;  ///< [row, first_keys]: scores of keys 0..7, -inf where hidden
-  at::Tensor dimensions;    ///< [7, width]: rows of one query
+  at::Tensor dimensions;    ///< [DimensionRow, width]: rows of one query
 };
 
-/// What a call needs beside inputs and results, for as many kv heads as are worked on at a time.
+/// What a call needs beside inputs and results, for as many kv heads as are worked on at a time. Values are packed as u = (v - c) / unit.
 struct AttentionPlan::Workspace {
   at::Tensor keys;              ///< [kv_head, panel, head_dim, panel columns]
-  at::Tensor values;            ///< [kv_head, tile, 2 * panels, tile_keys, panel columns]: v - c, then (v - c)^2
+  at::Tensor values;            ///< [kv_head, tile, 2 * panels, tile_keys, panel columns]: u, then u^2
   at::Tensor centre;            ///< [kv_head, width]: c
-  at::Tensor early_values;      ///< [kv_head, centre_keys, width]: v - v_0 of the first keys, for the two-pass form
+  at::Tensor unit;              ///< [kv_head, width]: a power of two
+  at::Tensor scale;             ///< [kv_head, width]: 1 / unit
+  at::Tensor early_values;      ///< [kv_head, centre_keys, width]: (v - v_0) / unit of the first keys, for the two-pass form
   at::Tensor first_value;       ///< [kv_head, width]: v_0
-  at::Tensor first_offset;      ///< [kv_head, width]: v_0 - c
-  at::Tensor inverse_variance;  ///< [kv_head, width]: 1 / sv^2, 0 where the values are all equal
+  at::Tensor first_offset;      ///< [kv_head, width]: (v_0 - c) / unit
+  at::Tensor inverse_variance;  ///< [kv_head, width]: unit^2 / sv^2, 0 where the values are all equal
+  at::Tensor size;              ///< [kv_head, 1]: the power of two at or below the largest |v|, for norms
   std::vector<WorkerBuffers> workers;
 };
 

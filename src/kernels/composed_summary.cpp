@@ -26,7 +26,7 @@ struct Masses {
 
 Masses split_masses(const BlockSums& sums, bool with_entropy) {
   const at::Tensor first_score = sums.first_scores.select(2, 0).to(at::kDouble), largest_other = sums.maximum.to(at::kDouble);
-  const at::Tensor total_others = sums.total.to(at::kDouble);
+  const at::Tensor& total_others = sums.total;
   const at::Tensor maximum = at::maximum(largest_other, first_score);
   const at::Tensor others = total_others * (largest_other - maximum).exp(), first = (first_score - maximum).exp();
   const at::Tensor total = others + first;
@@ -35,11 +35,11 @@ Masses split_masses(const BlockSums& sums, bool with_entropy) {
   m.first = first / total;  // 0 / 0 = NaN where no key is seen
   m.others = others / total;
   // The bounds n_eff >= 1 and entropy >= 0 hold exactly; rounding may cross them by a unit in the last place.
-  m.n_others = (total_others.square() / sums.total_squares.to(at::kDouble)).clamp_min(1);
+  m.n_others = (total_others.square() / sums.total_squares).clamp_min(1);
   m.n_eff = at::where(m.alone, m.first, (m.first.square() + m.others.square() / m.n_others).reciprocal().clamp_min(1));
   m.log_total = (maximum + total.log()).masked_fill(total.eq(0), nan);
   if (!with_entropy) return m;
-  const at::Tensor entropy_others = (total_others.log() - sums.weighted_score.to(at::kDouble) / total_others).clamp_min(0);
+  const at::Tensor entropy_others = (total_others.log() - sums.weighted_score / total_others).clamp_min(0);
   m.entropy = (m.others * entropy_others).masked_fill(m.alone, 0) + entropy_term(m.others, m.first) + entropy_term(m.first, m.others);
   return m;
 }
@@ -69,19 +69,15 @@ class BlockSummary {
   void run() {
     put(result_.n_eff, masses_.n_eff);
     put(result_.entropy, masses_.entropy);
-    const at::Tensor first = of_rows(masses_.first);
-    const at::Tensor pull = first * sums_.first_distance;
+    const at::Tensor pull = masses_.first.unsqueeze(2) * sums_.first_distance;
     const at::Tensor estimate = sums_.estimate_others + pull;
-    const at::Tensor residual = of_rows(masses_.others) * at::addcmul(sums_.residual_others, pull, sums_.first_distance);
+    const at::Tensor residual = masses_.others.unsqueeze(2) * at::addcmul(sums_.residual_others, pull, sums_.first_distance);
     put_all(estimate, residual);
-    if (options_.returned.without_first) put_others();
+    if (options_.returned.without_first || options_.returned.without_first_moments) put_others();
     put_masses(estimate);
   }
 
  private:
-  /// [head, query] as a factor of rows [head, query, head_dim] in their type.
-  at::Tensor of_rows(const at::Tensor& scalars) const { return scalars.to(sums_.residual_others.scalar_type()).unsqueeze(2); }
-
   void put(const at::Tensor& field, const at::Tensor& values) const {
     if (!field.defined()) return;
     const std::int64_t rows = std::min(rows_, shape_.length - begin_);
@@ -95,7 +91,7 @@ class BlockSummary {
   }
 
   void put_all(const at::Tensor& estimate, const at::Tensor& residual) const {
-    const at::Tensor count = of_rows(masses_.n_eff + options_.prior_strength);
+    const at::Tensor count = (masses_.n_eff + options_.prior_strength).unsqueeze(2);
     const at::Tensor variance = residual + options_.prior_strength * shape_.prior_variance;
     const at::Tensor precision = count / variance, gains = gain(count, variance);
     put(result_.residual, residual.mean(-1));
@@ -116,7 +112,7 @@ class BlockSummary {
   }
 
   void put_others() const {
-    const at::Tensor count = of_rows(masses_.n_others + options_.prior_strength);
+    const at::Tensor count = (masses_.n_others + options_.prior_strength).unsqueeze(2);
     const at::Tensor variance = sums_.residual_others + options_.prior_strength * shape_.prior_variance;
     put(result_.without_first_n_eff, masses_.n_others);
     put(result_.without_first_residual, sums_.residual_others.mean(-1).masked_fill(masses_.alone, nan));
@@ -135,7 +131,8 @@ class BlockSummary {
     if (priors_.sink_logit.defined()) {
       const at::Tensor keys_share = at::sigmoid(masses_.log_total - priors_.sink_logit);  // 1 - p_s
       put(result_.sink_logit_mass, at::sigmoid(priors_.sink_logit - masses_.log_total));
-      output = output * of_rows(keys_share);
+      put(result_.first_weight, masses_.first);
+      output = output * keys_share.unsqueeze(2);
       if (masses.defined()) masses = masses * keys_share.unsqueeze(2);
     }
     put(result_.first_mass, masses);
@@ -155,13 +152,8 @@ class BlockSummary {
 
 }  // namespace
 
-at::Tensor pad_positions(const at::Tensor& tensor, std::int64_t positions) {
-  const std::int64_t missing = positions - tensor.size(1);
-  return missing == 0 ? tensor : at::constant_pad_nd(tensor, {0, 0, 0, missing});
-}
-
 void finish_statistics(const AttentionOptions& options, QueryStatistics& result) {
-  result.queries_without_keys = at::isnan(result.n_eff).sum().item<std::int64_t>();
+  result.queries_without_keys = at::isnan(result.n_eff.slice(1, options.first_query)).sum().item<std::int64_t>();
   if (!result.first_mass.defined()) return;
   for (std::int64_t key = 0; key < options.returned.first_masses; ++key) {
     // The mean over the queries i >= m that see a key at all.

@@ -1,10 +1,11 @@
 #pragma once
 
-#include "kernels/attention_inputs.h"
+#include "kernels/score_blocks.h"
 
 namespace gainlens::kernels {
 
-/// What a block of queries has summed up, as tensors on the device of the inputs. "Others" are the visible keys but key 0.
+/// What a block of queries has summed up, as tensors on the device of the inputs, float64 but for the scores. "Others" are the visible keys
+/// but key 0.
 struct BlockSums {
   at::Tensor maximum;          ///< [head, query], largest score of the others; the type's lowest number where there is none
   at::Tensor total;            ///< [head, query] sum exp(s - maximum) over the others
@@ -16,11 +17,11 @@ struct BlockSums {
   at::Tensor residual_others;  ///< [head, query, head_dim] S'
 };
 
-/// What does not change from block to block.
+/// What does not change from block to block, float64.
 struct SummaryPriors {
   at::Tensor inverse_variance;  ///< [head, 1, head_dim] 1 / sv^2, 0 where the values are all equal; undefined: not wanted
   at::Tensor prior_precision;   ///< [head, query, head_dim] lambda; undefined: the one number of the options
-  at::Tensor sink_logit;        ///< [head, 1] float64; undefined: none
+  at::Tensor sink_logit;        ///< [head, 1]; undefined: none
 };
 
 /// Adds key 0 to the sums of the queries [begin, begin + queries of the block) and writes every wanted field of those that exist.
@@ -30,8 +31,5 @@ void summarise_block(const AttentionOptions& options, const AttentionShape& shap
 
 /// What is known once every block is written: `column_mean` from `first_mass`, `queries_without_keys` from `n_eff`. Waits for the device.
 void finish_statistics(const AttentionOptions& options, QueryStatistics& result);
-
-/// `tensor` with zeros behind its positions (dimension 1), up to `positions` of them.
-at::Tensor pad_positions(const at::Tensor& tensor, std::int64_t positions);
 
 }  // namespace gainlens::kernels

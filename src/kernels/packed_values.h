@@ -15,7 +15,9 @@ struct PackedExtrema {
 /// head_dim] of dtype Real.
 ///
 /// c is the mean of the first min(T, centre_keys) values: a mean over all would let later tokens change earlier bits. Centring before
-/// squaring keeps S right where values share a large mean.
+/// squaring keeps S right where values share a large mean. Each dimension's unit is the size of the first values about c, so that squares
+/// neither vanish nor overflow; where the others are 2^30 times larger or smaller it is the size of the largest. Units are powers of two
+/// and change no bit of a result that lies between.
 ///
 /// @param key, value  [kv_head, position, head_dim] of dtype Real, last dimension contiguous
 template <typename Real>

@@ -38,18 +38,19 @@ constexpr std::int64_t PanelColumns() {
   return panel_vectors * Lanes<Real>();
 }
 
-/// One strip times one panel over `inner` indices: left[i, k] right[k, j].
-template <bool add, typename Real>
+/// The sums of one strip and one panel, all in registers.
+template <typename Real>
+using StripSums = hn::Vec<Tag<Real>>[strip_rows][panel_vectors];
+
+/// Sums of left[i, k] right[k, j] over `inner` > 0 indices k.
+template <typename Real>
 HWY_INLINE void MultiplyStrip(std::int64_t inner, const Real* HWY_RESTRICT left, std::int64_t left_stride, const Real* HWY_RESTRICT right,
-                              Real* HWY_RESTRICT result, std::int64_t result_stride) {
+                              StripSums<Real>& sums) {
   const Tag<Real> tag;
-  hn::Vec<Tag<Real>> sums[strip_rows][panel_vectors];
 #pragma GCC unroll 16
   for (std::int64_t i = 0; i < strip_rows; ++i) {
 #pragma GCC unroll 4
-    for (std::int64_t j = 0; j < panel_vectors; ++j) {
-      sums[i][j] = add ? hn::Load(tag, result + i * result_stride + j * Lanes<Real>()) : hn::Zero(tag);
-    }
+    for (std::int64_t j = 0; j < panel_vectors; ++j) sums[i][j] = hn::Zero(tag);
   }
   for (std::int64_t k = 0; k < inner; ++k) {
     hn::Vec<Tag<Real>> columns[panel_vectors];
@@ -62,11 +63,39 @@ HWY_INLINE void MultiplyStrip(std::int64_t inner, const Real* HWY_RESTRICT left,
       for (std::int64_t j = 0; j < panel_vectors; ++j) sums[i][j] = hn::MulAdd(element, columns[j], sums[i][j]);
     }
   }
+}
+
+/// result = sums, or result += sums.
+template <bool add, typename Real>
+HWY_INLINE void StoreStrip(const StripSums<Real>& sums, Real* HWY_RESTRICT result, std::int64_t stride) {
+  const Tag<Real> tag;
 #pragma GCC unroll 16
   for (std::int64_t i = 0; i < strip_rows; ++i) {
 #pragma GCC unroll 4
-    for (std::int64_t j = 0; j < panel_vectors; ++j) hn::Store(sums[i][j], tag, result + i * result_stride + j * Lanes<Real>());
+    for (std::int64_t j = 0; j < panel_vectors; ++j) {
+      Real* place = result + i * stride + j * Lanes<Real>();
+      hn::Store(add ? hn::Add(sums[i][j], hn::Load(tag, place)) : sums[i][j], tag, place);
+    }
   }
+}
+
+/// Adds a vector to as many doubles.
+HWY_INLINE void AddToDoubles(hn::Vec<Tag<double>> vector, double* HWY_RESTRICT sums) {
+  const Tag<double> tag;
+  hn::Store(hn::Add(hn::Load(tag, sums), vector), tag, sums);
+}
+
+HWY_INLINE void AddToDoubles(hn::Vec<Tag<float>> vector, double* HWY_RESTRICT sums) {
+#if HWY_TARGET == HWY_SCALAR  // which has no halves
+  sums[0] += static_cast<double>(hn::GetLane(vector));
+#else
+  const hn::Half<Tag<float>> half;
+  const hn::Rebind<double, hn::Half<Tag<float>>> wide;
+  const auto add = [&](auto part, double* place)
+                       HWY_ATTR { hn::Store(hn::Add(hn::Load(wide, place), hn::PromoteTo(wide, part)), wide, place); };
+  add(hn::LowerHalf(half, vector), sums);
+  add(hn::UpperHalf(half, vector), sums + Lanes<float>() / 2);
+#endif
 }
 
 /// Asks for one share of `shares` of the next panel while the current one is multiplied: panels come from memory, or the third-level cache,
@@ -92,25 +121,48 @@ void ScoreTile(std::int64_t strip_count, const StripRange* strips, std::int64_t 
       if (strips[strip].begin >= first + columns || strips[strip].end <= first) continue;
       if (first + columns < end) FetchShare(keys + (first + columns) * dims, columns * dims, strip, strip_count);
       const std::int64_t row = strip * strip_rows;
-      MultiplyStrip<false>(dims, queries.data + row * queries.stride, queries.stride, keys + first * dims,
-                           scores.data + row * scores.stride + first, scores.stride);
+      StripSums<Real> sums;
+      MultiplyStrip<Real>(dims, queries.data + row * queries.stride, queries.stride, keys + first * dims, sums);
+      StoreStrip<false, Real>(sums, scores.data + row * scores.stride + first, scores.stride);
+    }
+  }
+}
+
+/// One strip times one panel over the keys of `range`, which is not empty, added to doubles.
+template <typename Real>
+HWY_INLINE void AddStrip(StripRange range, const Real* HWY_RESTRICT weights, std::int64_t weights_stride, const Real* HWY_RESTRICT values,
+                         double* HWY_RESTRICT sums, std::int64_t sums_stride) {
+  const Tag<Real> tag;
+  constexpr std::int64_t columns = PanelColumns<Real>();
+  HWY_ALIGN Real of_range[strip_rows * columns];
+  StripSums<Real> chain;
+  std::int64_t begin = range.begin, end = std::min(begin + chain_keys, range.end);
+  MultiplyStrip<Real>(end - begin, weights + begin, weights_stride, values + begin * columns, chain);
+  StoreStrip<false, Real>(chain, of_range, columns);
+  for (begin = end; begin < range.end; begin = end) {
+    end = std::min(begin + chain_keys, range.end);
+    MultiplyStrip<Real>(end - begin, weights + begin, weights_stride, values + begin * columns, chain);
+    StoreStrip<true, Real>(chain, of_range, columns);
+  }
+  for (std::int64_t i = 0; i < strip_rows; ++i) {
+    for (std::int64_t j = 0; j < columns; j += Lanes<Real>()) {
+      AddToDoubles(hn::Load(tag, of_range + i * columns + j), sums + i * sums_stride + j);
     }
   }
 }
 
 template <typename Real>
 void AddWeightedValues(std::int64_t strip_count, const StripRange* strips, std::int64_t panels, std::int64_t panel_keys,
-                       Rows<const Real> weights, const Real* values, Rows<Real> sums) {
+                       Rows<const Real> weights, const Real* values, Rows<double> sums) {
   constexpr std::int64_t columns = PanelColumns<Real>();
   for (std::int64_t panel = 0; panel < panels; ++panel) {
     const Real* right = values + panel * panel_keys * columns;
     for (std::int64_t strip = 0; strip < strip_count; ++strip) {
-      const StripRange range = strips[strip];
-      if (range.begin >= range.end) continue;
+      if (strips[strip].begin >= strips[strip].end) continue;
       if (panel + 1 < panels) FetchShare(right + panel_keys * columns, panel_keys * columns, strip, strip_count);
       const std::int64_t row = strip * strip_rows;
-      MultiplyStrip<true>(range.end - range.begin, weights.data + row * weights.stride + range.begin, weights.stride,
-                          right + range.begin * columns, sums.data + row * sums.stride + panel * columns, sums.stride);
+      AddStrip(strips[strip], weights.data + row * weights.stride, weights.stride, right, sums.data + row * sums.stride + panel * columns,
+               sums.stride);
     }
   }
 }
@@ -183,40 +235,34 @@ void LoadQuery(const Real* source, std::int64_t dims, Real factor, Real* HWY_RES
   seen.add_to(extrema);
 }
 
-/// Keys whose sums are taken in Real before they are added in double.
-constexpr std::int64_t sum_keys = 32;
-
 template <typename Real>
-void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* HWY_RESTRICT centre, std::int64_t panel_keys,
-                   Real* HWY_RESTRICT packed, double* HWY_RESTRICT sums, Extrema& extrema) {
+void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* HWY_RESTRICT centre,
+                   const Real* HWY_RESTRICT scale, std::int64_t panel_keys, Real* HWY_RESTRICT packed, const PackedSums<Real>& sums,
+                   Extrema& extrema) {
   const Tag<Real> tag;
   constexpr std::int64_t columns = PanelColumns<Real>();
   const std::int64_t width = (dims + columns - 1) / columns * columns;
   auto seen = VectorExtrema<Real>::none();
   for (std::int64_t i = 0; i < width; i += Lanes<Real>()) {
-    const auto c = hn::Load(tag, centre + i);
+    const auto c = hn::Load(tag, centre + i), factor = hn::Load(tag, scale + i);
     const std::int64_t place = i / columns * panel_keys * columns + i % columns;  // of key 0
     Real* offsets = packed + place;
     Real* squares = packed + place + width * panel_keys;
-    for (std::int64_t first = 0; first < count; first += sum_keys) {
-      auto sum = hn::Zero(tag), sum_squares = hn::Zero(tag);
-      for (std::int64_t key = first; key < std::min(first + sum_keys, count); ++key) {
-        auto offset = hn::Zero(tag);
-        if (i < dims) offset = hn::Sub(LoadRow(values.data + key * values.stride, i, dims, seen), c);
-        const auto square = hn::Mul(offset, offset);
-        hn::Store(offset, tag, offsets + key * columns);
-        hn::Store(square, tag, squares + key * columns);
-        sum = hn::Add(sum, offset);
-        sum_squares = hn::Add(sum_squares, square);
-      }
-      HWY_ALIGN Real lanes[2 * Lanes<Real>()];
-      hn::Store(sum, tag, lanes);
-      hn::Store(sum_squares, tag, lanes + Lanes<Real>());
-      for (std::int64_t lane = 0; lane < Lanes<Real>(); ++lane) {
-        sums[i + lane] += static_cast<double>(lanes[lane]);
-        sums[width + i + lane] += static_cast<double>(lanes[Lanes<Real>() + lane]);
-      }
+    HWY_ALIGN double sum[Lanes<Real>()] = {}, sum_squares[Lanes<Real>()] = {};
+    auto largest = hn::Zero(tag);
+    for (std::int64_t key = 0; key < count; ++key) {
+      auto offset = hn::Zero(tag);
+      if (i < dims) offset = hn::Mul(hn::Sub(LoadRow(values.data + key * values.stride, i, dims, seen), c), factor);
+      const auto square = hn::Mul(offset, offset);
+      hn::Store(offset, tag, offsets + key * columns);
+      hn::Store(square, tag, squares + key * columns);
+      AddToDoubles(offset, sum);
+      AddToDoubles(square, sum_squares);
+      largest = hn::Max(largest, hn::Abs(offset));
     }
+    std::copy_n(sum, Lanes<Real>(), sums.offsets + i);
+    std::copy_n(sum_squares, Lanes<Real>(), sums.squares + i);
+    hn::StoreU(largest, tag, sums.largest + i);
   }
   seen.add_to(extrema);
 }
@@ -229,16 +275,16 @@ void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dim
     (strip_count, strips, dims, queries, keys, scores))                                                                                  \
   X(Real, AddWeightedValues, add_weighted_values,                                                                                        \
     (std::int64_t strip_count, const StripRange* strips, std::int64_t panels, std::int64_t panel_keys, Rows<const Real> weights,         \
-     const Real* values, Rows<Real> sums),                                                                                               \
+     const Real* values, Rows<double> sums),                                                                                             \
     (strip_count, strips, panels, panel_keys, weights, values, sums))                                                                    \
   X(Real, PackKeyPanel, pack_key_panel, (Rows<const Real> keys, std::int64_t count, std::int64_t dims, Real * panel, Extrema & extrema), \
     (keys, count, dims, panel, extrema))                                                                                                 \
   X(Real, LoadQuery, load_query, (const Real* source, std::int64_t dims, Real factor, Real* row, Extrema& extrema),                      \
     (source, dims, factor, row, extrema))                                                                                                \
   X(Real, PackValueRows, pack_value_rows,                                                                                                \
-    (Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* centre, std::int64_t panel_keys, Real* packed,          \
-     double* sums, Extrema& extrema),                                                                                                    \
-    (values, count, dims, centre, panel_keys, packed, sums, extrema))
+    (Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* centre, const Real* scale, std::int64_t panel_keys,     \
+     Real* packed, const PackedSums<Real>& sums, Extrema& extrema),                                                                      \
+    (values, count, dims, centre, scale, panel_keys, packed, sums, extrema))
 
 GAINLENS_PANEL_KERNELS(GAINLENS_PLAIN_FUNCTION, float)
 GAINLENS_PANEL_KERNELS(GAINLENS_PLAIN_FUNCTION, double)

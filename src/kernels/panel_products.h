@@ -44,12 +44,17 @@ template <typename Real>
 void score_tile(std::int64_t strip_count, const StripRange* strips, std::int64_t dims, Rows<const Real> queries, const Real* keys,
                 Rows<Real> scores);
 
-/// sums += weights values, for each strip over its range of keys.
+/// Products over so many keys are summed in Real before they join the sum of their tile: what rounding takes from a sum of nearly equal
+/// terms grows with their number.
+inline constexpr std::int64_t chain_keys = 32;
+
+/// sums += weights values, for each strip over its range of keys: chains of `chain_keys` products and their sum over the range in Real, the
+/// ranges in double. So a sum's error grows with the size of a range, not with the number of ranges.
 /// @param weights  [strips * strip rows, keys]           @param strips  [strip] range of keys
 /// @param values   [panel, panel_keys, panel columns]    @param sums    [strips * strip rows, panels * panel columns], rows aligned
 template <typename Real>
 void add_weighted_values(std::int64_t strip_count, const StripRange* strips, std::int64_t panels, std::int64_t panel_keys,
-                         Rows<const Real> weights, const Real* values, Rows<Real> sums);
+                         Rows<const Real> weights, const Real* values, Rows<double> sums);
 
 /// Packs rows of keys into one panel, transposed: [dims, panel columns], zero beyond the last key.
 /// @param keys  [count, dims], count at most panel columns
@@ -60,12 +65,20 @@ void pack_key_panel(Rows<const Real> keys, std::int64_t count, std::int64_t dims
 template <typename Real>
 void load_query(const Real* source, std::int64_t dims, Real factor, Real* row, Extrema& extrema);
 
-/// Packs v - c and (v - c)^2 of some keys: panels of the first, then panels of the second, as add_weighted_values reads them; adds their
-/// sums over the keys to `sums` [2, padded dims] in double.
-/// @param values  [count, dims]   @param centre  [padded dims], zero beyond dims
+/// What is known of the packed values u = (v - c) scale of some keys, for every dimension.
+template <typename Real>
+struct PackedSums {
+  double* offsets;  ///< [padded dims] sum u
+  double* squares;  ///< [padded dims] sum u^2
+  Real* largest;    ///< [padded dims] max |u|
+};
+
+/// Packs u = (v - c) scale and u^2 of some keys: panels of the first, then panels of the second, as add_weighted_values reads them. Sets
+/// `sums`, which are formed in double.
+/// @param values  [count, dims]   @param centre, scale  [padded dims], zero beyond dims
 /// @param packed  [2 * panels, panel_keys, panel columns], the first key's place
 template <typename Real>
-void pack_value_rows(Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* centre, std::int64_t panel_keys,
-                     Real* packed, double* sums, Extrema& extrema);
+void pack_value_rows(Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* centre, const Real* scale,
+                     std::int64_t panel_keys, Real* packed, const PackedSums<Real>& sums, Extrema& extrema);
 
 }  // namespace gainlens::kernels

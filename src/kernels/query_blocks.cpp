@@ -17,7 +17,7 @@ std::int64_t queries_per_block(const AttentionShape& shape) {
 std::vector<QueryBlock> query_blocks(const AttentionOptions& options, const AttentionShape& shape) {
   const std::int64_t step = queries_per_block(shape);
   std::vector<QueryBlock> one_head;
-  for (std::int64_t begin = 0; begin < shape.length;) {
+  for (std::int64_t begin = options.first_query; begin < shape.length;) {
     const bool two_pass = options.causal && begin < centre_keys;
     const std::int64_t limit = two_pass ? std::min(centre_keys, shape.length) : shape.length;
     const std::int64_t end = std::min(begin + step, limit);

@@ -7,9 +7,6 @@
 
 namespace gainlens::kernels {
 
-/// The values are centred by the mean of this many first keys; causal queries before that position take the two-pass form.
-inline constexpr std::int64_t centre_keys = 64;
-
 /// Keys in one tile of scores. Tiles begin at multiples of it, so that a query's sums are formed alike whatever the block it is in.
 inline constexpr std::int64_t tile_keys = 256;
 

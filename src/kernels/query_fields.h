@@ -44,9 +44,9 @@ inline constexpr std::array<QueryField, 14> query_fields{{
     {&QueryStatistics::kalman_gain, &QueryScalars::kalman_gain, nullptr},
     {&QueryStatistics::kalman_gain_scaled, &QueryScalars::kalman_gain_scaled, &ReturnedFields::kalman_gain_scaled},
     {&QueryStatistics::without_first_n_eff, &QueryScalars::without_first_n_eff, &ReturnedFields::without_first},
-    {&QueryStatistics::without_first_residual, &QueryScalars::without_first_residual, &ReturnedFields::without_first},
+    {&QueryStatistics::without_first_residual, &QueryScalars::without_first_residual, &ReturnedFields::without_first_moments},
     {&QueryStatistics::without_first_observation_precision, &QueryScalars::without_first_observation_precision,
-     &ReturnedFields::without_first},
+     &ReturnedFields::without_first_moments},
     {&QueryStatistics::without_first_kalman_gain, &QueryScalars::without_first_kalman_gain, &ReturnedFields::without_first},
     {&QueryStatistics::estimate_norm, &QueryScalars::estimate_norm, &ReturnedFields::norms},
     {&QueryStatistics::gained_estimate_norm, &QueryScalars::gained_estimate_norm, &ReturnedFields::norms},
@@ -59,10 +59,11 @@ struct StatisticsTensor {
   bool by_query;  ///< [head, query, ...]; else [head, ...]
 };
 
-inline constexpr std::array<StatisticsTensor, 6> other_tensors{{
+inline constexpr std::array<StatisticsTensor, 7> other_tensors{{
     {&QueryStatistics::output, true},
     {&QueryStatistics::first_mass, true},
     {&QueryStatistics::sink_logit_mass, true},
+    {&QueryStatistics::first_weight, true},
     {&QueryStatistics::residual_by_dimension, true},
     {&QueryStatistics::observation_precision_by_dimension, true},
     {&QueryStatistics::column_mean, false},

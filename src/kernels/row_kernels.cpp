@@ -43,17 +43,17 @@ Real LargestScore(const Real* HWY_RESTRICT scores, std::int64_t begin, std::int6
 }
 
 /// Brings sums and accumulators to a larger maximum.
-template <typename Real>
-void Rescale(SoftmaxSums& sums, double maximum, Real* HWY_RESTRICT accumulators, std::int64_t width) {
+HWY_INLINE void Rescale(SoftmaxSums& sums, double maximum, double* HWY_RESTRICT accumulators, std::int64_t width) {
   const bool empty = sums.total == 0;  // maximum - maximum would be -inf, and 0 times it NaN
   const double shift = empty ? 0 : sums.maximum - maximum;
-  const double ratio = empty ? 0 : std::exp(shift);
+  const double ratio = std::exp(shift);
   sums.weighted_score = ratio * (sums.weighted_score + shift * sums.total);
   sums.total *= ratio;
   sums.total_squares *= ratio * ratio;
   sums.maximum = maximum;
-  const Tag<Real> tag;
-  const auto factor = hn::Set(tag, static_cast<Real>(ratio));
+  if (empty) return;  // the accumulators are zero still
+  const Tag<double> tag;
+  const auto factor = hn::Set(tag, ratio);
   for (std::int64_t i = 0; i < width; i += static_cast<std::int64_t>(hn::Lanes(tag))) {
     hn::Store(hn::Mul(hn::Load(tag, accumulators + i), factor), tag, accumulators + i);
   }
@@ -87,7 +87,7 @@ HWY_INLINE hn::Vec<Tag<float>> ExpOfDifference(hn::Vec<Tag<float>> difference) {
 
 template <typename Real>
 void AbsorbScores(SoftmaxSums& sums, Real* HWY_RESTRICT scores, std::int64_t begin, std::int64_t end, std::int64_t wanted_begin,
-                  std::int64_t wanted_end, Real* HWY_RESTRICT accumulators, std::int64_t width) {
+                  std::int64_t wanted_end, double* HWY_RESTRICT accumulators, std::int64_t width) {
   const Tag<Real> tag;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
   const std::int64_t first = begin - begin % lanes, last = (end + lanes - 1) / lanes * lanes;
@@ -135,16 +135,24 @@ void MassesOfFirst(const Real* scores, double log_total, double share, double* m
 }
 
 template <typename Real>
-void MomentsOfOthers(const Real* HWY_RESTRICT accumulators, std::int64_t width, Real inverse_total, Real* HWY_RESTRICT offset,
+void MomentsOfOthers(const double* HWY_RESTRICT accumulators, std::int64_t width, double total, Real* HWY_RESTRICT offset,
                      Real* HWY_RESTRICT residual) {
-  const Tag<Real> tag;
-  const auto factor = hn::Set(tag, inverse_total);
-  const Real* squares = accumulators + width;
+  const hn::CappedTag<double, hn::MaxLanes(Tag<Real>())> tag;  // rows hold whole vectors of Real
+  const hn::Rebind<Real, decltype(tag)> narrow;
+  const auto factor = hn::Set(tag, total > 0 ? 1 / total : 0.0);
+  const double* squares = accumulators + width;
+  const auto store = [&](auto vector, Real* place) HWY_ATTR {
+    if constexpr (sizeof(Real) == sizeof(double)) {
+      hn::Store(vector, tag, place);
+    } else {
+      hn::Store(hn::DemoteTo(narrow, vector), narrow, place);
+    }
+  };
   for (std::int64_t i = 0; i < width; i += static_cast<std::int64_t>(hn::Lanes(tag))) {
     const auto mean = hn::Mul(hn::Load(tag, accumulators + i), factor);
     const auto spread = hn::NegMulAdd(mean, mean, hn::Mul(hn::Load(tag, squares + i), factor));
-    hn::Store(mean, tag, offset + i);
-    hn::Store(hn::Max(spread, hn::Zero(tag)), tag, residual + i);
+    store(mean, offset + i);
+    store(hn::Max(spread, hn::Zero(tag)), residual + i);
   }
 }
 
@@ -192,7 +200,7 @@ template <typename Real>
 struct DimensionSums {
   using Vector = hn::Vec<Tag<Real>>;
   Vector residual, precision, log_variance, gain, gain_scaled;  // log_variance: of S + nu sigma0^2
-  Vector squares, gained_squares;                               // of e and of K o e
+  Vector squares, gained_squares;                               // of e and of K o e, by the values' size
 };
 
 template <typename Real>
@@ -216,17 +224,19 @@ void SummariseDimensionsAs(const DimensionRows<Real>& rows, std::int64_t dims, c
   const auto first = set(mass.first), others = set(mass.others), strength = set(priors.strength);
   const auto prior = set(priors.strength * priors.variance), count = set(mass.n_eff + priors.strength),
              count_others = set(mass.n_eff_others + priors.strength);
-  const auto zero = hn::Zero(tag);
+  const auto zero = hn::Zero(tag), inverse_size = hn::Set(tag, 1 / rows.size);
   DimensionSums<Real> all{zero, zero, zero, zero, zero, zero, zero}, without_first = all;
   for (std::int64_t i = 0; i < dims; i += static_cast<std::int64_t>(hn::Lanes(tag))) {
     const auto inside = hn::FirstN(tag, static_cast<std::size_t>(dims - i));
     const auto add = [&](auto& sum, auto term) { sum = hn::Add(sum, hn::IfThenElseZero(inside, term)); };
-    const auto offset = hn::Load(tag, rows.offset + i), residual_others = hn::Load(tag, rows.residual_others + i);
+    const auto offset = hn::Load(tag, rows.offset + i), spread_others = hn::Load(tag, rows.residual_others + i);
     const auto distance = hn::Sub(hn::Load(tag, rows.first_offset + i), offset);
     const auto pull = hn::Mul(first, distance);
-    const auto residual = hn::Mul(others, hn::MulAdd(pull, distance, residual_others));
-    const auto centre = hn::Load(tag, rows.centre + i);
-    const auto estimate = hn::Add(centre, hn::Add(offset, pull));
+    const auto spread = hn::Mul(others, hn::MulAdd(pull, distance, spread_others));
+    const auto centre = hn::Load(tag, rows.centre + i), unit = hn::Load(tag, rows.unit + i);
+    const auto squared_unit = [&](auto scaled) HWY_ATTR { return hn::Mul(hn::Mul(scaled, unit), unit); };  // unit^2 may not be a number
+    const auto residual = squared_unit(spread);
+    const auto estimate = hn::MulAdd(hn::Add(offset, pull), unit, centre);
     hn::Store(estimate, tag, rows.estimate + i);
     hn::Store(residual, tag, rows.residual + i);
 
@@ -241,15 +251,17 @@ void SummariseDimensionsAs(const DimensionRows<Real>& rows, std::int64_t dims, c
     if constexpr (everything) {
       const auto log = hn::Log(tag, variance);
       add(all.log_variance, hn::IfThenElse(hn::Eq(variance, zero), set(-std::numeric_limits<double>::infinity()), log));
-      const auto gained = hn::Mul(gain, estimate);
-      add(all.squares, hn::Mul(estimate, estimate));
+      const auto relative = hn::Mul(estimate, inverse_size), gained = hn::Mul(gain, relative);
+      add(all.squares, hn::Mul(relative, relative));
       add(all.gained_squares, hn::Mul(gained, gained));
-      const auto variance_scaled = hn::MulAdd(residual, hn::Load(tag, rows.inverse_variance + i), strength);
+      const auto variance_scaled = hn::MulAdd(spread, hn::Load(tag, rows.inverse_variance + i), strength);
       add(all.gain_scaled, hn::Div(count, hn::MulAdd(lambda, variance_scaled, count)));
-      const auto variance_others = hn::Add(residual_others, prior), estimate_others = hn::Add(centre, offset);
+      const auto residual_others = squared_unit(spread_others);
+      const auto variance_others = hn::Add(residual_others, prior);
+      const auto relative_others = hn::Mul(hn::MulAdd(offset, unit, centre), inverse_size);
       add(without_first.residual, residual_others);
       add(without_first.precision, hn::Div(count_others, variance_others));
-      add(without_first.squares, hn::Mul(estimate_others, estimate_others));
+      add(without_first.squares, hn::Mul(relative_others, relative_others));
       add(without_first.gain, hn::Div(count_others, hn::MulAdd(lambda, variance_others, count_others)));
     }
   }
@@ -260,14 +272,15 @@ void SummariseDimensionsAs(const DimensionRows<Real>& rows, std::int64_t dims, c
   if constexpr (everything) {
     out.log_observation_precision = std::log(mass.n_eff + priors.strength) - MeanOfLanes<Real>(all.log_variance, dims);
     out.kalman_gain_scaled = MeanOfLanes<Real>(all.gain_scaled, dims);
-    out.estimate_norm = RootOfLanes<Real>(all.squares);
-    out.gained_estimate_norm = RootOfLanes<Real>(all.gained_squares);
+    const auto size = static_cast<double>(rows.size);
+    out.estimate_norm = size * RootOfLanes<Real>(all.squares);
+    out.gained_estimate_norm = size * RootOfLanes<Real>(all.gained_squares);
     if (std::isnan(mass.n_eff_others)) return;
     out.without_first_n_eff = mass.n_eff_others;
     out.without_first_residual = MeanOfLanes<Real>(without_first.residual, dims);
     out.without_first_observation_precision = MeanOfLanes<Real>(without_first.precision, dims);
     out.without_first_kalman_gain = MeanOfLanes<Real>(without_first.gain, dims);
-    out.without_first_norm = RootOfLanes<Real>(without_first.squares);
+    out.without_first_norm = size * RootOfLanes<Real>(without_first.squares);
   }
 }
 
@@ -283,13 +296,13 @@ void SummariseDimensions(Summary summary, const DimensionRows<Real>& rows, std::
   X(Real, CapScores, cap_scores, (Real * scores, std::int64_t begin, std::int64_t end, Real cap), (scores, begin, end, cap))      \
   X(Real, AbsorbScores, absorb_scores,                                                                                            \
     (SoftmaxSums & sums, Real * scores, std::int64_t begin, std::int64_t end, std::int64_t wanted_begin, std::int64_t wanted_end, \
-     Real * accumulators, std::int64_t width),                                                                                    \
+     double* accumulators, std::int64_t width),                                                                                   \
     (sums, scores, begin, end, wanted_begin, wanted_end, accumulators, width))                                                    \
   X(Real, MassesOfFirst, masses_of_first, (const Real* scores, double log_total, double share, double* masses),                   \
     (scores, log_total, share, masses))                                                                                           \
   X(Real, MomentsOfOthers, moments_of_others,                                                                                     \
-    (const Real* accumulators, std::int64_t width, Real inverse_total, Real* offset, Real* residual),                             \
-    (accumulators, width, inverse_total, offset, residual))                                                                       \
+    (const double* accumulators, std::int64_t width, double total, Real* offset, Real* residual),                                 \
+    (accumulators, width, total, offset, residual))                                                                               \
   X(Real, TwoPassMoments, two_pass_moments,                                                                                       \
     (const Real* weights, const Real* values, std::int64_t keys, std::int64_t width, Real* offset, Real* residual),               \
     (weights, values, keys, width, offset, residual))                                                                             \

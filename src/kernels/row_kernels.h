@@ -32,7 +32,7 @@ template <typename Real>
 void cap_scores(Real* scores, std::int64_t begin, std::int64_t end, Real cap);
 
 /// Takes one row of a tile of scores into the sums, and replaces it by its weights exp(s - maximum).
-/// Where the maximum grows, `accumulators` [width] shrink with the sums.
+/// Where the maximum grows, `accumulators` [width] shrink with the sums; those of a row must be zero before its first key.
 ///
 /// The exponential of float is within 2.5 units in the last place, exactly 1 at 0 and exactly 0 below -87.3 (where a float's would be
 /// subnormal); that of double is Highway's.
@@ -41,31 +41,35 @@ void cap_scores(Real* scores, std::int64_t begin, std::int64_t end, Real cap);
 /// @param wanted_begin, wanted_end  where weights are wanted: 0 is written there outside of [begin, end)
 template <typename Real>
 void absorb_scores(SoftmaxSums& sums, Real* scores, std::int64_t begin, std::int64_t end, std::int64_t wanted_begin,
-                   std::int64_t wanted_end, Real* accumulators, std::int64_t width);
+                   std::int64_t wanted_end, double* accumulators, std::int64_t width);
 
 /// Masses share exp(score - log_total) of the first keys. @param scores, masses  [first_keys]
 template <typename Real>
 void masses_of_first(const Real* scores, double log_total, double share, double* masses);
 
-/// Moments over the keys other than key 0, from the accumulators of p (v - c) and p (v - c)^2: e' - c and S' (never negative).
-/// @param accumulators  [2, width]   @param offset, residual  [width]
+/// Moments over the keys other than key 0, from the accumulators of p u and p u^2: their mean offset and S' (never negative), formed in
+/// double.
+/// @param accumulators  [2, width]   @param total  sum p; zeros where it is 0   @param offset, residual  [width]
 template <typename Real>
-void moments_of_others(const Real* accumulators, std::int64_t width, Real inverse_total, Real* offset, Real* residual);
+void moments_of_others(const double* accumulators, std::int64_t width, double total, Real* offset, Real* residual);
 
 /// The same from few keys: mean of `values` under `weights`, and S about it, in two passes; zeros where all weights are zero.
 /// @param weights  [keys]   @param values  [keys, width], relative to a value near their mean   @param offset, residual  [width]
 template <typename Real>
 void two_pass_moments(const Real* weights, const Real* values, std::int64_t keys, std::int64_t width, Real* offset, Real* residual);
 
-/// Rows [padded dims] of one query.
+/// Rows [padded dims] of one query. Offsets and S' are of u = (v - c) / unit, unit a power of two, so that their squares neither vanish nor
+/// overflow.
 template <typename Real>
 struct DimensionRows {
   const Real* centre;            ///< c
-  const Real* first_offset;      ///< v_0 - c
-  const Real* inverse_variance;  ///< 1 / sv^2, 0 where the values are all equal
+  const Real* unit;              ///< in the values' own unit
+  const Real* first_offset;      ///< (v_0 - c) / unit
+  const Real* inverse_variance;  ///< unit^2 / sv^2, 0 where the values are all equal
   const Real* prior_precision;   ///< lambda
-  const Real* offset;            ///< e' - c, over the keys other than key 0
-  const Real* residual_others;   ///< S'
+  const Real* offset;            ///< (e' - c) / unit, over the keys other than key 0
+  const Real* residual_others;   ///< S' / unit^2
+  Real size;                     ///< of the values, a power of two: norms are formed in it, so that no square vanishes
   Real* estimate;                ///< out: e
   Real* residual;                ///< out: S
   Real* precision;               ///< out: lambda_obs
@@ -74,7 +78,7 @@ struct DimensionRows {
 /// How a query's mass is split between key 0 and the others, without the sink.
 struct MassSplit {
   double first;         ///< p_0
-  double others;        ///< 1 - p_0, computed without cancellation
+  double others;        ///< 1 - p_0, not formed by subtraction
   double n_eff;         ///< over all keys
   double n_eff_others;  ///< over the others; NaN where there are none
 };
@@ -90,8 +94,8 @@ enum class Summary {
   all,
 };
 
-/// Adds key 0 to the others, e = e' + p_0 (v_0 - e') and S = (1 - p_0)(S' + p_0 (v_0 - e')^2), both free of cancellation, and takes the
-/// means over dimensions. Sets n_eff and the means of `out`.
+/// Adds key 0 to the others, e = e' + p_0 (v_0 - e') and S = (1 - p_0)(S' + p_0 (v_0 - e')^2), where nothing cancels, and takes the means
+/// over dimensions. Sets n_eff and the means of `out`.
 template <typename Real>
 void summarise_dimensions(Summary summary, const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass,
                           const GainPriors& priors, QueryScalars& out);

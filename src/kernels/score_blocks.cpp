@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace gainlens::kernels {
 namespace {
@@ -19,31 +20,39 @@ at::Tensor positions(std::int64_t begin, std::int64_t end, const at::Device& dev
   return at::arange(begin, end, at::TensorOptions(at::kLong).device(device));
 }
 
-/// True where a query of the block does not see a key of the block, [query, key]; undefined where all see all.
-at::Tensor hidden_pairs(const AttentionOptions& options, const ScoreBlock& block, const at::Device& device) {
-  if (!options.causal && !options.window) return {};
-  const at::Tensor query = positions(block.query_begin, block.query_end, device).unsqueeze(1);
-  const at::Tensor key = positions(block.keys.begin, block.keys.end, device).unsqueeze(0);
+/// Positions of the block's queries [query, 1] and keys [1, key], int64.
+std::pair<at::Tensor, at::Tensor> positions_of(const ScoreBlock& block, const at::Device& device) {
+  return {positions(block.query_begin, block.query_end, device).unsqueeze(1),
+          positions(block.keys.begin, block.keys.end, device).unsqueeze(0)};
+}
+
+/// True where a query of the block does not see a key of the block, [query or 1, key]; undefined where all see all.
+at::Tensor hidden_pairs(const ScoreInputs& in, const ScoreBlock& block) {
+  const auto [query, key] = positions_of(block, in.query.device());
   at::Tensor hidden;
-  if (options.causal) hidden = key.gt(query);
-  if (options.window) {
-    const at::Tensor outside = (query - key).abs().ge(*options.window);
-    hidden = hidden.defined() ? hidden.logical_or(outside) : outside;
-  }
+  const auto hide = [&](const at::Tensor& more) { hidden = hidden.defined() ? hidden.logical_or(more) : more; };
+  if (in.options.causal) hide(key.gt(query));
+  if (in.options.window) hide((query - key).abs().ge(*in.options.window));
+  if (block.keys.end > in.shape.length) hide(key.ge(in.shape.length));
   return hidden;
 }
 
 }  // namespace
 
-ScoreInputs::ScoreInputs(const AttentionOptions& all, const AttentionShape& sizes, const at::Tensor& queries, const at::Tensor& keys)
+ScoreInputs::ScoreInputs(const AttentionOptions& all, const AttentionShape& sizes, const at::Tensor& queries, const at::Tensor& keys,
+                         std::int64_t padded)
     : options(all), shape(sizes) {
   const at::ScalarType type = queries.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  query = queries.to(type) * shape.scale;
-  key = keys.to(type);
+  query = pad_positions(queries.to(type) * shape.scale, padded);
+  key = pad_positions(keys.to(type), padded);
   key_bias = bias_rows(options.key_bias, type);
+  if (key_bias.defined()) key_bias = at::constant_pad_nd(key_bias, {0, padded - shape.length});
   distance_bias = bias_rows(options.distance_bias, type);
   sink_logit = in_type(options.sink_logit, type);
 }
+
+ScoreInputs::ScoreInputs(const AttentionOptions& all, const AttentionShape& sizes, const at::Tensor& queries, const at::Tensor& keys)
+    : ScoreInputs(all, sizes, queries, keys, sizes.length) {}
 
 std::vector<ScoreBlock> score_blocks(const AttentionOptions& options, const AttentionShape& shape) {
   const std::int64_t reach = std::min(options.window.value_or(shape.length), shape.length);
@@ -53,7 +62,7 @@ std::vector<ScoreBlock> score_blocks(const AttentionOptions& options, const Atte
   const std::int64_t kv_heads = std::clamp<std::int64_t>(scores_per_block / (shape.group * step * keys), 1, shape.kv_heads);
   std::vector<ScoreBlock> blocks;
   for (std::int64_t kv_head = 0; kv_head < shape.kv_heads; kv_head += kv_heads) {
-    for (std::int64_t begin = 0; begin < shape.length; begin += step) {
+    for (std::int64_t begin = options.first_query; begin < shape.length; begin += step) {
       const std::int64_t end = std::min(begin + step, shape.length);
       blocks.push_back({.kv_begin = kv_head,
                         .kv_end = std::min(kv_head + kv_heads, shape.kv_heads),
@@ -81,39 +90,49 @@ at::Tensor group_rows(const ScoreBlock& block, const at::Tensor& t) {
   return t.reshape({block.kv_end - block.kv_begin, -1, t.size(-1)});
 }
 
-at::Tensor distances(const ScoreBlock& block, const at::Device& device) {
-  const at::Tensor query = positions(block.query_begin, block.query_end, device), key = positions(block.keys.begin, block.keys.end, device);
-  return (query.unsqueeze(1) - key.unsqueeze(0)).abs();
+at::Tensor by_head(const ScoreBlock& block, const at::Tensor& rows) {
+  return rows.reshape({-1, block.query_end - block.query_begin, rows.size(-1)});
 }
 
-BlockWeights block_weights(const ScoreInputs& in, const ScoreBlock& block, bool with_cap_slope) {
-  const at::Device device = in.query.device();
-  const std::int64_t queries = block.query_end - block.query_begin;
-  BlockWeights weights;
-  at::Tensor scores = at::bmm(group_rows(block, queries_of(block, in.shape, in.query)), keys_of(block, in.key).transpose(1, 2))
-                          .view({(block.kv_end - block.kv_begin) * in.shape.group, queries, -1});
+at::Tensor pad_positions(const at::Tensor& tensor, std::int64_t positions) {
+  const std::int64_t missing = positions - tensor.size(1);
+  return missing == 0 ? tensor : at::constant_pad_nd(tensor, {0, 0, 0, missing});
+}
+
+at::Tensor block_scores(const ScoreInputs& in, const ScoreBlock& block, at::Tensor* cap_slope) {
+  at::Tensor scores =
+      by_head(block, at::bmm(group_rows(block, queries_of(block, in.shape, in.query)), keys_of(block, in.key).transpose(1, 2)));
   if (const double cap = in.options.soft_cap; cap > 0) {
     scores.div_(cap).tanh_();
-    if (with_cap_slope) weights.cap_slope = scores.square().neg_().add_(1);
+    if (cap_slope != nullptr) *cap_slope = scores.square().neg_().add_(1);
     scores.mul_(cap);
   }
   if (in.key_bias.defined()) {
     scores.add_(heads_of(block, in.shape, in.key_bias).slice(1, block.keys.begin, block.keys.end).unsqueeze(1));
   }
   if (in.distance_bias.defined()) {
-    scores.add_(heads_of(block, in.shape, in.distance_bias).index({at::indexing::Slice(), distances(block, device)}));
+    const auto [query, key] = positions_of(block, in.query.device());
+    const at::Tensor distance = (query - key).abs().clamp_max(in.shape.length - 1);  // farther ones are padding
+    const at::Tensor bias = heads_of(block, in.shape, in.distance_bias);
+    scores.add_(bias.index_select(1, distance.view(-1)).view({bias.size(0), distance.size(0), -1}));
   }
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  if (const at::Tensor hidden = hidden_pairs(in.options, block, device); hidden.defined()) scores.masked_fill_(hidden, -infinity);
+  if (const at::Tensor hidden = hidden_pairs(in, block); hidden.defined()) scores.masked_fill_(hidden, -infinity);
+  return scores;
+}
 
+BlockWeights block_weights(const ScoreInputs& in, const ScoreBlock& block, bool with_cap_slope) {
+  BlockWeights weights;
+  const at::Tensor scores = block_scores(in, block, with_cap_slope ? &weights.cap_slope : nullptr);
   weights.p = at::softmax(scores, -1);
   if (in.key_bias.defined() || in.distance_bias.defined()) {
     weights.empty = at::isneginf(scores.amax(-1, /*keepdim=*/true));
     weights.p.masked_fill_(weights.empty, 0);  // the softmax over nothing is NaN
   }
   if (in.sink_logit.defined()) {
-    const at::Tensor sink = heads_of(block, in.shape, in.sink_logit.view({-1, 1, 1}));
-    weights.sink_mass = at::sigmoid(sink - at::logsumexp(scores, -1, /*keepdim=*/true));
+    const at::Tensor over_keys = at::logsumexp(scores, -1, /*keepdim=*/true) - heads_of(block, in.shape, in.sink_logit.view({-1, 1, 1}));
+    weights.sink_mass = at::sigmoid(-over_keys);
+    weights.keys_mass = at::sigmoid(over_keys);
   }
   return weights;
 }

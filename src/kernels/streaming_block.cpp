@@ -42,7 +42,8 @@ RowMass row_mass(const SoftmaxSums& others, double first_score) {
 }
 
 Summary summary_of(const ReturnedFields& returned) {
-  const bool all = returned.log_observation_precision || returned.kalman_gain_scaled || returned.without_first || returned.norms;
+  const bool all = returned.log_observation_precision || returned.kalman_gain_scaled || returned.without_first ||
+                   returned.without_first_moments || returned.norms;
   return all ? Summary::all : Summary::plain;
 }
 
@@ -72,27 +73,30 @@ BlockStream<Real>::BlockStream(const StreamingCall<Real>& call, WorkerBuffers& b
       shared_{.keys = rows_of<const Real>(call.workspace.keys),
               .values = rows_of<const Real>(call.workspace.values),
               .centre = rows_of<const Real>(call.workspace.centre),
+              .unit = rows_of<const Real>(call.workspace.unit),
               .early_values = rows_of<const Real>(call.workspace.early_values),
               .first_value = rows_of<const Real>(call.workspace.first_value),
               .first_offset = rows_of<const Real>(call.workspace.first_offset),
-              .inverse_variance = rows_of<const Real>(call.workspace.inverse_variance)},
+              .inverse_variance = rows_of<const Real>(call.workspace.inverse_variance),
+              .size = rows_of<const Real>(call.workspace.size)},
       results_{.scalars = scalar_targets<Real>(call.result),
                .output = query_rows<Real>(call.result.output),
                .first_mass = query_rows<Real>(call.result.first_mass),
                .sink_logit_mass = query_rows<Real>(call.result.sink_logit_mass),
+               .first_weight = query_rows<Real>(call.result.first_weight),
                .residual = query_rows<Real>(call.result.residual_by_dimension),
                .precision = query_rows<Real>(call.result.observation_precision_by_dimension)},
       queries_(rows_of<Real>(buffers.queries)),
       scores_(rows_of<Real>(buffers.scores)),
-      accumulators_(rows_of<Real>(buffers.accumulators)),
       first_scores_(rows_of<Real>(buffers.first_scores)),
       dimensions_(rows_of<Real>(buffers.dimensions)),
+      accumulators_(rows_of<double>(buffers.accumulators)),
       key_bias_(rows_of<const Real>(call.key_bias)),
       distance_bias_(rows_of<const Real>(call.distance_bias)),
       panel_(panel_shape<Real>()),
       width_(panel_padded<Real>(call.shape.head_dim)),
       summary_(summary_of(call.options.returned)) {
-  std::fill_n(dimensions_.row(6), width_, static_cast<Real>(call.options.prior_precision));
+  std::fill_n(dimensions_.row(prior_precision_row), width_, static_cast<Real>(call.options.prior_precision));
 }
 
 template <typename Real>
@@ -102,9 +106,9 @@ void BlockStream<Real>::reserve_buffers(WorkerBuffers& buffers, const AttentionS
   const std::int64_t width = panel_padded<Real>(shape.head_dim);
   reserve(buffers.queries, {whole, padded<Real>(shape.head_dim)}, type);
   reserve(buffers.scores, {whole, tile_keys}, type);
-  reserve(buffers.accumulators, {whole, 2 * width}, type);
+  reserve(buffers.accumulators, {whole, 2 * width}, at::kDouble);
   reserve(buffers.first_scores, {whole, first_keys}, type);
-  reserve(buffers.dimensions, {7, width}, type);
+  reserve(buffers.dimensions, {dimension_rows, width}, type);
 }
 
 template <typename Real>
@@ -138,7 +142,7 @@ void BlockStream<Real>::load_block(const QueryBlock& block) {
   // Rows that fill up the last strip: zero queries have zero scores, which nothing turns into weights.
   std::fill_n(queries_.row(rows_), (whole - rows_) * stride, Real{0});
   std::fill_n(first_scores_.row(0), rows_ * first_keys, -std::numeric_limits<Real>::infinity());
-  std::fill_n(accumulators_.row(0), whole * 2 * width_, Real{0});
+  std::fill_n(accumulators_.row(0), whole * 2 * width_, 0.0);
 }
 
 /// Scores of the tile in `scores`: scaled, capped, biased; not yet masked. Sets the strips' ranges.
@@ -200,7 +204,7 @@ void BlockStream<Real>::absorb(const QueryBlock& block, KeyRange keys) {
 
 template <typename Real>
 const Real* BlockStream<Real>::prior_precision(std::int64_t head, std::int64_t query) {
-  Real* row = dimensions_.row(6);
+  Real* row = dimensions_.row(prior_precision_row);
   if (call_.prior_precision.defined()) {
     const at::Tensor& precision = call_.prior_precision;
     const Real* source = precision.const_data_ptr<Real>() + head * precision.stride(0) + query * precision.stride(1);
@@ -213,27 +217,27 @@ const Real* BlockStream<Real>::prior_precision(std::int64_t head, std::int64_t q
 template <typename Real>
 DimensionRows<Real> BlockStream<Real>::dimensions_of_row(const QueryBlock& block, std::int64_t row) {
   const std::int64_t query = query_of(block, row);
-  Real *offset = dimensions_.row(0), *residual_others = dimensions_.row(1), *zero = dimensions_.row(2);
+  Real *offset = dimensions_.row(offset_row), *residual_others = dimensions_.row(residual_others_row), *zero = dimensions_.row(zero_row);
   if (block.two_pass) {
     const std::int64_t begin = visible_keys(call_.options, call_.shape.length, query).begin;
     two_pass_moments(scores_.row(row) + begin, shared_.early_values.row(block.kv_head) + begin * width_, query + 1 - begin, width_, offset,
                      residual_others);
     std::fill_n(zero, width_, Real{0});
   } else {
-    const double total = sums_[static_cast<std::size_t>(row)].total;
-    const Real inverse_total = total > 0 ? static_cast<Real>(1 / total) : Real{0};
-    moments_of_others(accumulators_.row(row), width_, inverse_total, offset, residual_others);
+    moments_of_others(accumulators_.row(row), width_, sums_[static_cast<std::size_t>(row)].total, offset, residual_others);
   }
   // The two-pass form may not use the common centre, which knows later keys: its centre is the value of key 0.
   return {.centre = (block.two_pass ? shared_.first_value : shared_.centre).row(block.kv_head),
+          .unit = shared_.unit.row(block.kv_head),
           .first_offset = block.two_pass ? zero : shared_.first_offset.row(block.kv_head),
           .inverse_variance = shared_.inverse_variance.row(block.kv_head),
           .prior_precision = prior_precision(head_of(block, row), query),
           .offset = offset,
           .residual_others = residual_others,
-          .estimate = dimensions_.row(3),
-          .residual = dimensions_.row(4),
-          .precision = dimensions_.row(5)};
+          .size = *shared_.size.row(block.kv_head),
+          .estimate = dimensions_.row(estimate_row),
+          .residual = dimensions_.row(residual_row),
+          .precision = dimensions_.row(precision_row)};
 }
 
 template <typename Real>
@@ -262,6 +266,7 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
     const double difference = call_.sink_logit.template const_data_ptr<double>()[head] - mass.log_total;
     keys_share = 1 / (1 + std::exp(difference));
     *results_.sink_logit_mass.row(index) = static_cast<Real>(1 / (1 + std::exp(-difference)));
+    *results_.first_weight.row(index) = static_cast<Real>(mass.split.first);
   }
   store_masses(head, query, first_scores, mass.log_total, keys_share, columns);
   const auto store = [&](const Real* values, const Rows<Real>& rows_of_queries, Real factor) {

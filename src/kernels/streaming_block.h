@@ -65,18 +65,30 @@ class BlockStream {
   std::int64_t query_of(const QueryBlock& block, std::int64_t row) const { return block.begin + row / call_.shape.group; }
 
   struct Shared {  // of the workspace
-    Rows<const Real> keys, values, centre, early_values, first_value, first_offset, inverse_variance;
+    Rows<const Real> keys, values, centre, unit, early_values, first_value, first_offset, inverse_variance, size;
   };
   struct Results {
     std::array<Real*, query_fields.size()> scalars;  // null: not wanted
-    Rows<Real> output, first_mass, sink_logit_mass, residual, precision;
+    Rows<Real> output, first_mass, sink_logit_mass, first_weight, residual, precision;
+  };
+  /// The worker's rows [width] of one query.
+  enum DimensionRow {
+    offset_row,
+    residual_others_row,
+    zero_row,
+    estimate_row,
+    residual_row,
+    precision_row,
+    prior_precision_row,
+    dimension_rows
   };
 
   const StreamingCall<Real>& call_;
   const Shared shared_;
   const Results results_;
   // Rows of the worker's buffers
-  const Rows<Real> queries_, scores_, accumulators_, first_scores_, dimensions_;
+  const Rows<Real> queries_, scores_, first_scores_, dimensions_;
+  const Rows<double> accumulators_;
   const Rows<const Real> key_bias_, distance_bias_;
   const PanelShape panel_;
   const std::int64_t width_;  // head_dim in whole panels

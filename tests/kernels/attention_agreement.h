@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/attention_statistics.h"
+#include "kernels/attention_inputs.h"
 #include "kernels/query_fields.h"
 
 #include <ATen/ATen.h>
@@ -70,6 +70,7 @@ inline const std::vector<NamedTensor>& all_tensors() {
       {"without_first_norm", &S::without_first_norm},
       {"first_mass", &S::first_mass},
       {"sink_logit_mass", &S::sink_logit_mass},
+      {"first_weight", &S::first_weight},
       {"column_mean", &S::column_mean},
       {"value_variance", &S::value_variance},
       {"residual_by_dimension", &S::residual_by_dimension},
@@ -78,19 +79,29 @@ inline const std::vector<NamedTensor>& all_tensors() {
   return tensors;
 }
 
-/// Largest |a - b| / max(|b|, 1e-3 max|b|, floor). NaN must stand against NaN: anything else counts as infinite.
-inline double relative_error(const at::Tensor& actual, const at::Tensor& expected, double floor = 1e-300) {
-  const at::Tensor a = actual.to(at::kDouble), b = expected.to(at::kDouble);
-  if (!at::isnan(a).equal(at::isnan(b))) return std::numeric_limits<double>::infinity();
-  const double largest = at::nan_to_num(b).abs().max().item<double>();
-  const at::Tensor error = (a - b).abs() / b.abs().clamp_min(std::max(1e-3 * largest, floor));
-  return at::nan_to_num(error, 0.0).max().item<double>();
+/// Whether NaN stands against NaN, and infinity against infinity of the same sign.
+inline bool same_exceptions(const at::Tensor& a, const at::Tensor& b) {
+  return at::isnan(a).equal(at::isnan(b)) && at::isposinf(a).equal(at::isposinf(b)) && at::isneginf(a).equal(at::isneginf(b));
 }
 
-/// Largest |a - b| relative to the largest |b|: for signed quantities, whose small elements are differences of large ones.
+/// Largest |a - b| / max(|b|, 1e-3 max|b|, floor) of the finite numbers; infinite where NaN or infinity stands against anything else.
+inline double relative_error(const at::Tensor& actual, const at::Tensor& expected, double floor = 1e-300) {
+  const at::Tensor a = actual.to(at::kDouble), b = expected.to(at::kDouble);
+  if (!same_exceptions(a, b)) return std::numeric_limits<double>::infinity();
+  const at::Tensor exceptions = at::isfinite(b).logical_not(), size = b.abs().masked_fill(exceptions, 0);
+  const double largest = size.max().item<double>();
+  const at::Tensor error = (a - b).abs() / size.clamp_min(std::max(1e-3 * largest, floor));
+  return error.masked_fill(exceptions, 0).max().item<double>();
+}
+
+/// Largest |a - b| relative to the largest |b|: for signed quantities, whose small elements are differences of large ones. Infinite where
+/// NaN or infinity stands against anything else.
 inline double error_of_largest(const at::Tensor& actual, const at::Tensor& expected) {
-  const at::Tensor b = expected.to(at::kDouble);
-  return ((actual.to(at::kDouble) - b).abs().max() / b.abs().max().clamp_min(1e-300)).item<double>();
+  const at::Tensor a = actual.to(at::kDouble), b = expected.to(at::kDouble);
+  if (!same_exceptions(a, b)) return std::numeric_limits<double>::infinity();
+  const at::Tensor exceptions = at::isfinite(b).logical_not();
+  const at::Tensor error = (a - b).abs().masked_fill(exceptions, 0), size = b.abs().masked_fill(exceptions, 0);
+  return error.max().item<double>() / std::max(size.max().item<double>(), 1e-300);
 }
 
 /// Error of one field: `output` relative to its largest element, others by relative_error, where an exact zero is met to within the

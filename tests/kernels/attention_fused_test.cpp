@@ -3,10 +3,8 @@
 
 #include "kernels/attention_fused.h"
 #include "kernels/attention_cases.h"
-#include "kernels/attention_sequences.h"
 #include "kernels/attention_testing.h"
-#include "kernels/cuda_emulation/emulated_fused.h"
-#include "kernels/fused_call.h"
+#include "kernels/emulated_attention.h"
 
 #include "core/error.h"
 
@@ -23,15 +21,9 @@ using namespace testing;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-QueryStatistics emulated(const AttentionOptions& options, const Inputs& in) {
-  const SequenceKernel kernel = [](const AttentionOptions& own, const AttentionShape& shape, const at::Tensor& query, const at::Tensor& key,
-                                   const at::Tensor& value) { return attention_fused(own, shape, query, key, value, launch_emulated); };
-  return over_sequences(options, in.query, in.key, in.value, kernel);
-}
-
 /// Fields that come from weights alone, which stay float32.
-const std::set<std::string> exact_fields{"n_eff",           "entropy",     "without_first_n_eff", "first_mass",
-                                         "sink_logit_mass", "column_mean", "value_variance"};
+const std::set<std::string> exact_fields{"n_eff",           "entropy",      "without_first_n_eff", "first_mass",
+                                         "sink_logit_mass", "first_weight", "column_mean",         "value_variance"};
 
 /// Errors within `tolerance` of the field's largest element where values take part, and within `exact` where they do not. As in
 /// expect_close, what is smaller than 1e-2 of the field's unit is held to the tolerance at that.

@@ -28,8 +28,7 @@ const char* launch(const FusedArguments& in, cudaStream_t stream) {
   const auto kernel = fused_kernel<Element, width>;
   cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Layout::shared_bytes);
   if (error == cudaSuccess) {
-    const int blocks = (in.length - in.first_query + fused_rows - 1) / fused_rows;
-    kernel<<<dim3(in.heads, blocks), Layout::threads, Layout::shared_bytes, stream>>>(in);
+    kernel<<<dim3(in.heads, static_cast<unsigned>(fused_blocks(in) / in.heads)), Layout::threads, Layout::shared_bytes, stream>>>(in);
     error = cudaGetLastError();
   }
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);

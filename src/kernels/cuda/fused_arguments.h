@@ -24,6 +24,7 @@ struct FusedFields {
   float* estimate_norm;
   float* gained_estimate_norm;
   float* sink_logit_mass;
+  float* first_weight;
 };
 
 /// One launch. Pointers are of the device that runs it; rows of `width` values are zero behind head_dim and start at multiples of 16 bytes.
@@ -32,14 +33,16 @@ struct FusedArguments {
   int width;  ///< 64, 128 or 256: head_dim rounded up
   int head_dim;
   int heads, group, length;
-  int first_query;  ///< a multiple of fused_rows; earlier queries are left alone
+  int first_query, end_query;  ///< the queries [first_query, end_query) are computed, the others left alone
 
   const void* query;              ///< [head, position, width], element
   const void* key;                ///< [kv_head, position, width], element
-  const void* centred;            ///< [kv_head, position, width] v - c: bfloat16, or float32 where the element is
+  const void* centred;            ///< [kv_head, position, width] u = (v - c) / unit: bfloat16, or float32 where the element is
   const float* centre;            ///< [kv_head, width] c
-  const float* first_offset;      ///< [kv_head, width] v_0 - c
-  const float* inverse_variance;  ///< [kv_head, width] 1 / sv^2 or 0; null: not wanted
+  const float* unit;              ///< [kv_head, width] powers of two
+  const float* size;              ///< [kv_head] powers of two: norms are formed in them
+  const float* first_offset;      ///< [kv_head, width] (v_0 - c) / unit
+  const float* inverse_variance;  ///< [kv_head, width] unit^2 / sv^2 or 0; null: not wanted
 
   float scale;
   float soft_cap;  ///< 0: none
@@ -62,9 +65,28 @@ struct FusedArguments {
   int first_masses;
   float* residual_by_dimension;  ///< [head, position, head_dim]; null: not wanted
   float* precision_by_dimension;
+
+  /// Room for sums that outgrow float32: fused_scratch_doubles() for each thread block. Null: no query sees more than fused_chain_keys
+  /// keys.
+  double* scratch;
 };
 
 /// Query rows of one thread block, 16 for each warp.
 inline constexpr int fused_rows = 64;
+
+/// Products with values are summed in float32 over so many keys before they join sums in float64. Tensor cores add sixteen at a time.
+constexpr int fused_chain_keys(FusedElement element) {
+  return element == FusedElement::float32 ? 16 : 256;
+}
+
+/// Thread blocks of one launch: for each head one to every fused_rows queries.
+inline std::int64_t fused_blocks(const FusedArguments& in) {
+  return static_cast<std::int64_t>(in.heads) * ((in.end_query - in.first_query + fused_rows - 1) / fused_rows);
+}
+
+/// Of one thread block: sum p u and sum p u^2 of its rows.
+constexpr std::int64_t fused_scratch_doubles(int width) {
+  return std::int64_t{2} * fused_rows * width;
+}
 
 }  // namespace gainlens::kernels

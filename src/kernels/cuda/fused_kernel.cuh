@@ -20,6 +20,9 @@ class FusedBlock {
         warp_row_(thread_index() / 32 % 4 * 16),
         row_(warp_row_ + thread_index() % 32 / 4),
         first_dim_(thread_index() / 128 * Layout::part_dims),
+        scratch_(in.scratch == nullptr ? nullptr
+                                       : in.scratch + (static_cast<std::int64_t>(block_y()) * in.heads + head_) * Layout::scratch_doubles +
+                                             thread_index()),
         queries_(reinterpret_cast<Stored*>(shared)),
         tiles_(shared + Layout::query_bytes),
         first_scores_(reinterpret_cast<float*>(tiles_ + 4 * Layout::tile_bytes)),
@@ -43,6 +46,8 @@ class FusedBlock {
       }
       block_barrier();
       absorb_tile(key, stage);
+      // Only where more keys come: the last chain joins at the end.
+      if ((key - begin) / Layout::tile_keys % Layout::chain_tiles == Layout::chain_tiles - 1 && key + Layout::tile_keys < end) end_chain();
       block_barrier();  // the next copy overwrites this tile
     }
     finish();
@@ -51,7 +56,7 @@ class FusedBlock {
  private:
   /// One behind the last key that some query of the block sees.
   GAINLENS_DEVICE int last_key() const {
-    const int last_query = (block_query_ + fused_rows < in_.length ? block_query_ + fused_rows : in_.length) - 1;
+    const int last_query = (block_query_ + fused_rows < in_.end_query ? block_query_ + fused_rows : in_.end_query) - 1;
     int end = in_.causal ? last_query + 1 : in_.length;
     if (in_.window > 0 && last_query + in_.window < end) end = last_query + in_.window;
     return end;
@@ -129,6 +134,8 @@ class FusedBlock {
           squares_[block][i] *= shrink[i / 2];
         }
       }
+      chain_shrink_[0] *= shrink[0];
+      chain_shrink_[1] *= shrink[1];
     }
     std::uint32_t packed[Layout::key_blocks][2];
     hand_over_weights(scores, packed);
@@ -162,6 +169,25 @@ class FusedBlock {
     if constexpr (!Element::tensor_cores) warp_barrier();
   }
 
+  /// Where this thread keeps its sum number `index`: neighbouring threads side by side.
+  GAINLENS_DEVICE double& kept(int index) const { return scratch_[index * Layout::threads]; }
+
+  /// Adds the sums in registers, which lose digits as they grow, to those in float64, and begins again at 0.
+  GAINLENS_DEVICE void end_chain() {
+    GAINLENS_UNROLL
+    for (int block = 0; block < Layout::value_blocks; ++block) {
+      GAINLENS_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int index = 2 * (block * 4 + i);
+        kept(index) = (has_kept_ ? kept(index) * chain_shrink_[i / 2] : 0) + means_[block][i];
+        kept(index + 1) = (has_kept_ ? kept(index + 1) * chain_shrink_[i / 2] : 0) + squares_[block][i];
+        means_[block][i] = squares_[block][i] = 0;
+      }
+    }
+    chain_shrink_[0] = chain_shrink_[1] = 1;
+    has_kept_ = true;
+  }
+
   GAINLENS_DEVICE void finish() {
     GAINLENS_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -175,21 +201,27 @@ class FusedBlock {
     const int row = row_ + half * 8, position = block_query_ + row, lane = thread_index() % 32;
     const float* first_scores = first_scores_ + row * Layout::first_keys;
     const RowSums& sums = sums_[half];
-    const bool stored = position < in_.length && (sums.total > 0 || first_scores[0] != -infinity);
+    const bool stored = position < in_.end_query && (sums.total > 0 || first_scores[0] != -infinity);
     const bool writes_scalars = stored && first_dim_ == 0 && lane % 4 == 0;
     const RowMass mass = stored ? mass_of_row(sums, static_cast<double>(first_scores[0])) : RowMass{};
     const RowResults<Element> results(in_, head_, stored ? position : 0, width, mass);
     if (writes_scalars) results.store_masses(mass, first_scores);
     float dimensions[dimension_sums] = {};
-    const float inverse = sums.value_weight > 0 ? 1 / sums.value_weight : 0;
+    const double inverse = sums.value_weight > 0 ? 1 / sums.value_weight : 0;
     GAINLENS_UNROLL
     for (int block = 0; block < Layout::value_blocks; ++block) {
       GAINLENS_UNROLL
       for (int i = 0; i < 2; ++i) {
         const int dim = first_dim_ + block * 8 + lane % 4 * 2 + i;
-        const float offset = means_[block][2 * half + i] * inverse;
-        const float residual = fmaxf(squares_[block][2 * half + i] * inverse - offset * offset, 0);
-        if (stored && dim < in_.head_dim) results.add(dim, offset, residual, dimensions);
+        double mean = means_[block][2 * half + i], square = squares_[block][2 * half + i];
+        if (has_kept_) {
+          const int index = 2 * (block * 4 + 2 * half + i);
+          mean += kept(index) * chain_shrink_[half];
+          square += kept(index + 1) * chain_shrink_[half];
+        }
+        mean *= inverse;
+        const double spread = fmax(square * inverse - mean * mean, 0.0);
+        if (stored && dim < in_.head_dim) results.add(dim, static_cast<float>(mean), static_cast<float>(spread), dimensions);
       }
     }
     GAINLENS_UNROLL
@@ -211,14 +243,17 @@ class FusedBlock {
   const int head_, block_query_;
   const int warp_row_, row_;  ///< of the warp's 16 rows, and this thread's first: the other is 8 further
   const int first_dim_;       ///< of the warp's value dimensions
+  double* const scratch_;     ///< this thread's sums over ended chains; null: there are none
   Stored* const queries_;
   char* const tiles_;          ///< two stages of a tile of keys and one of values
   float* const first_scores_;  ///< [row, first_keys]
   float* const weights_;       ///< [16, tile_keys] of this warp, without tensor cores
   float* const partial_;       ///< [row, sums over dimensions] of the second set of warps
   RowSums sums_[2];
-  float means_[Layout::value_blocks][4] = {};    ///< sum p (v - c)
-  float squares_[Layout::value_blocks][4] = {};  ///< sum p (v - c)^2
+  float means_[Layout::value_blocks][4] = {};    ///< sum p u since the last chain's end
+  float squares_[Layout::value_blocks][4] = {};  ///< sum p u^2
+  double chain_shrink_[2] = {1, 1};              ///< what the kept sums of both rows must be multiplied with
+  bool has_kept_ = false;
 };
 
 }  // namespace gainlens::kernels::device

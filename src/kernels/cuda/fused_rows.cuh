@@ -21,13 +21,19 @@ GAINLENS_DEVICE float quad_sum(float value) {
   return value + shuffle_xor(value, 2);
 }
 
-/// Running sums over the keys other than key 0, relative to `maximum`. Sums are of this thread's columns until `gather`.
+GAINLENS_DEVICE double quad_sum(double value) {
+  value += shuffle_xor(value, 1);
+  return value + shuffle_xor(value, 2);
+}
+
+/// Running sums over the keys other than key 0, relative to `maximum`: of a tile in float32, over tiles in float64. Sums are of this thread's
+/// columns until `gather`.
 struct RowSums {
   float maximum = -infinity;  ///< of the whole row, the same in the four threads that share it
-  float total = 0;            ///< sum exp(s - maximum)
-  float total_squares = 0;
-  float weighted_score = 0;  ///< sum exp(s - maximum) (s - maximum)
-  float value_weight = 0;    ///< sum of the weights as the products with values see them: rounded, where those are bfloat16
+  double total = 0;           ///< sum exp(s - maximum)
+  double total_squares = 0;
+  double weighted_score = 0;  ///< sum exp(s - maximum) (s - maximum)
+  double value_weight = 0;    ///< sum of the weights as the products with values see them: rounded, where those are bfloat16
 
   /// Turns this row's scores (elements `first` and `first + 1` of every block) into weights.
   /// @returns  what sums so far have been multiplied with
@@ -40,7 +46,7 @@ struct RowSums {
     const float origin = largest == -infinity ? 0 : largest;
     const float fall = fmaxf(maximum - origin, weightless_score);
     const float shrink = exp2_fast(fall * log2_of_e);
-    float tile_total = 0, tile_squares = 0, tile_weighted = 0;  // apart: sums of thousands of terms would lose digits
+    float tile_total = 0, tile_squares = 0, tile_weighted = 0;
     GAINLENS_UNROLL
     for (int block = 0; block < blocks; ++block) {
       GAINLENS_UNROLL
@@ -53,10 +59,11 @@ struct RowSums {
         scores[block][i] = weight;
       }
     }
-    weighted_score = shrink * (weighted_score + fall * total) + tile_weighted;
-    total = shrink * total + tile_total;
-    total_squares = shrink * shrink * total_squares + tile_squares;
-    value_weight *= shrink;
+    const double ratio = shrink;
+    weighted_score = ratio * (weighted_score + fall * total) + tile_weighted;
+    total = ratio * total + tile_total;
+    total_squares = ratio * ratio * total_squares + tile_squares;
+    value_weight *= ratio;
     maximum = largest;
     return shrink;
   }
@@ -96,9 +103,9 @@ GAINLENS_DEVICE RowMass mass_of_row(const RowSums& sums, double first_score) {
   mass.log_total = maximum + log(total);
   if (alone) return mass;
   // The bounds n_eff >= 1 and entropy >= 0 hold exactly; rounding may cross them by a unit in the last place.
-  mass.n_others = fmax(1.0, total_others * total_others / static_cast<double>(sums.total_squares));
+  mass.n_others = fmax(1.0, total_others * total_others / sums.total_squares);
   mass.n_eff = fmax(1.0, 1 / (mass.first * mass.first + mass.others * mass.others / mass.n_others));
-  const double entropy_others = fmax(0.0, log(total_others) - static_cast<double>(sums.weighted_score) / total_others);
+  const double entropy_others = fmax(0.0, log(total_others) - sums.weighted_score / total_others);
   mass.entropy = mass.others * entropy_others + entropy_term(mass.others, mass.first) + entropy_term(mass.first, mass.others);
   return mass;
 }
@@ -127,6 +134,7 @@ class RowResults {
       : in_(in),
         row_(static_cast<std::int64_t>(head) * in.length + position),
         kv_row_(head / in.group * width),
+        inverse_size_(1 / in.size[head / in.group]),
         first_(static_cast<float>(mass.first)),
         others_(static_cast<float>(mass.others)),
         count_(static_cast<float>(mass.n_eff + in.prior_strength)),
@@ -146,6 +154,7 @@ class RowResults {
     if (in_.sink_logit != nullptr) {
       const double sink = in_.sink_logit[row_ / in_.length];
       put(in_.fields.sink_logit_mass, static_cast<float>(1 / (1 + exp(mass.log_total - sink))));
+      put(in_.fields.first_weight, static_cast<float>(mass.first));
     }
     for (int key = 0; key < in_.first_masses; ++key) {
       const double share = exp(static_cast<double>(first_scores[key]) - mass.log_total);
@@ -153,12 +162,13 @@ class RowResults {
     }
   }
 
-  /// @param offset, residual_others  e' - c and S' of dimension `dim`
-  GAINLENS_DEVICE void add(int dim, float offset, float residual_others, float (&sums)[dimension_sums]) const {
+  /// @param offset, spread_others  (e' - c) / unit and S' / unit^2 of dimension `dim`
+  GAINLENS_DEVICE void add(int dim, float offset, float spread_others, float (&sums)[dimension_sums]) const {
     const float distance = in_.first_offset[kv_row_ + dim] - offset, pull = first_ * distance;
-    const float residual = others_ * (residual_others + pull * distance);
-    const float centre = in_.centre[kv_row_ + dim];
-    const float estimate = centre + (offset + pull), estimate_others = centre + offset;
+    const float spread = others_ * (spread_others + pull * distance);
+    const float centre = in_.centre[kv_row_ + dim], unit = in_.unit[kv_row_ + dim];
+    const float residual = spread * unit * unit, residual_others = spread_others * unit * unit;
+    const float estimate = centre + (offset + pull) * unit, estimate_others = centre + offset * unit;
     const float lambda = lambda_ != nullptr ? lambda_[dim * in_.precision_strides[2]] : in_.prior_precision;
     const float variance = residual + in_.prior_total, variance_others = residual_others + in_.prior_total;
     const float precision = count_ / variance, gain = count_ / (lambda * variance + count_);
@@ -166,16 +176,17 @@ class RowResults {
     sums[sum_precision] += precision;
     sums[sum_log_variance] += logf(variance);
     sums[sum_gain] += gain;
-    sums[sum_squares] += estimate * estimate;
-    sums[sum_gained_squares] += gain * estimate * (gain * estimate);
+    const float relative = estimate * inverse_size_, relative_others = estimate_others * inverse_size_;
+    sums[sum_squares] += relative * relative;
+    sums[sum_gained_squares] += gain * relative * (gain * relative);
     if (in_.inverse_variance != nullptr) {
-      const float scaled = residual * in_.inverse_variance[kv_row_ + dim] + in_.prior_strength;
+      const float scaled = spread * in_.inverse_variance[kv_row_ + dim] + in_.prior_strength;
       sums[sum_gain_scaled] += count_ / (lambda * scaled + count_);
     }
     sums[sum_residual_others] += residual_others;
     sums[sum_precision_others] += count_others_ / variance_others;
     sums[sum_gain_others] += count_others_ / (lambda * variance_others + count_others_);
-    sums[sum_squares_others] += estimate_others * estimate_others;
+    sums[sum_squares_others] += relative_others * relative_others;
 
     const std::int64_t at = row_ * in_.head_dim + dim;
     if (in_.output != nullptr) static_cast<typename Element::Stored*>(in_.output)[at] = Element::stored(keys_share_ * estimate);
@@ -192,13 +203,13 @@ class RowResults {
     put(to.log_observation_precision, logf(count_) - sums[sum_log_variance] / dims);
     put(to.kalman_gain, sums[sum_gain] / dims);
     put(to.kalman_gain_scaled, sums[sum_gain_scaled] / dims);
-    put(to.estimate_norm, sqrtf(sums[sum_squares]));
-    put(to.gained_estimate_norm, sqrtf(sums[sum_gained_squares]));
+    put(to.estimate_norm, sqrtf(sums[sum_squares]) / inverse_size_);
+    put(to.gained_estimate_norm, sqrtf(sums[sum_gained_squares]) / inverse_size_);
     if (isnan(count_others_)) return;
     put(to.without_first_residual, sums[sum_residual_others] / dims);
     put(to.without_first_observation_precision, sums[sum_precision_others] / dims);
     put(to.without_first_kalman_gain, sums[sum_gain_others] / dims);
-    put(to.without_first_norm, sqrtf(sums[sum_squares_others]));
+    put(to.without_first_norm, sqrtf(sums[sum_squares_others]) / inverse_size_);
   }
 
  private:
@@ -209,6 +220,7 @@ class RowResults {
   const FusedArguments& in_;
   const std::int64_t row_;
   const int kv_row_;
+  const float inverse_size_;          ///< of the values
   const float first_, others_;        ///< p_0, 1 - p_0
   const float count_, count_others_;  ///< n_eff + nu; the second NaN where there are no others
   const float* lambda_ = nullptr;

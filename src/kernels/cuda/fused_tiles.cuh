@@ -2,11 +2,14 @@
 
 // Tiles in shared memory and the products over them. Include after ptx.cuh or its twin.
 
+#include "kernels/cuda/fused_arguments.h"
+
 namespace gainlens::kernels::device {
 
 struct Bfloat16 {
   using Stored = std::uint16_t;
   using Centred = std::uint16_t;
+  static constexpr FusedElement element = FusedElement::bfloat16;
   static constexpr bool tensor_cores = true;
   static GAINLENS_DEVICE void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
     multiply_add_bfloat16(c, a, b0, b1);
@@ -17,6 +20,7 @@ struct Bfloat16 {
 struct Float16 {
   using Stored = std::uint16_t;
   using Centred = std::uint16_t;  // bfloat16 all the same: squares would leave float16's range
+  static constexpr FusedElement element = FusedElement::float16;
   static constexpr bool tensor_cores = true;
   static GAINLENS_DEVICE void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
     multiply_add_float16(c, a, b0, b1);
@@ -27,6 +31,7 @@ struct Float16 {
 struct Float32 {
   using Stored = float;
   using Centred = float;
+  static constexpr FusedElement element = FusedElement::float32;
   static constexpr bool tensor_cores = false;
   static GAINLENS_DEVICE Stored stored(float value) { return value; }
 };
@@ -39,8 +44,10 @@ struct FusedLayout {
   static constexpr int part_dims = width / value_parts;  ///< value dimensions of a warp
   static constexpr int threads = 128 * value_parts;
   static constexpr int tile_keys = width > 128 ? 16 : width > 64 || !Element::tensor_cores ? 32 : 64;  // more would spill registers
+  static constexpr int chain_tiles = fused_chain_keys(Element::element) > tile_keys ? fused_chain_keys(Element::element) / tile_keys : 1;
   static constexpr int value_blocks = part_dims / 8;  ///< of 8 dimensions, as the matrix instructions give them out
   static constexpr int key_blocks = tile_keys / 8;
+  static constexpr std::int64_t scratch_doubles = fused_scratch_doubles(width);
   static constexpr int first_keys = 8;
   static constexpr int summed_fields = 11;
 

@@ -41,6 +41,9 @@ GAINLENS_DEVICE void warp_barrier() {
 GAINLENS_DEVICE float shuffle_xor(float value, int lanes) {
   return __shfl_xor_sync(0xffffffffu, value, lanes);
 }
+GAINLENS_DEVICE double shuffle_xor(double value, int lanes) {
+  return __shfl_xor_sync(0xffffffffu, value, lanes);
+}
 GAINLENS_DEVICE bool any_of_warp(bool condition) {
   return __any_sync(0xffffffffu, condition) != 0;
 }

@@ -14,8 +14,7 @@ namespace {
 template <typename Element, int width>
 void launch(const FusedArguments& in) {
   using Layout = device::FusedLayout<Element, width>;
-  const int blocks = (in.length - in.first_query + fused_rows - 1) / fused_rows;
-  device::run_grid({in.heads, blocks}, Layout::threads, Layout::shared_bytes,
+  device::run_grid({in.heads, static_cast<int>(fused_blocks(in) / in.heads)}, Layout::threads, Layout::shared_bytes,
                    [&] { device::FusedBlock<Element, width>(in, device::shared_memory()).run(); });
 }
 

@@ -9,8 +9,9 @@
 namespace gainlens::kernels::device {
 namespace {
 
+template <typename T>
 struct Shuffle {
-  float value, result;
+  T value, result;
   int lanes;
 };
 
@@ -82,15 +83,24 @@ void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, 
 
 }  // namespace
 
-float shuffle_xor(float value, int lanes) {
-  Shuffle own{value, 0, lanes};
+template <typename T>
+T shuffled(T value, int lanes) {
+  Shuffle<T> own{value, 0, lanes};
   warp_together(&own, [](void* const* all) {
     for (int lane = 0; lane < 32; ++lane) {
-      auto& to = *static_cast<Shuffle*>(all[lane]);
-      to.result = static_cast<const Shuffle*>(all[lane ^ to.lanes])->value;
+      auto& to = *static_cast<Shuffle<T>*>(all[lane]);
+      to.result = static_cast<const Shuffle<T>*>(all[lane ^ to.lanes])->value;
     }
   });
   return own.result;
+}
+
+float shuffle_xor(float value, int lanes) {
+  return shuffled(value, lanes);
+}
+
+double shuffle_xor(double value, int lanes) {
+  return shuffled(value, lanes);
 }
 
 bool any_of_warp(bool condition) {

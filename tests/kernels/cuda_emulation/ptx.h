@@ -19,6 +19,7 @@ namespace gainlens::kernels::device {
 using std::isnan;
 
 float shuffle_xor(float value, int lanes);
+double shuffle_xor(double value, int lanes);
 bool any_of_warp(bool condition);
 
 inline float exp2_fast(float x) {

@@ -1,0 +1,103 @@
+// S keeps its digits however long the text is: the promise of attention_statistics.h, held to up to 128k positions.
+
+#include "kernels/long_texts.h"
+#include "kernels/attention_gradient.h"
+#include "kernels/attention_testing.h"
+#include "kernels/emulated_attention.h"
+#include "kernels/vector_targets.h"
+
+#include <fmt/format.h>
+
+namespace gainlens::kernels {
+namespace {
+
+using namespace testing;
+
+constexpr double promise = 4e-6;
+constexpr std::int64_t head_dim = 64;
+
+/// Fewer queries where one costs more: the oracle takes its time.
+std::int64_t queries_at(std::int64_t length) {
+  return std::clamp<std::int64_t>((std::int64_t{1} << 19) / length, 4, 64);
+}
+
+/// S by dimension from every way to compute it here.
+std::vector<std::pair<std::string, at::Tensor>> residuals(const LongCase& hard) {
+  const auto by = [&](AttentionBackend backend) {
+    AttentionOptions options = hard.options;
+    options.backend = backend;
+    return streamed(options, hard.inputs).residual_by_dimension;
+  };
+  const Inputs& in = hard.inputs;
+  return {{"streaming", by(AttentionBackend::streaming)},
+          {"composed", by(AttentionBackend::composed)},
+          {"gradient", attention_with_gradient(hard.options, in.query, in.key, in.value).residual}};
+}
+
+class LongTexts : public ::testing::TestWithParam<std::tuple<std::string, std::int64_t>> {
+ protected:
+  LongCase hard_case(std::int64_t dims = head_dim) const {
+    const auto& [name, length] = GetParam();
+    return long_case(name, length, dims, queries_at(length));
+  }
+};
+
+TEST_P(LongTexts, ResidualKeepsItsPromise) {
+  const LongCase hard = hard_case();
+  const at::Tensor expected = reference(hard.options, hard.inputs).residual_by_dimension;
+  for (const auto& [way, residual] : residuals(hard)) {
+    EXPECT_LT(error_of_residual(residual, expected, hard.inputs.value), promise) << way;
+  }
+}
+
+std::string name_of(const ::testing::TestParamInfo<LongTexts::ParamType>& info) {
+  return fmt::format("{}T{}", std::get<0>(info.param), std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LongTexts,
+                         ::testing::Combine(::testing::ValuesIn(long_case_names()), ::testing::Values(1 << 10, 1 << 13, 1 << 15, 1 << 17)),
+                         name_of);
+
+TEST(LongTextsOfTheFusedKernel, ResidualKeepsItsPromise) {  // thread by thread: 8k positions and 16 dimensions are what time allows
+  for (const std::string& name : long_case_names()) {
+    for (const std::int64_t length : {1 << 10, 1 << 13}) {
+      SCOPED_TRACE(fmt::format("{} T {}", name, length));
+      const LongCase hard = long_case(name, length, 16, 8);
+      const at::Tensor expected = reference(hard.options, hard.inputs).residual_by_dimension;
+      EXPECT_LT(error_of_residual(emulated(hard.options, hard.inputs).residual_by_dimension, expected, hard.inputs.value), promise);
+    }
+  }
+}
+
+// The sums of bfloat16 inputs, whose weights are rounded: weights and values here are exact in it, so that the sums alone are seen.
+TEST(LongTextsOfTheFusedKernel, TensorCoreSumsKeepThePromiseToo) {
+  LongCase hard = long_case("step_after_64", 1 << 13, 16, 8);
+  hard.inputs = cast(hard.inputs, at::kBFloat16);
+  const at::Tensor expected = reference(hard.options, hard.inputs).residual_by_dimension;
+  EXPECT_LT(error_of_residual(emulated(hard.options, hard.inputs).residual_by_dimension, expected, hard.inputs.value), promise);
+}
+
+TEST(LongTextsOfEveryInstructionSet, ResidualKeepsItsPromise) {
+  for (const std::string& name : long_case_names()) {
+    const LongCase hard = long_case(name, 1 << 13, head_dim, 16);
+    const at::Tensor expected = reference(hard.options, hard.inputs).residual_by_dimension;
+    for_each_instruction_set([&](const char* target) {
+      EXPECT_LT(error_of_residual(streamed(hard.options, hard.inputs).residual_by_dimension, expected, hard.inputs.value), promise)
+          << name << " with " << target;
+    });
+  }
+}
+
+// What else runs over all keys: the variance of the values, which scaled K divides by.
+TEST(LongTextsNumbers, ValueVarianceKeepsItsDigits) {
+  const LongCase hard = long_case("step_after_64", 1 << 17, head_dim, 1);
+  const at::Tensor expected = reference(hard.options, hard.inputs).value_variance;
+  for (const AttentionBackend backend : {AttentionBackend::streaming, AttentionBackend::composed}) {
+    AttentionOptions options = hard.options;
+    options.backend = backend;
+    EXPECT_LT(relative_error(streamed(options, hard.inputs).value_variance, expected), 1e-3);  // 64 of 131,072 values differ
+  }
+}
+
+}  // namespace
+}  // namespace gainlens::kernels

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <hwy/targets.h>
+
+#include <cstdint>
+
+namespace gainlens::kernels::testing {
+
+/// Calls `work` with the name of each of the machine's instruction sets, the vector code limited to that one.
+template <typename Work>
+void for_each_instruction_set(const Work& work) {
+  for (std::int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
+    hwy::SetSupportedTargetsForTest(left & -left);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    work(hwy::TargetName(left & -left));
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+}  // namespace gainlens::kernels::testing
