@@ -137,13 +137,17 @@ class AttentionPlan {
 /// **Error of S in float32**, against the exact S under the weights as computed, per dimension: at most 4e-6 M, M = max (v_j - c)^2 over
 /// the visible keys, c the mean of the first 64 values. It does not grow with T. The analysis, with u = 2^-24, A1 = sum p (v - c), A2 = sum
 /// p (v - c)^2, l = sum p and S = A2 / l - (A1 / l)^2, for the streaming backend:
-///  - A1 and A2 are summed in float32 over 32 keys, eight such sums make one of 256 keys, and these are added up in float64. A sum of n
-///    equal terms is off by at most about n u / 4 of itself: each addition rounds by at most half a unit in the last place of the sum so
-///    far. So A1 and A2 are off by (32 + 8) / 4 u = 10 u of themselves, l by 4 u (its vector lanes hold 16 to 64 terms each). This is the
-///    bad case: nearly equal terms round alike, and what 32 keys lose is lost 4,000 times in 128k.
-///  - S is off by (err A2 + 2 err A1 + err l) M = 34 u M, and by 3 u M because v - c is itself rounded: 37 u M = 2.2e-6 M.
-///  - Over all inputs whatever, with every rounding the worst it could be and all of the worst sign, the same sum is 3 (32 + 8) u + 20 u,
-///    8.4e-6 M. No input that comes near is known; terms of both signs, and random ones, stay far below: 3e-8 M for normal values.
+///  - A1 and A2 are summed in float32 over chains of 48 keys, at most six chains make the sum of a tile of 256 keys, and tiles are added up
+///  in
+///    float64. A sum of n equal terms is off by at most about n u / 4 of itself: each addition rounds by at most half a unit in the last
+///    place of the sum so far. So A1 and A2 are off by (48 + 6) / 4 u = 13.5 u of themselves, and l by 16 u at most (a lane of its vectors
+///    sums 16 keys of a tile with 64-byte vectors, 64 keys with 16-byte ones). This is the bad case: nearly equal terms round alike, and
+///    what one tile loses is lost 512 times in 128k.
+///  - S is off by (err A2 + 2 err A1 + err l) M = 56.5 u M, and by 3 u M because v - c is itself rounded: 59.5 u M = 3.5e-6 M.
+///  - A chain's error over all inputs whatever, every rounding the worst it could be and all of the worst sign, is n u and not n u / 4;
+///  with
+///    that the sum is 3 (48 + 6) u + 67 u = 1.4e-5 M. It does not grow with T either. No input near it is known: equal terms come to
+///    1.2e-6 M, normal values to 4e-8 M.
 /// The composed and gradient backends take the products of weights and values in float64: what is left is the rounding of the weights.
 /// Mass on key 0 does not spoil S: that key is added at the end. tests/kernels/long_texts_test.cpp holds T up to 128k to the bound.
 ///

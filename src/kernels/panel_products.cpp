@@ -79,22 +79,24 @@ HWY_INLINE void StoreStrip(const StripSums<Real>& sums, Real* HWY_RESTRICT resul
   }
 }
 
-/// Adds a vector to as many doubles.
+/// Adds a vector to as many doubles, or sets them.
+template <bool add>
 HWY_INLINE void AddToDoubles(hn::Vec<Tag<double>> vector, double* HWY_RESTRICT sums) {
   const Tag<double> tag;
-  hn::Store(hn::Add(hn::Load(tag, sums), vector), tag, sums);
+  hn::Store(add ? hn::Add(hn::Load(tag, sums), vector) : vector, tag, sums);
 }
 
+template <bool add>
 HWY_INLINE void AddToDoubles(hn::Vec<Tag<float>> vector, double* HWY_RESTRICT sums) {
 #if HWY_TARGET == HWY_SCALAR  // which has no halves
-  sums[0] += static_cast<double>(hn::GetLane(vector));
+  sums[0] = (add ? sums[0] : 0) + static_cast<double>(hn::GetLane(vector));
 #else
   const hn::Half<Tag<float>> half;
   const hn::Rebind<double, hn::Half<Tag<float>>> wide;
-  const auto add = [&](auto part, double* place)
-                       HWY_ATTR { hn::Store(hn::Add(hn::Load(wide, place), hn::PromoteTo(wide, part)), wide, place); };
-  add(hn::LowerHalf(half, vector), sums);
-  add(hn::UpperHalf(half, vector), sums + Lanes<float>() / 2);
+  const auto low = hn::PromoteTo(wide, hn::LowerHalf(half, vector)), high = hn::PromoteTo(wide, hn::UpperHalf(half, vector));
+  double* const second = sums + Lanes<float>() / 2;
+  hn::Store(add ? hn::Add(hn::Load(wide, sums), low) : low, wide, sums);
+  hn::Store(add ? hn::Add(hn::Load(wide, second), high) : high, wide, second);
 #endif
 }
 
@@ -128,7 +130,7 @@ void ScoreTile(std::int64_t strip_count, const StripRange* strips, std::int64_t 
   }
 }
 
-/// One strip times one panel over the keys of `range`, which is not empty, added to doubles.
+/// One strip times one panel over the keys of `range`, which is not empty, to doubles.
 template <typename Real>
 HWY_INLINE void AddStrip(StripRange range, const Real* HWY_RESTRICT weights, std::int64_t weights_stride, const Real* HWY_RESTRICT values,
                          double* HWY_RESTRICT sums, std::int64_t sums_stride) {
@@ -146,7 +148,9 @@ HWY_INLINE void AddStrip(StripRange range, const Real* HWY_RESTRICT weights, std
   }
   for (std::int64_t i = 0; i < strip_rows; ++i) {
     for (std::int64_t j = 0; j < columns; j += Lanes<Real>()) {
-      AddToDoubles(hn::Load(tag, of_range + i * columns + j), sums + i * sums_stride + j);
+      const auto vector = hn::Load(tag, of_range + i * columns + j);
+      double* place = sums + i * sums_stride + j;
+      range.first ? AddToDoubles<false>(vector, place) : AddToDoubles<true>(vector, place);
     }
   }
 }
@@ -235,6 +239,9 @@ void LoadQuery(const Real* source, std::int64_t dims, Real factor, Real* HWY_RES
   seen.add_to(extrema);
 }
 
+/// Keys whose values are summed in Real before they are added in double.
+constexpr std::int64_t sum_keys = 4;
+
 template <typename Real>
 void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* HWY_RESTRICT centre,
                    const Real* HWY_RESTRICT scale, std::int64_t panel_keys, Real* HWY_RESTRICT packed, const PackedSums<Real>& sums,
@@ -250,15 +257,20 @@ void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dim
     Real* squares = packed + place + width * panel_keys;
     HWY_ALIGN double sum[Lanes<Real>()] = {}, sum_squares[Lanes<Real>()] = {};
     auto largest = hn::Zero(tag);
-    for (std::int64_t key = 0; key < count; ++key) {
-      auto offset = hn::Zero(tag);
-      if (i < dims) offset = hn::Mul(hn::Sub(LoadRow(values.data + key * values.stride, i, dims, seen), c), factor);
-      const auto square = hn::Mul(offset, offset);
-      hn::Store(offset, tag, offsets + key * columns);
-      hn::Store(square, tag, squares + key * columns);
-      AddToDoubles(offset, sum);
-      AddToDoubles(square, sum_squares);
-      largest = hn::Max(largest, hn::Abs(offset));
+    for (std::int64_t first = 0; first < count; first += sum_keys) {
+      auto some = hn::Zero(tag), some_squares = hn::Zero(tag);
+      for (std::int64_t key = first; key < std::min(first + sum_keys, count); ++key) {
+        auto offset = hn::Zero(tag);
+        if (i < dims) offset = hn::Mul(hn::Sub(LoadRow(values.data + key * values.stride, i, dims, seen), c), factor);
+        const auto square = hn::Mul(offset, offset);
+        hn::Store(offset, tag, offsets + key * columns);
+        hn::Store(square, tag, squares + key * columns);
+        some = hn::Add(some, offset);
+        some_squares = hn::Add(some_squares, square);
+        largest = hn::Max(largest, hn::Abs(offset));
+      }
+      AddToDoubles<true>(some, sum);
+      AddToDoubles<true>(some_squares, sum_squares);
     }
     std::copy_n(sum, Lanes<Real>(), sums.offsets + i);
     std::copy_n(sum_squares, Lanes<Real>(), sums.squares + i);

@@ -35,6 +35,7 @@ std::int64_t panel_padded(std::int64_t count) {
 struct StripRange {
   std::int64_t begin;
   std::int64_t end;
+  bool first = false;  ///< the strip's sums begin here: they are set, not added to
 };
 
 /// scores = queries keys^T, for each strip the panels that its range of keys touches; the others are left as they are.
@@ -46,10 +47,11 @@ void score_tile(std::int64_t strip_count, const StripRange* strips, std::int64_t
 
 /// Products over so many keys are summed in Real before they join the sum of their tile: what rounding takes from a sum of nearly equal
 /// terms grows with their number.
-inline constexpr std::int64_t chain_keys = 32;
+inline constexpr std::int64_t chain_keys = 48;
 
-/// sums += weights values, for each strip over its range of keys: chains of `chain_keys` products and their sum over the range in Real, the
-/// ranges in double. So a sum's error grows with the size of a range, not with the number of ranges.
+/// sums += weights values (or sums = where the range is a strip's first), for each strip over its range of keys: chains of `chain_keys`
+/// products and their sum over the range in Real, the ranges in double. So a sum's error grows with the size of a range, not with the
+/// number of ranges.
 /// @param weights  [strips * strip rows, keys]           @param strips  [strip] range of keys
 /// @param values   [panel, panel_keys, panel columns]    @param sums    [strips * strip rows, panels * panel columns], rows aligned
 template <typename Real>
@@ -74,7 +76,7 @@ struct PackedSums {
 };
 
 /// Packs u = (v - c) scale and u^2 of some keys: panels of the first, then panels of the second, as add_weighted_values reads them. Sets
-/// `sums`, which are formed in double.
+/// `sums`; those over keys are formed in double, four keys at a time.
 /// @param values  [count, dims]   @param centre, scale  [padded dims], zero beyond dims
 /// @param packed  [2 * panels, panel_keys, panel columns], the first key's place
 template <typename Real>

@@ -51,7 +51,7 @@ HWY_INLINE void Rescale(SoftmaxSums& sums, double maximum, double* HWY_RESTRICT 
   sums.total *= ratio;
   sums.total_squares *= ratio * ratio;
   sums.maximum = maximum;
-  if (empty) return;  // the accumulators are zero still
+  if (empty) return;  // nothing is accumulated yet
   const Tag<double> tag;
   const auto factor = hn::Set(tag, ratio);
   for (std::int64_t i = 0; i < width; i += static_cast<std::int64_t>(hn::Lanes(tag))) {

@@ -32,7 +32,7 @@ template <typename Real>
 void cap_scores(Real* scores, std::int64_t begin, std::int64_t end, Real cap);
 
 /// Takes one row of a tile of scores into the sums, and replaces it by its weights exp(s - maximum).
-/// Where the maximum grows, `accumulators` [width] shrink with the sums; those of a row must be zero before its first key.
+/// Where the maximum grows, `accumulators` [width] shrink with the sums; before a row's first key they are not looked at.
 ///
 /// The exponential of float is within 2.5 units in the last place, exactly 1 at 0 and exactly 0 below -87.3 (where a float's would be
 /// subnormal); that of double is Highway's.

@@ -133,6 +133,7 @@ void BlockStream<Real>::load_block(const QueryBlock& block) {
   const std::int64_t strips = (rows_ + panel_.rows - 1) / panel_.rows, whole = strips * panel_.rows;
   sums_.assign(static_cast<std::size_t>(rows_), SoftmaxSums{});
   strips_.resize(static_cast<std::size_t>(strips));
+  begun_.assign(static_cast<std::size_t>(strips), false);
   const std::int64_t stride = queries_.stride;
   const Real* query = call_.query.template const_data_ptr<Real>();
   for (std::int64_t row = 0; row < rows_; ++row) {
@@ -142,7 +143,6 @@ void BlockStream<Real>::load_block(const QueryBlock& block) {
   // Rows that fill up the last strip: zero queries have zero scores, which nothing turns into weights.
   std::fill_n(queries_.row(rows_), (whole - rows_) * stride, Real{0});
   std::fill_n(first_scores_.row(0), rows_ * first_keys, -std::numeric_limits<Real>::infinity());
-  std::fill_n(accumulators_.row(0), whole * 2 * width_, 0.0);
 }
 
 /// Scores of the tile in `scores`: scaled, capped, biased; not yet masked. Sets the strips' ranges.
@@ -152,7 +152,10 @@ void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
     const std::int64_t first = static_cast<std::int64_t>(strip) * panel_.rows, last = std::min(first + panel_.rows, rows_) - 1;
     const KeyRange from = visible_keys(call_.options, call_.shape.length, query_of(block, first));
     const KeyRange to = visible_keys(call_.options, call_.shape.length, query_of(block, last));
-    strips_[strip] = {std::max(from.begin, keys.begin) - keys.begin, std::min(to.end, keys.end) - keys.begin};
+    StripRange& range = strips_[strip];
+    range = {std::max(from.begin, keys.begin) - keys.begin, std::min(to.end, keys.end) - keys.begin};
+    if (range.begin >= range.end || begun_[strip]) continue;
+    begun_[strip] = range.first = true;
   }
   const Real* panels = shared_.keys.row(block.kv_head) + keys.begin * call_.shape.head_dim;
   score_tile<Real>(std::ssize(strips_), strips_.data(), call_.shape.head_dim, {queries_.row(0), queries_.stride}, panels,

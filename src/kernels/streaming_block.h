@@ -96,6 +96,7 @@ class BlockStream {
   std::int64_t rows_ = 0;
   std::vector<SoftmaxSums> sums_;   // [row]
   std::vector<StripRange> strips_;  // [strip] keys that its rows see, counted from the tile's first
+  std::vector<bool> begun_;         // [strip] whether its accumulators are set
   Extrema query_extrema_;
 };
 

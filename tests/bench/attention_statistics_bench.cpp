@@ -7,6 +7,7 @@
 #include "bench/copy_rate.h"
 #include "bench/error_table.h"
 #include "bench/figures.h"
+#include "bench/long_error_table.h"
 #include "core/atomic_file.h"
 #include "core/error.h"
 
@@ -65,7 +66,13 @@ Comparison stored(const std::filesystem::path& file, const Output& output) {
   return comparison;
 }
 
-void run_errors(const Output& output) {
+void run_errors(const BenchOptions& options, const Output& output) {
+  if (!options.error_lengths.empty()) {
+    const std::vector<LongError> errors = long_errors(options.error_lengths);
+    output.table(fmt::format("{}{}", machine_line(this_machine()), long_error_table(errors)));
+    output.results({{"machine", to_json(this_machine())}, {"residual_errors", to_json(errors)}});
+    return;
+  }
   const std::vector<WorstError> errors = measured_errors();
   output.table(fmt::format("{}{}", machine_line(this_machine()), error_table(errors)));
   output.results({{"machine", to_json(this_machine())}, {"errors", to_json(errors)}});
@@ -75,7 +82,7 @@ void run(const BenchOptions& options) {
   const c10::InferenceMode inference;
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   const Output output(options);
-  if (options.errors) return run_errors(output);
+  if (options.errors) return run_errors(options, output);
   const Comparison comparison = options.from ? stored(*options.from, output) : measure(options, output);
   if (comparison.copy_rate) output.table(fmt::format("\n{}", roofline_table(comparison)));
   output.results(to_json(comparison));

@@ -11,7 +11,7 @@ namespace {
 
 /// The options as they are written.
 struct Words {
-  std::string lengths = "512,1k,2k,4k,8k,16k", head_dims, kv_heads, windows, dtype = "float32", json, from, plot, ratio;
+  std::string lengths = "512,1k,2k,4k,8k,16k", head_dims, kv_heads, windows, dtype = "float32", json, from, plot, ratio, error_lengths;
   std::int64_t heads = 16, repeats = 0, threads = 0;
   double seconds = RunBudget{}.seconds;
   bool skip_materialised = false, errors = false, roofline = false;
@@ -86,6 +86,7 @@ BenchOptions checked(const Words& words) {
   options.budget = {.repeats = words.repeats, .least = options.ratio ? 7 : 3, .seconds = words.seconds};
   options.threads = words.threads;
   options.errors = words.errors;
+  if (!words.error_lengths.empty()) options.error_lengths = parse_counts(words.error_lengths, "--length");
   options.roofline = words.roofline;
   if (!words.json.empty()) options.json = words.json;
   if (!words.from.empty()) options.from = words.from;
@@ -112,6 +113,9 @@ void add_options(CLI::App& app, Words& words) {
                                       "Only 16 query and key/value heads of 128 dimensions, causal, at this length; the last line is "
                                       "'ratio R', time of the statistics over SDPA's");
   CLI::Option* errors = app.add_flag("--errors", words.errors, "Instead: errors against float64 by backend, dtype and adversarial case");
+  app.add_option("--length", words.error_lengths,
+                 "With --errors: the error of S in texts of these lengths, last 64 queries; e.g. 1k,8k,32k,128k")
+      ->needs(errors);
   CLI::Option* from = app.add_option("--from", words.from, "Measure nothing: show what --json FILE wrote");
   CLI::Option* plot = app.add_option("--plot", words.plot, "Folder for the figures (SVG, PDF, PNG)");
   app.add_option("--json", words.json, "File for the results; - for standard output, in place of the tables");

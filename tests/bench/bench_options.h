@@ -19,6 +19,7 @@ struct BenchOptions {
   std::int64_t threads = 0;                   ///< 0: as many as libtorch takes
   bool ratio = false;                         ///< the last line is the ratio of the one case
   bool errors = false;                        ///< the table of errors instead
+  std::vector<std::int64_t> error_lengths;    ///< where not empty: that of S in long texts
   bool roofline = false;                      ///< measure the rate of a copy as well
   std::optional<std::string> json;            ///< file, or "-" for standard output in place of the tables
   std::optional<std::filesystem::path> from;  ///< measure nothing, read what --json wrote

@@ -76,6 +76,18 @@ TEST(BenchProgram, ErrorsAreMeasuredForEveryBackend) {
   EXPECT_TRUE(streaming_float64);
 }
 
+TEST(BenchProgram, ErrorsOfLongTextsAreMeasured) {
+  const ProgramResult result = run_bench({"--errors", "--length", "512,1k", "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const Json errors = parse_json(result.out, "stdout").at("residual_errors");
+  EXPECT_EQ(errors.size(), 2u * 5 * 5);  // lengths, cases, ways
+  for (const Json& error : errors) {
+    if (error.at("error").is_null()) continue;
+    EXPECT_LT(error.at("error"), 4e-6) << error.at("way") << ' ' << error.at("case") << ' ' << error.at("length");
+  }
+  EXPECT_THAT(run_bench({"--errors", "--length", "512"}).out, HasSubstr("\n  gradient        slow_drift "));
+}
+
 TEST(BenchProgram, ABadRequestIsOneLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> requests = {
       {{"--lengths", "0"}, "--lengths: 0; must be at least 1"},
@@ -88,6 +100,8 @@ TEST(BenchProgram, ABadRequestIsOneLine) {
       {{"--seconds", "0"}, "--seconds: 0; must be above 0 and at most 3600"},
       {{"--threads", "9999"}, "--threads: 9999; must be between 1 and 4096, or 0 for all"},
       {{"--dtype", "int8"}, "--dtype: 'int8'; must be float64, float32, bfloat16 or float16"},
+      {{"--errors", "--length", "64"}, "--length: 64; must be above 64, where the values of the long cases change"},
+      {{"--length", "1k"}, "command line: --length requires --errors"},
       {{"--ratio", "512", "--heads", "4"}, "command line: --heads excludes --ratio"},
       {{"--from", "/nowhere/r.json"}, "/nowhere/r.json: "},
   };
