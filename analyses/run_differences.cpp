@@ -36,13 +36,13 @@ struct Aspect {
   bool unpairs;
 };
 
-template <typename Field>
-std::function<bool(const Request&, const Request&)> equal(Field Request::*field) {
+template <typename Part, typename Field>
+std::function<bool(const Request&, const Request&)> equal(Field Part::*field) {
   return [field](const Request& a, const Request& b) { return a.*field == b.*field; };
 }
 
-template <typename Field>
-std::function<std::string(const Request&)> number(Field Request::*field) {
+template <typename Part, typename Field>
+std::function<std::string(const Request&)> number(Field Part::*field) {
   return [field](const Request& request) { return fmt::format("{}", request.*field); };
 }
 

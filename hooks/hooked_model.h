@@ -54,15 +54,18 @@ struct ForwardRequest {
   const Hooks* hooks = nullptr;
 };
 
-/// What an attention layer looks like to a caller that reads statistics.
+/// What the attention of a model looks like to a caller that reads statistics.
 struct AttentionLayout {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
+  std::int64_t max_positions = 0;    ///< what the model was made for
   std::vector<std::int64_t> window;  ///< per layer; 0: global
   bool gated = false;
   bool sink_logits = false;
-  std::string kind(std::int64_t layer) const { return window.at(layer) == 0 ? "global" : "window:" + std::to_string(window.at(layer)); }
+
+  std::string kind(std::int64_t layer) const;  ///< "global" or "window:512"
+  std::vector<std::string> kinds() const;      ///< of every layer
 };
 
 /// A model that fires its sites as it runs. Evaluation only unless gradients are enabled by the caller.

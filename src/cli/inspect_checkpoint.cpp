@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/quantity.h"
 #include "data/tokenizer.h"
+#include "models/attention_layout.h"
 #include "models/checkpoint.h"
 #include "models/checkpoint_source.h"
 #include "models/checkpoint_tensors.h"
@@ -52,7 +53,7 @@ void add_positions(const models::DecoderConfig& config, Findings& findings) {
 void add_config(const models::DecoderConfig& config, Findings& findings) {
   findings.add("family", config.family);
   findings.add("layers", fmt::format("{}", config.layers), config.layers);
-  const auto kinds = models::attention_kinds(config);
+  const auto kinds = models::attention_layout(config).kinds();
   findings.add("attention", models::layer_runs_text(kinds), kinds);
   findings.add("width", fmt::format("{}", config.width), config.width);
   findings.add("heads", fmt::format("{} query, {} key/value, of {} dimensions", config.heads, config.kv_heads, config.head_dim),

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/quantity.h"
 #include "models/alibi.h"
+#include "models/attention_layout.h"
 #include "models/attention_ops.h"
 #include "models/decoder_shapes.h"
 #include "models/decoder_sites.h"
@@ -66,7 +67,7 @@ struct Decoder::Pass {
 };
 
 Decoder::Decoder(DecoderConfig config, DecoderWeights weights, std::unique_ptr<LayerSource> source)
-    : config_(std::move(config)), weights_(std::move(weights)), source_(std::move(source)) {
+    : config_(std::move(config)), weights_(std::move(weights)), source_(std::move(source)), layout_(attention_layout(config_)) {
   check_outer_shapes(config_, weights_);
   const std::size_t held = source_ == nullptr ? static_cast<std::size_t>(config_.layers) : 0;
   ASSERT(weights_.layers.size() == held, "decoder weights: {} layers; {} are expected", weights_.layers.size(), held);
@@ -76,12 +77,6 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, std::unique_ptr<L
   if (config_.positions == Positions::rotary) {
     for (std::int64_t layer = 0; layer < config_.layers; ++layer) rope_frequencies(config_.rope_of(layer), config_.head_dim, 1);
   }
-  layout_.heads = config_.heads;
-  layout_.kv_heads = config_.kv_heads;
-  layout_.head_dim = config_.head_dim;
-  layout_.window = config_.window;
-  layout_.gated = config_.gate != Gate::none;
-  layout_.sink_logits = config_.sink_logits;
 }
 
 Decoder::~Decoder() = default;

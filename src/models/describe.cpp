@@ -1,7 +1,6 @@
 #include "models/describe.h"
 
 #include "core/error.h"
-#include "hooks/hooked_model.h"
 
 #include <fmt/ranges.h>
 
@@ -65,14 +64,6 @@ CheckpointDescription describe_checkpoint(const CheckpointSource& source) {
     share.bytes += entry.bytes.size();
   }
   return found;
-}
-
-std::vector<std::string> attention_kinds(const DecoderConfig& config) {
-  hooks::AttentionLayout layout;
-  layout.window = config.window;
-  std::vector<std::string> kinds;
-  for (std::int64_t layer = 0; layer < std::ssize(config.window); ++layer) kinds.push_back(layout.kind(layer));
-  return kinds;
 }
 
 std::vector<LayerRun> layer_runs(const std::vector<std::string>& kinds) {

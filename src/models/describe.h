@@ -42,9 +42,7 @@ struct CheckpointDescription {
 /// @throws InvalidArgument  a file that has been removed since it was opened
 CheckpointDescription describe_checkpoint(const CheckpointSource& source);
 
-/// [layer] "global" or "window:512".
-std::vector<std::string> attention_kinds(const DecoderConfig& config);
-
+/// @param kinds  of every layer, hooks::AttentionLayout::kinds()
 std::vector<LayerRun> layer_runs(const std::vector<std::string>& kinds);
 
 /// "0-4 window:512, 5 global, and so on every 6 layers"; runs that do not repeat are all named: "0-1 window:64, 2 global".

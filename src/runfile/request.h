@@ -15,33 +15,38 @@ namespace gainlens::runfile {
 /// version is not resumed. Runs of lower versions can be read. 2: norms of the estimate and the sink bound, min_norm, variance.
 inline constexpr std::int64_t statistics_version = 2;
 
-/// What determines the numbers of a sweep, and nothing else (no paths, no times).
-struct Request {
-  std::int64_t version = statistics_version;  ///< of the statistics
-  std::map<std::string, std::string> model;   ///< file name -> sha256, for config.json and each weight file
+/// What is measured of which model: with it the datasets of a run and their shapes are known. A sweep derives it whole from the model's
+/// attention layout (sweep/measured_model.h).
+struct MeasuredModel {
   std::string family;
-  std::string tokenizer;              ///< sha256 of its files, or "tokens" where ids were given
-  std::string text;                   ///< sha256 of the text (uncompressed) or of the ids
-  std::vector<std::int64_t> lengths;  ///< sorted
-  std::int64_t samples = 0;
-  bool nested = false;
-  std::optional<std::int64_t> bos;   ///< token put before each chunk; absent: none
-  std::string bos_policy;            ///< auto|always|never and what it led to, in words
   std::vector<std::int64_t> layers;  ///< original indices, in order
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
+  std::int64_t max_positions = 0;
   std::vector<std::string> attention;  ///< per layer of `layers`: "global" or "window:512"
   bool gated = false;
   bool sink_logits = false;
-  std::string dtype;         ///< compute dtype: float64 float32 bfloat16 float16
+};
+
+/// What determines the numbers of a sweep, and nothing else (no paths, no times).
+struct Request : MeasuredModel {
+  std::int64_t version = statistics_version;  ///< of the statistics
+  std::map<std::string, std::string> model;   ///< file name -> sha256, for config.json and each weight file
+  std::string tokenizer;                      ///< sha256 of its files, or "tokens" where ids were given
+  std::string text;                           ///< sha256 of the text (uncompressed) or of the ids
+  std::vector<std::int64_t> lengths;          ///< sorted
+  std::int64_t samples = 0;
+  bool nested = false;
+  std::optional<std::int64_t> bos;  ///< token put before each chunk; absent: none
+  std::string bos_policy;           ///< auto|always|never and what it led to, in words
+  std::string dtype;                ///< compute dtype: float64 float32 bfloat16 float16
   std::string device;        ///< "cpu" or "cuda", each with the kernel of its statistics where it is not the device's own: "cpu:composed"
   std::int64_t threads = 0;  ///< per process
   bool nll = true;
   bool statistics = true;
   bool per_query = false;
   bool allow_extrapolation = false;
-  std::int64_t max_positions = 0;
 
   Json to_json() const;
   /// @throws InvalidArgument  a missing, surplus or mistyped key

@@ -3,8 +3,8 @@
 #include "core/error.h"
 #include "core/progress.h"
 #include "core/quantity.h"
+#include "models/attention_layout.h"
 #include "models/checkpoint_source.h"
-#include "models/describe.h"
 #include "models/dtype.h"
 #include "models/load_decoder.h"
 #include "models/model_size.h"
@@ -12,6 +12,7 @@
 #include "runfile/hash_cache.h"
 #include "runfile/run_folder.h"
 #include "runfile/shared_run.h"
+#include "sweep/measured_model.h"
 #include "sweep/sweep_chunk.h"
 #include "sweep/windows.h"
 
@@ -61,37 +62,6 @@ void check_lengths(const SweepOptions& options, const models::DecoderConfig& con
   CHECK(options.samples >= 1, "--samples: {}; must be at least 1", options.samples);
 }
 
-runfile::Request make_request(const SweepOptions& options, const models::DecoderConfig& config, const TokenSource& source,
-                              std::map<std::string, std::string> fingerprint) {
-  runfile::Request request;
-  request.model = std::move(fingerprint);
-  request.family = config.family;
-  request.tokenizer = source.tokenizer_sha256;
-  request.text = source.text_sha256;
-  request.lengths = options.lengths;
-  request.samples = options.samples;
-  request.nested = options.nested;
-  if (source.bos.token) request.bos = *source.bos.token;
-  request.bos_policy = source.bos.explanation;
-  request.layers = measured_layers(options, config);
-  request.heads = config.heads;
-  request.kv_heads = config.kv_heads;
-  request.head_dim = config.head_dim;
-  const std::vector<std::string> kinds = models::attention_kinds(config);
-  for (const std::int64_t layer : request.layers) request.attention.push_back(kinds.at(static_cast<std::size_t>(layer)));
-  request.gated = config.gate != models::Gate::none;
-  request.dtype = models::dtype_name(options.dtype);
-  // Kernels agree up to rounding only: a run keeps to the one it was begun with.
-  request.device = options.kernel == kernels::AttentionBackend::composed ? "cpu:composed" : "cpu";
-  request.threads = at::get_num_threads();
-  request.nll = has_likelihood(options, config);  // with the layers above this is all that --stop-at-layer changes
-  request.statistics = options.statistics;
-  request.per_query = options.per_query;
-  request.allow_extrapolation = options.allow_extrapolation;
-  request.max_positions = config.max_positions;
-  return request;
-}
-
 /// Every file that determines the numbers of the model, by name and sha256.
 std::map<std::string, std::string> fingerprint(const std::vector<std::filesystem::path>& files, runfile::HashCache& hashes) {
   std::map<std::string, std::string> sums;
@@ -113,7 +83,17 @@ struct Job {
   models::DecoderConfig config;
   TokenSource source;
   std::vector<data::Chunk> chunks;
+  SweepPlan plan;
 };
+
+SweepPlan plan_of(const SweepOptions& options, const models::DecoderConfig& config) {
+  return {.layers = measured_layers(options, config),
+          .statistics = options.statistics,
+          .nll = has_likelihood(options, config),
+          .per_query = options.per_query,
+          .allow_extrapolation = options.allow_extrapolation,
+          .kernel = options.kernel};
+}
 
 Job read_job(const SweepOptions& options) {
   Job job;
@@ -122,10 +102,31 @@ Job read_job(const SweepOptions& options) {
   job.files = std::move(checkpoint.files);
   job.config = std::move(checkpoint.config);
   check_lengths(options, job.config);
-  measured_layers(options, job.config);
+  job.plan = plan_of(options, job.config);
   job.source = read_tokens(options.source, job.checkpoint, job.config.vocabulary, job.config.bos_token);
   job.chunks = data::cut(job.source.tokens, {options.lengths, options.samples, options.nested, job.source.bos.token});
   return job;
+}
+
+runfile::Request make_request(const SweepOptions& options, const Job& job, std::map<std::string, std::string> fingerprint) {
+  runfile::Request request{measured_model(job.config.family, models::attention_layout(job.config), job.plan.layers)};
+  request.model = std::move(fingerprint);
+  request.tokenizer = job.source.tokenizer_sha256;
+  request.text = job.source.text_sha256;
+  request.lengths = options.lengths;
+  request.samples = options.samples;
+  request.nested = options.nested;
+  if (job.source.bos.token) request.bos = *job.source.bos.token;
+  request.bos_policy = job.source.bos.explanation;
+  request.dtype = models::dtype_name(options.dtype);
+  // Kernels agree up to rounding only: a run keeps to the one it was begun with.
+  request.device = job.plan.kernel == kernels::AttentionBackend::composed ? "cpu:composed" : "cpu";
+  request.threads = at::get_num_threads();
+  request.nll = job.plan.nll;  // with the layers above this is all that --stop-at-layer changes
+  request.statistics = job.plan.statistics;
+  request.per_query = job.plan.per_query;
+  request.allow_extrapolation = job.plan.allow_extrapolation;
+  return request;
 }
 
 /// Tokens that go through the layers together where weights are streamed: enough to hide the reading behind the products, few enough that
@@ -136,10 +137,7 @@ constexpr std::int64_t group_tokens = std::int64_t{1} << 17;
 /// streamed in groups that pass each layer together.
 class ChunkMeter {
  public:
-  ChunkMeter(const SweepOptions& options, const Job& job)
-      : options_(options), job_(job), plan_{measured_layers(options, job.config), options.statistics,
-                                            has_likelihood(options, job.config),  options.per_query,
-                                            options.allow_extrapolation,          options.kernel} {}
+  ChunkMeter(const SweepOptions& options, const Job& job) : options_(options), job_(job) {}
 
   runfile::Measuring measuring() {
     return {[this](const runfile::ShardKey& key) { return measure(key); },
@@ -187,7 +185,7 @@ class ChunkMeter {
   void measure_group(const std::vector<runfile::ShardKey>& group) {
     std::vector<data::Chunk> chunks;
     for (const runfile::ShardKey& key : group) chunks.push_back(chunk_of(key));
-    std::vector<ChunkMeasurement> measurements = sweep_chunks(*model_, chunks, plan_);
+    std::vector<ChunkMeasurement> measurements = sweep_chunks(*model_, chunks, job_.plan);
     for (std::size_t i = 0; i < group.size(); ++i) measured_.emplace(group[i], std::move(measurements[i]));
   }
 
@@ -206,7 +204,6 @@ class ChunkMeter {
 
   const SweepOptions& options_;
   const Job& job_;
-  SweepPlan plan_;
   std::unique_ptr<hooks::HookedModel> model_;
   std::optional<Progress> progress_;
   std::vector<runfile::ShardKey> to_measure_;  // in the order they are asked for
@@ -227,7 +224,7 @@ std::int64_t lead(const SweepOptions& options, const Job& job, const runfile::Me
     others = std::make_unique<runfile::LeadingRank>(options.out, options.group, runfile::start_patience, notice(options));
   }
   auto hashes = runfile::HashCache::of_run(options.out);
-  const runfile::Request request = make_request(options, job.config, job.source, fingerprint(job.files, hashes));
+  const runfile::Request request = make_request(options, job, fingerprint(job.files, hashes));
   auto run = runfile::RunFolder::open_or_resume(options.out, request, options.log);
   run.remember(hashes);
   return runfile::fill_run(run, others.get(), measuring);
@@ -238,7 +235,7 @@ std::int64_t follow(const SweepOptions& options, const Job& job, const runfile::
   runfile::FollowingRank self(options.out, options.group, runfile::start_patience, notice(options));
   self.wait_for_share();
   auto hashes = runfile::HashCache::of_run(options.out);  // of rank 0: no file is hashed twice
-  return runfile::fill_share(self, make_request(options, job.config, job.source, fingerprint(job.files, hashes)), measuring);
+  return runfile::fill_share(self, make_request(options, job, fingerprint(job.files, hashes)), measuring);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "models/describe.h"
 
+#include "models/attention_layout.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,20 +20,22 @@ DecoderConfig with_windows(std::vector<std::int64_t> window) {
   return config;
 }
 
+Kinds kinds_of(std::vector<std::int64_t> window) {
+  return attention_layout(with_windows(std::move(window))).kinds();
+}
+
 TEST(Describe, LayersOfOneKindAreOneRun) {
-  EXPECT_EQ(layer_runs_text(attention_kinds(with_windows({0, 0, 0}))), "0-2 global");
+  EXPECT_EQ(layer_runs_text(kinds_of({0, 0, 0})), "0-2 global");
   EXPECT_EQ(layer_runs_text({"global"}), "0 global");
   EXPECT_EQ(layer_runs_text({"window:4", "window:4", "window:8"}), "0-1 window:4, 2 window:8");
 }
 
 TEST(Describe, APatternIsToldOnce) {
-  EXPECT_EQ(layer_runs_text(attention_kinds(with_windows({512, 512, 0, 512, 512, 0}))),
-            "0-1 window:512, 2 global, and so on every 3 layers");
-  EXPECT_EQ(layer_runs_text(attention_kinds(with_windows({512, 512, 0, 512, 512, 0, 512}))),
-            "0-1 window:512, 2 global, and so on every 3 layers")
+  EXPECT_EQ(layer_runs_text(kinds_of({512, 512, 0, 512, 512, 0})), "0-1 window:512, 2 global, and so on every 3 layers");
+  EXPECT_EQ(layer_runs_text(kinds_of({512, 512, 0, 512, 512, 0, 512})), "0-1 window:512, 2 global, and so on every 3 layers")
       << "the last repetition may be cut short";
-  EXPECT_EQ(layer_runs_text(attention_kinds(with_windows({8, 0, 8}))), "0 window:8, 1 global, 2 window:8") << "once is no pattern";
-  EXPECT_EQ(layer_runs_text(attention_kinds(with_windows({8, 0, 8, 8}))), "0 window:8, 1 global, 2-3 window:8");
+  EXPECT_EQ(layer_runs_text(kinds_of({8, 0, 8})), "0 window:8, 1 global, 2 window:8") << "once is no pattern";
+  EXPECT_EQ(layer_runs_text(kinds_of({8, 0, 8, 8})), "0 window:8, 1 global, 2-3 window:8");
 }
 
 TEST(Describe, RotaryOfEachKindOfLayer) {

@@ -1,0 +1,42 @@
+#include "sweep/measured_model.h"
+
+#include "models/attention_layout.h"
+#include "models/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gainlens::sweep {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(MeasuredModel, EveryFactIsThatOfTheLayout) {
+  hooks::AttentionLayout layout;
+  layout.heads = 6;
+  layout.kv_heads = 3;
+  layout.head_dim = 16;
+  layout.max_positions = 2048;
+  layout.window = {0, 512, 0};
+  layout.gated = true;
+  const runfile::MeasuredModel model = measured_model("made", layout, {1, 2});
+  EXPECT_EQ(model.family, "made");
+  EXPECT_THAT(model.layers, ElementsAre(1, 2));
+  EXPECT_EQ(model.heads, 6);
+  EXPECT_EQ(model.kv_heads, 3);
+  EXPECT_EQ(model.head_dim, 16);
+  EXPECT_EQ(model.max_positions, 2048);
+  EXPECT_THAT(model.attention, ElementsAre("window:512", "global")) << "of the measured layers";
+  EXPECT_TRUE(model.gated);
+  EXPECT_FALSE(model.sink_logits);
+}
+
+TEST(MeasuredModel, SinkLogitsOfACheckpointAreKnownBeforeItsWeights) {
+  const auto config = models::read_decoder_config(GAINLENS_SOURCE_DIR "/tests/golden/models/gpt-oss");
+  const runfile::MeasuredModel model = measured_model(config.family, models::attention_layout(config), {0, 1, 2});
+  EXPECT_TRUE(model.sink_logits);
+  EXPECT_THAT(model.attention, ElementsAre("window:13", "global", "window:13"));
+}
+
+}  // namespace
+}  // namespace gainlens::sweep
