@@ -26,8 +26,10 @@ class StatisticsAttention : public hooks::AttentionOp {
   /// Gets the statistics of one layer for one sequence; sequences of a batch come in order.
   using Callback = std::function<void(std::int64_t layer, kernels::QueryStatistics&&)>;
 
-  /// @param backend  which kernel computes them
-  explicit StatisticsAttention(Callback callback, kernels::AttentionBackend backend = kernels::AttentionBackend::automatic);
+  /// @param backend   which kernel computes them
+  /// @param returned  which of them the callback gets
+  explicit StatisticsAttention(Callback callback, kernels::AttentionBackend backend = kernels::AttentionBackend::automatic,
+                               kernels::ReturnedFields returned = {});
   /// @throws InternalError    an input needs gradients
   /// @throws InvalidArgument  as kernels::attention_statistics
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;
@@ -37,6 +39,7 @@ class StatisticsAttention : public hooks::AttentionOp {
 
   Callback callback_;
   kernels::AttentionBackend backend_;
+  kernels::ReturnedFields returned_;
   std::vector<kernels::AttentionPlan> plans_;  // one per kind of layer, so that layers of a kind share a workspace
 };
 

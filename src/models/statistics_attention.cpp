@@ -19,8 +19,8 @@ bool same_kind(const kernels::AttentionOptions& a, const kernels::AttentionOptio
 
 }  // namespace
 
-StatisticsAttention::StatisticsAttention(Callback callback, kernels::AttentionBackend backend)
-    : callback_(std::move(callback)), backend_(backend) {
+StatisticsAttention::StatisticsAttention(Callback callback, kernels::AttentionBackend backend, kernels::ReturnedFields returned)
+    : callback_(std::move(callback)), backend_(backend), returned_(returned) {
   ASSERT(callback_ != nullptr, "statistics attention without a callback");
 }
 
@@ -34,6 +34,7 @@ at::Tensor StatisticsAttention::run(std::int64_t layer, const hooks::Qkv& qkv, c
   ASSERT(!gradient, "statistics attention has no gradient; run it under InferenceMode or NoGradGuard");
   kernels::AttentionOptions own = options;
   own.backend = backend_;
+  own.returned = returned_;
   kernels::AttentionPlan& plan = plan_for(own);
   std::vector<at::Tensor> outputs;
   for (std::int64_t sequence = 0; sequence < qkv.query.size(0); ++sequence) {

@@ -19,6 +19,9 @@
 namespace gainlens::sweep {
 namespace {
 
+/// What a run stores of a query: nothing is computed to be thrown away.
+constexpr kernels::ReturnedFields stored_fields{};
+
 /// Statistics in the layers that are measured, libtorch's fused attention in the others.
 class MeasuredLayers : public hooks::AttentionOp {
  public:
@@ -52,7 +55,8 @@ class WatchedChunk {
       : plan_(plan),
         tokens_(one_sequence(chunk.tokens)),
         reducer_(plan.statistics ? plan.layers : std::vector<std::int64_t>{}, layout, chunk.length, plan.per_query),
-        statistics_([this](std::int64_t layer, kernels::QueryStatistics&& found) { reducer_.add(layer, found, value_); }, plan.kernel),
+        statistics_([this](std::int64_t layer, kernels::QueryStatistics&& found) { reducer_.add(layer, found, value_); }, plan.kernel,
+                    stored_fields),
         measured_(plan.layers, statistics_) {
     if (!plan.statistics) return;
     observe_layers(hooks_, plan.layers, "attn.hook_v",
