@@ -3,23 +3,51 @@
 #include "core/error.h"
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 namespace gainlens::sweep {
 namespace {
 
-/// Two heads, eight queries: every scalar field holds 10 head + query, first_mass of key m 0.1 m + 0.01 query.
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+
+struct Field {
+  std::string name;
+  at::Tensor kernels::QueryStatistics::*tensor;
+};
+
+const std::vector<Field> fields{
+    {"n_eff", &kernels::QueryStatistics::n_eff},
+    {"entropy", &kernels::QueryStatistics::entropy},
+    {"residual", &kernels::QueryStatistics::residual},
+    {"observation_precision", &kernels::QueryStatistics::observation_precision},
+    {"log_observation_precision", &kernels::QueryStatistics::log_observation_precision},
+    {"kalman_gain", &kernels::QueryStatistics::kalman_gain},
+    {"kalman_gain_scaled", &kernels::QueryStatistics::kalman_gain_scaled},
+    {"without_first_n_eff", &kernels::QueryStatistics::without_first_n_eff},
+    {"without_first_kalman_gain", &kernels::QueryStatistics::without_first_kalman_gain},
+    {"estimate_norm", &kernels::QueryStatistics::estimate_norm},
+    {"gained_estimate_norm", &kernels::QueryStatistics::gained_estimate_norm},
+    {"without_first_norm", &kernels::QueryStatistics::without_first_norm},
+};
+
+/// What a field holds is its own number, so that no two can be taken for each other: 100, 200, ... and to it 10 head + query.
+double number_of(const std::string& field) {
+  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& candidate) { return candidate.name == field; });
+  return 100 * static_cast<double>(found - fields.begin() + 1);
+}
+
+/// Two heads, eight queries: scalar fields as above, first_mass of key m 0.1 m + 0.01 query.
 kernels::QueryStatistics ramp_statistics() {
   const at::Tensor ramp = at::arange(8, at::kDouble).unsqueeze(0) + 10 * at::arange(2, at::kDouble).unsqueeze(1);
   kernels::QueryStatistics statistics;
-  for (at::Tensor* field : {&statistics.n_eff, &statistics.entropy, &statistics.residual, &statistics.observation_precision,
-                            &statistics.log_observation_precision, &statistics.kalman_gain, &statistics.kalman_gain_scaled,
-                            &statistics.without_first_n_eff, &statistics.without_first_kalman_gain, &statistics.estimate_norm,
-                            &statistics.gained_estimate_norm, &statistics.without_first_norm}) {
-    *field = ramp.clone();
-  }
+  for (const Field& field : fields) statistics.*field.tensor = ramp + number_of(field.name);
   statistics.value_variance = at::tensor({2.0, 4.0}).to(at::kDouble).view({1, 2});
   const at::Tensor by_key = 0.1 * at::arange(8, at::kDouble).view({1, 1, 8}) + 0.01 * at::arange(8, at::kDouble).view({1, 8, 1});
   statistics.first_mass = by_key.expand({2, 8, 8}).clone();
@@ -38,24 +66,31 @@ hooks::AttentionLayout layout_of_two_heads() {
 
 const at::Tensor values = at::stack({at::arange(8, at::kDouble) * 3, at::arange(8, at::kDouble) * 4}, -1).unsqueeze(0);  // norms 5 t
 
-TEST(ChunkReducer, WindowsByHand) {
-  ChunkReducer reducer({3}, layout_of_two_heads(), 8, false);
+TEST(ChunkReducer, EveryFieldGoesToItsOwnDatasets) {
+  ChunkReducer reducer({3}, layout_of_two_heads(), 8, true);
   reducer.add(3, ramp_statistics(), values);
   const auto result = std::move(reducer).finish();
-  EXPECT_EQ(result.summary.at("n_eff").shape, (std::vector<std::int64_t>{1, 2}));
-  EXPECT_DOUBLE_EQ(result.summary.at("n_eff").values[0], 6.5);   // queries 6, 7
-  EXPECT_DOUBLE_EQ(result.summary.at("n_eff").values[1], 16.5);  // the other head
-  EXPECT_DOUBLE_EQ(result.summary.at("n_eff_var").values[0], 0.25);
-  EXPECT_DOUBLE_EQ(result.summary.at("kalman_gain_half").values[0], 5.5);  // queries 4..7
-  EXPECT_DOUBLE_EQ(result.summary.at("kalman_gain_half_var").values[0], 1.25);
-  EXPECT_DOUBLE_EQ(result.summary.at("without_first_n_eff").values[0], 5.5);
+  const auto expect_window = [&](const std::string& name, double mean, double variance) {
+    const auto& found = result.summary.at(name);
+    EXPECT_EQ(found.shape, (std::vector<std::int64_t>{1, 2})) << name;
+    EXPECT_THAT(found.values, ElementsAre(DoubleEq(mean), DoubleEq(mean + 10))) << name;
+    EXPECT_THAT(result.summary.at(name + "_var").values, ElementsAre(DoubleEq(variance), DoubleEq(variance))) << name;
+  };
+  for (const Field& field : fields) {
+    const bool norm = field.name.ends_with("_norm"), half = norm || field.name.starts_with("without_first_");
+    const double number = number_of(field.name);
+    expect_window(field.name, number + (half ? 5.5 : 6.5), half ? 1.25 : 0.25);  // queries 4..7, or 6 and 7
+    EXPECT_EQ(result.profile.contains(field.name), !norm) << field.name;
+    EXPECT_EQ(result.queries.contains(field.name), !norm) << field.name;
+    if (norm) continue;
+    EXPECT_DOUBLE_EQ(result.profile.at(field.name).values[64 + 16], number + 12) << field.name;  // head 1, query 2: bin 16
+    EXPECT_DOUBLE_EQ(result.queries.at(field.name).values[8 + 3], number + 13) << field.name;    // head 1, query 3
+  }
+  for (const std::string name : {"kalman_gain", "kalman_gain_scaled"}) expect_window(name + "_half", number_of(name) + 5.5, 1.25);
   EXPECT_DOUBLE_EQ(result.summary.at("bos_mass").values[0], 0.055);
   EXPECT_DOUBLE_EQ(result.summary.at("first_mass").values[2], 0.2 + 0.055);
   EXPECT_DOUBLE_EQ(result.summary.at("column_mean").values[9], 9);
-  EXPECT_FALSE(result.summary.contains("n_eff_half"));
-  EXPECT_FALSE(result.summary.contains("gate"));
-  EXPECT_FALSE(result.summary.contains("sink_logit_mass"));
-  EXPECT_TRUE(result.queries.empty());
+  for (const char* absent : {"n_eff_half", "gate", "sink_logit_mass"}) EXPECT_FALSE(result.summary.contains(absent)) << absent;
 }
 
 TEST(ChunkReducer, ProfileAndValueNorms) {
@@ -63,12 +98,13 @@ TEST(ChunkReducer, ProfileAndValueNorms) {
   reducer.add(0, ramp_statistics(), values);
   const auto result = std::move(reducer).finish();
   const auto& profile = result.profile.at("n_eff").values;
-  EXPECT_DOUBLE_EQ(profile[0], 0);
-  EXPECT_DOUBLE_EQ(profile[8], 1);  // query 1 of 8 lies in bin 8
+  EXPECT_DOUBLE_EQ(profile[0], number_of("n_eff"));
+  EXPECT_DOUBLE_EQ(profile[8], number_of("n_eff") + 1);  // query 1 of 8 lies in bin 8
   EXPECT_TRUE(std::isnan(profile[1]));
   EXPECT_DOUBLE_EQ(result.values.at("norm").values[56], 35);
   EXPECT_DOUBLE_EQ(result.values.at("first_norm").values[7], 35);
   EXPECT_FALSE(result.profile.contains("kalman_gain_half"));
+  EXPECT_TRUE(result.queries.empty());
 }
 
 TEST(ChunkReducer, PerQueryNumbersAreKeptOnRequest) {
@@ -76,7 +112,7 @@ TEST(ChunkReducer, PerQueryNumbersAreKeptOnRequest) {
   reducer.add(0, ramp_statistics(), values);
   const auto result = std::move(reducer).finish();
   EXPECT_EQ(result.queries.at("n_eff").shape, (std::vector<std::int64_t>{1, 2, 8}));
-  EXPECT_DOUBLE_EQ(result.queries.at("n_eff").values[9], 11);
+  EXPECT_DOUBLE_EQ(result.queries.at("n_eff").values[9], number_of("n_eff") + 11);
   EXPECT_EQ(result.queries.at("first_mass").shape, (std::vector<std::int64_t>{1, 2, 8, 8}));
   EXPECT_DOUBLE_EQ(result.queries.at("first_mass").values[8 + 2], 0.01 + 0.2);  // query 1, key 2
 }
@@ -93,28 +129,32 @@ TEST(ChunkReducer, ChunkShorterThanTheFirstKeysLeavesNaN) {
   hooks::AttentionLayout layout = layout_of_two_heads();
   ChunkReducer reducer({0}, layout, 4, false);
   auto statistics = ramp_statistics();
-  for (at::Tensor* field : {&statistics.n_eff, &statistics.entropy, &statistics.residual, &statistics.observation_precision,
-                            &statistics.log_observation_precision, &statistics.kalman_gain, &statistics.kalman_gain_scaled,
-                            &statistics.without_first_n_eff, &statistics.without_first_kalman_gain, &statistics.first_mass,
-                            &statistics.estimate_norm, &statistics.gained_estimate_norm, &statistics.without_first_norm}) {
-    *field = field->slice(1, 0, 4);
-  }
+  for (const Field& field : fields) statistics.*field.tensor = (statistics.*field.tensor).slice(1, 0, 4);
+  statistics.first_mass = statistics.first_mass.slice(1, 0, 4);
   reducer.add(0, statistics, values.slice(1, 0, 4));
   const auto result = std::move(reducer).finish();
   EXPECT_DOUBLE_EQ(result.values.at("first_norm").values[3], 15);
   EXPECT_TRUE(std::isnan(result.values.at("first_norm").values[4]));
 }
 
-TEST(ChunkReducer, NormsAndVarianceByHand) {
-  ChunkReducer reducer({0}, layout_of_two_heads(), 8, true);
+TEST(ChunkReducer, ValueNormsAndVarianceByHand) {
+  ChunkReducer reducer({0}, layout_of_two_heads(), 8, false);
   reducer.add(0, ramp_statistics(), values + 1);
   const auto result = std::move(reducer).finish();
-  EXPECT_DOUBLE_EQ(result.summary.at("estimate_norm").values[0], 5.5);  // queries 4..7
-  EXPECT_DOUBLE_EQ(result.summary.at("without_first_norm_var").values[1], 1.25);
   EXPECT_DOUBLE_EQ(result.values.at("min_norm").values[0], std::sqrt(16.0 + 25));  // key 1: (4, 5); key 0, (1, 1), is not among them
   EXPECT_DOUBLE_EQ(result.values.at("variance").values[0], 3);
-  EXPECT_FALSE(result.profile.contains("estimate_norm"));
-  EXPECT_FALSE(result.queries.contains("estimate_norm"));
+}
+
+TEST(ChunkReducer, SinkLogitMassHasNeitherVarianceNorQueries) {
+  ChunkReducer reducer({0}, layout_of_two_heads(), 8, true);
+  auto statistics = ramp_statistics();
+  statistics.sink_logit_mass = 0.1 * at::arange(2, at::kDouble).unsqueeze(1) + 0.01 * at::arange(8, at::kDouble).unsqueeze(0);
+  reducer.add(0, statistics, values);
+  const auto result = std::move(reducer).finish();
+  EXPECT_THAT(result.summary.at("sink_logit_mass").values, ElementsAre(DoubleEq(0.055), DoubleEq(0.155)));  // queries 4..7
+  EXPECT_DOUBLE_EQ(result.profile.at("sink_logit_mass").values[64 + 16], 0.12);
+  EXPECT_FALSE(result.summary.contains("sink_logit_mass_var"));
+  EXPECT_FALSE(result.queries.contains("sink_logit_mass"));
 }
 
 /// Every second-half query of head 0 as given, of head 1 without weight on key 0; mu = 5, epsilon = 0 with `values`.
