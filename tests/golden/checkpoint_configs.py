@@ -257,6 +257,7 @@ CONFIGS = {
     },
     "llama-quantised": LLAMA_QUANTISED,
     "gpt-oss-mxfp4": GPT_OSS_MXFP4,
+    "llama-sink": LLAMA,  # its first token is a sink without a value: random_checkpoint.make_sink
 }
 
 # Weights that are exact in these GGUF types, by the end of their name; every type that the writer of GGUF files can quantise to.

@@ -86,6 +86,10 @@ every one of them to these tolerances:
 - float64: 1e-9; 1e-6 where the checkpoint itself holds a rounded number (marked in `tests/golden`)
 - bfloat16: the root mean square error at most twice that of the reference's own bfloat16 run
 
+The test suite also sweeps each of them with the built program, in every dtype, and holds every dataset of `run.h5` against numbers computed
+from the reference's: to the same tolerances, ten times as much for variances, and in bfloat16 four times the reference's error for
+summaries (`tests/journeys/sweep_goldens.py`).
+
 Largest errors over a family's checkpoints, as measured when this page was written:
 
 | family | checkpoints | float32 logits | float32 statistics | float64 logits | float64 statistics | bfloat16 logits |

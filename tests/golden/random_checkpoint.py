@@ -100,6 +100,27 @@ def sharpen(weights, config):
         keys[-1, slow] += 2 * first
 
 
+def make_sink(weights, config):
+    """Heads of whom the sink lemma says something: the first token gets most of the weight and has hardly a value, the others' values agree.
+
+    What layers add to the stream is small, so that the first token's direction is that of its embedding in all of them.
+    """
+    embedding = weights["model.embed_tokens.weight"]
+    first, common = (direction / direction.norm() for direction in (embedding[BOS], embedding.mean(0)))
+    for layer in range(config.num_hidden_layers):
+        prefix = f"model.layers.{layer}."
+        queries, keys = projections(weights, config, layer)
+        slow = slow_dimension(config, keys.shape[1])
+        queries[:, :, slow] += torch.tensor([[0.2, 1.0], [0.6, 1.4]], dtype=torch.float64)[..., None] * common
+        keys[:, slow] += 2 * first
+        values = weights[prefix + "self_attn.v_proj.weight"]
+        values += torch.tensor([[0.1], [1.0]]).repeat_interleave(values.shape[0] // 2, 0) * torch.sign(values[:, :1]) * common
+        read = weights[prefix + "input_layernorm.weight"] * first
+        values -= 0.97 * torch.outer(values @ read, read) / read.square().sum()
+        for name in ("self_attn.o_proj", "mlp.down_proj"):
+            weights[f"{prefix}{name}.weight"] *= 0.03
+
+
 def separate_experts(weights, experts, chosen, generator):
     """Routers that choose by a wide margin.
 
@@ -211,6 +232,8 @@ def make_checkpoint(folder, name, config, seed):
     if is_gemma:
         weights["model.embed_tokens.weight"] *= loaded.hidden_size**-0.5
     sharpen(weights, loaded)
+    if name == "llama-sink":
+        make_sink(weights, loaded)
     if "num_experts_per_tok" in config:
         separate_experts(weights, loaded.num_local_experts, loaded.num_experts_per_tok, generator)
     if loaded.model_type == "gpt_oss" and "swiglu_limit" not in config:  # reach the published limit

@@ -61,14 +61,23 @@ class Recorder:
         self.fused = fused
         self.positions = positions  # [query] whose statistics are kept; default all
         self.statistics = []
+        self.value_norms = []  # [kv_head, key] a layer
+        self.windows = []  # the most keys that a query of the layer sees; 0 where that is all of them
         self.gates = []
         self.router_logits = []  # [T, expert] a layer with experts
+
+    def record(self, query, key, value, visible, scaling, **options):
+        """What one layer attends with: queries [head, T, d], keys and values [kv_head, T, d], visible [T, T]."""
+        self.statistics.append(attention_statistics.statistics(query, key, value, visible, scaling, **options, positions=self.positions))
+        self.value_norms.append(value.double().norm(dim=-1))
+        most = visible.sum(-1).max().item()
+        self.windows.append(most if most < len(visible) else 0)
 
     def attention(self, module, query, key, value, attention_mask, scaling, softcap=None, s_aux=None, **arguments):
         """An attention function of the reference: records, then attends as its fused or its eager one does."""
         visible = (attention_mask == 0)[0, 0]
         options = {"soft_cap": softcap, "sink_logit": s_aux}
-        self.statistics.append(attention_statistics.statistics(query[0], key[0], value[0], visible, scaling, **options, positions=self.positions))
+        self.record(query[0], key[0], value[0], visible, scaling, **options)
         if self.fused:
             return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling)
         family = modeling_qwen3 if isinstance(module, GatedAttention) else importlib.import_module(type(module).__module__)
@@ -172,7 +181,7 @@ def run(folder, dtype, tokens, fused):
         if type(module).__name__.endswith("TopKRouter"):
             module.register_forward_hook(recorder.route)
     if own:
-        reference_own_attention.record(model, family, recorder.statistics, check=in_float64())
+        reference_own_attention.record(model, family, recorder, check=in_float64())
     with torch.no_grad():
         logits = model(tokens[None], use_cache=False).logits[0]
     return logits.double(), recorder

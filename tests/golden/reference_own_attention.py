@@ -49,15 +49,15 @@ def mpt(module, hidden_states, arguments):
 PROJECT = {"bloom": bloom, "falcon": falcon, "mpt": mpt}
 
 
-def record(model, family, statistics, check):
-    """Appends every attention layer's statistics to `statistics` while `model` runs."""
+def record(model, family, recorder, check):
+    """Lets `recorder` record every attention layer while `model` runs."""
     recorded = []
 
     def before(module, positional, arguments):
         hidden_states = positional[0] if positional else arguments["hidden_states"]
         query, key, value, scale, bias = PROJECT[family](module, hidden_states, arguments)
         visible = torch.ones(query.shape[2], query.shape[2], dtype=torch.bool).tril()
-        statistics.append(attention_statistics.statistics(query[0], key[0], value[0], visible, scale, bias=bias))
+        recorder.record(query[0], key[0], value[0], visible, scale, bias=bias)
         if check:
             weights = attention_statistics.attention_weights(query[0], key[0], visible, scale, bias=bias)
             groups = query.shape[1] // value.shape[1]

@@ -1,0 +1,194 @@
+"""What a sweep of a golden checkpoint must store in run.h5, computed from what the reference says of every query.
+
+Written from the definitions (the project's notes on method and run file) with numpy alone, and shares nothing with the C++ sweep. The
+generator of goldens uses it to see how far the reference's own bfloat16 runs are from its float64 run; tests/journeys uses it to judge runs.
+
+A chunk of T tokens is a dictionary of float64 arrays:
+    n_eff, entropy, ... [layer, head, query]     first_mass [layer, head, query, key]     value_variance [layer, kv_head]
+    value_norm [layer, kv_head, key]             nll [position], of the token after it
+"""
+
+import json
+
+import numpy as np
+
+BINS, KEYS = 64, 8
+LAST_QUARTER = (
+    "n_eff",
+    "entropy",
+    "residual",
+    "observation_precision",
+    "log_observation_precision",
+    "kalman_gain",
+    "kalman_gain_scaled",
+    "gate",
+)
+HALF_TOO = ("kalman_gain", "kalman_gain_scaled")
+SECOND_HALF = ("without_first_n_eff", "without_first_kalman_gain", "bos_mass", "sink_logit_mass")
+SECOND_HALF_ONLY_SUMMARISED = ("estimate_norm", "gained_estimate_norm", "without_first_norm")
+WHOLE_CHUNK = ("kalman_gain_scaled", "value_variance")  # what depends on later tokens too
+SHARES = ("summary/sink_bound_vacuous", "summary/sink_bound_gain_violated")
+BOUND_ROUNDING = 1e-5  # by how much a weight may miss its bound before it is counted as below it
+
+
+def read_safetensors(path):
+    """Every tensor of a file by its name."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        content = file.read()
+    kinds = {"F64": np.float64, "I64": np.int64}
+    header.pop("__metadata__", None)
+    return {
+        name: np.frombuffer(content[slice(*entry["data_offsets"])], kinds[entry["dtype"]]).reshape(entry["shape"])
+        for name, entry in header.items()
+    }
+
+
+def mean(values):
+    """Mean over the last axis of the numbers that are there; NaN without any."""
+    there = ~np.isnan(values)
+    count = there.sum(-1)
+    return np.where(count > 0, np.where(there, values, 0).sum(-1) / np.maximum(count, 1), np.nan)
+
+
+def variance(values):
+    return mean((values - mean(values)[..., None]) ** 2)
+
+
+def bin_means(values):
+    """[.., position] to [.., 64]: position t of T lies in bin floor(64 t / T)."""
+    length = values.shape[-1]
+    bins = np.full((*values.shape[:-1], BINS), np.nan)
+    for which in range(BINS):
+        inside = [t for t in range(length) if BINS * t // length == which]
+        if inside:
+            bins[..., which] = mean(values[..., inside])
+    return bins
+
+
+def sink_lemma(chunk, groups):
+    """Of every query: the weight of key 0 among the keys, the lemma's bound on it, the bound with K o e for e, and the alignment c."""
+    others, first = chunk["without_first_norm"], chunk["value_norm"][..., 0]
+    smallest = chunk["value_norm"][..., 1:].min(-1)
+    first, smallest = (np.repeat(norm, groups, axis=1)[..., None] for norm in (first, smallest))
+    alignment = np.minimum(1, others / smallest)
+    weight = chunk["first_mass"][..., 0]
+    if "sink_logit_mass" in chunk:
+        weight = weight / (1 - chunk["sink_logit_mass"])
+    bound = 1 - (chunk["estimate_norm"] + first) / (smallest * alignment)
+    with_gain = 1 - (chunk["gained_estimate_norm"] + first) / (smallest * alignment)
+    return weight, bound, with_gain, alignment
+
+
+def distances(chunk):
+    """Of every second-half query: how far it is from being counted otherwise, by the names of the shares it is counted in."""
+    groups = chunk["n_eff"].shape[1] // chunk["value_norm"].shape[1]
+    half = -(-chunk["n_eff"].shape[-1] // 2)
+    weight, bound, with_gain, _ = (of_query[..., half:] for of_query in sink_lemma(chunk, groups))
+    return dict(zip(SHARES, (np.abs(bound), np.abs(weight - with_gain + BOUND_ROUNDING)), strict=True))
+
+
+def lemma_datasets(chunk, half):
+    groups = chunk["n_eff"].shape[1] // chunk["value_norm"].shape[1]
+    weight, bound, with_gain, alignment = (of_query[..., half:] for of_query in sink_lemma(chunk, groups))
+    return {
+        "sink_bound": mean(np.maximum(0, bound)),
+        "sink_bound_gain": mean(np.maximum(0, with_gain)),
+        "sink_bound_vacuous": mean((bound <= 0).astype(float)),
+        "sink_bound_gain_violated": mean((weight < with_gain - BOUND_ROUNDING).astype(float)),
+        "sink_bound_slack": mean(np.where(bound > 0, weight - bound, np.nan)),
+        "sink_bound_slack_min": (weight - bound).min(-1),
+        "sink_alignment": mean(alignment),
+    }
+
+
+def chunk_datasets(chunk):
+    """Every dataset of one chunk by its path; /queries without its length."""
+    length = chunk["n_eff"].shape[-1]
+    quarter, half = -(-3 * length // 4), -(-length // 2)
+    chunk = chunk | {"bos_mass": chunk["first_mass"][..., 0]}
+    found = {}
+    for name in LAST_QUARTER + SECOND_HALF + SECOND_HALF_ONLY_SUMMARISED:
+        if name not in chunk:
+            continue
+        of_query = chunk[name]
+        window = of_query[..., quarter if name in LAST_QUARTER else half :]
+        found[f"summary/{name}"] = mean(window)
+        if name != "sink_logit_mass":
+            found[f"summary/{name}_var"] = variance(window)
+        if name in HALF_TOO:
+            found[f"summary/{name}_half"] = mean(of_query[..., half:])
+            found[f"summary/{name}_half_var"] = variance(of_query[..., half:])
+        if name not in SECOND_HALF_ONLY_SUMMARISED:
+            found[f"profile/{name}"] = bin_means(of_query)
+            if name != "sink_logit_mass":
+                found[f"queries/{name}"] = of_query
+    first_mass = chunk["first_mass"]
+    found["queries/first_mass"] = first_mass
+    found["summary/first_mass"] = first_mass[:, :, half:].mean(2)
+    found["summary/column_mean"] = np.stack([first_mass[:, :, m:, m].mean(2) for m in range(KEYS)], axis=-1)
+    found |= {f"summary/{name}": value for name, value in lemma_datasets(chunk, half).items()}
+    found["summary/nll"] = chunk["nll"].mean()
+    norm = chunk["value_norm"]
+    found |= {
+        "values/norm": bin_means(norm),
+        "values/first_norm": norm[..., :KEYS],
+        "values/min_norm": norm[..., 1:].min(-1),
+        "values/variance": chunk["value_variance"],
+    }
+    return found
+
+
+def run_datasets(chunks):
+    """Every dataset of run.h5 by its path there, of chunks by their length: [length, sample, layer, ...]; /queries/<T> [sample, ...]."""
+    by_length = {length: chunk_datasets(chunk) for length, chunk in sorted(chunks.items())}
+    run = {}
+    for length, datasets in by_length.items():
+        for path, values in datasets.items():
+            group, name = path.split("/")
+            if group == "queries":
+                run[f"queries/{length}/{name}"] = values[None]
+    for path in next(iter(by_length.values())):
+        if not path.startswith("queries/"):
+            run[path] = np.stack([datasets[path] for datasets in by_length.values()])[:, None]
+    return run
+
+
+def chunks_of(stored):
+    """The chunks of an expected_sweep.safetensors: what depends on earlier tokens only is stored once, for the longest."""
+    chunks, lengths = {}, stored["lengths"].tolist()
+    whole = {name.removeprefix(f"{lengths[-1]}."): array for name, array in stored.items() if name.startswith(f"{lengths[-1]}.")}
+    for length in lengths:
+        chunk = {name: array[:, :, :length] for name, array in whole.items() if name not in ("nll", *WHOLE_CHUNK)}
+        chunk["nll"] = whole["nll"][: length - 1]
+        chunks[length] = chunk | {name: stored[f"{length}.{name}"] for name in WHOLE_CHUNK}
+    return chunks
+
+
+def relative_error(found, expected, reduce=np.max):
+    """max |a-b| / max(|b|, 1e-3 max|b|), or another summary of it; infinite where NaNs do not coincide. Nothing but NaN: 0."""
+    known = ~np.isnan(expected)
+    if found.shape != expected.shape or not np.array_equal(known, ~np.isnan(found)):
+        return np.inf
+    found, expected = found[known], expected[known]
+    if not (np.isfinite(found).all() and np.isfinite(expected).all()):
+        return np.inf
+    if expected.size == 0 or np.array_equal(found, expected):
+        return 0.0
+    scale = np.maximum(np.abs(expected), 1e-3 * np.abs(expected).max())
+    return np.inf if scale.min() == 0 else float(reduce(np.abs(found - expected) / scale))
+
+
+def root_mean_square(errors):
+    return np.sqrt(np.mean(np.square(errors)))
+
+
+def error_of_dataset(path, found, expected, reduce=np.max):
+    """Each layer of each chunk on its own scale; shares of queries as they are, since a share may well be 0."""
+    if path in SHARES and found.shape == expected.shape:
+        return float(np.abs(found - expected).max())
+    axes = 1 if path == "summary/nll" else 2 if path.startswith("queries/") else 3
+    if found.shape != expected.shape:
+        return np.inf
+    cells = np.ndindex(*expected.shape[:axes])
+    return float(reduce([relative_error(np.atleast_1d(found[cell]), np.atleast_1d(expected[cell]), reduce) for cell in cells]))
