@@ -10,12 +10,12 @@ namespace gainlens::testing {
 /// A checkpoint of the golden tests (llama, 64 tokens of vocabulary, 128 positions) and ids to run it on.
 inline const std::filesystem::path tiny_checkpoint = GAINLENS_SOURCE_DIR "/tests/golden/models/llama";
 
-/// Copies it to a folder where a test may break it.
-inline std::filesystem::path copy_checkpoint(const std::filesystem::path& folder) {
+/// Copies it, or another one, to a folder where a test may break it.
+inline std::filesystem::path copy_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& from = tiny_checkpoint) {
   const auto copy = folder / "model";
   std::filesystem::create_directories(copy);
   for (const char* name : {"config.json", "model.safetensors"}) {
-    std::filesystem::copy_file(tiny_checkpoint / name, copy / name, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(from / name, copy / name, std::filesystem::copy_options::overwrite_existing);
   }
   return copy;
 }

@@ -1,0 +1,116 @@
+// Weights that no training leaves behind: each sweep ends with its numbers or with one line, and so does everything that reads its run.
+#include "cli/tiny_checkpoint.h"
+#include "core/json.h"
+#include "support/file_bytes.h"
+#include "support/program.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+
+namespace gainlens::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::filesystem::path goldens = GAINLENS_SOURCE_DIR "/tests/golden/models";
+
+/// Replaces every number of the float32 tensors whose names end so.
+void change_weights(const std::filesystem::path& model, const std::string& ending, const std::function<float(float)>& changed) {
+  std::string bytes = bytes_of(model / "model.safetensors");
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  int tensors = 0;
+  const Json entries = Json::parse(bytes.substr(8, header));
+  for (const auto& [name, entry] : entries.items()) {
+    if (!name.ends_with(ending)) continue;
+    ++tensors;
+    ASSERT_EQ(entry.at("dtype"), "F32") << name;
+    const std::size_t begin = 8 + header + entry.at("data_offsets").at(0).get<std::size_t>();
+    const std::size_t end = 8 + header + entry.at("data_offsets").at(1).get<std::size_t>();
+    for (std::size_t place = begin; place < end; place += sizeof(float)) {
+      float number = 0;
+      std::memcpy(&number, bytes.data() + place, sizeof(number));
+      number = changed(number);
+      std::memcpy(bytes.data() + place, &number, sizeof(number));
+    }
+  }
+  ASSERT_GT(tensors, 0) << ending;
+  write_file(model / "model.safetensors", bytes);
+}
+
+ProgramResult sweep(const std::filesystem::path& model, const std::filesystem::path& folder) {
+  return run_gainlens({"sweep", model, "--tokens", write_ids(folder, 100), "--lengths", "16,32", "--samples", "2", "--per-query", "--out",
+                       folder / "run", "--quiet"});
+}
+
+TEST(SinkLogits, NotFiniteIsADamagedCheckpoint) {
+  using Limits = std::numeric_limits<float>;
+  for (const float bad : {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()}) {
+    SCOPED_TRACE(bad);
+    const TemporaryFolder folder;
+    const auto model = copy_checkpoint(folder.path(), goldens / "gpt-oss");
+    change_weights(model, "layers.1.self_attn.sinks", [&](float) { return bad; });
+    const ProgramResult result = sweep(model, folder.path());
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.error, HasSubstr("tensor 'model.layers.1.self_attn.sinks' holds NaN or infinity: 4 of 4 values, the first at [0]; "
+                                        "the checkpoint is damaged\n"));
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "run/run.h5"));
+  }
+}
+
+struct Extreme {
+  std::string name;
+  std::string checkpoint;
+  std::string tensors;  ///< by the end of their names
+  std::function<float(float)> changed;
+  bool measurable;  ///< else the sweep may fail, with a reason
+};
+
+class ExtremeWeights : public ::testing::TestWithParam<Extreme> {};
+
+TEST_P(ExtremeWeights, EndInNumbersOrInOneLine) {
+  const TemporaryFolder folder;
+  const auto model = copy_checkpoint(folder.path(), goldens / GetParam().checkpoint);
+  change_weights(model, GetParam().tensors, GetParam().changed);
+  const ProgramResult swept = sweep(model, folder.path());
+  EXPECT_THAT(swept.error, Not(HasSubstr("internal error")));
+  if (GetParam().measurable) EXPECT_EQ(swept.exit_code, 0) << swept.error;
+  if (swept.exit_code != 0) {
+    EXPECT_EQ(swept.exit_code, 1) << swept.error;
+    EXPECT_EQ(std::count(swept.error.begin(), swept.error.end(), '\n'), 1) << swept.error;
+    return;
+  }
+  for (const char* command : {"audit", "sink-vs-k", "report"}) {
+    const ProgramResult read = run_gainlens({command, folder.path() / "run"});
+    EXPECT_TRUE(read.exit_code == 0 || read.exit_code == 2) << command << ": " << read.error;
+    EXPECT_THAT(read.error, Not(HasSubstr("internal error"))) << command;
+  }
+}
+
+float zero(float) {
+  return 0;
+}
+std::function<float(float)> times(float factor) {
+  return [factor](float number) { return number * factor; };
+}
+
+INSTANTIATE_TEST_SUITE_P(Values, ExtremeWeights,
+                         ::testing::Values(Extreme{"all_zero", "llama", "v_proj.weight", zero, true},
+                                           Extreme{"all_equal", "llama-bias", "v_proj.weight", zero, true},  // the bias is left
+                                           Extreme{"tiny", "llama", "v_proj.weight", times(1e-30F), true},
+                                           Extreme{"huge", "llama", "v_proj.weight", times(1e30F), false},
+                                           Extreme{"huge_sink_logits", "gpt-oss", "sinks", [](float) { return 1e30F; }, true},
+                                           Extreme{"vanishing_sink_logits", "gpt-oss", "sinks", [](float) { return -1e30F; }, true}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace gainlens::testing
