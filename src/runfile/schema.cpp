@@ -11,22 +11,8 @@
 namespace gainlens::runfile {
 namespace {
 
-/// A scalar of each (layer, head), and in which other places it is stored.
-struct HeadQuantity {
-  std::string_view name;
-  Presence presence;
-  bool variance;  ///< /summary/<name>_var
-  bool profile;   ///< /profile/<name>
-  bool queries;   ///< /queries/<T>/<name>
-  std::string_view unit;
-  std::string_view unit_squared;  ///< of the variance
-  std::string_view meaning;
-  std::string_view window;  ///< queries the summary averages over
-  std::int64_t since = 1;   ///< statistics version
-};
-
-constexpr std::string_view last_quarter = "last-quarter queries";
-constexpr std::string_view second_half = "second-half queries";
+constexpr auto last_quarter = Window::last_quarter;
+constexpr auto second_half = Window::second_half;
 constexpr auto always = Presence::statistics;
 
 constexpr std::array head_quantities{
@@ -58,13 +44,18 @@ constexpr std::array head_quantities{
                  second_half, 2},
     HeadQuantity{"sink_bound_gain_violated", always, false, false, false, "1", "",
                  "1 where the weight of key 0 is below the bound with K o e for e", second_half, 2},
-    HeadQuantity{"sink_bound_slack", always, false, false, false, "1", "", "weight of key 0 minus the bound of the sink lemma",
-                 "second-half queries whose bound is above 0", 2},
+    HeadQuantity{"sink_bound_slack", always, false, false, false, "1", "", "weight of key 0 minus the bound of the sink lemma", second_half,
+                 2, " whose bound is above 0"},
     HeadQuantity{"sink_alignment", always, false, false, false, "1", "",
                  "norm of the estimate without key 0 by the smallest norm of a value, at most 1", second_half, 2},
     HeadQuantity{"sink_logit_mass", Presence::sink_logits, false, true, false, "1", "1", "attention weight of the learned sink logit",
                  second_half},
 };
+
+/// "last-quarter queries"
+std::string averaged_over(const HeadQuantity& quantity) {
+  return fmt::format("{} queries{}", quantity.window == Window::last_quarter ? "last-quarter" : "second-half", quantity.restriction);
+}
 
 std::vector<DatasetInfo> make_schema() {
   std::vector<DatasetInfo> table;
@@ -74,12 +65,13 @@ std::vector<DatasetInfo> make_schema() {
   };
   const std::vector<Axis> per_head = {Axis::layer, Axis::head};
   for (const HeadQuantity& q : head_quantities) {
-    add(Group::summary, std::string(q.name), per_head, q.presence, q.unit, fmt::format("{}, mean over {}", q.meaning, q.window), q.since);
+    add(Group::summary, std::string(q.name), per_head, q.presence, q.unit, fmt::format("{}, mean over {}", q.meaning, averaged_over(q)),
+        q.since);
   }
   for (const HeadQuantity& q : head_quantities) {
     if (!q.variance) continue;
     add(Group::summary, fmt::format("{}_var", q.name), per_head, q.presence, q.unit_squared,
-        fmt::format("{}, population variance over {}", q.meaning, q.window), q.since);
+        fmt::format("{}, population variance over {}", q.meaning, averaged_over(q)), q.since);
   }
   add(Group::summary, "sink_bound_slack_min", per_head, always, "1",
       "weight of key 0 minus the bound of the sink lemma, smallest over second-half queries", 2);
@@ -131,6 +123,12 @@ std::string_view name_of(Group group) {
 const std::vector<DatasetInfo>& schema() {
   static const std::vector<DatasetInfo> table = make_schema();
   return table;
+}
+
+const HeadQuantity& head_quantity(std::string_view name) {
+  const auto found = std::find_if(head_quantities.begin(), head_quantities.end(), [&](const HeadQuantity& q) { return q.name == name; });
+  ASSERT(found != head_quantities.end(), "{} is no scalar of a layer and head", name);
+  return *found;
 }
 
 bool stores_float64(const Request& request) {

@@ -2,6 +2,7 @@
 
 #include "runfile/request.h"
 #include "runfile/shard.h"
+#include "runfile/windows.h"
 
 #include <cstdint>
 #include <map>
@@ -52,6 +53,24 @@ struct DatasetInfo {
 
 /// THE table: every dataset a sweep can hold, in the order in which files are written. Source: run-file.md.
 const std::vector<DatasetInfo>& schema();
+
+/// A scalar of each layer and head: what is stored of it. The lines of the table above that belong to it are made from this one.
+struct HeadQuantity {
+  std::string_view name;
+  Presence presence;
+  bool variance;  ///< /summary/<name>_var
+  bool profile;   ///< /profile/<name>
+  bool queries;   ///< /queries/<T>/<name>
+  std::string_view unit;
+  std::string_view unit_squared;  ///< of the variance
+  std::string_view meaning;
+  Window window;                      ///< of the queries that /summary/<name> is a mean over
+  std::int64_t since = 1;             ///< statistics version
+  std::string_view restriction = {};  ///< which queries of the window: " whose bound is above 0"
+};
+
+/// @throws InternalError  no such scalar
+const HeadQuantity& head_quantity(std::string_view name);
 
 /// float64 for a float64 request, else float32.
 bool stores_float64(const Request& request);

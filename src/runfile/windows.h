@@ -14,4 +14,11 @@ constexpr std::int64_t second_half_begin(std::int64_t length) {
   return length - length / 2;
 }
 
+/// Which queries of a chunk a summary is over: from the first of the window on.
+enum class Window { last_quarter, second_half };
+
+constexpr std::int64_t window_begin(Window window, std::int64_t length) {
+  return window == Window::last_quarter ? last_quarter_begin(length) : second_half_begin(length);
+}
+
 }  // namespace gainlens::runfile

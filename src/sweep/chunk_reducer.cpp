@@ -1,6 +1,7 @@
 #include "sweep/chunk_reducer.h"
 
 #include "core/error.h"
+#include "runfile/schema.h"
 #include "sweep/windows.h"
 
 #include <ATen/ATen.h>
@@ -45,38 +46,22 @@ double* ChunkReducer::cell(std::map<std::string, runfile::Array>& group, const s
   return array.values.data() + row * static_cast<std::size_t>(width);
 }
 
-void ChunkReducer::store(const std::string& name, std::size_t row, std::int64_t head, std::span<const double> window) {
-  const Moments found = moments(window);
-  cell(result_.summary, name, row, layout_.heads, {})[head] = found.mean;
-  cell(result_.summary, name + "_var", row, layout_.heads, {})[head] = found.variance;
-}
-
-void ChunkReducer::add_scalar(const std::string& name, Window window, std::size_t row, const at::Tensor& by_query) {
+/// Where it goes is said by the schema alone.
+void ChunkReducer::add_scalar(const std::string& name, std::size_t row, const at::Tensor& by_query) {
+  const runfile::HeadQuantity& stored = runfile::head_quantity(name);
+  const auto begin = static_cast<std::size_t>(runfile::window_begin(stored.window, length_));
   const at::Tensor rows = as_rows(by_query);
-  const auto quarter = static_cast<std::size_t>(last_quarter_begin(length_));
-  const auto half = static_cast<std::size_t>(second_half_begin(length_));
   for (std::int64_t head = 0; head < layout_.heads; ++head) {
     const auto queries = row_span(rows, head);
-    store(name, row, head, queries.subspan(window == Window::second_half ? half : quarter));
-    if (window == Window::both) store(name + "_half", row, head, queries.subspan(half));
-    const auto means = bin_means(queries);
-    std::copy(means.begin(), means.end(), cell(result_.profile, name, row, layout_.heads, {runfile::bins}) + head * runfile::bins);
-    if (per_query_) {
-      std::copy(queries.begin(), queries.end(), cell(result_.queries, name, row, layout_.heads, {length_}) + head * length_);
+    const Moments found = moments(queries.subspan(begin));
+    cell(result_.summary, name, row, layout_.heads, {})[head] = found.mean;
+    if (stored.variance) cell(result_.summary, name + "_var", row, layout_.heads, {})[head] = found.variance;
+    if (stored.profile) {
+      std::ranges::copy(bin_means(queries), cell(result_.profile, name, row, layout_.heads, {runfile::bins}) + head * runfile::bins);
     }
-  }
-}
-
-/// A mass of its own in the weights' sum: the schema keeps neither its variance nor its queries.
-void ChunkReducer::add_sink_logit_mass(std::size_t row, const at::Tensor& by_query) {
-  const at::Tensor rows = as_rows(by_query);
-  for (std::int64_t head = 0; head < layout_.heads; ++head) {
-    const auto queries = row_span(rows, head);
-    const auto half = queries.subspan(static_cast<std::size_t>(second_half_begin(length_)));
-    cell(result_.summary, "sink_logit_mass", row, layout_.heads, {})[head] = moments(half).mean;
-    const auto means = bin_means(queries);
-    std::copy(means.begin(), means.end(),
-              cell(result_.profile, "sink_logit_mass", row, layout_.heads, {runfile::bins}) + head * runfile::bins);
+    if (stored.queries && per_query_) {
+      std::ranges::copy(queries, cell(result_.queries, name, row, layout_.heads, {length_}) + head * length_);
+    }
   }
 }
 
@@ -92,13 +77,6 @@ void ChunkReducer::add_by_key(const std::string& name, std::size_t row, const at
     const at::Tensor kept = as_rows(by_query);
     std::copy_n(kept.const_data_ptr<double>(), kept.numel(), cell(result_.queries, name, row, layout_.heads, {length_, runfile::keys}));
   }
-}
-
-/// Mean and variance over the second half alone: the schema keeps no bins and no queries of these.
-void ChunkReducer::store_summary(const std::string& name, std::size_t row, const at::Tensor& by_query) {
-  const at::Tensor rows = as_rows(by_query);
-  const auto half = static_cast<std::size_t>(second_half_begin(length_));
-  for (std::int64_t head = 0; head < layout_.heads; ++head) store(name, row, head, row_span(rows, head).subspan(half));
 }
 
 void ChunkReducer::add_sink_bound(std::size_t row, std::int64_t head, const SinkRows& queries, double first_norm, double min_norm) {
@@ -145,32 +123,34 @@ void ChunkReducer::add_values(std::size_t row, const kernels::QueryStatistics& s
 void ChunkReducer::add(std::int64_t layer, const kernels::QueryStatistics& statistics, const at::Tensor& value) {
   const std::size_t row = row_of(layer);
   added_[row] = true;
-  add_scalar("n_eff", Window::last_quarter, row, statistics.n_eff);
-  add_scalar("entropy", Window::last_quarter, row, statistics.entropy);
-  add_scalar("residual", Window::last_quarter, row, statistics.residual);
-  add_scalar("observation_precision", Window::last_quarter, row, statistics.observation_precision);
-  add_scalar("log_observation_precision", Window::last_quarter, row, statistics.log_observation_precision);
-  add_scalar("kalman_gain", Window::both, row, statistics.kalman_gain);
-  add_scalar("kalman_gain_scaled", Window::both, row, statistics.kalman_gain_scaled);
-  add_scalar("without_first_n_eff", Window::second_half, row, statistics.without_first_n_eff);
-  add_scalar("without_first_kalman_gain", Window::second_half, row, statistics.without_first_kalman_gain);
-  add_scalar("bos_mass", Window::second_half, row, statistics.first_mass.select(-1, 0));
+  for (const auto& [name, field] : {std::pair{"n_eff", &statistics.n_eff},
+                                    {"entropy", &statistics.entropy},
+                                    {"residual", &statistics.residual},
+                                    {"observation_precision", &statistics.observation_precision},
+                                    {"log_observation_precision", &statistics.log_observation_precision},
+                                    {"kalman_gain", &statistics.kalman_gain},
+                                    {"kalman_gain_half", &statistics.kalman_gain},
+                                    {"kalman_gain_scaled", &statistics.kalman_gain_scaled},
+                                    {"kalman_gain_scaled_half", &statistics.kalman_gain_scaled},
+                                    {"without_first_n_eff", &statistics.without_first_n_eff},
+                                    {"without_first_kalman_gain", &statistics.without_first_kalman_gain},
+                                    {"estimate_norm", &statistics.estimate_norm},
+                                    {"gained_estimate_norm", &statistics.gained_estimate_norm},
+                                    {"without_first_norm", &statistics.without_first_norm}}) {
+    add_scalar(name, row, *field);
+  }
+  add_scalar("bos_mass", row, statistics.first_mass.select(-1, 0));
+  if (statistics.sink_logit_mass.defined()) add_scalar("sink_logit_mass", row, statistics.sink_logit_mass);
   add_by_key("first_mass", row, statistics.first_mass);
   const at::Tensor columns = as_rows(statistics.column_mean);
   std::copy_n(columns.const_data_ptr<double>(), columns.numel(), cell(result_.summary, "column_mean", row, layout_.heads, {runfile::keys}));
-  if (statistics.sink_logit_mass.defined()) add_sink_logit_mass(row, statistics.sink_logit_mass);
-  for (const auto& [name, field] : {std::pair{"estimate_norm", &statistics.estimate_norm},
-                                    {"gained_estimate_norm", &statistics.gained_estimate_norm},
-                                    {"without_first_norm", &statistics.without_first_norm}}) {
-    store_summary(name, row, *field);
-  }
   add_values(row, statistics, value);
   queries_without_keys_ += statistics.queries_without_keys;
 }
 
 void ChunkReducer::add_gate(std::int64_t layer, const at::Tensor& gate) {
   const at::Tensor by_head = gate.dim() == 3 ? gate.to(at::kDouble).mean(-1) : gate;  // [position, head]
-  add_scalar("gate", Window::last_quarter, row_of(layer), by_head.transpose(0, 1));
+  add_scalar("gate", row_of(layer), by_head.transpose(0, 1));
 }
 
 void ChunkReducer::add_nll(double mean_nll) {

@@ -37,17 +37,11 @@ class ChunkReducer {
   runfile::ShardResult finish() &&;
 
  private:
-  /// Over which queries the summary of a quantity averages; both: the second half as `<name>_half` too.
-  enum class Window { last_quarter, second_half, both };
-
-  void add_scalar(const std::string& name, Window window, std::size_t row, const at::Tensor& by_query);
-  void add_sink_logit_mass(std::size_t row, const at::Tensor& by_query);
+  void add_scalar(const std::string& name, std::size_t row, const at::Tensor& by_query);
   void add_by_key(const std::string& name, std::size_t row, const at::Tensor& by_query);
   /// Norms and variance of the values, and with them the sink lemma.
   void add_values(std::size_t row, const kernels::QueryStatistics& statistics, const at::Tensor& value);
   void add_sink_bound(std::size_t row, std::int64_t head, const SinkRows& queries, double first_norm, double min_norm);
-  void store_summary(const std::string& name, std::size_t row, const at::Tensor& by_query);
-  void store(const std::string& name, std::size_t row, std::int64_t head, std::span<const double> window);
   std::size_t row_of(std::int64_t layer) const;
   double* cell(std::map<std::string, runfile::Array>& group, const std::string& name, std::size_t row, std::int64_t heads,
                std::vector<std::int64_t> tail);
