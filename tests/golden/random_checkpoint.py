@@ -101,7 +101,7 @@ def sharpen(weights, config):
 
 
 def make_sink(weights, config):
-    """Heads of whom the sink lemma says something: the first token gets most of the weight and has hardly a value, the others' values agree.
+    """Heads of which the sink lemma says something: the first token gets much of the weight and hardly has a value; other values agree.
 
     What layers add to the stream is small, so that the first token's direction is that of its embedding in all of them.
     """
