@@ -56,9 +56,9 @@ void Page::figure(const FigureSlot& slot) {
 
 std::string model_sentence(const Results& run) {
   const runfile::Request& request = run.request;
-  return fmt::format("{}, {} × {} ({}, {} dimensions){}", request.family, counted(request.layers.size(), "layer"),
+  return fmt::format("{}, {} × {} ({}, {} dimensions){}{}", request.family, counted(request.layers.size(), "layer"),
                      counted(request.heads, "head"), counted(request.kv_heads, "KV head"), request.head_dim,
-                     request.gated ? ", with attention gates" : "");
+                     request.gated ? ", with attention gates" : "", request.sink_logits ? ", with learned sink logits" : "");
 }
 
 std::string heading(const Report& report) {

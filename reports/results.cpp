@@ -110,6 +110,12 @@ void add_data_caveats(std::vector<std::string>& caveats, const Results& results)
     caveats.push_back("The run does not begin at the model's first layer: deep layers are counted among the layers of the run.");
   }
   if (!request.gated) caveats.push_back("The model has no attention gate: the gate's panel and the comparison with it are left out.");
+  if (request.sink_logits) {
+    caveats.push_back(
+        "Learned sink logits take part of every query's weight: BOS mass and sink shares are of keys and sink together, n_eff, S and K of "
+        "the "
+        "keys alone.");
+  }
   if (!results.proof.gap.empty()) caveats.push_back(results.proof.gap);
   for (const std::string& note : results.sink_vs_k.notes) caveats.push_back(fmt::format("Sink against K: {}.", note));
   if (!results.sink_vs_k.apart.empty()) {
@@ -150,6 +156,7 @@ OrderedJson run_facts(const Results& results) {
   json["head_dim"] = request.head_dim;
   json["attention"] = request.attention;
   json["gated"] = request.gated;
+  json["sink_logits"] = request.sink_logits;
   json["samples"] = request.samples;
   json["nested"] = request.nested;
   json["bos"] = request.bos ? OrderedJson(*request.bos) : OrderedJson(nullptr);

@@ -5,7 +5,7 @@
 needs what make_model_golden.py needs; checkpoints and tokens are those it made. From the file, sweep_reference.py computes every dataset
 of the run.h5 of a sweep at lengths 16 and 48. All in float64:
     lengths [2], windows [layer] (0: the layer sees all keys), head_dim [1]                       int64
-    48.<field> [layer, head, query(, key)]     48.value_norm [layer, kv_head, key]     48.nll [47]   of 48 tokens; the first 16 are those of 16
+    48.<field> [layer, head, query(, key)], 48.value_norm [layer, kv_head, key], 48.nll [47]      of 48 tokens; of 16 they are the first
     16.<field>, 48.<field>                     kalman_gain_scaled, and value_variance [layer, kv_head], mean over dimensions
     bfloat16_error [dataset]                   of the reference's own runs, root mean square, the worse of fused and eager; datasets by name
 """

@@ -1,7 +1,7 @@
 """What a sweep of a golden checkpoint must store in run.h5, computed from what the reference says of every query.
 
-Written from the definitions (the project's notes on method and run file) with numpy alone, and shares nothing with the C++ sweep. The
-generator of goldens uses it to see how far the reference's own bfloat16 runs are from its float64 run; tests/journeys uses it to judge runs.
+Written from the definitions (the project's notes on method and run file) with numpy alone, and shares nothing with the C++ sweep. Runs are
+judged by it in tests/journeys; make_sweep_golden.py measures with it how far the reference's own bfloat16 runs are from its float64 run.
 
 A chunk of T tokens is a dictionary of float64 arrays:
     n_eff, entropy, ... [layer, head, query]     first_mass [layer, head, query, key]     value_variance [layer, kv_head]

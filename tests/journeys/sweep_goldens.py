@@ -141,26 +141,34 @@ def compare_scales(golden, found, dtype):
 
 
 def compare_run(golden, dtype, path):
-    """Complaints about a run.h5, and the largest error by the tolerance it was granted."""
+    """Complaints about a run.h5, the largest error by the tolerance it was granted, and how many datasets were compared."""
     with h5py.File(path) as file:
         found = stored_datasets(file)
         complaints = compare_scales(golden, found, dtype)
         complaints += [f"{extra}: nobody knows what it should hold" for extra in found.keys() - golden.datasets.keys()]
-        worst = (0.0, "")
+        worst, compared = (0.0, ""), 0
         reduce = sweep_reference.root_mean_square if dtype == "bfloat16" else np.max
         for name, expected in golden.datasets.items():
             if name not in found:
                 complaints.append(f"{name}: missing")
                 continue
-            values = found[name][()]
+            values, compared = found[name][()], compared + 1
             if values.dtype != (np.float64 if dtype == "float64" else np.float32):
                 complaints.append(f"{name}: stored as {values.dtype}")
-            error, tolerance = sweep_reference.error_of_dataset(name, values.astype(np.float64), expected, reduce), golden.tolerance(dtype, name)
+            error = sweep_reference.error_of_dataset(name, values.astype(np.float64), expected, reduce)
+            tolerance = golden.tolerance(dtype, name)
             if error > 0:
                 worst = max(worst, (error / tolerance if tolerance else np.inf, name))
             if not error <= tolerance:
                 complaints.append(f"{name}: error {error:.2g}; {tolerance:.2g} is allowed")
-    return complaints, worst
+    return complaints, worst, compared
+
+
+def compare_report(golden, dtype, path):
+    """Complaints about what a report says of the model."""
+    told = json.loads(path.read_text())["run"]
+    facts = ("layers", "heads", "kv_heads", "head_dim", "attention", "gated", "sink_logits", "dtype")
+    return [f"summary.json: {fact} is {told.get(fact)}" for fact in facts if told.get(fact) != golden.request(dtype)[fact]]
 
 
 def run(program, *arguments, allowed=(0,)):
@@ -173,39 +181,41 @@ def run(program, *arguments, allowed=(0,)):
 
 
 def sweep(program, golden, dtype, folder):
-    """Sweeps one golden in one dtype, and lets everything that reads runs read it; complaints and the worst error."""
+    """Sweeps one golden in one dtype, and lets everything that reads runs read it: as compare_run."""
     tokens, out = folder / "tokens.json", folder / dtype
     tokens.write_text(json.dumps(golden.tokens))
     lengths = ",".join(map(str, golden.lengths))
     options = ("--tokens", tokens, "--lengths", lengths, "--samples", 1, "--per-query", "--dtype", dtype, "--out", out, "--quiet")
     complaints = run(program, "sweep", golden.checkpoint, *options)
     if complaints:
-        return complaints, (np.inf, "sweep")
-    complaints, worst = compare_run(golden, dtype, out / "run.h5")
+        return complaints, (np.inf, "sweep"), 0
+    complaints, worst, compared = compare_run(golden, dtype, out / "run.h5")
     # A reader may say why this run is too small for it.
     for command in ("audit", "sink-vs-k"):
         complaints += run(program, command, out, allowed=(0, 2))
     if dtype == REPORTED:
-        complaints += run(program, "report", out, allowed=(0, 2))
-    return complaints, worst
+        failed = run(program, "report", out)
+        complaints += failed or compare_report(golden, dtype, out / "report" / "summary.json")
+    return complaints, worst, compared
 
 
 def check(program, name):
-    """Sweeps one golden in every dtype; how many runs and datasets were compared, and complaints."""
+    """Sweeps one golden in every dtype; complaints, and how many chunks and datasets were compared. None where its checkpoint is absent."""
     golden = Golden(name)
     if not golden.checkpoint.exists():
         print(f"{name}: SKIPPED: {golden.checkpoint} is absent")
         return None
-    worsts, complaints = [], []
+    worsts, complaints, compared = [], [], 0
     with tempfile.TemporaryDirectory() as folder:
         for dtype in DTYPES:
-            found, worst = sweep(program, golden, dtype, pathlib.Path(folder))
+            found, worst, datasets = sweep(program, golden, dtype, pathlib.Path(folder))
             complaints += [f"{name} {dtype}: {complaint}" for complaint in found]
             worsts.append(f"{dtype} {worst[0]:.2g} of the tolerance ({worst[1]})")
-    print(f"{name}: {len(DTYPES)} dtypes x {len(golden.lengths)} lengths, {len(golden.datasets)} datasets each; worst {', '.join(worsts)}")
+            compared += datasets
+    print(f"{name}: {len(DTYPES)} dtypes x {len(golden.lengths)} lengths, {compared} datasets; worst {', '.join(worsts)}")
     for complaint in complaints:
         print(f"  {complaint}")
-    return len(DTYPES), len(golden.lengths), len(golden.datasets), complaints
+    return complaints, len(DTYPES) * len(golden.lengths), compared
 
 
 def all_names():
@@ -221,11 +231,10 @@ def main():
     checked = [result for name in arguments.names or all_names() if (result := check(arguments.program.resolve(), name))]
     if not checked:
         sys.exit(77)
-    complaints = sum(len(result[3]) for result in checked)
-    runs = sum(result[0] for result in checked)
-    chunks = sum(dtypes * lengths for dtypes, lengths, *_ in checked)
-    datasets = sum(dtypes * count for dtypes, _, count, _ in checked)
-    print(f"{len(checked)} checkpoints x {len(DTYPES)} dtypes: {runs} runs of {chunks} chunks, {datasets} datasets compared, {complaints} complaints")
+    complaints = sum(len(found) for found, *_ in checked)
+    chunks, datasets = (sum(result[which] for result in checked) for which in (1, 2))
+    counts = f"{len(checked) * len(DTYPES)} runs, {chunks} chunks, {datasets} datasets compared, {complaints} complaints"
+    print(f"{len(checked)} checkpoints x {len(DTYPES)} dtypes: {counts}")
     sys.exit(1 if complaints else 0)
 
 
