@@ -87,8 +87,8 @@ every one of them to these tolerances:
 - bfloat16: the root mean square error at most twice that of the reference's own bfloat16 run
 
 The test suite also sweeps each of them with the built program, in every dtype, and holds every dataset of `run.h5` against numbers computed
-from the reference's: to the same tolerances, ten times as much for variances, and in bfloat16 four times the reference's error for
-summaries (`tests/journeys/sweep_goldens.py`).
+from the reference's. The tolerances are the same, but ten times as large for variances; in bfloat16, means may be off by four times and
+variances by eight times the reference's own error (`tests/journeys/sweep_goldens.py`).
 
 Largest errors over a family's checkpoints, as measured when this page was written:
 

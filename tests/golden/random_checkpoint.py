@@ -101,7 +101,7 @@ def sharpen(weights, config):
 
 
 def make_sink(weights, config):
-    """Heads of which the sink lemma says something: the first token gets much of the weight and hardly has a value; other values agree.
+    """Heads of which the sink lemma says something: the first token gets much of the weight and hardly has a value.
 
     What layers add to the stream is small, so that the first token's direction is that of its embedding in all of them.
     """
@@ -114,8 +114,7 @@ def make_sink(weights, config):
         queries[:, :, slow] += torch.tensor([[0.2, 1.0], [0.6, 1.4]], dtype=torch.float64)[..., None] * common
         keys[:, slow] += 2 * first
         values = weights[prefix + "self_attn.v_proj.weight"]
-        # The values of the first key head hardly agree, so that their mean is shorter than the shortest; those of the second do.
-        values += torch.tensor([[0.1], [0.4]]).repeat_interleave(values.shape[0] // 2, 0) * torch.sign(values[:, :1]) * common
+        values += 0.1 * torch.sign(values[:, :1]) * common
         read = weights[prefix + "input_layernorm.weight"] * first
         values -= 0.97 * torch.outer(values @ read, read) / read.square().sum()
         for name in ("self_attn.o_proj", "mlp.down_proj"):

@@ -112,8 +112,9 @@ class Golden:
         if path in sweep_reference.SHARES:
             return self.uncertain[path] if dtype == "bfloat16" else 1e-6  # no query is near enough for float32 to count it otherwise
         if dtype == "bfloat16":
-            # Twice the reference's own error; of summaries, a few numbers whose error is noisy, four times.
-            return (2 if path.startswith(("queries/", "profile/")) else 4) * self.bfloat16_error[path]
+            # Twice the reference's own error; of summaries, a few numbers whose error is noisy, four times, of variances eight times.
+            factor = 2 if path.startswith(("queries/", "profile/")) else 8 if path.endswith("_var") else 4
+            return factor * self.bfloat16_error[path]
         tolerance = 1e-4 if dtype == "float32" else 1e-9 if self.exact else 1e-6
         return 10 * tolerance if path.endswith("_var") else tolerance  # the variance of nearly equal numbers multiplies their errors
 
