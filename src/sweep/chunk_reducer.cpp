@@ -98,9 +98,7 @@ void ChunkReducer::add_values(std::size_t row, const kernels::QueryStatistics& s
   const at::Tensor norms = as_rows(value.to(at::kDouble).norm(2, -1));  // [kv_head, key]
   const at::Tensor variance = as_rows(statistics.value_variance.to(at::kDouble).mean(-1));
   // The lemma is about the keys' weights, which sum to one without the learned sink logit.
-  const at::Tensor first_mass = statistics.first_mass.select(-1, 0).to(at::kDouble);
-  const at::Tensor weights =
-      as_rows(statistics.sink_logit_mass.defined() ? first_mass / (1 - statistics.sink_logit_mass.to(at::kDouble)) : first_mass);
+  const at::Tensor weights = as_rows(statistics.first_weight.defined() ? statistics.first_weight : statistics.first_mass.select(-1, 0));
   const at::Tensor estimates = as_rows(statistics.estimate_norm), gained = as_rows(statistics.gained_estimate_norm),
                    others = as_rows(statistics.without_first_norm);
   const std::int64_t group = layout_.heads / layout_.kv_heads;

@@ -20,7 +20,7 @@ namespace gainlens::sweep {
 namespace {
 
 /// What a run stores of a query: nothing is computed to be thrown away.
-constexpr kernels::ReturnedFields stored_fields{};
+constexpr kernels::ReturnedFields stored_fields{.without_first_moments = false};
 
 /// Statistics in the layers that are measured, libtorch's fused attention in the others.
 class MeasuredLayers : public hooks::AttentionOp {
