@@ -6,6 +6,7 @@
 #include "reports/wording.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -112,18 +113,24 @@ std::string resampling_of(const analyses::SinkVsK& sinks) {
   return {};
 }
 
+std::string shown_error(const analyses::TheoryError& length) {
+  const auto percent = [](double share) { return fmt::format("{:+.2f}%", 100 * share); };
+  return fmt::format("{} [{}, {}]", percent(length.error), percent(length.interval.low), percent(length.interval.high));
+}
+
 void add_gain_checks(PaperTable& table, const analyses::GainTheory& theory) {
   table.rows.push_back({"the chunks it was fitted on", shown_percent(theory.max_relative_error), shown_percent(theory.max_constant_error),
                         shown(theory.skill), "the paper's way"});
-  if (theory.split_half) {
-    const analyses::SplitHalf& split = *theory.split_half;
-    table.rows.push_back(
-        {"the other half of the chunks", shown_percent(split.max_relative_error.mean), shown_percent(split.max_constant_error.mean),
-         split.skill ? fmt::format("{} [{}, {}]", shown(split.skill->mean), shown(split.skill->least), shown(split.skill->largest)) : "–",
-         fmt::format("mean over {} of {}{}; in brackets the range", counted(split.splits, "split"), counted(split.chunks, "chunk"),
-                     split.all ? " (all)" : "")});
+  if (theory.unseen) {
+    const analyses::TheoryEquivalence& test = *theory.unseen;
+    const analyses::TheoryError& worst = test.worst();
+    table.rows.push_back({"each chunk left out in turn", shown_percent(test.left_out.relative), shown_percent(test.left_out.constant),
+                          shown(test.left_out.skill), fmt::format("lambda from the others; mean over {}", counted(test.chunks, "chunk"))});
+    table.rows.push_back({"unseen text of this kind", shown_error(worst), shown_percent(std::abs(worst.constant_error)), "–",
+                          fmt::format("at {}, where it is largest; 90% interval from {}; margin ±{:g}%", format_count(worst.tokens),
+                                      counted(test.chunks, "chunk"), 100 * test.margin)});
   } else {
-    table.rows.push_back({"the other half of the chunks", "–", "–", "–", theory.split_half.reason()});
+    table.rows.push_back({"unseen text of this kind", "–", "–", "–", theory.unseen.reason()});
   }
   if (theory.cells) {
     const analyses::CellErrors& cells = *theory.cells;
@@ -276,11 +283,13 @@ PaperTable gain_theory_paper_table(const Report& report) {
 }
 
 PaperTable gain_checks_paper_table(const Report& report) {
-  PaperTable table{"gain-theory-checks",
-                   "How far the gain theory holds beyond what it was fitted on: largest relative error over the lengths, that of a "
-                   "constant K, and skill.",
-                   {{"judged on", true}, {"theory"}, {"constant"}, {"skill"}, {"how", true}},
-                   {}};
+  PaperTable table{
+      "gain-theory-checks",
+      fmt::format("How far the gain theory holds beyond what it was fitted on: largest relative error over the lengths, that of "
+                  "a constant K, and skill. An error within ±{:g}% counts as none; the paper reports {:g}% at most.",
+                  100 * report.runs.front().gain_theory.margin, 100 * analyses::paper_theory_error),
+      {{"judged on", true}, {"theory"}, {"constant"}, {"skill"}, {"how", true}},
+      {}};
   add_runs(table, report, [&](const Results& run) { add_gain_checks(table, run.gain_theory); });
   return table;
 }
@@ -290,7 +299,9 @@ PaperTable inference_paper_table(const Report& report) {
       "sink-vs-k-inference",
       fmt::format(
           "BOS mass against K over heads: Pearson's r, its naive p (heads taken as independent) and the inference that does not take "
-          "them so. The block permutation exchanges KV groups within layers, the circular shift moves layers; intervals are 95%. {}",
+          "them so. The block permutation exchanges KV groups within layers, the circular shift moves layers; what r is by chance alone, "
+          "where "
+          "that is not 0, stands behind it, and p is of the difference. Intervals are 95%. {}",
           of_each(report, [](const Results& run) { return resampling_of(run.sink_vs_k) + refusals(run.sink_vs_k); })),
       {{"K of", true},
        {"heads"},
@@ -304,17 +315,22 @@ PaperTable inference_paper_table(const Report& report) {
        {"block p"},
        {"decision"}},
       {}};
-  const auto r = [](const Measured& value) { return value ? fmt::format("{:+.2f}", *value) : std::string("–"); };
+  const auto r = [](const Measured& value, const Measured& by_chance) {
+    if (!value) return std::string("–");
+    const bool shifted = by_chance && std::abs(*by_chance) >= 0.005;
+    return fmt::format("{:+.2f}{}", *value, shifted ? fmt::format(" ({:+.2f} by chance)", *by_chance) : "");
+  };
   add_runs(table, report, [&](const Results& run) {
     for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
       const auto& correlation = run.sink_vs_k.correlations[v];
       if (!correlation) continue;
       const analyses::SinkInference& inference = correlation->inference;
       const analyses::Correlation &pooled = correlation->pooled, &within = correlation->within_layers;
-      table.rows.push_back({std::string(analyses::gain_variants[v].meaning), std::to_string(pooled.points), r(pooled.pearson),
-                            shown_p(pooled.pearson_naive_p), permutation(inference.shift),
-                            bootstrap(inference.layers, &analyses::Bootstrap::pearson),
-                            bootstrap(inference.chunks, &analyses::Bootstrap::pearson), r(within.pearson), shown_p(within.pearson_naive_p),
+      table.rows.push_back({std::string(analyses::gain_variants[v].meaning), std::to_string(pooled.points),
+                            r(pooled.pearson, inference.shift.pearson.null_mean), shown_p(pooled.pearson_naive_p),
+                            permutation(inference.shift), bootstrap(inference.layers, &analyses::Bootstrap::pearson),
+                            bootstrap(inference.chunks, &analyses::Bootstrap::pearson),
+                            r(within.pearson, inference.blocks.pearson.null_mean), shown_p(within.pearson_naive_p),
                             permutation(inference.blocks), inference.decision.verdict});
     }
   });

@@ -83,7 +83,8 @@ std::vector<std::pair<std::string, std::string>> policies(const RunReader& reade
       {"chunks", request.nested ? "Nested: shorter chunks are the heads of the longest ones, so lengths are compared on the same text."
                                 : "Consecutive chunks of each length: chunks of different lengths hold different text."},
       {"spread",
-       "Bands of one standard deviation are population ones over chunk, layer, head and query. Intervals are 95% Student intervals of the "
+       "A standard deviation (a band, in figures of one run) is the population one over chunk, layer, head and query. Intervals are 95% "
+       "Student intervals of the "
        "mean over chunks."},
   };
 }

@@ -75,6 +75,19 @@ Table gain_theory_table(const analyses::GainTheory& theory) {
   return table;
 }
 
+/// The test of the formula's error on unseen text, length by length.
+Table theory_test_table(const analyses::TheoryEquivalence& test) {
+  Table table{
+      "gain-theory-unseen",
+      {"tokens", "chunks", "margin", "error", "error_low_90", "error_high_90", "within_margin_p", "beyond_margin_p", "constant_error"},
+      {}};
+  for (const analyses::TheoryError& length : test.lengths) {
+    table.rows.push_back({length.tokens, test.chunks, test.margin, length.error, length.interval.low, length.interval.high,
+                          cell(length.log_ratio.p), cell(length.log_ratio.exceeds_p), length.constant_error});
+  }
+  return table;
+}
+
 Table points_table(const analyses::SinkVsK& result) {
   Table table{"sink-vs-k", {"layer", "head", "attention", "set_apart", "bos_mass"}, {}};
   for (const analyses::GainVariant& variant : analyses::gain_variants) table.header.emplace_back(variant.name);
@@ -110,13 +123,15 @@ Table value_norms_table(const analyses::ValueNormsResult& result) {
 /// p of the permutation tests, intervals of the bootstraps, and the decision they lead to.
 void append(std::vector<Cell>& row, const analyses::SinkInference* inference) {
   if (inference == nullptr) {
-    row.insert(row.end(), 7, empty);
+    row.insert(row.end(), 9, empty);
     row.emplace_back(std::string());
     return;
   }
   row.push_back(cell(inference->blocks.pearson.p));
+  row.push_back(cell(inference->blocks.pearson.null_mean));
   row.emplace_back(inference->blocks.arrangements);
   row.push_back(cell(inference->shift.pearson.p));
+  row.push_back(cell(inference->shift.pearson.null_mean));
   for (const auto* bootstrap : {&inference->layers, &inference->chunks}) {
     append(row, *bootstrap ? (*bootstrap)->pearson : Maybe<Interval>::none(bootstrap->reason()));
   }
@@ -173,7 +188,8 @@ Table sinks_table(const analyses::Sinks& sinks) {
 Table correlations_table(const analyses::SinkVsK& result) {
   Table table{"sink-vs-k-correlations",
               {"gain", "heads", "points", "pearson", "pearson_naive_p", "spearman", "spearman_naive_p", "block_permutation_p",
-               "block_arrangements", "circular_shift_p", "layers_low", "layers_high", "chunks_low", "chunks_high", "decision"},
+               "block_null_mean", "block_arrangements", "circular_shift_p", "circular_shift_null_mean", "layers_low", "layers_high",
+               "chunks_low", "chunks_high", "decision"},
               {}};
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     const auto& correlation = result.correlations[v];
@@ -225,6 +241,7 @@ Table differences_table(const std::vector<Contrast>& contrasts) {
 std::vector<Table> tables(const Results& results) {
   std::vector<Table> all = {lengths_table(results.lengths), context_table(results.context), gain_theory_table(results.gain_theory),
                             points_table(results.sink_vs_k), correlations_table(results.sink_vs_k)};
+  if (results.gain_theory.unseen) all.push_back(theory_test_table(*results.gain_theory.unseen));
   if (results.sinks) all.push_back(sinks_table(*results.sinks));
   for (const HeatmapGroup& group : results.heatmaps) {
     for (const auto& map : group.maps) {

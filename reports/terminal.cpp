@@ -20,19 +20,19 @@ std::string small(const Measured& p) {
   return number(p, "{:.1e}");
 }
 
-/// @param honest  null where no test beside the naive one speaks of these heads
-std::string row(const std::string& label, const Correlation& c, const analyses::PermutationTest* honest) {
+/// @param test  null where no permutation test speaks of these heads
+std::string row(const std::string& label, const Correlation& c, const analyses::PermutationTest* test) {
   const auto beside = [&](const analyses::TestedStatistic analyses::PermutationTest::*statistic) {
-    return honest == nullptr ? std::string("-") : small((honest->*statistic).p);
+    return test == nullptr ? std::string("-") : small((test->*statistic).p);
   };
-  return fmt::format("  {:<24} {:>6}  {:>8}  {:>8}  {:>8}   {:>8}  {:>8}  {:>8}\n", label, c.points, number(c.pearson, "{:+.3f}"),
+  return fmt::format("  {:<24} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", label, c.points, number(c.pearson, "{:+.3f}"),
                      small(c.pearson_naive_p), beside(&analyses::PermutationTest::pearson), number(c.spearman, "{:+.3f}"),
                      small(c.spearman_naive_p), beside(&analyses::PermutationTest::spearman));
 }
 
 std::string correlations(const SinkVsK& result) {
-  std::string text = fmt::format("{:<26} {:>6}  {:>8}  {:>8}  {:>8}   {:>8}  {:>8}  {:>8}\n", "BOS mass against", "heads", "Pearson",
-                                 "naive p", "honest p", "Spearman", "naive p", "honest p");
+  std::string text = fmt::format("{:<26} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", "BOS mass against", "heads", "Pearson",
+                                 "naive p", "permutation p", "Spearman", "naive p", "permutation p");
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     text += fmt::format("{}\n", analyses::gain_variants[v].meaning);
     const auto& correlation = result.correlations[v];
@@ -74,8 +74,8 @@ std::string inference(const SinkVsK& result) {
   const auto& first = result.correlations.front();
   std::string text;
   if (first) {
-    text += test_in_words("honest p within layers, K permuted in blocks of a KV group", first->inference.blocks);
-    text += test_in_words("honest p pooled, K shifted round the layers", first->inference.shift);
+    text += test_in_words("permutation p within layers: K permuted in blocks of a KV group", first->inference.blocks);
+    text += test_in_words("permutation p pooled: K shifted round the layers", first->inference.shift);
     text += fmt::format("95% intervals of {}, resampling\n", analyses::gain_variants.front().meaning);
     text += bootstrap_in_words("layers", first->inference.layers);
     text += bootstrap_in_words("chunks", first->inference.chunks);
@@ -86,7 +86,7 @@ std::string inference(const SinkVsK& result) {
     if (!correlation) continue;
     const analyses::SinkDecision& decision = correlation->inference.decision;
     text += fmt::format("  {:<30} {}", analyses::gain_variants[v].meaning, decision.verdict);
-    if (decision.p) text += fmt::format(" (r {:+.3f}, p {:.1e}, {})", *decision.statistic, *decision.p, decision.test);
+    if (decision.p) text += fmt::format(" ({}, p = {:.1e}, {})", relation_in_words(decision), *decision.p, decision.test);
     text += '\n';
   }
   return text;
@@ -125,7 +125,8 @@ std::string print_sink_vs_k(const SinkVsK& result) {
   text += layers_apart(result);
   for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
   return text +
-         "naive p takes heads as independent points, which heads of one layer or KV group are not; honest p does not. BOS mass and K are "
+         "naive p takes heads as independent points, which heads of one layer or KV group are not; permutation p does not. BOS mass and K "
+         "are "
          "coupled by arithmetic: compare K without key 0.\n";
 }
 

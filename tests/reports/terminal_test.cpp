@@ -21,9 +21,9 @@ std::string printed(const SyntheticRun& run) {
   return print_sink_vs_k(analyses::sink_vs_k(write_run(folder.path() / "run", run), {.resampling = {.bootstraps = 50, .seed = 6}}));
 }
 
-TEST(SinkTerminal, HonestPStandsBesideTheNaiveOne) {
+TEST(SinkTerminal, PermutationPStandsBesideTheNaiveOne) {
   const std::string text = printed({});  // 8 layers of 2 KV groups: 256 arrangements, one of them the most extreme
-  EXPECT_THAT(text, HasSubstr("naive p  honest p"));
+  EXPECT_THAT(text, HasSubstr("naive p  permutation p"));
   EXPECT_THAT(text, HasSubstr("blocks of a KV group: 256 arrangements, all tried, least attainable p 3.9e-03"));
   EXPECT_THAT(text, HasSubstr("K shifted round the layers: 8 arrangements"));
   EXPECT_THAT(text, HasSubstr("refused: with 8 arrangements no p below 0.12 can be reached"));
