@@ -4,6 +4,7 @@
 #include "core/quantity.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -34,8 +35,10 @@ std::string shown_mean(const Maybe<Aggregate>& aggregate, const char* format) {
 
 std::string in_words(std::string_view name, const PermutationTest& test) {
   if (!test.pearson.p) return fmt::format("{}: {}", name, test.pearson.p.reason());
-  return fmt::format("{}: p = {:.2g} ({})", name, *test.pearson.p,
-                     test.exact ? "all " + count_arrangements(test.arrangements) : fmt::format("{} draws", test.resamples));
+  const bool by_chance = test.pearson.null_mean && std::abs(*test.pearson.null_mean) >= 0.0005;
+  return fmt::format("{}: p = {:.2g} ({}{})", name, *test.pearson.p,
+                     test.exact ? "all " + count_arrangements(test.arrangements) : fmt::format("{} draws", test.resamples),
+                     by_chance ? fmt::format("; r by chance {:+.3f}", *test.pearson.null_mean) : "");
 }
 
 std::string decision_in_words(const Maybe<SinkCorrelation>& correlation) {

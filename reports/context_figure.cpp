@@ -161,7 +161,7 @@ Panels panels_of(std::span<const Results> runs) {
           series_of(runs, [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::log_precision, p); })};
 }
 
-bool any_finite(const Series& series, std::size_t column) {
+bool holds(const Series& series, std::size_t column) {
   return std::any_of(series.begin(), series.end(), [&](const Rows& rows) { return any_finite(rows, column); });
 }
 
@@ -176,10 +176,12 @@ ContextMarks context_marks(std::span<const Results> runs) {
   const Panels panels = panels_of(runs);
   constexpr std::size_t deviation = 2, interval = 4;  // columns of row()
   const bool one = runs.size() == 1, gated = !empty(panels.gate);
-  const auto any = [&](std::size_t column) { return any_finite(panels.n_eff, column) || any_finite(panels.gate, column) || any_finite(panels.ratio, column); };
+  const auto any = [&](std::size_t column) {
+    return holds(panels.n_eff, column) || holds(panels.gate, column) || holds(panels.ratio, column);
+  };
   const bool changes = gated || !one;
   return {.bands = one && any(deviation),
-          .intervals = any(interval) || (changes && (any_finite(panels.logit, interval) || any_finite(panels.log, interval))),
+          .intervals = any(interval) || (changes && (holds(panels.logit, interval) || holds(panels.log, interval))),
           .changes = changes,
           .gate = gated};
 }

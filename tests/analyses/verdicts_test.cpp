@@ -159,6 +159,7 @@ TEST(Verdicts, TheSignIsThatOfWhatTheSlotsDoNotExplain) {
   const Verdicts found = verdicts_of(run);
   EXPECT_EQ(sink(found).ruling, Ruling::contradicted) << sink(found).reason;
   EXPECT_THAT(sink(found).claims[0].measurement, HasSubstr("+0.73"));
+  EXPECT_THAT(sink(found).claims[0].honest, HasSubstr("9999 draws; r by chance +0.809)"));
   EXPECT_THAT(sink(found).claims[0].honest, HasSubstr("K without key 0: negative (r = +0.730, +0.809 by chance, p = 0.000"));
 }
 
