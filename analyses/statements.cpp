@@ -106,8 +106,8 @@ Statement unit_gain(const Source& source) {
                        {"gain_min", "K of the head where it is smallest", least(*gain)},
                        {"gain_max", "K of the head where it is largest", largest(*gain)},
                        {"precision_mean", "lambda_obs, mean over heads, 1/value^2", mean(*precision)}};
-  statement.finding = fmt::format("At lambda = 1, K is {:.3f} on average over {} heads, {:.3f} to {:.3f}.", mean(*gain), gain->size(),
-                                  least(*gain), largest(*gain));
+  statement.finding = fmt::format("At lambda = 1, K is {:.3f} on average over {} heads; 1 - K goes from {:.2g} to {:.2g} over them.",
+                                  mean(*gain), gain->size(), 1 - largest(*gain), 1 - least(*gain));
   return statement;
 }
 

@@ -36,7 +36,7 @@ std::string shown_mean(const Maybe<Aggregate>& aggregate, const char* format) {
 std::string in_words(std::string_view name, const PermutationTest& test) {
   if (!test.pearson.p) return fmt::format("{}: {}", name, test.pearson.p.reason());
   const bool by_chance = test.pearson.null_mean && std::abs(*test.pearson.null_mean) >= 0.0005;
-  return fmt::format("{}: p = {:.2g} ({}{})", name, *test.pearson.p,
+  return fmt::format("{}: p = {:.3g} ({}{})", name, *test.pearson.p,
                      test.exact ? "all " + count_arrangements(test.arrangements) : fmt::format("{} draws", test.resamples),
                      by_chance ? fmt::format("; r by chance {:+.3f}", *test.pearson.null_mean) : "");
 }
@@ -45,7 +45,7 @@ std::string decision_in_words(const Maybe<SinkCorrelation>& correlation) {
   if (!correlation) return correlation.reason();
   const SinkDecision& decision = correlation->inference.decision;
   if (!decision.p) return decision.verdict;
-  return fmt::format("{} ({}, p = {:.2g})", decision.verdict, relation_in_words(decision), *decision.p);
+  return fmt::format("{} ({}, p = {:.3g})", decision.verdict, relation_in_words(decision), *decision.p);
 }
 
 /// The test that decides, with what it cannot tell apart.
@@ -65,7 +65,7 @@ std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
   const SinkDecision& decision = k->inference.decision;
   if (!decision.p) return {Ruling::not_decidable, decision.p.reason()};
   if (decision.verdict == "not shown") {
-    return {Ruling::not_shown, fmt::format("the {} does not show a relation (p = {:.2g})", decision.test, *decision.p)};
+    return {Ruling::not_shown, fmt::format("the {} does not show a relation (p = {:.3g})", decision.test, *decision.p)};
   }
   const bool rises = decision.verdict == "positive";
   const std::string found = fmt::format("by the {}, sink heads have the {} K", named(decision), rises ? "larger" : "smaller");

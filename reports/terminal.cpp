@@ -86,7 +86,7 @@ std::string inference(const SinkVsK& result) {
     if (!correlation) continue;
     const analyses::SinkDecision& decision = correlation->inference.decision;
     text += fmt::format("  {:<30} {}", analyses::gain_variants[v].meaning, decision.verdict);
-    if (decision.p) text += fmt::format(" ({}, p = {:.1e}, {})", relation_in_words(decision), *decision.p, decision.test);
+    if (decision.p) text += fmt::format(" ({}, p = {:.3g}, {})", relation_in_words(decision), *decision.p, decision.test);
     text += '\n';
   }
   return text;

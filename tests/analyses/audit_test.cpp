@@ -181,7 +181,7 @@ TEST(Statements, UnitGainByHand) {
   EXPECT_DOUBLE_EQ(number(found, "gain_mean"), 0.75);
   EXPECT_DOUBLE_EQ(number(found, "gain_min"), 0.7);
   EXPECT_DOUBLE_EQ(number(found, "gain_max"), 0.8);
-  EXPECT_EQ(found.finding, "At lambda = 1, K is 0.750 on average over 4 heads, 0.700 to 0.800.");
+  EXPECT_EQ(found.finding, "At lambda = 1, K is 0.750 on average over 4 heads; 1 - K goes from 0.2 to 0.3 over them.");
 }
 
 TEST(Statements, AlgebraIsNoFinding) {

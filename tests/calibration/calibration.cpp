@@ -78,14 +78,14 @@ Rows slot_rejections(std::int64_t simulations) {
 Rows theory_rulings(std::int64_t simulations) {
   Rows rows;
   for (const double correlation : {0.0, 0.3}) {
-    for (const std::size_t chunks : {std::size_t{3}, std::size_t{5}, std::size_t{10}, std::size_t{20}}) {
+    for (const std::size_t number : {std::size_t{3}, std::size_t{5}, std::size_t{10}, std::size_t{20}}) {
       const auto rates = [&](double margins, bool every_length) {
-        return theory_rates({chunks, correlation, margins * simulated_margin, every_length}, simulations, 3000 + rows.size());
+        return theory_rates({number, correlation, margins * simulated_margin, every_length}, simulations, 3000 + rows.size());
       };
       // the hardest cases of either ruling: one length at the margin, the others right; every length at the margin
-      rows.push_back({static_cast<double>(chunks), correlation, rates(1, false).within, rates(0, false).within, rates(1, true).beyond,
+      rows.push_back({static_cast<double>(number), correlation, rates(1, false).within, rates(0, false).within, rates(1, true).beyond,
                       rates(3, false).beyond});
-      fmt::print("theory, {} chunks, correlation {:.1f}: within: level {:.3f}, power {:.3f}; beyond: level {:.3f}, power {:.3f}\n", chunks,
+      fmt::print("theory, {} chunks, correlation {:.1f}: within: level {:.3f}, power {:.3f}; beyond: level {:.3f}, power {:.3f}\n", number,
                  correlation, rows.back()[2], rows.back()[3], rows.back()[4], rows.back()[5]);
     }
   }

@@ -42,11 +42,6 @@ TEST(Calibration, ARealEffectIsFound) {
   EXPECT_GT(rejection_rates(model, 100, 199, 3).block_permutation, 0.8);
 }
 
-/// Whether `rate` is no more than a test of level 0.05 may show.
-::testing::AssertionResult is_at_most_level(double rate, std::int64_t trials) {
-  return rate < 0.05 ? ::testing::AssertionSuccess() : is_at_level(rate, trials);
-}
-
 ClusteredModel with_slots(double effect) {
   return {.layers = 20, .heads = 8, .group_size = 2, .layer_share = 0.2, .group_share = 0.1, .slot_share = 0.6, .effect = effect};
 }
@@ -66,12 +61,13 @@ TEST(Calibration, SlotsOfKvGroupsLeaveTheLevelAndTheSign) {
 }
 
 TEST(Calibration, TheoryRulingsAreAtTheirLevel) {
-  constexpr std::int64_t simulations = 1000;
+  constexpr std::int64_t simulations = 2000;
+  constexpr double most = 0.07;  // 5%, 6% with the skewness that n_eff and S have here, and twice the error of 2,000 simulations
   for (const std::size_t chunks : {std::size_t{3}, std::size_t{5}, std::size_t{10}, std::size_t{20}}) {
-    const TheoryRates one = theory_rates({.chunks = chunks, .error = simulated_margin}, simulations, chunks);
-    const TheoryRates every = theory_rates({.chunks = chunks, .error = simulated_margin, .every_length = true}, simulations, chunks);
-    EXPECT_TRUE(is_at_most_level(one.within, simulations)) << chunks;
-    EXPECT_TRUE(is_at_most_level(every.beyond, simulations)) << chunks;
+    const TheoryRates one = theory_rates({.chunks = chunks, .error = simulated_margin}, simulations, 4000 + chunks);
+    const TheoryRates every = theory_rates({.chunks = chunks, .error = simulated_margin, .every_length = true}, simulations, 4000 + chunks);
+    EXPECT_LT(one.within, most) << chunks;
+    EXPECT_LT(every.beyond, most) << chunks;
   }
   EXPECT_GT(theory_rates({.chunks = 20}, 200, 1).within, 0.9);  // and more chunks show more, not less
   EXPECT_GT(theory_rates({.chunks = 10, .error = 4 * simulated_margin}, 200, 2).beyond, 0.9);
