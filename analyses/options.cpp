@@ -16,8 +16,7 @@ void check(const Options& options) {
   const Resampling& r = options.resampling;
   CHECK(r.permutations >= fewest_permutations, "permutations: {}; at least {} are needed to reach p = {:g}", r.permutations,
         fewest_permutations, significance);
-  for (const auto& [what, count] :
-       {std::pair<std::string_view, std::int64_t>{"permutations", r.permutations}, {"bootstraps", r.bootstraps}, {"splits", r.splits}}) {
+  for (const auto& [what, count] : {std::pair<std::string_view, std::int64_t>{"permutations", r.permutations}, {"splits", r.splits}}) {
     CHECK(count >= 1 && count <= most, "{}: {}; 1 to {} are allowed", what, count, most);
   }
   CHECK(std::isfinite(options.equivalence_margin) && options.equivalence_margin > 0,

@@ -9,7 +9,6 @@ namespace gainlens::analyses {
 /// How much is resampled, and from which seed.
 struct Resampling {
   std::int64_t permutations = 9999;  ///< random arrangements of a permutation test; all of them where there are no more
-  std::int64_t bootstraps = 2000;
   std::int64_t splits = 1000;  ///< split halves; all of them where there are no more
   std::uint64_t seed = 0;
 };
@@ -25,7 +24,7 @@ struct Options {
   Resampling resampling;
 };
 
-/// @throws InvalidArgument  fewer than 19 permutations, other resamples below 1, any above 10 million, a margin that is not positive and
+/// @throws InvalidArgument  fewer than 19 permutations, splits below 1, any above 10 million, a margin that is not positive and
 /// finite
 void check(const Options& options);
 
