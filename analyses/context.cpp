@@ -68,32 +68,19 @@ std::string no_change_reason(const Maybe<Aggregate>& shortest, const Maybe<Aggre
   return "no chunk has a finite value here or at the shortest length";
 }
 
-/// Interval of the ratio of two means: Student on its logarithm, whose error is that of the difference of the relative chunk means.
-Maybe<Interval> ratio_interval(const Comparer& comparer, const Aggregate& here, const Aggregate& shortest) {
-  if (comparer.same()) return Interval{1, 1};
-  const auto relative = [](const Aggregate& aggregate) {
-    return transformed(aggregate, [&](double value) { return value / aggregate.mean; });
-  };
-  const auto difference = comparer.difference(relative(here), relative(shortest));
-  if (!difference) return Maybe<Interval>::none(difference.reason());
-  if (!difference->estimate) return Maybe<Interval>::none(difference->estimate.reason());
-  Estimate logarithm = *difference->estimate;
-  logarithm.value = std::log(here.mean / shortest.mean);
-  const Interval ends = student_interval(logarithm);
-  return Interval{std::exp(ends.low), std::exp(ends.high)};
-}
-
-void compare_ratio(ContextPoint& point, const ContextPoint& shortest, const Comparer& comparer, const std::string& missing) {
-  const Maybe<Aggregate>&here = point.observation_precision, &there = shortest.observation_precision;
-  if (!here || !there || !(there->mean > 0) || !(here->mean > 0)) {
-    const std::string reason = here && there ? "lambda_obs is not positive here or at the shortest length" : missing;
+void compare_ratio(ContextPoint& point, const ContextPoint& shortest, const runfile::Request& request, const std::string& missing) {
+  const auto refuse = [&](const std::string& reason) {
     point.precision_ratio = point.precision_ratio_deviation = Measured::none(reason);
     point.precision_ratio_interval = Maybe<Interval>::none(reason);
-    return;
-  }
-  point.precision_ratio = here->mean / there->mean;
+  };
+  const Maybe<Aggregate>&here = point.observation_precision, &there = shortest.observation_precision;
+  if (!here || !there) return refuse(missing);
+  const auto same = [](double value) { return value; };
+  const auto found = ratio_of_means(request, point.length, transformed(here, same), shortest.length, transformed(there, same));
+  if (!found) return refuse(found.reason());
+  point.precision_ratio = found->ratio;
   point.precision_ratio_deviation = here->deviation ? Measured(*here->deviation / there->mean) : here->deviation;
-  point.precision_ratio_interval = ratio_interval(comparer, *here, *there);
+  point.precision_ratio_interval = point.length.index == shortest.length.index ? Maybe<Interval>(Interval{1, 1}) : found->interval;
 }
 
 void compare_with_shortest(ContextPoint& point, const ContextPoint& shortest, const runfile::Request& request, double margin) {
@@ -109,7 +96,7 @@ void compare_with_shortest(ContextPoint& point, const ContextPoint& shortest, co
   point.log_precision = comparer.change(precision, first_precision, no_precision);
   point.difference = comparer.change(minus(gate, precision), minus(first_gate, first_precision),
                                      gate.empty() || first_gate.empty() ? no_gate : no_precision);
-  compare_ratio(point, shortest, comparer, no_precision);
+  compare_ratio(point, shortest, request, no_precision);
 }
 
 ContextPoint read_point(const runfile::RunReader& reader, const Length& length, const std::vector<std::size_t>& layers, double margin) {

@@ -45,6 +45,11 @@ std::vector<double> values_of(const ByChunk& chunks) {
   return values;
 }
 
+ByChunk relative_to(ByChunk chunks, double unit) {
+  for (auto& [chunk, value] : chunks) value /= unit;
+  return chunks;
+}
+
 Length with_chunks(const Length& length, const ByChunk& chunks) {
   Length result{length.index, length.tokens, {}, 0};
   for (const auto& [chunk, value] : chunks) result.samples.push_back(chunk);
@@ -127,6 +132,20 @@ Maybe<TextDifference> difference_of_means(const runfile::Request& request, const
   const double a = mean_estimate(x).error, b = mean_estimate(y).error;
   return TextDifference{value, Estimate{value, std::sqrt(a * a + b * b + 2 * shared * a * b), static_cast<double>(fewest - 1)},
                         fmt::format("{}, what they share taken at its worst", counts)};
+}
+
+Maybe<TextRatio> ratio_of_means(const runfile::Request& request, const Length& longer_length, const ByChunk& longer,
+                                const Length& shorter_length, const ByChunk& shorter) {
+  if (longer.empty() || shorter.empty()) return Maybe<TextRatio>::none("no chunk has a finite value here or at the shortest length");
+  const double here = mean(values_of(longer)), there = mean(values_of(shorter));
+  if (!(here > 0 && there > 0)) return Maybe<TextRatio>::none("a ratio needs means above 0 here and at the shortest length");
+  const auto difference =
+      difference_of_means(request, longer_length, relative_to(longer, here), shorter_length, relative_to(shorter, there));
+  if (!difference) return Maybe<TextRatio>::none(difference.reason());
+  const auto& estimate = difference->estimate;
+  if (!estimate) return TextRatio{here / there, Maybe<Interval>::none(estimate.reason())};
+  const Interval logarithm = student_interval({std::log(here / there), estimate->error, estimate->degrees_of_freedom});
+  return TextRatio{here / there, Interval{std::exp(logarithm.low), std::exp(logarithm.high)}};
 }
 
 std::string sharing_in_words(const runfile::Request& request, const std::vector<Length>& lengths) {

@@ -55,4 +55,14 @@ struct TextDifference {
 Maybe<TextDifference> difference_of_means(const runfile::Request& request, const Length& longer_length, const ByChunk& longer,
                                           const Length& shorter_length, const ByChunk& shorter);
 
+/// The mean of `longer` over that of `shorter`, with an interval of this ratio: Student on its logarithm, whose error is that of
+/// difference_of_means() of the chunks' values relative to their mean. It is no interval of the ratio of geometric means.
+struct TextRatio {
+  double ratio;
+  Maybe<Interval> interval;
+};
+/// Missing as difference_of_means(), and where one of the means is not positive.
+Maybe<TextRatio> ratio_of_means(const runfile::Request& request, const Length& longer_length, const ByChunk& longer,
+                                const Length& shorter_length, const ByChunk& shorter);
+
 }  // namespace gainlens::analyses

@@ -54,7 +54,7 @@ SyntheticRun planted_run(const Planted& planted) {
 Verdicts verdicts_of(const SyntheticRun& run) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", run);
-  const Options options{.resampling = {.bootstraps = 20}};
+  const Options options;
   return verdicts(context(reader, options), gain_theory(reader, options), sink_vs_k(reader, options));
 }
 
@@ -174,7 +174,7 @@ TEST(Verdicts, FlatMeansFlatAtEveryLength) {
 }
 
 TEST(Verdicts, PairsOfUnlikeTextsAreNamed) {
-  constexpr std::string_view caveat = "paired by number, texts differ between lengths";
+  constexpr std::string_view caveat = "lengths compared on partly different text";
   SyntheticRun run = planted_run({});
   const Verdicts apart = verdicts_of(run);
   for (const Claim& claim : {evidence(apart), gate(apart)}) {
