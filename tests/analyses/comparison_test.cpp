@@ -165,7 +165,8 @@ TEST(RequestDifferences, SpreadChunksAreOtherText) {
   runfile::Request a = gainlens::testing::request_of(small_run());
   runfile::Request b = a;
   b.spread = 100'000;
-  const auto chunking = find_difference(request_differences(a, b), "chunking");
+  const std::vector<RunDifference> differences = request_differences(a, b);
+  const RunDifference* chunking = find_difference(differences, "chunking");
   ASSERT_TRUE(chunking);
   EXPECT_TRUE(chunking->unpairs);
   EXPECT_EQ(chunking->first, "consecutive");
