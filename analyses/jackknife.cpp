@@ -12,17 +12,15 @@
 namespace gainlens::analyses {
 namespace {
 
-constexpr std::size_t statistics = 4;
-using Correlations = std::array<Measured, statistics>;  // pooled Pearson and Spearman, both within layers
+using Correlations = std::array<Measured, 2>;  // pooled, within layers
 
 Correlations correlations(const std::vector<double>& x, const std::vector<double>& y, const std::vector<std::size_t>& layer,
                           const PairNames& names) {
-  const Correlation pooled = correlation(x, y, names), within = correlation_within(x, y, layer, names);
-  return {pooled.pearson, pooled.spearman, within.pearson, within.spearman};
+  return {correlation(x, y, names).pearson, correlation_within(x, y, layer, names).pearson};
 }
 
 Correlations no_correlations(const std::string& reason) {
-  return {Measured::none(reason), Measured::none(reason), Measured::none(reason), Measured::none(reason)};
+  return {Measured::none(reason), Measured::none(reason)};
 }
 
 /// Fisher's z of a correlation; missing at -1 and 1, where it is infinite.
@@ -35,12 +33,12 @@ Measured fisher(const Measured& r) {
 /// Units that may be left out, by stratum: the correlations without each.
 using Strata = std::vector<std::vector<Correlations>>;
 
-/// Of G units in a stratum the bias is (G - 1)(mean z(-i) - z) and the squared error (G - 1) var z(-i); both add up over strata.
+/// Of G units in a stratum the bias is (G - 1)(mean z(-i) - z); biases and squared errors add up over strata.
 Maybe<Interval> interval_of(const Measured& whole, const Strata& without, std::size_t which, double degrees_of_freedom) {
   const Measured z = fisher(whole);
   if (!z) return Maybe<Interval>::none(z.reason());
   Estimate estimate{*z, 0, degrees_of_freedom};
-  double squared_error = 0;
+  double bias = 0, squared_error = 0;
   for (const auto& stratum : without) {
     std::vector<double> values;
     for (const Correlations& correlations : stratum) {
@@ -48,17 +46,18 @@ Maybe<Interval> interval_of(const Measured& whole, const Strata& without, std::s
       if (!value) return Maybe<Interval>::none("without one of the units: " + value.reason());
       values.push_back(*value);
     }
-    estimate.value -= (static_cast<double>(values.size()) - 1) * (mean(values) - *z);
+    bias += (static_cast<double>(values.size()) - 1) * (mean(values) - *z);
     squared_error += std::pow(jackknife_error(values), 2);
   }
-  estimate.error = std::sqrt(squared_error);
+  estimate.value -= bias;
+  estimate.error = std::sqrt(squared_error + bias * bias / 4);
   const Interval ends = student_interval(estimate);
   return Interval{std::tanh(ends.low), std::tanh(ends.high)};
 }
 
 Jackknife jackknife(const Correlations& whole, const Strata& without, std::size_t units, double degrees_of_freedom) {
   const auto interval = [&](std::size_t which) { return interval_of(whole[which], without, which, degrees_of_freedom); };
-  return {units, degrees_of_freedom, interval(0), interval(1), interval(2), interval(3)};
+  return {units, degrees_of_freedom, interval(0), interval(1)};
 }
 
 Correlations without_layer(const ClusteredPairs& pairs, std::size_t left_out) {
@@ -169,8 +168,8 @@ Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs) {
   const double x_noise = noise_of(x, points), y_noise = noise_of(y, points);
   const double pooled = std::max(x_noise / population_variance(heads.x), y_noise / population_variance(heads.y));
   const double within = std::max(x_noise / variance_within(heads.x, heads.layer), y_noise / variance_within(heads.y, heads.layer));
-  if (pooled > most_noise) result.pearson = result.spearman = too_noisy(pooled, "the heads");
-  if (within > most_noise) result.pearson_within = result.spearman_within = too_noisy(within, "the heads within layers");
+  if (pooled > most_noise) result.pearson = too_noisy(pooled, "the heads");
+  if (within > most_noise) result.pearson_within = too_noisy(within, "the heads within layers");
   return result;
 }
 
@@ -180,9 +179,7 @@ OrderedJson to_json(const Jackknife& jackknife) {
   json["degrees_of_freedom"] = jackknife.degrees_of_freedom;
   json["interval_level"] = confidence;
   put(json, "pearson_interval", jackknife.pearson);
-  put(json, "spearman_interval", jackknife.spearman);
   put(json, "pearson_within_layers_interval", jackknife.pearson_within);
-  put(json, "spearman_within_layers_interval", jackknife.spearman_within);
   return json;
 }
 

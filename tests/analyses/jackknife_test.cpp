@@ -141,9 +141,9 @@ TEST(LeaveOutText, TwoStretchesAreRefused) {
 }
 
 TEST(LeaveOutText, NoisyChunksHaveNoLevel) {
-  const auto found = leave_out_text(noisy_chunks(1, 4, 6));
+  const auto found = leave_out_text(noisy_chunks(1, 4, 30));
   ASSERT_TRUE(found) << found.reason();
-  EXPECT_THAT(found->pearson.reason(), HasSubstr("of the variance of the heads; a level is stated up to 5%"));
+  EXPECT_THAT(found->pearson.reason(), HasSubstr("of the variance of the heads; a level is stated up to 25%"));
   EXPECT_THAT(found->pearson_within.reason(), HasSubstr("of the heads within layers"));
 }
 

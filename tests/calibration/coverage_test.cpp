@@ -68,7 +68,7 @@ std::vector<std::string> cells_of(const std::string& line) {
 }
 
 /// The table of the documentation is what the least numbers of chunks and layers rest on.
-TEST(Coverage, WhatIsStatedInTheStoredTableCovers92Percent) {
+TEST(Coverage, WhatIsStatedInTheStoredTableMissesIn8PercentAtMost) {
   std::ifstream file(std::filesystem::path(GAINLENS_SOURCE_DIR) / "docs/analyses/coverage.csv");
   ASSERT_TRUE(file);
   std::string line;
@@ -79,7 +79,8 @@ TEST(Coverage, WhatIsStatedInTheStoredTableCovers92Percent) {
     const auto cells = cells_of(line);
     ASSERT_EQ(cells.size(), 8u) << line;
     if (cells[0].ends_with("(not used)") || cells[4] != "0" || cells[5] != "0.95" || cells[7].empty()) continue;
-    EXPECT_GE(std::stod(cells[7]), least_coverage) << line;
+    // No more of all runs print an interval that misses
+    EXPECT_LE(std::stod(cells[6]) * (1 - std::stod(cells[7])), 1 - least_coverage) << line;
     ++judged;
   }
   EXPECT_GE(judged, 30u);
