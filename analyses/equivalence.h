@@ -1,6 +1,7 @@
 #pragma once
 
 #include "analyses/measured.h"
+#include "analyses/statistics.h"
 #include "core/json.h"
 
 #include <cstddef>
@@ -28,6 +29,12 @@ struct Equivalence {
   Maybe<Interval> interval;  ///< 90% Student interval of the mean
   Flatness flatness;
 };
+
+/// @param estimate  a normal mean with its Student error
+/// @param pairs     units that it rests on
+Equivalence test_equivalence(const Estimate& estimate, std::size_t pairs, double margin);
+/// Nothing can be said, for a reason.
+Equivalence no_equivalence(double margin, std::size_t pairs, const std::string& reason);
 
 /// Source: Schuirmann 1987; inference.md, gate is flat.
 /// @param differences  independent (one a chunk); finite

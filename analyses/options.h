@@ -9,7 +9,6 @@ namespace gainlens::analyses {
 /// How much is resampled, and from which seed.
 struct Resampling {
   std::int64_t permutations = 9999;  ///< random arrangements of a permutation test; all of them where there are no more
-  std::int64_t bootstraps = 2000;
   std::uint64_t seed = 0;
 };
 
@@ -26,8 +25,8 @@ struct Options {
   Resampling resampling;
 };
 
-/// @throws InvalidArgument  fewer than 19 permutations, other resamples below 1, any above 10 million, an equivalence margin that is not
-/// positive and finite, a theory margin that is not between 0 and 1
+/// @throws InvalidArgument  fewer than 19 permutations or more than 10 million, an equivalence margin that is not positive and finite, a
+/// theory margin that is not between 0 and 1
 void check(const Options& options);
 
 }  // namespace gainlens::analyses

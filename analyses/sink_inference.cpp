@@ -24,11 +24,11 @@ std::optional<std::string> mixed_kinds(const ClusteredPairs& pairs, const std::v
   return fmt::format("the layers are of {} attention kinds ({})", kinds.size(), fmt::join(kinds, ", "));
 }
 
-void put(OrderedJson& json, std::string_view name, const Maybe<Bootstrap>& bootstrap) {
-  if (bootstrap) {
-    json[std::string(name)] = to_json(*bootstrap);
+void put(OrderedJson& json, std::string_view name, const Maybe<Jackknife>& jackknife) {
+  if (jackknife) {
+    json[std::string(name)] = to_json(*jackknife);
   } else {
-    analyses::put(json, name, Measured::none(bootstrap.reason()));
+    analyses::put(json, name, Measured::none(jackknife.reason()));
   }
 }
 
@@ -45,7 +45,7 @@ SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::s
   PermutationTest blocks = permute_blocks(pairs.heads, resampling);
   PermutationTest shift = shift_layers(pairs.heads, mixed_kinds(pairs.heads, kind));
   SinkDecision decision = decide(blocks, shift);
-  return {std::move(blocks), std::move(shift), bootstrap_layers(pairs.heads, kind, resampling), bootstrap_chunks(pairs, resampling),
+  return {std::move(blocks), std::move(shift), leave_out_layers(pairs.heads, kind), leave_out_text(pairs),
           std::move(decision)};
 }
 
@@ -59,8 +59,8 @@ OrderedJson to_json(const SinkInference& inference) {
   OrderedJson json;
   json["block_permutation"] = to_json(inference.blocks);
   json["circular_shift"] = to_json(inference.shift);
-  put(json, "layer_bootstrap", inference.layers);
-  put(json, "chunk_bootstrap", inference.chunks);
+  put(json, "layers_left_out", inference.layers);
+  put(json, "text_left_out", inference.text);
   json["decision"] = {{"test", inference.decision.test}, {"verdict", inference.decision.verdict}};
   analyses::put(json["decision"], "statistic", inference.decision.statistic);
   analyses::put(json["decision"], "null_mean", inference.decision.null_mean);

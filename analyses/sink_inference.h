@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analyses/bootstrap.h"
+#include "analyses/jackknife.h"
 #include "analyses/permutation.h"
 
 #include <optional>
@@ -23,8 +23,8 @@ struct SinkDecision {
 struct SinkInference {
   PermutationTest blocks;
   PermutationTest shift;
-  Maybe<Bootstrap> layers;
-  Maybe<Bootstrap> chunks;
+  Maybe<Jackknife> layers;  ///< intervals from leaving out layers
+  Maybe<Jackknife> text;    ///< intervals from leaving out stretches of text
   SinkDecision decision;
 };
 

@@ -101,12 +101,12 @@ Prediction sink_prediction(const SinkVsK& sinks) {
   return {1, "Sink heads are those with a gain near 1", {claim}, claim.ruling, claim.reason};
 }
 
-/// Of chunks that share a number and no text: their noise is that of two texts, and what differs may be the text.
-constexpr std::string_view unlike_texts = "paired by number, texts differ between lengths";
+/// Of consecutive chunks: the lengths share a part of their text, and what differs between them may be the rest of it.
+constexpr std::string_view unlike_texts = "lengths compared on partly different text";
 
 /// Says of a claim about changes between lengths what its pairs are worth.
 void add_pairing(Claim& claim, const Context& context) {
-  if (context.nested || context.points.size() < 2) return;
+  if (context.paired || context.points.size() < 2) return;
   claim.honest += fmt::format("; {}", unlike_texts);
   if (claim.ruling == Ruling::supported || claim.ruling == Ruling::contradicted) claim.reason += fmt::format("; {}", unlike_texts);
 }
@@ -126,7 +126,7 @@ Claim evidence_claim(const Context& context) {
                   shown_mean(first.n_eff, "{:.2f}"), shown_mean(last.n_eff, "{:.2f}"), shown(change.mean));
   claim.naive = fmt::format("lambda_obs multiplied by {}, standard deviation over cells {}", shown(last.precision_ratio, "{:.3f}"),
                             shown(last.precision_ratio_deviation, "{:.3f}"));
-  claim.honest = fmt::format("95% interval {} over {} paired chunks", shown(change.interval), change.pairs);
+  claim.honest = fmt::format("95% interval {} over {}", shown(change.interval), change.basis);
   if (change.flat.difference_p) claim.contradiction_p = *change.mean < 0 ? *change.flat.difference_p : 1.0;
   if (!change.flat.difference_p) {
     claim.reason = change.flat.difference_p.reason();
@@ -272,8 +272,8 @@ Claim gate_claim(const Context& context) {
                                   shown(last.logit_gate.mean));
   claim.naive = fmt::format("standard deviation over cells {}", shown(last.gate->deviation, "{:.3f}"));
   claim.honest =
-      fmt::format("90% interval {} over {} paired chunks, margin ±{:g}: {}; less ln lambda_obs: {}", shown(last.logit_gate.flat.interval),
-                  last.logit_gate.pairs, context.equivalence_margin, in_words(last.logit_gate.flat), shown(last.difference.interval));
+      fmt::format("90% interval {} over {}, margin ±{:g}: {}; less ln lambda_obs: {}", shown(last.logit_gate.flat.interval),
+                  last.logit_gate.basis, context.equivalence_margin, in_words(last.logit_gate.flat), shown(last.difference.interval));
   add_pairing(claim, context);
   return claim;
 }

@@ -32,6 +32,11 @@ std::string weights_digest(const runfile::Request& request) {
   return text.empty() ? "–" : text;
 }
 
+std::string chunking(const runfile::Request& request) {
+  const std::string placed = request.spread ? "spread over the text" : "consecutive text";
+  return request.nested ? placed + ", shorter ones nested in the longest" : placed;
+}
+
 std::string attention_of(const runfile::Request& request) {
   std::map<std::string, std::size_t> kinds;
   for (const std::string& kind : request.attention) ++kinds[kind];
@@ -73,13 +78,18 @@ std::string flatness(const analyses::Change& change, bool shortest) {
   return "not known";
 }
 
+/// The ratio of means with its own interval, which at the shortest length has no width.
+std::string shown_ratio(const analyses::ContextPoint& point, bool shortest) {
+  return shortest ? shown(point.precision_ratio) : with_interval(shown(point.precision_ratio), point.precision_ratio_interval);
+}
+
 std::string permutation(const analyses::PermutationTest& test) {
   if (!test.pearson.p) return "refused";
   return shown_p(test.pearson.p);
 }
 
-std::string bootstrap(const analyses::Maybe<analyses::Bootstrap>& result,
-                      const analyses::Maybe<analyses::Interval> analyses::Bootstrap::*which) {
+std::string left_out(const analyses::Maybe<analyses::Jackknife>& result,
+                     const analyses::Maybe<analyses::Interval> analyses::Jackknife::*which) {
   if (!result) return "refused";
   const auto& interval = (*result).*which;
   return interval ? fmt::format("[{:+.2f}, {:+.2f}]", interval->low, interval->high) : "–";
@@ -97,8 +107,8 @@ std::string refusals(const analyses::SinkVsK& sinks) {
     const analyses::SinkInference& inference = correlation->inference;
     add("Block permutation", inference.blocks.pearson.p ? "" : inference.blocks.pearson.p.reason());
     add("Circular shift", inference.shift.pearson.p ? "" : inference.shift.pearson.p.reason());
-    add("Bootstrap over layers", inference.layers ? "" : inference.layers.reason());
-    add("Bootstrap over chunks", inference.chunks ? "" : inference.chunks.reason());
+    add("Leaving out layers", inference.layers ? "" : inference.layers.reason());
+    add("Leaving out text", inference.text ? inference.text->pearson.reason() : inference.text.reason());
   }
   return reasons.empty() ? "" : fmt::format(" {}.", fmt::join(reasons, "; "));
 }
@@ -171,7 +181,7 @@ PaperTable runs_paper_table(const Report& report) {
     for (const LengthFacts& facts : run.lengths) tokens += facts.length.tokens * static_cast<std::int64_t>(facts.length.samples.size());
     return std::to_string(tokens);
   });
-  add("chunking", [](const Results& run) { return run.request.nested ? "nested in the longest" : "consecutive text"; });
+  add("chunking", [](const Results& run) { return chunking(run.request); });
   add("NLL at the longest (nats per token)", nll_of);
   add("dtype, device", [](const Results& run) { return fmt::format("{}, {}", run.request.dtype, run.request.device); });
   add("shards proven by sha256", [](const Results& run) { return std::to_string(run.proof.shards); });
@@ -204,7 +214,7 @@ PaperTable context_paper_table(const Report& report) {
   PaperTable table{
       "context",
       fmt::format("Evidence by context length: means over the deep layers' last-quarter queries ({}), with 95% intervals of the mean over "
-                  "chunks; Δ is the change since T_min, paired by chunk.",
+                  "chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since T_min, each with its own interval.",
                   of_each(report, [](const Results& run) { return fmt::format("layers {}", number_ranges(run.context.deep_layers)); })),
       {{"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
       {}};
@@ -218,7 +228,7 @@ PaperTable context_paper_table(const Report& report) {
   add_runs(table, report, [&](const Results& run) {
     for (std::size_t i = 0; i < run.context.points.size(); ++i) {
       const analyses::ContextPoint& point = run.context.points[i];
-      Row row = {format_count(point.length.tokens), shown(point.n_eff), shown(point.precision_ratio),
+      Row row = {format_count(point.length.tokens), shown(point.n_eff), shown_ratio(point, i == 0),
                  i == 0 ? "–" : shown(point.log_precision)};
       if (gated) {
         row.push_back(shown(point.gate));
@@ -236,7 +246,8 @@ PaperTable context_by_attention_paper_table(const Report& report) {
   PaperTable table{
       "context-by-attention",
       "Evidence by context length and kind of attention: means over all layers of a kind, last-quarter queries, with 95% intervals "
-      "of the mean over chunks; Δ is the change since T_min, paired by chunk. A window bounds the keys a query can see whatever "
+      "of the mean over chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since T_min, each with its own "
+      "interval. A window bounds the keys a query can see whatever "
       "the context: a mean over both kinds dilutes what the global layers do.",
       {{"attention"}, {"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
       {}};
@@ -245,7 +256,7 @@ PaperTable context_by_attention_paper_table(const Report& report) {
       for (std::size_t i = 0; i < context.points.size(); ++i) {
         const analyses::ContextPoint& point = context.points[i];
         table.rows.push_back({i == 0 ? fmt::format("{}, layers {}", attention, number_ranges(context.deep_layers)) : "",
-                              format_count(point.length.tokens), shown(point.n_eff), shown(point.precision_ratio),
+                              format_count(point.length.tokens), shown(point.n_eff), shown_ratio(point, i == 0),
                               i == 0 ? "–" : shown(point.log_precision)});
       }
     }
@@ -300,16 +311,17 @@ PaperTable inference_paper_table(const Report& report) {
       fmt::format(
           "BOS mass against K over heads: Pearson's r, its naive p (heads taken as independent) and the inference that does not take "
           "them so. The block permutation exchanges KV groups within layers, the circular shift moves layers; what r is by chance alone, "
-          "where "
-          "that is not 0, stands behind it, and p is of the difference. Intervals are 95%. {}",
+          "where that is not 0, stands behind it, and p is of the difference. 95% intervals leave out one layer, or one stretch of text, "
+          "at a "
+          "time. {}",
           of_each(report, [](const Results& run) { return resampling_of(run.sink_vs_k) + refusals(run.sink_vs_k); })),
       {{"K of", true},
        {"heads"},
        {"r pooled"},
        {"naive p"},
        {"shift p"},
-       {"over layers"},
-       {"over chunks"},
+       {"without a layer"},
+       {"without a text"},
        {"r within"},
        {"naive p"},
        {"block p"},
@@ -328,10 +340,9 @@ PaperTable inference_paper_table(const Report& report) {
       const analyses::Correlation &pooled = correlation->pooled, &within = correlation->within_layers;
       table.rows.push_back({std::string(analyses::gain_variants[v].meaning), std::to_string(pooled.points),
                             r(pooled.pearson, inference.shift.pearson.null_mean), shown_p(pooled.pearson_naive_p),
-                            permutation(inference.shift), bootstrap(inference.layers, &analyses::Bootstrap::pearson),
-                            bootstrap(inference.chunks, &analyses::Bootstrap::pearson),
-                            r(within.pearson, inference.blocks.pearson.null_mean), shown_p(within.pearson_naive_p),
-                            permutation(inference.blocks), inference.decision.verdict});
+                            permutation(inference.shift), left_out(inference.layers, &analyses::Jackknife::pearson),
+                            left_out(inference.text, &analyses::Jackknife::pearson), r(within.pearson, inference.blocks.pearson.null_mean),
+                            shown_p(within.pearson_naive_p), permutation(inference.blocks), inference.decision.verdict});
     }
   });
   return table;
@@ -368,12 +379,12 @@ PaperTable sinks_paper_table(const Report& report) {
 }
 
 std::vector<PaperTable> paper_tables(const Report& report) {
-  std::vector<PaperTable> tables = {runs_paper_table(report),        verdicts_paper_table(report),
-                                    context_paper_table(report),     context_by_attention_paper_table(report),
-                                    gain_theory_paper_table(report), gain_checks_paper_table(report),
-                                    inference_paper_table(report),   sinks_paper_table(report),
-                                    lemma_paper_table(report),       prior_shares_paper_table(report),
-                                    statements_paper_table(report)};
+  std::vector<PaperTable> tables = {runs_paper_table(report),         verdicts_paper_table(report),
+                                    context_paper_table(report),      context_by_attention_paper_table(report),
+                                    neighbours_paper_table(report),   gain_theory_paper_table(report),
+                                    gain_checks_paper_table(report),  inference_paper_table(report),
+                                    sinks_paper_table(report),        lemma_paper_table(report),
+                                    prior_shares_paper_table(report), statements_paper_table(report)};
   for (std::size_t i = 0; i < report.contrasts.size(); ++i) {
     for (PaperTable table : {run_differences_paper_table(report.contrasts[i]), differences_paper_table(report.contrasts[i])}) {
       if (i > 0) table.name += fmt::format("-{}", i + 2);

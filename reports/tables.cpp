@@ -44,7 +44,7 @@ Table context_table(const analyses::Context& context) {
   for (const char* name : {"n_eff", "gate", "observation_precision"}) {
     for (const char* part : {"", "_deviation", "_low", "_high"}) table.header.push_back(fmt::format("{}{}", name, part));
   }
-  table.header.push_back("observation_precision_ratio");
+  for (const char* part : {"", "_low", "_high"}) table.header.push_back(fmt::format("observation_precision_ratio{}", part));
   for (const char* name : {"logit_gate_change", "log_observation_precision_change", "logit_gate_less_log_precision_change"}) {
     for (const char* part : {"", "_low", "_high"}) table.header.push_back(fmt::format("{}{}", name, part));
   }
@@ -54,6 +54,7 @@ Table context_table(const analyses::Context& context) {
     append(row, point.gate);
     append(row, point.observation_precision);
     row.push_back(cell(point.precision_ratio));
+    append(row, point.precision_ratio_interval);
     append(row, point.logit_gate);
     append(row, point.log_precision);
     append(row, point.difference);
@@ -120,7 +121,7 @@ Table value_norms_table(const analyses::ValueNormsResult& result) {
   return table;
 }
 
-/// p of the permutation tests, intervals of the bootstraps, and the decision they lead to.
+/// p of the permutation tests, intervals from leaving out layers and text, and the decision they lead to.
 void append(std::vector<Cell>& row, const analyses::SinkInference* inference) {
   if (inference == nullptr) {
     row.insert(row.end(), 9, empty);
@@ -132,8 +133,8 @@ void append(std::vector<Cell>& row, const analyses::SinkInference* inference) {
   row.emplace_back(inference->blocks.arrangements);
   row.push_back(cell(inference->shift.pearson.p));
   row.push_back(cell(inference->shift.pearson.null_mean));
-  for (const auto* bootstrap : {&inference->layers, &inference->chunks}) {
-    append(row, *bootstrap ? (*bootstrap)->pearson : Maybe<Interval>::none(bootstrap->reason()));
+  for (const auto* left_out : {&inference->layers, &inference->text}) {
+    append(row, *left_out ? (*left_out)->pearson : Maybe<Interval>::none(left_out->reason()));
   }
   row.emplace_back(inference->decision.verdict);
 }
@@ -189,7 +190,7 @@ Table correlations_table(const analyses::SinkVsK& result) {
   Table table{"sink-vs-k-correlations",
               {"gain", "heads", "points", "pearson", "pearson_naive_p", "spearman", "spearman_naive_p", "block_permutation_p",
                "block_null_mean", "block_arrangements", "circular_shift_p", "circular_shift_null_mean", "layers_low", "layers_high",
-               "chunks_low", "chunks_high", "decision"},
+               "text_low", "text_high", "decision"},
               {}};
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     const auto& correlation = result.correlations[v];

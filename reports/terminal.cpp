@@ -63,10 +63,13 @@ std::string interval(const analyses::Maybe<analyses::Interval>& ends) {
   return ends ? fmt::format("[{:+.3f}, {:+.3f}]", ends->low, ends->high) : "-";
 }
 
-std::string bootstrap_in_words(std::string_view name, const analyses::Maybe<analyses::Bootstrap>& bootstrap) {
-  if (!bootstrap) return fmt::format("  {}: {}\n", name, bootstrap.reason());
-  return fmt::format("  {} {} ({} draws): Pearson {} pooled, {} within layers\n", bootstrap->units, name, bootstrap->resamples,
-                     interval(bootstrap->pearson), interval(bootstrap->pearson_within));
+std::string left_out_in_words(std::string_view name, const analyses::Maybe<analyses::Jackknife>& jackknife) {
+  if (!jackknife) return fmt::format("  {}: {}\n", name, jackknife.reason());
+  std::string text = fmt::format("  {} {}: Pearson {} pooled, {} within layers\n", jackknife->units, name, interval(jackknife->pearson),
+                                 interval(jackknife->pearson_within));
+  if (!jackknife->pearson) text += fmt::format("    none pooled: {}\n", jackknife->pearson.reason());
+  if (!jackknife->pearson_within) text += fmt::format("    none within layers: {}\n", jackknife->pearson_within.reason());
+  return text;
 }
 
 /// What stands beside the naive p: tests and intervals of the first gain, and the verdict on every gain.
@@ -76,9 +79,9 @@ std::string inference(const SinkVsK& result) {
   if (first) {
     text += test_in_words("permutation p within layers: K permuted in blocks of a KV group", first->inference.blocks);
     text += test_in_words("permutation p pooled: K shifted round the layers", first->inference.shift);
-    text += fmt::format("95% intervals of {}, resampling\n", analyses::gain_variants.front().meaning);
-    text += bootstrap_in_words("layers", first->inference.layers);
-    text += bootstrap_in_words("chunks", first->inference.chunks);
+    text += fmt::format("95% intervals of {}, leaving out one at a time of\n", analyses::gain_variants.front().meaning);
+    text += left_out_in_words("layers", first->inference.layers);
+    text += left_out_in_words("stretches of text", first->inference.text);
   }
   text += "is BOS mass related to it?\n";
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {

@@ -25,6 +25,9 @@ struct Request {
   std::vector<std::int64_t> lengths;  ///< sorted
   std::int64_t samples = 0;
   bool nested = false;
+  /// Tokens of the text that the chunks of each length are spread evenly over; absent: consecutive from its head, and no key in JSON, so that
+  /// requests from before there was a choice read and write as they are.
+  std::optional<std::int64_t> spread;
   std::optional<std::int64_t> bos;   ///< token put before each chunk; absent: none
   std::string bos_policy;            ///< auto|always|never and what it led to, in words
   std::vector<std::int64_t> layers;  ///< original indices, in order
@@ -50,7 +53,8 @@ struct Request {
   void validate(std::string_view where) const;
 
   /// Empty if `other` asks for the same numbers up to lengths and samples; else one line naming the first difference and both values.
-  /// Nested requests must agree on the longest length too: their shorter chunks are cut from it.
+  /// Nested requests must agree on the longest length too: their shorter chunks are cut from it. Spread ones must agree on the samples: the
+  /// place of every chunk follows from their number.
   std::string difference(const Request& other) const;
   /// Lengths united, samples the larger. Requires difference(other).empty().
   Request united(const Request& other) const;

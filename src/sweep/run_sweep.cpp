@@ -71,6 +71,7 @@ runfile::Request make_request(const SweepOptions& options, const models::Decoder
   request.lengths = options.lengths;
   request.samples = options.samples;
   request.nested = options.nested;
+  if (options.spread) request.spread = std::ssize(source.tokens);
   if (source.bos.token) request.bos = *source.bos.token;
   request.bos_policy = source.bos.explanation;
   request.layers = measured_layers(options, config);
@@ -124,7 +125,7 @@ Job read_job(const SweepOptions& options) {
   check_lengths(options, job.config);
   measured_layers(options, job.config);
   job.source = read_tokens(options.source, job.checkpoint, job.config.vocabulary, job.config.bos_token);
-  job.chunks = data::cut(job.source.tokens, {options.lengths, options.samples, options.nested, job.source.bos.token});
+  job.chunks = data::cut(job.source.tokens, {options.lengths, options.samples, options.nested, options.spread, job.source.bos.token});
   return job;
 }
 

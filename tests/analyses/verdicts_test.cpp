@@ -55,7 +55,7 @@ SyntheticRun planted_run(const Planted& planted) {
 Verdicts verdicts_of(const SyntheticRun& run) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", run);
-  const Options options{.resampling = {.bootstraps = 20}};
+  const Options options;
   return verdicts(context(reader, options), gain_theory(reader, options), sink_vs_k(reader, options));
 }
 
@@ -198,7 +198,7 @@ TEST(Verdicts, FlatMeansFlatAtEveryLength) {
 }
 
 TEST(Verdicts, PairsOfUnlikeTextsAreNamed) {
-  constexpr std::string_view caveat = "paired by number, texts differ between lengths";
+  constexpr std::string_view caveat = "lengths compared on partly different text";
   SyntheticRun run = planted_run({});
   const Verdicts apart = verdicts_of(run);
   for (const Claim& claim : {evidence(apart), gate(apart)}) {
@@ -268,7 +268,7 @@ TEST(Verdicts, TheoryIsJudgedByItsMarginNotByItsSkill) {
 TEST(Verdicts, TheTheorysMarginIsAnOption) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", theory_run(0.64, 0.001));
-  const Options wide{.theory_margin = 0.1, .resampling = {.bootstraps = 20}};
+  const Options wide{.theory_margin = 0.1};
   const Verdicts found = verdicts(context(reader, wide), gain_theory(reader, wide), sink_vs_k(reader, wide));
   EXPECT_EQ(theory(found).ruling, Ruling::supported);
   EXPECT_THAT(theory(found).reason, HasSubstr("less than 10%"));

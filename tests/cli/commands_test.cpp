@@ -140,6 +140,23 @@ TEST_F(Commands, CaptureWritesSafetensors) {
       << "an existing file is kept";
 }
 
+TEST_F(Commands, SpreadChunksStayWhereTheyAre) {
+  const auto spread = [&](const std::string& lengths, const std::string& samples) {
+    return run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", lengths, "--samples", samples, "--out", run_, "--quiet",
+                         "--spread"});
+  };
+  const auto first = spread("32,64", "2");
+  ASSERT_EQ(first.exit_code, 0) << first.error;
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out, HasSubstr("(2 samples a length, spread over 400 tokens of text)"));
+  const auto more = spread("32,64", "3");
+  EXPECT_EQ(more.exit_code, 2);
+  EXPECT_THAT(more.error, HasSubstr("samples is 2 in the stored request and 3 in this one, and the place of every spread chunk follows"));
+  const auto consecutive = run_gainlens(sweep({}));
+  EXPECT_EQ(consecutive.exit_code, 2);
+  EXPECT_THAT(consecutive.error, HasSubstr("chunks are spread over 400 tokens in the stored request and consecutive in this one"));
+  EXPECT_THAT(spread("16,32,64", "2").out, HasSubstr("2 of 6 chunks computed"));
+}
+
 TEST_F(Commands, ReportAndSinkVsK) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   const auto report = run_gainlens({"report", run_});
@@ -153,7 +170,7 @@ TEST_F(Commands, ReportAndSinkVsK) {
   const auto sinks = run_gainlens({"sink-vs-k", run_});
   EXPECT_EQ(sinks.exit_code, 0) << sinks.error;
   EXPECT_THAT(sinks.out, HasSubstr("Pearson"));
-  const auto json = nlohmann::json::parse(run_gainlens({"sink-vs-k", run_, "--json", "--seed", "5", "--bootstraps", "20"}).out);
+  const auto json = nlohmann::json::parse(run_gainlens({"sink-vs-k", run_, "--json", "--seed", "5"}).out);
   EXPECT_EQ(json["correlations"]["kalman_gain"]["inference"]["block_permutation"]["seed"], 5);
   EXPECT_EQ(run_gainlens({"sink-vs-k", run_, "--permutations", "0"}).exit_code, 2);
 }
