@@ -291,6 +291,7 @@ TEST(Verdicts, ManyLengthsAreManyChancesToContradict) {
   // p of a change beyond the margin: 0.0496 at 64 tokens, 1 at 32, so 0.099 over both
   const Planted barely{.gate_change = 0.12, .gate_noise = 0.03};
   SyntheticRun run = planted_run(barely);
+  run.nested = true;  // paired chunks
   EXPECT_EQ(gate(verdicts_of(run)).ruling, Ruling::contradicted);
   run.lengths = {16, 32, 64};
   const Verdicts two = verdicts_of(run);
@@ -301,6 +302,7 @@ TEST(Verdicts, ManyLengthsAreManyChancesToContradict) {
 
 TEST(Verdicts, ManyClaimsAreManyChancesToContradict) {
   SyntheticRun run = theory_run(2.0 / 3, 0);
+  run.nested = true;  // paired chunks
   const SyntheticRun barely = planted_run({.gate_change = 0.12, .gate_noise = 0.03});
   const auto theory_value = run.value, gate_value = barely.value;
   run.value = [=](const CellKey& key) { return key.name == "summary/gate" ? gate_value(key) : theory_value(key); };
