@@ -100,7 +100,7 @@ Maybe<Aggregate> aggregate(const runfile::RunReader& reader, std::string_view na
     return Maybe<Aggregate>::none(fmt::format("summary/{} has no value at {} tokens in these layers", name, format_count(length.tokens)));
   }
   const Measured deviation = total_deviation(variances, cell_means, cell_variances);
-  return Aggregate{mean(cell_means), deviation, mean_interval(chunk_means), std::move(chunk_means), std::move(chunks), left_out};
+  return Aggregate{mean(chunk_means), deviation, mean_interval(chunk_means), std::move(chunk_means), std::move(chunks), left_out};
 }
 
 }  // namespace gainlens::analyses

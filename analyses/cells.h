@@ -39,7 +39,7 @@ double mean_over_lengths(const Cells& cells, const std::vector<Length>& lengths,
 
 /// A statistic at one length over chunks x layers x heads x queries.
 struct Aggregate {
-  double mean;                       ///< over cells; cells of one length have the same number of queries
+  double mean;                       ///< over chunks, of the mean over the cells of each: what the interval is of
   Measured deviation;                ///< population standard deviation over chunk x layer x head x query
   Maybe<Interval> interval;          ///< Student interval of the mean, from chunk means
   std::vector<double> chunk_means;   ///< [chunk of Length::samples that has a value]

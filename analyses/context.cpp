@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
 
 namespace gainlens::analyses {
 namespace {
 
-using ByChunk = std::map<std::int64_t, double>;  // sample number -> value
-
+/// The transformed chunk means that are finite.
 ByChunk transformed(const Maybe<Aggregate>& aggregate, const std::function<double(double)>& transform) {
   ByChunk values;
   if (!aggregate) return values;
@@ -31,49 +29,74 @@ ByChunk minus(const ByChunk& a, const ByChunk& b) {
 }
 
 Change no_change(const std::string& reason, double margin) {
-  return {Measured::none(reason), Maybe<Interval>::none(reason), 0, test_equivalence({}, margin, reason)};
+  return {Measured::none(reason), Maybe<Interval>::none(reason), "", no_equivalence(margin, 0, reason)};
 }
 
-Change summarise(const ByChunk& differences, const std::string& reason, double margin, bool shortest) {
-  if (differences.empty()) return no_change(reason, margin);
-  std::vector<double> values;
-  for (const auto& [sample, value] : differences) values.push_back(value);
-  const Equivalence flat = shortest ? test_equivalence({}, margin, "this is the shortest length") : test_equivalence(values, margin);
-  return {mean(values), mean_interval(values), values.size(), flat};
-}
+/// Sets one length against the shortest.
+class Comparer {
+ public:
+  Comparer(const runfile::Request& request, const Length& length, const Length& shortest, double margin)
+      : request_(request), length_(length), shortest_(shortest), margin_(margin) {}
 
-/// Why chunk means of `shorter` and `longer` give no pair, if they give none.
-std::string no_pair_reason(const Maybe<Aggregate>& shortest, const Maybe<Aggregate>& here) {
+  bool same() const { return length_.index == shortest_.index; }
+  Maybe<TextDifference> difference(const ByChunk& here, const ByChunk& there) const {
+    return difference_of_means(request_, length_, here, shortest_, there);
+  }
+  Change change(const ByChunk& here, const ByChunk& there, const std::string& reason) const {
+    if (here.empty() || there.empty()) return no_change(reason, margin_);
+    if (same()) return {0.0, Interval{0, 0}, "this is the shortest length", no_equivalence(margin_, 0, "this is the shortest length")};
+    const auto found = difference(here, there);
+    if (!found) return no_change(found.reason(), margin_);
+    if (!found->estimate) {
+      const std::string& why = found->estimate.reason();
+      return {found->value, Maybe<Interval>::none(why), found->basis, no_equivalence(margin_, 1, why)};
+    }
+    const auto units = static_cast<std::size_t>(found->estimate->degrees_of_freedom) + 1;
+    return {found->value, student_interval(*found->estimate), found->basis, test_equivalence(*found->estimate, units, margin_)};
+  }
+
+ private:
+  const runfile::Request& request_;
+  const Length &length_, &shortest_;
+  double margin_;
+};
+
+/// Why chunk means give no change, if they give none.
+std::string no_change_reason(const Maybe<Aggregate>& shortest, const Maybe<Aggregate>& here) {
   if (!here) return here.reason();
   if (!shortest) return shortest.reason();
-  return "no chunk has a finite value both here and at the shortest length";
+  return "no chunk has a finite value here or at the shortest length";
 }
 
-void compare_with_shortest(ContextPoint& point, const ContextPoint& shortest, double margin) {
-  const auto logit = [](double g) { return std::log(g / (1 - g)); };
-  const auto log = [](double x) { return std::log(x); };
-  const ByChunk gate = minus(transformed(point.gate, logit), transformed(shortest.gate, logit));
-  const ByChunk precision = minus(transformed(point.observation_precision, log), transformed(shortest.observation_precision, log));
-  const std::string no_gate = no_pair_reason(shortest.gate, point.gate);
-  const std::string no_precision = no_pair_reason(shortest.observation_precision, point.observation_precision);
-  const bool same = point.length.index == shortest.length.index;
-  point.logit_gate = summarise(gate, no_gate, margin, same);
-  point.log_precision = summarise(precision, no_precision, margin, same);
-  point.difference = summarise(minus(gate, precision), gate.empty() ? no_gate : no_precision, margin, same);
-
-  if (!point.observation_precision || !shortest.observation_precision || !(shortest.observation_precision->mean > 0)) {
-    const std::string reason =
-        point.observation_precision && shortest.observation_precision ? "lambda_obs at the shortest length is not positive" : no_precision;
+void compare_ratio(ContextPoint& point, const ContextPoint& shortest, const runfile::Request& request, const std::string& missing) {
+  const auto refuse = [&](const std::string& reason) {
     point.precision_ratio = point.precision_ratio_deviation = Measured::none(reason);
     point.precision_ratio_interval = Maybe<Interval>::none(reason);
-    return;
-  }
-  const double unit = shortest.observation_precision->mean;
-  point.precision_ratio = point.observation_precision->mean / unit;
-  const Measured& deviation = point.observation_precision->deviation;
-  point.precision_ratio_deviation = deviation ? Measured(*deviation / unit) : deviation;
-  const Maybe<Interval>& change = point.log_precision.interval;
-  point.precision_ratio_interval = change ? Maybe<Interval>(Interval{std::exp(change->low), std::exp(change->high)}) : change;
+  };
+  const Maybe<Aggregate>&here = point.observation_precision, &there = shortest.observation_precision;
+  if (!here || !there) return refuse(missing);
+  const auto same = [](double value) { return value; };
+  const auto found = ratio_of_means(request, point.length, transformed(here, same), shortest.length, transformed(there, same));
+  if (!found) return refuse(found.reason());
+  point.precision_ratio = found->ratio;
+  point.precision_ratio_deviation = here->deviation ? Measured(*here->deviation / there->mean) : here->deviation;
+  point.precision_ratio_interval = point.length.index == shortest.length.index ? Maybe<Interval>(Interval{1, 1}) : found->interval;
+}
+
+void compare_with_shortest(ContextPoint& point, const ContextPoint& shortest, const runfile::Request& request, double margin) {
+  const auto logit = [](double g) { return std::log(g / (1 - g)); };
+  const auto log = [](double x) { return std::log(x); };
+  const ByChunk gate = transformed(point.gate, logit), first_gate = transformed(shortest.gate, logit);
+  const ByChunk precision = transformed(point.observation_precision, log);
+  const ByChunk first_precision = transformed(shortest.observation_precision, log);
+  const std::string no_gate = no_change_reason(shortest.gate, point.gate);
+  const std::string no_precision = no_change_reason(shortest.observation_precision, point.observation_precision);
+  const Comparer comparer(request, point.length, shortest.length, margin);
+  point.logit_gate = comparer.change(gate, first_gate, no_gate);
+  point.log_precision = comparer.change(precision, first_precision, no_precision);
+  point.difference = comparer.change(minus(gate, precision), minus(first_gate, first_precision),
+                                     gate.empty() || first_gate.empty() ? no_gate : no_precision);
+  compare_ratio(point, shortest, request, no_precision);
 }
 
 ContextPoint read_point(const runfile::RunReader& reader, const Length& length, const std::vector<std::size_t>& layers, double margin) {
@@ -107,17 +130,22 @@ void put(OrderedJson& object, const std::string& name, const Maybe<Aggregate>& a
 
 void put(OrderedJson& object, const std::string& name, const Change& change) {
   analyses::put(object, name, change.mean);
-  if (change.mean) analyses::put(object, name + "_interval", change.interval);
+  if (change.mean) {
+    analyses::put(object, name + "_interval", change.interval);
+    object[name + "_basis"] = change.basis;
+  }
   object[name + "_flat"] = to_json(change.flat);
 }
 
 Context context_of(const runfile::RunReader& reader, const std::vector<std::size_t>& layers, const Options& options) {
   check(options);
   const double margin = options.equivalence_margin;
-  Context result{original_layers(reader, layers), reader.request().nested, {}, margin, margin_meaning(margin)};
-  for (const Length& length : usable_lengths(reader)) result.points.push_back(read_point(reader, length, layers, margin));
+  const runfile::Request& request = reader.request();
+  const std::vector<Length> lengths = usable_lengths(reader);
+  Context result{original_layers(reader, layers), is_paired(request), sharing_in_words(request, lengths), {}, margin, margin_meaning(margin)};
+  for (const Length& length : lengths) result.points.push_back(read_point(reader, length, layers, margin));
   const ContextPoint shortest = result.points.front();
-  for (ContextPoint& point : result.points) compare_with_shortest(point, shortest, margin);
+  for (ContextPoint& point : result.points) compare_with_shortest(point, shortest, request, margin);
   return result;
 }
 
@@ -150,8 +178,7 @@ OrderedJson to_json(const Context& context) {
   json["deep_layers"] = context.deep_layers;
   json["window"] = "last-quarter queries";
   json["interval_level"] = confidence;
-  json["pairing"] =
-      context.nested ? "chunks of equal number share their text (nested)" : "by chunk number; the texts differ between lengths";
+  json["shared_text"] = context.sharing;
   json["equivalence_margin"] = context.equivalence_margin;
   json["equivalence_margin_meaning"] = context.margin_meaning;
   json["points"] = OrderedJson::array();

@@ -3,6 +3,7 @@
 #include "analyses/cells.h"
 #include "analyses/equivalence.h"
 #include "analyses/options.h"
+#include "analyses/shared_text.h"
 
 #include <cstdint>
 #include <string>
@@ -10,12 +11,12 @@
 
 namespace gainlens::analyses {
 
-/// A difference from the shortest length: mean over chunks paired by their number, with its interval.
+/// A difference of means over chunks from the shortest length, with its interval: see difference_of_means() for what the shared text does.
 struct Change {
   Measured mean;
   Maybe<Interval> interval;
-  std::size_t pairs;  ///< chunks with a value at both lengths
-  Equivalence flat;   ///< are the differences 0 within the margin? At T_min they are 0 by construction: unknown
+  std::string basis;  ///< what the interval rests on: "5 paired chunks", ...; empty where there is no mean
+  Equivalence flat;   ///< is the difference 0 within the margin? At T_min it is 0 by construction: unknown
 };
 
 /// One context length of the context figure.
@@ -26,7 +27,8 @@ struct ContextPoint {
   Maybe<Aggregate> observation_precision;    ///< mean of lambda_obs over queries: not the lambda* of gain_theory
   Measured precision_ratio;                  ///< lambda_obs(T) / lambda_obs(T_min), of the aggregated means
   Measured precision_ratio_deviation;        ///< standard deviation of lambda_obs(T) / lambda_obs(T_min)
-  Maybe<Interval> precision_ratio_interval;  ///< exp of the interval of the mean change of ln lambda_obs
+  Maybe<Interval> precision_ratio_interval;  ///< of that ratio of means: Student on its logarithm. log_precision is another number, the mean
+                                             ///< of the chunks' logarithms
 
   Change logit_gate;     ///< change of logit(chunk mean of the gate) since T_min
   Change log_precision;  ///< change of ln(chunk mean of lambda_obs) since T_min
@@ -37,7 +39,8 @@ struct ContextPoint {
 /// The gate and the precision are compared like for like as logit(gate) and ln lambda_obs, since K = sigmoid(ln lambda_obs - ln lambda).
 struct Context {
   std::vector<std::int64_t> deep_layers;  ///< the model's own numbers
-  bool nested;                            ///< pairs of chunks share their text; otherwise they are paired by number alone
+  bool paired;                            ///< changes are paired by chunk, see is_paired()
+  std::string sharing;                    ///< which text the lengths share, and what was done about it: sentences
   std::vector<ContextPoint> points;       ///< shortest first; the first is T_min
   double equivalence_margin;              ///< of logit(gate) and ln lambda_obs
   std::string margin_meaning;             ///< why this margin, in words

@@ -4,7 +4,6 @@
 #include "analyses/statistics.h"
 
 #include <boost/math/distributions/students_t.hpp>
-#include <boost/math/statistics/univariate_statistics.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -39,19 +38,26 @@ std::string_view name_of(Flatness flatness) {
 
 }  // namespace
 
-Equivalence test_equivalence(std::span<const double> differences, double margin, const std::string& reason) {
+Equivalence no_equivalence(double margin, std::size_t pairs, const std::string& reason) {
+  return {margin,           pairs, Measured::none(reason), Measured::none(reason), Measured::none(reason), Maybe<Interval>::none(reason),
+          Flatness::unknown};
+}
+
+Equivalence test_equivalence(const Estimate& estimate, std::size_t pairs, double margin) {
   ASSERT(margin > 0 && std::isfinite(margin), "an equivalence margin of {}", margin);
+  const auto& [centre, error, degrees] = estimate;
+  const double p = std::max(upper_tail(margin + centre, error, degrees), upper_tail(margin - centre, error, degrees));
+  const double difference_p = std::min(1.0, 2 * upper_tail(std::abs(centre), error, degrees));
+  const double exceeds_p = std::min(1.0, 2 * upper_tail(std::abs(centre) - margin, error, degrees));
+  return {margin, pairs, p, difference_p, exceeds_p, student_interval(estimate, 1 - 2 * significance), judge(p, difference_p)};
+}
+
+Equivalence test_equivalence(std::span<const double> differences, double margin, const std::string& reason) {
   if (differences.size() < 2) {
-    const std::string why = differences.empty() ? reason : "an equivalence test needs at least 2 chunks; there is 1";
-    return {margin, differences.size(), Measured::none(why), Measured::none(why), Maybe<Interval>::none(why), Flatness::unknown};
+    return no_equivalence(margin, differences.size(),
+                          differences.empty() ? reason : "an equivalence test needs at least 2 chunks; there is 1");
   }
-  const auto n = static_cast<double>(differences.size());
-  const double centre = mean(differences);
-  const double error = std::sqrt(boost::math::statistics::sample_variance(differences.begin(), differences.end()) / n);
-  const double p = std::max(upper_tail(margin + centre, error, n - 1), upper_tail(margin - centre, error, n - 1));
-  const double difference_p = std::min(1.0, 2 * upper_tail(std::abs(centre), error, n - 1));
-  const double reach = error * boost::math::quantile(boost::math::students_t(n - 1), 1 - significance);
-  return {margin, differences.size(), p, difference_p, Interval{centre - reach, centre + reach}, judge(p, difference_p)};
+  return test_equivalence(mean_estimate(differences), differences.size(), margin);
 }
 
 std::string in_words(const Equivalence& equivalence) {
@@ -74,6 +80,7 @@ OrderedJson to_json(const Equivalence& equivalence) {
   json["pairs"] = equivalence.pairs;
   put(json, "equivalence_p", equivalence.p);
   put(json, "difference_p", equivalence.difference_p);
+  put(json, "exceeds_margin_p", equivalence.exceeds_p);
   put(json, "interval_90", equivalence.interval);
   json["flatness"] = name_of(equivalence.flatness);
   json["words"] = in_words(equivalence);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "analyses/measured.h"
+#include "analyses/statistics.h"
 #include "core/json.h"
 
 #include <cstddef>
@@ -18,15 +19,22 @@ enum class Flatness {
 };
 
 /// Two one-sided Student tests of mean differences against +-margin, and the two-sided one against 0.
-/// Equivalence at level 0.05 is the 90% interval inside the margin.
+/// Equivalence at level 0.05 is the 90% interval inside the margin; a mean beyond it at that level the 95% interval outside.
 struct Equivalence {
   double margin;  ///< in the unit of the differences
   std::size_t pairs;
   Measured p;                ///< of equivalence: the larger of the two one-sided p
   Measured difference_p;     ///< two-sided, of a mean of 0
+  Measured exceeds_p;        ///< two-sided, of a mean within the margin: small where the mean is shown to lie beyond it
   Maybe<Interval> interval;  ///< 90% Student interval of the mean
   Flatness flatness;
 };
+
+/// @param estimate  a normal mean with its Student error
+/// @param pairs     units that it rests on
+Equivalence test_equivalence(const Estimate& estimate, std::size_t pairs, double margin);
+/// Nothing can be said, for a reason.
+Equivalence no_equivalence(double margin, std::size_t pairs, const std::string& reason);
 
 /// Source: Schuirmann 1987; inference.md, gate is flat.
 /// @param differences  independent (one a chunk); finite

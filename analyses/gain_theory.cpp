@@ -106,8 +106,17 @@ GainTheory gain_theory(const runfile::RunReader& reader, const Options& options)
   const Measured unset = Measured::none("not fitted yet");
   const double prior_variance = 1.0 / static_cast<double>(reader.request().head_dim);
   check(options);
-  GainTheory theory{original_layers(reader, layers), prior_observations,          prior_variance, unset, unset, unset, unset, {},
-                    split_half(reader, options),     cell_errors(reader, options)};
+  GainTheory theory{.deep_layers = original_layers(reader, layers),
+                    .prior_strength = prior_observations,
+                    .prior_variance = prior_variance,
+                    .prior_precision = unset,
+                    .max_relative_error = unset,
+                    .max_constant_error = unset,
+                    .skill = unset,
+                    .points = {},
+                    .margin = options.theory_margin,
+                    .unseen = theory_equivalence(reader, options),
+                    .cells = cell_errors(reader, options)};
   for (const Length& length : usable_lengths(reader)) theory.points.push_back(read_point(reader, length, layers, prior_variance));
   const GainTheoryPoint shortest = theory.points.front();
   theory.prior_precision = fit(shortest, prior_variance);
@@ -145,7 +154,10 @@ OrderedJson to_json(const GainTheory& theory) {
     put(entry, "skill", point.skill);
     json["points"].push_back(std::move(entry));
   }
-  put_result(json, "split_half", theory.split_half);
+  json["margin"] = theory.margin;
+  json["margin_meaning"] = "an error of the formula, relative to K, that still counts as none";
+  json["paper_max_relative_error"] = paper_theory_error;
+  put_result(json, "unseen_text", theory.unseen);
   put_result(json, "by_head", theory.cells);
   return json;
 }

@@ -3,6 +3,7 @@
 #include "analyses/cells.h"
 #include "analyses/gain_checks.h"
 #include "analyses/options.h"
+#include "analyses/theory_equivalence.h"
 
 #include <cstdint>
 #include <vector>
@@ -25,7 +26,7 @@ struct GainTheoryPoint {
 };
 
 /// Does K follow from n_eff and S? One lambda is fitted at the shortest length and predicts the mean K at the others.
-/// Here it is fitted and judged on the same chunks; split_half() judges it on others, cell_errors() head by head.
+/// Here it is fitted and judged on the same chunks; theory_equivalence() tests its error on others, cell_errors() judges head by head.
 struct GainTheory {
   std::vector<std::int64_t> deep_layers;  ///< the model's own numbers
   double prior_strength;                  ///< nu, in observations
@@ -35,7 +36,8 @@ struct GainTheory {
   Measured max_constant_error;
   Measured skill;                       ///< 1 - mean relative error / mean constant error, over lengths above T_min
   std::vector<GainTheoryPoint> points;  ///< shortest first
-  Maybe<SplitHalf> split_half;          ///< lambda fitted on half of the chunks, its errors on the other half
+  double margin;                        ///< error that still counts as none, relative to K
+  Maybe<TheoryEquivalence> unseen;      ///< test of the error on text like this against the margin
   Maybe<CellErrors> cells;              ///< each deep head with its own K, n_eff and S
 };
 

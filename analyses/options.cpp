@@ -16,12 +16,11 @@ void check(const Options& options) {
   const Resampling& r = options.resampling;
   CHECK(r.permutations >= fewest_permutations, "permutations: {}; at least {} are needed to reach p = {:g}", r.permutations,
         fewest_permutations, significance);
-  for (const auto& [what, count] :
-       {std::pair<std::string_view, std::int64_t>{"permutations", r.permutations}, {"bootstraps", r.bootstraps}, {"splits", r.splits}}) {
-    CHECK(count >= 1 && count <= most, "{}: {}; 1 to {} are allowed", what, count, most);
-  }
+  CHECK(r.permutations <= most, "permutations: {}; {} to {} are allowed", r.permutations, fewest_permutations, most);
   CHECK(std::isfinite(options.equivalence_margin) && options.equivalence_margin > 0,
         "equivalence margin: {}; it must be positive and finite", options.equivalence_margin);
+  CHECK(options.theory_margin > 0 && options.theory_margin < 1,
+        "theory margin: {}; it is a share of K above 0 and below 1, such as 0.01 for 1%", options.theory_margin);
 }
 
 }  // namespace gainlens::analyses

@@ -1,5 +1,6 @@
 #include "analyses/permutation.h"
 
+#include "analyses/permutation_parts.h"
 #include "core/random.h"
 
 #include <algorithm>
@@ -12,7 +13,6 @@ namespace gainlens::analyses {
 namespace {
 
 constexpr double most_arrangements = 1e300;  // counted no further
-constexpr double rounding = 1e-12;           // of a correlation: sums of the same numbers in another order are ties
 constexpr std::uint64_t block_stream = 0xB10C;
 
 /// A layer's whole KV groups as a table of what each pairing of one group's x with another's y adds to the cross product.
@@ -25,23 +25,11 @@ struct LayerTable {
   double at(std::size_t moved, std::size_t place) const { return cross[moved * groups + place]; }
 };
 
-/// The cross products of one statistic (Pearson or Spearman) over all layers.
+/// The cross products of one statistic (Pearson or Spearman) over all layers, of values without slot means.
 struct Tables {
   std::vector<LayerTable> layers;
-  double x_squares = 0, y_squares = 0;
-
-  double scale() const { return std::sqrt(x_squares * y_squares); }
-  double observed() const {
-    double sum = 0;
-    for (const LayerTable& layer : layers) {
-      for (std::size_t group = 0; group < layer.groups; ++group) sum += layer.at(group, group);
-    }
-    return sum;
-  }
+  Sums sums;
 };
-
-/// [group][slot] the values of one layer's whole groups.
-using Blocks = std::vector<std::vector<double>>;
 
 std::vector<std::size_t> identities(const Blocks& blocks) {
   std::vector<std::size_t> first;
@@ -58,35 +46,13 @@ double distinct_orders(const std::vector<std::size_t>& identity) {
   return std::round(orders);
 }
 
-/// Values less their mean, or exact zeros where all are equal: rounding must not look like variation.
-void centre(Blocks& blocks, double& squares) {
-  std::vector<double> all;
-  for (const auto& block : blocks) all.insert(all.end(), block.begin(), block.end());
-  const bool constant = std::all_of(all.begin(), all.end(), [&](double value) { return value == all.front(); });
-  const double middle = constant ? all.front() : mean(all);
-  for (auto& block : blocks) {
-    for (double& value : block) {
-      value -= middle;
-      squares += value * value;
-    }
-  }
-}
-
-void rank(Blocks& blocks) {
-  std::vector<double> all;
-  for (const auto& block : blocks) all.insert(all.end(), block.begin(), block.end());
-  const std::vector<double> ranks = average_ranks(all);
-  std::size_t next = 0;
-  for (auto& block : blocks) {
-    for (double& value : block) value = ranks[next++];
-  }
-}
-
 void add_layer(Tables& tables, Blocks x, Blocks y) {
   const auto x_identity = identities(x), y_identity = identities(y);
   const double x_orders = distinct_orders(x_identity), y_orders = distinct_orders(y_identity);
-  centre(x, tables.x_squares);
-  centre(y, tables.y_squares);
+  tables.sums.reported.add(without_mean(x), without_mean(y));
+  x = without_slot_means(std::move(x));
+  y = without_slot_means(std::move(y));
+  tables.sums.moved.add(x, y);
   // Moving the x against the y is the same test: the side with fewer distinct orders has fewer repeats among them.
   const bool move_x = x_orders < y_orders;
   const Blocks &moved = move_x ? x : y, &kept = move_x ? y : x;
@@ -135,51 +101,12 @@ std::vector<double> enumerate(const Tables& tables) {
   return sums;
 }
 
-std::size_t at_least(const std::vector<double>& sums, double bound, double scale) {
-  return static_cast<std::size_t>(
-      std::count_if(sums.begin(), sums.end(), [&](double sum) { return std::abs(sum) >= bound - rounding * scale; }));
-}
-
-double largest(const std::vector<double>& sums) {
-  double most = 0;
-  for (const double sum : sums) most = std::max(most, std::abs(sum));
-  return most;
-}
-
-/// The p, or the refusal where none small enough can be reached.
-Measured allowed(double p, double least_p, double arrangements) {
-  if (least_p > significance) {
-    return Measured::none(fmt::format("refused: with {} no p below {:.2g} can be reached", count_arrangements(arrangements), least_p));
+std::optional<TestedStatistic> nothing_to_arrange(const Tables& tables, const PairNames& names) {
+  if (tables.layers.empty()) {
+    const std::string reason = "refused: 1 arrangement, as no layer has two KV groups with a value for every head";
+    return TestedStatistic{Measured::none(reason), Measured::none(reason), 1.0, Measured::none(reason)};
   }
-  return p;
-}
-
-TestedStatistic no_statistic(const std::string& reason) {
-  return {Measured::none(reason), Measured::none(reason), Measured::none(reason)};
-}
-
-/// Of sums over all arrangements; `sums` holds that of the data.
-TestedStatistic judge_all(const std::vector<double>& sums, double observed, double scale) {
-  const auto all = static_cast<double>(sums.size());
-  const double least = static_cast<double>(at_least(sums, largest(sums), scale)) / all;
-  const double p = static_cast<double>(at_least(sums, std::abs(observed), scale)) / all;
-  return {observed / scale, least, allowed(p, least, all)};
-}
-
-TestedStatistic judge_drawn(const std::vector<double>& sums, const Tables& tables, double arrangements) {
-  const double observed = tables.observed();
-  const double drawn = static_cast<double>(sums.size());
-  // an arrangement and its mirror image may tie; among so many no more than that is of weight
-  const double least = std::max(1 / (1 + drawn), 2 / arrangements);
-  const double p = (1 + static_cast<double>(at_least(sums, std::abs(observed), tables.scale()))) / (1 + drawn);
-  return {observed / tables.scale(), least, allowed(p, least, arrangements)};
-}
-
-std::string no_variation(const Tables& tables, const PairNames& names) {
-  if (tables.layers.empty()) return "refused: 1 arrangement, as no layer has two KV groups with a value for every head";
-  if (!(tables.x_squares > 0)) return fmt::format("{} is constant within layers", names.x);
-  if (!(tables.y_squares > 0)) return fmt::format("{} is constant within layers", names.y);
-  return {};
+  return nothing_to_arrange(tables.sums, names, "is constant within layers", "does not differ between the KV groups of any layer");
 }
 
 /// Draws arrangements for both statistics at once.
@@ -203,57 +130,14 @@ void draw(const Tables& values, const Tables& ranks, const Resampling& resamplin
     value_sums.push_back(value_sum);
     rank_sums.push_back(rank_sum);
   }
-  test.pearson = judge_drawn(value_sums, values, test.arrangements);
-  test.spearman = judge_drawn(rank_sums, ranks, test.arrangements);
-}
-
-/// Values of all heads of contiguous layers, [layer * heads + head], or why there are none.
-struct Grid {
-  std::size_t layers = 0, heads = 0;
-  std::vector<double> x, y;
-  std::string refusal;
-};
-
-Grid grid_of(const ClusteredPairs& pairs) {
-  std::map<std::size_t, std::map<std::size_t, std::size_t>> points;  // layer, head -> point
-  for (std::size_t i = 0; i < pairs.x.size(); ++i) points[pairs.layer[i]][pairs.head[i]] = i;
-  Grid grid;
-  grid.layers = points.size();
-  if (points.empty()) return grid;
-  grid.heads = points.begin()->second.size();
-  if (points.rbegin()->first - points.begin()->first + 1 != points.size()) {
-    grid.refusal = "refused: the layers are not contiguous";
-    return grid;
-  }
-  for (const auto& [layer, heads] : points) {
-    const bool whole = heads.size() == grid.heads && heads.rbegin()->first + 1 == heads.size();
-    if (!whole) grid.refusal = "refused: a layer lacks the value of a head";
-    for (const auto& [head, point] : heads) {
-      grid.x.push_back(pairs.x[point]);
-      grid.y.push_back(pairs.y[point]);
-    }
-  }
-  return grid;
-}
-
-TestedStatistic shift(const Grid& grid, Blocks x, Blocks y, const PairNames& names) {
-  double x_squares = 0, y_squares = 0;
-  centre(x, x_squares);
-  centre(y, y_squares);
-  if (!(x_squares > 0)) return no_statistic(fmt::format("{} is constant", names.x));
-  if (!(y_squares > 0)) return no_statistic(fmt::format("{} is constant", names.y));
-  std::vector<double> sums;
-  for (std::size_t by = 0; by < grid.layers; ++by) {
-    double sum = 0;
-    for (std::size_t i = 0; i < x.front().size(); ++i) sum += x.front()[i] * y.front()[(i + by * grid.heads) % y.front().size()];
-    sums.push_back(sum);
-  }
-  return judge_all(sums, sums.front(), std::sqrt(x_squares * y_squares));
+  test.pearson = judge_drawn(value_sums, values.sums, test.arrangements);
+  test.spearman = judge_drawn(rank_sums, ranks.sums, test.arrangements);
 }
 
 OrderedJson to_json(const TestedStatistic& statistic) {
   OrderedJson json;
   put(json, "value", statistic.value);
+  put(json, "null_mean", statistic.null_mean);
   put(json, "p", statistic.p);
   put(json, "least_attainable_p", statistic.least_p);
   return json;
@@ -266,46 +150,25 @@ PermutationTest permute_blocks(const ClusteredPairs& pairs, const Resampling& re
   Tables values, ranks;
   for (const auto& [x, y] : whole_groups(pairs)) {
     add_layer(values, x, y);
-    Blocks x_ranks = x, y_ranks = y;
-    rank(x_ranks);
-    rank(y_ranks);
-    add_layer(ranks, std::move(x_ranks), std::move(y_ranks));
+    add_layer(ranks, ranked(x), ranked(y));
   }
   double arrangements = 1;
   for (const LayerTable& layer : values.layers) arrangements = std::min(arrangements * layer.arrangements, most_arrangements);
   const bool exact = arrangements <= static_cast<double>(resampling.permutations);
-  const std::string reason = no_variation(values, pairs.names);
-  const TestedStatistic unset = no_statistic(reason.empty() ? "not tested yet" : reason);
+  const TestedStatistic unset = no_statistic("not tested yet");
   PermutationTest test{arrangements,    exact, exact ? static_cast<std::int64_t>(arrangements) : resampling.permutations,
                        resampling.seed, unset, unset};
-  if (values.layers.empty()) test.pearson.least_p = test.spearman.least_p = 1.0;
-  if (!reason.empty()) return test;
-  if (exact) {
-    test.pearson = judge_all(enumerate(values), values.observed(), values.scale());
-    test.spearman = judge_all(enumerate(ranks), ranks.observed(), ranks.scale());
+  const auto nothing = nothing_to_arrange(values, pairs.names), no_ranks = nothing_to_arrange(ranks, pairs.names);
+  ASSERT(nothing.has_value() == no_ranks.has_value(), "values vary where their ranks do not");
+  if (nothing) {
+    test.pearson = *nothing;
+    test.spearman = *no_ranks;
+  } else if (exact) {
+    test.pearson = judge_all(enumerate(values), values.sums);
+    test.spearman = judge_all(enumerate(ranks), ranks.sums);
   } else {
     draw(values, ranks, resampling, test);
   }
-  return test;
-}
-
-PermutationTest shift_layers(const ClusteredPairs& pairs, const std::optional<std::string>& mixed) {
-  const Grid grid = grid_of(pairs);
-  const auto layers = static_cast<double>(grid.layers);
-  PermutationTest test{layers,
-                       true,
-                       static_cast<std::int64_t>(grid.layers),
-                       0,
-                       no_statistic("no head has both values"),
-                       no_statistic("no head has both values")};
-  if (grid.layers == 0) return test;
-  const std::string refusal = mixed ? "refused: " + *mixed : grid.refusal;
-  if (!refusal.empty()) {
-    test.pearson = test.spearman = {Measured::none(refusal), 1 / layers, Measured::none(refusal)};
-    return test;
-  }
-  test.pearson = shift(grid, {grid.x}, {grid.y}, pairs.names);
-  test.spearman = shift(grid, {average_ranks(grid.x)}, {average_ranks(grid.y)}, pairs.names);
   return test;
 }
 

@@ -4,6 +4,7 @@
 #include "analyses/context.h"
 #include "analyses/gain_theory.h"
 #include "analyses/heatmap.h"
+#include "analyses/neighbours.h"
 #include "analyses/sink_vs_k.h"
 #include "analyses/sinks.h"
 #include "analyses/value_norms.h"
@@ -33,9 +34,11 @@ OrderedJson heatmaps(const RunReader& reader, const Options&) {
   return maps;
 }
 
-constexpr std::array<Analysis, 8> analyses = {{
+constexpr std::array<Analysis, 9> analyses = {{
     {"context", "does the gate follow the evidence as the context grows?",
      [](const RunReader& reader, const Options& options) { return to_json(context(reader, options)); }},
+    {"neighbouring_chunks", "how alike are neighbouring chunks, and what does it do to the intervals?",
+     [](const RunReader& reader, const Options& options) { return to_json(neighbours(reader, options)); }},
     {"gain_theory", "does K follow from n_eff and S?",
      [](const RunReader& reader, const Options& options) { return to_json(gain_theory(reader, options)); }},
     {"sink_vs_k", "do heads that watch the first key have a gain near 1?",

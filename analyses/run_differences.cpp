@@ -27,6 +27,11 @@ std::string model_digest(const Request& request) {
   return text;
 }
 
+std::string chunking(const Request& request) {
+  const std::string placed = request.spread ? fmt::format("spread over {} tokens of text", *request.spread) : "consecutive";
+  return request.nested ? placed + ", shorter ones nested in the longest" : placed;
+}
+
 /// What a request says about one thing, and what follows where two requests say different things.
 struct Aspect {
   std::string_view what;
@@ -57,11 +62,14 @@ const std::vector<Aspect>& aspects() {
        "the same words are other tokens: chunks of equal number do not match, and NLL per token has another unit.", true},
       {"BOS", [](const Request& r) { return r.bos ? fmt::format("token {}", *r.bos) : std::string("none"); }, equal(&Request::bos),
        "key 0 is another token, which shifts the chunks and makes BOS mass another quantity.", true},
-      {"chunking", [](const Request& r) { return r.nested ? "nested in the longest" : "consecutive"; }, equal(&Request::nested),
+      {"chunking", chunking, [](const Request& a, const Request& b) { return a.nested == b.nested && a.spread == b.spread; },
        "chunks of equal number hold different text.", true},
       {"longest nested chunk", [](const Request& r) { return r.nested ? format_count(r.lengths.back()) : std::string("not nested"); },
        [](const Request& a, const Request& b) { return !a.nested || !b.nested || a.lengths.back() == b.lengths.back(); },
        "shorter chunks are cut from it, so that chunks of equal number hold different text.", true},
+      {"number of spread chunks", [](const Request& r) { return r.spread ? std::to_string(r.samples) : std::string("not spread"); },
+       [](const Request& a, const Request& b) { return !a.spread || !b.spread || a.samples == b.samples; },
+       "their places follow from it, so that chunks of equal number hold different text.", true},
       {"number of layers", [](const Request& r) { return std::to_string(r.layers.size()); },
        [](const Request& a, const Request& b) { return a.layers.size() == b.layers.size(); },
        "cells are not paired; the deep layers are the last quarter of each run's own.", false},

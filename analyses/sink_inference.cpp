@@ -1,18 +1,19 @@
 #include "analyses/sink_inference.h"
 
+#include <cmath>
 #include <set>
 
 namespace gainlens::analyses {
 namespace {
 
-std::string verdict_of(const Measured& statistic, const Measured& p) {
-  if (!p || !statistic) return "not decidable";
+std::string verdict_of(const Measured& excess, const Measured& p) {
+  if (!p || !excess) return "not decidable";
   if (*p > significance) return "not shown";
-  return *statistic > 0 ? "positive" : "negative";
+  return *excess > 0 ? "positive" : "negative";
 }
 
 SinkDecision by(std::string_view test, const TestedStatistic& statistic) {
-  return {test, statistic.value, statistic.p, verdict_of(statistic.value, statistic.p)};
+  return {test, statistic.value, statistic.null_mean, statistic.p, verdict_of(statistic.excess(), statistic.p)};
 }
 
 /// Why the layers of these points cannot be shifted against each other, if they cannot.
@@ -23,11 +24,11 @@ std::optional<std::string> mixed_kinds(const ClusteredPairs& pairs, const std::v
   return fmt::format("the layers are of {} attention kinds ({})", kinds.size(), fmt::join(kinds, ", "));
 }
 
-void put(OrderedJson& json, std::string_view name, const Maybe<Bootstrap>& bootstrap) {
-  if (bootstrap) {
-    json[std::string(name)] = to_json(*bootstrap);
+void put(OrderedJson& json, std::string_view name, const Maybe<Jackknife>& jackknife) {
+  if (jackknife) {
+    json[std::string(name)] = to_json(*jackknife);
   } else {
-    analyses::put(json, name, Measured::none(bootstrap.reason()));
+    analyses::put(json, name, Measured::none(jackknife.reason()));
   }
 }
 
@@ -37,25 +38,32 @@ SinkDecision decide(const PermutationTest& blocks, const PermutationTest& shift)
   if (blocks.pearson.p) return by("block permutation", blocks.pearson);
   if (shift.pearson.p) return by("circular shift", shift.pearson);
   const std::string reason = fmt::format("block permutation: {}; circular shift: {}", blocks.pearson.p.reason(), shift.pearson.p.reason());
-  return {"none", Measured::none(reason), Measured::none(reason), "not decidable"};
+  return {"none", Measured::none(reason), Measured::none(reason), Measured::none(reason), "not decidable"};
 }
 
 SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::string>& kind, const Resampling& resampling) {
   PermutationTest blocks = permute_blocks(pairs.heads, resampling);
   PermutationTest shift = shift_layers(pairs.heads, mixed_kinds(pairs.heads, kind));
   SinkDecision decision = decide(blocks, shift);
-  return {std::move(blocks), std::move(shift), bootstrap_layers(pairs.heads, kind, resampling), bootstrap_chunks(pairs, resampling),
+  return {std::move(blocks), std::move(shift), leave_out_layers(pairs.heads, kind), leave_out_text(pairs),
           std::move(decision)};
+}
+
+std::string relation_in_words(const SinkDecision& decision) {
+  if (!decision.statistic || !decision.null_mean) return "r not known";
+  const std::string r = fmt::format("r = {:+.3f}", *decision.statistic);
+  return std::abs(*decision.null_mean) < 0.0005 ? r : fmt::format("{}, {:+.3f} by chance", r, *decision.null_mean);
 }
 
 OrderedJson to_json(const SinkInference& inference) {
   OrderedJson json;
   json["block_permutation"] = to_json(inference.blocks);
   json["circular_shift"] = to_json(inference.shift);
-  put(json, "layer_bootstrap", inference.layers);
-  put(json, "chunk_bootstrap", inference.chunks);
+  put(json, "layers_left_out", inference.layers);
+  put(json, "text_left_out", inference.text);
   json["decision"] = {{"test", inference.decision.test}, {"verdict", inference.decision.verdict}};
   analyses::put(json["decision"], "statistic", inference.decision.statistic);
+  analyses::put(json["decision"], "null_mean", inference.decision.null_mean);
   analyses::put(json["decision"], "p", inference.decision.p);
   return json;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analyses/bootstrap.h"
+#include "analyses/jackknife.h"
 #include "analyses/permutation.h"
 
 #include <optional>
@@ -14,16 +14,17 @@ namespace gainlens::analyses {
 struct SinkDecision {
   std::string_view test;  ///< "block permutation", "circular shift", or "none"
   Measured statistic;     ///< Pearson; within layers for the block permutation, pooled for the shift
+  Measured null_mean;     ///< mean of the statistic over all arrangements: what the slots of KV groups, or head numbers, share makes it
   Measured p;             ///< or why both tests are refused
-  std::string verdict;    ///< "positive", "negative", "not shown", "not decidable"
+  std::string verdict;    ///< "positive", "negative" (signs of statistic - null_mean), "not shown", "not decidable"
 };
 
 /// What stands beside the naive p of BOS mass against one gain.
 struct SinkInference {
   PermutationTest blocks;
   PermutationTest shift;
-  Maybe<Bootstrap> layers;
-  Maybe<Bootstrap> chunks;
+  Maybe<Jackknife> layers;  ///< intervals from leaving out layers
+  Maybe<Jackknife> text;    ///< intervals from leaving out stretches of text
   SinkDecision decision;
 };
 
@@ -33,6 +34,9 @@ SinkDecision decide(const PermutationTest& blocks, const PermutationTest& shift)
 
 /// @param kind  [layer position] attention kind
 SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::string>& kind, const Resampling& resampling);
+
+/// "r = +0.770, +0.850 by chance"; the latter where it is not 0, as it is for KV groups of one head.
+std::string relation_in_words(const SinkDecision& decision);
 
 OrderedJson to_json(const SinkInference& inference);
 

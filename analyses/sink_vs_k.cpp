@@ -59,21 +59,10 @@ std::vector<SinkPoint> read_points(const runfile::RunReader& reader, const SinkC
   return points;
 }
 
-/// The chunks of each length that a bootstrap draws from: with nested text those that every length has, since one draw serves all.
-std::vector<Length> drawable_chunks(const runfile::RunReader& reader, std::vector<Length> lengths) {
-  if (!reader.request().nested) return lengths;
-  std::vector<std::int64_t> common = lengths.front().samples;
-  for (const Length& length : lengths) {
-    std::erase_if(common, [&](std::int64_t sample) { return !std::binary_search(length.samples.begin(), length.samples.end(), sample); });
-  }
-  for (Length& length : lengths) length.samples = common;
-  return lengths;
-}
-
 /// The points that are pooled, chunk by chunk.
 ChunkedPairs chunked(const runfile::RunReader& reader, const SinkCells& cells, const std::vector<Length>& lengths,
                      const std::vector<const SinkPoint*>& points, std::size_t variant) {
-  ChunkedPairs pairs{{}, reader.request().nested, {}, {}};
+  ChunkedPairs pairs{{}, text_stretches(reader.request(), lengths), {}, {}};
   pairs.heads.group_size = static_cast<std::size_t>(reader.heads() / reader.kv_heads());
   pairs.heads.names = names;
   for (const SinkPoint* point : points) {
@@ -83,7 +72,7 @@ ChunkedPairs chunked(const runfile::RunReader& reader, const SinkCells& cells, c
     pairs.heads.head.push_back(static_cast<std::size_t>(point->head));
   }
   if (points.empty()) return pairs;
-  for (const Length& length : drawable_chunks(reader, lengths)) {
+  for (const Length& length : lengths) {
     auto &x = pairs.x.emplace_back(), &y = pairs.y.emplace_back();
     for (const std::int64_t sample : length.samples) {
       x.emplace_back();

@@ -11,7 +11,7 @@ namespace gainlens::analyses {
 namespace {
 
 constexpr double prior_strength = 1;          // nu of the sweep
-constexpr double negligible = 0.01;           // a share below 1% may be called that
+constexpr double small_share = 0.01;          // below it the finding says what makes the share small
 constexpr std::size_t most_prior_groups = 4;  // of heads
 
 /// A run's numbers by head, [layer * heads + head]; every entry finite. Missing with the reason.
@@ -82,10 +82,11 @@ double largest(const std::vector<double>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-/// The statement of a run that lacks a dataset.
-Statement undecided(Statement statement, const std::string& reason) {
-  statement.finding = fmt::format("No numbers: {}.", reason);
-  statement.outcome = Outcome::not_decidable;
+/// The statement of a run that lacks a dataset. Algebra needs none.
+Statement without_numbers(Statement statement, const std::string& reason) {
+  const bool algebra = statement.outcome == Outcome::by_algebra;
+  statement.finding = fmt::format("No numbers: {}.{}", reason, algebra ? " None are needed." : "");
+  statement.outcome = algebra ? Outcome::by_algebra : Outcome::no_numbers;
   return statement;
 }
 
@@ -98,17 +99,15 @@ Statement unit_gain(const Source& source) {
                       .conclusion =
                           "K = lambda_obs / (1 + lambda_obs) at lambda = 1, below 1 for every finite lambda_obs. The plain layer is "
                           "K forced to 1, with equal precisions and without process noise.",
-                      .outcome = Outcome::contradicted};
+                      .outcome = Outcome::by_algebra};
   const ByHead gain = source.of_heads("summary/kalman_gain"), precision = source.of_heads("summary/observation_precision");
-  if (!gain || !precision) return undecided(std::move(statement), gain ? precision.reason() : gain.reason());
+  if (!gain || !precision) return without_numbers(std::move(statement), gain ? precision.reason() : gain.reason());
   statement.numbers = {{"gain_mean", "K at lambda = 1, mean over heads", mean(*gain)},
                        {"gain_min", "K of the head where it is smallest", least(*gain)},
                        {"gain_max", "K of the head where it is largest", largest(*gain)},
                        {"precision_mean", "lambda_obs, mean over heads, 1/value^2", mean(*precision)}};
-  const auto below = std::count_if(gain->begin(), gain->end(), [](double k) { return k < 0.99; });
-  statement.finding = fmt::format("At lambda = 1, K is {:.3f} on average over heads, {:.3f} to {:.3f}; {} of {} heads lie below 0.99.",
-                                  mean(*gain), least(*gain), largest(*gain), below, gain->size());
-  if (largest(*gain) > 1 - 1e-6 && least(*gain) > 1 - 1e-6) statement.outcome = Outcome::not_contradicted;
+  statement.finding = fmt::format("At lambda = 1, K is {:.3f} on average over {} heads; 1 - K goes from {:.2g} to {:.2g} over them.",
+                                  mean(*gain), gain->size(), 1 - largest(*gain), 1 - least(*gain));
   return statement;
 }
 
@@ -123,8 +122,8 @@ Statement prior_fades(const Source& source, const Maybe<std::vector<PriorShare>>
           "S is a weighted mean and not a sum, so nu sigma0^2 / (S + nu sigma0^2) does not contain n_eff: the prior fades only "
           "where S is large. Where the values' variance is sigma0^2 the estimate is near twice the truth at any n_eff (1.96 times at "
           "n_eff = 80). A prior of nu observations would be weighed against n_eff S.",
-      .outcome = Outcome::contradicted};
-  if (!groups) return undecided(std::move(statement), groups.reason());
+      .outcome = Outcome::by_algebra};
+  if (!groups) return without_numbers(std::move(statement), groups.reason());
   const PriorShare& top = groups->back();
   statement.numbers = {{"n_eff", "n_eff of the heads where it is largest", top.n_eff},
                        {"prior_share", "the prior's share of S + nu sigma0^2 there", top.share},
@@ -137,12 +136,10 @@ Statement prior_fades(const Source& source, const Maybe<std::vector<PriorShare>>
       "would "
       "be {:.2g}%.",
       top.heads, top.n_eff, 100 * top.share, 100 * top.fading);
-  if (top.share < negligible) {
-    statement.outcome = Outcome::not_contradicted;
-    statement.finding += fmt::format(
-        " That is negligible, because S = {:.3g} is far above sigma0^2 = {:.3g} in this model, not because n_eff "
-        "is large.",
-        top.residual, source.prior_variance());
+  if (top.share < small_share) {
+    statement.finding +=
+        fmt::format(" That is little because S = {:.3g} is far above sigma0^2 = {:.3g} in this model, not because n_eff is large.",
+                    top.residual, source.prior_variance());
   }
   return statement;
 }
@@ -157,22 +154,19 @@ Statement value_variance(const Source& source) {
       .conclusion =
           "A coordinate of W_V h is a sum of d terms, of variance about 1 under Xavier initialisation when h has "
           "coordinates of unit variance. A trained model has the variance it has learnt.",
-      .outcome = Outcome::contradicted};
+      .outcome = Outcome::measured};
   const ByHead variance = source.of_kv_heads("values/variance");
-  if (!variance) return undecided(std::move(statement), variance.reason());
+  if (!variance) return without_numbers(std::move(statement), variance.reason());
   std::vector<double> ratio = *variance;
   for (double& value : ratio) value /= source.prior_variance();
-  const auto near = std::count_if(ratio.begin(), ratio.end(), [](double r) { return r >= 0.5 && r <= 2; });
   statement.numbers = {
       {"variance_mean", "variance of the values over the keys of a chunk, mean over dimensions and KV heads, value^2", mean(*variance)},
       {"ratio_min", "its ratio to 1/d_k at the KV head where that is smallest", least(ratio)},
       {"ratio_median", "median ratio over KV heads", median(ratio)},
       {"ratio_max", "largest ratio", largest(ratio)}};
-  statement.finding = fmt::format(
-      "The values' variance is {:.3g} times 1/d_k at the median KV head ({:.3g} to {:.3g}); {} of {} KV heads are within a factor of 2 of "
-      "1/d_k.",
-      median(ratio), least(ratio), largest(ratio), near, ratio.size());
-  if (2 * static_cast<std::size_t>(near) >= ratio.size()) statement.outcome = Outcome::not_contradicted;
+  statement.finding =
+      fmt::format("The values' variance is {:.3g} times 1/d_k at the median of {} KV heads, {:.3g} to {:.3g} times over them.",
+                  median(ratio), ratio.size(), least(ratio), largest(ratio));
   return statement;
 }
 
@@ -184,13 +178,13 @@ Statement alignment(const Source& source) {
       .numbers = {},
       .finding = {},
       .conclusion =
-          "Random directions are nearly orthogonal in high dimension: their average has norm about 1/sqrt(n_eff) of theirs. Only a "
-          "direction that the values share makes it longer.",
-      .outcome = Outcome::contradicted};
+          "Independent directions of mean 0 have an average of mean square norm sum p^2 = 1/n_eff of theirs, so of about 1/sqrt(n_eff) of "
+          "their length. Only a direction that the values share makes it longer.",
+      .outcome = Outcome::by_algebra};
   const ByHead average = source.of_heads("summary/without_first_norm"), count = source.of_heads("summary/without_first_n_eff"),
                norm = source.other_norms();
   for (const ByHead* part : {&average, &count, &norm}) {
-    if (!*part) return undecided(std::move(statement), part->reason());
+    if (!*part) return without_numbers(std::move(statement), part->reason());
   }
   std::vector<double> ratio, orthogonal;
   std::size_t nearer = 0;
@@ -199,7 +193,7 @@ Statement alignment(const Source& source) {
     orthogonal.push_back(1 / std::sqrt((*count)[i]));
     nearer += std::abs(std::log(ratio.back() / orthogonal.back())) < std::abs(std::log(ratio.back())) ? 1 : 0;
   }
-  if (!std::isfinite(mean(ratio))) return undecided(std::move(statement), "all values of a head are zero");
+  if (!std::isfinite(mean(ratio))) return without_numbers(std::move(statement), "all values of a head are zero");
   statement.numbers = {{"ratio_mean", "||vbar|| by the mean norm of the values, mean over heads", mean(ratio)},
                        {"ratio_min", "smallest of a head", least(ratio)},
                        {"ratio_max", "largest of a head", largest(ratio)},
@@ -209,10 +203,6 @@ Statement alignment(const Source& source) {
       "||vbar|| is {:.3f} of the mean norm of the values on average over heads ({:.3f} to {:.3f}), where 1/sqrt(n_eff) is {:.3f}; {} of {} "
       "heads are nearer to 1/sqrt(n_eff) than to 1.",
       mean(ratio), least(ratio), largest(ratio), mean(orthogonal), nearer, ratio.size());
-  if (2 * nearer < ratio.size()) {
-    statement.outcome = Outcome::not_contradicted;
-    statement.finding += " The values of these heads share a direction: they are not random ones.";
-  }
   return statement;
 }
 
@@ -232,7 +222,7 @@ Statement network_size(const Source& source) {
                                  "model's heads x head_dim (a run does not know the width of the stream).",
                                  precision_network_parameters(64), precision_network_parameters(width), width),
           .conclusion = "1,057 at the width of the paper's experiments; 800 would need d = 48.",
-          .outcome = Outcome::contradicted};
+          .outcome = Outcome::by_algebra};
 }
 
 Statement layer_size() {
@@ -246,7 +236,7 @@ Statement layer_size() {
           .finding = fmt::format("64 + 16 (64 + 256) = {:.0f} floats beside {:.0f} weights of the layer that they are added to: {:.1f}%.",
                                  floats, layer, 100 * floats / layer),
           .conclusion = "About a tenth of a SASRec layer. The share of a whole model depends on its item table; count it there.",
-          .outcome = Outcome::contradicted};
+          .outcome = Outcome::by_algebra};
 }
 
 Statement five_axes() {
@@ -258,7 +248,7 @@ Statement five_axes() {
           .conclusion =
               "They factorise: with L the head's slice of the precisions, P (L o v) / (P L) is the estimate, at O(T) memory. It can "
               "be checked where such a layer is computed, against the plain form on a short text.",
-          .outcome = Outcome::not_measured};
+          .outcome = Outcome::by_algebra};
 }
 
 Statement user_count() {
@@ -275,12 +265,12 @@ Statement user_count() {
 
 std::string_view name_of(Outcome outcome) {
   switch (outcome) {
-    case Outcome::contradicted:
-      return "contradicted";
-    case Outcome::not_contradicted:
-      return "not contradicted";
-    case Outcome::not_decidable:
-      return "not decidable";
+    case Outcome::by_algebra:
+      return "false by algebra";
+    case Outcome::measured:
+      return "measured, no ruling";
+    case Outcome::no_numbers:
+      return "no numbers in this run";
     case Outcome::not_measured:
       return "not measured by a sweep";
   }

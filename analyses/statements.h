@@ -10,9 +10,14 @@
 
 namespace gainlens::analyses {
 
-/// What a run says about a statement of the paper.
-enum class Outcome { contradicted, not_contradicted, not_decidable, not_measured };
-/// "contradicted", "not contradicted", "not decidable", "not measured by a sweep".
+/// How a statement of the paper stands. None of them is a test: what a run measures is given as a range, without a ruling.
+enum class Outcome {
+  by_algebra,   ///< false whatever is measured; the numbers show by how much
+  measured,     ///< hangs on the model: the range over its heads is given
+  no_numbers,   ///< hangs on the model, and this run lacks the numbers
+  not_measured  ///< no sweep can show it
+};
+/// "false by algebra", "measured, no ruling", "no numbers in this run", "not measured by a sweep".
 std::string_view name_of(Outcome outcome);
 
 /// A number that a finding rests on.
@@ -22,14 +27,14 @@ struct Quantity {
   Measured value;
 };
 
-/// A statement of the paper that is false as printed, and what this run shows of it.
+/// A statement of the paper that is false as printed, or hangs on the model, and what this run shows of it.
 struct Statement {
   std::string name;
   std::string claim;              ///< in our words
   std::string source;             ///< where the paper makes it
   std::vector<Quantity> numbers;  ///< of this run, or arithmetic
   std::string finding;            ///< one or two sentences with the numbers
-  std::string conclusion;         ///< what is right instead; where a sweep cannot show it, where it can be checked
+  std::string conclusion;         ///< what is right instead, with the algebra; where a sweep cannot show it, where it can be checked
   Outcome outcome;
 };
 

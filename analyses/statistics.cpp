@@ -74,13 +74,27 @@ double median(std::vector<double> values) {
   return boost::math::statistics::median(values.begin(), values.end());
 }
 
+Estimate mean_estimate(std::span<const double> values) {
+  ASSERT(values.size() >= 2, "the error of a mean of {} values", values.size());
+  const auto n = static_cast<double>(values.size());
+  return {mean(values), std::sqrt(boost::math::statistics::sample_variance(values.begin(), values.end()) / n), n - 1};
+}
+
+double jackknife_error(std::span<const double> without_one) {
+  const auto units = static_cast<double>(without_one.size());
+  return std::sqrt((units - 1) * population_variance(without_one));  // (G - 1) / G times the sum of squares
+}
+
+Interval student_interval(const Estimate& estimate, double level) {
+  ASSERT(std::isfinite(estimate.error) && estimate.degrees_of_freedom > 0, "an error of {} with {} degrees of freedom", estimate.error,
+         estimate.degrees_of_freedom);
+  const double reach = estimate.error * boost::math::quantile(boost::math::students_t(estimate.degrees_of_freedom), 1 - (1 - level) / 2);
+  return {estimate.value - reach, estimate.value + reach};
+}
+
 Maybe<Interval> mean_interval(std::span<const double> values) {
   if (values.size() < 2) return Maybe<Interval>::none(fmt::format("an interval needs at least 2 chunks; there is {}", values.size()));
-  const auto n = static_cast<double>(values.size());
-  const double error = std::sqrt(boost::math::statistics::sample_variance(values.begin(), values.end()) / n);
-  const double reach = error * boost::math::quantile(boost::math::students_t(n - 1), 1 - (1 - confidence) / 2);
-  const double centre = mean(values);
-  return Interval{centre - reach, centre + reach};
+  return student_interval(mean_estimate(values));
 }
 
 std::vector<double> average_ranks(std::span<const double> values) {

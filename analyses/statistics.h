@@ -17,6 +17,21 @@ double mean(std::span<const double> values);
 double population_variance(std::span<const double> values);
 /// Middle value, or the mean of the two; of at least one value.
 double median(std::vector<double> values);
+/// A number that estimates another, with its standard error and the degrees of freedom of that error.
+struct Estimate {
+  double value;
+  double error;
+  double degrees_of_freedom;  ///< above 0
+};
+/// The mean of independent values and its error.
+/// @param values  at least two
+Estimate mean_estimate(std::span<const double> values);
+/// Standard error of a statistic of G independent units from the G values that it takes without one of them each: the jackknife.
+/// Of a mean of equally large units it is the usual standard error.
+double jackknife_error(std::span<const double> without_one);
+/// Two-sided Student interval at a level, of an estimate with a finite error.
+Interval student_interval(const Estimate& estimate, double level = confidence);
+
 /// Two-sided Student interval of the mean of independent values (chunks of text), at level `confidence`.
 /// Missing where there are fewer than two values.
 Maybe<Interval> mean_interval(std::span<const double> values);

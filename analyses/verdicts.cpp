@@ -1,8 +1,10 @@
 #include "analyses/verdicts.h"
 
+#include "analyses/holm.h"
 #include "core/quantity.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -33,15 +35,17 @@ std::string shown_mean(const Maybe<Aggregate>& aggregate, const char* format) {
 
 std::string in_words(std::string_view name, const PermutationTest& test) {
   if (!test.pearson.p) return fmt::format("{}: {}", name, test.pearson.p.reason());
-  return fmt::format("{}: p = {:.2g} ({})", name, *test.pearson.p,
-                     test.exact ? "all " + count_arrangements(test.arrangements) : fmt::format("{} draws", test.resamples));
+  const bool by_chance = test.pearson.null_mean && std::abs(*test.pearson.null_mean) >= 0.0005;
+  return fmt::format("{}: p = {:.3g} ({}{})", name, *test.pearson.p,
+                     test.exact ? "all " + count_arrangements(test.arrangements) : fmt::format("{} draws", test.resamples),
+                     by_chance ? fmt::format("; r by chance {:+.3f}", *test.pearson.null_mean) : "");
 }
 
 std::string decision_in_words(const Maybe<SinkCorrelation>& correlation) {
   if (!correlation) return correlation.reason();
   const SinkDecision& decision = correlation->inference.decision;
   if (!decision.p) return decision.verdict;
-  return fmt::format("{} (r = {:+.3f}, p = {:.2g})", decision.verdict, *decision.statistic, *decision.p);
+  return fmt::format("{} ({}, p = {:.3g})", decision.verdict, relation_in_words(decision), *decision.p);
 }
 
 /// The test that decides, with what it cannot tell apart.
@@ -61,7 +65,7 @@ std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
   const SinkDecision& decision = k->inference.decision;
   if (!decision.p) return {Ruling::not_decidable, decision.p.reason()};
   if (decision.verdict == "not shown") {
-    return {Ruling::not_shown, fmt::format("the {} does not show a relation (p = {:.2g})", decision.test, *decision.p)};
+    return {Ruling::not_shown, fmt::format("the {} does not show a relation (p = {:.3g})", decision.test, *decision.p)};
   }
   const bool rises = decision.verdict == "positive";
   const std::string found = fmt::format("by the {}, sink heads have the {} K", named(decision), rises ? "larger" : "smaller");
@@ -97,12 +101,12 @@ Prediction sink_prediction(const SinkVsK& sinks) {
   return {1, "Sink heads are those with a gain near 1", {claim}, claim.ruling, claim.reason};
 }
 
-/// Of chunks that share a number and no text: their noise is that of two texts, and what differs may be the text.
-constexpr std::string_view unlike_texts = "paired by number, texts differ between lengths";
+/// Of consecutive chunks: the lengths share a part of their text, and what differs between them may be the rest of it.
+constexpr std::string_view unlike_texts = "lengths compared on partly different text";
 
 /// Says of a claim about changes between lengths what its pairs are worth.
 void add_pairing(Claim& claim, const Context& context) {
-  if (context.nested || context.points.size() < 2) return;
+  if (context.paired || context.points.size() < 2) return;
   claim.honest += fmt::format("; {}", unlike_texts);
   if (claim.ruling == Ruling::supported || claim.ruling == Ruling::contradicted) claim.reason += fmt::format("; {}", unlike_texts);
 }
@@ -122,7 +126,8 @@ Claim evidence_claim(const Context& context) {
                   shown_mean(first.n_eff, "{:.2f}"), shown_mean(last.n_eff, "{:.2f}"), shown(change.mean));
   claim.naive = fmt::format("lambda_obs multiplied by {}, standard deviation over cells {}", shown(last.precision_ratio, "{:.3f}"),
                             shown(last.precision_ratio_deviation, "{:.3f}"));
-  claim.honest = fmt::format("95% interval {} over {} paired chunks", shown(change.interval), change.pairs);
+  claim.honest = fmt::format("95% interval {} over {}", shown(change.interval), change.basis);
+  if (change.flat.difference_p) claim.contradiction_p = *change.mean < 0 ? *change.flat.difference_p : 1.0;
   if (!change.flat.difference_p) {
     claim.reason = change.flat.difference_p.reason();
   } else if (*change.flat.difference_p > significance) {
@@ -136,19 +141,65 @@ Claim evidence_claim(const Context& context) {
   return claim;
 }
 
-/// Of a split that has a skill. Beating the constant is not enough: a formula that is off by more than the margin is no law.
-std::pair<Ruling, std::string> rule_on_theory(const SplitHalf& split) {
-  if (split.skill->largest < 0) return {Ruling::contradicted, "on unseen chunks the constant K is better in every split"};
-  if (!(split.skill->least > 0)) return {Ruling::not_shown, "on unseen chunks it beats the constant in some splits alone"};
-  const double error = split.max_relative_error.largest;
-  if (error > theory_margin) {
-    return {Ruling::not_shown,
-            fmt::format("on unseen chunks better than the constant in every split, but off by up to {}, beyond the stated {:g}%",
-                        percent(error), 100 * theory_margin)};
+/// Tests of the lengths above the shortest, joined.
+struct OverLengths {
+  std::vector<std::size_t> lengths;  // those that have a test
+  std::vector<double> adjusted;      // p of each, by Holm
+
+  /// The length with the smallest p.
+  std::size_t first() const { return lengths[std::size_t(std::min_element(adjusted.begin(), adjusted.end()) - adjusted.begin())]; }
+  double least() const { return *std::min_element(adjusted.begin(), adjusted.end()); }
+  bool any() const { return !lengths.empty() && least() <= significance; }
+  std::string in_words() const {
+    return lengths.size() == 1 ? "" : fmt::format(" (p = {:.2g}, Holm over {} lengths)", least(), lengths.size());
   }
-  return {Ruling::supported,
-          fmt::format("on unseen chunks it beats the constant in every split and is off by {} at most, within the stated {:g}%",
-                      percent(error), 100 * theory_margin)};
+};
+
+template <typename Lengths, typename P>
+OverLengths over_lengths(const Lengths& lengths, P&& p) {
+  OverLengths result;
+  std::vector<double> tests;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const Measured& test = p(lengths[i]);
+    if (!test) continue;
+    result.lengths.push_back(i);
+    tests.push_back(*test);
+  }
+  result.adjusted = holm(tests);
+  return result;
+}
+
+std::string signed_percent(double share) {
+  return fmt::format("{:+.2f}%", 100 * share);
+}
+
+std::string shown_error(const TheoryError& length) {
+  return fmt::format("{} [{}, {}] at {} tokens", signed_percent(length.error), signed_percent(length.interval.low),
+                     signed_percent(length.interval.high), format_count(length.tokens));
+}
+
+/// Within the margin at every length: each test must pass, which needs no correction for their number. Beyond it at some length: any may,
+/// which does.
+void rule_on_theory(const TheoryEquivalence& test, Claim& claim) {
+  const OverLengths beyond = over_lengths(test.lengths, [](const TheoryError& length) { return length.log_ratio.exceeds_p; });
+  claim.contradiction_p = beyond.least();
+  const bool within = std::all_of(test.lengths.begin(), test.lengths.end(),
+                                  [](const TheoryError& length) { return length.log_ratio.flatness == Flatness::equivalent; });
+  if (beyond.any()) {
+    claim.ruling = Ruling::contradicted;
+    claim.reason = fmt::format("on text like this the formula is off by more than {:g}%: {}{}", 100 * test.margin,
+                               shown_error(test.lengths[beyond.first()]), beyond.in_words());
+  } else if (!within) {
+    claim.ruling = Ruling::not_shown;
+    claim.reason = fmt::format("on text like this not shown to be off by less than {:g}% at every length: {}", 100 * test.margin,
+                               shown_error(test.worst()));
+  } else {
+    claim.ruling = Ruling::supported;
+    claim.reason = fmt::format("on text like this it is off by less than {:g}% at every length", 100 * test.margin);
+    const bool constant = std::all_of(test.lengths.begin(), test.lengths.end(),
+                                      [&](const TheoryError& length) { return std::abs(length.constant_error) < test.margin; });
+    if (constant) claim.reason += "; so is a constant K, as K hardly changes here";
+  }
 }
 
 Claim theory_claim(const GainTheory& theory) {
@@ -159,62 +210,59 @@ Claim theory_claim(const GainTheory& theory) {
       "",
       Ruling::not_decidable,
       ""};
-  if (!theory.split_half) {
-    claim.reason = theory.split_half.reason();
-    claim.honest = "split-half: " + claim.reason;
+  if (!theory.unseen) {
+    claim.reason = theory.unseen.reason();
+    claim.honest = "none: " + claim.reason;
     return claim;
   }
-  const SplitHalf& split = *theory.split_half;
-  if (!split.skill) {
-    claim.reason = split.skill.reason();
-    claim.honest = "split-half: no skill: " + claim.reason;
-    return claim;
-  }
-  const OverSplits &error = split.max_relative_error, &skill = *split.skill;
-  claim.honest = fmt::format("split-half ({} splits): largest error {} [{}, {}], margin {:g}%; constant {}, skill {:.2f} [{:.2f}, {:.2f}]",
-                             split.splits, percent(error.mean), percent(error.least), percent(error.largest), 100 * theory_margin,
-                             percent(split.max_constant_error.mean), skill.mean, skill.least, skill.largest);
-  std::tie(claim.ruling, claim.reason) = rule_on_theory(split);
+  const TheoryEquivalence& test = *theory.unseen;
+  claim.honest = fmt::format(
+      "on unseen text, from {} chunks: largest error {} (90%), margin ±{:g}% (the paper: {:g}%); of each chunk left out {} "
+      "(constant {}), skill {}",
+      test.chunks, shown_error(test.worst()), 100 * test.margin, 100 * paper_theory_error, percent(test.left_out.relative),
+      percent(test.left_out.constant), shown(test.left_out.skill, "{:.2f}"));
+  rule_on_theory(test, claim);
   return claim;
 }
 
-/// Whether the 95% interval of a change lies beyond the margin, wholly and on one side.
-bool beyond_margin(const Change& change, double margin) {
-  return change.interval && (change.interval->low > margin || change.interval->high < -margin);
-}
-
-/// Flat at every length above the shortest: each test must pass, which needs no correction for their number. A change is no contradiction
-/// until it is shown to exceed the margin: a smaller one counts as flat.
-std::pair<Ruling, std::string> rule_on_gate(const Context& context) {
-  if (context.points.size() < 2) return {Ruling::not_decidable, no_second_length};
+/// As for the theory. A change is no contradiction until it is shown to exceed the margin: a smaller one counts as flat.
+void rule_on_gate(const Context& context, Claim& claim) {
+  const auto rule = [&](Ruling ruling, std::string reason) {
+    claim.ruling = ruling;
+    claim.reason = std::move(reason);
+  };
+  if (context.points.size() < 2) return rule(Ruling::not_decidable, no_second_length);
   const double margin = context.equivalence_margin;
   const std::span<const ContextPoint> longer = std::span(context.points).subspan(1);
-  for (const ContextPoint& point : longer) {
-    if (!beyond_margin(point.logit_gate, margin)) continue;
-    return {Ruling::contradicted, fmt::format("logit(gate) changes by more than {:g} at {} tokens: 95% interval {}", margin,
-                                              format_count(point.length.tokens), shown(point.logit_gate.interval))};
+  const OverLengths beyond = over_lengths(longer, [](const ContextPoint& point) { return point.logit_gate.flat.exceeds_p; });
+  if (!beyond.lengths.empty()) claim.contradiction_p = beyond.least();
+  if (beyond.any()) {
+    const ContextPoint& point = longer[beyond.first()];
+    return rule(Ruling::contradicted, fmt::format("logit(gate) changes by more than {:g} at {} tokens: 95% interval {}{}", margin,
+                                                  format_count(point.length.tokens), shown(point.logit_gate.interval), beyond.in_words()));
   }
   const auto of = [&](Flatness flatness) {
     return std::find_if(longer.begin(), longer.end(),
                         [&](const ContextPoint& point) { return point.logit_gate.flat.flatness == flatness; });
   };
   if (const auto unknown = of(Flatness::unknown); unknown != longer.end()) {
-    return {Ruling::not_decidable, unknown->logit_gate.flat.p.reason()};
+    return rule(Ruling::not_decidable, unknown->logit_gate.flat.p.reason());
   }
-  if (const auto changed = of(Flatness::changes); changed != longer.end()) {
-    return {Ruling::not_shown, fmt::format("logit(gate) changes at {} tokens, but is not shown to change by more than {:g}",
-                                           format_count(changed->length.tokens), margin)};
+  if (of(Flatness::changes) == longer.end() && of(Flatness::not_shown) == longer.end()) {
+    return rule(Ruling::supported, in_words(longer.back().logit_gate.flat) + " at every length");
   }
-  if (of(Flatness::not_shown) != longer.end()) {
-    return {Ruling::not_shown, fmt::format("not shown to be flat within ±{:g} at every length", margin)};
+  const OverLengths changes = over_lengths(longer, [](const ContextPoint& point) { return point.logit_gate.flat.difference_p; });
+  if (changes.any()) {
+    return rule(Ruling::not_shown, fmt::format("logit(gate) changes at {} tokens{}, but is not shown to change by more than {:g}",
+                                               format_count(longer[changes.first()].length.tokens), changes.in_words(), margin));
   }
-  return {Ruling::supported, in_words(longer.back().logit_gate.flat) + " at every length"};
+  rule(Ruling::not_shown, fmt::format("not shown to be flat within ±{:g} at every length", margin));
 }
 
 Claim gate_claim(const Context& context) {
   const ContextPoint &first = context.points.front(), &last = context.points.back();
   Claim claim{"the trained gate stays flat", "", "", "", Ruling::not_decidable, ""};
-  std::tie(claim.ruling, claim.reason) = rule_on_gate(context);
+  rule_on_gate(context, claim);
   if (!last.gate) {
     claim.measurement = claim.naive = claim.honest = "none: " + last.gate.reason();
     if (claim.ruling == Ruling::not_decidable) claim.reason = last.gate.reason();
@@ -224,24 +272,38 @@ Claim gate_claim(const Context& context) {
                                   shown(last.logit_gate.mean));
   claim.naive = fmt::format("standard deviation over cells {}", shown(last.gate->deviation, "{:.3f}"));
   claim.honest =
-      fmt::format("90% interval {} over {} paired chunks, margin ±{:g}: {}; less ln lambda_obs: {}", shown(last.logit_gate.flat.interval),
-                  last.logit_gate.pairs, context.equivalence_margin, in_words(last.logit_gate.flat), shown(last.difference.interval));
+      fmt::format("90% interval {} over {}, margin ±{:g}: {}; less ln lambda_obs: {}", shown(last.logit_gate.flat.interval),
+                  last.logit_gate.basis, context.equivalence_margin, in_words(last.logit_gate.flat), shown(last.difference.interval));
   add_pairing(claim, context);
   return claim;
 }
 
-/// What the claims of one prediction come to.
+/// What the claims of one prediction come to. Supported if every one is, which needs no correction; contradicted if any is, which does.
 std::pair<Ruling, std::string> combine(const std::vector<Claim>& claims) {
-  Ruling ruling = Ruling::supported;
-  std::string reason = "every part is supported";
-  for (const Ruling worse : {Ruling::not_decidable, Ruling::not_shown, Ruling::contradicted}) {
-    for (const Claim& claim : claims) {
-      if (claim.ruling != worse) continue;
-      ruling = worse;
-      reason = fmt::format("{}: {}", claim.claim, claim.reason);
-    }
+  std::vector<std::size_t> tested;
+  std::vector<double> against;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    if (!claims[i].contradiction_p) continue;
+    tested.push_back(i);
+    against.push_back(*claims[i].contradiction_p);
   }
-  return {ruling, reason};
+  const std::vector<double> adjusted = holm(against);
+  const auto of = [](const Claim& claim) { return fmt::format("{}: {}", claim.claim, claim.reason); };
+  for (std::size_t i = 0; i < tested.size(); ++i) {
+    if (claims[tested[i]].ruling == Ruling::contradicted && adjusted[i] <= significance)
+      return {Ruling::contradicted, of(claims[tested[i]])};
+  }
+  for (std::size_t i = 0; i < tested.size(); ++i) {
+    if (claims[tested[i]].ruling != Ruling::contradicted) continue;
+    return {Ruling::not_shown,
+            fmt::format("{}; that is one of {} claims that could be contradicted, and p = {:.2g} after Holm's correction for them",
+                        of(claims[tested[i]]), tested.size(), adjusted[i])};
+  }
+  for (const Ruling worse : {Ruling::not_shown, Ruling::not_decidable}) {
+    const auto claim = std::find_if(claims.begin(), claims.end(), [&](const Claim& each) { return each.ruling == worse; });
+    if (claim != claims.end()) return {worse, of(*claim)};
+  }
+  return {Ruling::supported, "every part is supported"};
 }
 
 Prediction tracking_prediction(const Context& context, const GainTheory& theory) {
@@ -298,6 +360,7 @@ OrderedJson to_json(const Verdicts& verdicts) {
                                {"honest", claim.honest},
                                {"verdict", in_words(claim.ruling)},
                                {"reason", claim.reason}});
+      put(row["claims"].back(), "contradiction_p", claim.contradiction_p);
     }
     rows.push_back(std::move(row));
   }

@@ -1,8 +1,8 @@
 #include "data/chunks.h"
 
-#include "core/checked.h"
 #include "core/error.h"
 #include "core/quantity.h"
+#include "runfile/text_layout.h"
 
 namespace gainlens::data {
 namespace {
@@ -23,22 +23,21 @@ void check(const ChunkPlan& plan) {
 
 std::vector<Chunk> cut(std::span<const TokenId> tokens, const ChunkPlan& plan) {
   check(plan);
-  const std::int64_t bos = plan.bos ? 1 : 0;
+  const auto available = static_cast<std::int64_t>(tokens.size());
+  runfile::TextLayout layout{plan.lengths, plan.samples, plan.nested, std::nullopt, plan.bos.has_value()};
+  if (plan.spread) layout.spread = available;
   std::vector<Chunk> chunks;
   for (const std::int64_t length : plan.lengths) {
-    // A nested plan starts every chunk where the longest one with the same number starts.
-    const std::int64_t span = plan.nested ? plan.lengths.back() : length;
-    const std::int64_t stride = span - bos;
-    const std::int64_t needed =
-        checked_add(checked_mul(plan.samples - 1, stride, "chunks: samples x length"), length - bos, "chunks: tokens");
-    CHECK(needed <= static_cast<std::int64_t>(tokens.size()),
-          "chunks: the text has {} tokens, {} samples of length {}{} need {}; give a longer text, fewer --samples or shorter --lengths",
-          tokens.size(), plan.samples, format_count(length), plan.nested ? " (nested)" : "", needed);
+    const std::int64_t needed = runfile::tokens_needed(layout, length);
+    CHECK(needed <= available,
+          "chunks: the text has {} tokens, {} samples of length {}{}{} need {}; give a longer text, fewer --samples or shorter --lengths",
+          available, plan.samples, format_count(length), plan.nested ? " (nested)" : "", plan.spread ? " (spread)" : "", needed);
     for (std::int64_t sample = 0; sample < plan.samples; ++sample) {
       Chunk chunk{length, sample, {}};
       chunk.tokens.reserve(static_cast<std::size_t>(length));
       if (plan.bos) chunk.tokens.push_back(*plan.bos);
-      const auto text = tokens.subspan(static_cast<std::size_t>(sample * stride), static_cast<std::size_t>(length - bos));
+      const runfile::TextSpan span = runfile::text_span(layout, length, sample);
+      const auto text = tokens.subspan(static_cast<std::size_t>(span.begin), static_cast<std::size_t>(span.size()));
       chunk.tokens.insert(chunk.tokens.end(), text.begin(), text.end());
       chunks.push_back(std::move(chunk));
     }

@@ -14,6 +14,7 @@ struct ChunkPlan {
   std::vector<std::int64_t> lengths;  ///< context lengths T, sorted, each >= 1
   std::int64_t samples = 1;           ///< chunks per length
   bool nested = false;                ///< cut the shorter chunks from the heads of the longest
+  bool spread = false;                ///< lay the chunks of a length evenly over the whole text, not from its head on
   std::optional<TokenId> bos;         ///< takes position 0 of every chunk; the stride is then T - 1
 };
 
@@ -23,7 +24,7 @@ struct Chunk {
   std::vector<TokenId> tokens;  ///< `length` ids, BOS included
 };
 
-/// Chunk c of length T: tokens [c s, c s + s) with s = T, or T - 1 after a BOS. Shortest lengths first, samples in order.
+/// Chunks of each length where runfile::text_span() lays them. Shortest lengths first, samples in order.
 /// @throws InvalidArgument  too few tokens for a length (says how many there are and how many are needed); with a BOS a length below 2
 std::vector<Chunk> cut(std::span<const TokenId> tokens, const ChunkPlan& plan);
 

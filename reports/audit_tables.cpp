@@ -62,7 +62,7 @@ PaperTable prior_shares_paper_table(const Report& report) {
 
 PaperTable statements_paper_table(const Report& report) {
   PaperTable table{"statements",
-                   "Statements of the paper that are false as printed, beside what a run shows of them.",
+                   "Statements of the paper that are false as printed or hang on the model, beside what a run shows of them.",
                    {{"the paper's statement", true}, {"this run", true}, {"instead", true}, {"outcome", true}},
                    {}};
   if (report.runs.size() > 1) table.columns[1].heading = "the runs";

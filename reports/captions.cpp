@@ -1,6 +1,7 @@
 #include "reports/captions.h"
 
 #include "core/quantity.h"
+#include "reports/figures.h"
 #include "reports/shown.h"
 #include "reports/wording.h"
 
@@ -74,12 +75,12 @@ const char* overlay(Runs runs) {
 std::string context_numbers(const Results& run, bool several) {
   const analyses::ContextPoint &first = run.context.points.front(), &last = run.context.points.back();
   std::string text =
-      fmt::format("from {} to {} tokens n_eff goes from {} keys and lambda_obs is multiplied by {}.", format_count(first.length.tokens),
+      fmt::format("from {} to {} tokens n_eff goes from {} keys and the mean of lambda_obs is multiplied by {}.", format_count(first.length.tokens),
                   format_count(last.length.tokens), range(first.n_eff, last.n_eff, "{:.1f}"), shown(last.precision_ratio));
   if (first.gate && run.context.points.size() > 1) {
     text += fmt::format(" The trained gate goes from {}; logit(gate) changes by {}, ln lambda_obs by {}, their difference is {} ({}).",
                         range(first.gate, last.gate, "{:.3f}"), shown(last.logit_gate), shown(last.log_precision), shown(last.difference),
-                        counted(last.difference.pairs, "chunk"));
+                        last.difference.basis);
   } else if (!first.gate) {
     text += several ? " It has no values of a gate." : fmt::format(" The gate's panel is left out: {}.", first.gate.reason());
   }
@@ -147,47 +148,56 @@ std::string norm_numbers(const Results& run) {
 }  // namespace
 
 Caption context_caption(Runs runs) {
-  const analyses::Context& context = runs.front().context;
-  std::string shows =
-      runs.size() > 1
-          ? "Means over last-quarter queries of each run's deep layers, with 95% intervals of the mean over chunks; ratio and changes "
-            "are relative to each run's own shortest context; filled markers ln lambda_obs, hollow ones logit(gate)."
-          : fmt::format(
-                "Means over last-quarter queries of layers {}: bars are 95% intervals of the mean over chunks, bands one standard "
-                "deviation over chunk, layer, head and query.",
-                number_ranges(context.deep_layers));
-  return {fmt::format("{}{} {}", shows, overlay(runs),
+  const ContextMarks marks = context_marks(runs);
+  std::string shows = runs.size() > 1
+                          ? "Means over last-quarter queries of each run's deep layers"
+                          : fmt::format("Means over last-quarter queries of layers {}", number_ranges(runs.front().context.deep_layers));
+  if (marks.intervals) shows += "; bars are 95% intervals of the mean over chunks";
+  if (marks.bands) shows += "; bands are one standard deviation over chunk, layer, head and query";
+  if (runs.size() > 1) shows += "; ratio and changes are relative to each run's own shortest context";
+  if (runs.size() > 1 && marks.gate) shows += "; filled markers ln lambda_obs, hollow ones logit(gate)";
+  std::string cannot = marks.bands
+                           ? "Bands are spreads over heads, layers and queries, not uncertainty of the mean: a change inside the band can "
+                             "be certain."
+                           : "How much heads, layers and queries differ: only means are drawn.";
+  if (!marks.intervals) cannot += " How sure the means are: that takes at least two chunks of a length.";
+  if (marks.gate) cannot += " A gate that looks flat is not shown to be flat; the equivalence test in the table decides that.";
+  return {fmt::format("{}.{} {}", shows, overlay(runs),
                       of_each(runs, [&](const Results& run) { return context_numbers(run, runs.size() > 1); })),
           "Whether evidence grows with context: n_eff counts the keys a query averages over, lambda_obs what they are worth. Where there "
           "is a gate, the panel of "
           "changes sets it and ln lambda_obs on the one scale on which they can be compared, since K = sigmoid(ln lambda_obs − ln lambda).",
-          "Bands are spreads over heads, layers and queries, not uncertainty of the mean: a change inside the band can be certain. A gate "
-          "that looks flat is not "
-          "shown to be flat; the equivalence test in the table decides that. Deep layers were chosen by position, not by outcome."};
+          cannot + " Deep layers were chosen by position, not by outcome."};
 }
 
 Caption gain_theory_caption(Runs runs) {
-  return {fmt::format("K as measured (markers, 95% intervals over chunks) and as one lambda, solved at the shortest context, predicts it "
-                      "from aggregated n_eff and S "
-                      "(lines); errors of this theory (filled) and of a constant K (hollow).{} {}",
-                      overlay(runs), of_each(runs, theory_numbers)),
-          "Whether one lambda carries K from a short context to long ones, and whether that beats the guess that nothing changes.",
-          "K is computed from n_eff and S, so agreement says that averaging loses little, not that a model uses K. The lines are fitted "
-          "and judged on the same chunks; "
-          "the table of checks judges them on others. Scaled values have no fitted theory here. lambda* is not the mean of lambda_obs."};
+  const bool intervals = std::any_of(runs.begin(), runs.end(), [](const Results& run) {
+    const auto& points = run.gain_theory.points;
+    return std::any_of(points.begin(), points.end(),
+                       [](const analyses::GainTheoryPoint& point) { return point.kalman_gain && point.kalman_gain->interval; });
+  });
+  return {
+      fmt::format("K as measured (markers{}) and as one lambda, solved at the shortest context, predicts it from aggregated n_eff and S "
+                  "(lines); errors of this theory (filled) and of a constant K (hollow).{} {}",
+                  intervals ? ", 95% intervals over chunks" : "", overlay(runs), of_each(runs, theory_numbers)),
+      "Whether one lambda carries K from a short context to long ones, and whether that beats the guess that nothing changes.",
+      "K is computed from n_eff and S, so agreement says that averaging loses little, not that a model uses K. The lines are fitted "
+      "and judged on the same chunks; "
+      "the table of checks tests them on unseen text. Scaled values have no fitted theory here. lambda* is not the mean of lambda_obs."};
 }
 
 Caption sink_vs_k_caption(Runs runs) {
+  const bool apart = std::any_of(runs.begin(), runs.end(), [](const Results& run) { return !run.sink_vs_k.apart.empty(); });
+  const std::string several =
+      fmt::format(" Each run has its colour and marker{}.", apart ? "; hollow ones are set apart, since their window hides key 0" : "");
   return {
       fmt::format("One point a head, means over chunks at {}; dotted lines at BOS mass 0.05 and 0.3, where a head reaches them.{} {} {}",
                   of_runs(runs, [](const Results& run) { return analyses::list_lengths(run.sink_vs_k.lengths); }),
-                  runs.size() > 1 ? " Each run has its colour and marker; hollow ones are set apart, since their window hides key 0."
-                                  : " Colour is the layer.",
-                  of_each(runs, sink_numbers), bos_sentence(runs)),
+                  runs.size() > 1 ? several : " Colour is the layer.", of_each(runs, sink_numbers), bos_sentence(runs)),
       "Whether heads that watch key 0 are those with a gain near 1: (c) takes key 0 out first, and (b) the scale of the values.",
       "A sink forces n_eff towards 1 and S towards 0, hence K towards 2d/(1+2d): (a) holds some of its relation by arithmetic. A "
       "correlation across layers may be "
-      "one of depth; that within layers is not. Points are not independent: the table sets honest inference beside each naive p."};
+      "one of depth; that within layers is not. Points are not independent: the table sets permutation tests beside each naive p."};
 }
 
 Caption heatmap_caption(Runs runs, std::size_t group) {

@@ -148,6 +148,23 @@ void change_panel(PlotScript& script, const Series& log, const Series& logit) {
   script.line("plot {}", plot);
 }
 
+/// The numbers of every panel.
+struct Panels {
+  Series n_eff, gate, ratio, logit, log;
+};
+
+Panels panels_of(std::span<const Results> runs) {
+  return {series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::n_eff, p); }),
+          series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::gate, p); }),
+          series_of(runs, [](const Context& c, const Place& p) { return ratio_rows(c, p); }),
+          series_of(runs, [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::logit_gate, p); }),
+          series_of(runs, [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::log_precision, p); })};
+}
+
+bool holds(const Series& series, std::size_t column) {
+  return std::any_of(series.begin(), series.end(), [&](const Rows& rows) { return any_finite(rows, column); });
+}
+
 std::string first_reason(std::span<const Results> runs) {
   const ContextPoint& point = runs.front().context.points.front();
   return point.n_eff ? point.precision_ratio.reason() : point.n_eff.reason();
@@ -155,17 +172,27 @@ std::string first_reason(std::span<const Results> runs) {
 
 }  // namespace
 
+ContextMarks context_marks(std::span<const Results> runs) {
+  const Panels panels = panels_of(runs);
+  constexpr std::size_t deviation = 2, interval = 4;  // columns of row()
+  const bool one = runs.size() == 1, gated = !empty(panels.gate);
+  const auto any = [&](std::size_t column) {
+    return holds(panels.n_eff, column) || holds(panels.gate, column) || holds(panels.ratio, column);
+  };
+  const bool changes = gated || !one;
+  return {.bands = one && any(deviation),
+          .intervals = any(interval) || (changes && (holds(panels.logit, interval) || holds(panels.log, interval))),
+          .changes = changes,
+          .gate = gated};
+}
+
 Maybe<Figure> context_figure(std::span<const Results> runs) {
-  const Series n_eff = series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::n_eff, p); });
-  const Series gate = series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::gate, p); });
-  const Series ratio = series_of(runs, [](const Context& c, const Place& p) { return ratio_rows(c, p); });
+  const auto [n_eff, gate, ratio, logit, log] = panels_of(runs);
   if (empty(n_eff) || empty(ratio)) return Maybe<Figure>::none(first_reason(runs));
-  const Series logit = series_of(runs, [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::logit_gate, p); });
-  const Series log = series_of(runs, [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::log_precision, p); });
-  const bool gated = !empty(gate), several = runs.size() > 1;
+  const bool gated = !empty(gate), several = runs.size() > 1, changes = context_marks(runs).changes;
 
   const std::vector<LegendEntry> legend = name_runs(runs);
-  PanelGrid grid{gated || several ? page_width : column_width, 1.95 + legend_height(legend, page_width)};
+  PanelGrid grid{changes ? page_width : column_width, 1.95 + legend_height(legend, page_width)};
   grid.columns = gated ? 4 : several ? 3 : 2;
   grid.bottom += legend_height(legend, page_width);
   PlotScript script;
@@ -182,7 +209,7 @@ Maybe<Figure> context_figure(std::span<const Results> runs) {
   }
   script.panel(panel++, "λ_{obs}({/:Italic T}) / λ_{obs}({/:Italic T}_{min})");
   value_panel(script, "ratio", ratio, colour::green);
-  if (gated || several) {
+  if (changes) {
     script.panel(panel++, "Δ since {/:Italic T}_{min} (nats)");
     change_panel(script, log, logit);
   }

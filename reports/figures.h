@@ -13,6 +13,14 @@ namespace gainlens::reports {
 
 /// context: n_eff, gate (where there is one), lambda_obs ratio, and gate and precision like for like, against context length.
 analyses::Maybe<Figure> context_figure(std::span<const Results> runs);
+/// What the context figure draws, for its caption to explain.
+struct ContextMarks {
+  bool bands;      ///< of one standard deviation; of several runs they would cover each other
+  bool intervals;  ///< of the mean over chunks; one chunk has none
+  bool changes;    ///< the panel of ln lambda_obs and, where a run has a gate, of logit(gate)
+  bool gate;
+};
+ContextMarks context_marks(std::span<const Results> runs);
 /// gain-theory: K measured and predicted from n_eff and S; relative errors beside those of a constant.
 analyses::Maybe<Figure> gain_theory_figure(std::span<const Results> runs);
 /// sink-vs-k: BOS mass against K, scaled K, and K without key 0, head by head.

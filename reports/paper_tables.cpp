@@ -6,6 +6,7 @@
 #include "reports/wording.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -29,6 +30,11 @@ std::string weights_digest(const runfile::Request& request) {
     if (file != "config.json") text += (text.empty() ? "" : ", ") + short_digest(digest);
   }
   return text.empty() ? "–" : text;
+}
+
+std::string chunking(const runfile::Request& request) {
+  const std::string placed = request.spread ? "spread over the text" : "consecutive text";
+  return request.nested ? placed + ", shorter ones nested in the longest" : placed;
 }
 
 std::string attention_of(const runfile::Request& request) {
@@ -72,13 +78,18 @@ std::string flatness(const analyses::Change& change, bool shortest) {
   return "not known";
 }
 
+/// The ratio of means with its own interval, which at the shortest length has no width.
+std::string shown_ratio(const analyses::ContextPoint& point, bool shortest) {
+  return shortest ? shown(point.precision_ratio) : with_interval(shown(point.precision_ratio), point.precision_ratio_interval);
+}
+
 std::string permutation(const analyses::PermutationTest& test) {
   if (!test.pearson.p) return "refused";
   return shown_p(test.pearson.p);
 }
 
-std::string bootstrap(const analyses::Maybe<analyses::Bootstrap>& result,
-                      const analyses::Maybe<analyses::Interval> analyses::Bootstrap::*which) {
+std::string left_out(const analyses::Maybe<analyses::Jackknife>& result,
+                     const analyses::Maybe<analyses::Interval> analyses::Jackknife::*which) {
   if (!result) return "refused";
   const auto& interval = (*result).*which;
   return interval ? fmt::format("[{:+.2f}, {:+.2f}]", interval->low, interval->high) : "–";
@@ -96,8 +107,8 @@ std::string refusals(const analyses::SinkVsK& sinks) {
     const analyses::SinkInference& inference = correlation->inference;
     add("Block permutation", inference.blocks.pearson.p ? "" : inference.blocks.pearson.p.reason());
     add("Circular shift", inference.shift.pearson.p ? "" : inference.shift.pearson.p.reason());
-    add("Bootstrap over layers", inference.layers ? "" : inference.layers.reason());
-    add("Bootstrap over chunks", inference.chunks ? "" : inference.chunks.reason());
+    add("Leaving out layers", inference.layers ? "" : inference.layers.reason());
+    add("Leaving out text", inference.text ? inference.text->pearson.reason() : inference.text.reason());
   }
   return reasons.empty() ? "" : fmt::format(" {}.", fmt::join(reasons, "; "));
 }
@@ -112,18 +123,24 @@ std::string resampling_of(const analyses::SinkVsK& sinks) {
   return {};
 }
 
+std::string shown_error(const analyses::TheoryError& length) {
+  const auto percent = [](double share) { return fmt::format("{:+.2f}%", 100 * share); };
+  return fmt::format("{} [{}, {}]", percent(length.error), percent(length.interval.low), percent(length.interval.high));
+}
+
 void add_gain_checks(PaperTable& table, const analyses::GainTheory& theory) {
   table.rows.push_back({"the chunks it was fitted on", shown_percent(theory.max_relative_error), shown_percent(theory.max_constant_error),
                         shown(theory.skill), "the paper's way"});
-  if (theory.split_half) {
-    const analyses::SplitHalf& split = *theory.split_half;
-    table.rows.push_back(
-        {"the other half of the chunks", shown_percent(split.max_relative_error.mean), shown_percent(split.max_constant_error.mean),
-         split.skill ? fmt::format("{} [{}, {}]", shown(split.skill->mean), shown(split.skill->least), shown(split.skill->largest)) : "–",
-         fmt::format("mean over {} of {}{}; in brackets the range", counted(split.splits, "split"), counted(split.chunks, "chunk"),
-                     split.all ? " (all)" : "")});
+  if (theory.unseen) {
+    const analyses::TheoryEquivalence& test = *theory.unseen;
+    const analyses::TheoryError& worst = test.worst();
+    table.rows.push_back({"each chunk left out in turn", shown_percent(test.left_out.relative), shown_percent(test.left_out.constant),
+                          shown(test.left_out.skill), fmt::format("lambda from the others; mean over {}", counted(test.chunks, "chunk"))});
+    table.rows.push_back({"unseen text of this kind", shown_error(worst), shown_percent(std::abs(worst.constant_error)), "–",
+                          fmt::format("at {}, where it is largest; 90% interval from {}; margin ±{:g}%", format_count(worst.tokens),
+                                      counted(test.chunks, "chunk"), 100 * test.margin)});
   } else {
-    table.rows.push_back({"the other half of the chunks", "–", "–", "–", theory.split_half.reason()});
+    table.rows.push_back({"unseen text of this kind", "–", "–", "–", theory.unseen.reason()});
   }
   if (theory.cells) {
     const analyses::CellErrors& cells = *theory.cells;
@@ -164,7 +181,7 @@ PaperTable runs_paper_table(const Report& report) {
     for (const LengthFacts& facts : run.lengths) tokens += facts.length.tokens * static_cast<std::int64_t>(facts.length.samples.size());
     return std::to_string(tokens);
   });
-  add("chunking", [](const Results& run) { return run.request.nested ? "nested in the longest" : "consecutive text"; });
+  add("chunking", [](const Results& run) { return chunking(run.request); });
   add("NLL at the longest (nats per token)", nll_of);
   add("dtype, device", [](const Results& run) { return fmt::format("{}, {}", run.request.dtype, run.request.device); });
   add("shards proven by sha256", [](const Results& run) { return std::to_string(run.proof.shards); });
@@ -197,7 +214,7 @@ PaperTable context_paper_table(const Report& report) {
   PaperTable table{
       "context",
       fmt::format("Evidence by context length: means over the deep layers' last-quarter queries ({}), with 95% intervals of the mean over "
-                  "chunks; Δ is the change since T_min, paired by chunk.",
+                  "chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since T_min, each with its own interval.",
                   of_each(report, [](const Results& run) { return fmt::format("layers {}", number_ranges(run.context.deep_layers)); })),
       {{"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
       {}};
@@ -211,7 +228,7 @@ PaperTable context_paper_table(const Report& report) {
   add_runs(table, report, [&](const Results& run) {
     for (std::size_t i = 0; i < run.context.points.size(); ++i) {
       const analyses::ContextPoint& point = run.context.points[i];
-      Row row = {format_count(point.length.tokens), shown(point.n_eff), shown(point.precision_ratio),
+      Row row = {format_count(point.length.tokens), shown(point.n_eff), shown_ratio(point, i == 0),
                  i == 0 ? "–" : shown(point.log_precision)};
       if (gated) {
         row.push_back(shown(point.gate));
@@ -229,7 +246,8 @@ PaperTable context_by_attention_paper_table(const Report& report) {
   PaperTable table{
       "context-by-attention",
       "Evidence by context length and kind of attention: means over all layers of a kind, last-quarter queries, with 95% intervals "
-      "of the mean over chunks; Δ is the change since T_min, paired by chunk. A window bounds the keys a query can see whatever "
+      "of the mean over chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since T_min, each with its own "
+      "interval. A window bounds the keys a query can see whatever "
       "the context: a mean over both kinds dilutes what the global layers do.",
       {{"attention"}, {"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
       {}};
@@ -238,7 +256,7 @@ PaperTable context_by_attention_paper_table(const Report& report) {
       for (std::size_t i = 0; i < context.points.size(); ++i) {
         const analyses::ContextPoint& point = context.points[i];
         table.rows.push_back({i == 0 ? fmt::format("{}, layers {}", attention, number_ranges(context.deep_layers)) : "",
-                              format_count(point.length.tokens), shown(point.n_eff), shown(point.precision_ratio),
+                              format_count(point.length.tokens), shown(point.n_eff), shown_ratio(point, i == 0),
                               i == 0 ? "–" : shown(point.log_precision)});
       }
     }
@@ -276,11 +294,13 @@ PaperTable gain_theory_paper_table(const Report& report) {
 }
 
 PaperTable gain_checks_paper_table(const Report& report) {
-  PaperTable table{"gain-theory-checks",
-                   "How far the gain theory holds beyond what it was fitted on: largest relative error over the lengths, that of a "
-                   "constant K, and skill.",
-                   {{"judged on", true}, {"theory"}, {"constant"}, {"skill"}, {"how", true}},
-                   {}};
+  PaperTable table{
+      "gain-theory-checks",
+      fmt::format("How far the gain theory holds beyond what it was fitted on: largest relative error over the lengths, that of "
+                  "a constant K, and skill. An error within ±{:g}% counts as none; the paper reports {:g}% at most.",
+                  100 * report.runs.front().gain_theory.margin, 100 * analyses::paper_theory_error),
+      {{"judged on", true}, {"theory"}, {"constant"}, {"skill"}, {"how", true}},
+      {}};
   add_runs(table, report, [&](const Results& run) { add_gain_checks(table, run.gain_theory); });
   return table;
 }
@@ -290,32 +310,39 @@ PaperTable inference_paper_table(const Report& report) {
       "sink-vs-k-inference",
       fmt::format(
           "BOS mass against K over heads: Pearson's r, its naive p (heads taken as independent) and the inference that does not take "
-          "them so. The block permutation exchanges KV groups within layers, the circular shift moves layers; intervals are 95%. {}",
+          "them so. The block permutation exchanges KV groups within layers, the circular shift moves layers; what r is by chance alone, "
+          "where that is not 0, stands behind it, and p is of the difference. 95% intervals leave out one layer, or one stretch of text, "
+          "at a "
+          "time. {}",
           of_each(report, [](const Results& run) { return resampling_of(run.sink_vs_k) + refusals(run.sink_vs_k); })),
       {{"K of", true},
        {"heads"},
        {"r pooled"},
        {"naive p"},
        {"shift p"},
-       {"over layers"},
-       {"over chunks"},
+       {"without a layer"},
+       {"without a text"},
        {"r within"},
        {"naive p"},
        {"block p"},
        {"decision"}},
       {}};
-  const auto r = [](const Measured& value) { return value ? fmt::format("{:+.2f}", *value) : std::string("–"); };
+  const auto r = [](const Measured& value, const Measured& by_chance) {
+    if (!value) return std::string("–");
+    const bool shifted = by_chance && std::abs(*by_chance) >= 0.005;
+    return fmt::format("{:+.2f}{}", *value, shifted ? fmt::format(" ({:+.2f} by chance)", *by_chance) : "");
+  };
   add_runs(table, report, [&](const Results& run) {
     for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
       const auto& correlation = run.sink_vs_k.correlations[v];
       if (!correlation) continue;
       const analyses::SinkInference& inference = correlation->inference;
       const analyses::Correlation &pooled = correlation->pooled, &within = correlation->within_layers;
-      table.rows.push_back({std::string(analyses::gain_variants[v].meaning), std::to_string(pooled.points), r(pooled.pearson),
-                            shown_p(pooled.pearson_naive_p), permutation(inference.shift),
-                            bootstrap(inference.layers, &analyses::Bootstrap::pearson),
-                            bootstrap(inference.chunks, &analyses::Bootstrap::pearson), r(within.pearson), shown_p(within.pearson_naive_p),
-                            permutation(inference.blocks), inference.decision.verdict});
+      table.rows.push_back({std::string(analyses::gain_variants[v].meaning), std::to_string(pooled.points),
+                            r(pooled.pearson, inference.shift.pearson.null_mean), shown_p(pooled.pearson_naive_p),
+                            permutation(inference.shift), left_out(inference.layers, &analyses::Jackknife::pearson),
+                            left_out(inference.text, &analyses::Jackknife::pearson), r(within.pearson, inference.blocks.pearson.null_mean),
+                            shown_p(within.pearson_naive_p), permutation(inference.blocks), inference.decision.verdict});
     }
   });
   return table;
@@ -352,12 +379,12 @@ PaperTable sinks_paper_table(const Report& report) {
 }
 
 std::vector<PaperTable> paper_tables(const Report& report) {
-  std::vector<PaperTable> tables = {runs_paper_table(report),        verdicts_paper_table(report),
-                                    context_paper_table(report),     context_by_attention_paper_table(report),
-                                    gain_theory_paper_table(report), gain_checks_paper_table(report),
-                                    inference_paper_table(report),   sinks_paper_table(report),
-                                    lemma_paper_table(report),       prior_shares_paper_table(report),
-                                    statements_paper_table(report)};
+  std::vector<PaperTable> tables = {runs_paper_table(report),         verdicts_paper_table(report),
+                                    context_paper_table(report),      context_by_attention_paper_table(report),
+                                    neighbours_paper_table(report),   gain_theory_paper_table(report),
+                                    gain_checks_paper_table(report),  inference_paper_table(report),
+                                    sinks_paper_table(report),        lemma_paper_table(report),
+                                    prior_shares_paper_table(report), statements_paper_table(report)};
   for (std::size_t i = 0; i < report.contrasts.size(); ++i) {
     for (PaperTable table : {run_differences_paper_table(report.contrasts[i]), differences_paper_table(report.contrasts[i])}) {
       if (i > 0) table.name += fmt::format("-{}", i + 2);

@@ -20,6 +20,8 @@ PaperTable verdicts_paper_table(const Report& report);
 PaperTable context_paper_table(const Report& report);
 /// context-by-attention: n_eff and lambda_obs over all layers of each kind of attention; no rows where all are of one kind.
 PaperTable context_by_attention_paper_table(const Report& report);
+/// neighbours: how alike neighbouring chunks are, and the intervals that allow for it.
+PaperTable neighbours_paper_table(const Report& report);
 /// gain-theory: K measured and predicted by context length.
 PaperTable gain_theory_paper_table(const Report& report);
 /// gain-theory-checks: its errors on the same chunks, on other chunks, and head by head.

@@ -44,6 +44,7 @@ bool is_table_name(std::string name) {
                                         "context-by-attention",
                                         "gain-theory",
                                         "gain-theory-checks",
+                                        "gain-theory-unseen",
                                         "sink-vs-k-inference",
                                         "sink-vs-k-correlations",
                                         "sinks",

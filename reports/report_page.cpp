@@ -85,8 +85,8 @@ std::string abstract_of(const Results& run) {
   std::string text;
   if (first.n_eff && last.n_eff && run.context.points.size() > 1) {
     text += fmt::format(
-        "From {} to {} tokens the effective sample size of the deep layers goes from {:.1f} to {:.1f} keys and lambda_obs is multiplied by "
-        "{}. ",
+        "From {} to {} tokens the effective sample size of the deep layers goes from {:.1f} to {:.1f} keys and the mean of lambda_obs is multiplied "
+        "by {}. ",
         format_count(first.length.tokens), format_count(last.length.tokens), first.n_eff->mean, last.n_eff->mean,
         shown(last.precision_ratio));
   }
@@ -124,6 +124,7 @@ void results_sections(Page& page, const Report& report, const std::vector<Figure
   const bool kinds =
       std::any_of(report.runs.begin(), report.runs.end(), [](const Results& run) { return !run.context_by_attention.empty(); });
   if (kinds) page.table(context_by_attention_paper_table(report));
+  page.table(neighbours_paper_table(report));
   page.section("gain-theory", "Gain theory");
   page.figure(slot_of(figures, "gain-theory"));
   page.table(gain_theory_paper_table(report));

@@ -80,11 +80,13 @@ std::vector<std::pair<std::string, std::string>> policies(const RunReader& reade
       {"scaled_gain",
        "Scaled K: the values of each KV head and dimension divided by their standard deviation over the chunk, sigma0^2 = 1."},
       {"sink_lengths", fmt::format("{} ({}).", analyses::list_lengths(results.sink_vs_k.lengths), results.sink_vs_k.lengths_rule)},
-      {"chunks", request.nested ? "Nested: shorter chunks are the heads of the longest ones, so lengths are compared on the same text."
-                                : "Consecutive chunks of each length: chunks of different lengths hold different text."},
+      {"chunks", results.context.sharing},
+      {"neighbouring_chunks", results.neighbours.finding},
       {"spread",
-       "Bands of one standard deviation are population ones over chunk, layer, head and query. Intervals are 95% Student intervals of the "
-       "mean over chunks."},
+       "A standard deviation (a band, in figures of one run) is the population one over chunk, layer, head and query. Intervals are 95% "
+       "Student intervals of the mean over chunks; of a correlation over heads, of Fisher's z with one layer or one stretch of text left "
+       "out "
+       "at a time."},
   };
 }
 
@@ -134,10 +136,14 @@ std::vector<std::string> caveats(const Results& results) {
       "0 is the control.",
       "K at lambda = 1 has no scale of its own: scaling a head's values up and its output down changes no logit and changes K. Scaled K is "
       "the control.",
-      "Chunk intervals cover the choice of text. They do not cover another training run of the same model, nor another model.",
+      "Intervals over chunks say how far another text of the same kind might move a mean of this model, were its chunks independent draws "
+      "of "
+      "such text. They do not speak of other kinds of text, of another training run of the same model, or of another model.",
   };
-  if (!results.request.nested && results.lengths.size() > 1) {
-    list.push_back("The run is not nested: differences between lengths are differences between texts too.");
+  if (!results.context.paired && results.lengths.size() > 1) {
+    list.push_back(
+        "The chunks are consecutive: a longer length reads text that a shorter one does not, so that differences between lengths are "
+        "differences between texts too.");
   }
   add_data_caveats(list, results);
   return list;
@@ -159,6 +165,8 @@ OrderedJson run_facts(const Results& results) {
   json["sink_logits"] = request.sink_logits;
   json["samples"] = request.samples;
   json["nested"] = request.nested;
+  json["spread_over_tokens"] = request.spread ? OrderedJson(*request.spread) : OrderedJson(nullptr);
+  if (!request.spread) json["spread_over_tokens_reason"] = "chunks are consecutive, from the head of the text on";
   json["bos"] = request.bos ? OrderedJson(*request.bos) : OrderedJson(nullptr);
   if (!request.bos) json["bos_reason"] = "no token is put before the chunks";
   json["dtype"] = request.dtype;
@@ -193,6 +201,7 @@ Results analyse(const RunInput& run, const analyses::Options& options) {
                   .policies = {},
                   .context = analyses::context(reader, options),
                   .context_by_attention = analyses::context_by_attention(reader, options),
+                  .neighbours = analyses::neighbours(reader, options),
                   .gain_theory = analyses::gain_theory(reader, options),
                   .sink_vs_k = analyses::sink_vs_k(reader, options),
                   .sinks = analyses::sinks(reader, options),
@@ -224,6 +233,7 @@ OrderedJson summary(const Results& results) {
       json["context_by_attention"][attention] = std::move(entry);
     }
   }
+  json["neighbouring_chunks"] = to_json(results.neighbours);
   json["gain_theory"] = to_json(results.gain_theory);
   json["sink_vs_k"] = to_json(results.sink_vs_k);
   if (results.sinks) {

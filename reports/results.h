@@ -5,6 +5,7 @@
 #include "analyses/context.h"
 #include "analyses/gain_theory.h"
 #include "analyses/heatmap.h"
+#include "analyses/neighbours.h"
 #include "analyses/sink_vs_k.h"
 #include "analyses/sinks.h"
 #include "analyses/value_norms.h"
@@ -40,6 +41,7 @@ struct Results {
   std::vector<std::pair<std::string, std::string>> policies;  ///< key, sentence: the choices behind every number
   analyses::Context context;
   std::vector<analyses::KindContext> context_by_attention;  ///< empty where all layers are of one kind
+  analyses::Neighbours neighbours;
   analyses::GainTheory gain_theory;
   analyses::SinkVsK sink_vs_k;
   analyses::Maybe<analyses::Sinks> sinks;

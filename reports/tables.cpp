@@ -44,7 +44,7 @@ Table context_table(const analyses::Context& context) {
   for (const char* name : {"n_eff", "gate", "observation_precision"}) {
     for (const char* part : {"", "_deviation", "_low", "_high"}) table.header.push_back(fmt::format("{}{}", name, part));
   }
-  table.header.push_back("observation_precision_ratio");
+  for (const char* part : {"", "_low", "_high"}) table.header.push_back(fmt::format("observation_precision_ratio{}", part));
   for (const char* name : {"logit_gate_change", "log_observation_precision_change", "logit_gate_less_log_precision_change"}) {
     for (const char* part : {"", "_low", "_high"}) table.header.push_back(fmt::format("{}{}", name, part));
   }
@@ -54,6 +54,7 @@ Table context_table(const analyses::Context& context) {
     append(row, point.gate);
     append(row, point.observation_precision);
     row.push_back(cell(point.precision_ratio));
+    append(row, point.precision_ratio_interval);
     append(row, point.logit_gate);
     append(row, point.log_precision);
     append(row, point.difference);
@@ -71,6 +72,19 @@ Table gain_theory_table(const analyses::GainTheory& theory) {
     table.rows.push_back({point.length.tokens, mean_cell(point.n_eff), mean_cell(point.residual), cell(point.aggregated_precision),
                           mean_cell(point.observation_precision), mean_cell(point.kalman_gain), mean_cell(point.kalman_gain_scaled),
                           cell(point.predicted_gain), cell(point.relative_error), cell(point.constant_error), cell(point.skill)});
+  }
+  return table;
+}
+
+/// The test of the formula's error on unseen text, length by length.
+Table theory_test_table(const analyses::TheoryEquivalence& test) {
+  Table table{
+      "gain-theory-unseen",
+      {"tokens", "chunks", "margin", "error", "error_low_90", "error_high_90", "within_margin_p", "beyond_margin_p", "constant_error"},
+      {}};
+  for (const analyses::TheoryError& length : test.lengths) {
+    table.rows.push_back({length.tokens, test.chunks, test.margin, length.error, length.interval.low, length.interval.high,
+                          cell(length.log_ratio.p), cell(length.log_ratio.exceeds_p), length.constant_error});
   }
   return table;
 }
@@ -107,18 +121,20 @@ Table value_norms_table(const analyses::ValueNormsResult& result) {
   return table;
 }
 
-/// p of the permutation tests, intervals of the bootstraps, and the decision they lead to.
+/// p of the permutation tests, intervals from leaving out layers and text, and the decision they lead to.
 void append(std::vector<Cell>& row, const analyses::SinkInference* inference) {
   if (inference == nullptr) {
-    row.insert(row.end(), 7, empty);
+    row.insert(row.end(), 9, empty);
     row.emplace_back(std::string());
     return;
   }
   row.push_back(cell(inference->blocks.pearson.p));
+  row.push_back(cell(inference->blocks.pearson.null_mean));
   row.emplace_back(inference->blocks.arrangements);
   row.push_back(cell(inference->shift.pearson.p));
-  for (const auto* bootstrap : {&inference->layers, &inference->chunks}) {
-    append(row, *bootstrap ? (*bootstrap)->pearson : Maybe<Interval>::none(bootstrap->reason()));
+  row.push_back(cell(inference->shift.pearson.null_mean));
+  for (const auto* left_out : {&inference->layers, &inference->text}) {
+    append(row, *left_out ? (*left_out)->pearson : Maybe<Interval>::none(left_out->reason()));
   }
   row.emplace_back(inference->decision.verdict);
 }
@@ -173,7 +189,8 @@ Table sinks_table(const analyses::Sinks& sinks) {
 Table correlations_table(const analyses::SinkVsK& result) {
   Table table{"sink-vs-k-correlations",
               {"gain", "heads", "points", "pearson", "pearson_naive_p", "spearman", "spearman_naive_p", "block_permutation_p",
-               "block_arrangements", "circular_shift_p", "layers_low", "layers_high", "chunks_low", "chunks_high", "decision"},
+               "block_null_mean", "block_arrangements", "circular_shift_p", "circular_shift_null_mean", "layers_low", "layers_high",
+               "text_low", "text_high", "decision"},
               {}};
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     const auto& correlation = result.correlations[v];
@@ -225,6 +242,7 @@ Table differences_table(const std::vector<Contrast>& contrasts) {
 std::vector<Table> tables(const Results& results) {
   std::vector<Table> all = {lengths_table(results.lengths), context_table(results.context), gain_theory_table(results.gain_theory),
                             points_table(results.sink_vs_k), correlations_table(results.sink_vs_k)};
+  if (results.gain_theory.unseen) all.push_back(theory_test_table(*results.gain_theory.unseen));
   if (results.sinks) all.push_back(sinks_table(*results.sinks));
   for (const HeatmapGroup& group : results.heatmaps) {
     for (const auto& map : group.maps) {

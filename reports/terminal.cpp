@@ -20,19 +20,19 @@ std::string small(const Measured& p) {
   return number(p, "{:.1e}");
 }
 
-/// @param honest  null where no test beside the naive one speaks of these heads
-std::string row(const std::string& label, const Correlation& c, const analyses::PermutationTest* honest) {
+/// @param test  null where no permutation test speaks of these heads
+std::string row(const std::string& label, const Correlation& c, const analyses::PermutationTest* test) {
   const auto beside = [&](const analyses::TestedStatistic analyses::PermutationTest::*statistic) {
-    return honest == nullptr ? std::string("-") : small((honest->*statistic).p);
+    return test == nullptr ? std::string("-") : small((test->*statistic).p);
   };
-  return fmt::format("  {:<24} {:>6}  {:>8}  {:>8}  {:>8}   {:>8}  {:>8}  {:>8}\n", label, c.points, number(c.pearson, "{:+.3f}"),
+  return fmt::format("  {:<24} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", label, c.points, number(c.pearson, "{:+.3f}"),
                      small(c.pearson_naive_p), beside(&analyses::PermutationTest::pearson), number(c.spearman, "{:+.3f}"),
                      small(c.spearman_naive_p), beside(&analyses::PermutationTest::spearman));
 }
 
 std::string correlations(const SinkVsK& result) {
-  std::string text = fmt::format("{:<26} {:>6}  {:>8}  {:>8}  {:>8}   {:>8}  {:>8}  {:>8}\n", "BOS mass against", "heads", "Pearson",
-                                 "naive p", "honest p", "Spearman", "naive p", "honest p");
+  std::string text = fmt::format("{:<26} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", "BOS mass against", "heads", "Pearson",
+                                 "naive p", "permutation p", "Spearman", "naive p", "permutation p");
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     text += fmt::format("{}\n", analyses::gain_variants[v].meaning);
     const auto& correlation = result.correlations[v];
@@ -63,10 +63,13 @@ std::string interval(const analyses::Maybe<analyses::Interval>& ends) {
   return ends ? fmt::format("[{:+.3f}, {:+.3f}]", ends->low, ends->high) : "-";
 }
 
-std::string bootstrap_in_words(std::string_view name, const analyses::Maybe<analyses::Bootstrap>& bootstrap) {
-  if (!bootstrap) return fmt::format("  {}: {}\n", name, bootstrap.reason());
-  return fmt::format("  {} {} ({} draws): Pearson {} pooled, {} within layers\n", bootstrap->units, name, bootstrap->resamples,
-                     interval(bootstrap->pearson), interval(bootstrap->pearson_within));
+std::string left_out_in_words(std::string_view name, const analyses::Maybe<analyses::Jackknife>& jackknife) {
+  if (!jackknife) return fmt::format("  {}: {}\n", name, jackknife.reason());
+  std::string text = fmt::format("  {} {}: Pearson {} pooled, {} within layers\n", jackknife->units, name, interval(jackknife->pearson),
+                                 interval(jackknife->pearson_within));
+  if (!jackknife->pearson) text += fmt::format("    none pooled: {}\n", jackknife->pearson.reason());
+  if (!jackknife->pearson_within) text += fmt::format("    none within layers: {}\n", jackknife->pearson_within.reason());
+  return text;
 }
 
 /// What stands beside the naive p: tests and intervals of the first gain, and the verdict on every gain.
@@ -74,11 +77,11 @@ std::string inference(const SinkVsK& result) {
   const auto& first = result.correlations.front();
   std::string text;
   if (first) {
-    text += test_in_words("honest p within layers, K permuted in blocks of a KV group", first->inference.blocks);
-    text += test_in_words("honest p pooled, K shifted round the layers", first->inference.shift);
-    text += fmt::format("95% intervals of {}, resampling\n", analyses::gain_variants.front().meaning);
-    text += bootstrap_in_words("layers", first->inference.layers);
-    text += bootstrap_in_words("chunks", first->inference.chunks);
+    text += test_in_words("permutation p within layers: K permuted in blocks of a KV group", first->inference.blocks);
+    text += test_in_words("permutation p pooled: K shifted round the layers", first->inference.shift);
+    text += fmt::format("95% intervals of {}, leaving out one at a time of\n", analyses::gain_variants.front().meaning);
+    text += left_out_in_words("layers", first->inference.layers);
+    text += left_out_in_words("stretches of text", first->inference.text);
   }
   text += "is BOS mass related to it?\n";
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
@@ -86,7 +89,7 @@ std::string inference(const SinkVsK& result) {
     if (!correlation) continue;
     const analyses::SinkDecision& decision = correlation->inference.decision;
     text += fmt::format("  {:<30} {}", analyses::gain_variants[v].meaning, decision.verdict);
-    if (decision.p) text += fmt::format(" (r {:+.3f}, p {:.1e}, {})", *decision.statistic, *decision.p, decision.test);
+    if (decision.p) text += fmt::format(" ({}, p = {:.3g}, {})", relation_in_words(decision), *decision.p, decision.test);
     text += '\n';
   }
   return text;
@@ -125,7 +128,8 @@ std::string print_sink_vs_k(const SinkVsK& result) {
   text += layers_apart(result);
   for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
   return text +
-         "naive p takes heads as independent points, which heads of one layer or KV group are not; honest p does not. BOS mass and K are "
+         "naive p takes heads as independent points, which heads of one layer or KV group are not; permutation p does not. BOS mass and K "
+         "are "
          "coupled by arithmetic: compare K without key 0.\n";
 }
 

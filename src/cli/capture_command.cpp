@@ -71,7 +71,7 @@ std::vector<hooks::Glob> parse_globs(const std::string& text) {
 data::Chunk first_chunk(const CaptureArguments& arguments, const models::DecoderConfig& config, const std::filesystem::path& folder) {
   const sweep::TokenSource source = sweep::read_tokens(arguments.text.source(), folder, config.vocabulary, config.bos_token);
   const std::int64_t length = parse_count(arguments.length, "--length");
-  return data::cut(source.tokens, {{length}, 1, false, source.bos.token}).front();
+  return data::cut(source.tokens, {.lengths = {length}, .bos = source.bos.token}).front();
 }
 
 std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments) {

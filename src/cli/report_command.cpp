@@ -21,6 +21,7 @@ struct ReportArguments {
   std::vector<std::string> names;
   std::string at;
   std::int64_t deep_layers = 0;
+  double theory_margin = analyses::Options{}.theory_margin;
 };
 
 /// The run's folder, whether it or its run.h5 was given.
@@ -70,6 +71,7 @@ void report(const ReportArguments& arguments, const GlobalOptions& global) {
   options.resampling.seed = global.seed;
   if (!arguments.at.empty()) options.at = parse_counts(arguments.at, "--at");
   if (arguments.deep_layers != 0) options.deep_layers = arguments.deep_layers;
+  options.theory_margin = arguments.theory_margin;
   refuse_repeats(arguments.runs);
   const std::vector<std::string> names = labels(arguments);
   const fs::path out = folder_to_write(arguments);
@@ -111,6 +113,10 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
                       "Lengths in tokens of the sink figures (default: 4k and 8k where present, else the two longest)");
   command->add_option("--deep-layers", arguments->deep_layers,
                       "How many of the last layers count as deep (default: a quarter, rounded up)");
+  command
+      ->add_option("--theory-margin", arguments->theory_margin,
+                   "Error of the gain theory, as a share of K, that still counts as none; the paper reports 0.0028 at most")
+      ->capture_default_str();
   command->callback([arguments, &global, &action] { action = [arguments, &global] { report(*arguments, global); }; });
 }
 

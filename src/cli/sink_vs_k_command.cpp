@@ -41,7 +41,6 @@ void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action) {
   analyses::Resampling& resampling = arguments->options.resampling;
   command->add_option("--permutations", resampling.permutations, "Arrangements a permutation test draws; all where there are no more")
       ->capture_default_str();
-  command->add_option("--bootstraps", resampling.bootstraps, "Resamples of layers and of chunks")->capture_default_str();
   command->callback([arguments, &global, &action] { action = [arguments, &global] { correlate(*arguments, global.seed, global.json); }; });
 }
 

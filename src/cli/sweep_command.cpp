@@ -22,6 +22,7 @@ struct SweepArguments {
   std::string lengths = "1k,2k,4k,6k,8k,10k";
   std::int64_t samples = 5;
   bool nested = false;
+  bool spread = false;
   std::string dtype = "float32";
   std::string statistics = "all";
   std::string kernel = "auto";
@@ -66,6 +67,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.lengths = parse_counts(arguments.lengths, "--lengths");
   options.samples = arguments.samples;
   options.nested = arguments.nested;
+  options.spread = arguments.spread;
   options.dtype = models::parse_dtype(arguments.dtype);
   CHECK(arguments.statistics == "all" || arguments.statistics == "none", "--statistics: '{}'; must be all or none",
         printable(arguments.statistics, 40));
@@ -126,7 +128,8 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
       app, "sweep", "Run a frozen model over text at growing context lengths and store the statistics of every head",
       "gainlens sweep MODEL --text wiki.txt --lengths 1k,2k,4k --samples 5 --out RUN",
-      "Chunk c of length T holds tokens [cT, (c+1)T) of the text; with a BOS it takes position 0 and the stride is T - 1.\n"
+      "Chunk c of length T holds tokens [cT, (c+1)T) of the text; with a BOS it takes position 0 and the stride is T - 1. --spread and\n"
+      "--nested lay them otherwise.\n"
       "Averages: n_eff, entropy, S, lambda_obs, K and gate over the last quarter of the queries, BOS mass over the second half.\n"
       "Writes RUN/run.h5 (HDF5; opens in xarray), one shard a chunk under RUN/shards, RUN/request.json and RUN/log.json.\n"
       "Memory grows with T, never with T x T. Killed at any moment and called again it gives the same bytes.\n"
@@ -140,6 +143,9 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option("--samples", arguments->samples, "Chunks of text per length")->capture_default_str();
   command->add_flag("--nested", arguments->nested,
                     "Cut the shorter chunks from the heads of the longest, to compare lengths on the same text");
+  command->add_flag("--spread", arguments->spread,
+                    "Lay the chunks of each length evenly over the whole text, each in the middle of its part, not from the head of the text "
+                    "on; with --nested the longest chunks are laid so. More samples would move every chunk: they need another folder");
   command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")->capture_default_str();
   command->add_option("--statistics", arguments->statistics, "all, or none: the model alone with fused attention, for timing")
       ->capture_default_str();

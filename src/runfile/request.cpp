@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "runfile/shard.h"
+#include "runfile/text_layout.h"
 
 #include <fmt/ranges.h>
 
@@ -46,6 +47,7 @@ void visit_fields(RequestType& request, Visitor&& visit) {
 }
 
 constexpr const char* version_key = "statistics_version";
+constexpr const char* spread_key = "spread";  // no field of visit_fields: absent where chunks are consecutive
 
 std::string shown(const Json& value) {
   return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 160);
@@ -151,6 +153,7 @@ std::string first_difference(const std::string& name, const Json& stored, const 
 Json Request::to_json() const {
   Json json = {{version_key, version}};
   visit_fields(*this, [&](const char* name, const auto& field) { json[name] = as_json(field); });
+  if (spread) json[spread_key] = *spread;
   return json;
 }
 
@@ -165,6 +168,7 @@ Request Request::from_json(const Json& json, std::string_view where) {
         "{}: {} is {}; this gainlens reads versions 1 to {}: use the gainlens that made the run, or sweep again into another folder", where,
         version_key, request.version, statistics_version);
   visit_fields(request, reader);
+  if (json.contains(spread_key)) reader(spread_key, request.spread.emplace());
   reader.refuse_others();
   request.validate(where);
   return request;
@@ -193,6 +197,10 @@ void Request::validate(std::string_view where) const {
       std::ssize(lengths),         samples, std::ssize(layers), std::max(heads, kv_heads), std::max(lengths.back(), bins), keys,
       std::int64_t{sizeof(double)}};
   checked_elements(largest, fmt::format("{}: size of the largest dataset", where));
+  if (!spread) return;
+  const std::int64_t needed = tokens_needed(layout_of(*this), lengths.back());
+  CHECK(*spread >= needed, "{}: 'spread' is {}; {} samples of length {} are spread over at least {} tokens", where, *spread, samples,
+        lengths.back(), needed);
 }
 
 std::string Request::difference(const Request& other) const {
@@ -201,6 +209,16 @@ std::string Request::difference(const Request& other) const {
   if (nested && other.nested && lengths.back() != other.lengths.back()) {
     return fmt::format("the longest of lengths is {} in the stored request and {} in this one, and nested chunks are cut from the longest",
                        lengths.back(), other.lengths.back());
+  }
+  if (spread.has_value() != other.spread.has_value()) {
+    const auto shown = [](const Request& request) {
+      return request.spread ? fmt::format("spread over {} tokens", *request.spread) : std::string("consecutive");
+    };
+    return fmt::format("chunks are {} in the stored request and {} in this one", shown(*this), shown(other));
+  }
+  if (spread && samples != other.samples) {
+    return fmt::format("samples is {} in the stored request and {} in this one, and the place of every spread chunk follows from it", samples,
+                       other.samples);
   }
   for (Json* json : {&stored, &asked}) {
     json->erase("lengths");

@@ -104,7 +104,7 @@ Job read_job(const SweepOptions& options) {
   check_lengths(options, job.config);
   job.plan = plan_of(options, job.config);
   job.source = read_tokens(options.source, job.checkpoint, job.config.vocabulary, job.config.bos_token);
-  job.chunks = data::cut(job.source.tokens, {options.lengths, options.samples, options.nested, job.source.bos.token});
+  job.chunks = data::cut(job.source.tokens, {options.lengths, options.samples, options.nested, options.spread, job.source.bos.token});
   return job;
 }
 
@@ -116,6 +116,7 @@ runfile::Request make_request(const SweepOptions& options, const Job& job, std::
   request.lengths = options.lengths;
   request.samples = options.samples;
   request.nested = options.nested;
+  if (options.spread) request.spread = std::ssize(job.source.tokens);
   if (job.source.bos.token) request.bos = *job.source.bos.token;
   request.bos_policy = job.source.bos.explanation;
   request.dtype = models::dtype_name(options.dtype);

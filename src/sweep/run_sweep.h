@@ -23,6 +23,7 @@ struct SweepOptions {
   std::vector<std::int64_t> lengths;
   std::int64_t samples = 5;
   bool nested = false;
+  bool spread = false;
   at::ScalarType dtype = at::kFloat;
   bool statistics = true;
   bool nll = true;

@@ -161,5 +161,20 @@ TEST(RequestDifferences, NestedChunksOfAnotherLongestLengthAreOtherText) {
   EXPECT_THAT(request_differences(a, b), IsEmpty());
 }
 
+TEST(RequestDifferences, SpreadChunksAreOtherText) {
+  runfile::Request a = gainlens::testing::request_of(small_run());
+  runfile::Request b = a;
+  b.spread = 100'000;
+  const std::vector<RunDifference> differences = request_differences(a, b);
+  const RunDifference* chunking = find_difference(differences, "chunking");
+  ASSERT_TRUE(chunking);
+  EXPECT_TRUE(chunking->unpairs);
+  EXPECT_EQ(chunking->first, "consecutive");
+  EXPECT_EQ(chunking->second, "spread over 100000 tokens of text");
+  a = b;
+  a.samples += 1;
+  EXPECT_TRUE(find_difference(request_differences(a, b), "number of spread chunks"));
+}
+
 }  // namespace
 }  // namespace gainlens::analyses

@@ -26,6 +26,7 @@ SyntheticRun planted_run() {
   SyntheticRun run;
   run.lengths = {16, 64};
   run.samples = 2;
+  run.nested = true;
   run.layers = 4;
   run.heads = 2;
   run.kv_heads = 1;
@@ -53,7 +54,7 @@ TEST(Context, GateAndPrecisionAreComparedLikeForLike) {
   EXPECT_NEAR(*last.log_precision.mean, std::log(2.0), 1e-12);
   EXPECT_NEAR(*last.difference.mean, std::log(1.5), 1e-12);
   EXPECT_NEAR(last.difference.interval->low, std::log(1.5), 1e-12);  // the chunks agree
-  EXPECT_EQ(last.difference.pairs, 2u);
+  EXPECT_EQ(last.difference.basis, "2 paired chunks");
   EXPECT_DOUBLE_EQ(*result.points.at(0).logit_gate.mean, 0);
 }
 
@@ -84,13 +85,64 @@ TEST(Context, OneKindOfAttentionNeedsNoSecondTable) {
   EXPECT_TRUE(context_by_attention(write_run(folder.path() / "run", planted_run())).empty());
 }
 
-TEST(Context, ChunksArePairedByNumber) {
+TEST(Context, NestedChunksArePairedByNumber) {
   const TemporaryFolder folder;
   SyntheticRun run = planted_run();
   run.missing = {{16, 0}};
   const Context result = context(write_run(folder.path() / "run", run));
-  EXPECT_EQ(result.points.at(1).difference.pairs, 1u);  // chunk 1 alone is at both lengths
+  EXPECT_EQ(result.points.at(1).difference.basis, "1 paired chunk");  // chunk 1 alone is at both lengths
   EXPECT_THAT(result.points.at(1).difference.interval.reason(), HasSubstr("at least 2 chunks"));
+}
+
+/// One head. lambda_obs of a chunk is 10, at 32 tokens 20, times exp of the sum of `text` over its 16-token parts, six parts in all.
+SyntheticRun textual_run(std::vector<double> text) {
+  SyntheticRun run;
+  run.lengths = {16, 32};
+  run.samples = 3;
+  run.bos.reset();
+  run.layers = run.heads = run.kv_heads = 1;
+  run.value = [text](const CellKey& key) -> std::optional<double> {
+    const auto chunk = static_cast<std::size_t>(key.sample);
+    if (key.name != "summary/observation_precision") return std::nullopt;
+    return key.length == 16 ? 10 * std::exp(text[chunk]) : 20 * std::exp(text[2 * chunk] + text[2 * chunk + 1]);
+  };
+  return run;
+}
+
+TEST(Context, ConsecutiveChunksAreNotPairedByNumber) {
+  // By number the differences would be ln 2 + text[1], ln 2 + text[2] + text[3] - text[1], ...: numbers of unlike text
+  const TemporaryFolder folder;
+  const Context result = context(write_run(folder.path() / "run", textual_run({0.3, -0.3, 0.1, 0.2, -0.2, 0.4})));
+  const Change& change = result.points.at(1).log_precision;
+  EXPECT_NEAR(*change.mean, std::log(2) + (0.0 + 0.3 + 0.2) / 3 - (0.3 - 0.3 + 0.1) / 3, 1e-12);
+  EXPECT_EQ(change.basis, "3 chunks of 32 and 3 of 16, what they share taken at its worst");  // 16 lies in two chunks of 32
+  EXPECT_THAT(result.sharing, HasSubstr("the chunks of 16 lie in 2 of the 3 chunks of 32"));
+  EXPECT_FALSE(result.paired);
+  EXPECT_EQ(to_json(result)["points"][1]["log_observation_precision_change_basis"], change.basis);
+}
+
+TEST(Context, TheRatioAndItsIntervalAreOfOneEstimand) {
+  // lambda_obs of three nested chunks: 1, 1, 100 and then 2, 2, 100. The ratio of means is 104/102 = 1.02; the mean change of the logarithm
+  // is (ln 2 + ln 2 + 0)/3, a ratio of geometric means of 1.59. An interval of the one is none of the other.
+  const TemporaryFolder folder;
+  SyntheticRun run;
+  run.lengths = {16, 64};
+  run.samples = 3;
+  run.nested = true;
+  run.layers = run.heads = run.kv_heads = 1;
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name != "summary/observation_precision") return std::nullopt;
+    return key.sample == 2 ? 100.0 : key.length == 64 ? 2.0 : 1.0;
+  };
+  const ContextPoint last = context(write_run(folder.path() / "run", run)).points.at(1);
+  EXPECT_DOUBLE_EQ(*last.precision_ratio, 104.0 / 102);
+  EXPECT_NEAR(*last.log_precision.mean, std::log(4) / 3, 1e-12);
+  // on the logarithmic scale the interval of a ratio is symmetric about the ratio that it is of
+  EXPECT_NEAR(std::sqrt(last.precision_ratio_interval->low * last.precision_ratio_interval->high), 104.0 / 102, 1e-12);
+  // relative chunk means differ by 2/104*3 - 3/102, twice, and by 300/104 - 300/102
+  const double differences[] = {6.0 / 104 - 3.0 / 102, 6.0 / 104 - 3.0 / 102, 300.0 / 104 - 300.0 / 102};
+  const Interval logarithm = student_interval({std::log(104.0 / 102), mean_estimate(differences).error, 2});
+  EXPECT_NEAR(last.precision_ratio_interval->high, std::exp(logarithm.high), 1e-12);
 }
 
 TEST(Context, FlatnessIsTestedAgainstTheMargin) {

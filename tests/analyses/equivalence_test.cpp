@@ -36,6 +36,15 @@ TEST(Equivalence, TheNinetyPercentIntervalDecides) {
   EXPECT_EQ(test_equivalence(std::array{0.09, 0.11}, 0.1 + 6.30 * 0.01).flatness, Flatness::not_shown);
 }
 
+TEST(Equivalence, BeyondTheMarginIsWhereThe95PercentIntervalIs) {
+  // two chunks at 0.2 -+ 0.01: error 0.01, t(0.975, 1) = 12.7062
+  const auto exceeds = [](double margin) { return *test_equivalence(std::array{0.19, 0.21}, margin).exceeds_p; };
+  EXPECT_NEAR(exceeds(0.2 - 12.7062 * 0.01), 0.05, 1e-6);
+  EXPECT_EQ(exceeds(0.2), 1);
+  EXPECT_EQ(exceeds(0.3), 1);  // a mean within the margin is no evidence for one beyond it
+  EXPECT_NEAR(*test_equivalence(std::array{-0.19, -0.21}, 0.2 - 12.7062 * 0.01).exceeds_p, 0.05, 1e-6);
+}
+
 TEST(Equivalence, EqualDifferencesAreCertain) {
   EXPECT_EQ(*test_equivalence(std::array{0.0, 0.0}, 0.1).p, 0);
   EXPECT_EQ(*test_equivalence(std::array{0.0, 0.0}, 0.1).difference_p, 1);

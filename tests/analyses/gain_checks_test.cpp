@@ -58,57 +58,12 @@ TEST(GainModel, TheConstantIsThatOfTheJudgedText) {
   EXPECT_THAT(gain_errors(shortest, {shortest}, std::nan(""), 0.5).reason(), HasSubstr("no finite K"));
 }
 
-TEST(SplitHalf, FittedOnOneHalfJudgedOnTheOther) {
-  const TemporaryFolder folder;
-  // Five chunks, of which two are fitted. Chunk 4 has K 0.6 and 0.8 at 16 and 32 tokens, the others 0.5 and 0.6.
-  SyntheticRun run = theory_run(5, [](std::int64_t chunk, std::int64_t) { return chunk == 4 ? 0.8 : 0.6; });
-  const auto planted_value = run.value;
-  run.value = [planted_value](const CellKey& key) -> std::optional<double> {
-    if (key.name == "summary/kalman_gain" && key.length == 16 && key.sample == 4) return 0.6;
-    return planted_value(key);
-  };
-  const auto split = split_half(write_run(folder.path() / "run", run), {});
-  ASSERT_TRUE(split) << split.reason();
-  EXPECT_EQ(split->chunks, 5);
-  EXPECT_EQ(split->fitted_on, 2);
-  EXPECT_EQ(split->splits, 10);
-  EXPECT_TRUE(split->all);
-  // Chunk 4 among the judged (6 splits): lambda 2 predicts 2/3, which is their mean K; their own K(16) = 8/15 errs by 1/5.
-  // Among the fitted (4 splits): K(16) = 0.55, lambda 18/11 predicts 22/31 where K is 0.6; the judged chunks' K(16) = 0.5 errs by 1/6.
-  const double error = (22.0 / 31 - 0.6) / 0.6;
-  EXPECT_NEAR(split->max_relative_error.mean, 0.4 * error, 1e-12);
-  EXPECT_NEAR(split->max_relative_error.least, 0, 1e-12);
-  EXPECT_NEAR(split->max_relative_error.largest, error, 1e-12);
-  EXPECT_NEAR(split->max_constant_error.mean, 0.6 / 5 + 0.4 / 6, 1e-12);
-  EXPECT_NEAR(split->skill->largest, 1, 1e-12);
-  EXPECT_NEAR(split->skill->least, 1 - error * 6, 1e-12);
-}
-
-TEST(SplitHalf, ManyChunksAreSplitAtRandom) {
-  const TemporaryFolder folder;
-  const auto reader = write_run(folder.path() / "run",
-                                theory_run(7, [](std::int64_t chunk, std::int64_t) { return 0.6 + 0.02 * static_cast<double>(chunk); }));
-  EXPECT_EQ(split_half(reader, {})->splits, 35);  // 7 over 3
-  const auto some = split_half(reader, {.resampling = {.splits = 34, .seed = 5}});
-  EXPECT_EQ(some->splits, 34);
-  EXPECT_FALSE(some->all);
-  EXPECT_EQ(some->max_relative_error.mean, split_half(reader, {.resampling = {.splits = 34, .seed = 5}})->max_relative_error.mean);
-}
-
-TEST(SplitHalf, ThreeCommonChunksAreRefused) {
-  const TemporaryFolder folder;
-  SyntheticRun run = theory_run(4, [](std::int64_t, std::int64_t) { return 0.6; });
-  run.missing = {{32, 1}};
-  EXPECT_THAT(split_half(write_run(folder.path() / "run", run), {}).reason(), HasSubstr("refused: 3 chunks"));
-}
-
-TEST(SplitHalf, OneLengthPredictsNothing) {
+TEST(CellErrors, OneLengthPredictsNothing) {
   const TemporaryFolder folder;
   SyntheticRun run = theory_run(4, [](std::int64_t, std::int64_t) { return 0.6; });
   run.lengths = {16};
-  const auto reader = write_run(folder.path() / "run", run);
-  EXPECT_EQ(split_half(reader, {}).reason(), "one length with a complete chunk; a prediction needs a second");
-  EXPECT_EQ(cell_errors(reader, {}).reason(), split_half(reader, {}).reason());
+  EXPECT_EQ(cell_errors(write_run(folder.path() / "run", run), {}).reason(),
+            "one length with a complete chunk; a prediction needs a second");
 }
 
 TEST(CellErrors, EachHeadHasItsOwn) {

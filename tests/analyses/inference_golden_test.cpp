@@ -1,5 +1,7 @@
 #include "analyses/equivalence.h"
+#include "analyses/holm.h"
 #include "analyses/permutation.h"
+#include "analyses/theory_equivalence.h"
 #include "core/json.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +13,7 @@
 namespace gainlens::analyses {
 namespace {
 
-/// Brute force in numpy and SciPy; made by make_inference_golden.py.
+/// Brute force in numpy, SciPy and statsmodels; made by make_inference_golden.py.
 Json golden() {
   return read_json_file(std::filesystem::path(GAINLENS_SOURCE_DIR) / "tests/analyses/inference_golden.json");
 }
@@ -32,6 +34,7 @@ ClusteredPairs pairs_of(const Json& entry) {
 
 void expect_equal(const TestedStatistic& found, const Json& expected) {
   EXPECT_NEAR(*found.value, expected["value"].get<double>(), 1e-12);
+  EXPECT_NEAR(*found.null_mean, expected["null_mean"].get<double>(), 1e-12);
   ASSERT_TRUE(found.p) << found.p.reason();
   EXPECT_NEAR(*found.p, expected["p"].get<double>(), 1e-12);
   EXPECT_NEAR(*found.least_p, expected["least_p"].get<double>(), 1e-12);
@@ -58,8 +61,43 @@ TEST(InferenceGolden, EquivalenceAgreesWithSciPy) {
     const Equivalence found = test_equivalence(entry["differences"].get<std::vector<double>>(), entry["margin"]);
     EXPECT_NEAR(*found.p, entry["p"].get<double>(), 1e-10);
     EXPECT_NEAR(*found.difference_p, entry["difference_p"].get<double>(), 1e-10);
+    EXPECT_NEAR(*found.exceeds_p, entry["exceeds_p"].get<double>(), 1e-10);
     EXPECT_NEAR(found.interval->low, entry["interval"][0].get<double>(), 1e-10);
     EXPECT_NEAR(found.interval->high, entry["interval"][1].get<double>(), 1e-10);
+  }
+}
+
+TEST(InferenceGolden, HolmAgreesWithStatsmodels) {
+  const Json cases = golden()["holm"];
+  ASSERT_EQ(cases.size(), 3u);
+  for (const Json& entry : cases) {
+    const std::vector<double> adjusted = holm(entry["p"].get<std::vector<double>>());
+    ASSERT_EQ(adjusted.size(), entry["adjusted"].size());
+    for (std::size_t i = 0; i < adjusted.size(); ++i) EXPECT_NEAR(adjusted[i], entry["adjusted"][i].get<double>(), 1e-12);
+  }
+}
+
+TEST(InferenceGolden, TheoryOnUnseenTextAgreesWithSciPy) {
+  const Json cases = golden()["theories"];
+  ASSERT_EQ(cases.size(), 2u);
+  for (const Json& entry : cases) {
+    std::vector<std::vector<GainMeans>> values(entry["n_eff"].size());
+    for (std::size_t length = 0; length < values.size(); ++length) {
+      for (std::size_t chunk = 0; chunk < entry["n_eff"][length].size(); ++chunk) {
+        values[length].push_back({entry["n_eff"][length][chunk], entry["residual"][length][chunk], entry["gain"][length][chunk]});
+      }
+    }
+    const auto found = test_theory(values, {64, 128, 256}, entry["prior_variance"], entry["margin"]);
+    ASSERT_TRUE(found) << found.reason();
+    ASSERT_EQ(found->lengths.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const TheoryError& length = found->lengths[i];
+      EXPECT_NEAR(length.error, entry["error"][i].get<double>(), 1e-10);
+      EXPECT_NEAR(length.interval.low, entry["interval"][i][0].get<double>(), 1e-10);
+      EXPECT_NEAR(length.interval.high, entry["interval"][i][1].get<double>(), 1e-10);
+      EXPECT_NEAR(*length.log_ratio.p, entry["within_p"][i].get<double>(), 1e-9);
+      EXPECT_NEAR(*length.log_ratio.exceeds_p, entry["beyond_p"][i].get<double>(), 1e-9);
+    }
   }
 }
 

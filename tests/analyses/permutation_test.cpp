@@ -134,6 +134,50 @@ TEST(BlockPermutation, ConstantWithinLayersIsNamed) {
   EXPECT_EQ(permute_blocks(pairs, {}).pearson.p.reason(), "BOS mass is constant within layers");
 }
 
+/// Twelve layers of four groups of two. Both slots' means rise in x and in y alike, which gives r = +0.81 whatever group meets which; what
+/// the groups have apart from their slots is opposed.
+ClusteredPairs opposed_groups_with_slots() {
+  Rows x(12), y(12);
+  for (std::size_t layer = 0; layer < 12; ++layer) {
+    for (int head = 0; head < 8; ++head) {
+      const double group = head / 2, slot = head % 2, depth = static_cast<double>(layer);
+      const double own = std::sin(5 * depth + 3 * group * group + 2 * slot + 1.0);
+      x[layer].push_back(2 * slot + 0.7 * own);
+      y[layer].push_back(2 * slot - 0.3 * own + 0.7 * std::sin(11 * depth + 7 * group + 4 * slot * slot + 0.5));
+    }
+  }
+  return pairs_of(x, y, 2);
+}
+
+TEST(BlockPermutation, IsCentredOnWhatTheSlotsOfGroupsShare) {
+  // numpy: r 0.72955, its mean over 9,999 arrangements 0.809, of which all have the larger |r|: about 0 the test would see nothing
+  const PermutationTest test = permute_blocks(opposed_groups_with_slots(), {});
+  EXPECT_NEAR(*test.pearson.value, 0.729546, 1e-6);
+  EXPECT_NEAR(*test.pearson.null_mean, 0.808730, 1e-6);
+  EXPECT_NEAR(*test.pearson.excess(), 0.729546 - 0.808730, 2e-6);
+  EXPECT_LE(*test.pearson.p, 0.001);
+  EXPECT_NEAR(*test.spearman.value, 0.650794, 1e-6);
+  EXPECT_NEAR(*test.spearman.null_mean, 0.761905, 1e-6);
+  EXPECT_LE(*test.spearman.p, 0.002);
+}
+
+TEST(BlockPermutation, GroupsOfOneHeadHaveNoSlots) {
+  const PermutationTest test = permute_blocks(pairs_of({{0.1, 0.7, 0.4}, {0.3, 0.2, 0.9}}, {{1, 2, 5}, {3, 1, 2}}), {});
+  EXPECT_EQ(*test.pearson.null_mean, 0);
+  EXPECT_EQ(*test.spearman.null_mean, 0);
+}
+
+TEST(BlockPermutation, GroupsThatDifferInNothingButSlotsAreRefused) {
+  // 0.1 and 0.7 in every group: r is that of the slots, and no arrangement changes it
+  ClusteredPairs pairs = pairs_of(Rows(6, {0.1, 0.7, 0.1, 0.7, 0.1, 0.7}), Rows(6, {1, 2, 1, 4, 3, 2}), 2);
+  pairs.names = {"BOS mass", "K"};
+  const PermutationTest test = permute_blocks(pairs, {});
+  EXPECT_EQ(test.pearson.p.reason(), "refused: BOS mass does not differ between the KV groups of any layer");
+  EXPECT_EQ(test.spearman.p.reason(), test.pearson.p.reason());
+  EXPECT_EQ(*test.pearson.excess(), 0);
+  EXPECT_GT(*test.pearson.value, 0);  // what was measured is still said
+}
+
 TEST(BlockPermutation, ManyArrangementsAreCountedNoFurther) {
   Rows rows;
   for (int layer = 0; layer < 40; ++layer) {
@@ -167,6 +211,23 @@ TEST(CircularShift, RepeatingLayersTie) {
   Rows x;
   for (int layer = 0; layer < 40; ++layer) x.push_back({layer % 4 == 0 ? 1.0 : 0.0});
   EXPECT_DOUBLE_EQ(*shift_layers(pairs_of(x, x), std::nullopt).pearson.least_p, 0.25);  // every fourth shift is the data again
+}
+
+TEST(CircularShift, IsCentredOnWhatHeadNumbersShare) {
+  // The second head has the larger x and y in every layer: r is near 1 after every shift. Layer 7 stands out, in opposed directions.
+  Rows x(20, {0.0, 10.0}), y = x;
+  x[7] = {1.0, 11.0};
+  y[7] = {-1.0, 9.0};
+  const PermutationTest test = shift_layers(pairs_of(x, y), std::nullopt);
+  EXPECT_GT(*test.pearson.value, 0.99);
+  EXPECT_LT(*test.pearson.excess(), 0);
+  EXPECT_DOUBLE_EQ(*test.pearson.p, 0.05);  // it is the one shift in which the two meet
+}
+
+TEST(CircularShift, LayersThatAreAllAlikeAreRefused) {
+  ClusteredPairs pairs = pairs_of(Rows(24, {0.1, 0.7}), Rows(24, {0.3, 0.2}));
+  pairs.names = {"BOS mass", "K"};
+  EXPECT_EQ(shift_layers(pairs, std::nullopt).pearson.p.reason(), "refused: BOS mass is the same in every layer");
 }
 
 TEST(CircularShift, RefusesWhatIsNoAxis) {

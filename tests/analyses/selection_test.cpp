@@ -125,6 +125,21 @@ TEST(Aggregate, CellsWithoutAValueAreLeftOutAndCounted) {
   EXPECT_EQ(result->left_out, 4u);  // 2 chunks x 2 layers x head 0
 }
 
+TEST(Aggregate, TheMeanIsWhatTheIntervalIsOf) {
+  // Chunk 0 has one cell of 1, chunk 1 two of 4: the chunks' mean is 2.5, that of the three cells 3
+  const TemporaryFolder folder;
+  SyntheticRun run = small_run();
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name != "summary/n_eff") return std::nullopt;
+    if (key.sample == 1) return 4.0;
+    return key.head == 0 ? 1.0 : std::numeric_limits<double>::quiet_NaN();
+  };
+  const auto reader = write_run(folder.path() / "run", run);
+  const auto result = aggregate(reader, "n_eff", usable_lengths(reader)[0], {1});
+  EXPECT_DOUBLE_EQ(result->mean, 2.5);
+  EXPECT_DOUBLE_EQ((result->interval->low + result->interval->high) / 2, 2.5);
+}
+
 TEST(Aggregate, AbsentStatisticIsNamed) {
   const TemporaryFolder folder;
   SyntheticRun run = small_run();

@@ -160,8 +160,9 @@ TEST(SinkVsK, InferenceStandsBesideEveryGain) {
   run.layers = 20;
   run.kv_heads = 3;
   run.samples = 4;
+  run.nested = true;
   const SinkVsK result =
-      sink_vs_k(write_run(folder.path() / "run", run), {.resampling = {.permutations = 999, .bootstraps = 50, .seed = 7}});
+      sink_vs_k(write_run(folder.path() / "run", run), {.resampling = {.permutations = 999, .seed = 7}});
   for (const auto& correlation : result.correlations) {
     ASSERT_TRUE(correlation) << correlation.reason();
     const SinkInference& inference = correlation->inference;
@@ -169,7 +170,7 @@ TEST(SinkVsK, InferenceStandsBesideEveryGain) {
     EXPECT_EQ(inference.blocks.resamples, 999);
     EXPECT_TRUE(inference.shift.pearson.p) << inference.shift.pearson.p.reason();
     EXPECT_TRUE(inference.layers) << inference.layers.reason();
-    EXPECT_TRUE(inference.chunks) << inference.chunks.reason();
+    EXPECT_TRUE(inference.text) << inference.text.reason();
   }
   const SinkDecision& decision = result.correlations[0]->inference.decision;
   EXPECT_EQ(decision.test, "block permutation");
@@ -193,14 +194,30 @@ TEST(SinkVsK, CircularShiftDecidesWhereBlocksCannot) {
   EXPECT_THAT(mixed.correlations[0]->inference.decision.p.reason(), HasSubstr("2 attention kinds (global, window:500)"));
 }
 
-TEST(SinkVsK, NestedChunksAreThoseOfEveryLength) {
+TEST(SinkVsK, TextIsLeftOutAtAllLengthsTogether) {
   const TemporaryFolder folder;
   SyntheticRun run = planted_run();
   run.samples = 5;
-  run.missing = {{16, 0}, {32, 4}};
-  EXPECT_EQ(sink_vs_k(write_run(folder.path() / "apart", run)).correlations[0]->inference.chunks->units, 4);
+  run.bos.reset();  // chunk 0 of 32 is chunks 0 and 1 of 16
+  const auto text_of = [&](const char* name) { return sink_vs_k(write_run(folder.path() / name, run)).correlations[0]->inference.text; };
+  const auto consecutive = text_of("consecutive");
+  EXPECT_EQ(consecutive->units, 5u);
+  EXPECT_EQ(consecutive->degrees_of_freedom, 2);  // 16 lies in three stretches
   run.nested = true;
-  EXPECT_EQ(sink_vs_k(write_run(folder.path() / "nested", run)).correlations[0]->inference.chunks->units, 3);
+  EXPECT_EQ(text_of("nested")->degrees_of_freedom, 4);
+  run.missing = {{16, 0}, {32, 4}};
+  EXPECT_EQ(text_of("incomplete")->degrees_of_freedom, 3);
+  run.nested = false;
+  run.missing.clear();
+  run.samples = 4;
+  EXPECT_THAT(text_of("few").reason(), HasSubstr("refused: the chunks of 16 tokens lie in 2 stretches of text"));
+}
+
+TEST(SinkVsK, OneChunkHasNoIntervalOverText) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.samples = 1;
+  EXPECT_THAT(sink_vs_k(write_run(folder.path() / "run", run)).correlations[0]->inference.text.reason(), HasSubstr("lie in 1 stretches"));
 }
 
 TEST(SinkVsK, SinkShareByLength) {
@@ -241,9 +258,7 @@ TEST(SinkVsK, ImpossibleResamplesAreRefused) {
   EXPECT_THROW(check({.resampling = {.permutations = 18}}), InvalidArgument);
   EXPECT_NO_THROW(check({.resampling = {.permutations = 19}}));
   EXPECT_THAT([] { check({.resampling = {.permutations = 10'000'001}}); },
-              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("permutations: 10000001; 1 to 10000000 are allowed")));
-  EXPECT_THAT([] { check({.resampling = {.bootstraps = 0}}); },
-              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("bootstraps: 0; 1 to 10000000 are allowed")));
+              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("permutations: 10000001; 19 to 10000000 are allowed")));
   EXPECT_THAT([] { check({.equivalence_margin = 0}); },
               ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("margin: 0; it must be positive")));
 }

@@ -127,6 +127,7 @@ runfile::Request request_of(const SyntheticRun& run) {
   request.lengths = run.lengths;
   request.samples = run.samples;
   request.nested = run.nested;
+  request.spread = run.spread;
   request.bos = run.bos;
   request.bos_policy = run.bos_policy;
   for (std::int64_t layer = 0; layer < run.layers; ++layer) request.layers.push_back(layer);

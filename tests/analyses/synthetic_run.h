@@ -37,6 +37,7 @@ struct SyntheticRun {
   bool gated = true;
   bool statistics = true;
   bool nested = false;
+  std::optional<std::int64_t> spread;
   std::optional<std::int64_t> bos = 1;
   std::string bos_policy = "auto: the tokenizer puts token 1 first";
   std::string family = "synthetic";

@@ -1,4 +1,5 @@
 #include "calibration/simulation.h"
+#include "calibration/theory_simulation.h"
 
 #include <gtest/gtest.h>
 #include <boost/math/distributions/binomial.hpp>
@@ -39,6 +40,37 @@ TEST(Calibration, ARealEffectIsFound) {
   ClusteredModel model = strongly_clustered();
   model.effect = 0.5;
   EXPECT_GT(rejection_rates(model, 100, 199, 3).block_permutation, 0.8);
+}
+
+ClusteredModel with_slots(double effect) {
+  return {.layers = 20, .heads = 8, .group_size = 2, .layer_share = 0.2, .group_share = 0.1, .slot_share = 0.6, .effect = effect};
+}
+
+TEST(Calibration, SlotsOfKvGroupsLeaveTheLevelAndTheSign) {
+  constexpr std::int64_t simulations = 300;
+  const RejectionRates nothing = rejection_rates(with_slots(0), simulations, 199, 7);
+  EXPECT_GT(nothing.naive_within, 0.9);  // x and y share the slots
+  EXPECT_TRUE(is_at_level(nothing.block_permutation, simulations));
+  EXPECT_TRUE(is_at_level(nothing.circular_shift, simulations));
+  EXPECT_LT(nothing.block_sign, 0.05);       // as often one sign as the other
+  for (const double effect : {-0.7, 0.7}) {  // about 0 the negative one would never be seen
+    const RejectionRates found = rejection_rates(with_slots(effect), 100, 199, 8);
+    EXPECT_GT(found.block_sign, 0.8) << effect;
+    EXPECT_EQ(found.block_sign, found.block_permutation) << effect;
+  }
+}
+
+TEST(Calibration, TheoryRulingsAreAtTheirLevel) {
+  constexpr std::int64_t simulations = 2000;
+  constexpr double most = 0.07;  // 5%, 6% with the skewness that n_eff and S have here, and twice the error of 2,000 simulations
+  for (const std::size_t chunks : {std::size_t{3}, std::size_t{5}, std::size_t{10}, std::size_t{20}}) {
+    const TheoryRates one = theory_rates({.chunks = chunks, .error = simulated_margin}, simulations, 4000 + chunks);
+    const TheoryRates every = theory_rates({.chunks = chunks, .error = simulated_margin, .every_length = true}, simulations, 4000 + chunks);
+    EXPECT_LT(one.within, most) << chunks;
+    EXPECT_LT(every.beyond, most) << chunks;
+  }
+  EXPECT_GT(theory_rates({.chunks = 20}, 200, 1).within, 0.9);  // and more chunks show more, not less
+  EXPECT_GT(theory_rates({.chunks = 10, .error = 4 * simulated_margin}, 200, 2).beyond, 0.9);
 }
 
 TEST(Calibration, EquivalenceAtTheMarginIsClaimedAtItsLevel) {

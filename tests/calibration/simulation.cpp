@@ -1,6 +1,7 @@
 #include "calibration/simulation.h"
 
 #include "analyses/equivalence.h"
+#include "analyses/statistics.h"
 
 #include <cmath>
 
@@ -16,14 +17,24 @@ std::vector<double> autoregression(std::size_t length, double correlation, Rando
   return values;
 }
 
-/// One side of the pairs, split into what the layer gives and what the heads have apart from it.
+/// One side of the pairs, split into what the layer gives and what the heads have apart from it and from their slots.
 struct Side {
   std::vector<double> layer, rest;  // [point]
 };
 
+/// Effects of the slots, of mean 0 and variance 1.
+std::vector<double> simulate_slots(const ClusteredModel& model, Random& random) {
+  std::vector<double> slots(model.group_size, 0.0);
+  if (model.slot_share == 0) return slots;
+  for (double& slot : slots) slot = normal(random);
+  const double middle = analyses::mean(slots), deviation = std::sqrt(analyses::population_variance(slots));
+  for (double& slot : slots) slot = (slot - middle) / deviation;
+  return slots;
+}
+
 Side simulate_side(const ClusteredModel& model, Random& random) {
   Side side;
-  const double head_share = 1 - model.layer_share - model.group_share;
+  const double head_share = 1 - model.layer_share - model.group_share - model.slot_share;
   for (const double of_layer : autoregression(model.layers, model.autocorrelation, random)) {
     double of_group = 0;
     for (std::size_t head = 0; head < model.heads; ++head) {
@@ -50,12 +61,14 @@ double normal(Random& random) {
 }
 
 analyses::ClusteredPairs simulate(const ClusteredModel& model, Random& random) {
+  const std::vector<double> slots = simulate_slots(model, random);
   const Side x = simulate_side(model, random), y = simulate_side(model, random);
   analyses::ClusteredPairs pairs;
   pairs.group_size = model.group_size;
   for (std::size_t i = 0; i < x.layer.size(); ++i) {
-    pairs.x.push_back(x.layer[i] + x.rest[i]);
-    pairs.y.push_back(y.layer[i] + y.rest[i] + model.effect * x.rest[i]);
+    const double slot = std::sqrt(model.slot_share) * slots[i % model.heads % model.group_size];
+    pairs.x.push_back(x.layer[i] + slot + x.rest[i]);
+    pairs.y.push_back(y.layer[i] + slot + y.rest[i] + model.effect * x.rest[i]);
     pairs.layer.push_back(i / model.heads);
     pairs.head.push_back(i % model.heads);
   }
@@ -71,8 +84,15 @@ RejectionRates rejection_rates(const ClusteredModel& model, std::int64_t simulat
     const analyses::Resampling resampling{.permutations = permutations, .seed = random.bits()};
     rates.naive_pooled += rejects(analyses::correlation(pairs.x, pairs.y).pearson_naive_p) ? unit : 0;
     rates.naive_within += rejects(analyses::correlation_within(pairs.x, pairs.y, pairs.layer).pearson_naive_p) ? unit : 0;
-    rates.block_permutation += rejects(analyses::permute_blocks(pairs, resampling).pearson.p) ? unit : 0;
-    rates.circular_shift += rejects(analyses::shift_layers(pairs, std::nullopt).pearson.p) ? unit : 0;
+    const analyses::TestedStatistic blocks = analyses::permute_blocks(pairs, resampling).pearson;
+    const analyses::TestedStatistic shift = analyses::shift_layers(pairs, std::nullopt).pearson;
+    const auto signed_right = [&](const analyses::TestedStatistic& test) {
+      return rejects(test.p) && (*test.excess() > 0) == (model.effect >= 0);
+    };
+    rates.block_permutation += rejects(blocks.p) ? unit : 0;
+    rates.circular_shift += rejects(shift.p) ? unit : 0;
+    rates.block_sign += signed_right(blocks) ? unit : 0;
+    rates.shift_sign += signed_right(shift) ? unit : 0;
   }
   return rates;
 }

@@ -9,16 +9,17 @@
 namespace gainlens::testing {
 
 /// How heads of a simulated model depend on each other. x and y are made of a layer effect (first-order autoregressive along the depth), an
-/// effect of the KV group and noise of the head; without `effect` those of x and y are independent, so that every relation is chance.
-/// Variances of the three add up to 1.
+/// effect of the KV group, one of the slot in the group and noise of the head; without `effect` those of x and y are independent but for
+/// the slots', so that every other relation is chance. Variances of the four add up to 1.
 struct ClusteredModel {
   std::size_t layers = 28;  ///< as the paper's model: 28 x 16 heads
   std::size_t heads = 16;
   std::size_t group_size = 2;    ///< query heads of a KV head
   double layer_share = 0;        ///< of the variance
   double group_share = 0;        ///< of the variance
+  double slot_share = 0;         ///< of the variance; slots have one effect in all layers and groups, the same in x and y
   double autocorrelation = 0.7;  ///< between neighbouring layers' effects
-  double effect = 0;             ///< y gains this times what of x is not the layer's
+  double effect = 0;             ///< y gains this times what of x is neither the layer's nor the slot's
 };
 
 /// Standard normal, by Box and Muller's polar form.
@@ -32,6 +33,8 @@ struct RejectionRates {
   double naive_within = 0;       ///< the same within layers
   double block_permutation = 0;  ///< our decision
   double circular_shift = 0;     ///< used where the former is refused
+  double block_sign = 0;         ///< block permutations that reject with the sign of the effect; without an effect with a positive one
+  double shift_sign = 0;         ///< the same of circular shifts
 };
 
 /// @param permutations  draws of each block permutation

@@ -43,6 +43,19 @@ TEST_F(Commands, SweepThenRerunThenExtend) {
   EXPECT_EQ(outcome.at("computed"), 2);
 }
 
+TEST_F(Commands, TheTheorysMarginIsChosenAndStored) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  const auto wrong = run_gainlens({"report", run_, "--theory-margin", "1"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.error, HasSubstr("theory margin: 1; it is a share of K above 0 and below 1, such as 0.01 for 1%"));
+  const auto report = run_gainlens({"report", run_, "--theory-margin", "0.02", "--json"});
+  ASSERT_EQ(report.exit_code, 0) << report.error;
+  const auto summary = nlohmann::json::parse(bytes_of(nlohmann::json::parse(report.out)["summary"].get<std::string>()));
+  EXPECT_EQ(summary["gain_theory"]["margin"], 0.02);
+  EXPECT_EQ(summary["gain_theory"]["paper_max_relative_error"], 0.0028);
+  EXPECT_THAT(summary["gain_theory"]["unseen_text_reason"], HasSubstr("refused: 2 chunks are complete at every length"));
+}
+
 TEST_F(Commands, SweepWithoutStatisticsStoresTheLikelihoodAlone) {
   ASSERT_EQ(run_gainlens(sweep({"--statistics", "none"})).exit_code, 0);
   EXPECT_THAT(run_gainlens({"inspect", run_}).out, AllOf(HasSubstr("statistics         none"), HasSubstr("usable             yes")));
@@ -127,6 +140,23 @@ TEST_F(Commands, CaptureWritesSafetensors) {
       << "an existing file is kept";
 }
 
+TEST_F(Commands, SpreadChunksStayWhereTheyAre) {
+  const auto spread = [&](const std::string& lengths, const std::string& samples) {
+    return run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", lengths, "--samples", samples, "--out", run_, "--quiet",
+                         "--spread"});
+  };
+  const auto first = spread("32,64", "2");
+  ASSERT_EQ(first.exit_code, 0) << first.error;
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out, HasSubstr("(2 samples a length, spread over 400 tokens of text)"));
+  const auto more = spread("32,64", "3");
+  EXPECT_EQ(more.exit_code, 2);
+  EXPECT_THAT(more.error, HasSubstr("samples is 2 in the stored request and 3 in this one, and the place of every spread chunk follows"));
+  const auto consecutive = run_gainlens(sweep({}));
+  EXPECT_EQ(consecutive.exit_code, 2);
+  EXPECT_THAT(consecutive.error, HasSubstr("chunks are spread over 400 tokens in the stored request and consecutive in this one"));
+  EXPECT_THAT(spread("16,32,64", "2").out, HasSubstr("2 of 6 chunks computed"));
+}
+
 TEST_F(Commands, ReportAndSinkVsK) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   const auto report = run_gainlens({"report", run_});
@@ -140,7 +170,7 @@ TEST_F(Commands, ReportAndSinkVsK) {
   const auto sinks = run_gainlens({"sink-vs-k", run_});
   EXPECT_EQ(sinks.exit_code, 0) << sinks.error;
   EXPECT_THAT(sinks.out, HasSubstr("Pearson"));
-  const auto json = nlohmann::json::parse(run_gainlens({"sink-vs-k", run_, "--json", "--seed", "5", "--bootstraps", "20"}).out);
+  const auto json = nlohmann::json::parse(run_gainlens({"sink-vs-k", run_, "--json", "--seed", "5"}).out);
   EXPECT_EQ(json["correlations"]["kalman_gain"]["inference"]["block_permutation"]["seed"], 5);
   EXPECT_EQ(run_gainlens({"sink-vs-k", run_, "--permutations", "0"}).exit_code, 2);
 }
@@ -149,7 +179,7 @@ TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   const auto text = run_gainlens({"audit", run_});
   EXPECT_EQ(text.exit_code, 0) << text.error;
-  EXPECT_THAT(text.out, AllOf(HasSubstr("The bound holds at every query of 12 heads"), HasSubstr("epsilon"), HasSubstr("1. contradicted")));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("The bound holds at every query of 12 heads"), HasSubstr("epsilon"), HasSubstr("1. false by algebra")));
   const auto json = nlohmann::json::parse(run_gainlens({"audit", run_, "--json", "--at", "32"}).out);
   EXPECT_EQ(json.at("lengths"), std::vector<int>{32});
   EXPECT_EQ(json.at("lemma").at("heads").size(), 12u);

@@ -48,6 +48,21 @@ TEST(Chunks, NestedOnesAreHeadsOfTheLongest) {
             (Rows{{9, 0}, {9, 3}, {9, 0, 1, 2}, {9, 3, 4, 5}}));
 }
 
+TEST(Chunks, SpreadOnesLieEvenlyOverTheWholeText) {
+  // 12 tokens in two parts with middles 3 and 9
+  EXPECT_EQ(tokens_of(cut(count_to(12), {.lengths = {2, 4}, .samples = 2, .spread = true})),
+            (Rows{{2, 3}, {8, 9}, {1, 2, 3, 4}, {7, 8, 9, 10}}));
+  EXPECT_EQ(tokens_of(cut(count_to(12), {.lengths = {2, 4}, .samples = 2, .nested = true, .spread = true})),
+            (Rows{{1, 2}, {7, 8}, {1, 2, 3, 4}, {7, 8, 9, 10}}));
+  EXPECT_EQ(tokens_of(cut(count_to(12), {.lengths = {5}, .samples = 1, .spread = true, .bos = 99})), (Rows{{99, 4, 5, 6, 7}}));
+}
+
+TEST(Chunks, ATextTooShortToSpreadIsRefused) {
+  EXPECT_EQ(tokens_of(cut(count_to(6), {.lengths = {3}, .samples = 2, .spread = true})), (Rows{{0, 1, 2}, {3, 4, 5}}));
+  EXPECT_THAT([] { cut(count_to(5), {.lengths = {3}, .samples = 2, .spread = true}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("the text has 5 tokens, 2 samples of length 3 (spread) need 6")));
+}
+
 TEST(Chunks, ExactlyEnoughIsEnough) {
   EXPECT_EQ(cut(count_to(6), {.lengths = {3}, .samples = 2}).size(), 2u);
   EXPECT_THAT([] { cut(count_to(5), {.lengths = {3}, .samples = 2}); },

@@ -61,7 +61,7 @@ TEST(PrintAudit, AWindowThatHidesKey0IsMarked) {
 
 TEST(PrintAudit, StatementsWithTheirOutcomes) {
   const std::string text = printed(small_run(), false);
-  EXPECT_THAT(text, HasSubstr("1. contradicted\n   Claim: With prior precision lambda = 1"));
+  EXPECT_THAT(text, HasSubstr("1. false by algebra\n   Claim: With prior precision lambda = 1"));
   EXPECT_THAT(text, HasSubstr("8. not measured by a sweep\n"));
   EXPECT_THAT(text, HasSubstr("note: Norms are taken in head space"));
 }

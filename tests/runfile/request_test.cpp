@@ -122,6 +122,42 @@ TEST(Request, NestedRunsKeepTheirLongestLength) {
             "the longest of lengths is 24 in the stored request and 32 in this one, and nested chunks are cut from the longest");
 }
 
+TEST(Request, OneFromBeforeSpreadIsAsItWas) {
+  const Json json = made_request().to_json();
+  EXPECT_FALSE(json.contains("spread"));
+  EXPECT_FALSE(Request::from_json(json, "F").spread.has_value());
+}
+
+TEST(Request, SpreadIsKeptAndChecked) {
+  Request request = made_request();
+  request.spread = 500;
+  EXPECT_EQ(Request::from_json(request.to_json(), "F").spread, 500);
+  EXPECT_EQ(refusal(altered("spread", nullptr)), "F: 'spread' is null; it must be an integer");
+  EXPECT_EQ(refusal(altered("spread", 45)), "F: 'spread' is 45; 2 samples of length 24 are spread over at least 46 tokens");
+  EXPECT_EQ(refusal(altered("spread", 46)), "accepted");
+  EXPECT_THAT(refusal(altered("spread", INT64_MAX)), HasSubstr("is too large"));
+}
+
+TEST(Request, SpreadRunsKeepTheirSamples) {
+  Request stored = made_request();
+  stored.spread = 500;
+  Request asked = stored;
+  asked.lengths = {16, 24, 64};
+  EXPECT_EQ(stored.difference(asked), "");  // no chunk moves
+  EXPECT_FALSE(stored.covers(asked));
+  for (const std::int64_t samples : {1, 3}) {
+    asked.samples = samples;
+    EXPECT_EQ(stored.difference(asked), "samples is 2 in the stored request and " + std::to_string(samples) +
+                                            " in this one, and the place of every spread chunk follows from it");
+    EXPECT_FALSE(stored.covers(asked));
+  }
+  asked = made_request();
+  EXPECT_EQ(stored.difference(asked), "chunks are spread over 500 tokens in the stored request and consecutive in this one");
+  EXPECT_EQ(asked.difference(stored), "chunks are consecutive in the stored request and spread over 500 tokens in this one");
+  asked.spread = 501;
+  EXPECT_NE(stored.difference(asked), "");
+}
+
 TEST(Request, UnionAndCover) {
   const Request stored = made_request();  // lengths 8, 24; 2 samples
   Request asked = stored;

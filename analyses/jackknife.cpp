@@ -1,0 +1,186 @@
+#include "analyses/jackknife.h"
+
+#include "core/quantity.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+
+namespace gainlens::analyses {
+namespace {
+
+using Correlations = std::array<Measured, 2>;  // pooled, within layers
+
+Correlations correlations(const std::vector<double>& x, const std::vector<double>& y, const std::vector<std::size_t>& layer,
+                          const PairNames& names) {
+  return {correlation(x, y, names).pearson, correlation_within(x, y, layer, names).pearson};
+}
+
+Correlations no_correlations(const std::string& reason) {
+  return {Measured::none(reason), Measured::none(reason)};
+}
+
+/// Fisher's z of a correlation; missing at -1 and 1, where it is infinite.
+Measured fisher(const Measured& r) {
+  if (!r) return r;
+  if (std::abs(*r) >= 1) return Measured::none("heads lie on a straight line, where Fisher's z is infinite");
+  return std::atanh(*r);
+}
+
+/// Units that may be left out, by stratum: the correlations without each.
+using Strata = std::vector<std::vector<Correlations>>;
+
+/// Of G units in a stratum the bias is (G - 1)(mean z(-i) - z); biases and squared errors add up over strata.
+Maybe<Interval> interval_of(const Measured& whole, const Strata& without, std::size_t which, double degrees_of_freedom) {
+  const Measured z = fisher(whole);
+  if (!z) return Maybe<Interval>::none(z.reason());
+  Estimate estimate{*z, 0, degrees_of_freedom};
+  double bias = 0, squared_error = 0;
+  for (const auto& stratum : without) {
+    std::vector<double> values;
+    for (const Correlations& correlations : stratum) {
+      const Measured value = fisher(correlations[which]);
+      if (!value) return Maybe<Interval>::none("without one of the units: " + value.reason());
+      values.push_back(*value);
+    }
+    bias += (static_cast<double>(values.size()) - 1) * (mean(values) - *z);
+    squared_error += std::pow(jackknife_error(values), 2);
+  }
+  estimate.value -= bias;
+  estimate.error = std::sqrt(squared_error + bias * bias / 4);
+  const Interval ends = student_interval(estimate);
+  return Interval{std::tanh(ends.low), std::tanh(ends.high)};
+}
+
+Jackknife jackknife(const Correlations& whole, const Strata& without, std::size_t units, double degrees_of_freedom) {
+  const auto interval = [&](std::size_t which) { return interval_of(whole[which], without, which, degrees_of_freedom); };
+  return {units, degrees_of_freedom, interval(0), interval(1)};
+}
+
+Correlations without_layer(const ClusteredPairs& pairs, std::size_t left_out) {
+  std::vector<double> x, y;
+  std::vector<std::size_t> layer;
+  for (std::size_t i = 0; i < pairs.x.size(); ++i) {
+    if (pairs.layer[i] == left_out) continue;
+    x.push_back(pairs.x[i]);
+    y.push_back(pairs.y[i]);
+    layer.push_back(pairs.layer[i]);
+  }
+  return correlations(x, y, layer, pairs.names);
+}
+
+/// Mean over lengths of each point's mean over the chunks outside one stretch of text; NaN where no such chunk of a length has a value.
+std::vector<double> means_without(const std::vector<std::vector<std::vector<double>>>& values, const TextStretches& text,
+                                  std::size_t left_out, std::size_t points) {
+  std::vector<double> means(points, 0.0);
+  for (std::size_t length = 0; length < values.size(); ++length) {
+    for (std::size_t point = 0; point < points; ++point) {
+      double sum = 0;
+      std::size_t count = 0;
+      for (std::size_t chunk = 0; chunk < values[length].size(); ++chunk) {
+        const double value = values[length][chunk][point];
+        if (text.of_chunk[length][chunk] == left_out || !std::isfinite(value)) continue;
+        sum += value;
+        ++count;
+      }
+      means[point] += sum / static_cast<double>(count) / static_cast<double>(values.size());  // 0/0 is the NaN wanted
+    }
+  }
+  return means;
+}
+
+bool all_finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+}
+
+/// Mean over layers of the variance of their heads.
+double variance_within(const std::vector<double>& values, const std::vector<std::size_t>& layer) {
+  std::map<std::size_t, std::vector<double>> members;
+  for (std::size_t i = 0; i < values.size(); ++i) members[layer[i]].push_back(values[i]);
+  double sum = 0;
+  for (const auto& [number, inside] : members) sum += static_cast<double>(inside.size()) * population_variance(inside);
+  return sum / static_cast<double>(values.size());
+}
+
+/// What the noise of the text adds to the heads' variance: mean over heads of the squared jackknife error of a head's value.
+double noise_of(const std::vector<std::vector<double>>& without, std::size_t points) {
+  double sum = 0;
+  for (std::size_t point = 0; point < points; ++point) {
+    std::vector<double> values;
+    for (const auto& means : without) values.push_back(means[point]);
+    sum += std::pow(jackknife_error(values), 2);
+  }
+  return sum / static_cast<double>(points);
+}
+
+Maybe<Interval> too_noisy(double share, std::string_view of) {
+  return Maybe<Interval>::none(fmt::format("the noise of the chunks makes up {:.0f}% of the variance of {}; a level is stated up to {:g}%",
+                                           100 * share, of, 100 * most_noise));
+}
+
+}  // namespace
+
+Maybe<Jackknife> leave_out_layers(const ClusteredPairs& pairs, const std::vector<std::string>& kind) {
+  std::map<std::string_view, std::vector<std::size_t>> layers;  // kind -> layers
+  for (const std::size_t layer : std::set<std::size_t>(pairs.layer.begin(), pairs.layer.end())) layers[kind.at(layer)].push_back(layer);
+  if (layers.empty()) return Maybe<Jackknife>::none("no head has both values");
+  Strata without;
+  std::size_t units = 0;
+  for (const auto& [name, members] : layers) {
+    if (members.size() < least_layers) {
+      return Maybe<Jackknife>::none(
+          fmt::format("refused: layers with {} attention: {}; at least {} are needed to leave out layers", name, members.size(), least_layers));
+    }
+    units += members.size();
+    auto& stratum = without.emplace_back();
+    for (const std::size_t layer : members) stratum.push_back(without_layer(pairs, layer));
+  }
+  const double degrees_of_freedom = static_cast<double>(units) - static_cast<double>(layers.size());
+  return jackknife(correlations(pairs.x, pairs.y, pairs.layer, pairs.names), without, units, degrees_of_freedom);
+}
+
+Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs) {
+  const std::size_t points = pairs.heads.x.size();
+  if (points == 0) return Maybe<Jackknife>::none("no head has both values");
+  if (pairs.text.fewest < least_stretches) {
+    return Maybe<Jackknife>::none(fmt::format(
+        "refused: the chunks of {} tokens lie in {} stretches of text that are apart; at least {} are needed: more --samples, --nested or --spread",
+        format_count(pairs.text.scarcest), pairs.text.fewest, least_stretches));
+  }
+  std::vector<std::vector<double>> x, y;
+  Strata without(1);
+  bool whole = true;
+  for (const std::size_t stretch : pairs.text.numbers) {
+    x.push_back(means_without(pairs.x, pairs.text, stretch, points));
+    y.push_back(means_without(pairs.y, pairs.text, stretch, points));
+    const bool finite = all_finite(x.back()) && all_finite(y.back());
+    without.front().push_back(finite ? correlations(x.back(), y.back(), pairs.heads.layer, pairs.heads.names)
+                                     : no_correlations("a head has no value in the chunks that remain"));
+    whole = whole && finite;
+  }
+  const auto& heads = pairs.heads;
+  Jackknife result = jackknife(correlations(heads.x, heads.y, heads.layer, heads.names), without, pairs.text.numbers.size(),
+                               static_cast<double>(pairs.text.fewest - 1));
+  if (!whole) return result;
+  const double x_noise = noise_of(x, points), y_noise = noise_of(y, points);
+  const double pooled = std::max(x_noise / population_variance(heads.x), y_noise / population_variance(heads.y));
+  const double within = std::max(x_noise / variance_within(heads.x, heads.layer), y_noise / variance_within(heads.y, heads.layer));
+  if (pooled > most_noise) result.pearson = too_noisy(pooled, "the heads");
+  if (within > most_noise) result.pearson_within = too_noisy(within, "the heads within layers");
+  return result;
+}
+
+OrderedJson to_json(const Jackknife& jackknife) {
+  OrderedJson json;
+  json["units"] = jackknife.units;
+  json["degrees_of_freedom"] = jackknife.degrees_of_freedom;
+  json["interval_level"] = confidence;
+  put(json, "pearson_interval", jackknife.pearson);
+  put(json, "pearson_within_layers_interval", jackknife.pearson_within);
+  return json;
+}
+
+}  // namespace gainlens::analyses

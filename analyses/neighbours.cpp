@@ -1,0 +1,146 @@
+#include "analyses/neighbours.h"
+
+#include "analyses/cells.h"
+#include "core/quantity.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gainlens::analyses {
+namespace {
+
+NeighbourCorrelation measure(std::string_view quantity, const Length& length, const std::vector<double>& values,
+                             const std::vector<std::int64_t>& chunks) {
+  const std::size_t count = values.size();
+  NeighbourCorrelation row{quantity,
+                           length.tokens,
+                           mean(values),
+                           count,
+                           lag_one_correlation(values, chunks),
+                           Measured::none("unset"),
+                           mean_interval(values),
+                           Maybe<Interval>::none("unset")};
+  const auto refuse = [&](const std::string& reason) {
+    row.inflation = Measured::none(reason);
+    row.allowing = Maybe<Interval>::none(reason);
+    return row;
+  };
+  if (!row.correlation) return refuse(row.correlation.reason());
+  const auto n = static_cast<double>(count);
+  if (count < least_neighbours) {
+    return refuse(fmt::format("the correlation of {} chunks is too uncertain to be used: its standard error is about {:.2f}, its bias {:.2f}",
+                              count, 1 / std::sqrt(n), -1 / n));
+  }
+  const double corrected = *row.correlation + 1 / n;
+  if (!(std::abs(corrected) < 1)) return refuse("the correlation less its bias is not below 1");
+  row.inflation = variance_inflation(corrected);
+  Estimate estimate = mean_estimate(values);
+  estimate.error *= std::sqrt(std::max(1.0, *row.inflation));
+  row.allowing = student_interval(estimate);
+  return row;
+}
+
+NeighbourCorrelation without_value(std::string_view quantity, const Length& length, std::size_t chunks) {
+  const Measured none = Measured::none("a chunk has no finite value");
+  const auto no_interval = Maybe<Interval>::none(none.reason());
+  return {quantity, length.tokens, none, chunks, none, none, no_interval, no_interval};
+}
+
+/// The chunk means of a quantity in the scale in which it is judged.
+std::vector<NeighbourCorrelation> rows_of(const runfile::RunReader& reader, std::string_view dataset, std::string_view quantity,
+                                          const std::vector<Length>& lengths, const std::vector<std::size_t>& layers) {
+  std::vector<NeighbourCorrelation> rows;
+  for (const Length& length : lengths) {
+    const auto found = aggregate(reader, dataset, length, layers);
+    if (!found) continue;
+    std::vector<double> values = found->chunk_means;
+    if (quantity == "ln lambda_obs") {
+      for (double& value : values) value = std::log(value);
+    }
+    const bool finite = std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+    rows.push_back(finite ? measure(quantity, length, values, found->chunks) : without_value(quantity, length, values.size()));
+  }
+  return rows;
+}
+
+std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
+  constexpr double example = 0.3;
+  const std::string general = fmt::format(
+      "Every interval over chunks takes them as independent. Neighbours that correlate by {:g} inflate the variance of a mean up to {:.2f}-fold, "
+      "and a 95% interval then covers less.",
+      example, variance_inflation(example));
+  const NeighbourCorrelation* largest = nullptr;
+  std::size_t most = 0;
+  for (const NeighbourCorrelation& row : rows) {
+    most = std::max(most, row.chunks);
+    if (row.inflation && (largest == nullptr || *row.correlation > *largest->correlation)) largest = &row;
+  }
+  if (largest == nullptr) {
+    return fmt::format("{} With at most {} chunks a length this run cannot tell how much they do: from {} chunks on it is estimated.", general,
+                       most, least_neighbours);
+  }
+  const std::string where = fmt::format("{:+.2f} ({} at {} tokens)", *largest->correlation, largest->quantity, format_count(largest->tokens));
+  if (!(*largest->inflation > 1)) {
+    return fmt::format("{} Here the largest correlation of neighbours is {}, no larger than chance: no interval is too short for it.", general,
+                       where);
+  }
+  return fmt::format("{} Here the largest correlation of neighbours is {}; less its bias of -1/n it makes that variance {:.2f}-fold and the "
+                     "interval {:.2f} times as wide.",
+                     general, where, *largest->inflation, std::sqrt(*largest->inflation));
+}
+
+}  // namespace
+
+double variance_inflation(double r) {
+  ASSERT(std::abs(r) < 1, "a correlation of {}", r);
+  return (1 + r) / (1 - r);
+}
+
+Measured lag_one_correlation(std::span<const double> values, std::span<const std::int64_t> chunks) {
+  ASSERT(values.size() == chunks.size(), "{} values of {} chunks", values.size(), chunks.size());
+  if (values.size() < 3) {
+    return Measured::none(fmt::format("{} chunk{}; a correlation of neighbours needs at least 3", values.size(), values.size() == 1 ? "" : "s"));
+  }
+  const double centre = mean(values);
+  double products = 0, squares = 0;
+  bool any = false;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    squares += (values[i] - centre) * (values[i] - centre);
+    if (i == 0 || chunks[i] != chunks[i - 1] + 1) continue;
+    products += (values[i] - centre) * (values[i - 1] - centre);
+    any = true;
+  }
+  if (!any) return Measured::none("no two complete chunks are neighbours");
+  if (!(squares > 0)) return Measured::none("the chunks are all equal");
+  return products / squares;
+}
+
+Neighbours neighbours(const runfile::RunReader& reader, const Options& options) {
+  const std::vector<Length> lengths = usable_lengths(reader);
+  const std::vector<std::size_t> layers = deep_layers(reader, options);
+  Neighbours result;
+  for (const auto& [dataset, quantity] : neighbour_quantities) {
+    for (NeighbourCorrelation& row : rows_of(reader, dataset, quantity, lengths, layers)) result.rows.push_back(std::move(row));
+  }
+  result.finding = in_words(result.rows);
+  return result;
+}
+
+OrderedJson to_json(const Neighbours& neighbours) {
+  OrderedJson json;
+  json["finding"] = neighbours.finding;
+  json["window"] = "deep layers, last-quarter queries";
+  json["rows"] = OrderedJson::array();
+  for (const NeighbourCorrelation& row : neighbours.rows) {
+    OrderedJson entry{{"quantity", row.quantity}, {"tokens", row.tokens}, {"chunks", row.chunks}};
+    put(entry, "lag_one_correlation", row.correlation);
+    put(entry, "variance_inflation", row.inflation);
+    put(entry, "mean", row.mean);
+    put(entry, "interval", row.interval);
+    put(entry, "interval_allowing_for_it", row.allowing);
+    json["rows"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,165 @@
+#include "analyses/jackknife.h"
+
+#include "core/random.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace gainlens::analyses {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Nearly normal, of mean 0 and variance 1: the sum of twelve uniform numbers less 6.
+double near_normal(Random& random) {
+  double sum = -6;
+  for (int i = 0; i < 12; ++i) sum += random.uniform();
+  return sum;
+}
+
+/// x and y share `share` of their variance in every head; layers of four heads.
+ClusteredPairs noisy_pairs(std::size_t layers, double share, std::uint64_t seed = 1) {
+  Random random(seed);
+  ClusteredPairs pairs;
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    for (std::size_t head = 0; head < 4; ++head) {
+      const double common = near_normal(random);
+      pairs.x.push_back(share * common + (1 - share) * near_normal(random));
+      pairs.y.push_back(share * common + (1 - share) * near_normal(random));
+      pairs.layer.push_back(layer);
+      pairs.head.push_back(head);
+    }
+  }
+  return pairs;
+}
+
+/// `lengths` with chunks that pair by number; the values of every chunk are those of the heads plus scatter.
+ChunkedPairs noisy_chunks(std::size_t lengths, std::size_t chunks, double scatter) {
+  TextStretches text{{}, {}, chunks, 64};
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) text.numbers.push_back(chunk);
+  text.of_chunk.assign(lengths, text.numbers);
+  ChunkedPairs pairs{noisy_pairs(6, 0.8), text, {}, {}};
+  Random random(2);
+  for (std::size_t length = 0; length < lengths; ++length) {
+    auto &x = pairs.x.emplace_back(), &y = pairs.y.emplace_back();
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+      x.push_back(pairs.heads.x);
+      y.push_back(pairs.heads.y);
+      for (double& value : x.back()) value += scatter * (random.uniform() - 0.5);
+    }
+  }
+  return pairs;
+}
+
+double width(const Maybe<Interval>& interval) {
+  return interval->high - interval->low;
+}
+
+TEST(LeaveOutLayers, HoldsThePooledCorrelation) {
+  const ClusteredPairs pairs = noisy_pairs(100, 0.6);
+  const auto found = leave_out_layers(pairs, std::vector<std::string>(100, "global"));
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_EQ(found->units, 100u);
+  EXPECT_EQ(found->degrees_of_freedom, 99);
+  const double r = *correlation(pairs.x, pairs.y).pearson;
+  EXPECT_LT(found->pearson->low, r);
+  EXPECT_GT(found->pearson->high, r);
+  // Fisher's z gives 400 independent heads an interval of r -+ 1.96 (1 - r^2) / sqrt(397)
+  EXPECT_NEAR(width(found->pearson) / (2 * 1.96 * (1 - r * r) / std::sqrt(397)), 1, 0.1);  // a 90% interval would have 0.84
+}
+
+TEST(LeaveOutLayers, NineLayersOfAKindAreRefused) {
+  EXPECT_THAT(leave_out_layers(noisy_pairs(9, 0.5), std::vector<std::string>(9, "global")).reason(), HasSubstr("global attention: 9"));
+  std::vector<std::string> kinds(20, "global");
+  for (std::size_t layer = 0; layer < 5; ++layer) kinds[layer] = "window:8";
+  EXPECT_THAT(leave_out_layers(noisy_pairs(20, 0.5), kinds).reason(), HasSubstr("window:8 attention: 5"));
+}
+
+TEST(LeaveOutLayers, KindsAreStrata) {
+  // Layers of one kind are all alike: without any of a kind the correlation is the same, and what differs between kinds is no error
+  ClusteredPairs pairs = noisy_pairs(20, 0.5);
+  std::vector<std::string> kinds(20, "global");
+  for (std::size_t i = 0; i < pairs.x.size(); ++i) {
+    const bool second = pairs.layer[i] >= 10;
+    if (second) kinds[pairs.layer[i]] = "window:8";
+    pairs.x[i] = static_cast<double>(pairs.head[i]) + (second ? 5 : 0);
+    pairs.y[i] = static_cast<double>((3 * pairs.head[i] + 1) % 4) - (second ? 2 : 0);
+  }
+  const auto strata = leave_out_layers(pairs, kinds), mixed = leave_out_layers(pairs, std::vector<std::string>(20, "global"));
+  EXPECT_EQ(strata->degrees_of_freedom, 18);
+  EXPECT_LT(width(strata->pearson), 0.01 * width(mixed->pearson));
+}
+
+TEST(LeaveOutText, EqualChunksHaveNoSpread) {
+  const ChunkedPairs pairs = noisy_chunks(2, 5, 0);
+  const auto found = leave_out_text(pairs);
+  const double r = *correlation(pairs.heads.x, pairs.heads.y).pearson;
+  EXPECT_NEAR(found->pearson->low, r, 1e-12);
+  EXPECT_NEAR(found->pearson->high, r, 1e-12);
+  EXPECT_EQ(found->units, 5u);
+  EXPECT_EQ(found->degrees_of_freedom, 4);
+}
+
+TEST(LeaveOutText, LengthsThatShareTextAreLeftOutTogether) {
+  // With the chunks of the second length noisy in the opposite sense, leaving out a stretch at both cancels the noise. Were the second
+  // length's chunks other text, their noise would add up.
+  ChunkedPairs pairs = noisy_chunks(1, 6, 0.5);
+  pairs.x.push_back(pairs.x.front());
+  pairs.y.push_back(pairs.y.front());
+  for (auto& chunk : pairs.x.back()) {
+    for (std::size_t point = 0; point < chunk.size(); ++point) chunk[point] = 2 * pairs.heads.x[point] - chunk[point];
+  }
+  pairs.text.of_chunk.push_back(pairs.text.of_chunk.front());
+  EXPECT_NEAR(width(leave_out_text(pairs)->pearson), 0, 1e-9);
+  pairs.text.of_chunk.back() = {6, 7, 8, 9, 10, 11};
+  for (std::size_t stretch = 6; stretch < 12; ++stretch) pairs.text.numbers.push_back(stretch);
+  EXPECT_GT(width(leave_out_text(pairs)->pearson), 0.005);
+}
+
+TEST(LeaveOutText, IsStudentsIntervalOfFishersZ) {
+  // One head moves: z is nearly linear in its mean, so that three chunks give t(0.975, 2) = 4.302653 standard errors of z on either side
+  ChunkedPairs pairs = noisy_chunks(1, 3, 0);
+  const double steps[] = {-0.01, 0.0, 0.01};
+  for (std::size_t chunk = 0; chunk < 3; ++chunk) pairs.x[0][chunk][0] += steps[chunk];
+  const auto z_at = [&](double step) {
+    std::vector<double> x = pairs.heads.x;
+    x[0] += step;
+    return std::atanh(*correlation(x, pairs.heads.y).pearson);
+  };
+  const double slope = (z_at(1e-4) - z_at(-1e-4)) / 2e-4, error = std::abs(slope) * 0.01 / std::sqrt(3.0);
+  const auto found = leave_out_text(pairs);
+  EXPECT_NEAR((std::atanh(found->pearson->high) - std::atanh(found->pearson->low)) / (2 * 4.302653 * error), 1, 1e-3);
+}
+
+TEST(LeaveOutText, TwoStretchesAreRefused) {
+  EXPECT_EQ(leave_out_text(noisy_chunks(1, 2, 0.1)).reason(),
+            "refused: the chunks of 64 tokens lie in 2 stretches of text that are apart; at least 3 are needed: more --samples, --nested or "
+            "--spread");
+}
+
+TEST(LeaveOutText, NoisyChunksHaveNoLevel) {
+  const auto found = leave_out_text(noisy_chunks(1, 4, 30));
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_THAT(found->pearson.reason(), HasSubstr("of the variance of the heads; a level is stated up to 25%"));
+  EXPECT_THAT(found->pearson_within.reason(), HasSubstr("of the heads within layers"));
+}
+
+TEST(LeaveOutText, HeadWithoutAValueInWhatRemainsHasAReason) {
+  ChunkedPairs pairs = noisy_chunks(1, 3, 0.1);
+  for (std::size_t chunk = 0; chunk < 2; ++chunk) pairs.x[0][chunk][0] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(leave_out_text(pairs)->pearson.reason(), HasSubstr("no value in the chunks that remain"));
+}
+
+TEST(LeaveOutText, HeadsOnALineHaveAReason) {
+  ChunkedPairs pairs = noisy_chunks(1, 3, 0);
+  pairs.heads.y = pairs.heads.x;
+  pairs.y = pairs.x;
+  EXPECT_THAT(leave_out_text(pairs)->pearson.reason(), HasSubstr("Fisher's z is infinite"));
+  EXPECT_TRUE(to_json(*leave_out_text(pairs))["pearson_interval"].is_null());
+}
+
+}  // namespace
+}  // namespace gainlens::analyses

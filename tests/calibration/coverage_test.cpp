@@ -1,0 +1,90 @@
+#include "calibration/coverage.h"
+
+#include "analyses/jackknife.h"
+#include "core/atomic_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace gainlens::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double least_coverage = 0.92;  // of what is stated as 95%
+
+const Coverage& row_of(const std::vector<Coverage>& rows, const std::string& method, const std::string& number) {
+  for (const Coverage& row : rows) {
+    if (row.method == method && row.number == number) return row;
+  }
+  throw std::runtime_error("no row of " + method + ", " + number);
+}
+
+TEST(Coverage, StudentIsExactAndNeighboursShortenIt) {
+  const auto apart = cover_means(5, 0, 4000, 1), alike = cover_means(5, neighbour_correlation, 4000, 1);
+  EXPECT_NEAR(row_of(apart, "Student", "mean over chunks").covered, 0.95, 0.015);
+  EXPECT_NEAR(row_of(apart, "Student, of the equivalence test", "mean over chunks").covered, 0.90, 0.02);
+  EXPECT_LT(row_of(alike, "Student", "mean over chunks").covered, 0.91);
+}
+
+TEST(Coverage, PercentilesOfThreeChunksAreNo95Percent) {
+  const auto rows = cover_correlations(3, false, 0.1, 0, 400, 2);
+  EXPECT_LT(row_of(rows, "percentile bootstrap of chunks (not used)", "Pearson").covered, 0.8);
+  EXPECT_GT(row_of(rows, "text left out", "Pearson").covered, least_coverage);
+  EXPECT_GT(row_of(rows, "text left out", "Pearson").stated, 0.99);
+}
+
+TEST(Coverage, ChangesBetweenLengthsThatShareText) {
+  for (const Coverage& row : cover_changes(5, 0, 1500, 3)) {
+    EXPECT_GT(row.covered, least_coverage) << row.method << ", " << row.number;
+    EXPECT_EQ(row.stated, 1) << row.method << ", " << row.number;
+  }
+}
+
+TEST(Coverage, LayersAreRefusedBelowTheirLeast) {
+  EXPECT_EQ(row_of(cover_layers(5, 0, 10, 4), "layers left out", "Pearson").stated, 0);
+  EXPECT_GT(row_of(cover_layers(10, 0, 400, 4), "layers left out", "Pearson").covered, least_coverage - 0.01);
+}
+
+/// Cells of a line of the stored table; no field of it holds a quote or a line break.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells = {""};
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      cells.emplace_back();
+    } else {
+      cells.back() += c;
+    }
+  }
+  return cells;
+}
+
+/// The table of the documentation is what the least numbers of chunks and layers rest on.
+TEST(Coverage, WhatIsStatedInTheStoredTableMissesIn8PercentAtMost) {
+  std::ifstream file(std::filesystem::path(GAINLENS_SOURCE_DIR) / "docs/analyses/coverage.csv");
+  ASSERT_TRUE(file);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line + "\n", coverage_csv({}));
+  std::size_t judged = 0;
+  while (std::getline(file, line)) {
+    const auto cells = cells_of(line);
+    ASSERT_EQ(cells.size(), 8u) << line;
+    if (cells[0].ends_with("(not used)") || cells[4] != "0" || cells[5] != "0.95" || cells[7].empty()) continue;
+    // No more of all runs print an interval that misses
+    EXPECT_LE(std::stod(cells[6]) * (1 - std::stod(cells[7])), 1 - least_coverage) << line;
+    ++judged;
+  }
+  EXPECT_GE(judged, 30u);
+}
+
+}  // namespace
+}  // namespace gainlens::testing
