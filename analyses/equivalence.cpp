@@ -52,7 +52,8 @@ Equivalence test_equivalence(const Estimate& estimate, std::size_t pairs, double
 
 Equivalence test_equivalence(std::span<const double> differences, double margin, const std::string& reason) {
   if (differences.size() < 2) {
-    return no_equivalence(margin, differences.size(), differences.empty() ? reason : "an equivalence test needs at least 2 chunks; there is 1");
+    return no_equivalence(margin, differences.size(),
+                          differences.empty() ? reason : "an equivalence test needs at least 2 chunks; there is 1");
   }
   return test_equivalence(mean_estimate(differences), differences.size(), margin);
 }

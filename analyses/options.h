@@ -9,7 +9,7 @@ namespace gainlens::analyses {
 /// How much is resampled, and from which seed.
 struct Resampling {
   std::int64_t permutations = 9999;  ///< random arrangements of a permutation test; all of them where there are no more
-  std::int64_t splits = 1000;  ///< split halves; all of them where there are no more
+  std::int64_t splits = 1000;        ///< split halves; all of them where there are no more
   std::uint64_t seed = 0;
 };
 

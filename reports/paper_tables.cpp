@@ -239,7 +239,8 @@ PaperTable context_by_attention_paper_table(const Report& report) {
   PaperTable table{
       "context-by-attention",
       "Evidence by context length and kind of attention: means over all layers of a kind, last-quarter queries, with 95% intervals "
-      "of the mean over chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since T_min, each with its own interval. A window bounds the keys a query can see whatever "
+      "of the mean over chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since T_min, each with its own "
+      "interval. A window bounds the keys a query can see whatever "
       "the context: a mean over both kinds dilutes what the global layers do.",
       {{"attention"}, {"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
       {}};
@@ -300,7 +301,8 @@ PaperTable inference_paper_table(const Report& report) {
       "sink-vs-k-inference",
       fmt::format(
           "BOS mass against K over heads: Pearson's r, its naive p (heads taken as independent) and the inference that does not take "
-          "them so. The block permutation exchanges KV groups within layers, the circular shift moves layers; 95% intervals leave out one layer, or one stretch of text, at a time. {}",
+          "them so. The block permutation exchanges KV groups within layers, the circular shift moves layers; 95% intervals leave out one "
+          "layer, or one stretch of text, at a time. {}",
           of_each(report, [](const Results& run) { return resampling_of(run.sink_vs_k) + refusals(run.sink_vs_k); })),
       {{"K of", true},
        {"heads"},
@@ -362,13 +364,12 @@ PaperTable sinks_paper_table(const Report& report) {
 }
 
 std::vector<PaperTable> paper_tables(const Report& report) {
-  std::vector<PaperTable> tables = {runs_paper_table(report),        verdicts_paper_table(report),
-                                    context_paper_table(report),     context_by_attention_paper_table(report),
-                                    neighbours_paper_table(report),
-                                    gain_theory_paper_table(report), gain_checks_paper_table(report),
-                                    inference_paper_table(report),   sinks_paper_table(report),
-                                    lemma_paper_table(report),       prior_shares_paper_table(report),
-                                    statements_paper_table(report)};
+  std::vector<PaperTable> tables = {runs_paper_table(report),         verdicts_paper_table(report),
+                                    context_paper_table(report),      context_by_attention_paper_table(report),
+                                    neighbours_paper_table(report),   gain_theory_paper_table(report),
+                                    gain_checks_paper_table(report),  inference_paper_table(report),
+                                    sinks_paper_table(report),        lemma_paper_table(report),
+                                    prior_shares_paper_table(report), statements_paper_table(report)};
   for (std::size_t i = 0; i < report.contrasts.size(); ++i) {
     for (PaperTable table : {run_differences_paper_table(report.contrasts[i]), differences_paper_table(report.contrasts[i])}) {
       if (i > 0) table.name += fmt::format("-{}", i + 2);

@@ -128,12 +128,14 @@ std::vector<std::string> caveats(const Results& results) {
       "0 is the control.",
       "K at lambda = 1 has no scale of its own: scaling a head's values up and its output down changes no logit and changes K. Scaled K is "
       "the control.",
-      "Intervals over chunks say how far another text of the same kind might move a mean of this model, were its chunks independent draws of "
+      "Intervals over chunks say how far another text of the same kind might move a mean of this model, were its chunks independent draws "
+      "of "
       "such text. They do not speak of other kinds of text, of another training run of the same model, or of another model.",
   };
   if (!results.context.paired && results.lengths.size() > 1) {
-    list.push_back("The chunks are consecutive: a longer length reads text that a shorter one does not, so that differences between lengths are "
-                   "differences between texts too.");
+    list.push_back(
+        "The chunks are consecutive: a longer length reads text that a shorter one does not, so that differences between lengths are "
+        "differences between texts too.");
   }
   add_data_caveats(list, results);
   return list;
