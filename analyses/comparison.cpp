@@ -107,7 +107,8 @@ std::vector<std::string> comparison_caveats(const Request& first, const Request&
   std::vector<std::string> caveats;
   if (first.model != second.model) {
     caveats.emplace_back(
-        "Each model is one training run: intervals over chunks speak of other text of this kind, not of what another seed of the same training would give.");
+        "Each model is one training run: intervals over chunks speak of other text of this kind, not of what another seed of the same "
+        "training would give.");
     caveats.emplace_back(
         "K and lambda_obs depend on the scale of each model's own values, which no logit depends on: between models compare scaled K, "
         "n_eff, "

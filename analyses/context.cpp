@@ -142,7 +142,8 @@ Context context_of(const runfile::RunReader& reader, const std::vector<std::size
   const double margin = options.equivalence_margin;
   const runfile::Request& request = reader.request();
   const std::vector<Length> lengths = usable_lengths(reader);
-  Context result{original_layers(reader, layers), is_paired(request), sharing_in_words(request, lengths), {}, margin, margin_meaning(margin)};
+  Context result{original_layers(reader, layers), is_paired(request), sharing_in_words(request, lengths), {}, margin,
+                 margin_meaning(margin)};
   for (const Length& length : lengths) result.points.push_back(read_point(reader, length, layers, margin));
   const ContextPoint shortest = result.points.front();
   for (ContextPoint& point : result.points) compare_with_shortest(point, shortest, request, margin);

@@ -27,8 +27,8 @@ struct ContextPoint {
   Maybe<Aggregate> observation_precision;    ///< mean of lambda_obs over queries: not the lambda* of gain_theory
   Measured precision_ratio;                  ///< lambda_obs(T) / lambda_obs(T_min), of the aggregated means
   Measured precision_ratio_deviation;        ///< standard deviation of lambda_obs(T) / lambda_obs(T_min)
-  Maybe<Interval> precision_ratio_interval;  ///< of that ratio of means: Student on its logarithm. log_precision is another number, the mean
-                                             ///< of the chunks' logarithms
+  Maybe<Interval> precision_ratio_interval;  ///< of that ratio of means: Student on its logarithm. log_precision is another number, the
+                                             ///< mean of the chunks' logarithms
 
   Change logit_gate;     ///< change of logit(chunk mean of the gate) since T_min
   Change log_precision;  ///< change of ln(chunk mean of lambda_obs) since T_min

@@ -33,7 +33,8 @@ Measured fisher(const Measured& r) {
 /// Units that may be left out, by stratum: the correlations without each.
 using Strata = std::vector<std::vector<Correlations>>;
 
-/// Of G units in a stratum the bias is (G - 1)(mean z(-i) - z); biases and squared errors add up over strata.
+/// Squared errors add up over strata. The bias is that of a single stratum: a unit that leaves one of several changes their shares too,
+/// which moves every z(-i) and is no noise.
 Maybe<Interval> interval_of(const Measured& whole, const Strata& without, std::size_t which, double degrees_of_freedom) {
   const Measured z = fisher(whole);
   if (!z) return Maybe<Interval>::none(z.reason());
@@ -46,7 +47,7 @@ Maybe<Interval> interval_of(const Measured& whole, const Strata& without, std::s
       if (!value) return Maybe<Interval>::none("without one of the units: " + value.reason());
       values.push_back(*value);
     }
-    bias += (static_cast<double>(values.size()) - 1) * (mean(values) - *z);
+    if (without.size() == 1) bias = (static_cast<double>(values.size()) - 1) * (mean(values) - *z);
     squared_error += std::pow(jackknife_error(values), 2);
   }
   estimate.value -= bias;
@@ -131,8 +132,8 @@ Maybe<Jackknife> leave_out_layers(const ClusteredPairs& pairs, const std::vector
   std::size_t units = 0;
   for (const auto& [name, members] : layers) {
     if (members.size() < least_layers) {
-      return Maybe<Jackknife>::none(
-          fmt::format("refused: layers with {} attention: {}; at least {} are needed to leave out layers", name, members.size(), least_layers));
+      return Maybe<Jackknife>::none(fmt::format("refused: layers with {} attention: {}; at least {} are needed to leave out layers", name,
+                                                members.size(), least_layers));
     }
     units += members.size();
     auto& stratum = without.emplace_back();
@@ -146,9 +147,10 @@ Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs) {
   const std::size_t points = pairs.heads.x.size();
   if (points == 0) return Maybe<Jackknife>::none("no head has both values");
   if (pairs.text.fewest < least_stretches) {
-    return Maybe<Jackknife>::none(fmt::format(
-        "refused: the chunks of {} tokens lie in {} stretches of text that are apart; at least {} are needed: more --samples, --nested or --spread",
-        format_count(pairs.text.scarcest), pairs.text.fewest, least_stretches));
+    return Maybe<Jackknife>::none(
+        fmt::format("refused: the chunks of {} tokens lie in {} stretches of text that are apart; at least {} are needed: more --samples, "
+                    "--nested or --spread",
+                    format_count(pairs.text.scarcest), pairs.text.fewest, least_stretches));
   }
   std::vector<std::vector<double>> x, y;
   Strata without(1);

@@ -10,10 +10,10 @@
 namespace gainlens::analyses {
 
 /// Intervals, at level `confidence`, of Pearson correlations over heads, by leaving out one independent unit at a time. On the scale of
-/// Fisher's z = atanh r the interval is Student's. Its centre is z less b, where b = (G - 1)(mean z(-i) - z) is the bias that the noise of G
-/// units leaves in a correlation; its squared error is that of jackknife_error() and (b / 2)^2, since b itself is not known well. Percentile
-/// intervals of a bootstrap over few units cover far less than they say (docs/analyses/coverage.md has both); these cover 92% and more. Ranks
-/// jump, for which leaving out a unit says nothing: there is no interval of Spearman's correlation.
+/// Fisher's z = atanh r the interval is Student's. Its centre is z less b, where b = (G - 1)(mean z(-i) - z) is the bias that the noise of
+/// G units leaves in a correlation; its squared error is that of jackknife_error() and (b / 2)^2, since b itself is not known well.
+/// Percentile intervals of a bootstrap over few units cover far less than they say (docs/analyses/coverage.md has both); these cover 92%
+/// and more. Ranks jump, for which leaving out a unit says nothing: there is no interval of Spearman's correlation.
 struct Jackknife {
   std::size_t units;  ///< left out one at a time: layers, or stretches of text
   double degrees_of_freedom;
@@ -26,8 +26,9 @@ inline constexpr std::size_t least_layers = 10;  ///< of each attention kind, fo
 /// number. Beyond, r bends so much within the noise that intervals of few chunks miss too often (docs/analyses/coverage.md).
 inline constexpr double most_noise = 0.25;
 
-/// Leaves out whole layers, those of each attention kind being a stratum of their own. Neighbouring layers count as independent, which a
-/// permutation test does not need. Missing below `least_layers` of a kind. Source: Efron and Tibshirani 1993, chapter 11.
+/// Leaves out whole layers, those of each attention kind being a stratum of their own; with several kinds b is left at 0, since a layer
+/// that leaves one changes their shares too. Neighbouring layers count as independent, which a permutation test does not need. Missing
+/// below `least_layers` of a kind. Source: Efron and Tibshirani 1993, chapter 11.
 /// @param kind  [layer position] attention kind
 Maybe<Jackknife> leave_out_layers(const ClusteredPairs& pairs, const std::vector<std::string>& kind);
 

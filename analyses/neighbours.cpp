@@ -28,8 +28,9 @@ NeighbourCorrelation measure(std::string_view quantity, const Length& length, co
   if (!row.correlation) return refuse(row.correlation.reason());
   const auto n = static_cast<double>(count);
   if (count < least_neighbours) {
-    return refuse(fmt::format("the correlation of {} chunks is too uncertain to be used: its standard error is about {:.2f}, its bias {:.2f}",
-                              count, 1 / std::sqrt(n), -1 / n));
+    return refuse(
+        fmt::format("the correlation of {} chunks is too uncertain to be used: its standard error is about {:.2f}, its bias {:.2f}", count,
+                    1 / std::sqrt(n), -1 / n));
   }
   const double corrected = *row.correlation + 1 / n;
   if (!(std::abs(corrected) < 1)) return refuse("the correlation less its bias is not below 1");
@@ -66,7 +67,8 @@ std::vector<NeighbourCorrelation> rows_of(const runfile::RunReader& reader, std:
 std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
   constexpr double example = 0.3;
   const std::string general = fmt::format(
-      "Every interval over chunks takes them as independent. Neighbours that correlate by {:g} inflate the variance of a mean up to {:.2f}-fold, "
+      "Every interval over chunks takes them as independent. Neighbours that correlate by {:g} inflate the variance of a mean up to "
+      "{:.2f}-fold, "
       "and a 95% interval then covers less.",
       example, variance_inflation(example));
   const NeighbourCorrelation* largest = nullptr;
@@ -76,17 +78,19 @@ std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
     if (row.inflation && (largest == nullptr || *row.correlation > *largest->correlation)) largest = &row;
   }
   if (largest == nullptr) {
-    return fmt::format("{} With at most {} chunks a length this run cannot tell how much they do: from {} chunks on it is estimated.", general,
-                       most, least_neighbours);
+    return fmt::format("{} With at most {} chunks a length this run cannot tell how much they do: from {} chunks on it is estimated.",
+                       general, most, least_neighbours);
   }
-  const std::string where = fmt::format("{:+.2f} ({} at {} tokens)", *largest->correlation, largest->quantity, format_count(largest->tokens));
+  const std::string where =
+      fmt::format("{:+.2f} ({} at {} tokens)", *largest->correlation, largest->quantity, format_count(largest->tokens));
   if (!(*largest->inflation > 1)) {
-    return fmt::format("{} Here the largest correlation of neighbours is {}, no larger than chance: no interval is too short for it.", general,
-                       where);
+    return fmt::format("{} Here the largest correlation of neighbours is {}, no larger than chance: no interval is too short for it.",
+                       general, where);
   }
-  return fmt::format("{} Here the largest correlation of neighbours is {}; less its bias of -1/n it makes that variance {:.2f}-fold and the "
-                     "interval {:.2f} times as wide.",
-                     general, where, *largest->inflation, std::sqrt(*largest->inflation));
+  return fmt::format(
+      "{} Here the largest correlation of neighbours is {}; less its bias of -1/n it makes that variance {:.2f}-fold and the "
+      "interval {:.2f} times as wide.",
+      general, where, *largest->inflation, std::sqrt(*largest->inflation));
 }
 
 }  // namespace
@@ -99,7 +103,8 @@ double variance_inflation(double r) {
 Measured lag_one_correlation(std::span<const double> values, std::span<const std::int64_t> chunks) {
   ASSERT(values.size() == chunks.size(), "{} values of {} chunks", values.size(), chunks.size());
   if (values.size() < 3) {
-    return Measured::none(fmt::format("{} chunk{}; a correlation of neighbours needs at least 3", values.size(), values.size() == 1 ? "" : "s"));
+    return Measured::none(
+        fmt::format("{} chunk{}; a correlation of neighbours needs at least 3", values.size(), values.size() == 1 ? "" : "s"));
   }
   const double centre = mean(values);
   double products = 0, squares = 0;

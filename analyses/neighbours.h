@@ -41,7 +41,8 @@ struct NeighbourCorrelation {
 inline constexpr std::pair<std::string_view, std::string_view> neighbour_quantities[] = {
     {"kalman_gain", "K"}, {"observation_precision", "ln lambda_obs"}, {"n_eff", "n_eff"}, {"gate", "gate"}};
 
-/// Every interval over chunks takes them as independent; neighbours in a text are not quite. Every quantity that the run has, length by length.
+/// Every interval over chunks takes them as independent; neighbours in a text are not quite. Every quantity that the run has, length by
+/// length.
 struct Neighbours {
   std::vector<NeighbourCorrelation> rows;
   std::string finding;  ///< what follows for the intervals, in sentences

@@ -31,9 +31,8 @@ double shared_part(const TextLayout& layout, std::int64_t tokens, const ByChunk&
   std::size_t shared = 0;
   for (const auto& [chunk, value] : chunks) {
     const TextSpan span = text_span(layout, tokens, chunk);
-    const bool meets = std::any_of(others.begin(), others.end(), [&](const auto& other) {
-      return overlap(span, text_span(layout, other_tokens, other.first)) > 0;
-    });
+    const bool meets = std::any_of(others.begin(), others.end(),
+                                   [&](const auto& other) { return overlap(span, text_span(layout, other_tokens, other.first)) > 0; });
     shared += meets ? 1 : 0;
   }
   return static_cast<double>(shared) / static_cast<double>(chunks.size());
@@ -67,7 +66,8 @@ Maybe<TextDifference> paired_difference(const ByChunk& longer, const ByChunk& sh
   }
   if (differences.empty()) return Maybe<TextDifference>::none("no chunk has a finite value both here and at the shortest length");
   const std::size_t pairs = differences.size();
-  return TextDifference{mean(differences), pairs < 2 ? Maybe<Estimate>::none(few_pairs(pairs)) : Maybe<Estimate>(mean_estimate(differences)),
+  return TextDifference{mean(differences),
+                        pairs < 2 ? Maybe<Estimate>::none(few_pairs(pairs)) : Maybe<Estimate>(mean_estimate(differences)),
                         fmt::format("{} paired chunk{}", pairs, pairs == 1 ? "" : "s")};
 }
 

@@ -46,7 +46,8 @@ struct TextDifference {
 
 /// Mean of `longer` less mean of `shorter`, whose chunks share text.
 /// - Nested or spread: over the chunks that both have, with the error of the mean of their paired differences.
-/// - Consecutive: over all chunks. Both lengths leave out one stretch of text at a time (jackknife), which counts the covariance of what they
+/// - Consecutive: over all chunks. Both lengths leave out one stretch of text at a time (jackknife), which counts the covariance of what
+/// they
 ///   share; degrees of freedom are those of the length that lies in the fewest stretches.
 /// - Consecutive, where a length lies in fewer than `least_stretches`: no data tell the covariance. By Cauchy and Schwarz it is at most
 ///   sqrt(f g) times the product of the two errors, f and g the shares of their chunks that hold common text. The error takes it at its

@@ -45,8 +45,7 @@ SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::s
   PermutationTest blocks = permute_blocks(pairs.heads, resampling);
   PermutationTest shift = shift_layers(pairs.heads, mixed_kinds(pairs.heads, kind));
   SinkDecision decision = decide(blocks, shift);
-  return {std::move(blocks), std::move(shift), leave_out_layers(pairs.heads, kind), leave_out_text(pairs),
-          std::move(decision)};
+  return {std::move(blocks), std::move(shift), leave_out_layers(pairs.heads, kind), leave_out_text(pairs), std::move(decision)};
 }
 
 std::string relation_in_words(const SinkDecision& decision) {

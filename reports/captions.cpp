@@ -74,9 +74,9 @@ const char* overlay(Runs runs) {
 
 std::string context_numbers(const Results& run, bool several) {
   const analyses::ContextPoint &first = run.context.points.front(), &last = run.context.points.back();
-  std::string text =
-      fmt::format("from {} to {} tokens n_eff goes from {} keys and the mean of lambda_obs is multiplied by {}.", format_count(first.length.tokens),
-                  format_count(last.length.tokens), range(first.n_eff, last.n_eff, "{:.1f}"), shown(last.precision_ratio));
+  std::string text = fmt::format("from {} to {} tokens n_eff goes from {} keys and the mean of lambda_obs is multiplied by {}.",
+                                 format_count(first.length.tokens), format_count(last.length.tokens),
+                                 range(first.n_eff, last.n_eff, "{:.1f}"), shown(last.precision_ratio));
   if (first.gate && run.context.points.size() > 1) {
     text += fmt::format(" The trained gate goes from {}; logit(gate) changes by {}, ln lambda_obs by {}, their difference is {} ({}).",
                         range(first.gate, last.gate, "{:.3f}"), shown(last.logit_gate), shown(last.log_precision), shown(last.difference),

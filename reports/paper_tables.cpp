@@ -312,8 +312,7 @@ PaperTable inference_paper_table(const Report& report) {
           "BOS mass against K over heads: Pearson's r, its naive p (heads taken as independent) and the inference that does not take "
           "them so. The block permutation exchanges KV groups within layers, the circular shift moves layers; what r is by chance alone, "
           "where that is not 0, stands behind it, and p is of the difference. 95% intervals leave out one layer, or one stretch of text, "
-          "at a "
-          "time. {}",
+          "at a time. {}",
           of_each(report, [](const Results& run) { return resampling_of(run.sink_vs_k) + refusals(run.sink_vs_k); })),
       {{"K of", true},
        {"heads"},

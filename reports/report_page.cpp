@@ -85,7 +85,8 @@ std::string abstract_of(const Results& run) {
   std::string text;
   if (first.n_eff && last.n_eff && run.context.points.size() > 1) {
     text += fmt::format(
-        "From {} to {} tokens the effective sample size of the deep layers goes from {:.1f} to {:.1f} keys and the mean of lambda_obs is multiplied "
+        "From {} to {} tokens the effective sample size of the deep layers goes from {:.1f} to {:.1f} keys and the mean of lambda_obs is "
+        "multiplied "
         "by {}. ",
         format_count(first.length.tokens), format_count(last.length.tokens), first.n_eff->mean, last.n_eff->mean,
         shown(last.precision_ratio));

@@ -136,22 +136,27 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
       "Started by torchrun or srun (RANK and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS), the processes share the chunks through\n"
       "the run folder: the run is that of one process with as many threads as each has, byte for byte.");
   auto arguments = std::make_shared<SweepArguments>();
-  command->add_option("model", arguments->model, "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")->required();
+  command
+      ->add_option("model", arguments->model,
+                   "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
+      ->required();
   add_text_options(*command, arguments->text);
   command->add_option("--out", arguments->out, "Run folder; the same request resumes in it, more lengths or samples extend it")->required();
   command->add_option("--lengths", arguments->lengths, "Context lengths in tokens, comma-separated; 1k is 1024")->capture_default_str();
   command->add_option("--samples", arguments->samples, "Chunks of text per length")->capture_default_str();
   command->add_flag("--nested", arguments->nested,
                     "Cut the shorter chunks from the heads of the longest, to compare lengths on the same text");
-  command->add_flag("--spread", arguments->spread,
-                    "Lay the chunks of each length evenly over the whole text, each in the middle of its part, not from the head of the text "
-                    "on; with --nested the longest chunks are laid so. More samples would move every chunk: they need another folder");
+  command->add_flag(
+      "--spread", arguments->spread,
+      "Lay the chunks of each length evenly over the whole text, each in the middle of its part, not from the head of the text "
+      "on; with --nested the longest chunks are laid so. More samples would move every chunk: they need another folder");
   command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")->capture_default_str();
   command->add_option("--statistics", arguments->statistics, "all, or none: the model alone with fused attention, for timing")
       ->capture_default_str();
-  command->add_option("--kernel", arguments->kernel,
-                      "What computes the statistics: auto (the device's fastest), streaming (CPU), composed (library calls, any device); "
-                      "fused-cuda stays off until it has run on a GPU")
+  command
+      ->add_option("--kernel", arguments->kernel,
+                   "What computes the statistics: auto (the device's fastest), streaming (CPU), composed (library calls, any device); "
+                   "fused-cuda stays off until it has run on a GPU")
       ->capture_default_str();
   command->add_flag("--no-nll", arguments->no_nll, "Leave out the output head and the negative log likelihood");
   command->add_flag("--per-query", arguments->per_query, "Keep the numbers of every query, not only their means");
@@ -159,9 +164,10 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option(
       "--stop-at-layer", arguments->stop_at_layer,
       "Run layers 0 to N - 1 only, and measure these or the --layers among them; without the last layer there is no likelihood");
-  command->add_flag("--stream-weights", arguments->stream_weights,
-                    "For models larger than memory: read each layer from the files when it is its turn, once for a group of chunks of up to "
-                    "128k tokens; the same numbers, and an interruption loses the group");
+  command->add_flag(
+      "--stream-weights", arguments->stream_weights,
+      "For models larger than memory: read each layer from the files when it is its turn, once for a group of chunks of up to "
+      "128k tokens; the same numbers, and an interruption loses the group");
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation, "Let lengths exceed the model's positions");
   command->callback([arguments, &global, &action] { action = [arguments, &global] { sweep_and_print(*arguments, global); }; });
 }

@@ -217,8 +217,8 @@ std::string Request::difference(const Request& other) const {
     return fmt::format("chunks are {} in the stored request and {} in this one", shown(*this), shown(other));
   }
   if (spread && samples != other.samples) {
-    return fmt::format("samples is {} in the stored request and {} in this one, and the place of every spread chunk follows from it", samples,
-                       other.samples);
+    return fmt::format("samples is {} in the stored request and {} in this one, and the place of every spread chunk follows from it",
+                       samples, other.samples);
   }
   for (Json* json : {&stored, &asked}) {
     json->erase("lengths");

@@ -39,8 +39,8 @@ struct Request : MeasuredModel {
   std::vector<std::int64_t> lengths;          ///< sorted
   std::int64_t samples = 0;
   bool nested = false;
-  /// Tokens of the text that the chunks of each length are spread evenly over; absent: consecutive from its head, and no key in JSON, so that
-  /// requests from before there was a choice read and write as they are.
+  /// Tokens of the text that the chunks of each length are spread evenly over; absent: consecutive from its head, and no key in JSON, so
+  /// that requests from before there was a choice read and write as they are.
   std::optional<std::int64_t> spread;
   std::optional<std::int64_t> bos;  ///< token put before each chunk; absent: none
   std::string bos_policy;           ///< auto|always|never and what it led to, in words

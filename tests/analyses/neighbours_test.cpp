@@ -75,7 +75,7 @@ TEST(Neighbours, OfEightChunksTheIntervalIsWidened) {
   const std::vector<double> values{1, 2, 3, 4, 5, 6, 7, 8};
   const Neighbours found = neighbours(write_run(folder.path() / "run", run_of(values)));
   const NeighbourCorrelation& row = row_of(found, "n_eff");
-  EXPECT_NEAR(*row.correlation, 0.625, 1e-12);  // of a ramp: 1 - 3/n
+  EXPECT_NEAR(*row.correlation, 0.625, 1e-12);                  // of a ramp: 1 - 3/n
   EXPECT_NEAR(*row.inflation, (1 + 0.75) / (1 - 0.75), 1e-12);  // less the bias of -1/8
   EXPECT_NEAR((row.allowing->high - row.allowing->low) / (row.interval->high - row.interval->low), std::sqrt(7.0), 1e-9);
   EXPECT_THAT(found.finding, HasSubstr("+0.62 (n_eff at 64 tokens); less its bias of -1/n it makes that variance 7.00-fold"));

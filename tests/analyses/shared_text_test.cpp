@@ -80,7 +80,7 @@ TEST(DifferenceOfMeans, NumbersPairNothingWhereTextIsConsecutive) {
   for (std::size_t i = 0; i < 6; ++i) longer.push_back((text[2 * i] + text[2 * i + 1]) / 2);
   const auto found = difference_of_means(request, length_with(8, 6, 1), by_chunk(longer), length_with(4, 6), by_chunk(shorter));
   EXPECT_NEAR(found->value, 0, 1e-12);
-  EXPECT_NEAR(found->estimate->error, 0, 1e-12);  // every stretch agrees with every other
+  EXPECT_NEAR(found->estimate->error, 0, 1e-12);      // every stretch agrees with every other
   EXPECT_EQ(found->estimate->degrees_of_freedom, 2);  // of 4, which lies in 3 stretches
   EXPECT_EQ(found->basis, "6 chunks of 8 and 6 of 4 in 6 stretches of text");
 }

@@ -161,8 +161,7 @@ TEST(SinkVsK, InferenceStandsBesideEveryGain) {
   run.kv_heads = 3;
   run.samples = 4;
   run.nested = true;
-  const SinkVsK result =
-      sink_vs_k(write_run(folder.path() / "run", run), {.resampling = {.permutations = 999, .seed = 7}});
+  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run), {.resampling = {.permutations = 999, .seed = 7}});
   for (const auto& correlation : result.correlations) {
     ASSERT_TRUE(correlation) << correlation.reason();
     const SinkInference& inference = correlation->inference;

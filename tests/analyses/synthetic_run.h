@@ -41,7 +41,7 @@ struct SyntheticRun {
   std::optional<std::int64_t> bos = 1;
   std::string bos_policy = "auto: the tokenizer puts token 1 first";
   std::string family = "synthetic";
-  char weights = 'b';  ///< every digit of the checksum of its weights
+  char weights = 'b';                   ///< every digit of the checksum of its weights
   std::set<runfile::ShardKey> missing;  ///< chunks that the run lacks
   /// A number in place of the planted one.
   std::function<std::optional<double>(const CellKey&)> value;

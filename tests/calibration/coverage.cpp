@@ -349,7 +349,8 @@ std::string coverage_markdown(const std::vector<Coverage>& rows) {
       for (const std::size_t count : units) {
         for (const Coverage& row : rows) {
           if (row.units != count || row.neighbours != neighbours) continue;
-          if (std::tie(row.method, row.number, row.noise) == std::tie(of.method, of.number, of.noise)) text += fmt::format(" {} |", cell(row));
+          if (std::tie(row.method, row.number, row.noise) == std::tie(of.method, of.number, of.noise))
+            text += fmt::format(" {} |", cell(row));
         }
       }
     }

@@ -142,8 +142,8 @@ TEST_F(Commands, CaptureWritesSafetensors) {
 
 TEST_F(Commands, SpreadChunksStayWhereTheyAre) {
   const auto spread = [&](const std::string& lengths, const std::string& samples) {
-    return run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", lengths, "--samples", samples, "--out", run_, "--quiet",
-                         "--spread"});
+    return run_gainlens(
+        {"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", lengths, "--samples", samples, "--out", run_, "--quiet", "--spread"});
   };
   const auto first = spread("32,64", "2");
   ASSERT_EQ(first.exit_code, 0) << first.error;

@@ -102,8 +102,8 @@ TEST(Report, SummaryHasItsKeysAndEveryNullAReason) {
   const Json summary = read_json_file(folder.path() / "out" / "summary.json");
   std::set<std::string> keys;
   for (const auto& [key, value] : summary.items()) keys.insert(key);
-  EXPECT_THAT(keys, ::testing::ElementsAre("audit", "caveats", "context", "gain_theory", "lengths", "policies", "run", "sink_vs_k", "sinks",
-                                           "verdicts"));
+  EXPECT_THAT(keys, ::testing::ElementsAre("audit", "caveats", "context", "gain_theory", "lengths", "neighbouring_chunks", "policies",
+                                           "run", "sink_vs_k", "sinks", "verdicts"));
 
   std::size_t nulls = 0;
   const auto visit = [&](const auto& self, const Json& node) -> void {

@@ -91,7 +91,7 @@ TEST(RunReader, ARunOfTheFirstStatisticsVersionIsReadWithWhatItHas) {
   EXPECT_FALSE(reader.has("summary/sink_bound"));
   EXPECT_FALSE(reader.has("values/min_norm"));
   EXPECT_THAT([&] { make_run(folder.path(), made_request()); },
-              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("statistics_version is 1 in the stored request and 2 in this one")));
+              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("statistics_version is 1 in the stored request and 3 in this one")));
 }
 
 TEST_F(OneRun, EveryNumberComesBackAtItsPlace) {
@@ -225,7 +225,7 @@ TEST_F(OneRun, ScalesAndTextMustAgreeWithTheRequest) {
   EXPECT_THAT(with_request("{"), HasSubstr("run.h5: /request: not valid JSON"));
   Json json = made_request().to_json();
   json["statistics_version"] = 7;
-  EXPECT_THAT(with_request(json.dump()), HasSubstr("/request: statistics_version is 7; this gainlens reads versions 1 to 2"));
+  EXPECT_THAT(with_request(json.dump()), HasSubstr("/request: statistics_version is 7; this gainlens reads versions 1 to 3"));
   json = made_request().to_json();
   json["heads"] = 1 << 30;
   EXPECT_THAT(with_request(json.dump()), HasSubstr("dataset 'head' has shape [4]; expected [1073741824]"));
