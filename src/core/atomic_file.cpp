@@ -21,6 +21,10 @@ std::string shown(const std::filesystem::path& path) {
   throw_run_failed("{}: cannot be flushed to disk: {}", path, system_reason());
 }
 
+[[noreturn]] void throw_not_written(const std::string& path) {
+  throw_run_failed("{}: cannot be written: {}", path, system_reason());
+}
+
 FileDescriptor synced(const std::filesystem::path& path, int flags) {
   FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC));
   if (file.get() < 0 || ::fsync(file.get()) != 0) throw_not_flushed(shown(path));
@@ -54,10 +58,22 @@ OutputFile::OutputFile(const std::filesystem::path& path, std::string shown_path
 }
 
 void OutputFile::write(std::string_view bytes) {
-  if (!write_all(file_, bytes)) throw_run_failed("{}: cannot be written: {}", shown_, system_reason());
+  constexpr std::size_t most_buffered = std::size_t{1} << 16;
+  if (buffer_.size() + bytes.size() > most_buffered) write_buffer();
+  if (bytes.size() > most_buffered) {
+    if (!write_all(file_, bytes)) throw_not_written(shown_);
+  } else {
+    buffer_ += bytes;
+  }
+}
+
+void OutputFile::write_buffer() {
+  if (!write_all(file_, buffer_)) throw_not_written(shown_);
+  buffer_.clear();
 }
 
 void OutputFile::flush_and_close() {
+  write_buffer();
   if (::fsync(file_.get()) != 0) throw_not_flushed(shown_);
   if (!file_.close()) throw_run_failed("{}: cannot be closed: {}", shown_, system_reason());
 }

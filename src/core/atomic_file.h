@@ -21,10 +21,12 @@ class OutputFile {
  private:
   friend void write_file_atomically(const std::filesystem::path& path, const std::function<void(OutputFile&)>& fill);
   OutputFile(const std::filesystem::path& path, std::string shown);
+  void write_buffer();
   void flush_and_close();
 
   FileDescriptor file_;
   std::string shown_;
+  std::string buffer_;
 };
 
 /// Writes a file so that a reader, or a crash at any moment, sees the old one or the new one, never a part: `path`.tmp, fsync, close, rename,
