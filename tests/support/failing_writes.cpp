@@ -1,9 +1,9 @@
 // Preloaded into a program (LD_PRELOAD), this library counts its calls that write to files or make, flush, rename or close them, and lets one
-// of them fail once, as a disk does that is full for a moment. What the program is asked for in the environment is taken out of it, so that
+// of them fail with ENOSPC, as a disk does that is full for a moment. What the program is asked for in the environment is taken out of it, so that
 // the program's own children are left alone:
 //
 //     GAINLENS_FAIL_CALL  which call fails, from 1; absent or 0: none
-//     GAINLENS_FAIL_HOW   "enospc": it fails with ENOSPC; "short": it writes half (only calls that write bytes count then)
+//     GAINLENS_FAIL_HALF  set: none fails, and each call that writes bytes writes half of them, as the system may
 //     GAINLENS_FAIL_PATH  only calls count whose file's path holds this text
 //     GAINLENS_FAIL_LOG   file to which each call that counts is added: "17 pwrite64 /tmp/run/shards/T16-S0.h5.tmp"
 //
@@ -44,8 +44,8 @@ __attribute__((constructor)) void read_plan() {
   char text[4096];
   take_variable("GAINLENS_FAIL_CALL", text, sizeof text);
   plan.failing_call = std::atol(text);
-  take_variable("GAINLENS_FAIL_HOW", text, sizeof text);
-  plan.half = std::strcmp(text, "short") == 0;
+  take_variable("GAINLENS_FAIL_HALF", text, sizeof text);
+  plan.half = text[0] != '\0';
   take_variable("GAINLENS_FAIL_PATH", plan.path, sizeof plan.path);
   take_variable("GAINLENS_FAIL_LOG", text, sizeof text);
   if (text[0] != '\0') plan.log = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, text, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
@@ -86,15 +86,15 @@ bool fails(const char* name, int file) {
 
 template <typename Place>
 bool no_room(const char* name, Place place) {
-  if (plan.half || !fails(name, place)) return false;
+  if (!fails(name, place) || plan.half) return false;
   errno = ENOSPC;
   return true;
 }
 
 /// Bytes that a writing call may write: all, half of them, or with errno set none (-1).
 ssize_t allowed(const char* name, int file, std::size_t size) {
-  if (!plan.half) return no_room(name, file) ? -1 : static_cast<ssize_t>(size);
-  return static_cast<ssize_t>(size > 1 && fails(name, file) ? size / 2 : size);
+  if (no_room(name, file)) return -1;
+  return static_cast<ssize_t>(plan.half && size > 1 ? size / 2 : size);
 }
 
 bool is_written(int file) {
