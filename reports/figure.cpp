@@ -22,8 +22,8 @@ std::string terminal(const Figure& figure) {
   return fmt::format(
       "set encoding utf8\n"
       "set terminal svg name '{}' size {},{} fixed enhanced font 'DejaVu Sans,{}'\n"
-      "set output '{}.svg'\nload '{}'\nset output\n",
-      identifier, pixels(figure.width), pixels(figure.height), font_size, figure.name, body_file);
+      "load '{}'\nset output\n",  // the last ends the file on standard output
+      identifier, pixels(figure.width), pixels(figure.height), font_size, body_file);
 }
 
 /// The SVG with its texts' spaces as they are written: rsvg-convert drops those at the ends of differently set parts. Leading ones, which
@@ -54,27 +54,28 @@ std::vector<std::string> render(const Figure& figure, const std::filesystem::pat
   write_file_atomically(folder / body_file, figure.script);
   write_file_atomically(folder / main_file, terminal(figure));
   // --default-settings: what a user keeps in ~/.gnuplot must not change our figures
-  run_program({"gnuplot", "--default-settings", main_file}, folder, {{"LC_ALL", "C.UTF-8"}}, "gnuplot (Debian: gnuplot-nox)");
+  const std::string drawn = run_program({"gnuplot", "--default-settings", main_file}, folder, {{"LC_ALL", "C.UTF-8"}}, "gnuplot (Debian: gnuplot-nox)");
+  if (drawn.empty()) throw_run_failed("gnuplot: drew nothing for {}", figure.name);
 
-  const std::string svg = figure.name + ".svg", pdf = figure.name + ".pdf", png = figure.name + ".png";
-  write_file_atomically(folder / svg, with_kept_spaces(read_text_file(folder / svg)));
-  const auto convert = [&](const std::vector<std::string>& options, const std::string& output) {
-    std::vector<std::string> words = {"rsvg-convert", "--output=" + output};
+  const std::string svg = figure.name + ".svg";
+  write_file_atomically(folder / svg, with_kept_spaces(drawn));
+  const auto convert = [&](const std::string& format, std::vector<std::string> options) {
+    std::vector<std::string> words = {"rsvg-convert", "--format=" + format};
     words.insert(words.end(), options.begin(), options.end());
     words.push_back(svg);
-    run_program(words, folder, {{"LC_ALL", "C.UTF-8"}, {"SOURCE_DATE_EPOCH", "0"}}, "rsvg-convert (Debian: librsvg2-bin)");
+    const std::string converted =
+        run_program(words, folder, {{"LC_ALL", "C.UTF-8"}, {"SOURCE_DATE_EPOCH", "0"}}, "rsvg-convert (Debian: librsvg2-bin)");
+    if (converted.empty()) throw_run_failed("rsvg-convert: made no {} of {}", format, svg);
+    write_file_atomically(folder / (figure.name + "." + format), converted);
   };
-  convert({"--format=pdf"}, pdf);
-  convert({"--format=png", fmt::format("--zoom={}", png_scale), "--background-color=white"}, png);
+  convert("pdf", {});
+  convert("png", {fmt::format("--zoom={}", png_scale), "--background-color=white"});
   write_file_atomically(folder / svg, with_schemes(read_text_file(folder / svg)));
   std::filesystem::remove(folder / main_file);
   std::filesystem::remove(folder / body_file);
 
   std::vector<std::string> files;
-  for (const std::string_view format : figure_formats) {
-    files.push_back(fmt::format("{}.{}", figure.name, format));
-    if (!std::filesystem::exists(folder / files.back())) throw_run_failed("gnuplot: wrote no {}", files.back());
-  }
+  for (const std::string_view format : figure_formats) files.push_back(fmt::format("{}.{}", figure.name, format));
   return files;
 }
 

@@ -2,20 +2,21 @@
 
 #include "cli/commands.h"
 #include "cli/misspelling.h"
+#include "core/console.h"
 #include "core/error.h"
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
-#include <cstdio>
 #include <new>
+#include <sstream>
 #include <thread>
 #include <vector>
 
 namespace gainlens::cli {
 namespace {
 
-enum ExitCode { done = 0, run_failed = 1, wrong_request = 2 };
+enum ExitCode { done = 0, run_failed = 1, wrong_request = 2, reader_gone = 141 };  // the last as a shell reports SIGPIPE
 
 constexpr std::string_view exit_status =
     "Global options (--threads, --device, --seed, --quiet, --json) may stand before or after the subcommand: gainlens --help.\n"
@@ -29,7 +30,7 @@ constexpr std::string_view overview =
     "Documentation: docs/README.md of the sources; each analysis has its page there.";
 
 int fail(ExitCode code, std::string_view message) {
-  fmt::print(stderr, "gainlens: error: {}\n", message);
+  print_notice("gainlens: error: {}\n", message);
   return code;
 }
 
@@ -67,14 +68,18 @@ int parse_and_run(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    std::ostringstream text;
+    app.exit(help, text, text);
+    write_result(text.str());
+    flush_results();
+    return done;
   } catch (const CLI::ParseError& error) {
     return fail(wrong_request, explain_parse_error(app, error, arguments));
   }
   apply(global);
   ASSERT(action, "a subcommand was parsed but set no action");
   action();
-  if (std::fflush(stdout) != 0) throw_run_failed("standard output: cannot be written");
+  flush_results();
   return done;
 }
 
@@ -92,6 +97,8 @@ int run_application(int argc, const char* const* argv) {
     return parse_and_run(argc, argv);
   } catch (const InvalidArgument& error) {
     return fail(wrong_request, error.what());
+  } catch (const ReaderGone&) {
+    return reader_gone;
   } catch (const RunFailed& error) {
     return fail(run_failed, error.what());
   } catch (const InternalError& error) {

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "analyses/audit.h"
+#include "core/console.h"
 #include "core/error.h"
 #include "core/quantity.h"
 #include "reports/audit_terminal.h"
@@ -24,9 +25,9 @@ void audit(const AuditArguments& arguments, bool json) {
   if (!arguments.at.empty()) options.at = parse_counts(arguments.at, "--at");
   const analyses::Audit result = analyses::audit(run, options);
   if (json) {
-    fmt::print("{}\n", analyses::to_json(result).dump(2));
+    print_result("{}\n", analyses::to_json(result).dump(2));
   } else {
-    fmt::print("{}", reports::print_audit(result, arguments.all));
+    print_result("{}", reports::print_audit(result, arguments.all));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "cli/text_options.h"
 #include "core/checked.h"
+#include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
@@ -118,11 +119,11 @@ void capture(const CaptureArguments& arguments, bool json) {
   if (json) {
     Json shapes = Json::object();
     for (const auto& [name, tensor] : tensors) shapes[name] = tensor.sizes().vec();
-    fmt::print("{}\n", Json{{"file", arguments.out}, {"bytes", bytes}, {"tensors", shapes}}.dump());
+    print_result("{}\n", Json{{"file", arguments.out}, {"bytes", bytes}, {"tensors", shapes}}.dump());
     return;
   }
-  for (const auto& [name, tensor] : tensors) fmt::print("{:<40} [{}]\n", name, fmt::join(tensor.sizes(), ", "));
-  fmt::print("{}: {} tensors, {}\n", arguments.out, tensors.size(), format_bytes(bytes));
+  for (const auto& [name, tensor] : tensors) print_result("{:<40} [{}]\n", name, fmt::join(tensor.sizes(), ", "));
+  print_result("{}: {} tensors, {}\n", arguments.out, tensors.size(), format_bytes(bytes));
 }
 
 }  // namespace

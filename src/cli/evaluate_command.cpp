@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/text_options.h"
+#include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
@@ -30,13 +31,13 @@ void print(const language::LanguageModelLoss& loss, std::int64_t context, const 
     const Json result = {{"tokens", loss.tokens},   {"predicted", loss.predicted}, {"chunks", loss.chunks},
                          {"context", context},      {"loss", loss.loss},           {"unigram_entropy", loss.unigram_entropy},
                          {"below_unigram", below}, {"bos_policy", bos}};
-    fmt::print("{}\n", result.dump());
+    print_result("{}\n", result.dump());
     return;
   }
-  fmt::print("tokens             {} in {} chunks of at most {}; {}\n", loss.tokens, loss.chunks, context, bos);
-  fmt::print("loss               {:.4f} nats per token (perplexity {:.2f})\n", loss.loss, std::exp(loss.loss));
-  fmt::print("unigram entropy    {:.4f} nats per token\n", loss.unigram_entropy);
-  fmt::print("below it by        {:.1f}%\n", 100 * below);
+  print_result("tokens             {} in {} chunks of at most {}; {}\n", loss.tokens, loss.chunks, context, bos);
+  print_result("loss               {:.4f} nats per token (perplexity {:.2f})\n", loss.loss, std::exp(loss.loss));
+  print_result("unigram entropy    {:.4f} nats per token\n", loss.unigram_entropy);
+  print_result("below it by        {:.1f}%\n", 100 * below);
 }
 
 void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& global) {

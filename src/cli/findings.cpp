@@ -1,5 +1,6 @@
 #include "cli/findings.h"
 
+#include "core/console.h"
 #include "core/error.h"
 
 #include <algorithm>
@@ -21,10 +22,10 @@ void Findings::conclude(const std::string& reason) {
 
 void Findings::print(bool json) const {
   if (json) {
-    fmt::print("{}\n", json_.dump(2));
+    print_result("{}\n", json_.dump(2));
     return;
   }
-  for (const auto& [name, text] : lines_) fmt::print("{:<18} {}\n", name, text);
+  for (const auto& [name, text] : lines_) print_result("{:<18} {}\n", name, text);
 }
 
 }  // namespace gainlens::cli

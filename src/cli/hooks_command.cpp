@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "models/checkpoint.h"
@@ -17,11 +18,11 @@ void list_sites(const std::string& model, bool json) {
   if (json) {
     Json list = Json::array();
     for (const auto& site : sites) list.push_back({{"name", site.site.name}, {"shape", site.shape}, {"on_request", site.on_request}});
-    fmt::print("{}\n", list.dump());
+    print_result("{}\n", list.dump());
     return;
   }
   for (const auto& site : sites) {
-    fmt::print("{:<40} [{}]{}\n", site.site.name, fmt::join(site.shape, ", "), site.on_request ? "  on request" : "");
+    print_result("{:<40} [{}]{}\n", site.site.name, fmt::join(site.shape, ", "), site.on_request ? "  on request" : "");
   }
 }
 

@@ -1,5 +1,6 @@
 #include "cli/application.h"
 #include "cli/bus_error.h"
+#include "cli/standard_streams.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +22,7 @@ void keep_freed_memory() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  gainlens::cli::prepare_standard_streams();
   keep_freed_memory();
   gainlens::cli::explain_bus_errors();
   const int code = gainlens::cli::run_application(argc, argv);

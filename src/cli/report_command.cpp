@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
@@ -86,11 +87,11 @@ void report(const ReportArguments& arguments, const GlobalOptions& global) {
   for (std::size_t i = 0; i < readers.size(); ++i) runs.push_back({names[i], readers[i], proofs[i]});
 
   const reports::WrittenReport written = reports::write_report(runs, out, options);
-  for (const std::string& reason : written.left_out) fmt::print(stderr, "gainlens: left out: {}\n", reason);
+  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
   if (global.json) {
-    fmt::print("{}\n", Json{{"report", (out / "report.html").string()}, {"summary", (out / "summary.json").string()}}.dump());
+    print_result("{}\n", Json{{"report", (out / "report.html").string()}, {"summary", (out / "summary.json").string()}}.dump());
   } else {
-    fmt::print("{}\n", (out / "report.html").string());
+    print_result("{}\n", (out / "report.html").string());
   }
 }
 

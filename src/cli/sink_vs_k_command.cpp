@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "analyses/sink_vs_k.h"
+#include "core/console.h"
 #include "core/error.h"
 #include "core/quantity.h"
 #include "reports/terminal.h"
@@ -24,9 +25,9 @@ void correlate(Arguments arguments, std::uint64_t seed, bool json) {
   arguments.options.resampling.seed = seed;
   const analyses::SinkVsK result = analyses::sink_vs_k(run, arguments.options);
   if (json) {
-    fmt::print("{}\n", analyses::to_json(result).dump(2));
+    print_result("{}\n", analyses::to_json(result).dump(2));
   } else {
-    fmt::print("{}", reports::print_sink_vs_k(result));
+    print_result("{}", reports::print_sink_vs_k(result));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/text_options.h"
+#include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
@@ -95,7 +96,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
 
 void warn(const sweep::SweepOutcome& outcome) {
   if (outcome.queries_without_keys == 0) return;
-  fmt::print(stderr, "gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n",
+  print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n",
              outcome.queries_without_keys);
 }
 
@@ -106,11 +107,11 @@ void print(const sweep::SweepOutcome& outcome, bool json) {
                          {"computed", outcome.computed},
                          {"queries_without_keys", outcome.queries_without_keys},
                          {"bos_policy", outcome.bos_policy}};
-    fmt::print("{}\n", result.dump());
+    print_result("{}\n", result.dump());
   } else if (outcome.computed == 0) {
-    fmt::print("{}: complete, nothing to do ({} chunks)\n", outcome.run.string(), outcome.shards);
+    print_result("{}: complete, nothing to do ({} chunks)\n", outcome.run.string(), outcome.shards);
   } else {
-    fmt::print("{}: {} of {} chunks computed; {}\n", outcome.run.string(), outcome.computed, outcome.shards, outcome.bos_policy);
+    print_result("{}: {} of {} chunks computed; {}\n", outcome.run.string(), outcome.computed, outcome.shards, outcome.bos_policy);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "language/train_language_model.h"
@@ -38,19 +39,19 @@ void print(const language::LanguageModelOutcome& outcome, bool json) {
                          {"best_step", training.best_step},
                          {"best_validation_loss", training.best_loss},
                          {"loss_curve", curve}};
-    fmt::print("{}\n", result.dump());
+    print_result("{}\n", result.dump());
     return;
   }
   if (training.resumed_at == training.steps) {
-    fmt::print("{}: complete, nothing to do ({} steps)\n", outcome.folder.string(), training.steps);
+    print_result("{}: complete, nothing to do ({} steps)\n", outcome.folder.string(), training.steps);
   } else {
-    fmt::print("{}: {} steps{}{}\n", outcome.folder.string(), training.steps,
+    print_result("{}: {} steps{}{}\n", outcome.folder.string(), training.steps,
                training.resumed_at > 0 ? fmt::format(", {} of them done before", training.resumed_at) : "",
                training.stopped_early ? ", stopped early" : "");
   }
-  fmt::print("{:.3f} million parameters, {} training tokens, {} held out\n", static_cast<double>(outcome.parameters) * 1e-6,
+  print_result("{:.3f} million parameters, {} training tokens, {} held out\n", static_cast<double>(outcome.parameters) * 1e-6,
              outcome.training_tokens, outcome.validation_tokens);
-  fmt::print("best held-out loss {:.4f} nats per token, at step {}; its curve: {}\n", training.best_loss, training.best_step, curve);
+  print_result("best held-out loss {:.4f} nats per token, at step {}; its curve: {}\n", training.best_loss, training.best_step, curve);
 }
 
 void run(const TrainLanguageModelArguments& arguments, const GlobalOptions& global) {

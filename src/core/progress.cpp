@@ -1,5 +1,6 @@
 #include "core/progress.h"
 
+#include "core/console.h"
 #include "core/quantity.h"
 
 #include <fmt/format.h>
@@ -39,18 +40,17 @@ void Progress::show(std::string_view label, bool last) {
   if (style_ == Style::terminal) {
     constexpr int width = 24;
     const int filled = static_cast<int>(share * width);
-    fmt::print(stderr, "\r\033[K{} [{}{}] {:3.0f}%  {}  {}  {}", title_, std::string(filled, '#'), std::string(width - filled, '-'), 100 * share, label,
+    print_notice("\r\033[K{} [{}{}] {:3.0f}%  {}  {}  {}", title_, std::string(filled, '#'), std::string(width - filled, '-'), 100 * share, label,
                rate, left);
     open_line_ = true;
   } else {
-    fmt::print(stderr, "{}: {:3.0f}%  {}  {}  {}\n", title_, 100 * share, label, rate, left);
+    print_notice("{}: {:3.0f}%  {}  {}  {}\n", title_, 100 * share, label, rate, left);
   }
-  std::fflush(stderr);
 }
 
 void Progress::finish() {
   if (open_line_) {
-    fmt::print(stderr, "\n");
+    print_notice("\n");
     open_line_ = false;
   }
 }

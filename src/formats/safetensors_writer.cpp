@@ -8,9 +8,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <fstream>
-#include <system_error>
 
 namespace gainlens::formats {
 namespace {
@@ -78,16 +75,10 @@ void write_tensors(const std::filesystem::path& path, const std::vector<TensorTo
   const auto order = in_order(tensors, where);
   const std::string header = header_of(order, metadata, where);
 
-  TemporaryFile temporary(path);
-  std::ofstream file(temporary.path(), std::ios::binary | std::ios::trunc);
-  CHECK(file.is_open(), "{}: cannot be written: {}", where, std::generic_category().message(errno));
-  file << header;
-  for (const TensorToWrite* tensor : order) {
-    file.write(reinterpret_cast<const char*>(tensor->bytes.data()), static_cast<std::streamsize>(tensor->bytes.size()));
-  }
-  file.close();
-  if (!file) throw_run_failed("{}: cannot be written: {}", where, std::generic_category().message(errno));
-  temporary.publish();
+  write_file_atomically(path, [&](OutputFile& file) {
+    file.write(header);
+    for (const TensorToWrite* tensor : order) file.write({reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size()});
+  });
 }
 
 }  // namespace gainlens::formats

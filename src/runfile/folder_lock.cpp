@@ -1,5 +1,6 @@
 #include "runfile/folder_lock.h"
 
+#include "core/atomic_file.h"
 #include "core/error.h"
 
 #include <fcntl.h>
@@ -21,7 +22,7 @@ std::string holder_of(const FileDescriptor& file) {
 }  // namespace
 
 FolderLock::FolderLock(const std::filesystem::path& folder) : file_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  CHECK(file_.get() >= 0, "{}: the file 'lock' cannot be opened: {}", printable(folder.string()), system_reason());
+  if (file_.get() < 0) throw_cannot_be_made(printable(folder.string()) + ": the file 'lock' cannot be opened");
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
     CHECK(errno == EWOULDBLOCK, "{}: cannot be locked: {}; use a folder on a file system with locks", printable(folder.string()),
           system_reason());

@@ -43,10 +43,22 @@ std::string library_reason() {
   return reason.empty() ? "the HDF5 library gives no reason" : reason;
 }
 
-[[noreturn]] void fail(std::string_view action) {
-  const std::string reason = library_reason();
+/// The first failure since a file is being written; empty where all went well. Destructors leave theirs here.
+std::string& failure_while_writing() {
+  static std::string failure;
+  return failure;
+}
+
+/// "<action>: <why the library failed>", kept in mind.
+std::string failure_of(std::string_view action) {
+  const std::string failure = fmt::format("{}: {}", action, library_reason());
   H5Eclear2(H5E_DEFAULT);
-  throw Error(fmt::format("{}: {}", action, reason));
+  if (failure_while_writing().empty()) failure_while_writing() = failure;
+  return failure;
+}
+
+[[noreturn]] void fail(std::string_view action) {
+  throw Error(failure_of(action));
 }
 
 void check(herr_t status, std::string_view action) {
@@ -168,17 +180,21 @@ Handle& Handle::operator=(Handle&& other) noexcept {
   return *this;
 }
 Handle::~Handle() {
-  if (id_ >= 0) close_(id_);
-}
-void Handle::close(std::string_view action) {
-  check(close_(std::exchange(id_, H5I_INVALID_HID)), action);
+  if (id_ >= 0 && close_(id_) < 0) failure_of("close");
 }
 
-Handle create_file(const std::filesystem::path& path) {
+void write_file(const std::filesystem::path& path, const std::function<void(const Handle& file)>& fill) {
   prepare_library();
-  const Handle creation = property_list(H5P_FILE_CREATE);
-  check(H5Pset_obj_track_times(creation.get(), false), "file properties");
-  return {H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), file_access().get()), H5Fclose, "create"};
+  failure_while_writing().clear();
+  {
+    const Handle creation = property_list(H5P_FILE_CREATE);
+    check(H5Pset_obj_track_times(creation.get(), false), "file properties");
+    const Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), file_access().get()), H5Fclose, "create");
+    fill(file);
+    require(H5Fget_obj_count(file.get(), H5F_OBJ_ALL) == 1, "objects of the file are still open");
+    check(H5Fflush(file.get(), H5F_SCOPE_GLOBAL), "flush");
+  }
+  require(failure_while_writing().empty(), "{}", failure_while_writing());
 }
 
 Handle open_file(const std::filesystem::path& path) {
@@ -246,28 +262,72 @@ void read(const Handle& dataset, hid_t memory_type, void* data) {
   check(H5Dread(dataset.get(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "read");
 }
 
+void read_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, void* data) {
+  const Handle source = space_of(dataset);
+  check(H5Sselect_hyperslab(source.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(), nullptr), "selection");
+  check(H5Dread(dataset.get(), memory_type, dataspace(count).get(), source.get(), H5P_DEFAULT, data), "read");
+}
+
 std::uint64_t stored_bytes(const Handle& dataset) {
   return H5Dget_storage_size(dataset.get());
 }
 
-void copy_chunks(const Handle& from, const Handle& to, std::int64_t sample) {
-  const Handle space = space_of(from);
-  hsize_t chunks = 0;
-  check(H5Dget_num_chunks(from.get(), space.get(), &chunks), "chunks");
-  const auto rank = static_cast<std::size_t>(H5Sget_simple_extent_ndims(space.get()));
+namespace {
+
+/// A chunk as it is stored, before any filter is undone.
+struct StoredChunk {
+  std::vector<hsize_t> offset;
+  std::uint32_t skipped_filters = 0;
   std::vector<char> bytes;
-  for (hsize_t chunk = 0; chunk < chunks; ++chunk) {
+  bool operator==(const StoredChunk&) const = default;
+};
+
+StoredChunk read_chunk(const Handle& dataset, std::vector<hsize_t> offset) {
+  StoredChunk chunk{std::move(offset), 0, {}};
+  hsize_t size = 0;
+  check(H5Dget_chunk_storage_size(dataset.get(), chunk.offset.data(), &size), "chunk");
+  chunk.bytes.resize(size);
+  check(H5Dread_chunk(dataset.get(), H5P_DEFAULT, chunk.offset.data(), &chunk.skipped_filters, chunk.bytes.data()), "read of a chunk");
+  return chunk;
+}
+
+/// Calls `use` with each chunk of a shard's dataset, placed where it belongs in [sample, axes...].
+template <typename Use>
+void for_each_chunk(const Handle& from, std::int64_t sample, Use use) {
+  const Handle space = space_of(from);
+  const auto rank = static_cast<std::size_t>(H5Sget_simple_extent_ndims(space.get()));
+  const std::uint64_t chunks = chunk_count(from);
+  for (hsize_t index = 0; index < chunks; ++index) {
     std::vector<hsize_t> offset(rank);
     unsigned skipped_filters = 0;
     haddr_t address = 0;
     hsize_t size = 0;
-    check(H5Dget_chunk_info(from.get(), space.get(), chunk, offset.data(), &skipped_filters, &address, &size), "chunk");
-    bytes.resize(size);
-    std::uint32_t filters = 0;
-    check(H5Dread_chunk(from.get(), H5P_DEFAULT, offset.data(), &filters, bytes.data()), "read of a chunk");
-    offset.insert(offset.begin(), static_cast<hsize_t>(sample));
-    check(H5Dwrite_chunk(to.get(), H5P_DEFAULT, filters, offset.data(), bytes.size(), bytes.data()), "write of a chunk");
+    check(H5Dget_chunk_info(from.get(), space.get(), index, offset.data(), &skipped_filters, &address, &size), "chunk");
+    StoredChunk chunk = read_chunk(from, std::move(offset));
+    chunk.offset.insert(chunk.offset.begin(), static_cast<hsize_t>(sample));
+    use(chunk);
   }
+}
+
+}  // namespace
+
+std::uint64_t chunk_count(const Handle& dataset) {
+  hsize_t chunks = 0;
+  check(H5Dget_num_chunks(dataset.get(), space_of(dataset).get(), &chunks), "chunks");
+  return chunks;
+}
+
+void copy_chunks(const Handle& from, const Handle& to, std::int64_t sample) {
+  for_each_chunk(from, sample, [&](const StoredChunk& chunk) {
+    check(H5Dwrite_chunk(to.get(), H5P_DEFAULT, chunk.skipped_filters, chunk.offset.data(), chunk.bytes.size(), chunk.bytes.data()),
+          "write of a chunk");
+  });
+}
+
+bool has_copied_chunks(const Handle& from, const Handle& to, std::int64_t sample) {
+  bool same = true;
+  for_each_chunk(from, sample, [&](const StoredChunk& chunk) { same = same && read_chunk(to, chunk.offset) == chunk; });
+  return same;
 }
 
 Handle write_strings(hid_t parent, const std::string& name, const std::vector<std::string>& strings, const Shape& shape) {
@@ -353,6 +413,24 @@ void make_scale(const Handle& dataset, const std::string& name) {
 
 void attach_scale(const Handle& dataset, const Handle& scale, unsigned axis) {
   check(H5DSattach_scale(dataset.get(), scale.get(), axis), "dimension scale");
+}
+
+std::uint64_t address_of(hid_t parent, const std::string& path) {
+  require(has_object(parent, path), "'{}' is missing", path);
+  H5O_info_t info;
+  check(H5Oget_info_by_name2(parent, path.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT), path);
+  return info.addr;
+}
+
+bool has_scale(const Handle& dataset, unsigned axis, std::uint64_t address) {
+  const auto is_it = [](hid_t, unsigned, hid_t scale, void* wanted) -> herr_t {
+    H5O_info_t info;
+    if (H5Oget_info2(scale, &info, H5O_INFO_BASIC) < 0) return -1;
+    return info.addr == *static_cast<const std::uint64_t*>(wanted) ? 1 : 0;
+  };
+  const herr_t found = H5DSiterate_scales(dataset.get(), axis, nullptr, is_it, &address);
+  check(found, "dimension scale");
+  return found > 0;
 }
 
 void hard_link(const Handle& object, hid_t folder, const std::string& name) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -23,7 +24,7 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Owns an identifier.
+/// Owns an identifier. Where closing one fails, nobody is told before the file that is being written ends: see write_file.
 class Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -35,16 +36,18 @@ class Handle {
   ~Handle();
 
   hid_t get() const { return id_; }
-  /// @throws Error  data still in the library's buffers could not be written
-  void close(std::string_view action);
 
  private:
   hid_t id_ = H5I_INVALID_HID;
   Close close_ = nullptr;
 };
 
-/// Replaces a file or makes one.
-Handle create_file(const std::filesystem::path& path);
+/// Makes a file, or replaces it, with what `fill` puts into it; the one way to write. The library keeps much in its buffers, writes it when
+/// a handle is closed, and drops what could not be written: after a full disk that has room again, everything that follows succeeds. So
+/// any call that has failed in between, the closing of any handle included, fails the whole.
+/// @param fill  all handles it makes are gone when it returns
+/// @throws Error  a call has failed; what is in the file then is not to be used
+void write_file(const std::filesystem::path& path, const std::function<void(const Handle& file)>& fill);
 /// Read only. Plugins are never loaded: the file is untrusted.
 Handle open_file(const std::filesystem::path& path);
 
@@ -68,10 +71,15 @@ Handle open_dataset(hid_t parent, const std::string& path, const Layout& layout)
 void write(const Handle& dataset, hid_t memory_type, const void* data);
 void write_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, const void* data);
 void read(const Handle& dataset, hid_t memory_type, void* data);
+void read_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, void* data);
 /// Bytes of the file that hold the dataset's data.
 std::uint64_t stored_bytes(const Handle& dataset);
 /// Copies every chunk as it is stored, without unpacking it, from [axes...] to [sample, axes...] of a dataset with the same filters.
 void copy_chunks(const Handle& from, const Handle& to, std::int64_t sample);
+/// Whether copy_chunks(from, to, sample) has left its bytes in `to`.
+bool has_copied_chunks(const Handle& from, const Handle& to, std::int64_t sample);
+/// How many chunks of the dataset have been written.
+std::uint64_t chunk_count(const Handle& dataset);
 
 /// Variable-length UTF-8 strings: one (shape {}) or a row of them.
 Handle write_strings(hid_t parent, const std::string& name, const std::vector<std::string>& strings, const Shape& shape);
@@ -87,6 +95,10 @@ std::optional<std::int64_t> read_integer_attribute(hid_t object, const std::stri
 /// Makes the dataset a dimension scale of this name.
 void make_scale(const Handle& dataset, const std::string& name);
 void attach_scale(const Handle& dataset, const Handle& scale, unsigned axis);
+/// Where in the file an object lies: one object has one address, under all its names.
+std::uint64_t address_of(hid_t parent, const std::string& path);
+/// Whether the object at this address is a scale of the dataset's axis.
+bool has_scale(const Handle& dataset, unsigned axis, std::uint64_t address);
 /// A second name for an object: `folder`/`name` in the same file.
 void hard_link(const Handle& object, hid_t folder, const std::string& name);
 

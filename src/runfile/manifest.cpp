@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string_view>
 #include <utility>
@@ -25,17 +26,6 @@ std::pair<ShardKey, std::string> parse_line(std::string_view line, const std::st
 
 std::string line_of(const ShardKey& key, const std::string& sha256) {
   return Json{{"length", key.length}, {"sample", key.sample}, {"sha256", sha256}}.dump() + "\n";
-}
-
-/// False, with errno set, where a part at most could be written.
-bool write_all(const FileDescriptor& file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file.get(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 /// The lines of a manifest up to a torn last one.
@@ -77,13 +67,13 @@ Manifest::Manifest(std::filesystem::path path) : path_(std::move(path)) {
 
 void Manifest::append(const ShardKey& key, const std::string& sha256) {
   const std::string line = line_of(key, sha256);
-  const FileDescriptor file(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  FileDescriptor file(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   struct stat before {};
   const bool opened = file.get() >= 0 && ::fstat(file.get(), &before) == 0;
-  if (!opened || !write_all(file, line) || ::fsync(file.get()) != 0) {
+  if (!opened || !write_all(file, line) || ::fsync(file.get()) != 0 || !file.close()) {
     const std::string why = system_reason();
     // Without the part that was written the next line would be glued to it.
-    [[maybe_unused]] const bool restored = opened && ::ftruncate(file.get(), before.st_size) == 0;
+    [[maybe_unused]] const bool restored = opened && ::truncate(path_.c_str(), before.st_size) == 0;
     throw_run_failed("{}: cannot be written: {}; finished shards are kept: make room and repeat the command to resume", path_.string(),
                      why);
   }

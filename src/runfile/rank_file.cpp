@@ -1,5 +1,6 @@
 #include "runfile/rank_file.h"
 
+#include "core/atomic_file.h"
 #include "core/error.h"
 
 #include <fcntl.h>
@@ -55,19 +56,23 @@ RankFile::RankFile(const fs::path& run, std::int64_t rank, std::chrono::millisec
 
 /// Locked and whole before anyone can see it. False where another process has in between removed the folder, or the file as not locked yet.
 bool RankFile::publish() {
-  const std::string shown = printable(path_.parent_path().string());
+  const std::string cannot = printable(path_.parent_path().string()) + ": cannot be written to";
   std::error_code error;
   fs::create_directories(path_.parent_path(), error);
-  const fs::path temporary = path_.string() + "." + token_ + ".tmp";
+  if (error && error != std::errc::no_such_file_or_directory) {
+    errno = error.value();
+    throw_cannot_be_made(cannot);
+  }
+  const fs::path temporary = path_.string() + "." + token_ + ".tmp";  // what a failure leaves goes with the dead ranks
   file_ = FileDescriptor(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file_.get() < 0 && errno == ENOENT) return false;  // the last process of an earlier start has just removed the folder
-  CHECK(file_.get() >= 0, "{}: cannot be written to: {}", shown, system_reason());
+  if (file_.get() < 0) throw_cannot_be_made(cannot);
   // Nobody else keeps a lock on it, but who looks for dead ranks holds one for a moment.
-  CHECK(::flock(file_.get(), LOCK_EX) == 0, "{}: cannot be locked: {}; use a folder on a file system with locks", shown, system_reason());
-  CHECK(::pwrite(file_.get(), token_.data(), token_.size(), 0) == std::ssize(token_), "{}: cannot be written to: {}", shown,
-        system_reason());
+  CHECK(::flock(file_.get(), LOCK_EX) == 0, "{}: cannot be locked: {}; use a folder on a file system with locks",
+        printable(path_.parent_path().string()), system_reason());
+  if (!write_all(file_, token_)) throw_run_failed("{}: {}", cannot, system_reason());
   const bool renamed = ::rename(temporary.c_str(), path_.c_str()) == 0;
-  CHECK(renamed || errno == ENOENT, "{}: cannot be written to: {}", shown, system_reason());
+  if (!renamed && errno != ENOENT) throw_cannot_be_made(cannot);
   return renamed;
 }
 

@@ -1,12 +1,12 @@
 #include "runfile/run_file.h"
 
+#include "core/atomic_file.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "runfile/shard_file.h"
 
 #include <algorithm>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,7 +18,7 @@ using Scales = std::map<Axis, hdf5::Handle>;
 /// run.h5 while it is written: first the whole frame, then the shards one by one.
 class RunFileWriter {
  public:
-  RunFileWriter(const std::filesystem::path& path, const Request& request) : request_(request), file_(hdf5::create_file(path)) {
+  RunFileWriter(const hdf5::Handle& file, const Request& request) : request_(request), file_(file) {
     hdf5::write_attribute(file_.get(), "format", run_format);
     hdf5::write_attribute(file_.get(), "format_version", run_format_version);
     hdf5::write_strings(file_.get(), "request", {request.to_json().dump()}, {});
@@ -58,11 +58,6 @@ class RunFileWriter {
         copy_box(info, from, to, {position, key.sample}, key.length);
       }
     }
-  }
-
-  void close() {
-    scales_.clear();
-    file_.close("close");
   }
 
  private:
@@ -121,7 +116,7 @@ class RunFileWriter {
   }
 
   const Request& request_;
-  hdf5::Handle file_;
+  const hdf5::Handle& file_;
   Scales scales_;
 };
 
@@ -143,13 +138,13 @@ hdf5::Layout run_layout(const DatasetInfo& info, const Request& request, std::in
 
 void write_run_file(const std::filesystem::path& path, const Request& request, const std::map<ShardKey, std::filesystem::path>& shards) {
   try {
-    RunFileWriter writer(path, request);
-    writer.write_complete(shards);
-    for (const auto& [key, shard] : shards) writer.add_shard(key, open_for_combining(shard, request, key));
-    writer.close();
+    hdf5::write_file(path, [&](const hdf5::Handle& file) {
+      RunFileWriter writer(file, request);
+      writer.write_complete(shards);
+      for (const auto& [key, shard] : shards) writer.add_shard(key, open_for_combining(shard, request, key));
+    });
+    flush_to_disk(path);
   } catch (const hdf5::Error& error) {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
     throw_run_failed("{}: cannot be written: {}; the shards are kept: make room and repeat the command", path.string(), error.what());
   }
 }

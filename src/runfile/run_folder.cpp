@@ -7,6 +7,7 @@
 #include "runfile/manifest.h"
 #include "runfile/rank_file.h"
 #include "runfile/run_file.h"
+#include "runfile/run_file_proof.h"
 #include "runfile/run_log.h"
 #include "runfile/shard_file.h"
 
@@ -128,7 +129,7 @@ RunFolder RunFolder::open_or_resume(const fs::path& folder, const Request& reque
   prepare_run_folder(folder);
   FolderLock lock(folder);
   Request stored = store_request(folder, request);
-  fs::create_directory(folder / "shards");
+  make_folder(folder / "shards");
   remove_temporaries(folder);
   remove_dead_ranks(folder);
   auto state = std::make_unique<State>(
@@ -166,10 +167,10 @@ void RunFolder::commit(const ShardKey& key, const ShardResult& result) {
   ASSERT(holds(state_->stored, key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing", key.length,
          key.sample);
   const fs::path path = state_->shard_path(key);
-  const fs::path temporary = path.string() + ".tmp";
-  write_shard(temporary, state_->stored, key, result);
-  const std::string digest = sha256_file(temporary);
-  publish_file(temporary, path);
+  TemporaryFile temporary(path);
+  write_shard(temporary.path(), state_->stored, key, result);
+  const std::string digest = sha256_file(temporary.path());
+  temporary.publish();
   state_->manifest.append(key, digest);
   state_->shards.emplace(key, path);
 }
@@ -192,10 +193,11 @@ void RunFolder::combine() {
       known.value("sha256", Json()) == sha256_file(path)) {
     return;
   }
-  const fs::path temporary = path.string() + ".tmp";
-  write_run_file(temporary, state_->stored, state_->shards);
-  const std::string digest = sha256_file(temporary);
-  publish_file(temporary, path);
+  TemporaryFile temporary(path);
+  write_run_file(temporary.path(), state_->stored, state_->shards);
+  prove_run_file(temporary.path(), state_->stored, state_->shards);
+  const std::string digest = sha256_file(temporary.path());
+  temporary.publish();
   state_->log.set_combined({{"content", content}, {"sha256", digest}});
   state_->log.write();
 }

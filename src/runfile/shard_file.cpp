@@ -1,11 +1,14 @@
 #include "runfile/shard_file.h"
 
+#include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/sha256.h"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdio>
 #include <map>
-#include <system_error>
 
 namespace gainlens::runfile {
 namespace {
@@ -24,8 +27,7 @@ std::string shard_path(const DatasetInfo& info) {
   return fmt::format("{}/{}", name_of(info.group), info.name);
 }
 
-void write_datasets(const std::filesystem::path& path, const Request& request, const ShardKey& key, const ShardResult& result) {
-  hdf5::Handle file = hdf5::create_file(path);
+void write_datasets(const hdf5::Handle& file, const Request& request, const ShardKey& key, const ShardResult& result) {
   hdf5::write_attribute(file.get(), "format", shard_format);
   hdf5::write_attribute(file.get(), "format_version", run_format_version);
   hdf5::write_attribute(file.get(), "length", key.length);
@@ -35,14 +37,35 @@ void write_datasets(const std::filesystem::path& path, const Request& request, c
   for (const Group group : groups) folders.emplace(group, hdf5::create_group(file.get(), std::string(name_of(group))));
   for (const DatasetInfo& info : schema()) {
     if (!info.present(request)) continue;
-    hdf5::Handle dataset =
+    const hdf5::Handle dataset =
         hdf5::create_dataset(folders.at(info.group).get(), info.name,
                              {number_type(request), info.shard_shape(request, key.length), info.shard_chunk(request, key.length)});
     hdf5::write(dataset, H5T_NATIVE_DOUBLE, entries(result, info.group).at(info.name).values.data());
-    dataset.close("close");
   }
-  folders.clear();
-  file.close("close");
+}
+
+/// As a file of this precision gives the number back.
+double stored(double value, bool float64) {
+  return float64 ? value : static_cast<double>(static_cast<float>(value));
+}
+
+bool same_bits(double a, double b) {
+  return (std::isnan(a) && std::isnan(b)) || std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
+
+/// The shard is what run.h5 is proven against, so it is read back itself.
+void prove_datasets(const std::filesystem::path& path, const Request& request, const ShardKey& key, const ShardResult& result) {
+  const hdf5::Handle shard = open_shard(path, request, key);
+  for (const DatasetInfo& info : schema()) {
+    if (!info.present(request)) continue;
+    const std::vector<double>& values = entries(result, info.group).at(info.name).values;
+    std::vector<double> found(values.size());
+    hdf5::read(open_shard_dataset(shard, info, request, key.length), H5T_NATIVE_DOUBLE, found.data());
+    const bool float64 = stores_float64(request);
+    const bool same = std::equal(values.begin(), values.end(), found.begin(),
+                                 [float64](double value, double back) { return same_bits(stored(value, float64), back); });
+    if (!same) throw hdf5::Error(fmt::format("dataset '{}' does not read back as it was written", shard_path(info)));
+  }
 }
 
 }  // namespace
@@ -68,10 +91,10 @@ void write_shard(const std::filesystem::path& path, const Request& request, cons
   const std::string mismatch = result_mismatch(result, request, key.length);
   ASSERT(mismatch.empty(), "shard of length {} sample {}: {}", key.length, key.sample, mismatch);
   try {
-    write_datasets(path, request, key, result);
+    hdf5::write_file(path, [&](const hdf5::Handle& file) { write_datasets(file, request, key, result); });
+    flush_to_disk(path);
+    prove_datasets(path, request, key, result);
   } catch (const hdf5::Error& error) {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
     throw_run_failed("{}: cannot be written: {}; finished shards are kept: make room and repeat the command to resume", path.string(),
                      error.what());
   }

@@ -206,10 +206,10 @@ void FollowingRank::check_leader_is_alive() const {
 void FollowingRank::commit(const ShardKey& key, const ShardResult& result) {
   ASSERT(plan_, "there is no share before wait_for_share");
   const fs::path path = run_ / "shards" / shard_file_name(key);
-  const fs::path temporary = path.string() + "." + self_.token() + ".tmp";  // not the name of a rank 0 that resumes meanwhile
-  write_shard(temporary, plan_->asked, key, result);
+  TemporaryFile temporary(path, path.string() + "." + self_.token() + ".tmp");  // not the name of a rank 0 that resumes meanwhile
+  write_shard(temporary.path(), plan_->asked, key, result);
   check_leader_is_alive();
-  publish_file(temporary, path);
+  temporary.publish();
 }
 
 }  // namespace gainlens::runfile

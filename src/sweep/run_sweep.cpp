@@ -1,5 +1,6 @@
 #include "sweep/run_sweep.h"
 
+#include "core/console.h"
 #include "core/error.h"
 #include "core/progress.h"
 #include "core/quantity.h"
@@ -214,7 +215,7 @@ class ChunkMeter {
 
 runfile::Notice notice(const SweepOptions& options) {
   if (options.quiet) return {};
-  return [](const std::string& text) { fmt::print(stderr, "gainlens: {}\n", text); };
+  return [](const std::string& text) { print_notice("gainlens: {}\n", text); };
 }
 
 /// Rank 0, or a process alone: its folder, its request, its share, and the run made of all shards.

@@ -14,13 +14,11 @@ namespace gainlens::testing {
 namespace {
 
 TEST(Interruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
-  const auto model = shared_data("models/tinystories-656K");
-  const auto text = shared_data("wikitext-raw/wiki.valid.raw.gz");
-  if (!model || !text) GTEST_SKIP() << "SKIPPED: shared data is absent (tinystories-656K, wiki.valid.raw.gz)";
+  const std::string demo = GAINLENS_SOURCE_DIR "/data/demo";
   const TemporaryFolder folder;
   const auto arguments = [&](const std::string& out) {
-    return std::vector<std::string>{"sweep", model->string(), "--text", text->string(), "--lengths", "64,128",    "--samples",
-                                    "4",     "--out",         out,      "--per-query",  "--quiet",   "--threads", "1"};
+    return std::vector<std::string>{"sweep",     demo + "/gated", "--text",  demo + "/text.txt", "--lengths", "64,128", "--samples", "4", "--out", out,
+                                    "--per-query", "--quiet",       "--threads", "1"};
   };
   const std::string whole = folder.path() / "whole";
   const auto begin = std::chrono::steady_clock::now();

@@ -15,7 +15,6 @@
 namespace gainlens::models {
 namespace {
 
-using gainlens::testing::shared_data;
 using models::testing::CheckpointFolder;
 using models::testing::message_of;
 using models::testing::tiny_config;
@@ -191,14 +190,13 @@ TEST(Checkpoint, OtherDtypesAreRefused) {
   EXPECT_THAT(folder.refusal(at::kInt), HasSubstr("models are computed in float64"));
 }
 
-TEST(Checkpoint, Tinystories) {
-  const auto path = shared_data("models/tinystories-656K");
-  if (!path) GTEST_SKIP() << "SKIPPED: models/tinystories-656K is not among the shared data";
-  const at::Tensor exact = load_checkpoint(*path, {.dtype = at::kDouble}).weights.embedding;
-  for (const auto& [dtype, tolerance] : {std::pair{at::kDouble, 0.0}, {at::kFloat, 0.0}, {at::kBFloat16, 4e-3}, {at::kHalf, 5e-4}}) {
-    const Checkpoint checkpoint = load_checkpoint(*path, {.dtype = dtype});
-    EXPECT_EQ(checkpoint.config.layers, 2);
-    EXPECT_EQ(checkpoint.weights.embedding.sizes(), (at::IntArrayRef{2048, 128}));
+TEST(Checkpoint, DemoInEveryDtype) {
+  const std::filesystem::path path = GAINLENS_SOURCE_DIR "/data/demo/plain";  // stored in bfloat16
+  const at::Tensor exact = load_checkpoint(path, {.dtype = at::kDouble}).weights.embedding;
+  for (const auto& [dtype, tolerance] : {std::pair{at::kDouble, 0.0}, {at::kFloat, 0.0}, {at::kBFloat16, 0.0}, {at::kHalf, 5e-4}}) {
+    const Checkpoint checkpoint = load_checkpoint(path, {.dtype = dtype});
+    EXPECT_EQ(checkpoint.config.layers, 10);
+    EXPECT_EQ(checkpoint.weights.embedding.sizes(), (at::IntArrayRef{2048, 96}));
     EXPECT_TRUE(checkpoint.weights.head.is_same(checkpoint.weights.embedding));
     DecoderWeights weights = checkpoint.weights;
     for (const TensorSlot& slot : tensor_slots(checkpoint.config, TensorNames{}, weights)) {

@@ -1,7 +1,6 @@
 #include "models/load_decoder.h"
 
 #include "core/error.h"
-#include "support/shared_data.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -10,9 +9,7 @@ namespace gainlens::models {
 namespace {
 
 TEST(LoadDecoder, ARealCheckpointRunsInTheDtypeAsked) {
-  const auto path = testing::shared_data("models/tinystories-656K");
-  if (!path) GTEST_SKIP() << "SKIPPED: models/tinystories-656K is not among the shared data";
-  const auto model = load_decoder(*path, {.dtype = at::kDouble});
+  const auto model = load_decoder(GAINLENS_SOURCE_DIR "/data/demo/gated", {.dtype = at::kDouble});
   const at::Tensor ids = at::arange(16, at::kLong).view({1, 16});
   const at::Tensor logits = model->unembed(model->forward({ids}, {}, {}).hidden);
   EXPECT_EQ(logits.scalar_type(), at::kDouble);

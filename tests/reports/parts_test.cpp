@@ -159,8 +159,15 @@ TEST(Program, ErrorsAreQuoted) {
 
 TEST(Program, RunsInTheFolderWithItsEnvironment) {
   const TemporaryFolder folder;
-  run_program({"sh", "-c", "echo $GREETING > here"}, folder.path(), {{"GREETING", "hello"}}, "sh");
-  EXPECT_EQ(read_text_file(folder.path() / "here"), "hello\n");
+  EXPECT_EQ(run_program({"sh", "-c", "echo $GREETING; pwd"}, folder.path(), {{"GREETING", "hello"}}, "sh"),
+            "hello\n" + folder.path().string() + "\n");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "nothing is left behind";
+}
+
+TEST(Program, LongStreamsComeWholeSideBySide) {
+  const TemporaryFolder folder;
+  const std::string out = run_program({"sh", "-c", "head -c 1000000 /dev/zero >&2; head -c 3000000 /dev/zero"}, folder.path(), {}, "sh");
+  EXPECT_EQ(out.size(), 3000000u);
 }
 
 TEST(Wording, NumberRanges) {

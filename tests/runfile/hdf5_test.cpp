@@ -1,9 +1,12 @@
 #include "runfile/hdf5.h"
 
+#include "support/file_size_limit.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <optional>
 
 namespace gainlens::runfile::hdf5 {
 namespace {
@@ -15,10 +18,7 @@ using ::testing::ThrowsMessage;
 TEST(Hdf5, TextIsReadUpToItsLimit) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "text.h5";
-  {
-    const Handle file = create_file(path);
-    write_strings(file.get(), "text", {"abc", "", "defg"}, {3});
-  }
+  write_file(path, [](const Handle& file) { write_strings(file.get(), "text", {"abc", "", "defg"}, {3}); });
   const Handle file = open_file(path);
   EXPECT_EQ(read_strings(file.get(), "text", {3}, 10), (std::vector<std::string>{"abc", "", "defg"}));
   // "abc" and "defg" with a zero after each: 9 bytes.
@@ -30,16 +30,45 @@ TEST(Hdf5, TextIsReadUpToItsLimit) {
 
 TEST(Hdf5, ChunksAreCopiedAsTheyAreStored) {
   const TemporaryFolder folder;
-  const Handle file = create_file(folder.path() / "chunks.h5");
-  const Handle from = create_dataset(file.get(), "from", {H5T_IEEE_F32LE, {2, 3}, {1, 2}});  // the last chunk of a row is half used
   const std::vector<double> values = {1, 2, 3, 4, 5, 6};
-  write(from, H5T_NATIVE_DOUBLE, values.data());
-  const Handle to = create_dataset(file.get(), "to", {H5T_IEEE_F32LE, {2, 2, 3}, {1, 1, 2}});
-  copy_chunks(from, to, 1);
-  std::vector<double> copied(12);
-  read(to, H5T_NATIVE_DOUBLE, copied.data());
-  EXPECT_THAT(std::vector<double>(copied.begin() + 6, copied.end()), ::testing::ElementsAreArray(values));
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_THAT(copied[i], ::testing::IsNan());
+  write_file(folder.path() / "chunks.h5", [&](const Handle& file) {
+    const Handle from = create_dataset(file.get(), "from", {H5T_IEEE_F32LE, {2, 3}, {1, 2}});  // the last chunk of a row is half used
+    write(from, H5T_NATIVE_DOUBLE, values.data());
+    const Handle to = create_dataset(file.get(), "to", {H5T_IEEE_F32LE, {2, 2, 3}, {1, 1, 2}});
+    copy_chunks(from, to, 1);
+    EXPECT_TRUE(has_copied_chunks(from, to, 1));
+    EXPECT_EQ(chunk_count(to), 4u);
+    std::vector<double> copied(12);
+    read(to, H5T_NATIVE_DOUBLE, copied.data());
+    EXPECT_THAT(std::vector<double>(copied.begin() + 6, copied.end()), ::testing::ElementsAreArray(values));
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_THAT(copied[i], ::testing::IsNan());
+    const double other = 7;
+    write_box(to, {1, 0, 0}, {1, 1, 1}, H5T_NATIVE_DOUBLE, &other);
+    EXPECT_FALSE(has_copied_chunks(from, to, 1));
+  });
+}
+
+TEST(Hdf5, AFailureThatPassesEndsTheWrite) {
+  const TemporaryFolder folder;
+  const std::vector<double> values(1000, 1.0);
+  const auto lose_a_buffer = [&](const Handle& file) {
+    auto dataset = std::make_optional(create_dataset(file.get(), "lost", {H5T_IEEE_F64LE, {1000}, {}}));
+    write_box(*dataset, {0}, {10}, H5T_NATIVE_DOUBLE, values.data());  // stays in the library's buffer until the dataset is closed
+    {
+      const testing::FileSizeLimit full(1);
+      dataset.reset();
+    }
+    const Handle later = create_dataset(file.get(), "later", {H5T_IEEE_F64LE, {1000}, {}});  // there is room again
+    write(later, H5T_NATIVE_DOUBLE, values.data());
+  };
+  EXPECT_THAT([&] { write_file(folder.path() / "f.h5", lose_a_buffer); }, ThrowsMessage<Error>(HasSubstr("File too large")));
+}
+
+TEST(Hdf5, ForgottenHandlesAreLoud) {
+  const TemporaryFolder folder;
+  Handle forgotten;
+  EXPECT_THAT([&] { write_file(folder.path() / "f.h5", [&](const Handle& file) { forgotten = create_group(file.get(), "group"); }); },
+              ThrowsMessage<Error>(HasSubstr("objects of the file are still open")));
 }
 
 }  // namespace

@@ -1,0 +1,17 @@
+#include "cli/standard_streams.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+namespace gainlens::cli {
+
+void prepare_standard_streams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    // open takes the lowest free number: those below are open by now
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+}  // namespace gainlens::cli

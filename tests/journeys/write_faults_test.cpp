@@ -1,0 +1,183 @@
+// A disk that is full for one moment: each call with which a command writes fails once, in a run of its own. Every such run ends with one
+// line and exit code 1, and the same command then gives the right bytes; or it gives them at once.
+#include "cli/tiny_checkpoint.h"
+#include "core/json.h"
+#include "language/language_testing.h"
+#include "support/file_bytes.h"
+#include "support/program.h"
+#include "support/shared_data.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace gainlens::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Every file and folder below a folder with its bytes, without times and process ids.
+std::map<std::string, std::string> files_below(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  if (!fs::exists(folder)) return files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = fs::relative(entry.path(), folder);
+    if (entry.is_directory()) files[name + "/"];
+    if (!entry.is_regular_file()) continue;
+    std::string& bytes = files[name] = bytes_of(entry.path());
+    if (entry.path().filename() == "lock") bytes.clear();
+    if (name != "log.json") continue;
+    Json log = parse_json(bytes, name);
+    log.erase("starts");
+    bytes = log.dump();
+  }
+  return files;
+}
+
+/// A command that writes below `out` of its working folder, with a call of its own that fails.
+class FaultyCommand {
+ public:
+  /// @param line   of a shell; "FAULTY" stands before the program that fails
+  /// @param below  only calls on files below it fail
+  explicit FaultyCommand(std::string line, std::string below = "out") : line_(std::move(line)), below_(std::move(below)) {}
+
+  /// Number of the calls that write, without a fault; keeps the right files.
+  long measure() {
+    const TemporaryFolder place;
+    const ProgramResult result = run(place.path(), "");
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    right_ = files_below(place.path() / "out");
+    EXPECT_FALSE(right_.empty());
+    const std::string log = bytes_of(place.path() / "calls");
+    return std::count(log.begin(), log.end(), '\n');
+  }
+
+  /// "error", "right bytes", or what else happened.
+  /// @param fault  for the preloaded library
+  std::string outcome(const std::string& fault) {
+    const TemporaryFolder place;
+    const ProgramResult result = run(place.path(), fault);
+    if (result.exit_code == 0) return wrong_files(place.path() / "out", "right bytes");
+    const bool one_line = std::count(result.error.begin(), result.error.end(), '\n') == 1 && result.error.starts_with("gainlens: error: ");
+    if (result.exit_code != 1 || !one_line) return fmt::format("exit code {}: {}", result.exit_code, result.error);
+    const auto left = files_below(place.path() / "out");
+    {
+      const std::lock_guard lock(*proving_);
+      if (proven_.contains(left)) return "error";
+    }
+    const ProgramResult again = run(place.path(), "");
+    if (again.exit_code != 0) return fmt::format("after '{}' again exit code {}: {}", result.error, again.exit_code, again.error);
+    const std::string outcome = wrong_files(place.path() / "out", "error");
+    const std::lock_guard lock(*proving_);
+    if (outcome == "error") proven_.insert(left);
+    return outcome;
+  }
+
+ private:
+  using Files = std::map<std::string, std::string>;
+
+  ProgramResult run(const fs::path& place, const std::string& fault) const {
+    const std::string faulty = fmt::format("env LD_PRELOAD=" GAINLENS_FAILING_WRITES " GAINLENS_FAIL_PATH={} GAINLENS_FAIL_LOG={} {}",
+                                           (place / below_).string(), (place / "calls").string(), fault);
+    std::string line = line_;
+    line.replace(line.find("FAULTY"), 6, faulty);
+    return run_shell(line, place);
+  }
+
+  std::string wrong_files(const fs::path& out, const std::string& if_none) const {
+    const auto found = files_below(out);
+    for (const auto& [name, bytes] : found) {
+      if (!right_.contains(name)) return fmt::format("{} is left over", name);
+      if (right_.at(name) != bytes) return fmt::format("{} has other bytes", name);
+    }
+    for (const auto& [name, bytes] : right_) {
+      if (!found.contains(name)) return fmt::format("{} is missing", name);
+    }
+    return if_none;
+  }
+
+  std::string line_, below_;
+  Files right_;
+  std::unique_ptr<std::mutex> proving_ = std::make_unique<std::mutex>();
+  std::set<Files> proven_;  ///< what a failed run may leave: the command repeated on the same files does the same
+};
+
+/// Every call of the command fails once, two runs side by side, and counts what came of it; then every call writes half of what it should.
+void fail_each_call(const std::string& name, FaultyCommand command) {
+  const long calls = command.measure();
+  ASSERT_GT(calls, 0);
+  std::atomic<long> next{1};
+  std::map<std::string, long> counts;
+  std::mutex counting;
+  const auto work = [&] {
+    for (long call = next++; call <= calls; call = next++) {
+      const std::string outcome = command.outcome(fmt::format("GAINLENS_FAIL_CALL={}", call));
+      const std::lock_guard lock(counting);
+      ++counts[outcome];
+      EXPECT_TRUE(outcome == "error" || outcome == "right bytes") << name << ", call " << call << " of " << calls << ": " << outcome;
+    }
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  const long errors = counts["error"], right = counts["right bytes"];
+  std::cout << fmt::format("{}, no room once: {} calls, {} errors, {} right bytes, {} anything else\n", name, calls, errors, right,
+                           calls - errors - right);
+  EXPECT_EQ(command.outcome("GAINLENS_FAIL_HALF=1"), "right bytes") << name;
+}
+
+class WriteFaults : public ::testing::Test {
+ protected:
+  /// Chunks of 16 tokens in one layer, with every kind of dataset.
+  std::string sweep() const {
+    return GAINLENS_PROGRAM " sweep " + tiny_checkpoint.string() + " --tokens " + ids_ +
+           " --lengths 16 --layers 0:1 --per-query --threads 1 --quiet --out out";
+  }
+
+  TemporaryFolder folder_;
+  std::string ids_ = write_ids(folder_.path(), 64);
+};
+
+TEST_F(WriteFaults, EveryCallOfASweep) {
+  fail_each_call("sweep", FaultyCommand("FAULTY " + sweep() + " --samples 1"));
+}
+
+/// One of two processes fails in what they tell each other by. The other would wait for it for minutes, so it is ended.
+TEST_F(WriteFaults, EveryCallOfARank) {
+  for (const int rank : {0, 1}) {
+    const auto process = [&](int of) { return fmt::format("RANK={} WORLD_SIZE=2 {}", of, of == rank ? "FAULTY " : ""); };
+    fail_each_call(fmt::format("rank {}", rank),
+                   FaultyCommand(process(1 - rank) + sweep() + " --samples 2 >/dev/null 2>&1 & other=$!; code=0; " + process(rank) + sweep() +
+                                     " --samples 2 || code=$?; [ $code = 0 ] || kill $other 2>/dev/null || true; "
+                                     "wait $other || [ $code != 0 ] || code=99; exit $code",
+                                 "out/ranks"));
+  }
+}
+
+TEST_F(WriteFaults, EveryCallOfATraining) {
+  Json recipe = small_recipe();
+  recipe["stages"] = {{{"context", 16}, {"steps", 2}}};
+  recipe["evaluate_every"] = 1;
+  recipe["save_every"] = 1;
+  const auto config = write_text(folder_.path() / "recipe.json", recipe.dump());
+  const auto text = write_text(folder_.path() / "text.txt", made_up_text(300));
+  fail_each_call("training", FaultyCommand("FAULTY " GAINLENS_PROGRAM " train language-model --config " + config.string() + " --text " +
+                                           text.string() + " --out out --quiet --threads 1"));
+}
+
+TEST_F(WriteFaults, EveryCallOfACapture) {
+  fail_each_call("capture", FaultyCommand("mkdir -p out && rm -f out/* && FAULTY " GAINLENS_PROGRAM " capture " + tiny_checkpoint.string() +
+                                          " --tokens " + ids_ + " --length 16 --hooks 'blocks.0.attn.hook_q' --out out/q.safetensors"));
+}
+
+}  // namespace
+}  // namespace gainlens::testing
