@@ -37,6 +37,18 @@ double mean_over_samples(const Cells& cells, const Length& length, std::size_t l
 double mean_over_lengths(const Cells& cells, const std::vector<Length>& lengths, std::size_t layer, std::size_t head, std::size_t last,
                          std::size_t& left_out);
 
+/// Cells whose column mean at one key makes them sinks on that key (Gu et al.), among those that have one.
+struct SinkCount {
+  std::size_t cells = 0, sinks = 0;
+
+  /// @param column_mean  of one (chunk, layer, head) and key; NaN is not counted
+  void add(double column_mean);
+  /// Every head of `layers` in one chunk. @param column_means  summary/column_mean   @param length  on the run's length axis
+  void add(const Cells& column_means, std::size_t length, std::int64_t sample, const std::vector<std::size_t>& layers, std::size_t key);
+  /// sinks / cells. Requires cells > 0.
+  double share() const { return static_cast<double>(sinks) / static_cast<double>(cells); }
+};
+
 /// A statistic at one length over chunks x layers x heads x queries.
 struct Aggregate {
   double mean;                       ///< over chunks, of the mean over the cells of each: what the interval is of

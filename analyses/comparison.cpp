@@ -16,8 +16,6 @@ namespace {
 using runfile::Request;
 using runfile::RunReader;
 
-constexpr double column_mean_threshold = 0.3;  // Gu et al.
-
 using ByChunk = std::map<std::int64_t, double>;  // sample number -> value
 
 struct ChunkValues {
@@ -38,15 +36,9 @@ ChunkValues sink_share(const RunReader& reader, const Length& length, const std:
   if (!column_mean) return {{}, column_mean.reason()};
   ChunkValues chunks{{}, "no chunk has a value for key 0"};
   for (const std::int64_t sample : length.samples) {
-    double cells = 0, sinks = 0;
-    for (const std::size_t layer : layers) {
-      for (std::size_t head = 0; head < column_mean->heads(); ++head) {
-        const double value = column_mean->at(length.index, sample, layer, head, 0);
-        cells += std::isfinite(value) ? 1 : 0;
-        sinks += value > column_mean_threshold ? 1 : 0;
-      }
-    }
-    if (cells > 0) chunks.values[sample] = sinks / cells;
+    SinkCount count;
+    count.add(*column_mean, length.index, sample, layers, 0);
+    if (count.cells > 0) chunks.values[sample] = count.share();
   }
   return chunks;
 }

@@ -2,6 +2,7 @@
 
 #include "analyses/cells.h"
 #include "analyses/options.h"
+#include "runfile/windows.h"
 
 #include <cstdint>
 #include <string>
@@ -9,8 +10,7 @@
 
 namespace gainlens::analyses {
 
-/// By how much a weight may fall short of a bound before rounding in float32 no longer explains it.
-inline constexpr double bound_rounding = 1e-5;
+using runfile::bound_rounding;
 
 /// The sink lemma at one head, in head space: before W_O, since the layers of the paper have none. Means over second-half queries, then
 /// over chunks, then over lengths, each length with the same weight; norms are in the unit of the values.

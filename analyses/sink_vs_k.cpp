@@ -11,8 +11,7 @@
 namespace gainlens::analyses {
 namespace {
 
-constexpr double thresholds[] = {0.05, 0.3};  // the paper's, and the usual one of sink reports
-constexpr std::size_t measured_gain = 0;      // kalman_gain among the variants
+constexpr std::size_t measured_gain = 0;  // kalman_gain among the variants
 constexpr PairNames names{"BOS mass", "K"};
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
@@ -168,22 +167,15 @@ std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::ve
   if (!column_mean) return std::vector<Measured>(runfile::keys, Measured::none(column_mean.reason()));
   std::vector<Measured> shares;
   for (std::size_t key = 0; key < column_mean->last(); ++key) {
-    std::size_t cells = 0, sinks = 0, layers_counted = 0;
+    SinkCount count;
+    std::size_t layers_counted = 0;
     for (const Length& length : lengths) {
       const std::vector<std::size_t> layers = layers_that_see_key_0(reader, length.tokens);
       layers_counted += layers.size();
-      for (const std::int64_t sample : length.samples) {
-        for (const std::size_t layer : layers) {
-          for (std::size_t head = 0; head < column_mean->heads(); ++head) {
-            const double value = column_mean->at(length.index, sample, layer, head, key);
-            cells += std::isfinite(value) ? 1 : 0;
-            sinks += value > column_mean_threshold ? 1 : 0;
-          }
-        }
-      }
+      for (const std::int64_t sample : length.samples) count.add(*column_mean, length.index, sample, layers, key);
     }
     const std::string_view nothing = layers_counted == 0 ? "every layer's window hides key 0" : "no chunk has a value for this key";
-    shares.push_back(cells == 0 ? Measured::none(std::string(nothing)) : Measured(static_cast<double>(sinks) / static_cast<double>(cells)));
+    shares.push_back(count.cells == 0 ? Measured::none(std::string(nothing)) : Measured(count.share()));
   }
   return shares;
 }
@@ -295,7 +287,7 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
   };
   for (const Length& length : lengths) result.sink_share_by_length.push_back(sink_share(reader, {length}));
   result.points = std::move(points);
-  for (const double threshold : thresholds) result.sinks.push_back(heads_above(result.points, threshold));
+  for (const double threshold : sink_thresholds) result.sinks.push_back(heads_above(result.points, threshold));
   describe_late_layers(result);
   const std::vector<std::string> reasons = reasons_apart(reader, lengths);
   for (const std::size_t layer : all_layers(reader)) {

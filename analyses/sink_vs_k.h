@@ -14,6 +14,9 @@
 
 namespace gainlens::analyses {
 
+/// BOS masses above which heads are counted as sinks: the paper's, and the usual one of sink reports.
+inline constexpr double sink_thresholds[] = {0.05, 0.3};
+
 /// A gain that BOS mass is set against, and the queries it is averaged over.
 struct GainVariant {
   std::string_view name;     ///< dataset under summary/
@@ -74,7 +77,7 @@ struct SinkVsK {
   std::vector<SinkPoint> points;  ///< layer by layer
   Measured bos_mass;              ///< mean over the heads that are not set apart; the reason where the run has none
   std::array<Maybe<SinkCorrelation>, gain_variants.size()> correlations;
-  std::vector<SinkHeads> sinks;  ///< thresholds 0.05 and 0.3, of heads that are not set apart
+  std::vector<SinkHeads> sinks;  ///< at each of sink_thresholds, of heads that are not set apart
   std::vector<std::int64_t> late_layers;
   Maybe<Interval> late_gain;  ///< smallest and largest K, last quarter, of the late (deep) layers' heads
   Measured late_bos_mass;     ///< largest of the late layers' heads that are not set apart

@@ -16,16 +16,12 @@ Measured read_mean(const Maybe<Cells>& cells, const std::vector<Length>& lengths
 /// Share of chunks in which the head is a sink by the column mean of key 0.
 Measured share_of_chunks(const Maybe<Cells>& column_mean, const std::vector<Length>& lengths, std::size_t layer, std::size_t head) {
   if (!column_mean) return Measured::none(column_mean.reason());
-  std::size_t chunks = 0, sinks = 0;
+  SinkCount count;
   for (const Length& length : lengths) {
-    for (const std::int64_t sample : length.samples) {
-      const double value = column_mean->at(length.index, sample, layer, head);
-      chunks += std::isfinite(value) ? 1 : 0;
-      sinks += value > column_mean_threshold ? 1 : 0;
-    }
+    for (const std::int64_t sample : length.samples) count.add(column_mean->at(length.index, sample, layer, head));
   }
-  if (chunks == 0) return Measured::none("no chunk has a finite column mean");
-  return static_cast<double>(sinks) / static_cast<double>(chunks);
+  if (count.cells == 0) return Measured::none("no chunk has a finite column mean");
+  return count.share();
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "analyses/statements.h"
 
+#include "analyses/gain_model.h"
+
 #include "analyses/statistics.h"
 #include "analyses/value_norms.h"
 
@@ -10,7 +12,6 @@
 namespace gainlens::analyses {
 namespace {
 
-constexpr double prior_strength = 1;          // nu of the sweep
 constexpr double small_share = 0.01;          // below it the finding says what makes the share small
 constexpr std::size_t most_prior_groups = 4;  // of heads
 
@@ -287,7 +288,7 @@ Maybe<std::vector<PriorShare>> prior_shares(const runfile::RunReader& reader, co
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return (*n_eff)[a] < (*n_eff)[b]; });
   const std::size_t groups = std::min(most_prior_groups, order.size());
-  const double prior = prior_strength * source.prior_variance();
+  const double prior = prior_observations * source.prior_variance();
   std::vector<PriorShare> result;
   for (std::size_t group = 0; group < groups; ++group) {
     std::vector<double> counts, residuals, shares, fading;

@@ -168,7 +168,7 @@ bool any_bos(std::span<const Results> runs) {
 
 /// Where some head reaches them.
 void threshold_lines(PlotScript& script, double largest) {
-  for (const double threshold : {0.05, 0.3}) {
+  for (const double threshold : analyses::sink_thresholds) {
     if (threshold > largest) continue;
     script.line("set arrow from graph 0, first {0} to graph 1, first {0} nohead linewidth 0.7 dashtype 3 linecolor rgb '{1}' back",
                 threshold, colour::grey);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "runfile/windows.h"
+
 #include <span>
 
 namespace gainlens::sweep {
@@ -19,8 +21,7 @@ double sink_alignment(const SinkNorms& norms);
 /// Source: bft.tex, Lemma sink-necessity.
 double sink_bound(const SinkNorms& norms);
 
-/// By how much a weight may fall short of a bound and still be counted as meeting it: rounding in float32.
-inline constexpr double bound_rounding = 1e-5;
+using runfile::bound_rounding;
 
 /// The lemma over the queries of one head; queries without the keys it needs are left out.
 struct SinkBoundSummary {
