@@ -1,7 +1,6 @@
 #include "analyses/statements.h"
 
 #include "analyses/gain_model.h"
-
 #include "analyses/statistics.h"
 #include "analyses/value_norms.h"
 
