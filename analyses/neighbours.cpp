@@ -72,25 +72,25 @@ std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
       "and a 95% interval then covers less.",
       example, variance_inflation(example));
   const NeighbourCorrelation* largest = nullptr;
-  std::size_t most = 0;
+  std::size_t most = 0, used = 0;
   for (const NeighbourCorrelation& row : rows) {
     most = std::max(most, row.chunks);
-    if (row.inflation && (largest == nullptr || *row.correlation > *largest->correlation)) largest = &row;
+    if (!row.inflation) continue;
+    ++used;
+    if (largest == nullptr || *row.correlation > *largest->correlation) largest = &row;
   }
   if (largest == nullptr) {
     return fmt::format("{} With at most {} chunks a length this run cannot tell how much they do: from {} chunks on it is estimated.",
                        general, most, least_neighbours);
   }
-  const std::string where =
-      fmt::format("{:+.2f} ({} at {} tokens)", *largest->correlation, largest->quantity, format_count(largest->tokens));
-  if (!(*largest->inflation > 1)) {
-    return fmt::format("{} Here the largest correlation of neighbours is {}, no larger than chance: no interval is too short for it.",
-                       general, where);
-  }
-  return fmt::format(
-      "{} Here the largest correlation of neighbours is {}; less its bias of -1/n it makes that variance {:.2f}-fold and the "
-      "interval {:.2f} times as wide.",
-      general, where, *largest->inflation, std::sqrt(*largest->inflation));
+  const std::string here = fmt::format(
+      "{} Here the largest of {} correlations of neighbours is {:+.2f} ({} at {} tokens); by chance alone each would lie within about "
+      "{:.2f} of {:.2f}",
+      general, used, *largest->correlation, largest->quantity, format_count(largest->tokens),
+      2 / std::sqrt(static_cast<double>(largest->chunks)), -1 / static_cast<double>(largest->chunks));
+  if (!(*largest->inflation > 1)) return here + ". It makes no interval too short.";
+  return fmt::format("{}. Taken as it is it makes that variance {:.2f}-fold and the interval {:.2f} times as wide.", here,
+                     *largest->inflation, std::sqrt(*largest->inflation));
 }
 
 }  // namespace
