@@ -12,8 +12,9 @@ namespace gainlens::analyses {
 /// Intervals, at level `confidence`, of Pearson correlations over heads, by leaving out one independent unit at a time. On the scale of
 /// Fisher's z = atanh r the interval is Student's. Its centre is z less b, where b = (G - 1)(mean z(-i) - z) is the bias that the noise of
 /// G units leaves in a correlation; its squared error is that of jackknife_error() and (b / 2)^2, since b itself is not known well.
-/// Percentile intervals of a bootstrap over few units cover far less than they say (docs/analyses/coverage.md has both); these cover 92%
-/// and more. Ranks jump, for which leaving out a unit says nothing: there is no interval of Spearman's correlation.
+/// Percentile intervals of a bootstrap over few units cover far less than they say (docs/analyses/coverage.md has both). Of all runs
+/// at most 8% are given one of these that misses; where the noise of the chunks is large, those that are given miss more often. Leaving out
+/// a unit does not tell how ranks change, so Spearman's correlation has no interval.
 struct Jackknife {
   std::size_t units;  ///< left out one at a time: layers, or stretches of text
   double degrees_of_freedom;

@@ -89,8 +89,8 @@ std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
       general, used, *largest->correlation, largest->quantity, format_count(largest->tokens),
       2 / std::sqrt(static_cast<double>(largest->chunks)), -1 / static_cast<double>(largest->chunks));
   if (!(*largest->inflation > 1)) return here + ". It makes no interval too short.";
-  return fmt::format("{}. Taken as it is it makes that variance {:.2f}-fold and the interval {:.2f} times as wide.", here,
-                     *largest->inflation, std::sqrt(*largest->inflation));
+  return fmt::format("{}. Less its bias of -1/n it multiplies the variance of that mean by {:.2f} and the width of its interval by {:.2f}.",
+                     here, *largest->inflation, std::sqrt(*largest->inflation));
 }
 
 }  // namespace

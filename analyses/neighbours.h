@@ -13,7 +13,7 @@
 
 namespace gainlens::analyses {
 
-/// Below this many chunks a correlation of neighbours is shown and not used: its standard error, about 1 / sqrt(n), exceeds a third.
+/// Below this many chunks a correlation of neighbours is shown and not used: its standard error, about 1 / sqrt(n), exceeds 0.35.
 inline constexpr std::size_t least_neighbours = 8;
 
 /// Factor (1 + r)/(1 - r) by which neighbours of correlation r inflate the variance of a mean of many.

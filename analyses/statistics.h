@@ -9,7 +9,7 @@
 
 namespace gainlens::analyses {
 
-inline constexpr double confidence = 0.95;  ///< of every interval
+inline constexpr double confidence = 0.95;  ///< of every interval that names no other level
 
 /// Arithmetic mean; of at least one value.
 double mean(std::span<const double> values);

@@ -19,7 +19,7 @@ inline constexpr std::size_t least_theory_chunks = 3;  ///< fewer give no spread
 struct TheoryError {
   std::int64_t tokens;
   double error;           ///< estimate, above 0 where the formula predicts too much
-  Interval interval;      ///< 90%: inside +-margin where the error is shown to be
+  Interval interval;      ///< 90%: within a factor of 1 + margin, either way, where the error is shown to be
   Equivalence log_ratio;  ///< test of ln(K_opt / K) against +-ln(1 + margin)
   double constant_error;  ///< K(T_min) / K - 1, of the prediction that nothing changes; of the run's means
 };

@@ -2,8 +2,8 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
-#include "core/scratch_folder.h"
 #include "core/json.h"
+#include "core/scratch_folder.h"
 #include "reports/palette.h"
 #include "reports/paper_tables.h"
 #include "reports/report_page.h"
@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <system_error>
-
 
 namespace gainlens::reports {
 namespace {

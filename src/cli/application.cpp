@@ -62,7 +62,8 @@ int parse_and_run(int argc, const char* const* argv) {
   app.add_flag("--quiet", global.quiet, "No progress on stderr");
   app.add_flag("--json", global.json, "Results on stdout as JSON");
   Action action;
-  for (const auto add : {add_sweep, add_report, add_sink_vs_k, add_audit, add_capture, add_inspect, add_hooks, add_train, add_evaluate}) add(app, global, action);
+  for (const auto add : {add_sweep, add_report, add_sink_vs_k, add_audit, add_capture, add_inspect, add_hooks, add_train, add_evaluate})
+    add(app, global, action);
 
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {

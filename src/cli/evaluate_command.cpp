@@ -28,8 +28,9 @@ struct EvaluateLanguageModelArguments {
 void print(const language::LanguageModelLoss& loss, std::int64_t context, const std::string& bos, bool json) {
   const double below = 1 - loss.loss / loss.unigram_entropy;
   if (json) {
-    const Json result = {{"tokens", loss.tokens},   {"predicted", loss.predicted}, {"chunks", loss.chunks},
-                         {"context", context},      {"loss", loss.loss},           {"unigram_entropy", loss.unigram_entropy},
+    const Json result = {{"tokens", loss.tokens},  {"predicted", loss.predicted},
+                         {"chunks", loss.chunks},  {"context", context},
+                         {"loss", loss.loss},      {"unigram_entropy", loss.unigram_entropy},
                          {"below_unigram", below}, {"bos_policy", bos}};
     print_result("{}\n", result.dump());
     return;
@@ -58,12 +59,16 @@ void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& g
 void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* evaluate = add_subcommand(app, "evaluate", "Measure how well a model predicts", "gainlens evaluate language-model --help");
   evaluate->require_subcommand(1);
-  CLI::App* command = add_subcommand(*evaluate, "language-model",
-                                     "Loss of a checkpoint on a whole text, in consecutive chunks, beside the entropy of its token frequencies",
-                                     "gainlens evaluate language-model MODEL --text wiki.txt --length 2k",
-                                     "Losses in nats per token. The unigram entropy is that of the text's own token frequencies: the best loss without context.");
+  CLI::App* command = add_subcommand(
+      *evaluate, "language-model",
+      "Loss of a checkpoint on a whole text, in consecutive chunks, beside the entropy of its token frequencies",
+      "gainlens evaluate language-model MODEL --text wiki.txt --length 2k",
+      "Losses in nats per token. The unigram entropy is that of the text's own token frequencies: the best loss without context.");
   auto arguments = std::make_shared<EvaluateLanguageModelArguments>();
-  command->add_option("model", arguments->model, "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")->required();
+  command
+      ->add_option("model", arguments->model,
+                   "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
+      ->required();
   add_text_options(*command, arguments->text);
   command->add_option("--length", arguments->length, "Tokens a chunk; 1k is 1024 (default: the model's positions, at most 2048)");
   command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")->capture_default_str();

@@ -96,8 +96,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
 
 void warn(const sweep::SweepOutcome& outcome) {
   if (outcome.queries_without_keys == 0) return;
-  print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n",
-             outcome.queries_without_keys);
+  print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n", outcome.queries_without_keys);
 }
 
 void print(const sweep::SweepOutcome& outcome, bool json) {
@@ -142,7 +141,10 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
                    "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
       ->required();
   add_text_options(*command, arguments->text);
-  command->add_option("--out", arguments->out, "Run folder; the same request resumes in it, more lengths or samples extend it")->required();
+  command
+      ->add_option("--out", arguments->out,
+                   "Run folder; the same request resumes in it, more lengths or samples (with --spread lengths only) extend it")
+      ->required();
   command->add_option("--lengths", arguments->lengths, "Context lengths in tokens, comma-separated; 1k is 1024")->capture_default_str();
   command->add_option("--samples", arguments->samples, "Chunks of text per length")->capture_default_str();
   command->add_flag("--nested", arguments->nested,

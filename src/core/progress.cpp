@@ -11,16 +11,26 @@
 
 namespace gainlens {
 
-bool Progress::stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+bool Progress::stderr_is_terminal() {
+  return ::isatty(STDERR_FILENO) == 1;
+}
 
 Progress::Progress(std::string title, double total_cost, std::string rate_unit, Style style)
-    : title_(std::move(title)), total_cost_(total_cost), rate_unit_(std::move(rate_unit)), style_(style), start_(std::chrono::steady_clock::now()) {
+    : title_(std::move(title)),
+      total_cost_(total_cost),
+      rate_unit_(std::move(rate_unit)),
+      style_(style),
+      start_(std::chrono::steady_clock::now()) {
   if (style_ == Style::automatic) style_ = stderr_is_terminal() ? Style::terminal : Style::lines;
 }
 
-Progress::~Progress() { finish(); }
+Progress::~Progress() {
+  finish();
+}
 
-double Progress::elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+double Progress::elapsed() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
 
 void Progress::advance(double cost, double amount, std::string_view label) {
   done_cost_ += cost;
@@ -40,8 +50,8 @@ void Progress::show(std::string_view label, bool last) {
   if (style_ == Style::terminal) {
     constexpr int width = 24;
     const int filled = static_cast<int>(share * width);
-    print_notice("\r\033[K{} [{}{}] {:3.0f}%  {}  {}  {}", title_, std::string(filled, '#'), std::string(width - filled, '-'), 100 * share, label,
-               rate, left);
+    print_notice("\r\033[K{} [{}{}] {:3.0f}%  {}  {}  {}", title_, std::string(filled, '#'), std::string(width - filled, '-'), 100 * share,
+                 label, rate, left);
     open_line_ = true;
   } else {
     print_notice("{}: {:3.0f}%  {}  {}  {}\n", title_, 100 * share, label, rate, left);

@@ -20,7 +20,8 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double weightless_score = -1e4;  // exp of it is 0 in every type, and 0 times it is 0, unlike -inf
 
-/// About 2048 rows of scores, enough for a matrix product to be fast; fewer where rows are long, 2^25 scores in all.
+/// About 2048 rows of scores, enough for a matrix product to be fast; fewer where rows are long, about 2^25 scores in all, but at least 16
+/// queries of each head.
 std::int64_t queries_per_block(const AttentionShape& shape) {
   const std::int64_t rows = std::min<std::int64_t>(2048, (std::int64_t{1} << 25) / shape.length);
   const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(rows / shape.heads, 1));

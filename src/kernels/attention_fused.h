@@ -4,8 +4,9 @@
 
 namespace gainlens::kernels {
 
-/// All statistics in one CUDA kernel for sm_80 and newer: tensor-core products with float32 sums, tiles of keys and values copied while
-/// the last ones are worked on, key 0 apart, values centred. Nothing of size [head, T, head_dim] is written but what is asked for.
+/// All statistics in one CUDA kernel for sm_80 and newer: tensor-core products whose float32 sums join float64 ones every 256 keys, tiles
+/// of keys and values copied while the last ones are worked on, key 0 apart, values centred. Nothing of size [head, T, head_dim] is written
+/// but what is asked for.
 ///
 /// Precision: q k^T is exact up to float32 sums. Weights and v - c are rounded to bfloat16 (relative 2^-9) before their products; the
 /// squares of v - c are taken of the rounded numbers and exactly, and moments are divided by the sum of the rounded weights. e and S are

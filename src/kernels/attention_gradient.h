@@ -23,8 +23,8 @@ enum class Moments {
 ///
 /// Of the options those count that shape the weights: scale, causal, window, sequences, soft_cap, biases, sink_logit. Priors, `returned`
 /// and `backend` are checked but mean nothing here. n_eff and residual are float64 for float64 inputs, else float32, in which type all is
-/// computed, whatever TF32 or autocast the program has switched on; but the sums behind e and S are float64 (attention_statistics.h tells
-/// the error of S).
+/// computed, whatever TF32 or autocast the program has switched on; but with moments the sums behind e and S are float64
+/// (attention_statistics.h tells the error of S).
 ///
 /// Shapes and errors: as attention_statistics_reference; and
 /// @throws InvalidArgument  in the backward pass, if it is itself to be differentiated (create_graph): there are no second derivatives

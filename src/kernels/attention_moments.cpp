@@ -9,7 +9,8 @@
 namespace gainlens::kernels {
 namespace {
 
-/// The mean of the values, [kv_head, 1, head_dim] float64: offsets from it are small, and so is what their products lose in float32.
+/// The mean of the values, [kv_head, 1, head_dim] float64: offsets from it are small, and so is what their products lose in the float32
+/// of the backward pass.
 at::Tensor mean_value(const at::Tensor& value) {
   return value.mean(1, /*keepdim=*/true, at::kDouble);
 }

@@ -114,9 +114,12 @@ class BlockSummary {
   void put_others() const {
     const at::Tensor count = (masses_.n_others + options_.prior_strength).unsqueeze(2);
     const at::Tensor variance = sums_.residual_others + options_.prior_strength * shape_.prior_variance;
+    if (options_.returned.without_first_moments) {
+      put(result_.without_first_residual, sums_.residual_others.mean(-1).masked_fill(masses_.alone, nan));
+      put(result_.without_first_observation_precision, (count / variance).mean(-1));
+    }
+    if (!options_.returned.without_first) return;
     put(result_.without_first_n_eff, masses_.n_others);
-    put(result_.without_first_residual, sums_.residual_others.mean(-1).masked_fill(masses_.alone, nan));
-    put(result_.without_first_observation_precision, (count / variance).mean(-1));
     put(result_.without_first_kalman_gain, gain(count, variance).mean(-1));
     put(result_.without_first_norm, norm_of(sums_.estimate_others).masked_fill(masses_.alone, nan));
   }

@@ -138,11 +138,13 @@ HWY_INLINE void AddStrip(StripRange range, const Real* HWY_RESTRICT weights, std
   constexpr std::int64_t columns = PanelColumns<Real>();
   HWY_ALIGN Real of_range[strip_rows * columns];
   StripSums<Real> chain;
-  std::int64_t begin = range.begin, end = std::min(begin + chain_keys, range.end);
+  // Chains end at fixed places of the tile: a query's bits must not depend on what the other rows of its strip see.
+  const auto chain_end = [&](std::int64_t begin) { return std::min((begin / chain_keys + 1) * chain_keys, range.end); };
+  std::int64_t begin = range.begin, end = chain_end(begin);
   MultiplyStrip<Real>(end - begin, weights + begin, weights_stride, values + begin * columns, chain);
   StoreStrip<false, Real>(chain, of_range, columns);
   for (begin = end; begin < range.end; begin = end) {
-    end = std::min(begin + chain_keys, range.end);
+    end = chain_end(begin);
     MultiplyStrip<Real>(end - begin, weights + begin, weights_stride, values + begin * columns, chain);
     StoreStrip<true, Real>(chain, of_range, columns);
   }

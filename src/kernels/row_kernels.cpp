@@ -218,7 +218,7 @@ double RootOfLanes(hn::Vec<Tag<Real>> squares) {
 template <Summary summary, typename Real>
 void SummariseDimensionsAs(const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass, const GainPriors& priors,
                            QueryScalars& out) {
-  constexpr bool everything = summary == Summary::all;
+  constexpr bool everything = summary != Summary::plain, moments_of_others = summary == Summary::all;
   const Tag<Real> tag;
   const auto set = [&](double value) { return hn::Set(tag, static_cast<Real>(value)); };
   const auto first = set(mass.first), others = set(mass.others), strength = set(priors.strength);
@@ -259,8 +259,10 @@ void SummariseDimensionsAs(const DimensionRows<Real>& rows, std::int64_t dims, c
       const auto residual_others = squared_unit(spread_others);
       const auto variance_others = hn::Add(residual_others, prior);
       const auto relative_others = hn::Mul(hn::MulAdd(offset, unit, centre), inverse_size);
-      add(without_first.residual, residual_others);
-      add(without_first.precision, hn::Div(count_others, variance_others));
+      if constexpr (moments_of_others) {
+        add(without_first.residual, residual_others);
+        add(without_first.precision, hn::Div(count_others, variance_others));
+      }
       add(without_first.squares, hn::Mul(relative_others, relative_others));
       add(without_first.gain, hn::Div(count_others, hn::MulAdd(lambda, variance_others, count_others)));
     }
@@ -277,8 +279,10 @@ void SummariseDimensionsAs(const DimensionRows<Real>& rows, std::int64_t dims, c
     out.gained_estimate_norm = size * RootOfLanes<Real>(all.gained_squares);
     if (std::isnan(mass.n_eff_others)) return;
     out.without_first_n_eff = mass.n_eff_others;
-    out.without_first_residual = MeanOfLanes<Real>(without_first.residual, dims);
-    out.without_first_observation_precision = MeanOfLanes<Real>(without_first.precision, dims);
+    if constexpr (moments_of_others) {
+      out.without_first_residual = MeanOfLanes<Real>(without_first.residual, dims);
+      out.without_first_observation_precision = MeanOfLanes<Real>(without_first.precision, dims);
+    }
     out.without_first_kalman_gain = MeanOfLanes<Real>(without_first.gain, dims);
     out.without_first_norm = size * RootOfLanes<Real>(without_first.squares);
   }
@@ -287,8 +291,14 @@ void SummariseDimensionsAs(const DimensionRows<Real>& rows, std::int64_t dims, c
 template <typename Real>
 void SummariseDimensions(Summary summary, const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass,
                          const GainPriors& priors, QueryScalars& out) {
-  if (summary == Summary::all) return SummariseDimensionsAs<Summary::all>(rows, dims, mass, priors, out);
-  SummariseDimensionsAs<Summary::plain>(rows, dims, mass, priors, out);
+  switch (summary) {
+    case Summary::plain:
+      return SummariseDimensionsAs<Summary::plain>(rows, dims, mass, priors, out);
+    case Summary::all_but_without_first_moments:
+      return SummariseDimensionsAs<Summary::all_but_without_first_moments>(rows, dims, mass, priors, out);
+    case Summary::all:
+      return SummariseDimensionsAs<Summary::all>(rows, dims, mass, priors, out);
+  }
 }
 
 #undef GAINLENS_ROW_KERNELS

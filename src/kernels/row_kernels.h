@@ -90,7 +90,8 @@ struct GainPriors {
 
 /// Which means over dimensions are computed.
 enum class Summary {
-  plain,  ///< residual, observation precision and Kalman gain
+  plain,                          ///< residual, observation precision and Kalman gain
+  all_but_without_first_moments,  ///< what a sweep stores
   all,
 };
 

@@ -42,9 +42,9 @@ RowMass row_mass(const SoftmaxSums& others, double first_score) {
 }
 
 Summary summary_of(const ReturnedFields& returned) {
-  const bool all = returned.log_observation_precision || returned.kalman_gain_scaled || returned.without_first ||
-                   returned.without_first_moments || returned.norms;
-  return all ? Summary::all : Summary::plain;
+  if (returned.without_first_moments) return Summary::all;
+  const bool more = returned.log_observation_precision || returned.kalman_gain_scaled || returned.without_first || returned.norms;
+  return more ? Summary::all_but_without_first_moments : Summary::plain;
 }
 
 /// [head, query, ...] as rows [head x query].

@@ -11,10 +11,11 @@ namespace gainlens::models {
 namespace {
 
 bool same_kind(const kernels::AttentionOptions& a, const kernels::AttentionOptions& b) {
-  return a.scale == b.scale && a.causal == b.causal && a.window == b.window && a.first_query == b.first_query && a.soft_cap == b.soft_cap && a.sequences == b.sequences &&
-         a.key_bias.is_same(b.key_bias) && a.distance_bias.is_same(b.distance_bias) && a.sink_logit.is_same(b.sink_logit) &&
-         a.prior_strength == b.prior_strength && a.prior_variance == b.prior_variance && a.prior_precision == b.prior_precision &&
-         a.prior_precision_by_dimension.is_same(b.prior_precision_by_dimension) && a.backend == b.backend && a.returned == b.returned;
+  return a.scale == b.scale && a.causal == b.causal && a.window == b.window && a.first_query == b.first_query && a.soft_cap == b.soft_cap &&
+         a.sequences == b.sequences && a.key_bias.is_same(b.key_bias) && a.distance_bias.is_same(b.distance_bias) &&
+         a.sink_logit.is_same(b.sink_logit) && a.prior_strength == b.prior_strength && a.prior_variance == b.prior_variance &&
+         a.prior_precision == b.prior_precision && a.prior_precision_by_dimension.is_same(b.prior_precision_by_dimension) &&
+         a.backend == b.backend && a.returned == b.returned;
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace gainlens::runfile {
 
 /// Of the numbers that this program computes. Raised whenever a stored number changes meaning or bits, or one joins; a run of another
-/// version is not resumed. Runs of lower versions can be read. 2: norms of the estimate and the sink bound, min_norm, variance. 3: sums whose
-/// error does not grow with the length, scaled K of values of any size.
+/// version is not resumed. Runs of lower versions can be read. 2: norms of the estimate and the sink bound, min_norm, variance. 3: sums
+/// whose error does not grow with the length, scaled K of values of any size.
 inline constexpr std::int64_t statistics_version = 3;
 
 /// What is measured of which model: with it the datasets of a run and their shapes are known. A sweep derives it whole from the model's

@@ -81,8 +81,8 @@ TEST(Neighbours, OfEightChunksTheIntervalIsWidened) {
   EXPECT_THAT(
       found.finding,
       HasSubstr(
-          "correlations of neighbours is +0.62 (n_eff at 64 tokens); by chance alone each would lie within about 0.71 of -0.12. Taken as "
-          "it is it makes that variance 7.00-fold"));
+          "correlations of neighbours is +0.62 (n_eff at 64 tokens); by chance alone each would lie within about 0.71 of -0.12. Less its "
+          "bias of -1/n it multiplies the variance of that mean by 7.00"));
 }
 
 TEST(Neighbours, AnIntervalIsNeverNarrowed) {

@@ -179,7 +179,8 @@ TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   const auto text = run_gainlens({"audit", run_});
   EXPECT_EQ(text.exit_code, 0) << text.error;
-  EXPECT_THAT(text.out, AllOf(HasSubstr("The bound holds at every query of 12 heads"), HasSubstr("epsilon"), HasSubstr("1. false by algebra")));
+  EXPECT_THAT(text.out,
+              AllOf(HasSubstr("The bound holds at every query of 12 heads"), HasSubstr("epsilon"), HasSubstr("1. false by algebra")));
   const auto json = nlohmann::json::parse(run_gainlens({"audit", run_, "--json", "--at", "32"}).out);
   EXPECT_EQ(json.at("lengths"), std::vector<int>{32});
   EXPECT_EQ(json.at("lemma").at("heads").size(), 12u);

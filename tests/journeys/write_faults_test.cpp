@@ -130,6 +130,7 @@ void fail_each_call(const std::string& name, FaultyCommand command) {
   work();
   other.join();
   const long errors = counts["error"], right = counts["right bytes"];
+  EXPECT_GT(errors, 0) << name << ": no fault was ever met";
   std::cout << fmt::format("{}, no room once: {} calls, {} errors, {} right bytes, {} anything else\n", name, calls, errors, right,
                            calls - errors - right);
   EXPECT_EQ(command.outcome("GAINLENS_FAIL_HALF=1"), "right bytes") << name;
@@ -155,11 +156,12 @@ TEST_F(WriteFaults, EveryCallOfASweep) {
 TEST_F(WriteFaults, EveryCallOfARank) {
   for (const int rank : {0, 1}) {
     const auto process = [&](int of) { return fmt::format("RANK={} WORLD_SIZE=2 {}", of, of == rank ? "FAULTY " : ""); };
-    fail_each_call(fmt::format("rank {}", rank),
-                   FaultyCommand(process(1 - rank) + sweep() + " --samples 2 >/dev/null 2>&1 & other=$!; code=0; " + process(rank) + sweep() +
-                                     " --samples 2 || code=$?; [ $code = 0 ] || kill $other 2>/dev/null || true; "
-                                     "wait $other || [ $code != 0 ] || code=99; exit $code",
-                                 "out/ranks"));
+    fail_each_call(
+        fmt::format("rank {}", rank),
+        FaultyCommand(process(1 - rank) + sweep() + " --samples 2 >/dev/null 2>&1 & other=$!; code=0; " + process(rank) + sweep() +
+                          " --samples 2 || code=$?; [ $code = 0 ] || kill $other 2>/dev/null || true; "
+                          "wait $other || [ $code != 0 ] || code=99; exit $code",
+                      "out/ranks"));
   }
 }
 

@@ -14,6 +14,7 @@ namespace {
 using namespace testing;
 
 constexpr double promise = 4e-6;
+constexpr double of_double_sums = 2e-7;  // what rounded weights leave
 constexpr std::int64_t head_dim = 64;
 
 /// Fewer queries where one costs more: the oracle takes its time.
@@ -46,7 +47,7 @@ TEST_P(LongTexts, ResidualKeepsItsPromise) {
   const LongCase hard = hard_case();
   const at::Tensor expected = reference(hard.options, hard.inputs).residual_by_dimension;
   for (const auto& [way, residual] : residuals(hard)) {
-    EXPECT_LT(error_of_residual(residual, expected, hard.inputs.value), promise) << way;
+    EXPECT_LT(error_of_residual(residual, expected, hard.inputs.value), way == "streaming" ? promise : of_double_sums) << way;
   }
 }
 

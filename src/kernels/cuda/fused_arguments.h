@@ -74,7 +74,8 @@ struct FusedArguments {
 /// Query rows of one thread block, 16 for each warp.
 inline constexpr int fused_rows = 64;
 
-/// Products with values are summed in float32 over so many keys before they join sums in float64. Tensor cores add sixteen at a time.
+/// Products with values are summed in float32 over so many keys, in whole tiles and at least one, before they join sums in float64. Tensor
+/// cores add sixteen at a time.
 constexpr int fused_chain_keys(FusedElement element) {
   return element == FusedElement::float32 ? 16 : 256;
 }

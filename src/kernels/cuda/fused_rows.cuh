@@ -26,8 +26,8 @@ GAINLENS_DEVICE double quad_sum(double value) {
   return value + shuffle_xor(value, 2);
 }
 
-/// Running sums over the keys other than key 0, relative to `maximum`: of a tile in float32, over tiles in float64. Sums are of this thread's
-/// columns until `gather`.
+/// Running sums over the keys other than key 0, relative to `maximum`: of a tile in float32, over tiles in float64. They are of this
+/// thread's columns until `gather`.
 struct RowSums {
   float maximum = -infinity;  ///< of the whole row, the same in the four threads that share it
   double total = 0;           ///< sum exp(s - maximum)
@@ -183,8 +183,10 @@ class RowResults {
       const float scaled = spread * in_.inverse_variance[kv_row_ + dim] + in_.prior_strength;
       sums[sum_gain_scaled] += count_ / (lambda * scaled + count_);
     }
-    sums[sum_residual_others] += residual_others;
-    sums[sum_precision_others] += count_others_ / variance_others;
+    if (in_.fields.without_first_residual != nullptr) {
+      sums[sum_residual_others] += residual_others;
+      sums[sum_precision_others] += count_others_ / variance_others;
+    }
     sums[sum_gain_others] += count_others_ / (lambda * variance_others + count_others_);
     sums[sum_squares_others] += relative_others * relative_others;
 
