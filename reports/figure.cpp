@@ -54,7 +54,8 @@ std::vector<std::string> render(const Figure& figure, const std::filesystem::pat
   write_file_atomically(folder / body_file, figure.script);
   write_file_atomically(folder / main_file, terminal(figure));
   // --default-settings: what a user keeps in ~/.gnuplot must not change our figures
-  const std::string drawn = run_program({"gnuplot", "--default-settings", main_file}, folder, {{"LC_ALL", "C.UTF-8"}}, "gnuplot (Debian: gnuplot-nox)");
+  const std::string drawn =
+      run_program({"gnuplot", "--default-settings", main_file}, folder, {{"LC_ALL", "C.UTF-8"}}, "gnuplot (Debian: gnuplot-nox)");
   if (drawn.empty()) throw_run_failed("gnuplot: drew nothing for {}", figure.name);
 
   const std::string svg = figure.name + ".svg";

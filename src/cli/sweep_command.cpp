@@ -94,8 +94,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
 
 void warn(const sweep::SweepOutcome& outcome) {
   if (outcome.queries_without_keys == 0) return;
-  print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n",
-             outcome.queries_without_keys);
+  print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n", outcome.queries_without_keys);
 }
 
 void print(const sweep::SweepOutcome& outcome, bool json) {

@@ -46,11 +46,11 @@ void print(const language::LanguageModelOutcome& outcome, bool json) {
     print_result("{}: complete, nothing to do ({} steps)\n", outcome.folder.string(), training.steps);
   } else {
     print_result("{}: {} steps{}{}\n", outcome.folder.string(), training.steps,
-               training.resumed_at > 0 ? fmt::format(", {} of them done before", training.resumed_at) : "",
-               training.stopped_early ? ", stopped early" : "");
+                 training.resumed_at > 0 ? fmt::format(", {} of them done before", training.resumed_at) : "",
+                 training.stopped_early ? ", stopped early" : "");
   }
   print_result("{:.3f} million parameters, {} training tokens, {} held out\n", static_cast<double>(outcome.parameters) * 1e-6,
-             outcome.training_tokens, outcome.validation_tokens);
+               outcome.training_tokens, outcome.validation_tokens);
   print_result("best held-out loss {:.4f} nats per token, at step {}; its curve: {}\n", training.best_loss, training.best_step, curve);
 }
 

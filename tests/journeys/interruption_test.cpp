@@ -17,8 +17,8 @@ TEST(Interruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
   const std::string demo = GAINLENS_SOURCE_DIR "/data/demo";
   const TemporaryFolder folder;
   const auto arguments = [&](const std::string& out) {
-    return std::vector<std::string>{"sweep",     demo + "/gated", "--text",  demo + "/text.txt", "--lengths", "64,128", "--samples", "4", "--out", out,
-                                    "--per-query", "--quiet",       "--threads", "1"};
+    return std::vector<std::string>{"sweep", demo + "/gated", "--text", demo + "/text.txt", "--lengths", "64,128",    "--samples",
+                                    "4",     "--out",         out,      "--per-query",      "--quiet",   "--threads", "1"};
   };
   const std::string whole = folder.path() / "whole";
   const auto begin = std::chrono::steady_clock::now();

@@ -21,7 +21,8 @@ class StandardStreams : public ::testing::Test {
  protected:
   ProgramResult shell(const std::string& line) const { return run_shell(line, folder_.path()); }
   std::string sweep(const std::string& out) const {
-    return GAINLENS_PROGRAM " sweep " + tiny_checkpoint.string() + " --tokens " + ids_ + " --lengths 16,32 --samples 2 --threads 1 --out " + out;
+    return GAINLENS_PROGRAM " sweep " + tiny_checkpoint.string() + " --tokens " + ids_ + " --lengths 16,32 --samples 2 --threads 1 --out " +
+           out;
   }
   void expect_same_run(const std::string& out) {
     if (!std::filesystem::exists(folder_.path() / "plain")) {

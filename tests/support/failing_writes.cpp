@@ -1,6 +1,6 @@
-// Preloaded into a program (LD_PRELOAD), this library counts its calls that write to files or make, flush, rename or close them, and lets one
-// of them fail with ENOSPC, as a disk does that is full for a moment. What the program is asked for in the environment is taken out of it, so that
-// the program's own children are left alone:
+// Preloaded into a program (LD_PRELOAD), this library counts its calls that write to files or make, flush, rename or close them, and lets
+// one of them fail with ENOSPC, as a disk does that is full for a moment. What the program is asked for in the environment is taken out of
+// it, so that the program's own children are left alone:
 //
 //     GAINLENS_FAIL_CALL  which call fails, from 1; absent or 0: none
 //     GAINLENS_FAIL_HALF  set: none fails, and each call that writes bytes writes half of them, as the system may
@@ -110,23 +110,23 @@ mode_t mode_of(int flags, std::va_list arguments) {
 
 extern "C" {
 
-#define OPEN(function)                                        \
-  int function(const char* path, int flags, ...) {            \
-    std::va_list arguments;                                   \
-    va_start(arguments, flags);                               \
-    const mode_t mode = mode_of(flags, arguments);            \
-    va_end(arguments);                                        \
-    const bool makes = (flags & (O_CREAT | O_TRUNC)) != 0;    \
-    if (makes && no_room(#function, path)) return -1;         \
-    return NEXT(function)(path, flags, mode);                 \
+#define OPEN(function)                                     \
+  int function(const char* path, int flags, ...) {         \
+    std::va_list arguments;                                \
+    va_start(arguments, flags);                            \
+    const mode_t mode = mode_of(flags, arguments);         \
+    va_end(arguments);                                     \
+    const bool makes = (flags & (O_CREAT | O_TRUNC)) != 0; \
+    if (makes && no_room(#function, path)) return -1;      \
+    return NEXT(function)(path, flags, mode);              \
   }
 OPEN(open)
 OPEN(open64)
 
-#define MAKE_TEMPORARY(function)                 \
-  int function(char* pattern) {                  \
-    if (no_room(#function, pattern)) return -1;  \
-    return NEXT(function)(pattern);              \
+#define MAKE_TEMPORARY(function)                \
+  int function(char* pattern) {                 \
+    if (no_room(#function, pattern)) return -1; \
+    return NEXT(function)(pattern);             \
   }
 MAKE_TEMPORARY(mkstemp)
 MAKE_TEMPORARY(mkstemp64)
@@ -146,10 +146,10 @@ ssize_t write(int file, const void* data, std::size_t size) {
   return bytes < 0 ? -1 : NEXT(write)(file, data, static_cast<std::size_t>(bytes));
 }
 
-#define PWRITE(function, offset_type)                                                               \
-  ssize_t function(int file, const void* data, std::size_t size, offset_type offset) {              \
-    const ssize_t bytes = allowed(#function, file, size);                                           \
-    return bytes < 0 ? -1 : NEXT(function)(file, data, static_cast<std::size_t>(bytes), offset);    \
+#define PWRITE(function, offset_type)                                                            \
+  ssize_t function(int file, const void* data, std::size_t size, offset_type offset) {           \
+    const ssize_t bytes = allowed(#function, file, size);                                        \
+    return bytes < 0 ? -1 : NEXT(function)(file, data, static_cast<std::size_t>(bytes), offset); \
   }
 PWRITE(pwrite, off_t)
 PWRITE(pwrite64, off64_t)
@@ -163,18 +163,18 @@ ssize_t writev(int file, const iovec* parts, int count) {
   return NEXT(write)(file, parts[0].iov_base, parts[0].iov_len < size ? parts[0].iov_len : size / 2);
 }
 
-#define RESIZE(function, offset_type)                \
-  int function(int file, offset_type size) noexcept {\
-    if (no_room(#function, file)) return -1;         \
-    return NEXT(function)(file, size);               \
+#define RESIZE(function, offset_type)                 \
+  int function(int file, offset_type size) noexcept { \
+    if (no_room(#function, file)) return -1;          \
+    return NEXT(function)(file, size);                \
   }
 RESIZE(ftruncate, off_t)
 RESIZE(ftruncate64, off64_t)
 
-#define FLUSH(function)                       \
-  int function(int file) {                    \
-    if (no_room(#function, file)) return -1;  \
-    return NEXT(function)(file);              \
+#define FLUSH(function)                      \
+  int function(int file) {                   \
+    if (no_room(#function, file)) return -1; \
+    return NEXT(function)(file);             \
   }
 FLUSH(fsync)
 FLUSH(fdatasync)
