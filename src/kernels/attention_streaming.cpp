@@ -99,19 +99,22 @@ PreparedOptions prepare(const AttentionOptions& options, const AttentionShape& s
   return prepared;
 }
 
+/// Of the heads worked on so far.
+struct InputExtrema {
+  Extrema query, key, value;
+};
+
 /// The kv heads from `first_kv_head` on; `shape` counts them and their query heads.
 template <typename Real>
 void stream_heads(AttentionPlan::Workspace& workspace, const AttentionOptions& options, const PreparedOptions& prepared,
                   const AttentionShape& shape, std::int64_t first_kv_head, const at::Tensor& query, const at::Tensor& key,
-                  const at::Tensor& value, QueryStatistics& result) {
-  constexpr at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
+                  const at::Tensor& value, QueryStatistics& result, InputExtrema& extrema) {
   const std::int64_t first_head = first_kv_head * shape.group;
   const PackedExtrema packed =
       pack_keys_and_values<Real>(heads_of<Real>(key, first_kv_head, shape.kv_heads), heads_of<Real>(value, first_kv_head, shape.kv_heads),
                                  workspace, result.value_variance);
   check_extrema(where, "key", packed.key);
   check_extrema(where, "value", packed.value);
-  check_spread(where, type, shape, packed.value);
 
   const at::Tensor queries = heads_of<Real>(query, first_head, shape.heads);
   const at::Tensor key_bias = heads_of_rows(prepared.key_bias, first_head, shape.heads);
@@ -143,7 +146,9 @@ void stream_heads(AttentionPlan::Workspace& workspace, const AttentionOptions& o
   Extrema seen;
   for (const BlockStream<Real>& stream : streams) seen.add(stream.query_extrema());
   check_extrema(where, "query", seen);
-  check_scores(where, type, shape, seen, packed.key);
+  extrema.query.add(seen);
+  extrema.key.add(packed.key);
+  extrema.value.add(packed.value);
   reduce_columns<Real>(shape, blocks, columns, result);
 }
 
@@ -160,17 +165,21 @@ QueryStatistics stream(AttentionPlan::Workspace& workspace, const AttentionOptio
   }
   const PreparedOptions prepared = prepare(options, shape, type);
   const std::int64_t step = kv_heads_at_a_time(options, shape);
+  InputExtrema extrema;
   for (std::int64_t first = 0; first < shape.kv_heads; first += step) {
     AttentionShape part = shape;
     part.kv_heads = std::min(step, shape.kv_heads - first);
     part.heads = part.kv_heads * shape.group;
     QueryStatistics of_part = heads_of_result<Real>(result, part, first);
-    stream_heads<Real>(workspace, options, prepared, part, first, query, key, value, of_part);
+    stream_heads<Real>(workspace, options, prepared, part, first, query, key, value, of_part, extrema);
     result.queries_without_keys = of_part.queries_without_keys;
     if (result.output.defined() && result.output.scalar_type() != type) {
       result.output.narrow(0, first * shape.group, part.heads).copy_(of_part.output);
     }
   }
+  // Of all heads together: how many are worked on at a time depends on the threads, and what is refused must not.
+  check_scores(where, type, shape, extrema.query, extrema.key);
+  check_spread(where, type, shape, extrema.value);
   return result;
 }
 

@@ -241,8 +241,66 @@ void LoadQuery(const Real* source, std::int64_t dims, Real factor, Real* HWY_RES
   seen.add_to(extrema);
 }
 
-/// Keys whose values are summed in Real before they are added in double.
-constexpr std::int64_t sum_keys = 4;
+/// Sums of numbers and of their squares in double, lane by lane; the square of a float is exact there.
+template <typename Real>
+struct WideSums;
+
+template <>
+struct WideSums<double> {
+  hn::Vec<Tag<double>> sum, squares;
+
+  static HWY_INLINE WideSums none() { return {hn::Zero(Tag<double>()), hn::Zero(Tag<double>())}; }
+  HWY_INLINE void add(hn::Vec<Tag<double>> x) {
+    sum = hn::Add(sum, x);
+    squares = hn::MulAdd(x, x, squares);
+  }
+  HWY_INLINE void store(double* HWY_RESTRICT to_sum, double* HWY_RESTRICT to_squares) const {
+    hn::StoreU(sum, Tag<double>(), to_sum);
+    hn::StoreU(squares, Tag<double>(), to_squares);
+  }
+};
+
+template <>
+struct WideSums<float> {
+#if HWY_TARGET == HWY_SCALAR  // which has no halves
+  double sum, squares;
+
+  static HWY_INLINE WideSums none() {
+    return {0, 0};
+  }
+  HWY_INLINE void add(hn::Vec<Tag<float>> x) {
+    const auto wide = static_cast<double>(hn::GetLane(x));
+    sum += wide;
+    squares += wide * wide;
+  }
+  HWY_INLINE void store(double* HWY_RESTRICT to_sum, double* HWY_RESTRICT to_squares) const {
+    *to_sum = sum;
+    *to_squares = squares;
+  }
+#else
+  using Half = hn::Half<Tag<float>>;
+  using Wide = hn::Rebind<double, Half>;
+  hn::Vec<Wide> low, high, low_squares, high_squares;
+
+  static HWY_INLINE WideSums none() {
+    const auto zero = hn::Zero(Wide());
+    return {zero, zero, zero, zero};
+  }
+  HWY_INLINE void add(hn::Vec<Tag<float>> x) {
+    const auto first = hn::PromoteTo(Wide(), hn::LowerHalf(Half(), x)), second = hn::PromoteTo(Wide(), hn::UpperHalf(Half(), x));
+    low = hn::Add(low, first);
+    high = hn::Add(high, second);
+    low_squares = hn::MulAdd(first, first, low_squares);
+    high_squares = hn::MulAdd(second, second, high_squares);
+  }
+  HWY_INLINE void store(double* HWY_RESTRICT to_sum, double* HWY_RESTRICT to_squares) const {
+    hn::StoreU(low, Wide(), to_sum);
+    hn::StoreU(high, Wide(), to_sum + Lanes<float>() / 2);
+    hn::StoreU(low_squares, Wide(), to_squares);
+    hn::StoreU(high_squares, Wide(), to_squares + Lanes<float>() / 2);
+  }
+#endif
+};
 
 template <typename Real>
 void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* HWY_RESTRICT centre,
@@ -257,25 +315,17 @@ void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dim
     const std::int64_t place = i / columns * panel_keys * columns + i % columns;  // of key 0
     Real* offsets = packed + place;
     Real* squares = packed + place + width * panel_keys;
-    HWY_ALIGN double sum[Lanes<Real>()] = {}, sum_squares[Lanes<Real>()] = {};
+    auto wide = WideSums<Real>::none();
     auto largest = hn::Zero(tag);
-    for (std::int64_t first = 0; first < count; first += sum_keys) {
-      auto some = hn::Zero(tag), some_squares = hn::Zero(tag);
-      for (std::int64_t key = first; key < std::min(first + sum_keys, count); ++key) {
-        auto offset = hn::Zero(tag);
-        if (i < dims) offset = hn::Mul(hn::Sub(LoadRow(values.data + key * values.stride, i, dims, seen), c), factor);
-        const auto square = hn::Mul(offset, offset);
-        hn::Store(offset, tag, offsets + key * columns);
-        hn::Store(square, tag, squares + key * columns);
-        some = hn::Add(some, offset);
-        some_squares = hn::Add(some_squares, square);
-        largest = hn::Max(largest, hn::Abs(offset));
-      }
-      AddToDoubles<true>(some, sum);
-      AddToDoubles<true>(some_squares, sum_squares);
+    for (std::int64_t key = 0; key < count; ++key) {
+      auto offset = hn::Zero(tag);
+      if (i < dims) offset = hn::Mul(hn::Sub(LoadRow(values.data + key * values.stride, i, dims, seen), c), factor);
+      hn::Store(offset, tag, offsets + key * columns);
+      hn::Store(hn::Mul(offset, offset), tag, squares + key * columns);
+      wide.add(offset);
+      largest = hn::Max(largest, hn::Abs(offset));
     }
-    std::copy_n(sum, Lanes<Real>(), sums.offsets + i);
-    std::copy_n(sum_squares, Lanes<Real>(), sums.squares + i);
+    wide.store(sums.offsets + i, sums.squares + i);
     hn::StoreU(largest, tag, sums.largest + i);
   }
   seen.add_to(extrema);

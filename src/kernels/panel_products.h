@@ -76,7 +76,7 @@ struct PackedSums {
 };
 
 /// Packs u = (v - c) scale and u^2 of some keys: panels of the first, then panels of the second, as add_weighted_values reads them. Sets
-/// `sums`; those over keys are formed in double, four keys at a time.
+/// `sums`; those over keys are formed in double.
 /// @param values  [count, dims]   @param centre, scale  [padded dims], zero beyond dims
 /// @param packed  [2 * panels, panel_keys, panel columns], the first key's place
 template <typename Real>

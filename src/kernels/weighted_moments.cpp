@@ -15,11 +15,11 @@ WeightedMoments weighted_moments(std::span<const double> weights, std::span<cons
           key);
     total += weights[key];
     total_squares += weights[key] * weights[key];
-    weighted_sum += weights[key] * values[key];
+    weighted_sum += weights[key] * (values[key] - values.front());  // equal values then have exactly their own mean
   }
   CHECK(total > 0, "weighted_moments: all {} weights are zero; at least one must be positive", weights.size());
 
-  const double mean = weighted_sum / total;
+  const double mean = values.front() + weighted_sum / total;
   double residual = 0;  // second pass: the one-pass form cancels when values share a large mean
   for (std::size_t key = 0; key < weights.size(); ++key) {
     residual += weights[key] * (values[key] - mean) * (values[key] - mean);

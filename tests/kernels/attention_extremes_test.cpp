@@ -95,6 +95,20 @@ TEST(ScaledGain, DoesNotDependOnTheSizeOfTheValues) {
   }
 }
 
+TEST(ScaledGain, KeepsItsDigitsWhereFewValuesDiffer) {
+  constexpr std::int64_t length = 1 << 15;
+  Inputs in = cast(random_inputs(length, 1, 1, 1), at::kFloat);
+  in.value.fill_(1.39);
+  in.value.slice(1, 0, centre_keys).fill_(0);  // their variance is 1e-3 of their squares
+  const AttentionOptions options{.first_query = length - 2};
+  for (const AttentionBackend backend : {AttentionBackend::streaming, AttentionBackend::composed}) {
+    for (const float factor : {1.0f, 1e-20f, 1e15f}) {
+      const Inputs scaled{in.query, in.key, in.value * factor};
+      EXPECT_LT(relative_error(by(backend)(options, scaled).kalman_gain_scaled, reference(options, in).kalman_gain_scaled), 1e-5) << factor;
+    }
+  }
+}
+
 TEST(ScaledGain, DoesNotDependOnTheSizeOfOneDimension) {
   const Inputs in = values_with_steps();
   const at::Tensor sizes = at::exp2(at::linspace(-80, 40, 16, at::TensorOptions(at::kFloat)).round());  // exact in float32
@@ -125,6 +139,20 @@ TEST(ValuesOfAnySize, WhoseSquaresFloat32CannotHoldAreAFailedRun) {
   for (const AttentionBackend backend : {AttentionBackend::streaming, AttentionBackend::composed}) {
     EXPECT_THAT([&] { by(backend)({}, in); }, ThrowsMessage<RunFailed>(HasSubstr("squares may overflow Float; compute in a wider type")));
   }
+}
+
+TEST(ValuesOfAnySize, WhatIsRefusedDoesNotDependOnThreads) {
+  Inputs in = cast(random_inputs(3000, 8, 2, 1), at::kFloat);
+  in.query.mul_(1e-18);
+  in.key.mul_(1e-18);
+  in.query[0].fill_(1e18);  // times the keys of the other head it would overflow
+  in.key[1].fill_(1e18);
+  const int threads = at::get_num_threads();
+  for (const int count : {1, 2, 8}) {
+    at::set_num_threads(count);
+    EXPECT_THAT([&] { streamed({}, in); }, ThrowsMessage<RunFailed>(HasSubstr("may overflow Float"))) << count;
+  }
+  at::set_num_threads(threads);
 }
 
 // ---- scores of any spread ----

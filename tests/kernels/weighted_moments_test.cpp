@@ -28,6 +28,13 @@ TEST(WeightedMoments, UnevenWeightsNeedNotSumToOne) {
   EXPECT_DOUBLE_EQ(m.residual, 3.0);  // (3 * 1 + 1 * 9) / 4
 }
 
+TEST(WeightedMoments, EqualValuesHaveExactlyTheirMean) {
+  const std::vector<double> weights(513, 0.1), values(513, 0.3);
+  const auto m = weighted_moments(weights, values);
+  EXPECT_EQ(m.mean, 0.3);
+  EXPECT_EQ(m.residual, 0);
+}
+
 TEST(WeightedMoments, LargeCommonMeanDoesNotCancel) {
   const auto m = weighted_moments(std::array{0.5, 0.5}, std::array{1e9 + 1, 1e9 + 3});
   EXPECT_DOUBLE_EQ(m.residual, 1.0);
