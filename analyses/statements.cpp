@@ -14,6 +14,11 @@ namespace {
 constexpr double small_share = 0.01;          // below it the finding says what makes the share small
 constexpr std::size_t most_prior_groups = 4;  // of heads
 
+/// "0.013", "99", "100": two digits without an exponent where there are more before the point.
+std::string two_digits(double number) {
+  return number >= 10 ? fmt::format("{:.0f}", number) : fmt::format("{:.2g}", number);
+}
+
 /// A run's numbers by head, [layer * heads + head]; every entry finite. Missing with the reason.
 using ByHead = Maybe<std::vector<double>>;
 
@@ -132,10 +137,10 @@ Statement prior_fades(const Source& source, const Maybe<std::vector<PriorShare>>
                        {"low_prior_share", "the prior's share there", groups->front().share},
                        {"prior_variance", "sigma0^2 = 1 / d_k, value^2", source.prior_variance()}};
   statement.finding = fmt::format(
-      "At the {} heads with the largest n_eff ({:.1f} on average) the prior is {:.2g}% of S + nu sigma0^2; a prior of nu observations "
+      "At the {} heads with the largest n_eff ({:.1f} on average) the prior is {}% of S + nu sigma0^2; a prior of nu observations "
       "would "
-      "be {:.2g}%.",
-      top.heads, top.n_eff, 100 * top.share, 100 * top.fading);
+      "be {}%.",
+      top.heads, top.n_eff, two_digits(100 * top.share), two_digits(100 * top.fading));
   if (top.share < small_share) {
     statement.finding +=
         fmt::format(" That is little because S = {:.3g} is far above sigma0^2 = {:.3g} in this model, not because n_eff is large.",

@@ -268,6 +268,11 @@ Claim gate_claim(const Context& context) {
     if (claim.ruling == Ruling::not_decidable) claim.reason = last.gate.reason();
     return claim;
   }
+  if (context.points.size() < 2) {
+    claim.measurement = fmt::format("{} tokens: gate {}", format_count(first.length.tokens), shown_mean(first.gate, "{:.3f}"));
+    claim.naive = claim.honest = fmt::format("none: {}", no_second_length);
+    return claim;
+  }
   claim.measurement = fmt::format("gate {} to {}, logit(gate) {}", shown_mean(first.gate, "{:.3f}"), shown_mean(last.gate, "{:.3f}"),
                                   shown(last.logit_gate.mean));
   claim.naive = fmt::format("standard deviation over cells {}", shown(last.gate->deviation, "{:.3f}"));

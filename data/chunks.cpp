@@ -31,7 +31,8 @@ std::vector<Chunk> cut(std::span<const TokenId> tokens, const ChunkPlan& plan) {
     const std::int64_t needed = runfile::tokens_needed(layout, length);
     CHECK(needed <= available,
           "chunks: the text has {} tokens, {} samples of length {}{}{} need {}; give a longer text, fewer --samples or shorter --lengths",
-          available, plan.samples, format_count(length), plan.nested ? " (nested)" : "", plan.spread ? " (spread)" : "", needed);
+          available, plan.samples, format_count(plan.nested ? plan.lengths.back() : length), plan.nested ? " (nested)" : "",
+          plan.spread ? " (spread)" : "", needed);
     for (std::int64_t sample = 0; sample < plan.samples; ++sample) {
       Chunk chunk{length, sample, {}};
       chunk.tokens.reserve(static_cast<std::size_t>(length));

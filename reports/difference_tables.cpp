@@ -31,11 +31,10 @@ PaperTable differences_paper_table(const Contrast& contrast) {
   PaperTable table{
       "differences", "", {{"quantity", true}, {contrast.first}, {contrast.second}, {"difference"}, {"95% interval"}, {"chunks"}}, {}};
   table.caption = fmt::format(
-      "{} less {}{}. Intervals are Student's over chunks; they do not cover training seeds. Quantities of attention are means over the "
-      "deep "
+      "{} less {}{} Intervals are Student's over chunks; they do not cover training seeds. Quantities of attention are means over the deep "
       "layers' last-quarter queries; BOS mass over second-half queries of the layers that see key 0.",
       contrast.second, contrast.first,
-      comparison.unpaired.empty() ? ", paired by chunk" : ": no difference is taken, since " + comparison.unpaired);
+      comparison.unpaired.empty() ? ", paired by chunk." : ": no difference is taken, since " + comparison.unpaired);
   for (const analyses::ComparedLength& length : comparison.lengths) {
     table.rows.push_back({format_count(length.tokens) + " tokens"});
     for (const analyses::PairedDifference& quantity : length.quantities) {

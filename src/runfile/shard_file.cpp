@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 
 namespace gainlens::runfile {
@@ -53,6 +54,21 @@ bool same_bits(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
+/// A finite number that the file's precision would keep as infinity.
+void check_range(const Request& request, const ShardKey& key, const ShardResult& result) {
+  if (stores_float64(request)) return;
+  constexpr double most = std::numeric_limits<float>::max();
+  for (const Group group : groups) {
+    for (const auto& [name, array] : entries(result, group)) {
+      const auto beyond = std::find_if(array.values.begin(), array.values.end(),
+                                       [](double value) { return std::isfinite(value) && std::abs(value) > most; });
+      if (beyond == array.values.end()) continue;
+      throw_run_failed("{}/{} of T {} sample {} is {:.3g}, beyond what float32 holds; sweep with --dtype float64 into another folder",
+                       name_of(group), name, key.length, key.sample, *beyond);
+    }
+  }
+}
+
 /// The shard is what run.h5 is proven against, so it is read back itself.
 void prove_datasets(const std::filesystem::path& path, const Request& request, const ShardKey& key, const ShardResult& result) {
   const hdf5::Handle shard = open_shard(path, request, key);
@@ -90,6 +106,7 @@ hid_t number_type(const Request& request) {
 void write_shard(const std::filesystem::path& path, const Request& request, const ShardKey& key, const ShardResult& result) {
   const std::string mismatch = result_mismatch(result, request, key.length);
   ASSERT(mismatch.empty(), "shard of length {} sample {}: {}", key.length, key.sample, mismatch);
+  check_range(request, key, result);
   try {
     hdf5::write_file(path, [&](const hdf5::Handle& file) { write_datasets(file, request, key, result); });
     flush_to_disk(path);

@@ -221,6 +221,7 @@ TEST(Verdicts, OneLengthHasNoChange) {
   for (const Claim& claim : {evidence(found), gate(found)}) {
     EXPECT_EQ(claim.ruling, Ruling::not_decidable);
     EXPECT_EQ(claim.reason, "one length with a complete chunk; a change needs a second");
+    EXPECT_EQ(claim.honest.find("not known"), std::string::npos) << claim.honest;
   }
 }
 

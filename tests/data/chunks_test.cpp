@@ -52,6 +52,11 @@ TEST(Chunks, SpreadOnesLieEvenlyOverTheWholeText) {
   // 12 tokens in two parts with middles 3 and 9
   EXPECT_EQ(tokens_of(cut(count_to(12), {.lengths = {2, 4}, .samples = 2, .spread = true})),
             (Rows{{2, 3}, {8, 9}, {1, 2, 3, 4}, {7, 8, 9, 10}}));
+  EXPECT_THAT(
+      [&] {
+        cut(count_to(6), {.lengths = {2, 4}, .samples = 2, .nested = true, .spread = true});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("2 samples of length 4 (nested) (spread) need 8")));
   EXPECT_EQ(tokens_of(cut(count_to(12), {.lengths = {2, 4}, .samples = 2, .nested = true, .spread = true})),
             (Rows{{1, 2}, {7, 8}, {1, 2, 3, 4}, {7, 8, 9, 10}}));
   EXPECT_EQ(tokens_of(cut(count_to(12), {.lengths = {5}, .samples = 1, .spread = true, .bos = 99})), (Rows{{99, 4, 5, 6, 7}}));

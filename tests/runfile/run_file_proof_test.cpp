@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 using testing::made_request;
 using testing::made_result;
 
@@ -137,6 +138,17 @@ bool in_heap(const std::string& bytes, std::size_t at) {
   std::uint64_t size = 0;
   std::memcpy(&size, &bytes[heap + 8], sizeof size);
   return at < heap + size;
+}
+
+TEST_F(RunFileProof, ANumberBeyondFloat32IsNotStoredAsInfinity) {
+  const ShardKey key{request_.lengths.front(), 0};
+  ShardResult result = made_result(request_, key);
+  result.summary.at("residual_var").values[1] = 1e60;
+  EXPECT_THAT([&] { write_shard(path_.parent_path() / "beyond.h5", request_, key, result); },
+              ThrowsMessage<RunFailed>(HasSubstr("summary/residual_var of T")));
+  Request wide = request_;
+  wide.dtype = "float64";
+  write_shard(path_.parent_path() / "within.h5", wide, key, result);
 }
 
 TEST_F(RunFileProof, AFlippedByteIsRefusedOrChangesNoNumber) {
