@@ -37,8 +37,9 @@ class AttentionStatistics : public ::testing::TestWithParam<Case> {
   AttentionOptions options() const { return options_of(std::get<2>(GetParam()), shape()); }
   Inputs inputs() const { return random_inputs(shape().length, shape().head_dim, shape().kv_heads, shape().group); }
   QueryStatistics run(const Inputs& in) const { return computed(std::get<0>(GetParam()), options(), in); }
-  /// Where a query sees one key, S = 0 is a difference of equal numbers: float32 leaves 1e-7 of them.
-  double float32_tolerance() const { return 1e-5; }
+  /// Where a query sees one key, S = 0 is a difference of equal numbers, (v - c)^2 rounded once: 6e-8 of it is left, held against 1e-2 of
+  /// the values' variance.
+  double float32_tolerance() const { return options().window == 1 ? 6e-5 : 1e-5; }
 };
 
 TEST_P(AttentionStatistics, Float64EqualsReference) {

@@ -210,7 +210,8 @@ TEST(ChunkReducer, TheLemmaHoldsForWhatTheKernelMeasures) {
 TEST(ChunkReducer, SinkBoundLeavesOutTheSinkLogit) {
   ChunkReducer reducer({0}, layout_of_two_heads(), 8, false);
   auto statistics = sink_statistics(0.45, 1, 0.2, 4);
-  statistics.sink_logit_mass = at::full({2, 8}, 0.5, at::kDouble);  // the weight among the keys is 0.9
+  statistics.sink_logit_mass = at::full({2, 8}, 0.5, at::kDouble);
+  statistics.first_weight = at::full({2, 8}, 0.9, at::kDouble);  // among the keys
   reducer.add(0, statistics, values);
   EXPECT_DOUBLE_EQ(std::move(reducer).finish().summary.at("sink_bound_slack").values[0], 0.15);
 }
