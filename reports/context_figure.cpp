@@ -44,7 +44,10 @@ Rows ratio_rows(const Context& context, const Place& place) {
   Rows rows;
   for (const ContextPoint& point : context.points) {
     if (!point.precision_ratio) continue;
-    rows.push_back(row(place.at(point), *point.precision_ratio, point.precision_ratio_deviation, point.precision_ratio_interval));
+    // At the shortest length it is 1 by definition: an interval there says nothing and is not drawn.
+    const bool shortest = &point == &context.points.front();
+    rows.push_back(row(place.at(point), *point.precision_ratio, point.precision_ratio_deviation,
+                       shortest ? Maybe<analyses::Interval>::none("1 by definition") : point.precision_ratio_interval));
   }
   return rows;
 }

@@ -47,7 +47,7 @@ void score_tile(std::int64_t strip_count, const StripRange* strips, std::int64_t
 
 /// Products over so many keys are summed in Real before they join the sum of their tile: what rounding takes from a sum of nearly equal
 /// terms grows with their number.
-inline constexpr std::int64_t chain_keys = 48;
+inline constexpr std::int64_t chain_keys = 64;
 
 /// sums += weights values (or sums = where the range is a strip's first), for each strip over its range of keys: chains of `chain_keys`
 /// products and their sum over the range in Real, the ranges in double. So a sum's error grows with the size of a range, not with the

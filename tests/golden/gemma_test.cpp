@@ -77,8 +77,9 @@ TEST_F(GemmaGolden, StatisticsOfEveryLayerAndQuery) {
       const auto index = static_cast<std::int64_t>(layer);
       const double error = relative_error(found[layer], reference[index], 1e-3);
       worst = std::max(worst, error);
-      // The reference's float32 run is itself up to 9e-5 from its float64 run.
-      EXPECT_LT(error, 1e-4 + relative_error(reference[index], exact[index], 1e-3)) << name << ", layer " << layer;
+      // The reference's float32 run is itself up to 9e-5 from its float64 run, ln lambda_obs, which passes through 0, up to 6.7e-4; and
+      // processors round in different orders.
+      EXPECT_LT(error, 1e-4 + 2 * relative_error(reference[index], exact[index], 1e-3)) << name << ", layer " << layer;
     }
     RecordProperty(name, std::to_string(worst));
   }
