@@ -134,22 +134,20 @@ class AttentionPlan {
 ///
 /// float64 inputs are computed in float64, all others in float32 (fused_cuda: attention_fused.h).
 ///
-/// **Error of S in float32**, per dimension, where the scores are exact, in units of M = max (v_j - c)^2 over the visible keys, c the mean
-/// of the first 64 values: at most 4e-6 where the terms p (v - c) and p (v - c)^2 are nearly equal, or vary as data do, and 1.4e-5 whatever
-/// they are. It does not grow with T. The analysis, with u = 2^-24, A1 = sum p (v - c), A2 = sum p (v - c)^2, l = sum p and S = A2 / l -
-/// (A1 / l)^2, for the streaming backend:
-///  - A1 and A2 are summed in float32 over chains of 48 keys, at most six chains make the sum of a tile of 256 keys, and tiles are added up
-///  in
-///    float64. A sum of n equal terms is off by about n u / 4 of itself: each addition rounds by at most half a unit in the last place of
-///    the sum so far. So A1 and A2 are off by (48 + 6) / 4 u = 13.5 u of themselves, and l by 16 u at most (a lane of its vectors sums 16
-///    keys of a tile with 64-byte vectors, 64 keys with 16-byte ones). Nearly equal terms round alike, and what one tile loses is lost 512
-///    times in 128k: that is how a single float32 sum drifts.
-///  - S is off by (err A2 + 2 err A1 + err l) M = 56.5 u M, and by 3 u M because v - c is itself rounded: 59.5 u M = 3.5e-6 M. Equal terms
-///    come to 1.5e-6 M at 128k, normal values to 1e-8 M (docs/performance.md).
-///  - Whatever the terms, a sum of n is off by n u at most: 3 (48 + 6) u for A1 and A2, 64 u for l, 3 u for v - c, 1.4e-5 M in all. Input
-///  made
-///    for it comes to 7.4e-6 M: one key in each chain with nearly all the weight, the others with weights of half a unit in the last place,
-///    just below it for A1 and just above it for A2.
+/// **Error of S in float32**, per dimension, where the scores are exact, in units of M = max (v_j - c)^2 over the visible keys, c
+/// the mean of the first 64 values: at most 4e-6 where the terms p (v - c) and p (v - c)^2 are nearly equal, or vary as data do,
+/// and 1.6e-5 whatever they are. It does not grow with T. The analysis, with u = 2^-24, A1 = sum p (v - c),
+/// A2 = sum p (v - c)^2, l = sum p and S = A2 / l - (A1 / l)^2, for the streaming backend:
+///  - A1 and A2 are summed in float32 over chains of 64 keys, four chains make the sum of a tile of 256 keys, and tiles are added
+///    up in float64. A sum of n equal terms is off by about n u / 4 of itself: each addition rounds by at most half a unit in the
+///    last place of the sum so far. So A1 and A2 are off by (64 + 4) / 4 u = 17 u of themselves, and l by 4 u (a lane of its vectors
+///    sums 16 keys of a tile with 64-byte vectors; 16 u with 16-byte ones). Nearly equal terms round alike, and what one tile loses
+///    is lost 512 times in 128k: that is how a single float32 sum drifts.
+///  - S is off by (err A2 + 2 err A1 + err l) M and by 3 u M because v - c is itself rounded: 58 u M = 3.5e-6 M. (70 u, 4.2e-6 M,
+///    with 16-byte vectors if all were at their worst at once; A1 and A2 together were not seen above 48 u.)
+///  - Whatever the terms, a sum of n is off by n u at most: 3 (64 + 4) u for A1 and A2, 64 u for l, 3 u for v - c, 1.6e-5 M in all.
+///    Input made for it comes to more than half of that: one key in each chain with nearly all the weight, the others with weights
+///    of half a unit in the last place, just below it for A1 and just above it for A2.
 /// Scores are rounded before: a score that is off by d changes its weight by a factor 1 + d, whatever the sums do.
 /// The composed and gradient backends take the products of weights and values in float64; what is left there is the weights' own rounding.
 /// Mass on key 0 does not spoil S: that key is added at the end. tests/kernels/long_texts_test.cpp holds T up to 128k to the bound.
