@@ -56,7 +56,10 @@ Rows change_rows(const Context& context, const Change ContextPoint::*member, con
   Rows rows;
   for (const ContextPoint& point : context.points) {
     const Change& change = point.*member;
-    if (change.mean) rows.push_back(row(place.at(point), *change.mean, Measured::none("not shown"), change.interval));
+    if (!change.mean) continue;
+    const Maybe<Interval> none = Maybe<Interval>::none("0 by definition");
+    const bool shortest = &point == &context.points.front();
+    rows.push_back(row(place.at(point), *change.mean, Measured::none("not shown"), shortest ? none : change.interval));
   }
   return rows;
 }
