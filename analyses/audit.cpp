@@ -5,31 +5,39 @@
 namespace gainlens::analyses {
 namespace {
 
-std::vector<std::string> notes_of(const runfile::RunReader& reader, const std::vector<Length>& lengths, const Maybe<SinkLemma>& lemma) {
+std::vector<std::string> notes_of(const runfile::RunReader& reader, const std::vector<Length>& lengths,
+                                  const Maybe<SinkLemma>& lemma) {
   std::vector<std::string> notes;
   notes.emplace_back(
-      "Norms are taken in head space, before W_O, since the layers of the paper have no W_O; mu is the smallest norm of the whole chunk, "
+      "Norms are taken in head space, before W_O, since the layers of the paper have no W_O; mu is the smallest norm "
+      "of the whole chunk, "
       "so "
       "that the bound holds for every query and is a little weaker than with the keys that a query sees.");
   if (!reader.request().bos) {
-    notes.emplace_back("Key 0 is the text's first token, not a BOS token: the lemma holds for any key, and another may be the sink.");
+    notes.emplace_back(
+        "Key 0 is the text's first token, not a BOS token: the lemma holds for any key, and another may be the sink.");
   }
   if (reader.request().gated) {
-    notes.emplace_back("The gate of this model scales e before W_O; delta is the norm before the gate, as in a layer without one.");
+    notes.emplace_back(
+        "The gate of this model scales e before W_O; delta is the norm before the gate, as in a layer without one.");
   }
   if (reader.request().sink_logits) {
-    notes.emplace_back("The lemma is about the keys' weights without the learned sink logit; BOS mass counts it in the total.");
+    notes.emplace_back(
+        "The lemma is about the keys' weights without the learned sink logit; BOS mass counts it in the total.");
   }
   for (const Length& length : lengths) {
     if (length.missing > 0)
-      notes.push_back(fmt::format("Chunks missing at {} tokens: {} of {}.", format_count(length.tokens), length.missing, reader.samples()));
+      notes.push_back(fmt::format("Chunks missing at {} tokens: {} of {}.", format_count(length.tokens), length.missing,
+                                  reader.samples()));
   }
   if (lemma && lemma->judged < lemma->heads.size()) {
-    notes.push_back(fmt::format("{} heads are set apart: their windows hide key 0, so that its weight is 0 by construction.",
-                                lemma->heads.size() - lemma->judged));
+    notes.push_back(
+        fmt::format("{} heads are set apart: their windows hide key 0, so that its weight is 0 by construction.",
+                    lemma->heads.size() - lemma->judged));
   }
   if (lemma && lemma->left_out > 0) {
-    notes.push_back(fmt::format("{} heads are left out of the lemma's table: one of their numbers is missing.", lemma->left_out));
+    notes.push_back(
+        fmt::format("{} heads are left out of the lemma's table: one of their numbers is missing.", lemma->left_out));
   }
   return notes;
 }

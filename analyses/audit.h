@@ -8,8 +8,8 @@
 
 namespace gainlens::analyses {
 
-/// What in the paper's theory can be held against numbers of one run: its lemma, head by head, and the statements that are false as
-/// printed.
+/// What in the paper's theory can be held against numbers of one run: its lemma, head by head, and the statements that
+/// are false as printed.
 struct Audit {
   std::vector<Length> lengths;
   std::string lengths_rule;

@@ -12,10 +12,12 @@ namespace {
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
-Measured total_deviation(const Maybe<Cells>& variance, const std::vector<double>& cell_means, const std::vector<double>& cell_variances) {
+Measured total_deviation(const Maybe<Cells>& variance, const std::vector<double>& cell_means,
+                         const std::vector<double>& cell_variances) {
   if (!variance) return Measured::none(variance.reason());
   if (cell_variances.size() < cell_means.size()) {
-    return Measured::none(fmt::format("{} of {} cells have no variance", cell_means.size() - cell_variances.size(), cell_means.size()));
+    return Measured::none(
+        fmt::format("{} of {} cells have no variance", cell_means.size() - cell_variances.size(), cell_means.size()));
   }
   return std::sqrt(mean(cell_variances) + population_variance(cell_means));
 }
@@ -26,10 +28,11 @@ Maybe<Cells> Cells::read(const runfile::RunReader& reader, std::string_view name
   if (!reader.request().gated && name.ends_with("/gate")) return Maybe<Cells>::none("the model has no attention gate");
   if (!reader.has(name)) return Maybe<Cells>::none(fmt::format("the run has no {}", name));
   runfile::Array array = reader.read(name);
-  CHECK(array.shape.size() == 4 || array.shape.size() == 5, "{}: {} axes; [length, sample, layer, head] and at most one more are allowed",
-        name, array.shape.size());
+  CHECK(array.shape.size() == 4 || array.shape.size() == 5,
+        "{}: {} axes; [length, sample, layer, head] and at most one more are allowed", name, array.shape.size());
   Cells cells;
-  for (std::size_t axis = 0; axis < array.shape.size(); ++axis) cells.extent_[axis] = checked_cast<std::size_t>(array.shape[axis], name);
+  for (std::size_t axis = 0; axis < array.shape.size(); ++axis)
+    cells.extent_[axis] = checked_cast<std::size_t>(array.shape[axis], name);
   CHECK(cells.extent_[0] == reader.lengths().size() && std::cmp_equal(cells.extent_[1], reader.samples()) &&
             cells.extent_[2] == reader.layers().size() &&
             checked_elements(array.shape, name) == checked_cast<std::int64_t>(array.values.size(), name),
@@ -53,15 +56,16 @@ void SinkCount::add(double column_mean) {
   sinks += column_mean > column_mean_threshold ? 1 : 0;
 }
 
-void SinkCount::add(const Cells& column_means, std::size_t length, std::int64_t sample, const std::vector<std::size_t>& layers,
-                    std::size_t key) {
+void SinkCount::add(const Cells& column_means, std::size_t length, std::int64_t sample,
+                    const std::vector<std::size_t>& layers, std::size_t key) {
   for (const std::size_t layer : layers) {
-    for (std::size_t head = 0; head < column_means.heads(); ++head) add(column_means.at(length, sample, layer, head, key));
+    for (std::size_t head = 0; head < column_means.heads(); ++head)
+      add(column_means.at(length, sample, layer, head, key));
   }
 }
 
-double mean_over_samples(const Cells& cells, const Length& length, std::size_t layer, std::size_t head, std::size_t last,
-                         std::size_t& left_out) {
+double mean_over_samples(const Cells& cells, const Length& length, std::size_t layer, std::size_t head,
+                         std::size_t last, std::size_t& left_out) {
   std::vector<double> values;
   for (const std::int64_t sample : length.samples) {
     const double value = cells.at(length.index, sample, layer, head, last);
@@ -74,8 +78,8 @@ double mean_over_samples(const Cells& cells, const Length& length, std::size_t l
   return values.empty() ? no_value : mean(values);
 }
 
-double mean_over_lengths(const Cells& cells, const std::vector<Length>& lengths, std::size_t layer, std::size_t head, std::size_t last,
-                         std::size_t& left_out) {
+double mean_over_lengths(const Cells& cells, const std::vector<Length>& lengths, std::size_t layer, std::size_t head,
+                         std::size_t last, std::size_t& left_out) {
   std::vector<double> values;
   for (const Length& length : lengths) values.push_back(mean_over_samples(cells, length, layer, head, last, left_out));
   return mean(values);
@@ -109,10 +113,12 @@ Maybe<Aggregate> aggregate(const runfile::RunReader& reader, std::string_view na
     chunks.push_back(sample);
   }
   if (cell_means.empty()) {
-    return Maybe<Aggregate>::none(fmt::format("summary/{} has no value at {} tokens in these layers", name, format_count(length.tokens)));
+    return Maybe<Aggregate>::none(
+        fmt::format("summary/{} has no value at {} tokens in these layers", name, format_count(length.tokens)));
   }
   const Measured deviation = total_deviation(variances, cell_means, cell_variances);
-  return Aggregate{mean(chunk_means), deviation, mean_interval(chunk_means), std::move(chunk_means), std::move(chunks), left_out};
+  return Aggregate{mean(chunk_means),      deviation,         mean_interval(chunk_means),
+                   std::move(chunk_means), std::move(chunks), left_out};
 }
 
 }  // namespace gainlens::analyses

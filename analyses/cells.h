@@ -31,11 +31,12 @@ class Cells {
 
 /// Mean over the complete chunks of one length; NaN where none has a value.
 /// @param left_out  grows by the number of chunks that are complete and have no value
-double mean_over_samples(const Cells& cells, const Length& length, std::size_t layer, std::size_t head, std::size_t last,
-                         std::size_t& left_out);
-/// Mean over lengths of the means over chunks, each length with the same weight; NaN where one of the lengths has no value.
-double mean_over_lengths(const Cells& cells, const std::vector<Length>& lengths, std::size_t layer, std::size_t head, std::size_t last,
-                         std::size_t& left_out);
+double mean_over_samples(const Cells& cells, const Length& length, std::size_t layer, std::size_t head,
+                         std::size_t last, std::size_t& left_out);
+/// Mean over lengths of the means over chunks, each length with the same weight; NaN where one of the lengths has no
+/// value.
+double mean_over_lengths(const Cells& cells, const std::vector<Length>& lengths, std::size_t layer, std::size_t head,
+                         std::size_t last, std::size_t& left_out);
 
 /// Cells whose column mean at one key makes them sinks on that key (Gu et al.), among those that have one.
 struct SinkCount {
@@ -43,8 +44,10 @@ struct SinkCount {
 
   /// @param column_mean  of one (chunk, layer, head) and key; NaN is not counted
   void add(double column_mean);
-  /// Every head of `layers` in one chunk. @param column_means  summary/column_mean   @param length  on the run's length axis
-  void add(const Cells& column_means, std::size_t length, std::int64_t sample, const std::vector<std::size_t>& layers, std::size_t key);
+  /// Every head of `layers` in one chunk. @param column_means summary/column_mean @param length on the run's length
+  /// axis
+  void add(const Cells& column_means, std::size_t length, std::int64_t sample, const std::vector<std::size_t>& layers,
+           std::size_t key);
   /// sinks / cells. Requires cells > 0.
   double share() const { return static_cast<double>(sinks) / static_cast<double>(cells); }
 };
@@ -59,9 +62,9 @@ struct Aggregate {
   std::size_t left_out;              ///< cells without a value
 };
 
-/// Aggregates `summary/<name>` over the layers at the given positions. The deviation joins `<name>_var` and the spread of the cell means
-/// by the law of total variance: Var = mean of cell variances + variance of cell means.
-/// Missing where the run has no such statistic or no value of it at this length.
+/// Aggregates `summary/<name>` over the layers at the given positions. The deviation joins `<name>_var` and the spread
+/// of the cell means by the law of total variance: Var = mean of cell variances + variance of cell means. Missing where
+/// the run has no such statistic or no value of it at this length.
 Maybe<Aggregate> aggregate(const runfile::RunReader& reader, std::string_view name, const Length& length,
                            const std::vector<std::size_t>& layers);
 

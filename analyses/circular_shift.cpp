@@ -44,7 +44,8 @@ TestedStatistic shift(Blocks x, Blocks y, const PairNames& names) {
   x = without_slot_means(std::move(x));
   y = without_slot_means(std::move(y));
   sums.moved.add(x, y);
-  if (const auto nothing = nothing_to_arrange(sums, names, "is constant", "is the same in every layer")) return *nothing;
+  if (const auto nothing = nothing_to_arrange(sums, names, "is constant", "is the same in every layer"))
+    return *nothing;
   std::vector<double> crosses;
   for (std::size_t by = 0; by < x.size(); ++by) {
     double cross = 0;
@@ -67,7 +68,8 @@ PermutationTest shift_layers(const ClusteredPairs& pairs, const std::optional<st
   if (grid.layers == 0) return test;
   const std::string refusal = mixed ? "refused: " + *mixed : grid.refusal;
   if (!refusal.empty()) {
-    test.pearson = test.spearman = {Measured::none(refusal), Measured::none(refusal), 1 / layers, Measured::none(refusal)};
+    test.pearson =
+        test.spearman = {Measured::none(refusal), Measured::none(refusal), 1 / layers, Measured::none(refusal)};
     return test;
   }
   test.pearson = shift(grid.x, grid.y, pairs.names);

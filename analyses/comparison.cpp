@@ -26,7 +26,8 @@ struct ChunkValues {
 ChunkValues from_aggregate(const Maybe<Aggregate>& aggregate) {
   if (!aggregate) return {{}, aggregate.reason()};
   ChunkValues chunks;
-  for (std::size_t i = 0; i < aggregate->chunks.size(); ++i) chunks.values[aggregate->chunks[i]] = aggregate->chunk_means[i];
+  for (std::size_t i = 0; i < aggregate->chunks.size(); ++i)
+    chunks.values[aggregate->chunks[i]] = aggregate->chunk_means[i];
   return chunks;
 }
 
@@ -48,13 +49,15 @@ ChunkValues nll(const RunReader& reader, const Length& length) {
   const runfile::Array array = reader.read("summary/nll");
   ChunkValues chunks{{}, "no chunk of this length has a value"};
   for (const std::int64_t sample : length.samples) {
-    const double value = array.values.at(length.index * static_cast<std::size_t>(reader.samples()) + static_cast<std::size_t>(sample));
+    const double value =
+        array.values.at(length.index * static_cast<std::size_t>(reader.samples()) + static_cast<std::size_t>(sample));
     if (std::isfinite(value)) chunks.values[sample] = value;
   }
   return chunks;
 }
 
-ChunkValues chunk_values(const RunReader& reader, const ComparedQuantity& quantity, const Length& length, const Options& options) {
+ChunkValues chunk_values(const RunReader& reader, const ComparedQuantity& quantity, const Length& length,
+                         const Options& options) {
   if (quantity.name == "nll") return nll(reader, length);
   if (quantity.name == "sink_share" || quantity.name == "bos_mass") {
     const std::vector<std::size_t> layers = layers_that_see_key_0(reader, length.tokens);
@@ -88,27 +91,33 @@ PairedDifference paired(const ComparedQuantity& quantity, const ChunkValues& fir
     differences.push_back(other->second - value);
   }
   if (differences.empty()) {
-    const std::string missing = first.values.empty() ? "in the first run: " + first.reason : "in the second run: " + second.reason;
+    const std::string missing =
+        first.values.empty() ? "in the first run: " + first.reason : "in the second run: " + second.reason;
     return side_by_side(quantity, first, second,
                         first.values.empty() || second.values.empty() ? missing : "no chunk has a value in both runs");
   }
-  return {quantity, mean_of(common_first), mean_of(common_second), mean(differences), mean_interval(differences), differences.size()};
+  return {quantity,          mean_of(common_first),      mean_of(common_second),
+          mean(differences), mean_interval(differences), differences.size()};
 }
 
 std::vector<std::string> comparison_caveats(const Request& first, const Request& second, const Comparison& comparison) {
   std::vector<std::string> caveats;
   if (first.model != second.model) {
     caveats.emplace_back(
-        "Each model is one training run: intervals over chunks speak of other text of this kind, not of what another seed of the same "
+        "Each model is one training run: intervals over chunks speak of other text of this kind, not of what another "
+        "seed of the same "
         "training would give.");
     caveats.emplace_back(
-        "K and lambda_obs depend on the scale of each model's own values, which no logit depends on: between models compare scaled K, "
+        "K and lambda_obs depend on the scale of each model's own values, which no logit depends on: between models "
+        "compare scaled K, "
         "n_eff, "
         "entropy, BOS mass and NLL.");
-    caveats.emplace_back("Heads of separately trained models carry no common order: cells are not paired, only chunk means are.");
+    caveats.emplace_back(
+        "Heads of separately trained models carry no common order: cells are not paired, only chunk means are.");
   }
   for (const RunDifference& difference : comparison.differences) {
-    if (!difference.consequence.empty()) caveats.push_back(fmt::format("Different {}: {}", difference.what, difference.consequence));
+    if (!difference.consequence.empty())
+      caveats.push_back(fmt::format("Different {}: {}", difference.what, difference.consequence));
   }
   return caveats;
 }
@@ -143,8 +152,8 @@ const std::vector<ComparedQuantity>& compared_quantities() {
 
 void check_different(const RunReader& first, const RunReader& second) {
   CHECK(first.request().to_json() != second.request().to_json(),
-        "{} and {}: hold the same request, and so the same numbers; give runs that differ", printable(first.path().string()),
-        printable(second.path().string()));
+        "{} and {}: hold the same request, and so the same numbers; give runs that differ",
+        printable(first.path().string()), printable(second.path().string()));
 }
 
 Comparison compare(const RunReader& first, const RunReader& second, const Options& options) {
@@ -152,23 +161,28 @@ Comparison compare(const RunReader& first, const RunReader& second, const Option
   check_different(first, second);
   Comparison result{request_differences(a, b), {}, {}, {}, {}, {}, {}};
   if (a.version != b.version) {
-    result.refused =
-        fmt::format("their statistics have versions {} and {}, whose numbers may mean different things; sweep both with one gainlens",
-                    a.version, b.version);
+    result.refused = fmt::format(
+        "their statistics have versions {} and {}, whose numbers may mean different things; sweep both with one "
+        "gainlens",
+        a.version, b.version);
     result.caveats.push_back(fmt::format("No numbers are compared: {}.", result.refused));
     return result;
   }
   for (const RunDifference& difference : result.differences) {
-    if (difference.unpairs && result.unpaired.empty()) result.unpaired = fmt::format("chunks are not paired: {}", difference.consequence);
+    if (difference.unpairs && result.unpaired.empty())
+      result.unpaired = fmt::format("chunks are not paired: {}", difference.consequence);
   }
   const std::vector<Length> lengths = usable_lengths(first), others = usable_lengths(second);
   for (const Length& length : lengths) {
-    const auto other = std::find_if(others.begin(), others.end(), [&](const Length& l) { return l.tokens == length.tokens; });
+    const auto other =
+        std::find_if(others.begin(), others.end(), [&](const Length& l) { return l.tokens == length.tokens; });
     if (other == others.end()) continue;
     ComparedLength entry{length.tokens, {}};
     for (const ComparedQuantity& quantity : compared_quantities()) {
-      const ChunkValues x = chunk_values(first, quantity, length, options), y = chunk_values(second, quantity, *other, options);
-      entry.quantities.push_back(result.unpaired.empty() ? paired(quantity, x, y) : side_by_side(quantity, x, y, result.unpaired));
+      const ChunkValues x = chunk_values(first, quantity, length, options),
+                        y = chunk_values(second, quantity, *other, options);
+      entry.quantities.push_back(result.unpaired.empty() ? paired(quantity, x, y)
+                                                         : side_by_side(quantity, x, y, result.unpaired));
     }
     result.lengths.push_back(std::move(entry));
   }
@@ -182,8 +196,10 @@ OrderedJson to_json(const Comparison& comparison) {
   OrderedJson json;
   json["differences"] = OrderedJson::array();
   for (const RunDifference& difference : comparison.differences) {
-    json["differences"].push_back(
-        {{"what", difference.what}, {"first", difference.first}, {"second", difference.second}, {"consequence", difference.consequence}});
+    json["differences"].push_back({{"what", difference.what},
+                                   {"first", difference.first},
+                                   {"second", difference.second},
+                                   {"consequence", difference.consequence}});
   }
   if (!comparison.refused.empty()) {
     json["lengths"] = nullptr;

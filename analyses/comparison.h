@@ -46,11 +46,12 @@ struct ComparedLength {
   std::vector<PairedDifference> quantities;  ///< as compared_quantities()
 };
 
-/// How do two runs differ? Chunk by chunk where equal numbers of length and sample stand for the same tokens; otherwise the values stand
-/// side by side without a difference, and the reason is given.
+/// How do two runs differ? Chunk by chunk where equal numbers of length and sample stand for the same tokens; otherwise
+/// the values stand side by side without a difference, and the reason is given.
 struct Comparison {
   std::vector<RunDifference> differences;
-  std::string refused;  ///< why no numbers are compared at all: the runs' statistics have different versions; empty where they are compared
+  std::string refused;   ///< why no numbers are compared at all: the runs' statistics have different versions; empty
+                         ///< where they are compared
   std::string unpaired;  ///< why chunks are not paired; empty where they are
   std::vector<ComparedLength> lengths;
   std::vector<std::int64_t> only_first;  ///< context lengths, in tokens, with a complete chunk in one of the two

@@ -44,7 +44,9 @@ class Comparer {
   }
   Change change(const ByChunk& here, const ByChunk& there, const std::string& reason) const {
     if (here.empty() || there.empty()) return no_change(reason, margin_);
-    if (same()) return {0.0, Interval{0, 0}, "this is the shortest length", no_equivalence(margin_, 0, "this is the shortest length")};
+    if (same())
+      return {0.0, Interval{0, 0}, "this is the shortest length",
+              no_equivalence(margin_, 0, "this is the shortest length")};
     const auto found = difference(here, there);
     if (!found) return no_change(found.reason(), margin_);
     if (!found->estimate) {
@@ -52,7 +54,8 @@ class Comparer {
       return {found->value, Maybe<Interval>::none(why), found->basis, no_equivalence(margin_, 1, why)};
     }
     const auto units = static_cast<std::size_t>(found->estimate->degrees_of_freedom) + 1;
-    return {found->value, student_interval(*found->estimate), found->basis, test_equivalence(*found->estimate, units, margin_)};
+    return {found->value, student_interval(*found->estimate), found->basis,
+            test_equivalence(*found->estimate, units, margin_)};
   }
 
  private:
@@ -68,7 +71,8 @@ std::string no_change_reason(const Maybe<Aggregate>& shortest, const Maybe<Aggre
   return "no chunk has a finite value here or at the shortest length";
 }
 
-void compare_ratio(ContextPoint& point, const ContextPoint& shortest, const runfile::Request& request, const std::string& missing) {
+void compare_ratio(ContextPoint& point, const ContextPoint& shortest, const runfile::Request& request,
+                   const std::string& missing) {
   const auto refuse = [&](const std::string& reason) {
     point.precision_ratio = point.precision_ratio_deviation = Measured::none(reason);
     point.precision_ratio_interval = Maybe<Interval>::none(reason);
@@ -76,14 +80,17 @@ void compare_ratio(ContextPoint& point, const ContextPoint& shortest, const runf
   const Maybe<Aggregate>&here = point.observation_precision, &there = shortest.observation_precision;
   if (!here || !there) return refuse(missing);
   const auto same = [](double value) { return value; };
-  const auto found = ratio_of_means(request, point.length, transformed(here, same), shortest.length, transformed(there, same));
+  const auto found =
+      ratio_of_means(request, point.length, transformed(here, same), shortest.length, transformed(there, same));
   if (!found) return refuse(found.reason());
   point.precision_ratio = found->ratio;
   point.precision_ratio_deviation = here->deviation ? Measured(*here->deviation / there->mean) : here->deviation;
-  point.precision_ratio_interval = point.length.index == shortest.length.index ? Maybe<Interval>(Interval{1, 1}) : found->interval;
+  point.precision_ratio_interval =
+      point.length.index == shortest.length.index ? Maybe<Interval>(Interval{1, 1}) : found->interval;
 }
 
-void compare_with_shortest(ContextPoint& point, const ContextPoint& shortest, const runfile::Request& request, double margin) {
+void compare_with_shortest(ContextPoint& point, const ContextPoint& shortest, const runfile::Request& request,
+                           double margin) {
   const auto logit = [](double g) { return std::log(g / (1 - g)); };
   const auto log = [](double x) { return std::log(x); };
   const ByChunk gate = transformed(point.gate, logit), first_gate = transformed(shortest.gate, logit);
@@ -99,7 +106,8 @@ void compare_with_shortest(ContextPoint& point, const ContextPoint& shortest, co
   compare_ratio(point, shortest, request, no_precision);
 }
 
-ContextPoint read_point(const runfile::RunReader& reader, const Length& length, const std::vector<std::size_t>& layers, double margin) {
+ContextPoint read_point(const runfile::RunReader& reader, const Length& length, const std::vector<std::size_t>& layers,
+                        double margin) {
   const Measured unset = Measured::none("not compared yet");
   const Change unknown = no_change(unset.reason(), margin);
   return {length,
@@ -115,8 +123,9 @@ ContextPoint read_point(const runfile::RunReader& reader, const Length& length, 
 }
 
 std::string margin_meaning(double margin) {
-  return fmt::format("a change of {:g} in logit(gate) multiplies the odds of the gate by {:.2f}; smaller ones count as flat", margin,
-                     std::exp(margin));
+  return fmt::format(
+      "a change of {:g} in logit(gate) multiplies the odds of the gate by {:.2f}; smaller ones count as flat", margin,
+      std::exp(margin));
 }
 
 void put(OrderedJson& object, const std::string& name, const Maybe<Aggregate>& aggregate) {

@@ -39,7 +39,12 @@ std::string_view name_of(Flatness flatness) {
 }  // namespace
 
 Equivalence no_equivalence(double margin, std::size_t pairs, const std::string& reason) {
-  return {margin,           pairs, Measured::none(reason), Measured::none(reason), Measured::none(reason), Maybe<Interval>::none(reason),
+  return {margin,
+          pairs,
+          Measured::none(reason),
+          Measured::none(reason),
+          Measured::none(reason),
+          Maybe<Interval>::none(reason),
           Flatness::unknown};
 }
 
@@ -49,7 +54,13 @@ Equivalence test_equivalence(const Estimate& estimate, std::size_t pairs, double
   const double p = std::max(upper_tail(margin + centre, error, degrees), upper_tail(margin - centre, error, degrees));
   const double difference_p = std::min(1.0, 2 * upper_tail(std::abs(centre), error, degrees));
   const double exceeds_p = std::min(1.0, 2 * upper_tail(std::abs(centre) - margin, error, degrees));
-  return {margin, pairs, p, difference_p, exceeds_p, student_interval(estimate, 1 - 2 * significance), judge(p, difference_p)};
+  return {margin,
+          pairs,
+          p,
+          difference_p,
+          exceeds_p,
+          student_interval(estimate, 1 - 2 * significance),
+          judge(p, difference_p)};
 }
 
 Equivalence test_equivalence(std::span<const double> differences, double margin, const std::string& reason) {

@@ -18,8 +18,8 @@ enum class Flatness {
   unknown      ///< too few pairs
 };
 
-/// Two one-sided Student tests of mean differences against +-margin, and the two-sided one against 0.
-/// Equivalence at level 0.05 is the 90% interval inside the margin; a mean beyond it at that level the 95% interval outside.
+/// Two one-sided Student tests of mean differences against +-margin, and the two-sided one against 0. Equivalence at
+/// level 0.05 is the 90% interval inside the margin; a mean beyond it at that level the 95% interval outside.
 struct Equivalence {
   double margin;  ///< in the unit of the differences
   std::size_t pairs;
@@ -39,7 +39,8 @@ Equivalence no_equivalence(double margin, std::size_t pairs, const std::string& 
 /// Source: Schuirmann 1987; inference.md, gate is flat.
 /// @param differences  independent (one a chunk); finite
 /// @param reason       why there are none, if there are none
-Equivalence test_equivalence(std::span<const double> differences, double margin, const std::string& reason = "there is no pair");
+Equivalence test_equivalence(std::span<const double> differences, double margin,
+                             const std::string& reason = "there is no pair");
 
 /// "equivalent to flat within +-0.1", "changes", "not shown to be flat within +-0.1", "not known: reason".
 std::string in_words(const Equivalence& equivalence);

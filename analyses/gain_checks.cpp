@@ -27,7 +27,8 @@ OrderedJson cell_json(const CellError& cell) {
 
 Maybe<CellErrors> cell_errors(const runfile::RunReader& reader, const Options& options) {
   const std::vector<Length> lengths = usable_lengths(reader);
-  if (lengths.size() < 2) return Maybe<CellErrors>::none("one length with a complete chunk; a prediction needs a second");
+  if (lengths.size() < 2)
+    return Maybe<CellErrors>::none("one length with a complete chunk; a prediction needs a second");
   std::vector<Cells> cells;
   for (const std::string_view input : inputs) {
     auto read = Cells::read(reader, fmt::format("summary/{}", input));
@@ -40,18 +41,23 @@ Maybe<CellErrors> cell_errors(const runfile::RunReader& reader, const Options& o
     for (std::size_t head = 0; head < cells[0].heads(); ++head) {
       std::vector<GainMeans> means;
       for (const Length& length : lengths) {
-        const auto read = [&](std::size_t i) { return mean_over_samples(cells[i], length, layer, head, 0, values_left_out); };
+        const auto read = [&](std::size_t i) {
+          return mean_over_samples(cells[i], length, layer, head, 0, values_left_out);
+        };
         means.push_back({read(0), read(1), read(2)});
       }
-      const auto errors = gain_errors(means.front(), {means.begin() + 1, means.end()}, means.front().gain, prior_variance(reader));
+      const auto errors =
+          gain_errors(means.front(), {means.begin() + 1, means.end()}, means.front().gain, prior_variance(reader));
       if (errors) {
-        result.cells.push_back({reader.layers()[layer], static_cast<std::int64_t>(head), errors->max_relative, errors->max_constant});
+        result.cells.push_back(
+            {reader.layers()[layer], static_cast<std::int64_t>(head), errors->max_relative, errors->max_constant});
       } else {
         ++result.left_out;
       }
     }
   }
-  if (result.cells.empty()) return Maybe<CellErrors>::none("no deep head has a K between 0 and 1 and finite n_eff and S at every length");
+  if (result.cells.empty())
+    return Maybe<CellErrors>::none("no deep head has a K between 0 and 1 and finite n_eff and S at every length");
   std::vector<double> relative, constant;
   for (const CellError& cell : result.cells) {
     relative.push_back(cell.max_relative_error);
@@ -60,8 +66,9 @@ Maybe<CellErrors> cell_errors(const runfile::RunReader& reader, const Options& o
   }
   result.median_error = median(relative);
   result.median_constant_error = median(constant);
-  result.worst = *std::max_element(result.cells.begin(), result.cells.end(),
-                                   [](const CellError& a, const CellError& b) { return a.max_relative_error < b.max_relative_error; });
+  result.worst = *std::max_element(
+      result.cells.begin(), result.cells.end(),
+      [](const CellError& a, const CellError& b) { return a.max_relative_error < b.max_relative_error; });
   return result;
 }
 

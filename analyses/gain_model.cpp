@@ -33,9 +33,11 @@ Measured GainErrors::skill() const {
   return 1 - mean_relative / mean_constant;
 }
 
-Maybe<GainErrors> gain_errors(const GainMeans& fit, const std::vector<GainMeans>& judged, double constant, double prior_variance) {
+Maybe<GainErrors> gain_errors(const GainMeans& fit, const std::vector<GainMeans>& judged, double constant,
+                              double prior_variance) {
   ASSERT(!judged.empty(), "a prediction of no length");
-  if (!finite(fit) || !std::isfinite(constant)) return Maybe<GainErrors>::none("no finite K, n_eff and S at the shortest length");
+  if (!finite(fit) || !std::isfinite(constant))
+    return Maybe<GainErrors>::none("no finite K, n_eff and S at the shortest length");
   const Measured lambda = fitted_prior_precision(fit, prior_variance);
   if (!lambda) return Maybe<GainErrors>::none(lambda.reason());
   GainErrors errors{0, 0, 0, 0};

@@ -34,8 +34,9 @@ struct GainErrors {
 /// lambda comes from `fit` at the shortest length; `judged` are the means at the other lengths.
 /// Missing where lambda is, where a measured K is not positive, or a value is not finite.
 /// @param judged    at least one
-/// @param constant  K at the shortest length of the text that is judged: K of another text would charge the constant for the difference
-///                  between texts
-Maybe<GainErrors> gain_errors(const GainMeans& fit, const std::vector<GainMeans>& judged, double constant, double prior_variance);
+/// @param constant  K at the shortest length of the text that is judged: K of another text would charge the constant
+///                  for the difference between texts
+Maybe<GainErrors> gain_errors(const GainMeans& fit, const std::vector<GainMeans>& judged, double constant,
+                              double prior_variance);
 
 }  // namespace gainlens::analyses

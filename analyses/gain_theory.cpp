@@ -16,8 +16,8 @@ std::string first_reason(const Results&... results) {
   return reason;
 }
 
-GainTheoryPoint read_point(const runfile::RunReader& reader, const Length& length, const std::vector<std::size_t>& layers,
-                           double prior_variance) {
+GainTheoryPoint read_point(const runfile::RunReader& reader, const Length& length,
+                           const std::vector<std::size_t>& layers, double prior_variance) {
   const Measured unset = Measured::none("not predicted yet");
   GainTheoryPoint point{length,
                         aggregate(reader, "n_eff", length, layers),
@@ -30,9 +30,10 @@ GainTheoryPoint read_point(const runfile::RunReader& reader, const Length& lengt
                         unset,
                         unset,
                         unset};
-  point.aggregated_precision = point.n_eff && point.residual
-                                   ? Measured(analyses::aggregated_precision({point.n_eff->mean, point.residual->mean, 0}, prior_variance))
-                                   : Measured::none(first_reason(point.n_eff, point.residual));
+  point.aggregated_precision =
+      point.n_eff && point.residual
+          ? Measured(analyses::aggregated_precision({point.n_eff->mean, point.residual->mean, 0}, prior_variance))
+          : Measured::none(first_reason(point.n_eff, point.residual));
   return point;
 }
 
@@ -57,13 +58,15 @@ void judge(GainTheoryPoint& point, const GainTheoryPoint& shortest, const Measur
   }
   const double measured = point.kalman_gain->mean;
   if (!(measured > 0)) {
-    point.relative_error = point.constant_error = point.skill = Measured::none("K is 0 here; a relative error needs K > 0");
+    point.relative_error = point.constant_error = point.skill =
+        Measured::none("K is 0 here; a relative error needs K > 0");
     return;
   }
   point.relative_error = std::abs(*point.predicted_gain - measured) / measured;
   point.constant_error = std::abs(shortest.kalman_gain->mean - measured) / measured;
-  point.skill = *point.constant_error > 0 ? Measured(1 - *point.relative_error / *point.constant_error)
-                                          : Measured::none("K does not change from the shortest length, so the constant has no error");
+  point.skill = *point.constant_error > 0
+                    ? Measured(1 - *point.relative_error / *point.constant_error)
+                    : Measured::none("K does not change from the shortest length, so the constant has no error");
 }
 
 void summarise(GainTheory& theory) {
@@ -74,16 +77,17 @@ void summarise(GainTheory& theory) {
     constant_errors.push_back(*point.constant_error);
   }
   if (errors.empty()) {
-    const std::string reason = theory.points.size() < 2 ? "the run has one length; a prediction needs a second"
-                                                        : first_reason(theory.prior_precision, theory.points.back().relative_error);
+    const std::string reason = theory.points.size() < 2
+                                   ? "the run has one length; a prediction needs a second"
+                                   : first_reason(theory.prior_precision, theory.points.back().relative_error);
     theory.max_relative_error = theory.max_constant_error = theory.skill = Measured::none(reason);
     return;
   }
   theory.max_relative_error = *std::max_element(errors.begin(), errors.end());
   theory.max_constant_error = *std::max_element(constant_errors.begin(), constant_errors.end());
   const double scale = mean(constant_errors);
-  theory.skill =
-      scale > 0 ? Measured(1 - mean(errors) / scale) : Measured::none("K does not change with length, so the constant has no error");
+  theory.skill = scale > 0 ? Measured(1 - mean(errors) / scale)
+                           : Measured::none("K does not change with length, so the constant has no error");
 }
 
 template <typename Result>
@@ -117,7 +121,8 @@ GainTheory gain_theory(const runfile::RunReader& reader, const Options& options)
                     .margin = options.theory_margin,
                     .unseen = theory_equivalence(reader, options),
                     .cells = cell_errors(reader, options)};
-  for (const Length& length : usable_lengths(reader)) theory.points.push_back(read_point(reader, length, layers, prior_variance));
+  for (const Length& length : usable_lengths(reader))
+    theory.points.push_back(read_point(reader, length, layers, prior_variance));
   const GainTheoryPoint shortest = theory.points.front();
   theory.prior_precision = fit(shortest, prior_variance);
   for (GainTheoryPoint& point : theory.points) judge(point, shortest, theory.prior_precision);

@@ -14,19 +14,22 @@ namespace gainlens::analyses {
 struct GainTheoryPoint {
   Length length;
   Maybe<Aggregate> n_eff;
-  Maybe<Aggregate> residual;               ///< S, squared unit of the values
-  Maybe<Aggregate> kalman_gain;            ///< K as measured at lambda = 1
-  Maybe<Aggregate> kalman_gain_scaled;     ///< K of values scaled to unit variance: no theory here, shown since K has no scale of its own
-  Maybe<Aggregate> observation_precision;  ///< mean of lambda_obs: shown beside aggregated_precision, which is another number
-  Measured aggregated_precision;           ///< lambda*(T) = (n_eff + nu) / (S + nu sigma0^2) of the aggregated n_eff and S
-  Measured predicted_gain;                 ///< K_opt(T) = lambda* / (lambda + lambda*)
-  Measured relative_error;                 ///< |K_opt - K| / K; missing at T_min, where it is 0 by the fit
-  Measured constant_error;                 ///< |K(T_min) - K| / K: of the prediction that nothing changes
-  Measured skill;                          ///< 1 - relative_error / constant_error: above 0 beats the constant
+  Maybe<Aggregate> residual;            ///< S, squared unit of the values
+  Maybe<Aggregate> kalman_gain;         ///< K as measured at lambda = 1
+  Maybe<Aggregate> kalman_gain_scaled;  ///< K of values scaled to unit variance: no theory here, shown since K has no
+                                        ///< scale of its own
+  Maybe<Aggregate>
+      observation_precision;      ///< mean of lambda_obs: shown beside aggregated_precision, which is another number
+  Measured aggregated_precision;  ///< lambda*(T) = (n_eff + nu) / (S + nu sigma0^2) of the aggregated n_eff and S
+  Measured predicted_gain;        ///< K_opt(T) = lambda* / (lambda + lambda*)
+  Measured relative_error;        ///< |K_opt - K| / K; missing at T_min, where it is 0 by the fit
+  Measured constant_error;        ///< |K(T_min) - K| / K: of the prediction that nothing changes
+  Measured skill;                 ///< 1 - relative_error / constant_error: above 0 beats the constant
 };
 
 /// Does K follow from n_eff and S? One lambda is fitted at the shortest length and predicts the mean K at the others.
-/// Here it is fitted and judged on the same chunks; theory_equivalence() tests its error on others, cell_errors() judges head by head.
+/// Here it is fitted and judged on the same chunks; theory_equivalence() tests its error on others, cell_errors()
+/// judges head by head.
 struct GainTheory {
   std::vector<std::int64_t> deep_layers;  ///< the model's own numbers
   double prior_strength;                  ///< nu, in observations

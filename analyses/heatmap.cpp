@@ -29,7 +29,8 @@ Maybe<Heatmap> heatmap(const runfile::RunReader& reader, const HeatmapQuantity& 
     for (std::size_t head = 0; head < map.heads; ++head)
       map.values.push_back(mean_over_samples(*cells, map.length, layer, head, 0, map.left_out));
     map.by_construction.push_back(quantity.name == "bos_mass" &&
-                                  first_key_visibility(reader.attention()[layer], map.length.tokens) == FirstKey::hidden);
+                                  first_key_visibility(reader.attention()[layer], map.length.tokens) ==
+                                      FirstKey::hidden);
   }
   if (std::none_of(map.values.begin(), map.values.end(), [](double value) { return std::isfinite(value); })) {
     return Maybe<Heatmap>::none(fmt::format("summary/{} has no value at the longest length", quantity.name));

@@ -14,8 +14,8 @@ namespace {
 
 using Correlations = std::array<Measured, 2>;  // pooled, within layers
 
-Correlations correlations(const std::vector<double>& x, const std::vector<double>& y, const std::vector<std::size_t>& layer,
-                          const PairNames& names) {
+Correlations correlations(const std::vector<double>& x, const std::vector<double>& y,
+                          const std::vector<std::size_t>& layer, const PairNames& names) {
   return {correlation(x, y, names).pearson, correlation_within(x, y, layer, names).pearson};
 }
 
@@ -33,9 +33,10 @@ Measured fisher(const Measured& r) {
 /// Units that may be left out, by stratum: the correlations without each.
 using Strata = std::vector<std::vector<Correlations>>;
 
-/// Squared errors add up over strata. The bias is that of a single stratum: a unit that leaves one of several changes their shares too,
-/// which moves every z(-i) and is no noise.
-Maybe<Interval> interval_of(const Measured& whole, const Strata& without, std::size_t which, double degrees_of_freedom) {
+/// Squared errors add up over strata. The bias is that of a single stratum: a unit that leaves one of several changes
+/// their shares too, which moves every z(-i) and is no noise.
+Maybe<Interval> interval_of(const Measured& whole, const Strata& without, std::size_t which,
+                            double degrees_of_freedom) {
   const Measured z = fisher(whole);
   if (!z) return Maybe<Interval>::none(z.reason());
   Estimate estimate{*z, 0, degrees_of_freedom};
@@ -57,7 +58,9 @@ Maybe<Interval> interval_of(const Measured& whole, const Strata& without, std::s
 }
 
 Jackknife jackknife(const Correlations& whole, const Strata& without, std::size_t units, double degrees_of_freedom) {
-  const auto interval = [&](std::size_t which) { return interval_of(whole[which], without, which, degrees_of_freedom); };
+  const auto interval = [&](std::size_t which) {
+    return interval_of(whole[which], without, which, degrees_of_freedom);
+  };
   return {units, degrees_of_freedom, interval(0), interval(1)};
 }
 
@@ -73,9 +76,10 @@ Correlations without_layer(const ClusteredPairs& pairs, std::size_t left_out) {
   return correlations(x, y, layer, pairs.names);
 }
 
-/// Mean over lengths of each point's mean over the chunks outside one stretch of text; NaN where no such chunk of a length has a value.
-std::vector<double> means_without(const std::vector<std::vector<std::vector<double>>>& values, const TextStretches& text,
-                                  std::size_t left_out, std::size_t points) {
+/// Mean over lengths of each point's mean over the chunks outside one stretch of text; NaN where no such chunk of a
+/// length has a value.
+std::vector<double> means_without(const std::vector<std::vector<std::vector<double>>>& values,
+                                  const TextStretches& text, std::size_t left_out, std::size_t points) {
   std::vector<double> means(points, 0.0);
   for (std::size_t length = 0; length < values.size(); ++length) {
     for (std::size_t point = 0; point < points; ++point) {
@@ -106,7 +110,8 @@ double variance_within(const std::vector<double>& values, const std::vector<std:
   return sum / static_cast<double>(values.size());
 }
 
-/// What the noise of the text adds to the heads' variance: mean over heads of the squared jackknife error of a head's value.
+/// What the noise of the text adds to the heads' variance: mean over heads of the squared jackknife error of a head's
+/// value.
 double noise_of(const std::vector<std::vector<double>>& without, std::size_t points) {
   double sum = 0;
   for (std::size_t point = 0; point < points; ++point) {
@@ -118,22 +123,25 @@ double noise_of(const std::vector<std::vector<double>>& without, std::size_t poi
 }
 
 Maybe<Interval> too_noisy(double share, std::string_view of) {
-  return Maybe<Interval>::none(fmt::format("the noise of the chunks makes up {:.0f}% of the variance of {}; a level is stated up to {:g}%",
-                                           100 * share, of, 100 * most_noise));
+  return Maybe<Interval>::none(
+      fmt::format("the noise of the chunks makes up {:.0f}% of the variance of {}; a level is stated up to {:g}%",
+                  100 * share, of, 100 * most_noise));
 }
 
 }  // namespace
 
 Maybe<Jackknife> leave_out_layers(const ClusteredPairs& pairs, const std::vector<std::string>& kind) {
   std::map<std::string_view, std::vector<std::size_t>> layers;  // kind -> layers
-  for (const std::size_t layer : std::set<std::size_t>(pairs.layer.begin(), pairs.layer.end())) layers[kind.at(layer)].push_back(layer);
+  for (const std::size_t layer : std::set<std::size_t>(pairs.layer.begin(), pairs.layer.end()))
+    layers[kind.at(layer)].push_back(layer);
   if (layers.empty()) return Maybe<Jackknife>::none("no head has both values");
   Strata without;
   std::size_t units = 0;
   for (const auto& [name, members] : layers) {
     if (members.size() < least_layers) {
-      return Maybe<Jackknife>::none(fmt::format("refused: layers with {} attention: {}; at least {} are needed to leave out layers", name,
-                                                members.size(), least_layers));
+      return Maybe<Jackknife>::none(
+          fmt::format("refused: layers with {} attention: {}; at least {} are needed to leave out layers", name,
+                      members.size(), least_layers));
     }
     units += members.size();
     auto& stratum = without.emplace_back();
@@ -148,7 +156,8 @@ Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs) {
   if (points == 0) return Maybe<Jackknife>::none("no head has both values");
   if (pairs.text.fewest < least_stretches) {
     return Maybe<Jackknife>::none(
-        fmt::format("refused: the chunks of {} tokens lie in {} stretches of text that are apart; at least {} are needed: more --samples, "
+        fmt::format("refused: the chunks of {} tokens lie in {} stretches of text that are apart; at least {} are "
+                    "needed: more --samples, "
                     "--nested or --spread",
                     format_count(pairs.text.scarcest), pairs.text.fewest, least_stretches));
   }
@@ -164,12 +173,13 @@ Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs) {
     whole = whole && finite;
   }
   const auto& heads = pairs.heads;
-  Jackknife result = jackknife(correlations(heads.x, heads.y, heads.layer, heads.names), without, pairs.text.numbers.size(),
-                               static_cast<double>(pairs.text.fewest - 1));
+  Jackknife result = jackknife(correlations(heads.x, heads.y, heads.layer, heads.names), without,
+                               pairs.text.numbers.size(), static_cast<double>(pairs.text.fewest - 1));
   if (!whole) return result;
   const double x_noise = noise_of(x, points), y_noise = noise_of(y, points);
   const double pooled = std::max(x_noise / population_variance(heads.x), y_noise / population_variance(heads.y));
-  const double within = std::max(x_noise / variance_within(heads.x, heads.layer), y_noise / variance_within(heads.y, heads.layer));
+  const double within =
+      std::max(x_noise / variance_within(heads.x, heads.layer), y_noise / variance_within(heads.y, heads.layer));
   if (pooled > most_noise) result.pearson = too_noisy(pooled, "the heads");
   if (within > most_noise) result.pearson_within = too_noisy(within, "the heads within layers");
   return result;

@@ -28,9 +28,9 @@ NeighbourCorrelation measure(std::string_view quantity, const Length& length, co
   if (!row.correlation) return refuse(row.correlation.reason());
   const auto n = static_cast<double>(count);
   if (count < least_neighbours) {
-    return refuse(
-        fmt::format("the correlation of {} chunks is too uncertain to be used: its standard error is about {:.2f}, its bias {:.2f}", count,
-                    1 / std::sqrt(n), -1 / n));
+    return refuse(fmt::format(
+        "the correlation of {} chunks is too uncertain to be used: its standard error is about {:.2f}, its bias {:.2f}",
+        count, 1 / std::sqrt(n), -1 / n));
   }
   const double corrected = *row.correlation + 1 / n;
   if (!(std::abs(corrected) < 1)) return refuse("the correlation less its bias is not below 1");
@@ -48,8 +48,9 @@ NeighbourCorrelation without_value(std::string_view quantity, const Length& leng
 }
 
 /// The chunk means of a quantity in the scale in which it is judged.
-std::vector<NeighbourCorrelation> rows_of(const runfile::RunReader& reader, std::string_view dataset, std::string_view quantity,
-                                          const std::vector<Length>& lengths, const std::vector<std::size_t>& layers) {
+std::vector<NeighbourCorrelation> rows_of(const runfile::RunReader& reader, std::string_view dataset,
+                                          std::string_view quantity, const std::vector<Length>& lengths,
+                                          const std::vector<std::size_t>& layers) {
   std::vector<NeighbourCorrelation> rows;
   for (const Length& length : lengths) {
     const auto found = aggregate(reader, dataset, length, layers);
@@ -59,7 +60,8 @@ std::vector<NeighbourCorrelation> rows_of(const runfile::RunReader& reader, std:
       for (double& value : values) value = std::log(value);
     }
     const bool finite = std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
-    rows.push_back(finite ? measure(quantity, length, values, found->chunks) : without_value(quantity, length, values.size()));
+    rows.push_back(finite ? measure(quantity, length, values, found->chunks)
+                          : without_value(quantity, length, values.size()));
   }
   return rows;
 }
@@ -67,7 +69,8 @@ std::vector<NeighbourCorrelation> rows_of(const runfile::RunReader& reader, std:
 std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
   constexpr double example = 0.3;
   const std::string general = fmt::format(
-      "Every interval over chunks takes them as independent. Neighbours that correlate by {:g} inflate the variance of a mean up to "
+      "Every interval over chunks takes them as independent. Neighbours that correlate by {:g} inflate the variance of "
+      "a mean up to "
       "{:.2f}-fold, "
       "and a 95% interval then covers less.",
       example, variance_inflation(example));
@@ -80,17 +83,21 @@ std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
     if (largest == nullptr || *row.correlation > *largest->correlation) largest = &row;
   }
   if (largest == nullptr) {
-    return fmt::format("{} With at most {} chunks a length this run cannot tell how much they do: from {} chunks on it is estimated.",
-                       general, most, least_neighbours);
+    return fmt::format(
+        "{} With at most {} chunks a length this run cannot tell how much they do: from {} chunks on it is estimated.",
+        general, most, least_neighbours);
   }
   const std::string here = fmt::format(
-      "{} Here the largest of {} correlations of neighbours is {:+.2f} ({} at {} tokens); by chance alone each would lie within about "
+      "{} Here the largest of {} correlations of neighbours is {:+.2f} ({} at {} tokens); by chance alone each would "
+      "lie within about "
       "{:.2f} of {:.2f}",
       general, used, *largest->correlation, largest->quantity, format_count(largest->tokens),
       2 / std::sqrt(static_cast<double>(largest->chunks)), -1 / static_cast<double>(largest->chunks));
   if (!(*largest->inflation > 1)) return here + ". It makes no interval too short.";
-  return fmt::format("{}. Less its bias of -1/n it multiplies the variance of that mean by {:.2f} and the width of its interval by {:.2f}.",
-                     here, *largest->inflation, std::sqrt(*largest->inflation));
+  return fmt::format(
+      "{}. Less its bias of -1/n it multiplies the variance of that mean by {:.2f} and the width of its interval by "
+      "{:.2f}.",
+      here, *largest->inflation, std::sqrt(*largest->inflation));
 }
 
 }  // namespace
@@ -103,8 +110,8 @@ double variance_inflation(double r) {
 Measured lag_one_correlation(std::span<const double> values, std::span<const std::int64_t> chunks) {
   ASSERT(values.size() == chunks.size(), "{} values of {} chunks", values.size(), chunks.size());
   if (values.size() < 3) {
-    return Measured::none(
-        fmt::format("{} chunk{}; a correlation of neighbours needs at least 3", values.size(), values.size() == 1 ? "" : "s"));
+    return Measured::none(fmt::format("{} chunk{}; a correlation of neighbours needs at least 3", values.size(),
+                                      values.size() == 1 ? "" : "s"));
   }
   const double centre = mean(values);
   double products = 0, squares = 0;
@@ -125,7 +132,8 @@ Neighbours neighbours(const runfile::RunReader& reader, const Options& options) 
   const std::vector<std::size_t> layers = deep_layers(reader, options);
   Neighbours result;
   for (const auto& [dataset, quantity] : neighbour_quantities) {
-    for (NeighbourCorrelation& row : rows_of(reader, dataset, quantity, lengths, layers)) result.rows.push_back(std::move(row));
+    for (NeighbourCorrelation& row : rows_of(reader, dataset, quantity, lengths, layers))
+      result.rows.push_back(std::move(row));
   }
   result.finding = in_words(result.rows);
   return result;

@@ -13,16 +13,17 @@
 
 namespace gainlens::analyses {
 
-/// Below this many chunks a correlation of neighbours is shown and not used: its standard error, about 1 / sqrt(n), exceeds 0.35.
+/// Below this many chunks a correlation of neighbours is shown and not used: its standard error, about 1 / sqrt(n),
+/// exceeds 0.35.
 inline constexpr std::size_t least_neighbours = 8;
 
 /// Factor (1 + r)/(1 - r) by which neighbours of correlation r inflate the variance of a mean of many.
 /// Exact for a first-order autoregression as the number of values grows. @param r  in (-1, 1)
 double variance_inflation(double r);
 
-/// Lag-1 correlation sum (x_i - m)(x_{i+1} - m) / sum (x_i - m)^2 over the pairs that are neighbours in the text, m the mean of all. Of n
-/// independent values its mean is about -1/n and its standard error about 1/sqrt(n).
-/// Missing for fewer than three values, for equal ones, and where no two are neighbours.
+/// Lag-1 correlation sum (x_i - m)(x_{i+1} - m) / sum (x_i - m)^2 over the pairs that are neighbours in the text, m the
+/// mean of all. Of n independent values its mean is about -1/n and its standard error about 1/sqrt(n). Missing for
+/// fewer than three values, for equal ones, and where no two are neighbours.
 /// @param chunks  [value] number of its chunk, ascending
 Measured lag_one_correlation(std::span<const double> values, std::span<const std::int64_t> chunks);
 
@@ -41,8 +42,8 @@ struct NeighbourCorrelation {
 inline constexpr std::pair<std::string_view, std::string_view> neighbour_quantities[] = {
     {"kalman_gain", "K"}, {"observation_precision", "ln lambda_obs"}, {"n_eff", "n_eff"}, {"gate", "gate"}};
 
-/// Every interval over chunks takes them as independent; neighbours in a text are not quite. Every quantity that the run has, length by
-/// length.
+/// Every interval over chunks takes them as independent; neighbours in a text are not quite. Every quantity that the
+/// run has, length by length.
 struct Neighbours {
   std::vector<NeighbourCorrelation> rows;
   std::string finding;  ///< what follows for the intervals, in sentences

@@ -15,7 +15,8 @@ namespace {
 constexpr double most_arrangements = 1e300;  // counted no further
 constexpr std::uint64_t block_stream = 0xB10C;
 
-/// A layer's whole KV groups as a table of what each pairing of one group's x with another's y adds to the cross product.
+/// A layer's whole KV groups as a table of what each pairing of one group's x with another's y adds to the cross
+/// product.
 struct LayerTable {
   std::size_t groups;
   std::vector<double> cross;          // [group whose y moves, group whose x stays]
@@ -65,8 +66,10 @@ void add_layer(Tables& tables, Blocks x, Blocks y) {
 
 /// Whole KV groups of layers that have at least two of them.
 std::vector<std::pair<Blocks, Blocks>> whole_groups(const ClusteredPairs& pairs) {
-  std::map<std::size_t, std::map<std::size_t, std::map<std::size_t, std::size_t>>> points;  // layer, group, head -> point
-  for (std::size_t i = 0; i < pairs.x.size(); ++i) points[pairs.layer[i]][pairs.head[i] / pairs.group_size][pairs.head[i]] = i;
+  std::map<std::size_t, std::map<std::size_t, std::map<std::size_t, std::size_t>>>
+      points;  // layer, group, head -> point
+  for (std::size_t i = 0; i < pairs.x.size(); ++i)
+    points[pairs.layer[i]][pairs.head[i] / pairs.group_size][pairs.head[i]] = i;
   std::vector<std::pair<Blocks, Blocks>> layers;
   for (const auto& [layer, groups] : points) {
     Blocks x, y;
@@ -106,7 +109,8 @@ std::optional<TestedStatistic> nothing_to_arrange(const Tables& tables, const Pa
     const std::string reason = "refused: 1 arrangement, as no layer has two KV groups with a value for every head";
     return TestedStatistic{Measured::none(reason), Measured::none(reason), 1.0, Measured::none(reason)};
   }
-  return nothing_to_arrange(tables.sums, names, "is constant within layers", "does not differ between the KV groups of any layer");
+  return nothing_to_arrange(tables.sums, names, "is constant within layers",
+                            "does not differ between the KV groups of any layer");
 }
 
 /// Draws arrangements for both statistics at once.
@@ -153,11 +157,13 @@ PermutationTest permute_blocks(const ClusteredPairs& pairs, const Resampling& re
     add_layer(ranks, ranked(x), ranked(y));
   }
   double arrangements = 1;
-  for (const LayerTable& layer : values.layers) arrangements = std::min(arrangements * layer.arrangements, most_arrangements);
+  for (const LayerTable& layer : values.layers)
+    arrangements = std::min(arrangements * layer.arrangements, most_arrangements);
   const bool exact = arrangements <= static_cast<double>(resampling.permutations);
   const TestedStatistic unset = no_statistic("not tested yet");
-  PermutationTest test{arrangements,    exact, exact ? static_cast<std::int64_t>(arrangements) : resampling.permutations,
-                       resampling.seed, unset, unset};
+  PermutationTest test{
+      arrangements,    exact, exact ? static_cast<std::int64_t>(arrangements) : resampling.permutations,
+      resampling.seed, unset, unset};
   const auto nothing = nothing_to_arrange(values, pairs.names), no_ranks = nothing_to_arrange(ranks, pairs.names);
   ASSERT(nothing.has_value() == no_ranks.has_value(), "values vary where their ranks do not");
   if (nothing) {
@@ -175,7 +181,8 @@ PermutationTest permute_blocks(const ClusteredPairs& pairs, const Resampling& re
 std::string count_arrangements(double arrangements) {
   if (arrangements == 1) return "1 arrangement";
   if (arrangements >= most_arrangements) return "1e300 or more arrangements";
-  return arrangements < 1e6 ? fmt::format("{:.0f} arrangements", arrangements) : fmt::format("{:.1e} arrangements", arrangements);
+  return arrangements < 1e6 ? fmt::format("{:.0f} arrangements", arrangements)
+                            : fmt::format("{:.1e} arrangements", arrangements);
 }
 
 OrderedJson to_json(const PermutationTest& test) {

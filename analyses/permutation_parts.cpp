@@ -10,7 +10,8 @@ constexpr double rounding = 1e-12;  // of a correlation: sums of the same number
 
 /// The mean, or the value itself where all are equal: rounding must not look like variation.
 double exact_mean(const std::vector<double>& values) {
-  const bool constant = std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); });
+  const bool constant =
+      std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); });
   return constant ? values.front() : mean(values);
 }
 
@@ -34,7 +35,8 @@ double largest(const std::vector<double>& sums) {
 /// The p, or the refusal where none small enough can be reached.
 Measured allowed(double p, double least_p, double arrangements) {
   if (least_p > significance) {
-    return Measured::none(fmt::format("refused: with {} no p below {:.2g} can be reached", count_arrangements(arrangements), least_p));
+    return Measured::none(
+        fmt::format("refused: with {} no p below {:.2g} can be reached", count_arrangements(arrangements), least_p));
   }
   return p;
 }
@@ -108,7 +110,8 @@ TestedStatistic judge_drawn(const std::vector<double>& crosses, const Sums& sums
   const double drawn = static_cast<double>(crosses.size());
   // an arrangement and its mirror image may tie; among so many no more than that is of weight
   const double least = std::max(1 / (1 + drawn), 2 / arrangements);
-  const double p = (1 + static_cast<double>(at_least(crosses, std::abs(sums.moved.cross), sums.moved.scale()))) / (1 + drawn);
+  const double p =
+      (1 + static_cast<double>(at_least(crosses, std::abs(sums.moved.cross), sums.moved.scale()))) / (1 + drawn);
   return {sums.value(), sums.null_mean(), least, allowed(p, least, arrangements)};
 }
 

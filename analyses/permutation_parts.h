@@ -27,8 +27,9 @@ struct Moments {
   double scale() const;
 };
 
-/// The two centrings of one statistic. The correlation takes off the mean of all values that can be exchanged. Its mean over the
-/// arrangements is what the slot means contribute, so that the arrangements of values without slot means vary about 0.
+/// The two centrings of one statistic. The correlation takes off the mean of all values that can be exchanged. Its mean
+/// over the arrangements is what the slot means contribute, so that the arrangements of values without slot means vary
+/// about 0.
 struct Sums {
   Moments reported;  // less the mean
   Moments moved;     // less the slot means
@@ -38,8 +39,8 @@ struct Sums {
 };
 
 TestedStatistic no_statistic(const std::string& reason);
-/// The result where there is nothing to arrange: values that are all equal have no correlation, and what is the same in every block has
-/// one that every arrangement leaves as it is. Nothing where the arrangements differ.
+/// The result where there is nothing to arrange: values that are all equal have no correlation, and what is the same in
+/// every block has one that every arrangement leaves as it is. Nothing where the arrangements differ.
 /// @param constant  what to say of the former
 /// @param same      what to say of the latter
 std::optional<TestedStatistic> nothing_to_arrange(const Sums& sums, const PairNames& names, std::string_view constant,

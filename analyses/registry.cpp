@@ -63,7 +63,8 @@ std::span<const Analysis> registry() {
 }
 
 const Analysis& find_analysis(std::string_view name) {
-  const auto found = std::find_if(analyses.begin(), analyses.end(), [&](const Analysis& analysis) { return analysis.name == name; });
+  const auto found =
+      std::find_if(analyses.begin(), analyses.end(), [&](const Analysis& analysis) { return analysis.name == name; });
   if (found != analyses.end()) return *found;
   std::vector<std::string> names;
   for (const Analysis& analysis : analyses) names.emplace_back(analysis.name);

@@ -28,7 +28,8 @@ std::string model_digest(const Request& request) {
 }
 
 std::string chunking(const Request& request) {
-  const std::string placed = request.spread ? fmt::format("spread over {} tokens of text", *request.spread) : "consecutive";
+  const std::string placed =
+      request.spread ? fmt::format("spread over {} tokens of text", *request.spread) : "consecutive";
   return request.nested ? placed + ", shorter ones nested in the longest" : placed;
 }
 
@@ -53,21 +54,29 @@ std::function<std::string(const Request&)> number(Field Part::*field) {
 
 const std::vector<Aspect>& aspects() {
   static const std::vector<Aspect> all = {
-      {"statistics version", number(&Request::version), equal(&Request::version), "its numbers may mean different things.", true},
+      {"statistics version", number(&Request::version), equal(&Request::version),
+       "its numbers may mean different things.", true},
       {"model", model_digest, equal(&Request::model), "", false},
       {"family", [](const Request& r) { return r.family; }, equal(&Request::family), "", false},
       {"text", [](const Request& r) { return short_digest(r.text); }, equal(&Request::text),
        "the chunks hold different text, so that models and texts cannot be told apart.", true},
       {"tokenizer", [](const Request& r) { return short_digest(r.tokenizer); }, equal(&Request::tokenizer),
-       "the same words are other tokens: chunks of equal number do not match, and NLL per token has another unit.", true},
-      {"BOS", [](const Request& r) { return r.bos ? fmt::format("token {}", *r.bos) : std::string("none"); }, equal(&Request::bos),
-       "key 0 is another token, which shifts the chunks and makes BOS mass another quantity.", true},
-      {"chunking", chunking, [](const Request& a, const Request& b) { return a.nested == b.nested && a.spread == b.spread; },
+       "the same words are other tokens: chunks of equal number do not match, and NLL per token has another unit.",
+       true},
+      {"BOS", [](const Request& r) { return r.bos ? fmt::format("token {}", *r.bos) : std::string("none"); },
+       equal(&Request::bos), "key 0 is another token, which shifts the chunks and makes BOS mass another quantity.",
+       true},
+      {"chunking", chunking,
+       [](const Request& a, const Request& b) { return a.nested == b.nested && a.spread == b.spread; },
        "chunks of equal number hold different text.", true},
-      {"longest nested chunk", [](const Request& r) { return r.nested ? format_count(r.lengths.back()) : std::string("not nested"); },
-       [](const Request& a, const Request& b) { return !a.nested || !b.nested || a.lengths.back() == b.lengths.back(); },
+      {"longest nested chunk",
+       [](const Request& r) { return r.nested ? format_count(r.lengths.back()) : std::string("not nested"); },
+       [](const Request& a, const Request& b) {
+         return !a.nested || !b.nested || a.lengths.back() == b.lengths.back();
+       },
        "shorter chunks are cut from it, so that chunks of equal number hold different text.", true},
-      {"number of spread chunks", [](const Request& r) { return r.spread ? std::to_string(r.samples) : std::string("not spread"); },
+      {"number of spread chunks",
+       [](const Request& r) { return r.spread ? std::to_string(r.samples) : std::string("not spread"); },
        [](const Request& a, const Request& b) { return !a.spread || !b.spread || a.samples == b.samples; },
        "their places follow from it, so that chunks of equal number hold different text.", true},
       {"number of layers", [](const Request& r) { return std::to_string(r.layers.size()); },
@@ -77,18 +86,22 @@ const std::vector<Aspect>& aspects() {
        [](const Request& a, const Request& b) { return a.layers.size() != b.layers.size() || a.layers == b.layers; },
        "means are over other depths of the model.", false},
       {"heads", number(&Request::heads), equal(&Request::heads), "cells are not paired.", false},
-      {"KV heads", number(&Request::kv_heads), equal(&Request::kv_heads), "queries share their keys and values differently.", false},
+      {"KV heads", number(&Request::kv_heads), equal(&Request::kv_heads),
+       "queries share their keys and values differently.", false},
       {"head dimension", number(&Request::head_dim), equal(&Request::head_dim),
        "the prior variance is 1/d, so that lambda_obs and K rest on different priors.", false},
       {"attention", [](const Request& r) { return fmt::format("{}", fmt::join(r.attention, ", ")); },
-       [](const Request& a, const Request& b) { return a.layers.size() != b.layers.size() || a.attention == b.attention; },
+       [](const Request& a, const Request& b) {
+         return a.layers.size() != b.layers.size() || a.attention == b.attention;
+       },
        "windows limit n_eff and hide key 0 in other layers.", false},
       {"gate", [](const Request& r) { return yes_or_no(r.gated); }, equal(&Request::gated), "", false},
       {"sink logits", [](const Request& r) { return yes_or_no(r.sink_logits); }, equal(&Request::sink_logits),
        "a learned sink takes the mass that a key would.", false},
       {"dtype", [](const Request& r) { return r.dtype; }, equal(&Request::dtype),
        "part of every difference is rounding; repeat one run in the other's dtype to see how much.", false},
-      {"device", [](const Request& r) { return r.device; }, equal(&Request::device), "part of every difference is rounding.", false},
+      {"device", [](const Request& r) { return r.device; }, equal(&Request::device),
+       "part of every difference is rounding.", false},
   };
   return all;
 }

@@ -15,7 +15,8 @@ namespace {
 constexpr std::int64_t paper_lengths[] = {4096, 8192};  // of the paper's sink figure
 
 const Length* find(const std::vector<Length>& lengths, std::int64_t tokens) {
-  const auto found = std::find_if(lengths.begin(), lengths.end(), [&](const Length& length) { return length.tokens == tokens; });
+  const auto found =
+      std::find_if(lengths.begin(), lengths.end(), [&](const Length& length) { return length.tokens == tokens; });
   return found == lengths.end() ? nullptr : &*found;
 }
 
@@ -33,7 +34,8 @@ std::vector<Length> asked_lengths(const std::vector<Length>& usable, std::vector
   std::vector<Length> chosen;
   for (const std::int64_t tokens : at) {
     const Length* length = find(usable, tokens);
-    CHECK(length != nullptr, "--at: the run has no complete chunk of {} tokens; it has {}", tokens, list_lengths(usable));
+    CHECK(length != nullptr, "--at: the run has no complete chunk of {} tokens; it has {}", tokens,
+          list_lengths(usable));
     chosen.push_back(*length);
   }
   return chosen;
@@ -81,7 +83,8 @@ std::string sink_lengths_rule(const runfile::RunReader& reader, const Options& o
 std::vector<std::size_t> deep_layers(const runfile::RunReader& reader, const Options& options) {
   const auto count = static_cast<std::int64_t>(reader.layers().size());
   const std::int64_t deep = options.deep_layers.value_or((count + 3) / 4);
-  CHECK(deep >= 1 && deep <= count, "--deep-layers: {} asked for; the run has {} layers, so 1 to {} are allowed", deep, count, count);
+  CHECK(deep >= 1 && deep <= count, "--deep-layers: {} asked for; the run has {} layers, so 1 to {} are allowed", deep,
+        count, count);
   std::vector<std::size_t> positions(static_cast<std::size_t>(deep));
   std::iota(positions.begin(), positions.end(), static_cast<std::size_t>(count - deep));
   return positions;
@@ -105,7 +108,8 @@ FirstKey first_key_visibility(const std::string& attention, std::int64_t tokens)
   std::int64_t window = 0;
   const bool windowed = attention.starts_with(prefix);
   const char* const end = attention.data() + attention.size();
-  const auto parsed = windowed ? std::from_chars(attention.data() + prefix.size(), end, window) : std::from_chars_result{end, std::errc{}};
+  const auto parsed = windowed ? std::from_chars(attention.data() + prefix.size(), end, window)
+                               : std::from_chars_result{end, std::errc{}};
   CHECK(windowed && parsed.ec == std::errc{} && parsed.ptr == end && window > 0,
         "attention kind '{}'; a run has 'global' or 'window:N' with N > 0", printable(attention));
   if (window <= runfile::second_half_begin(tokens)) return FirstKey::hidden;
@@ -114,7 +118,9 @@ FirstKey first_key_visibility(const std::string& attention, std::int64_t tokens)
 
 std::vector<std::size_t> layers_that_see_key_0(const runfile::RunReader& reader, std::int64_t tokens) {
   std::vector<std::size_t> layers = all_layers(reader);
-  std::erase_if(layers, [&](std::size_t layer) { return first_key_visibility(reader.attention()[layer], tokens) == FirstKey::hidden; });
+  std::erase_if(layers, [&](std::size_t layer) {
+    return first_key_visibility(reader.attention()[layer], tokens) == FirstKey::hidden;
+  });
   return layers;
 }
 

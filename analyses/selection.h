@@ -27,13 +27,15 @@ std::vector<Length> all_lengths(const runfile::RunReader& reader);
 /// @throws InvalidArgument  there is none
 std::vector<Length> usable_lengths(const runfile::RunReader& reader);
 
-/// Lengths of the sink analyses, shortest first: those of `options.at`, else 4k and 8k where present, else the two longest, else the one.
+/// Lengths of the sink analyses, shortest first: those of `options.at`, else 4k and 8k where present, else the two
+/// longest, else the one.
 /// @throws InvalidArgument  a length of `options.at` is not in the run or has no complete chunk
 std::vector<Length> sink_lengths(const runfile::RunReader& reader, const Options& options);
 /// The rule that sink_lengths() followed, in words.
 std::string sink_lengths_rule(const runfile::RunReader& reader, const Options& options);
 
-/// Positions on the layer axis of the deep layers: the last ceil(L/4) of the run's layers, or as many as the options say.
+/// Positions on the layer axis of the deep layers: the last ceil(L/4) of the run's layers, or as many as the options
+/// say.
 /// @throws InvalidArgument  options.deep_layers is not in [1, number of layers]
 std::vector<std::size_t> deep_layers(const runfile::RunReader& reader, const Options& options);
 /// Positions of all layers.

@@ -20,19 +20,22 @@ std::int64_t overlap(const TextSpan& a, const TextSpan& b) {
 std::size_t stretch_of(const TextLayout& layout, std::int64_t longest, const TextSpan& span) {
   std::int64_t best = 0;
   for (std::int64_t chunk = 1; chunk < layout.samples; ++chunk) {
-    const std::int64_t here = overlap(span, text_span(layout, longest, chunk)), there = overlap(span, text_span(layout, longest, best));
+    const std::int64_t here = overlap(span, text_span(layout, longest, chunk)),
+                       there = overlap(span, text_span(layout, longest, best));
     if (here > there) best = chunk;
   }
   return static_cast<std::size_t>(best);
 }
 
 /// The share of chunks of one length that share text with a chunk of the other.
-double shared_part(const TextLayout& layout, std::int64_t tokens, const ByChunk& chunks, std::int64_t other_tokens, const ByChunk& others) {
+double shared_part(const TextLayout& layout, std::int64_t tokens, const ByChunk& chunks, std::int64_t other_tokens,
+                   const ByChunk& others) {
   std::size_t shared = 0;
   for (const auto& [chunk, value] : chunks) {
     const TextSpan span = text_span(layout, tokens, chunk);
-    const bool meets = std::any_of(others.begin(), others.end(),
-                                   [&](const auto& other) { return overlap(span, text_span(layout, other_tokens, other.first)) > 0; });
+    const bool meets = std::any_of(others.begin(), others.end(), [&](const auto& other) {
+      return overlap(span, text_span(layout, other_tokens, other.first)) > 0;
+    });
     shared += meets ? 1 : 0;
   }
   return static_cast<double>(shared) / static_cast<double>(chunks.size());
@@ -64,15 +67,18 @@ Maybe<TextDifference> paired_difference(const ByChunk& longer, const ByChunk& sh
   for (const auto& [chunk, value] : longer) {
     if (const auto other = shorter.find(chunk); other != shorter.end()) differences.push_back(value - other->second);
   }
-  if (differences.empty()) return Maybe<TextDifference>::none("no chunk has a finite value both here and at the shortest length");
+  if (differences.empty())
+    return Maybe<TextDifference>::none("no chunk has a finite value both here and at the shortest length");
   const std::size_t pairs = differences.size();
-  return TextDifference{mean(differences),
-                        pairs < 2 ? Maybe<Estimate>::none(few_pairs(pairs)) : Maybe<Estimate>(mean_estimate(differences)),
-                        fmt::format("{} paired chunk{}", pairs, pairs == 1 ? "" : "s")};
+  return TextDifference{
+      mean(differences),
+      pairs < 2 ? Maybe<Estimate>::none(few_pairs(pairs)) : Maybe<Estimate>(mean_estimate(differences)),
+      fmt::format("{} paired chunk{}", pairs, pairs == 1 ? "" : "s")};
 }
 
 /// Mean of the values whose chunk lies in another stretch.
-double mean_without(const std::vector<double>& values, const std::vector<std::size_t>& stretch_of_chunk, std::size_t left_out) {
+double mean_without(const std::vector<double>& values, const std::vector<std::size_t>& stretch_of_chunk,
+                    std::size_t left_out) {
   std::vector<double> kept;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (stretch_of_chunk[i] != left_out) kept.push_back(values[i]);
@@ -107,15 +113,17 @@ TextStretches text_stretches(const runfile::Request& request, const std::vector<
   return result;
 }
 
-Maybe<TextDifference> difference_of_means(const runfile::Request& request, const Length& longer_length, const ByChunk& longer,
-                                          const Length& shorter_length, const ByChunk& shorter) {
+Maybe<TextDifference> difference_of_means(const runfile::Request& request, const Length& longer_length,
+                                          const ByChunk& longer, const Length& shorter_length, const ByChunk& shorter) {
   if (is_paired(request)) return paired_difference(longer, shorter);
-  if (longer.empty() || shorter.empty()) return Maybe<TextDifference>::none("no chunk has a finite value here or at the shortest length");
+  if (longer.empty() || shorter.empty())
+    return Maybe<TextDifference>::none("no chunk has a finite value here or at the shortest length");
   const std::vector<double> x = values_of(longer), y = values_of(shorter);
   const double value = mean(x) - mean(y);
-  const std::string counts = fmt::format("{} chunks of {} and {} of {}", x.size(), format_count(longer_length.tokens), y.size(),
-                                         format_count(shorter_length.tokens));
-  const TextStretches text = text_stretches(request, {with_chunks(shorter_length, shorter), with_chunks(longer_length, longer)});
+  const std::string counts = fmt::format("{} chunks of {} and {} of {}", x.size(), format_count(longer_length.tokens),
+                                         y.size(), format_count(shorter_length.tokens));
+  const TextStretches text =
+      text_stretches(request, {with_chunks(shorter_length, shorter), with_chunks(longer_length, longer)});
   if (text.fewest >= least_stretches) {
     std::vector<double> without;
     for (const std::size_t stretch : text.numbers) {
@@ -130,17 +138,20 @@ Maybe<TextDifference> difference_of_means(const runfile::Request& request, const
   const double shared = std::sqrt(shared_part(layout, longer_length.tokens, longer, shorter_length.tokens, shorter) *
                                   shared_part(layout, shorter_length.tokens, shorter, longer_length.tokens, longer));
   const double a = mean_estimate(x).error, b = mean_estimate(y).error;
-  return TextDifference{value, Estimate{value, std::sqrt(a * a + b * b + 2 * shared * a * b), static_cast<double>(fewest - 1)},
+  return TextDifference{value,
+                        Estimate{value, std::sqrt(a * a + b * b + 2 * shared * a * b), static_cast<double>(fewest - 1)},
                         fmt::format("{}, what they share taken at its worst", counts)};
 }
 
 Maybe<TextRatio> ratio_of_means(const runfile::Request& request, const Length& longer_length, const ByChunk& longer,
                                 const Length& shorter_length, const ByChunk& shorter) {
-  if (longer.empty() || shorter.empty()) return Maybe<TextRatio>::none("no chunk has a finite value here or at the shortest length");
+  if (longer.empty() || shorter.empty())
+    return Maybe<TextRatio>::none("no chunk has a finite value here or at the shortest length");
   const double here = mean(values_of(longer)), there = mean(values_of(shorter));
-  if (!(here > 0 && there > 0)) return Maybe<TextRatio>::none("a ratio needs means above 0 here and at the shortest length");
-  const auto difference =
-      difference_of_means(request, longer_length, relative_to(longer, here), shorter_length, relative_to(shorter, there));
+  if (!(here > 0 && there > 0))
+    return Maybe<TextRatio>::none("a ratio needs means above 0 here and at the shortest length");
+  const auto difference = difference_of_means(request, longer_length, relative_to(longer, here), shorter_length,
+                                              relative_to(shorter, there));
   if (!difference) return Maybe<TextRatio>::none(difference.reason());
   const auto& estimate = difference->estimate;
   if (!estimate) return TextRatio{here / there, Maybe<Interval>::none(estimate.reason())};
@@ -151,20 +162,25 @@ Maybe<TextRatio> ratio_of_means(const runfile::Request& request, const Length& l
 std::string sharing_in_words(const runfile::Request& request, const std::vector<Length>& lengths) {
   if (lengths.size() < 2) return "One length: no text is shared between lengths.";
   if (request.nested) {
-    return "Nested: shorter chunks are the heads of the longest ones, so that chunk c of every length begins with the same text. Changes "
+    return "Nested: shorter chunks are the heads of the longest ones, so that chunk c of every length begins with the "
+           "same text. Changes "
            "between lengths are paired by chunk.";
   }
   if (request.spread) {
-    return "Spread: chunk c of a shorter length lies in the middle of chunk c of each longer one. Changes between lengths are paired by "
+    return "Spread: chunk c of a shorter length lies in the middle of chunk c of each longer one. Changes between "
+           "lengths are paired by "
            "chunk.";
   }
   const Length &shortest = lengths.front(), &longest = lengths.back();
   const TextStretches text = text_stretches(request, {shortest, longest});
   return fmt::format(
-      "Consecutive chunks of each length from the head of the text on, so that lengths share text: the chunks of {} lie in {} of the {} "
-      "chunks of {}. Changes between lengths leave out a stretch of text at both lengths together, and where the shared text lies in fewer "
+      "Consecutive chunks of each length from the head of the text on, so that lengths share text: the chunks of {} "
+      "lie in {} of the {} "
+      "chunks of {}. Changes between lengths leave out a stretch of text at both lengths together, and where the "
+      "shared text lies in fewer "
       "than {} stretches they allow for any covariance that it may cause.",
-      format_count(shortest.tokens), text.fewest, longest.samples.size(), format_count(longest.tokens), least_stretches);
+      format_count(shortest.tokens), text.fewest, longest.samples.size(), format_count(longest.tokens),
+      least_stretches);
 }
 
 }  // namespace gainlens::analyses

@@ -37,15 +37,18 @@ void put(OrderedJson& json, std::string_view name, const Maybe<Jackknife>& jackk
 SinkDecision decide(const PermutationTest& blocks, const PermutationTest& shift) {
   if (blocks.pearson.p) return by("block permutation", blocks.pearson);
   if (shift.pearson.p) return by("circular shift", shift.pearson);
-  const std::string reason = fmt::format("block permutation: {}; circular shift: {}", blocks.pearson.p.reason(), shift.pearson.p.reason());
+  const std::string reason =
+      fmt::format("block permutation: {}; circular shift: {}", blocks.pearson.p.reason(), shift.pearson.p.reason());
   return {"none", Measured::none(reason), Measured::none(reason), Measured::none(reason), "not decidable"};
 }
 
-SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::string>& kind, const Resampling& resampling) {
+SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::string>& kind,
+                             const Resampling& resampling) {
   PermutationTest blocks = permute_blocks(pairs.heads, resampling);
   PermutationTest shift = shift_layers(pairs.heads, mixed_kinds(pairs.heads, kind));
   SinkDecision decision = decide(blocks, shift);
-  return {std::move(blocks), std::move(shift), leave_out_layers(pairs.heads, kind), leave_out_text(pairs), std::move(decision)};
+  return {std::move(blocks), std::move(shift), leave_out_layers(pairs.heads, kind), leave_out_text(pairs),
+          std::move(decision)};
 }
 
 std::string relation_in_words(const SinkDecision& decision) {

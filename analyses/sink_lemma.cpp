@@ -36,7 +36,8 @@ Maybe<LemmaCells> read_cells(const runfile::RunReader& reader) {
     const std::int64_t version = reader.request().version;
     if (version >= 2) return Maybe<LemmaCells>::none(reason);
     return Maybe<LemmaCells>::none(fmt::format(
-        "{}: it was swept with statistics version {}, which did not measure the lemma; sweep again into another folder", reason, version));
+        "{}: it was swept with statistics version {}, which did not measure the lemma; sweep again into another folder",
+        reason, version));
   };
   std::vector<Cells> fields;
   for (const Field& field : head_fields) {
@@ -45,7 +46,8 @@ Maybe<LemmaCells> read_cells(const runfile::RunReader& reader) {
     fields.push_back(*cells);
   }
   std::vector<Cells> others;
-  for (const char* name : {"values/first_norm", "values/min_norm", "summary/sink_bound_slack", "summary/sink_bound_slack_min"}) {
+  for (const char* name :
+       {"values/first_norm", "values/min_norm", "summary/sink_bound_slack", "summary/sink_bound_slack_min"}) {
     const auto cells = Cells::read(reader, name);
     if (!cells) return missing(cells.reason());
     others.push_back(*cells);
@@ -57,7 +59,8 @@ Maybe<LemmaCells> read_cells(const runfile::RunReader& reader) {
 double smallest(const Cells& cells, const std::vector<Length>& lengths, std::size_t layer, std::size_t head) {
   double least = std::numeric_limits<double>::quiet_NaN();
   for (const Length& length : lengths) {
-    for (const std::int64_t sample : length.samples) least = std::fmin(least, cells.at(length.index, sample, layer, head));
+    for (const std::int64_t sample : length.samples)
+      least = std::fmin(least, cells.at(length.index, sample, layer, head));
   }
   return least;
 }
@@ -70,15 +73,19 @@ bool is_whole(const LemmaHead& head) {
 
 /// Whether some length's window hides key 0 from every second-half query.
 bool hides_first_key(const std::string& attention, const std::vector<Length>& lengths) {
-  return std::any_of(lengths.begin(), lengths.end(),
-                     [&](const Length& length) { return first_key_visibility(attention, length.tokens) == FirstKey::hidden; });
+  return std::any_of(lengths.begin(), lengths.end(), [&](const Length& length) {
+    return first_key_visibility(attention, length.tokens) == FirstKey::hidden;
+  });
 }
 
-LemmaHead read_head(const runfile::RunReader& reader, const LemmaCells& cells, const std::vector<Length>& lengths, std::size_t layer,
-                    std::size_t head) {
+LemmaHead read_head(const runfile::RunReader& reader, const LemmaCells& cells, const std::vector<Length>& lengths,
+                    std::size_t layer, std::size_t head) {
   std::size_t ignored = 0;
-  const auto mean_of = [&](const Cells& of, std::size_t which) { return mean_over_lengths(of, lengths, layer, which, 0, ignored); };
-  const std::size_t kv_head = head * static_cast<std::size_t>(reader.kv_heads()) / static_cast<std::size_t>(reader.heads());
+  const auto mean_of = [&](const Cells& of, std::size_t which) {
+    return mean_over_lengths(of, lengths, layer, which, 0, ignored);
+  };
+  const std::size_t kv_head =
+      head * static_cast<std::size_t>(reader.kv_heads()) / static_cast<std::size_t>(reader.heads());
   const double slack = mean_of(cells.slack, head);
   const std::string& attention = reader.attention()[layer];
   LemmaHead result{.layer = reader.layers()[layer],
@@ -95,7 +102,8 @@ LemmaHead read_head(const runfile::RunReader& reader, const LemmaCells& cells, c
                    .bos_mass = 0,
                    .bound = 0,
                    .vacuous = 0,
-                   .slack = std::isfinite(slack) ? Measured(slack) : Measured::none("the bound is vacuous at every query of some length"),
+                   .slack = std::isfinite(slack) ? Measured(slack)
+                                                 : Measured::none("the bound is vacuous at every query of some length"),
                    .slack_min = smallest(cells.slack_min, lengths, layer, head),
                    .gain_bound = 0,
                    .gain_violated = 0};
@@ -125,18 +133,22 @@ Measured mean_slack(const std::vector<LemmaHead>& heads) {
 std::string holds_in_words(const SinkLemma& lemma) {
   if (lemma.violated > 0) {
     return fmt::format(
-        "The bound is broken at {} of {} heads, by up to {:.2g}: since it is a theorem, the measurement is wrong there or less exact than "
+        "The bound is broken at {} of {} heads, by up to {:.2g}: since it is a theorem, the measurement is wrong there "
+        "or less exact than "
         "float32.",
         lemma.violated, lemma.judged, -lemma.slack_min);
   }
-  return fmt::format("The bound holds at every query of {} heads (smallest weight - bound {:.2g}), as the triangle inequality makes it.",
-                     lemma.judged, lemma.slack_min);
+  return fmt::format(
+      "The bound holds at every query of {} heads (smallest weight - bound {:.2g}), as the triangle inequality makes "
+      "it.",
+      lemma.judged, lemma.slack_min);
 }
 
 std::string in_words(const SinkLemma& lemma) {
   std::string text = holds_in_words(lemma);
   text += fmt::format(
-      " It is vacuous (not above 0) at {:.1f}% of the queries and says something at more than half of the queries of {} of {} heads",
+      " It is vacuous (not above 0) at {:.1f}% of the queries and says something at more than half of the queries of "
+      "{} of {} heads",
       100 * lemma.vacuous, lemma.binding, lemma.judged);
   text += lemma.slack ? fmt::format("; where it does, the weight lies {:.3f} above it on average.", *lemma.slack) : ".";
   std::vector<double> first_to_least;
@@ -144,7 +156,8 @@ std::string in_words(const SinkLemma& lemma) {
     if (!head.set_apart && head.min_norm > 0) first_to_least.push_back(head.first_norm / head.min_norm);
   }
   if (!first_to_least.empty()) {
-    text += fmt::format(" The value of key 0 is {:.2f} of mu long at the median head; only a short one can bind.", median(first_to_least));
+    text += fmt::format(" The value of key 0 is {:.2f} of mu long at the median head; only a short one can bind.",
+                        median(first_to_least));
   }
   text += fmt::format(" With K o e for e its conclusion fails at {:.1f}% of the queries.", 100 * lemma.gain_violated);
   return text;
@@ -183,8 +196,9 @@ Maybe<SinkLemma> sink_lemma(const runfile::RunReader& reader, const Options& opt
     }
   }
   if (result.judged == 0) {
-    return Maybe<SinkLemma>::none(result.heads.empty() ? "no head has all the numbers of the lemma"
-                                                       : "the windows of all layers hide key 0, so that no head can be a sink");
+    return Maybe<SinkLemma>::none(result.heads.empty()
+                                      ? "no head has all the numbers of the lemma"
+                                      : "the windows of all layers hide key 0, so that no head can be a sink");
   }
   result.vacuous = mean_over_heads(result.heads, &LemmaHead::vacuous);
   result.gain_violated = mean_over_heads(result.heads, &LemmaHead::gain_violated);

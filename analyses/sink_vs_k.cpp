@@ -23,7 +23,9 @@ std::vector<std::string> reasons_apart(const runfile::RunReader& reader, const s
     for (const Length& length : lengths) {
       if (first_key_visibility(attention, length.tokens) == FirstKey::hidden) hidden.push_back(length);
     }
-    reasons.push_back(hidden.empty() ? "" : fmt::format("its window hides key 0 from every second-half query at {}", list_lengths(hidden)));
+    reasons.push_back(hidden.empty() ? ""
+                                     : fmt::format("its window hides key 0 from every second-half query at {}",
+                                                   list_lengths(hidden)));
   }
   return reasons;
 }
@@ -36,19 +38,22 @@ struct SinkCells {
 
 SinkCells read_cells(const runfile::RunReader& reader) {
   SinkCells cells{Cells::read(reader, "summary/bos_mass"), {}};
-  for (const GainVariant& variant : gain_variants) cells.gains.push_back(Cells::read(reader, fmt::format("summary/{}", variant.name)));
+  for (const GainVariant& variant : gain_variants)
+    cells.gains.push_back(Cells::read(reader, fmt::format("summary/{}", variant.name)));
   return cells;
 }
 
-std::vector<SinkPoint> read_points(const runfile::RunReader& reader, const SinkCells& cells, const std::vector<Length>& lengths,
-                                   std::size_t& values_left_out) {
+std::vector<SinkPoint> read_points(const runfile::RunReader& reader, const SinkCells& cells,
+                                   const std::vector<Length>& lengths, std::size_t& values_left_out) {
   const std::vector<std::string> apart = reasons_apart(reader, lengths);
   std::vector<SinkPoint> points;
   for (const std::size_t layer : all_layers(reader)) {
     for (std::int64_t head = 0; head < reader.heads(); ++head) {
-      SinkPoint point{layer, reader.layers()[layer], head, reader.attention()[layer], !apart[layer].empty(), no_value, {}};
+      SinkPoint point{layer, reader.layers()[layer], head, reader.attention()[layer], !apart[layer].empty(), no_value,
+                      {}};
       const auto read = [&](const Maybe<Cells>& values) {
-        return values ? mean_over_lengths(*values, lengths, layer, static_cast<std::size_t>(head), 0, values_left_out) : no_value;
+        return values ? mean_over_lengths(*values, lengths, layer, static_cast<std::size_t>(head), 0, values_left_out)
+                      : no_value;
       };
       point.bos_mass = read(cells.bos_mass);
       for (std::size_t v = 0; v < cells.gains.size(); ++v) point.gain[v] = read(cells.gains[v]);
@@ -98,8 +103,9 @@ struct Coordinates {
   }
 };
 
-Maybe<SinkCorrelation> correlate(const runfile::RunReader& reader, const SinkCells& cells, const std::vector<Length>& lengths,
-                                 const std::vector<SinkPoint>& points, std::size_t variant, const Resampling& resampling) {
+Maybe<SinkCorrelation> correlate(const runfile::RunReader& reader, const SinkCells& cells,
+                                 const std::vector<Length>& lengths, const std::vector<SinkPoint>& points,
+                                 std::size_t variant, const Resampling& resampling) {
   Coordinates pooled;
   std::vector<const SinkPoint*> pooled_points;
   std::map<std::string, Coordinates> by_kind;
@@ -118,15 +124,18 @@ Maybe<SinkCorrelation> correlate(const runfile::RunReader& reader, const SinkCel
     by_layer[point.layer_position].second.add(point, variant);
   }
   if (left_out == points.size()) {
-    return Maybe<SinkCorrelation>::none(fmt::format("the run has no head with both bos_mass and {}", gain_variants[variant].name));
+    return Maybe<SinkCorrelation>::none(
+        fmt::format("the run has no head with both bos_mass and {}", gain_variants[variant].name));
   }
-  SinkCorrelation result{correlation(pooled.bos_mass, pooled.gain, names),
-                         {},
-                         correlation_within(pooled.bos_mass, pooled.gain, pooled.layer, names),
-                         {},
-                         left_out,
-                         sink_inference(chunked(reader, cells, lengths, pooled_points, variant), reader.attention(), resampling)};
-  for (const auto& [kind, c] : by_kind) result.within_attention_type.emplace(kind, correlation(c.bos_mass, c.gain, names));
+  SinkCorrelation result{
+      correlation(pooled.bos_mass, pooled.gain, names),
+      {},
+      correlation_within(pooled.bos_mass, pooled.gain, pooled.layer, names),
+      {},
+      left_out,
+      sink_inference(chunked(reader, cells, lengths, pooled_points, variant), reader.attention(), resampling)};
+  for (const auto& [kind, c] : by_kind)
+    result.within_attention_type.emplace(kind, correlation(c.bos_mass, c.gain, names));
   for (const auto& [position, layer] : by_layer) {
     result.by_layer.emplace_back(layer.first, correlation(layer.second.bos_mass, layer.second.gain, names));
   }
@@ -143,15 +152,17 @@ SinkHeads heads_above(const std::vector<SinkPoint>& points, double threshold) {
     layers.insert(point.layer);
     if (std::isfinite(point.gain[measured_gain])) gains.push_back(point.gain[measured_gain]);
   }
-  const Measured smallest = gains.empty() ? Measured::none(heads == 0 ? "no head is above the threshold" : "these heads have no K")
-                                          : Measured(*std::min_element(gains.begin(), gains.end()));
+  const Measured smallest =
+      gains.empty() ? Measured::none(heads == 0 ? "no head is above the threshold" : "these heads have no K")
+                    : Measured(*std::min_element(gains.begin(), gains.end()));
   return {threshold, heads, {layers.begin(), layers.end()}, smallest};
 }
 
 void describe_late_layers(SinkVsK& result) {
   std::vector<double> gains, masses;
   for (const SinkPoint& point : result.points) {
-    if (std::find(result.late_layers.begin(), result.late_layers.end(), point.layer) == result.late_layers.end()) continue;
+    if (std::find(result.late_layers.begin(), result.late_layers.end(), point.layer) == result.late_layers.end())
+      continue;
     if (std::isfinite(point.gain[measured_gain])) gains.push_back(point.gain[measured_gain]);
     if (!point.set_apart && std::isfinite(point.bos_mass)) masses.push_back(point.bos_mass);
   }
@@ -174,7 +185,8 @@ std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::ve
       layers_counted += layers.size();
       for (const std::int64_t sample : length.samples) count.add(*column_mean, length.index, sample, layers, key);
     }
-    const std::string_view nothing = layers_counted == 0 ? "every layer's window hides key 0" : "no chunk has a value for this key";
+    const std::string_view nothing =
+        layers_counted == 0 ? "every layer's window hides key 0" : "no chunk has a value for this key";
     shares.push_back(count.cells == 0 ? Measured::none(std::string(nothing)) : Measured(count.share()));
   }
   return shares;
@@ -190,16 +202,18 @@ void add_notes(SinkVsK& result, const runfile::RunReader& reader, std::size_t va
     }
   }
   for (const std::string& where : partly) {
-    result.notes.push_back(
-        fmt::format("layers with attention {} see key 0 from only part of the second-half queries, which lowers their BOS mass", where));
+    result.notes.push_back(fmt::format(
+        "layers with attention {} see key 0 from only part of the second-half queries, which lowers their BOS mass",
+        where));
   }
   for (const Length& length : result.lengths) {
     if (length.missing > 0) {
-      result.notes.push_back(
-          fmt::format("{} of {} chunks at {} are missing and left out", length.missing, reader.samples(), format_count(length.tokens)));
+      result.notes.push_back(fmt::format("{} of {} chunks at {} are missing and left out", length.missing,
+                                         reader.samples(), format_count(length.tokens)));
     }
   }
-  if (values_left_out > 0) result.notes.push_back(fmt::format("{} values of complete chunks are not finite and left out", values_left_out));
+  if (values_left_out > 0)
+    result.notes.push_back(fmt::format("{} values of complete chunks are not finite and left out", values_left_out));
 }
 
 OrderedJson to_json(const Correlation& c) {
@@ -250,7 +264,8 @@ OrderedJson sinks_to_json(const std::vector<SinkHeads>& sinks) {
 
 OrderedJson apart_to_json(const std::vector<LayerApart>& layers) {
   OrderedJson json = OrderedJson::array();
-  for (const LayerApart& layer : layers) json.push_back({{"layer", layer.layer}, {"attention", layer.attention}, {"reason", layer.reason}});
+  for (const LayerApart& layer : layers)
+    json.push_back({{"layer", layer.layer}, {"attention", layer.attention}, {"reason", layer.reason}});
   return json;
 }
 
@@ -262,7 +277,9 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
   check(options);
   const SinkCells cells = read_cells(reader);
   std::vector<SinkPoint> points = read_points(reader, cells, lengths, values_left_out);
-  const auto correlated = [&](std::size_t variant) { return correlate(reader, cells, lengths, points, variant, options.resampling); };
+  const auto correlated = [&](std::size_t variant) {
+    return correlate(reader, cells, lengths, points, variant, options.resampling);
+  };
   std::vector<double> masses;
   for (const SinkPoint& point : points) {
     if (!point.set_apart && std::isfinite(point.bos_mass)) masses.push_back(point.bos_mass);
@@ -274,7 +291,8 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
       .bos = reader.request().bos.has_value(),
       .head_dim = reader.request().head_dim,
       .points = {},
-      .bos_mass = masses.empty() ? Measured::none("no head outside the layers set apart has a BOS mass") : Measured(mean(masses)),
+      .bos_mass = masses.empty() ? Measured::none("no head outside the layers set apart has a BOS mass")
+                                 : Measured(mean(masses)),
       .correlations = {correlated(0), correlated(1), correlated(2), correlated(3), correlated(4)},
       .sinks = {},
       .late_layers = original_layers(reader, deep_layers(reader, options)),
@@ -291,7 +309,8 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
   describe_late_layers(result);
   const std::vector<std::string> reasons = reasons_apart(reader, lengths);
   for (const std::size_t layer : all_layers(reader)) {
-    if (!reasons[layer].empty()) result.apart.push_back({reader.layers()[layer], reader.attention()[layer], reasons[layer]});
+    if (!reasons[layer].empty())
+      result.apart.push_back({reader.layers()[layer], reader.attention()[layer], reasons[layer]});
   }
   add_notes(result, reader, values_left_out);
   return result;

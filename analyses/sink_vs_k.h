@@ -66,8 +66,8 @@ struct LayerApart {
   std::string reason;
 };
 
-/// Do heads that watch the first key have a gain near 1? One point per (layer, head).
-/// BOS mass and K are coupled by arithmetic (a sink forces n_eff to 1 and S to 0, so K to 2d/(1+2d)): see without_first_kalman_gain.
+/// Do heads that watch the first key have a gain near 1? One point per (layer, head). BOS mass and K are coupled by
+/// arithmetic (a sink forces n_eff to 1 and S to 0, so K to 2d/(1+2d)): see without_first_kalman_gain.
 struct SinkVsK {
   std::vector<Length> lengths;
   std::string lengths_rule;
@@ -83,10 +83,11 @@ struct SinkVsK {
   Measured late_bos_mass;     ///< largest of the late layers' heads that are not set apart
   std::vector<LayerApart> apart;
   std::vector<std::string> notes;  ///< what a reader has to know about these layers and chunks
-  /// Share of (chunk, layer, head) whose column mean at key m exceeds 0.3 (Gu et al.). At each length without the layers whose window hides
-  /// key 0 there: they hold no sink on it by construction.
+  /// Share of (chunk, layer, head) whose column mean at key m exceeds 0.3 (Gu et al.). At each length without the
+  /// layers whose window hides key 0 there: they hold no sink on it by construction.
   std::vector<Measured> sink_share;
-  std::vector<std::vector<Measured>> sink_share_by_length;  ///< [length of `lengths`][key]; a longer context spreads a column mean thinner
+  std::vector<std::vector<Measured>>
+      sink_share_by_length;  ///< [length of `lengths`][key]; a longer context spreads a column mean thinner
 };
 
 /// Source: bft.tex, Fig. sink-vs-K; method.md, Sink against K.

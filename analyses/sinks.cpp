@@ -14,7 +14,8 @@ Measured read_mean(const Maybe<Cells>& cells, const std::vector<Length>& lengths
 }
 
 /// Share of chunks in which the head is a sink by the column mean of key 0.
-Measured share_of_chunks(const Maybe<Cells>& column_mean, const std::vector<Length>& lengths, std::size_t layer, std::size_t head) {
+Measured share_of_chunks(const Maybe<Cells>& column_mean, const std::vector<Length>& lengths, std::size_t layer,
+                         std::size_t head) {
   if (!column_mean) return Measured::none(column_mean.reason());
   SinkCount count;
   for (const Length& length : lengths) {
@@ -43,8 +44,8 @@ Maybe<Sinks> sinks(const runfile::RunReader& reader, const Options& options) {
       const Measured mass = read_mean(bos_mass, result.lengths, layer, head);
       if (!mass) continue;
       const auto read = [&](const Maybe<Cells>& cells) { return read_mean(cells, result.lengths, layer, head); };
-      result.ranking.push_back({0, reader.layers()[layer], static_cast<std::int64_t>(head), reader.attention()[layer], *mass, read(gain),
-                                read(scaled), read(n_eff), read(entropy), read(without_first),
+      result.ranking.push_back({0, reader.layers()[layer], static_cast<std::int64_t>(head), reader.attention()[layer],
+                                *mass, read(gain), read(scaled), read(n_eff), read(entropy), read(without_first),
                                 share_of_chunks(column_mean, result.lengths, layer, head)});
     }
   }
@@ -60,8 +61,11 @@ Maybe<Sinks> sinks(const runfile::RunReader& reader, const Options& options) {
 OrderedJson to_json(const Sinks& sinks) {
   OrderedJson rows = OrderedJson::array();
   for (const SinkHead& head : sinks.heads) {
-    OrderedJson row{
-        {"rank", head.rank}, {"layer", head.layer}, {"head", head.head}, {"attention", head.attention}, {"bos_mass", head.bos_mass}};
+    OrderedJson row{{"rank", head.rank},
+                    {"layer", head.layer},
+                    {"head", head.head},
+                    {"attention", head.attention},
+                    {"bos_mass", head.bos_mass}};
     put(row, "kalman_gain", head.kalman_gain);
     put(row, "kalman_gain_scaled", head.kalman_gain_scaled);
     put(row, "n_eff", head.n_eff);

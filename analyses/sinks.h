@@ -21,7 +21,7 @@ struct SinkHead {
   Measured n_eff;
   Measured entropy;                    ///< nats
   Measured without_first_kalman_gain;  ///< mean over second-half queries
-  Measured sink_share;                 ///< share of chunks whose column mean at key 0 exceeds 0.3, over chunks and lengths (Gu et al.)
+  Measured sink_share;  ///< share of chunks whose column mean at key 0 exceeds 0.3, over chunks and lengths (Gu et al.)
 };
 
 /// Heads by BOS mass, largest first; equal ones by layer and head.

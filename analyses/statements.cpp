@@ -32,7 +32,8 @@ struct Source {
     return head * static_cast<std::size_t>(reader.kv_heads()) / static_cast<std::size_t>(reader.heads());
   }
 
-  /// Calls number(layer, head) for every head, or KV head; a run with a head that has no finite number has none to show.
+  /// Calls number(layer, head) for every head, or KV head; a run with a head that has no finite number has none to
+  /// show.
   template <typename Number>
   ByHead collect(std::int64_t heads, std::string_view name, Number&& number) const {
     std::vector<double> values;
@@ -40,7 +41,8 @@ struct Source {
       for (std::size_t head = 0; head < static_cast<std::size_t>(heads); ++head) {
         values.push_back(number(layer, head));
         if (!std::isfinite(values.back())) {
-          return ByHead::none(fmt::format("{} has no finite value at layer {} head {}", name, reader.layers()[layer], head));
+          return ByHead::none(
+              fmt::format("{} has no finite value at layer {} head {}", name, reader.layers()[layer], head));
         }
       }
     }
@@ -96,23 +98,27 @@ Statement without_numbers(Statement statement, const std::string& reason) {
 }
 
 Statement unit_gain(const Source& source) {
-  Statement statement{.name = "unit_gain",
-                      .claim = "With prior precision lambda = 1 everywhere the Kalman gain is K = 1, which is the plain residual layer.",
-                      .source = "Remark \"Standard Transformer as a degenerate BFT\"",
-                      .numbers = {},
-                      .finding = {},
-                      .conclusion =
-                          "K = lambda_obs / (1 + lambda_obs) at lambda = 1, below 1 for every finite lambda_obs. The plain layer is "
-                          "K forced to 1, with equal precisions and without process noise.",
-                      .outcome = Outcome::by_algebra};
-  const ByHead gain = source.of_heads("summary/kalman_gain"), precision = source.of_heads("summary/observation_precision");
+  Statement statement{
+      .name = "unit_gain",
+      .claim =
+          "With prior precision lambda = 1 everywhere the Kalman gain is K = 1, which is the plain residual layer.",
+      .source = "Remark \"Standard Transformer as a degenerate BFT\"",
+      .numbers = {},
+      .finding = {},
+      .conclusion =
+          "K = lambda_obs / (1 + lambda_obs) at lambda = 1, below 1 for every finite lambda_obs. The plain layer is "
+          "K forced to 1, with equal precisions and without process noise.",
+      .outcome = Outcome::by_algebra};
+  const ByHead gain = source.of_heads("summary/kalman_gain"),
+               precision = source.of_heads("summary/observation_precision");
   if (!gain || !precision) return without_numbers(std::move(statement), gain ? precision.reason() : gain.reason());
   statement.numbers = {{"gain_mean", "K at lambda = 1, mean over heads", mean(*gain)},
                        {"gain_min", "K of the head where it is smallest", least(*gain)},
                        {"gain_max", "K of the head where it is largest", largest(*gain)},
                        {"precision_mean", "lambda_obs, mean over heads, 1/value^2", mean(*precision)}};
-  statement.finding = fmt::format("At lambda = 1, K is {:.3f} on average over {} heads; 1 - K goes from {:.2g} to {:.2g} over them.",
-                                  mean(*gain), gain->size(), 1 - largest(*gain), 1 - least(*gain));
+  statement.finding =
+      fmt::format("At lambda = 1, K is {:.3f} on average over {} heads; 1 - K goes from {:.2g} to {:.2g} over them.",
+                  mean(*gain), gain->size(), 1 - largest(*gain), 1 - least(*gain));
   return statement;
 }
 
@@ -124,8 +130,10 @@ Statement prior_fades(const Source& source, const Maybe<std::vector<PriorShare>>
       .numbers = {},
       .finding = {},
       .conclusion =
-          "S is a weighted mean and not a sum, so nu sigma0^2 / (S + nu sigma0^2) does not contain n_eff: the prior fades only "
-          "where S is large. Where the values' variance is sigma0^2 the estimate is near twice the truth at any n_eff (1.96 times at "
+          "S is a weighted mean and not a sum, so nu sigma0^2 / (S + nu sigma0^2) does not contain n_eff: the prior "
+          "fades only "
+          "where S is large. Where the values' variance is sigma0^2 the estimate is near twice the truth at any n_eff "
+          "(1.96 times at "
           "n_eff = 80). A prior of nu observations would be weighed against n_eff S.",
       .outcome = Outcome::by_algebra};
   if (!groups) return without_numbers(std::move(statement), groups.reason());
@@ -137,14 +145,15 @@ Statement prior_fades(const Source& source, const Maybe<std::vector<PriorShare>>
                        {"low_prior_share", "the prior's share there", groups->front().share},
                        {"prior_variance", "sigma0^2 = 1 / d_k, value^2", source.prior_variance()}};
   statement.finding = fmt::format(
-      "At the {} heads with the largest n_eff ({:.1f} on average) the prior is {}% of S + nu sigma0^2; a prior of nu observations "
+      "At the {} heads with the largest n_eff ({:.1f} on average) the prior is {}% of S + nu sigma0^2; a prior of nu "
+      "observations "
       "would "
       "be {}%.",
       top.heads, top.n_eff, two_digits(100 * top.share), two_digits(100 * top.fading));
   if (top.share < small_share) {
-    statement.finding +=
-        fmt::format(" That is little because S = {:.3g} is far above sigma0^2 = {:.3g} in this model, not because n_eff is large.",
-                    top.residual, source.prior_variance());
+    statement.finding += fmt::format(
+        " That is little because S = {:.3g} is far above sigma0^2 = {:.3g} in this model, not because n_eff is large.",
+        top.residual, source.prior_variance());
   }
   return statement;
 }
@@ -152,7 +161,9 @@ Statement prior_fades(const Source& source, const Maybe<std::vector<PriorShare>>
 Statement value_variance(const Source& source) {
   Statement statement{
       .name = "value_variance",
-      .claim = "Value coordinates have variance 1/d_k (Xavier initialisation), so that sigma0^2 = 1/d_k is correctly scaled.",
+      .claim =
+          "Value coordinates have variance 1/d_k (Xavier initialisation), so that sigma0^2 = 1/d_k is correctly "
+          "scaled.",
       .source = "Appendix on the REML estimator, \"Choice of hyperparameters\"",
       .numbers = {},
       .finding = {},
@@ -165,29 +176,32 @@ Statement value_variance(const Source& source) {
   std::vector<double> ratio = *variance;
   for (double& value : ratio) value /= source.prior_variance();
   statement.numbers = {
-      {"variance_mean", "variance of the values over the keys of a chunk, mean over dimensions and KV heads, value^2", mean(*variance)},
+      {"variance_mean", "variance of the values over the keys of a chunk, mean over dimensions and KV heads, value^2",
+       mean(*variance)},
       {"ratio_min", "its ratio to 1/d_k at the KV head where that is smallest", least(ratio)},
       {"ratio_median", "median ratio over KV heads", median(ratio)},
       {"ratio_max", "largest ratio", largest(ratio)}};
-  statement.finding =
-      fmt::format("The values' variance is {:.3g} times 1/d_k at the median of {} KV heads, {:.3g} to {:.3g} times over them.",
-                  median(ratio), ratio.size(), least(ratio), largest(ratio));
+  statement.finding = fmt::format(
+      "The values' variance is {:.3g} times 1/d_k at the median of {} KV heads, {:.3g} to {:.3g} times over them.",
+      median(ratio), ratio.size(), least(ratio), largest(ratio));
   return statement;
 }
 
 Statement alignment(const Source& source) {
-  Statement statement{
-      .name = "alignment",
-      .claim = "Values of random Gaussian directions average to a vector nearly as long as they are (c near 1 in the lemma).",
-      .source = "Remark after Lemma \"Sink necessity at K = 1\"",
-      .numbers = {},
-      .finding = {},
-      .conclusion =
-          "Independent directions of mean 0 have an average of mean square norm sum p^2 = 1/n_eff of theirs, so of about 1/sqrt(n_eff) of "
-          "their length. Only a direction that the values share makes it longer.",
-      .outcome = Outcome::by_algebra};
-  const ByHead average = source.of_heads("summary/without_first_norm"), count = source.of_heads("summary/without_first_n_eff"),
-               norm = source.other_norms();
+  Statement statement{.name = "alignment",
+                      .claim =
+                          "Values of random Gaussian directions average to a vector nearly as long as they are (c near "
+                          "1 in the lemma).",
+                      .source = "Remark after Lemma \"Sink necessity at K = 1\"",
+                      .numbers = {},
+                      .finding = {},
+                      .conclusion =
+                          "Independent directions of mean 0 have an average of mean square norm sum p^2 = 1/n_eff of "
+                          "theirs, so of about 1/sqrt(n_eff) of "
+                          "their length. Only a direction that the values share makes it longer.",
+                      .outcome = Outcome::by_algebra};
+  const ByHead average = source.of_heads("summary/without_first_norm"),
+               count = source.of_heads("summary/without_first_n_eff"), norm = source.other_norms();
   for (const ByHead* part : {&average, &count, &norm}) {
     if (!*part) return without_numbers(std::move(statement), part->reason());
   }
@@ -203,9 +217,11 @@ Statement alignment(const Source& source) {
                        {"ratio_min", "smallest of a head", least(ratio)},
                        {"ratio_max", "largest of a head", largest(ratio)},
                        {"orthogonal_mean", "1/sqrt(n_eff without key 0), mean over heads", mean(orthogonal)},
-                       {"heads_nearer_orthogonal", "heads whose ratio is nearer to 1/sqrt(n_eff) than to 1", static_cast<double>(nearer)}};
+                       {"heads_nearer_orthogonal", "heads whose ratio is nearer to 1/sqrt(n_eff) than to 1",
+                        static_cast<double>(nearer)}};
   statement.finding = fmt::format(
-      "||vbar|| is {:.3f} of the mean norm of the values on average over heads ({:.3f} to {:.3f}), where 1/sqrt(n_eff) is {:.3f}; {} of {} "
+      "||vbar|| is {:.3f} of the mean norm of the values on average over heads ({:.3f} to {:.3f}), where 1/sqrt(n_eff) "
+      "is {:.3f}; {} of {} "
       "heads are nearer to 1/sqrt(n_eff) than to 1.",
       mean(ratio), least(ratio), largest(ratio), mean(orthogonal), nearer, ratio.size());
   return statement;
@@ -222,10 +238,12 @@ Statement network_size(const Source& source) {
           .claim = "The network that reads a precision off an item's embedding has about 800 parameters.",
           .source = "Section on initial precision; Appendix, \"Parameter count\"",
           .numbers = {{"at_64", "parameters at d = 64", precision_network_parameters(64)},
-                      {"at_attention_width", "parameters at this model's heads x head_dim", precision_network_parameters(width)}},
-          .finding = fmt::format("Two layers with 16 hidden units have 16 d + 33 parameters: {:.0f} at d = 64, {:.0f} at d = {:.0f}, this "
-                                 "model's heads x head_dim (a run does not know the width of the stream).",
-                                 precision_network_parameters(64), precision_network_parameters(width), width),
+                      {"at_attention_width", "parameters at this model's heads x head_dim",
+                       precision_network_parameters(width)}},
+          .finding = fmt::format(
+              "Two layers with 16 hidden units have 16 d + 33 parameters: {:.0f} at d = 64, {:.0f} at d = {:.0f}, this "
+              "model's heads x head_dim (a run does not know the width of the stream).",
+              precision_network_parameters(64), precision_network_parameters(width), width),
           .conclusion = "1,057 at the width of the paper's experiments; 800 would need d = 48.",
           .outcome = Outcome::by_algebra};
 }
@@ -238,9 +256,11 @@ Statement layer_size() {
           .numbers = {{"floats", "process noise and SVD cache at d = 64, r = 16, d_ff = 256", floats},
                       {"layer_weights", "weights of a SASRec layer of that size", layer},
                       {"share", "their ratio", floats / layer}},
-          .finding = fmt::format("64 + 16 (64 + 256) = {:.0f} floats beside {:.0f} weights of the layer that they are added to: {:.1f}%.",
-                                 floats, layer, 100 * floats / layer),
-          .conclusion = "About a tenth of a SASRec layer. The share of a whole model depends on its item table; count it there.",
+          .finding = fmt::format(
+              "64 + 16 (64 + 256) = {:.0f} floats beside {:.0f} weights of the layer that they are added to: {:.1f}%.",
+              floats, layer, 100 * floats / layer),
+          .conclusion =
+              "About a tenth of a SASRec layer. The share of a whole model depends on its item table; count it there.",
           .outcome = Outcome::by_algebra};
 }
 
@@ -251,7 +271,8 @@ Statement five_axes() {
           .numbers = {},
           .finding = "A sweep runs no layer with precisions.",
           .conclusion =
-              "They factorise: with L the head's slice of the precisions, P (L o v) / (P L) is the estimate, at O(T) memory. It can "
+              "They factorise: with L the head's slice of the precisions, P (L o v) / (P L) is the estimate, at O(T) "
+              "memory. It can "
               "be checked where such a layer is computed, against the plain form on a short text.",
           .outcome = Outcome::by_algebra};
 }
@@ -317,7 +338,10 @@ std::vector<Statement> statements(const runfile::RunReader& reader, const Option
 }
 
 OrderedJson to_json(const Statement& statement) {
-  OrderedJson json{{"name", statement.name}, {"claim", statement.claim}, {"source", statement.source}, {"numbers", OrderedJson::object()}};
+  OrderedJson json{{"name", statement.name},
+                   {"claim", statement.claim},
+                   {"source", statement.source},
+                   {"numbers", OrderedJson::object()}};
   for (const Quantity& number : statement.numbers) put(json["numbers"], number.name, number.value);
   json["finding"] = statement.finding;
   json["conclusion"] = statement.conclusion;

@@ -10,7 +10,8 @@
 
 namespace gainlens::analyses {
 
-/// How a statement of the paper stands. None of them is a test: what a run measures is given as a range, without a ruling.
+/// How a statement of the paper stands. None of them is a test: what a run measures is given as a range, without a
+/// ruling.
 enum class Outcome {
   by_algebra,   ///< false whatever is measured; the numbers show by how much
   measured,     ///< hangs on the model: the range over its heads is given
@@ -34,7 +35,8 @@ struct Statement {
   std::string source;             ///< where the paper makes it
   std::vector<Quantity> numbers;  ///< of this run, or arithmetic
   std::string finding;            ///< one or two sentences with the numbers
-  std::string conclusion;         ///< what is right instead, with the algebra; where a sweep cannot show it, where it can be checked
+  std::string
+      conclusion;  ///< what is right instead, with the algebra; where a sweep cannot show it, where it can be checked
   Outcome outcome;
 };
 
@@ -44,10 +46,12 @@ struct PriorShare {
   double n_eff;     ///< mean over heads
   double residual;  ///< mean S, squared unit of the values
   double share;     ///< mean over heads of nu sigma0^2 / (S + nu sigma0^2), as printed
-  double fading;    ///< mean over heads of nu sigma0^2 / (n_eff S + nu sigma0^2), of a prior that counts as nu observations
+  double
+      fading;  ///< mean over heads of nu sigma0^2 / (n_eff S + nu sigma0^2), of a prior that counts as nu observations
 };
 
-/// Up to four groups of equally many heads, n_eff ascending. Missing where the run has no n_eff or S, or no head with both.
+/// Up to four groups of equally many heads, n_eff ascending. Missing where the run has no n_eff or S, or no head with
+/// both.
 /// @throws InvalidArgument  see sink_lengths()
 Maybe<std::vector<PriorShare>> prior_shares(const runfile::RunReader& reader, const Options& options = {});
 

@@ -42,10 +42,12 @@ Correlation correlate(const Pairs& pairs, std::size_t means_taken, PairNames nam
   const double degrees_of_freedom = static_cast<double>(pairs.x.size()) - static_cast<double>(means_taken) - 1;
   const Measured pearson = coefficient(pairs.x, pairs.y, names);
   const Measured spearman = coefficient(pairs.x_ranks, pairs.y_ranks, names);
-  return {pairs.x.size(), pearson, naive_p(pearson, degrees_of_freedom), spearman, naive_p(spearman, degrees_of_freedom)};
+  return {pairs.x.size(), pearson, naive_p(pearson, degrees_of_freedom), spearman,
+          naive_p(spearman, degrees_of_freedom)};
 }
 
-/// Appends the values less their mean; exact zeros where they are all equal, since rounding must not look like variation.
+/// Appends the values less their mean; exact zeros where they are all equal, since rounding must not look like
+/// variation.
 void append_centred(std::vector<double>& to, std::span<const double> values) {
   const double centre = constant(values) ? values.front() : mean(values);
   for (const double value : values) to.push_back(value - centre);
@@ -86,14 +88,16 @@ double jackknife_error(std::span<const double> without_one) {
 }
 
 Interval student_interval(const Estimate& estimate, double level) {
-  ASSERT(std::isfinite(estimate.error) && estimate.degrees_of_freedom > 0, "an error of {} with {} degrees of freedom", estimate.error,
-         estimate.degrees_of_freedom);
-  const double reach = estimate.error * boost::math::quantile(boost::math::students_t(estimate.degrees_of_freedom), 1 - (1 - level) / 2);
+  ASSERT(std::isfinite(estimate.error) && estimate.degrees_of_freedom > 0, "an error of {} with {} degrees of freedom",
+         estimate.error, estimate.degrees_of_freedom);
+  const double reach =
+      estimate.error * boost::math::quantile(boost::math::students_t(estimate.degrees_of_freedom), 1 - (1 - level) / 2);
   return {estimate.value - reach, estimate.value + reach};
 }
 
 Maybe<Interval> mean_interval(std::span<const double> values) {
-  if (values.size() < 2) return Maybe<Interval>::none(fmt::format("an interval needs at least 2 chunks; there is {}", values.size()));
+  if (values.size() < 2)
+    return Maybe<Interval>::none(fmt::format("an interval needs at least 2 chunks; there is {}", values.size()));
   return student_interval(mean_estimate(values));
 }
 
@@ -116,7 +120,8 @@ Correlation correlation(std::span<const double> x, std::span<const double> y, Pa
   return correlate({{x.begin(), x.end()}, {y.begin(), y.end()}, average_ranks(x), average_ranks(y)}, 1, names);
 }
 
-Correlation correlation_within(std::span<const double> x, std::span<const double> y, std::span<const std::size_t> group, PairNames names) {
+Correlation correlation_within(std::span<const double> x, std::span<const double> y, std::span<const std::size_t> group,
+                               PairNames names) {
   check_pairs(x, y);
   ASSERT(group.size() == x.size(), "{} group numbers for {} points", group.size(), x.size());
   std::map<std::size_t, std::pair<std::vector<double>, std::vector<double>>> members;

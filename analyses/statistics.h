@@ -26,8 +26,8 @@ struct Estimate {
 /// The mean of independent values and its error.
 /// @param values  at least two
 Estimate mean_estimate(std::span<const double> values);
-/// Standard error of a statistic of G independent units from the G values that it takes without one of them each: the jackknife.
-/// Of a mean of equally large units it is the usual standard error.
+/// Standard error of a statistic of G independent units from the G values that it takes without one of them each: the
+/// jackknife. Of a mean of equally large units it is the usual standard error.
 double jackknife_error(std::span<const double> without_one);
 /// Two-sided Student interval at a level, of an estimate with a finite error.
 Interval student_interval(const Estimate& estimate, double level = confidence);
@@ -39,8 +39,8 @@ Maybe<Interval> mean_interval(std::span<const double> values);
 /// Ranks 1..n; ties share the average of the ranks they cover.
 std::vector<double> average_ranks(std::span<const double> values);
 
-/// Pearson and Spearman correlation of paired values with naive p-values: two-sided Student t that takes the points as independent,
-/// which heads of one layer are not. For Spearman the same formula is applied to the ranks.
+/// Pearson and Spearman correlation of paired values with naive p-values: two-sided Student t that takes the points as
+/// independent, which heads of one layer are not. For Spearman the same formula is applied to the ranks.
 struct Correlation {
   std::size_t points;  ///< number of pairs
   Measured pearson;
@@ -59,9 +59,9 @@ struct PairNames {
 /// @param x, y  same size, every value finite
 Correlation correlation(std::span<const double> x, std::span<const double> y, PairNames names = {});
 
-/// Correlation that remains inside groups: the group's mean is taken off both sides (Spearman: off the ranks within the group) and the
-/// remainders of all groups are correlated together. Degrees of freedom: points - groups - 1. A group of one point says nothing and is
-/// left out of `points`.
+/// Correlation that remains inside groups: the group's mean is taken off both sides (Spearman: off the ranks within the
+/// group) and the remainders of all groups are correlated together. Degrees of freedom: points - groups - 1. A group of
+/// one point says nothing and is left out of `points`.
 /// @param group  [point] any numbering; same size as x and y
 Correlation correlation_within(std::span<const double> x, std::span<const double> y, std::span<const std::size_t> group,
                                PairNames names = {});

@@ -15,7 +15,8 @@ namespace {
 using ByLength = std::vector<std::vector<GainMeans>>;  // [length][chunk]
 
 /// Means over heads, chunk by chunk, of the chunks that every length has.
-Maybe<ByLength> chunk_means(const runfile::RunReader& reader, const std::vector<Length>& lengths, const std::vector<std::size_t>& layers) {
+Maybe<ByLength> chunk_means(const runfile::RunReader& reader, const std::vector<Length>& lengths,
+                            const std::vector<std::size_t>& layers) {
   constexpr std::array<std::string_view, 3> inputs = {"n_eff", "residual", "kalman_gain"};
   std::vector<std::map<std::int64_t, GainMeans>> by_length;
   for (const Length& length : lengths) {
@@ -27,14 +28,17 @@ Maybe<ByLength> chunk_means(const runfile::RunReader& reader, const std::vector<
     }
     auto& means = by_length.emplace_back();
     for (const auto& [chunk, n_eff] : found[0]) {
-      if (found[1].contains(chunk) && found[2].contains(chunk)) means[chunk] = {n_eff, found[1][chunk], found[2][chunk]};
+      if (found[1].contains(chunk) && found[2].contains(chunk))
+        means[chunk] = {n_eff, found[1][chunk], found[2][chunk]};
     }
   }
   ByLength result(lengths.size());
   for (const auto& [chunk, means] : by_length.front()) {
     const std::int64_t number = chunk;
-    if (!std::all_of(by_length.begin(), by_length.end(), [&](const auto& length) { return length.contains(number); })) continue;
-    for (std::size_t length = 0; length < lengths.size(); ++length) result[length].push_back(by_length[length].at(chunk));
+    if (!std::all_of(by_length.begin(), by_length.end(), [&](const auto& length) { return length.contains(number); }))
+      continue;
+    for (std::size_t length = 0; length < lengths.size(); ++length)
+      result[length].push_back(by_length[length].at(chunk));
   }
   return result;
 }
@@ -76,7 +80,8 @@ Maybe<LeftOutErrors> left_out_errors(const ByLength& values, double prior_varian
   for (std::size_t chunk = 0; chunk < values.front().size(); ++chunk) {
     std::vector<GainMeans> judged;
     for (std::size_t length = 1; length < values.size(); ++length) judged.push_back(values[length][chunk]);
-    const auto errors = gain_errors(mean_without(values.front(), chunk), judged, values.front()[chunk].gain, prior_variance);
+    const auto errors =
+        gain_errors(mean_without(values.front(), chunk), judged, values.front()[chunk].gain, prior_variance);
     if (!errors) return Maybe<LeftOutErrors>::none(errors.reason());
     sums.max_relative += errors->max_relative / chunks;
     sums.max_constant += errors->max_constant / chunks;
@@ -96,19 +101,21 @@ TheoryError judge(std::int64_t tokens, const std::vector<double>& pseudo_values,
 
 const TheoryError& TheoryEquivalence::worst() const {
   ASSERT(!lengths.empty(), "a prediction of no length");
-  return *std::max_element(lengths.begin(), lengths.end(),
-                           [](const TheoryError& a, const TheoryError& b) { return std::abs(a.error) < std::abs(b.error); });
+  return *std::max_element(lengths.begin(), lengths.end(), [](const TheoryError& a, const TheoryError& b) {
+    return std::abs(a.error) < std::abs(b.error);
+  });
 }
 
-Maybe<TheoryEquivalence> test_theory(const ByLength& values, const std::vector<std::int64_t>& tokens, double prior_variance,
-                                     double margin) {
+Maybe<TheoryEquivalence> test_theory(const ByLength& values, const std::vector<std::int64_t>& tokens,
+                                     double prior_variance, double margin) {
   using Result = Maybe<TheoryEquivalence>;
   ASSERT(values.size() == tokens.size(), "{} lengths of values for {} of tokens", values.size(), tokens.size());
   if (values.size() < 2) return Result::none("one length with a complete chunk; a prediction needs a second");
   const std::size_t chunks = values.front().size();
   if (chunks < least_theory_chunks) {
     return Result::none(fmt::format("refused: {} complete at every length; an error on unseen text needs at least {}",
-                                    chunks == 1 ? "1 chunk is" : fmt::format("{} chunks are", chunks), least_theory_chunks));
+                                    chunks == 1 ? "1 chunk is" : fmt::format("{} chunks are", chunks),
+                                    least_theory_chunks));
   }
   const auto n = static_cast<double>(chunks);
   const auto all = log_ratios(values, none_left_out, prior_variance);
@@ -157,7 +164,8 @@ OrderedJson to_json(const TheoryEquivalence& test) {
     entry["constant_error"] = length.constant_error;
     json["lengths"].push_back(std::move(entry));
   }
-  json["left_out"] = {{"mean_max_relative_error", test.left_out.relative}, {"mean_max_constant_error", test.left_out.constant}};
+  json["left_out"] = {{"mean_max_relative_error", test.left_out.relative},
+                      {"mean_max_constant_error", test.left_out.constant}};
   put(json["left_out"], "skill", test.left_out.skill);
   return json;
 }

@@ -17,7 +17,8 @@ std::int64_t bin_start(std::int64_t bin, std::int64_t bins, std::int64_t tokens)
 std::vector<double> read_last_axis(const Cells& cells, const Length& length, std::size_t layer, std::size_t head) {
   std::size_t ignored = 0;  // empty bins are NaN in every chunk and are no loss
   std::vector<double> values;
-  for (std::size_t i = 0; i < cells.last(); ++i) values.push_back(mean_over_samples(cells, length, layer, head, i, ignored));
+  for (std::size_t i = 0; i < cells.last(); ++i)
+    values.push_back(mean_over_samples(cells, length, layer, head, i, ignored));
   return values;
 }
 
@@ -49,9 +50,10 @@ Maybe<ValueNormsResult> value_norms(const runfile::RunReader& reader) {
   const auto binned = Cells::read(reader, "values/norm");
   const auto first = Cells::read(reader, "values/first_norm");
   if (!binned || !first) return Maybe<ValueNormsResult>::none(binned ? first.reason() : binned.reason());
-  CHECK(binned->heads() == first->heads(), "values/norm has {} KV heads and values/first_norm {}; they must agree", binned->heads(),
-        first->heads());
-  ValueNormsResult result{usable_lengths(reader).back(), reader.layers(), {}, 0, Measured::none("no head has a ratio"), 0, 0};
+  CHECK(binned->heads() == first->heads(), "values/norm has {} KV heads and values/first_norm {}; they must agree",
+        binned->heads(), first->heads());
+  ValueNormsResult result{
+      usable_lengths(reader).back(), reader.layers(), {}, 0, Measured::none("no head has a ratio"), 0, 0};
   if (std::cmp_less_equal(result.length.tokens, first->last())) {
     return Maybe<ValueNormsResult>::none(
         fmt::format("chunks of {} tokens hold no key beyond the first {}", result.length.tokens, first->last()));
@@ -72,7 +74,8 @@ Maybe<ValueNormsResult> value_norms(const runfile::RunReader& reader) {
       }
     }
   }
-  if (result.heads.empty()) return Maybe<ValueNormsResult>::none("values/norm has no finite value at the longest length");
+  if (result.heads.empty())
+    return Maybe<ValueNormsResult>::none("values/norm has no finite value at the longest length");
   describe_ratios(result);
   return result;
 }
@@ -86,7 +89,8 @@ OrderedJson to_json(const ValueNormsResult& result) {
   json["heads_with_a_ratio"] = result.ratios;
   json["heads"] = OrderedJson::array();
   for (const ValueNorms& head : result.heads) {
-    json["heads"].push_back({{"layer", head.layer}, {"kv_head", head.kv_head}, {"first_norm", head.first}, {"rest_norm", head.rest}});
+    json["heads"].push_back(
+        {{"layer", head.layer}, {"kv_head", head.kv_head}, {"first_norm", head.first}, {"rest_norm", head.rest}});
   }
   json["heads_left_out"] = result.left_out;
   return json;

@@ -14,7 +14,8 @@ struct ValueNorms {
   std::int64_t kv_head;
   std::vector<double> first;    ///< [key] of keys 0..7
   double rest;                  ///< mean over every other key of the chunk
-  std::vector<double> profile;  ///< [bin] means over 64 bins of keys along the chunk, the first keys among them; NaN where a bin is empty
+  std::vector<double> profile;  ///< [bin] means over 64 bins of keys along the chunk, the first keys among them; NaN
+                                ///< where a bin is empty
 };
 
 /// Are the values of the first keys small? (The sink-necessity lemma wants the sink's value to be.)
@@ -28,7 +29,8 @@ struct ValueNormsResult {
   std::size_t ratios;             ///< (layer, KV head) that have a ratio
 };
 
-/// Mean of a quantity over the keys that are not among the first `first.size()`, from its means over the first keys and over bins.
+/// Mean of a quantity over the keys that are not among the first `first.size()`, from its means over the first keys and
+/// over bins.
 /// @param bin_means  [bin] bin of key t = floor(bins t / tokens); NaN where a bin is empty
 /// @param tokens     more than first.size()
 double mean_of_rest(const std::vector<double>& first, const std::vector<double>& bin_means, std::int64_t tokens);

@@ -26,7 +26,8 @@ std::string percent(const Measured& share) {
 }
 
 std::string shown(const Maybe<Interval>& interval, const char* format = "[{:+.3f}, {:+.3f}]") {
-  return interval ? fmt::format(fmt::runtime(format), interval->low, interval->high) : "not known (" + interval.reason() + ")";
+  return interval ? fmt::format(fmt::runtime(format), interval->low, interval->high)
+                  : "not known (" + interval.reason() + ")";
 }
 
 std::string shown_mean(const Maybe<Aggregate>& aggregate, const char* format) {
@@ -36,9 +37,10 @@ std::string shown_mean(const Maybe<Aggregate>& aggregate, const char* format) {
 std::string in_words(std::string_view name, const PermutationTest& test) {
   if (!test.pearson.p) return fmt::format("{}: {}", name, test.pearson.p.reason());
   const bool by_chance = test.pearson.null_mean && std::abs(*test.pearson.null_mean) >= 0.0005;
-  return fmt::format("{}: p = {:.3g} ({}{})", name, *test.pearson.p,
-                     test.exact ? "all " + count_arrangements(test.arrangements) : fmt::format("{} draws", test.resamples),
-                     by_chance ? fmt::format("; r by chance {:+.3f}", *test.pearson.null_mean) : "");
+  return fmt::format(
+      "{}: p = {:.3g} ({}{})", name, *test.pearson.p,
+      test.exact ? "all " + count_arrangements(test.arrangements) : fmt::format("{} draws", test.resamples),
+      by_chance ? fmt::format("; r by chance {:+.3f}", *test.pearson.null_mean) : "");
 }
 
 std::string decision_in_words(const Maybe<SinkCorrelation>& correlation) {
@@ -68,15 +70,16 @@ std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
     return {Ruling::not_shown, fmt::format("the {} does not show a relation (p = {:.3g})", decision.test, *decision.p)};
   }
   const bool rises = decision.verdict == "positive";
-  const std::string found = fmt::format("by the {}, sink heads have the {} K", named(decision), rises ? "larger" : "smaller");
+  const std::string found =
+      fmt::format("by the {}, sink heads have the {} K", named(decision), rises ? "larger" : "smaller");
   const auto &control = sinks.correlations[without_first], &scaled = sinks.correlations[scaled_gain];
   if (verdict_of(control) != decision.verdict) {
-    return {Ruling::not_shown,
-            fmt::format("{}, which arithmetic can do by itself; K without key 0: {}", found, decision_in_words(control))};
+    return {Ruling::not_shown, fmt::format("{}, which arithmetic can do by itself; K without key 0: {}", found,
+                                           decision_in_words(control))};
   }
   if (verdict_of(scaled) == (rises ? "negative" : "positive")) {
-    return {Ruling::not_shown,
-            fmt::format("{}, but the sign hangs on the scale of the values: scaled K: {}", found, decision_in_words(scaled))};
+    return {Ruling::not_shown, fmt::format("{}, but the sign hangs on the scale of the values: scaled K: {}", found,
+                                           decision_in_words(scaled))};
   }
   return {rises ? Ruling::supported : Ruling::contradicted,
           fmt::format("{}, and K without key 0, where the arithmetic is taken out, agrees", found)};
@@ -87,13 +90,14 @@ Prediction sink_prediction(const SinkVsK& sinks) {
   Claim claim{"heads with more BOS mass have the larger K", "", "", "", Ruling::not_decidable, ""};
   std::tie(claim.ruling, claim.reason) = rule_on_sinks(sinks);
   if (k) {
-    claim.measurement = fmt::format("Pearson {} over {} heads at {}, {} within layers", shown(k->pooled.pearson), k->pooled.points,
-                                    list_lengths(sinks.lengths), shown(k->within_layers.pearson));
+    claim.measurement = fmt::format("Pearson {} over {} heads at {}, {} within layers", shown(k->pooled.pearson),
+                                    k->pooled.points, list_lengths(sinks.lengths), shown(k->within_layers.pearson));
     claim.naive = fmt::format("p = {} over all heads", shown(k->pooled.pearson_naive_p, "{:.2g}"));
     const SinkInference& honest = k->inference;
-    claim.honest = fmt::format("{}; {}; K without key 0: {}; scaled K: {}", in_words("block permutation", honest.blocks),
-                               in_words("circular shift", honest.shift), decision_in_words(sinks.correlations[without_first]),
-                               decision_in_words(sinks.correlations[scaled_gain]));
+    claim.honest =
+        fmt::format("{}; {}; K without key 0: {}; scaled K: {}", in_words("block permutation", honest.blocks),
+                    in_words("circular shift", honest.shift), decision_in_words(sinks.correlations[without_first]),
+                    decision_in_words(sinks.correlations[scaled_gain]));
   } else {
     claim.measurement = claim.naive = claim.honest = "none: " + k.reason();
   }
@@ -108,7 +112,8 @@ constexpr std::string_view unlike_texts = "lengths compared on partly different 
 void add_pairing(Claim& claim, const Context& context) {
   if (context.paired || context.points.size() < 2) return;
   claim.honest += fmt::format("; {}", unlike_texts);
-  if (claim.ruling == Ruling::supported || claim.ruling == Ruling::contradicted) claim.reason += fmt::format("; {}", unlike_texts);
+  if (claim.ruling == Ruling::supported || claim.ruling == Ruling::contradicted)
+    claim.reason += fmt::format("; {}", unlike_texts);
 }
 
 Claim evidence_claim(const Context& context) {
@@ -117,15 +122,17 @@ Claim evidence_claim(const Context& context) {
   Claim claim{"the evidence grows with the context", "", "", "", Ruling::not_decidable, ""};
   if (context.points.size() < 2) {
     claim.reason = no_second_length;
-    claim.measurement = fmt::format("{} tokens: n_eff {}", format_count(first.length.tokens), shown_mean(first.n_eff, "{:.2f}"));
+    claim.measurement =
+        fmt::format("{} tokens: n_eff {}", format_count(first.length.tokens), shown_mean(first.n_eff, "{:.2f}"));
     claim.naive = claim.honest = "none: " + claim.reason;
     return claim;
   }
   claim.measurement =
-      fmt::format("{} to {} tokens: n_eff {} to {}, ln lambda_obs {}", format_count(first.length.tokens), format_count(last.length.tokens),
-                  shown_mean(first.n_eff, "{:.2f}"), shown_mean(last.n_eff, "{:.2f}"), shown(change.mean));
-  claim.naive = fmt::format("lambda_obs multiplied by {}, standard deviation over cells {}", shown(last.precision_ratio, "{:.3f}"),
-                            shown(last.precision_ratio_deviation, "{:.3f}"));
+      fmt::format("{} to {} tokens: n_eff {} to {}, ln lambda_obs {}", format_count(first.length.tokens),
+                  format_count(last.length.tokens), shown_mean(first.n_eff, "{:.2f}"), shown_mean(last.n_eff, "{:.2f}"),
+                  shown(change.mean));
+  claim.naive = fmt::format("lambda_obs multiplied by {}, standard deviation over cells {}",
+                            shown(last.precision_ratio, "{:.3f}"), shown(last.precision_ratio_deviation, "{:.3f}"));
   claim.honest = fmt::format("95% interval {} over {}", shown(change.interval), change.basis);
   if (change.flat.difference_p) claim.contradiction_p = *change.mean < 0 ? *change.flat.difference_p : 1.0;
   if (!change.flat.difference_p) {
@@ -147,7 +154,9 @@ struct OverLengths {
   std::vector<double> adjusted;      // p of each, by Holm
 
   /// The length with the smallest p.
-  std::size_t first() const { return lengths[std::size_t(std::min_element(adjusted.begin(), adjusted.end()) - adjusted.begin())]; }
+  std::size_t first() const {
+    return lengths[std::size_t(std::min_element(adjusted.begin(), adjusted.end()) - adjusted.begin())];
+  }
   double least() const { return *std::min_element(adjusted.begin(), adjusted.end()); }
   bool any() const { return !lengths.empty() && least() <= significance; }
   std::string in_words() const {
@@ -178,38 +187,41 @@ std::string shown_error(const TheoryError& length) {
                      signed_percent(length.interval.high), format_count(length.tokens));
 }
 
-/// Within the margin at every length: each test must pass, which needs no correction for their number. Beyond it at some length: any may,
-/// which does.
+/// Within the margin at every length: each test must pass, which needs no correction for their number. Beyond it at
+/// some length: any may, which does.
 void rule_on_theory(const TheoryEquivalence& test, Claim& claim) {
-  const OverLengths beyond = over_lengths(test.lengths, [](const TheoryError& length) { return length.log_ratio.exceeds_p; });
+  const OverLengths beyond =
+      over_lengths(test.lengths, [](const TheoryError& length) { return length.log_ratio.exceeds_p; });
   claim.contradiction_p = beyond.least();
-  const bool within = std::all_of(test.lengths.begin(), test.lengths.end(),
-                                  [](const TheoryError& length) { return length.log_ratio.flatness == Flatness::equivalent; });
+  const bool within = std::all_of(test.lengths.begin(), test.lengths.end(), [](const TheoryError& length) {
+    return length.log_ratio.flatness == Flatness::equivalent;
+  });
   if (beyond.any()) {
     claim.ruling = Ruling::contradicted;
     claim.reason = fmt::format("on text like this the formula is off by more than {:g}%: {}{}", 100 * test.margin,
                                shown_error(test.lengths[beyond.first()]), beyond.in_words());
   } else if (!within) {
     claim.ruling = Ruling::not_shown;
-    claim.reason = fmt::format("on text like this not shown to be off by less than {:g}% at every length: {}", 100 * test.margin,
-                               shown_error(test.worst()));
+    claim.reason = fmt::format("on text like this not shown to be off by less than {:g}% at every length: {}",
+                               100 * test.margin, shown_error(test.worst()));
   } else {
     claim.ruling = Ruling::supported;
     claim.reason = fmt::format("on text like this it is off by less than {:g}% at every length", 100 * test.margin);
-    const bool constant = std::all_of(test.lengths.begin(), test.lengths.end(),
-                                      [&](const TheoryError& length) { return std::abs(length.constant_error) < test.margin; });
+    const bool constant = std::all_of(test.lengths.begin(), test.lengths.end(), [&](const TheoryError& length) {
+      return std::abs(length.constant_error) < test.margin;
+    });
     if (constant) claim.reason += "; so is a constant K, as K hardly changes here";
   }
 }
 
 Claim theory_claim(const GainTheory& theory) {
-  Claim claim{
-      "K follows from n_eff and S with one lambda",
-      fmt::format("largest relative error {} (constant K: {})", percent(theory.max_relative_error), percent(theory.max_constant_error)),
-      "fitted and judged on the same chunks",
-      "",
-      Ruling::not_decidable,
-      ""};
+  Claim claim{"K follows from n_eff and S with one lambda",
+              fmt::format("largest relative error {} (constant K: {})", percent(theory.max_relative_error),
+                          percent(theory.max_constant_error)),
+              "fitted and judged on the same chunks",
+              "",
+              Ruling::not_decidable,
+              ""};
   if (!theory.unseen) {
     claim.reason = theory.unseen.reason();
     claim.honest = "none: " + claim.reason;
@@ -217,15 +229,17 @@ Claim theory_claim(const GainTheory& theory) {
   }
   const TheoryEquivalence& test = *theory.unseen;
   claim.honest = fmt::format(
-      "on unseen text, from {} chunks: largest error {} (90%), margin ±{:g}% (the paper: {:g}%); of each chunk left out {} "
+      "on unseen text, from {} chunks: largest error {} (90%), margin ±{:g}% (the paper: {:g}%); of each chunk left "
+      "out {} "
       "(constant {}), skill {}",
-      test.chunks, shown_error(test.worst()), 100 * test.margin, 100 * paper_theory_error, percent(test.left_out.relative),
-      percent(test.left_out.constant), shown(test.left_out.skill, "{:.2f}"));
+      test.chunks, shown_error(test.worst()), 100 * test.margin, 100 * paper_theory_error,
+      percent(test.left_out.relative), percent(test.left_out.constant), shown(test.left_out.skill, "{:.2f}"));
   rule_on_theory(test, claim);
   return claim;
 }
 
-/// As for the theory. A change is no contradiction until it is shown to exceed the margin: a smaller one counts as flat.
+/// As for the theory. A change is no contradiction until it is shown to exceed the margin: a smaller one counts as
+/// flat.
 void rule_on_gate(const Context& context, Claim& claim) {
   const auto rule = [&](Ruling ruling, std::string reason) {
     claim.ruling = ruling;
@@ -234,12 +248,14 @@ void rule_on_gate(const Context& context, Claim& claim) {
   if (context.points.size() < 2) return rule(Ruling::not_decidable, no_second_length);
   const double margin = context.equivalence_margin;
   const std::span<const ContextPoint> longer = std::span(context.points).subspan(1);
-  const OverLengths beyond = over_lengths(longer, [](const ContextPoint& point) { return point.logit_gate.flat.exceeds_p; });
+  const OverLengths beyond =
+      over_lengths(longer, [](const ContextPoint& point) { return point.logit_gate.flat.exceeds_p; });
   if (!beyond.lengths.empty()) claim.contradiction_p = beyond.least();
   if (beyond.any()) {
     const ContextPoint& point = longer[beyond.first()];
-    return rule(Ruling::contradicted, fmt::format("logit(gate) changes by more than {:g} at {} tokens: 95% interval {}{}", margin,
-                                                  format_count(point.length.tokens), shown(point.logit_gate.interval), beyond.in_words()));
+    return rule(Ruling::contradicted,
+                fmt::format("logit(gate) changes by more than {:g} at {} tokens: 95% interval {}{}", margin,
+                            format_count(point.length.tokens), shown(point.logit_gate.interval), beyond.in_words()));
   }
   const auto of = [&](Flatness flatness) {
     return std::find_if(longer.begin(), longer.end(),
@@ -251,10 +267,12 @@ void rule_on_gate(const Context& context, Claim& claim) {
   if (of(Flatness::changes) == longer.end() && of(Flatness::not_shown) == longer.end()) {
     return rule(Ruling::supported, in_words(longer.back().logit_gate.flat) + " at every length");
   }
-  const OverLengths changes = over_lengths(longer, [](const ContextPoint& point) { return point.logit_gate.flat.difference_p; });
+  const OverLengths changes =
+      over_lengths(longer, [](const ContextPoint& point) { return point.logit_gate.flat.difference_p; });
   if (changes.any()) {
-    return rule(Ruling::not_shown, fmt::format("logit(gate) changes at {} tokens{}, but is not shown to change by more than {:g}",
-                                               format_count(longer[changes.first()].length.tokens), changes.in_words(), margin));
+    return rule(Ruling::not_shown,
+                fmt::format("logit(gate) changes at {} tokens{}, but is not shown to change by more than {:g}",
+                            format_count(longer[changes.first()].length.tokens), changes.in_words(), margin));
   }
   rule(Ruling::not_shown, fmt::format("not shown to be flat within ±{:g} at every length", margin));
 }
@@ -269,21 +287,23 @@ Claim gate_claim(const Context& context) {
     return claim;
   }
   if (context.points.size() < 2) {
-    claim.measurement = fmt::format("{} tokens: gate {}", format_count(first.length.tokens), shown_mean(first.gate, "{:.3f}"));
+    claim.measurement =
+        fmt::format("{} tokens: gate {}", format_count(first.length.tokens), shown_mean(first.gate, "{:.3f}"));
     claim.naive = claim.honest = fmt::format("none: {}", no_second_length);
     return claim;
   }
-  claim.measurement = fmt::format("gate {} to {}, logit(gate) {}", shown_mean(first.gate, "{:.3f}"), shown_mean(last.gate, "{:.3f}"),
-                                  shown(last.logit_gate.mean));
+  claim.measurement = fmt::format("gate {} to {}, logit(gate) {}", shown_mean(first.gate, "{:.3f}"),
+                                  shown_mean(last.gate, "{:.3f}"), shown(last.logit_gate.mean));
   claim.naive = fmt::format("standard deviation over cells {}", shown(last.gate->deviation, "{:.3f}"));
-  claim.honest =
-      fmt::format("90% interval {} over {}, margin ±{:g}: {}; less ln lambda_obs: {}", shown(last.logit_gate.flat.interval),
-                  last.logit_gate.basis, context.equivalence_margin, in_words(last.logit_gate.flat), shown(last.difference.interval));
+  claim.honest = fmt::format("90% interval {} over {}, margin ±{:g}: {}; less ln lambda_obs: {}",
+                             shown(last.logit_gate.flat.interval), last.logit_gate.basis, context.equivalence_margin,
+                             in_words(last.logit_gate.flat), shown(last.difference.interval));
   add_pairing(claim, context);
   return claim;
 }
 
-/// What the claims of one prediction come to. Supported if every one is, which needs no correction; contradicted if any is, which does.
+/// What the claims of one prediction come to. Supported if every one is, which needs no correction; contradicted if any
+/// is, which does.
 std::pair<Ruling, std::string> combine(const std::vector<Claim>& claims) {
   std::vector<std::size_t> tested;
   std::vector<double> against;
@@ -300,12 +320,15 @@ std::pair<Ruling, std::string> combine(const std::vector<Claim>& claims) {
   }
   for (std::size_t i = 0; i < tested.size(); ++i) {
     if (claims[tested[i]].ruling != Ruling::contradicted) continue;
-    return {Ruling::not_shown,
-            fmt::format("{}; that is one of {} claims that could be contradicted, and p = {:.2g} after Holm's correction for them",
-                        of(claims[tested[i]]), tested.size(), adjusted[i])};
+    return {
+        Ruling::not_shown,
+        fmt::format(
+            "{}; that is one of {} claims that could be contradicted, and p = {:.2g} after Holm's correction for them",
+            of(claims[tested[i]]), tested.size(), adjusted[i])};
   }
   for (const Ruling worse : {Ruling::not_shown, Ruling::not_decidable}) {
-    const auto claim = std::find_if(claims.begin(), claims.end(), [&](const Claim& each) { return each.ruling == worse; });
+    const auto claim =
+        std::find_if(claims.begin(), claims.end(), [&](const Claim& each) { return each.ruling == worse; });
     if (claim != claims.end()) return {worse, of(*claim)};
   }
   return {Ruling::supported, "every part is supported"};
@@ -313,7 +336,11 @@ std::pair<Ruling, std::string> combine(const std::vector<Claim>& claims) {
 
 Prediction tracking_prediction(const Context& context, const GainTheory& theory) {
   Prediction prediction{
-      2, "The evidence behind K rises with the context, K follows its formula, the trained gate stays flat", {}, Ruling::not_decidable, ""};
+      2,
+      "The evidence behind K rises with the context, K follows its formula, the trained gate stays flat",
+      {},
+      Ruling::not_decidable,
+      ""};
   prediction.claims = {evidence_claim(context), theory_claim(theory), gate_claim(context)};
   std::tie(prediction.ruling, prediction.reason) = combine(prediction.claims);
   return prediction;
@@ -321,12 +348,13 @@ Prediction tracking_prediction(const Context& context, const GainTheory& theory)
 
 Prediction intervention_prediction() {
   const std::string reason = "it needs the gate replaced by K while the model runs; a sweep only watches";
-  const Claim claim{"beyond the trained length the model predicts better with K in the gate's place, the more so the longer the text",
-                    "none",
-                    "none",
-                    "none",
-                    Ruling::not_tested,
-                    reason};
+  const Claim claim{
+      "beyond the trained length the model predicts better with K in the gate's place, the more so the longer the text",
+      "none",
+      "none",
+      "none",
+      Ruling::not_tested,
+      reason};
   return {3, "K in the gate's place helps beyond the trained length", {claim}, Ruling::not_tested, reason};
 }
 
@@ -355,7 +383,8 @@ Verdicts verdicts(const Context& context, const GainTheory& theory, const SinkVs
 OrderedJson to_json(const Verdicts& verdicts) {
   OrderedJson rows = OrderedJson::array();
   for (const Prediction& prediction : verdicts.predictions) {
-    OrderedJson row = {{"prediction", prediction.number}, {"title", prediction.title}, {"verdict", in_words(prediction.ruling)}};
+    OrderedJson row = {
+        {"prediction", prediction.number}, {"title", prediction.title}, {"verdict", in_words(prediction.ruling)}};
     row["reason"] = prediction.reason;
     row["claims"] = OrderedJson::array();
     for (const Claim& claim : prediction.claims) {

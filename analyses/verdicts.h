@@ -29,8 +29,8 @@ struct Claim {
   std::string honest;       ///< inference that does not, or why it is refused
   Ruling ruling;
   std::string reason;  ///< of the ruling
-  /// Against the claim: at most `significance` where it is contradicted, Holm-adjusted if it joins several tests; missing where no test
-  /// could speak against it.
+  /// Against the claim: at most `significance` where it is contradicted, Holm-adjusted if it joins several tests;
+  /// missing where no test could speak against it.
   Measured contradiction_p = Measured::none("no test speaks against the claim");
 };
 
@@ -39,8 +39,8 @@ struct Prediction {
   int number;         ///< the paper's
   std::string title;  ///< in our words
   std::vector<Claim> claims;
-  /// Supported if all claims are. Contradicted if a claim is after the correction for the number of claims that could be (Holm). Else not
-  /// shown if a claim is not shown or contradicted by itself alone, else not decidable.
+  /// Supported if all claims are. Contradicted if a claim is after the correction for the number of claims that could
+  /// be (Holm). Else not shown if a claim is not shown or contradicted by itself alone, else not decidable.
   Ruling ruling;
   std::string reason;
 };
@@ -50,11 +50,11 @@ struct Verdicts {
   std::vector<Prediction> predictions;  ///< 1, 2, 3
 };
 
-/// Prediction 1 needs K and K without key 0 to agree, and scaled K not to say the opposite: BOS mass and K are coupled by arithmetic, with
-/// a sign that hangs on the scale of the values. Supported where K rises with BOS mass, contradicted where it falls, both under these
-/// controls. The gate is flat, and K follows its formula, where the change and the error are equivalent to 0 within their margins at every
-/// length above the shortest, each at 5%; contradicted where at some length they are shown to lie beyond the margin, at 5% over all lengths
-/// (Holm).
+/// Prediction 1 needs K and K without key 0 to agree, and scaled K not to say the opposite: BOS mass and K are coupled
+/// by arithmetic, with a sign that hangs on the scale of the values. Supported where K rises with BOS mass,
+/// contradicted where it falls, both under these controls. The gate is flat, and K follows its formula, where the
+/// change and the error are equivalent to 0 within their margins at every length above the shortest, each at 5%;
+/// contradicted where at some length they are shown to lie beyond the margin, at 5% over all lengths (Holm).
 Verdicts verdicts(const Context& context, const GainTheory& theory, const SinkVsK& sinks);
 OrderedJson to_json(const Verdicts& verdicts);
 

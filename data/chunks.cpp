@@ -14,14 +14,14 @@ void check(const ChunkPlan& plan) {
   for (std::size_t i = 0; i < plan.lengths.size(); ++i) {
     CHECK(plan.lengths[i] >= shortest, "chunks: context length {}; at least {}{}", plan.lengths[i], shortest,
           plan.bos ? ", since a BOS takes position 0" : "");
-    CHECK(i == 0 || plan.lengths[i - 1] < plan.lengths[i], "chunks: context length {} after {}; give them sorted, each once",
-          plan.lengths[i], plan.lengths[i - 1]);
+    CHECK(i == 0 || plan.lengths[i - 1] < plan.lengths[i],
+          "chunks: context length {} after {}; give them sorted, each once", plan.lengths[i], plan.lengths[i - 1]);
   }
 }
 
 }  // namespace
 
-std::vector<Chunk> cut(std::span<const TokenId> tokens, const ChunkPlan& plan) {
+std::vector<Chunk> cut(std::span<const tokenizers::TokenId> tokens, const ChunkPlan& plan) {
   check(plan);
   const auto available = static_cast<std::int64_t>(tokens.size());
   runfile::TextLayout layout{plan.lengths, plan.samples, plan.nested, std::nullopt, plan.bos.has_value()};
@@ -30,9 +30,10 @@ std::vector<Chunk> cut(std::span<const TokenId> tokens, const ChunkPlan& plan) {
   for (const std::int64_t length : plan.lengths) {
     const std::int64_t needed = runfile::tokens_needed(layout, length);
     CHECK(needed <= available,
-          "chunks: the text has {} tokens, {} samples of length {}{}{} need {}; give a longer text, fewer --samples or shorter --lengths",
-          available, plan.samples, format_count(plan.nested ? plan.lengths.back() : length), plan.nested ? " (nested)" : "",
-          plan.spread ? " (spread)" : "", needed);
+          "chunks: the text has {} tokens, {} samples of length {}{}{} need {}; give a longer text, fewer --samples or "
+          "shorter --lengths",
+          available, plan.samples, format_count(plan.nested ? plan.lengths.back() : length),
+          plan.nested ? " (nested)" : "", plan.spread ? " (spread)" : "", needed);
     for (std::int64_t sample = 0; sample < plan.samples; ++sample) {
       Chunk chunk{length, sample, {}};
       chunk.tokens.reserve(static_cast<std::size_t>(length));

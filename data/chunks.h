@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 #include <cstdint>
 #include <optional>
@@ -15,30 +15,32 @@ struct ChunkPlan {
   std::int64_t samples = 1;           ///< chunks per length
   bool nested = false;                ///< cut the shorter chunks from the heads of the longest
   bool spread = false;                ///< lay the chunks of a length evenly over the whole text, not from its head on
-  std::optional<TokenId> bos;         ///< takes position 0 of every chunk; the stride is then T - 1
+  std::optional<tokenizers::TokenId> bos;  ///< takes position 0 of every chunk; the stride is then T - 1
 };
 
 struct Chunk {
   std::int64_t length = 0;
   std::int64_t sample = 0;
-  std::vector<TokenId> tokens;  ///< `length` ids, BOS included
+  std::vector<tokenizers::TokenId> tokens;  ///< `length` ids, BOS included
 };
 
 /// Chunks of each length where runfile::text_span() lays them. Shortest lengths first, samples in order.
-/// @throws InvalidArgument  too few tokens for a length (says how many there are and how many are needed); with a BOS a length below 2
-std::vector<Chunk> cut(std::span<const TokenId> tokens, const ChunkPlan& plan);
+/// @throws InvalidArgument  too few tokens for a length (says how many there are and how many are needed); with a BOS a
+///     length below 2
+std::vector<Chunk> cut(std::span<const tokenizers::TokenId> tokens, const ChunkPlan& plan);
 
 enum class BosPolicy { automatic, always, never };
 
 /// What `--bos` leads to.
 struct BosDecision {
-  std::optional<TokenId> token;  ///< put before each chunk
-  std::string explanation;       ///< in words, printed with every sink figure
+  std::optional<tokenizers::TokenId> token;  ///< put before each chunk
+  std::string explanation;                   ///< in words, printed with every sink figure
 };
 
 /// @param tokenizer   null where ids were given (`--tokens`): auto means never
 /// @param config_bos  bos_token_id of the checkpoint's config
 /// @throws InvalidArgument  `always` without a known BOS, or ids that already start with it
-BosDecision decide_bos(BosPolicy policy, const Tokenizer* tokenizer, std::optional<TokenId> config_bos, std::span<const TokenId> tokens);
+BosDecision decide_bos(BosPolicy policy, const tokenizers::Tokenizer* tokenizer,
+                       std::optional<tokenizers::TokenId> config_bos, std::span<const tokenizers::TokenId> tokens);
 
 }  // namespace gainlens::data

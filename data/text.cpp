@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "core/json.h"
-#include "data/gzip.h"
-#include "data/utf8.h"
+#include "core/utf8.h"
+#include "formats/gzip.h"
 
 namespace gainlens::data {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::uint64_t largest_id_file = std::uint64_t{1} << 30;
 }  // namespace
 
 std::string read_text(const std::filesystem::path& path) {
-  std::string text = read_plain_or_gzip(path, largest_text);
+  std::string text = formats::read_plain_or_gzip(path, largest_text);
   const std::string where = printable(path.string());
   CHECK(!text.empty(), "{}: empty; give a text", where);
   const auto invalid = first_invalid_utf8(text);
@@ -22,17 +22,18 @@ std::string read_text(const std::filesystem::path& path) {
   return text;
 }
 
-std::vector<TokenId> read_token_ids(const std::filesystem::path& path) {
+std::vector<tokenizers::TokenId> read_token_ids(const std::filesystem::path& path) {
   const std::string where = printable(path.string());
-  const Json document = parse_json(read_plain_or_gzip(path, largest_id_file), where);
+  const Json document = parse_json(formats::read_plain_or_gzip(path, largest_id_file), where);
   CHECK(document.is_array() && !document.empty(), "{}: {}; give one array of token ids, such as [1, 15, 7]", where,
         document.is_array() ? "an empty array" : std::string("JSON of type ") + document.type_name());
-  std::vector<TokenId> ids;
+  std::vector<tokenizers::TokenId> ids;
   ids.reserve(document.size());
   for (const Json& item : document) {
     const bool fits = item.is_number_unsigned() && item.get<std::uint64_t>() <= std::uint64_t{INT32_MAX};
-    CHECK(fits, "{}: item {} is {}; a token id is an integer from 0 to {}", where, ids.size(), printable(item.dump(), 40), INT32_MAX);
-    ids.push_back(item.get<TokenId>());
+    CHECK(fits, "{}: item {} is {}; a token id is an integer from 0 to {}", where, ids.size(),
+          printable(item.dump(), 40), INT32_MAX);
+    ids.push_back(item.get<tokenizers::TokenId>());
   }
   return ids;
 }

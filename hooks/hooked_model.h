@@ -42,9 +42,10 @@ struct Stream {
 
 struct ForwardOptions {
   AttentionOp* attention = nullptr;  ///< null: libtorch's fused attention
-  std::int64_t stop_at_layer = -1;   ///< run layers [0, stop_at_layer) and return the stream without the final norm; -1: all
+  std::int64_t stop_at_layer =
+      -1;  ///< run layers [0, stop_at_layer) and return the stream without the final norm; -1: all
   std::uint64_t pattern_memory_bytes = std::uint64_t{1} << 30;  ///< a layer's `hook_pattern` above this size is refused
-  bool allow_extrapolation = false;                             ///< more positions than the model was made for are an error without this
+  bool allow_extrapolation = false;  ///< more positions than the model was made for are an error without this
 };
 
 /// One forward pass to run.
@@ -73,13 +74,15 @@ class HookedModel {
  public:
   virtual ~HookedModel() = default;
   /// @returns the residual stream after the final norm (or before layer `stop_at_layer`)
-  /// @throws InvalidArgument  ids outside the vocabulary, more positions than the model has, a hook glob that cannot be served
+  /// @throws InvalidArgument  ids outside the vocabulary, more positions than the model has, a hook glob that cannot be
+  ///     served
   /// @throws RunFailed        NaN or infinity in the stream (names the first layer)
   virtual Stream forward(const Tokens& tokens, const ForwardOptions& options, const Hooks& hooks) = 0;
   /// Several forward passes, the result of each as if it ran alone; a model may take them layer by layer.
   virtual std::vector<Stream> forward_all(std::span<const ForwardRequest> requests) {
     std::vector<Stream> streams;
-    for (const ForwardRequest& request : requests) streams.push_back(forward(*request.tokens, request.options, *request.hooks));
+    for (const ForwardRequest& request : requests)
+      streams.push_back(forward(*request.tokens, request.options, *request.hooks));
     return streams;
   }
   /// Logits [.., vocabulary] of a normalised stream [.., width]; call it on blocks of positions to bound memory.

@@ -15,8 +15,8 @@ using Observer = std::function<void(const Site&, const at::Tensor&)>;
 /// Returns the tensor that the model goes on with; same shape, dtype and device, or InvalidArgument names the site.
 using Intervention = std::function<at::Tensor(const Site&, const at::Tensor&)>;
 
-/// What a caller attaches to a forward pass. Interventions run in the order they were added, then observers see the result.
-/// Observers never change a result.
+/// What a caller attaches to a forward pass. Interventions run in the order they were added, then observers see the
+/// result. Observers never change a result.
 class Hooks {
  public:
   void observe(Glob glob, Observer observer);

@@ -21,7 +21,8 @@ std::size_t closing_brace(std::string_view pattern, std::size_t open) {
     if (pattern[i] == '{') ++depth;
     if (pattern[i] == '}' && --depth == 0) return i;
   }
-  throw_invalid("hook pattern '{}': the '{{' at character {} is never closed; alternatives read {{q,k}}", printable(pattern), open + 1);
+  throw_invalid("hook pattern '{}': the '{{' at character {} is never closed; alternatives read {{q,k}}",
+                printable(pattern), open + 1);
 }
 
 /// Splits at the commas that lie outside inner braces.
@@ -43,16 +44,16 @@ std::vector<std::string> split_alternatives(std::string_view inside) {
 void expand_braces(std::string_view pattern, std::string_view whole, std::vector<std::string>& expanded) {
   const std::size_t open = pattern.find('{');
   if (open == std::string_view::npos) {
-    CHECK(pattern.find('}') == std::string_view::npos, "hook pattern '{}': a '}}' without its '{{'; alternatives read {{q,k}}",
-          printable(whole));
-    CHECK(expanded.size() < max_alternatives, "hook pattern '{}': its braces stand for more than {} patterns", printable(whole),
-          max_alternatives);
+    CHECK(pattern.find('}') == std::string_view::npos,
+          "hook pattern '{}': a '}}' without its '{{'; alternatives read {{q,k}}", printable(whole));
+    CHECK(expanded.size() < max_alternatives, "hook pattern '{}': its braces stand for more than {} patterns",
+          printable(whole), max_alternatives);
     expanded.emplace_back(pattern);
     return;
   }
   const std::string_view before = pattern.substr(0, open);
-  CHECK(before.find('}') == std::string_view::npos, "hook pattern '{}': a '}}' without its '{{'; alternatives read {{q,k}}",
-        printable(whole));
+  CHECK(before.find('}') == std::string_view::npos,
+        "hook pattern '{}': a '}}' without its '{{'; alternatives read {{q,k}}", printable(whole));
   const std::size_t close = closing_brace(pattern, open);
   const std::string_view after = pattern.substr(close + 1);
   for (const std::string& alternative : split_alternatives(pattern.substr(open + 1, close - open - 1))) {
@@ -73,8 +74,9 @@ Glob::Glob(std::string pattern) : text_(std::move(pattern)) {
 
 bool Glob::matches(const Site& site) const {
   // Without FNM_PATHNAME and FNM_PERIOD a star crosses every character, dots included.
-  return std::any_of(alternatives_.begin(), alternatives_.end(),
-                     [&](const std::string& alternative) { return ::fnmatch(alternative.c_str(), site.name.c_str(), FNM_NOESCAPE) == 0; });
+  return std::any_of(alternatives_.begin(), alternatives_.end(), [&](const std::string& alternative) {
+    return ::fnmatch(alternative.c_str(), site.name.c_str(), FNM_NOESCAPE) == 0;
+  });
 }
 
 std::vector<SiteShape> select_sites(const std::vector<Glob>& globs, const std::vector<SiteShape>& sites) {

@@ -21,7 +21,8 @@ Site block_site(std::int64_t layer, std::string_view rest);
 struct SiteShape {
   Site site;
   std::vector<std::string> shape;
-  bool on_request = false;  ///< costs memory or time: exists only when a hook asks for it (`hook_pattern`, `hook_result`)
+  bool on_request =
+      false;  ///< costs memory or time: exists only when a hook asks for it (`hook_pattern`, `hook_result`)
 };
 
 /// Shell-style pattern over site names: `*`, `?`, `[abc]`, and alternatives in braces `{q,k}`; `*` crosses dots.

@@ -38,16 +38,19 @@ std::string wrapped(std::string_view text, std::size_t indent) {
 }
 
 std::string header() {
-  return fmt::format("{:>5} {:>4}  {:>7} {:>7} {:>5} {:>7}  {:>6} {:>7} {:>7} {:>9} {:>8}  {:>7} {:>6}\n", "layer", "head", "epsilon", "mu",
-                     "c", "delta", "bound", "alpha_1", "slack", "least", "vacuous", "with K", "below");
+  return fmt::format("{:>5} {:>4}  {:>7} {:>7} {:>5} {:>7}  {:>6} {:>7} {:>7} {:>9} {:>8}  {:>7} {:>6}\n", "layer",
+                     "head", "epsilon", "mu", "c", "delta", "bound", "alpha_1", "slack", "least", "vacuous", "with K",
+                     "below");
 }
 
 std::string row(const LemmaHead& head) {
   const std::string slack = head.slack ? fmt::format("{:.3f}", *head.slack) : "-";
-  return fmt::format("{:>5} {:>4}  {:>7.3g} {:>7.3g} {:>5.2f} {:>7.3g}  {:>6.3f} {:>7.3f} {:>7} {:>9.2g} {:>7.1f}%  {:>7.3f} {:>5.1f}%{}\n",
-                     head.layer, head.head, head.first_norm, head.min_norm, head.alignment, head.estimate_norm, head.bound, head.bos_mass,
-                     slack, head.slack_min, 100 * head.vacuous, head.gain_bound, 100 * head.gain_violated,
-                     head.set_apart ? fmt::format("  {}, set apart", printable(head.attention)) : "");
+  return fmt::format(
+      "{:>5} {:>4}  {:>7.3g} {:>7.3g} {:>5.2f} {:>7.3g}  {:>6.3f} {:>7.3f} {:>7} {:>9.2g} {:>7.1f}%  {:>7.3f} "
+      "{:>5.1f}%{}\n",
+      head.layer, head.head, head.first_norm, head.min_norm, head.alignment, head.estimate_norm, head.bound,
+      head.bos_mass, slack, head.slack_min, 100 * head.vacuous, head.gain_bound, 100 * head.gain_violated,
+      head.set_apart ? fmt::format("  {}, set apart", printable(head.attention)) : "");
 }
 
 bool stronger(const LemmaHead* a, const LemmaHead* b) {
@@ -90,36 +93,42 @@ std::string lemma_text(const analyses::Audit& audit, bool all_heads) {
   if (!audit.lemma) return text + wrapped("none: " + audit.lemma.reason(), 2);
   text += wrapped(audit.lemma->finding, 2) + '\n' + table(*audit.lemma, all_heads) + '\n';
   text += wrapped(
-      "alpha_1: weight of key 0; epsilon: norm of its value; mu: smallest norm of another value; c = min(1, ||vbar|| / mu), vbar the mean "
+      "alpha_1: weight of key 0; epsilon: norm of its value; mu: smallest norm of another value; c = min(1, ||vbar|| / "
+      "mu), vbar the mean "
       "of "
-      "the other values; delta = ||e||. bound: 0 where it is below. slack: alpha_1 - bound over queries where the bound is above 0; least: "
-      "smallest of any query. with K: the bound with ||K o e|| for delta; below: share of queries whose alpha_1 is below that.",
+      "the other values; delta = ||e||. bound: 0 where it is below. slack: alpha_1 - bound over queries where the "
+      "bound is above 0; least: "
+      "smallest of any query. with K: the bound with ||K o e|| for delta; below: share of queries whose alpha_1 is "
+      "below that.",
       2);
   return text;
 }
 
 std::string prior_text(const analyses::Audit& audit) {
   if (!audit.prior_shares) return {};
-  std::string text = fmt::format("\nThe prior's share of S + nu sigma0^2, heads by n_eff\n{:>6} {:>8} {:>9}  {:>10}  {:>22}\n", "heads",
-                                 "n_eff", "S", "as printed", "of nu observations");
+  std::string text =
+      fmt::format("\nThe prior's share of S + nu sigma0^2, heads by n_eff\n{:>6} {:>8} {:>9}  {:>10}  {:>22}\n",
+                  "heads", "n_eff", "S", "as printed", "of nu observations");
   for (const analyses::PriorShare& group : *audit.prior_shares) {
-    text += fmt::format("{:>6} {:>8.1f} {:>9.3g}  {:>9.2f}%  {:>21.2f}%\n", group.heads, group.n_eff, group.residual, 100 * group.share,
-                        100 * group.fading);
+    text += fmt::format("{:>6} {:>8.1f} {:>9.3g}  {:>9.2f}%  {:>21.2f}%\n", group.heads, group.n_eff, group.residual,
+                        100 * group.share, 100 * group.fading);
   }
   return text;
 }
 
 std::string statement_text(std::size_t number, const Statement& statement) {
-  return fmt::format("{}. {}\n", number, analyses::name_of(statement.outcome)) + wrapped("Claim: " + statement.claim, 3) +
-         wrapped("Here: " + statement.finding, 3) + wrapped("Instead: " + statement.conclusion, 3);
+  return fmt::format("{}. {}\n", number, analyses::name_of(statement.outcome)) +
+         wrapped("Claim: " + statement.claim, 3) + wrapped("Here: " + statement.finding, 3) +
+         wrapped("Instead: " + statement.conclusion, 3);
 }
 
 }  // namespace
 
 std::string print_audit(const analyses::Audit& audit, bool all_heads) {
-  std::string text =
-      wrapped(fmt::format("Audit: means over chunks at {} ({})", analyses::list_lengths(audit.lengths), audit.lengths_rule), 0) +
-      wrapped("BOS policy: " + printable(audit.bos_policy), 0) + '\n';
+  std::string text = wrapped(fmt::format("Audit: means over chunks at {} ({})", analyses::list_lengths(audit.lengths),
+                                         audit.lengths_rule),
+                             0) +
+                     wrapped("BOS policy: " + printable(audit.bos_policy), 0) + '\n';
   text += lemma_text(audit, all_heads);
   text += prior_text(audit);
   text += "\nStatements of the paper beside this run\n";

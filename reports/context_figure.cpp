@@ -21,7 +21,12 @@ constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 /// length, mean, mean -+ deviation, ends of the interval
 std::vector<double> row(double tokens, double mean, const Measured& deviation, const Maybe<Interval>& interval) {
   const double reach = value_or_nan(deviation);
-  return {tokens, mean, mean - reach, mean + reach, interval ? interval->low : no_value, interval ? interval->high : no_value};
+  return {tokens,
+          mean,
+          mean - reach,
+          mean + reach,
+          interval ? interval->low : no_value,
+          interval ? interval->high : no_value};
 }
 
 /// Which of several runs a series belongs to.
@@ -70,7 +75,8 @@ using Series = std::vector<Rows>;
 template <typename Read>
 Series series_of(std::span<const Results> runs, Read read) {
   Series series;
-  for (std::size_t run = 0; run < runs.size(); ++run) series.push_back(read(runs[run].context, Place{run, runs.size()}));
+  for (std::size_t run = 0; run < runs.size(); ++run)
+    series.push_back(read(runs[run].context, Place{run, runs.size()}));
   return series;
 }
 
@@ -82,20 +88,24 @@ bool empty(const Series& series) {
 std::string band(const std::string& block, const Rows& rows, std::string_view line_colour) {
   if (!any_finite(rows, 2)) return {};
   if (rows.size() > 1) {
-    return fmt::format("${} using 1:3:4 with filledcurves linecolor rgb '{}' fillstyle transparent solid 0.18 notitle, ", block,
-                       line_colour);
+    return fmt::format(
+        "${} using 1:3:4 with filledcurves linecolor rgb '{}' fillstyle transparent solid 0.18 notitle, ", block,
+        line_colour);
   }
   return fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth 5 linecolor rgb '#AA{}' notitle, ", block,
                      line_colour.substr(1));
 }
 
-std::string mean_and_interval(const std::string& block, const Rows& rows, std::string_view line_colour, int marker, int dash,
-                              std::string_view title) {
+std::string mean_and_interval(const std::string& block, const Rows& rows, std::string_view line_colour, int marker,
+                              int dash, std::string_view title) {
   std::string plot;
   if (any_finite(rows, 4))
-    plot = fmt::format("${} using 1:5:(0):($6-$5) with vectors nohead linewidth 1.2 linecolor rgb '{}' notitle, ", block, colour::ink);
-  return plot + fmt::format("${} using 1:2 with linespoints pointtype {} pointsize 0.5 linewidth 1.3 dashtype {} linecolor rgb '{}' {}",
-                            block, marker, dash, line_colour, title.empty() ? "notitle" : fmt::format("title '{}'", title));
+    plot = fmt::format("${} using 1:5:(0):($6-$5) with vectors nohead linewidth 1.2 linecolor rgb '{}' notitle, ",
+                       block, colour::ink);
+  return plot + fmt::format(
+                    "${} using 1:2 with linespoints pointtype {} pointsize 0.5 linewidth 1.3 dashtype {} linecolor rgb "
+                    "'{}' {}",
+                    block, marker, dash, line_colour, title.empty() ? "notitle" : fmt::format("title '{}'", title));
 }
 
 /// Upper end of an axis from 0 that holds band, interval and mean: gnuplot's own does not see a band's far side.
@@ -133,7 +143,8 @@ void change_panel(PlotScript& script, const Series& log, const Series& logit) {
   double low = 0, high = 0;
   for (std::size_t run = 0; run < log.size(); ++run) {
     const RunStyle& style = run_style(run);
-    const auto add = [&](const char* name, const Rows& rows, std::string_view line_colour, int marker, int dash, std::string_view title) {
+    const auto add = [&](const char* name, const Rows& rows, std::string_view line_colour, int marker, int dash,
+                         std::string_view title) {
       if (rows.empty()) return;
       const std::string block = fmt::format("{}_{}", name, run);
       script.data(block, rows);
@@ -146,8 +157,10 @@ void change_panel(PlotScript& script, const Series& log, const Series& logit) {
       }
       plot += ", " + mean_and_interval(block, rows, line_colour, marker, dash, title);
     };
-    add("log", log[run], one ? colour::green : style.colour, style.marker, one ? 1 : style.dash, one ? "ln λ_{obs}" : "");
-    add("logit", logit[run], one ? colour::vermillion : style.colour, one ? 4 : style.hollow_marker, 3, one ? "logit(gate)" : "");
+    add("log", log[run], one ? colour::green : style.colour, style.marker, one ? 1 : style.dash,
+        one ? "ln λ_{obs}" : "");
+    add("logit", logit[run], one ? colour::vermillion : style.colour, one ? 4 : style.hollow_marker, 3,
+        one ? "logit(gate)" : "");
   }
   if (one) script.line("set key top left Left reverse at graph 0, graph 1");
   script.y_axis(low, high, one ? 0.4 : 0.06);  // room for the key
@@ -160,11 +173,13 @@ struct Panels {
 };
 
 Panels panels_of(std::span<const Results> runs) {
-  return {series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::n_eff, p); }),
-          series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::gate, p); }),
-          series_of(runs, [](const Context& c, const Place& p) { return ratio_rows(c, p); }),
-          series_of(runs, [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::logit_gate, p); }),
-          series_of(runs, [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::log_precision, p); })};
+  return {
+      series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::n_eff, p); }),
+      series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::gate, p); }),
+      series_of(runs, [](const Context& c, const Place& p) { return ratio_rows(c, p); }),
+      series_of(runs, [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::logit_gate, p); }),
+      series_of(runs,
+                [](const Context& c, const Place& p) { return change_rows(c, &ContextPoint::log_precision, p); })};
 }
 
 bool holds(const Series& series, std::size_t column) {

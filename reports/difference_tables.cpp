@@ -29,9 +29,13 @@ std::string signed_digits(const analyses::Measured& value) {
 PaperTable differences_paper_table(const Contrast& contrast) {
   const analyses::Comparison& comparison = contrast.comparison;
   PaperTable table{
-      "differences", "", {{"quantity", true}, {contrast.first}, {contrast.second}, {"difference"}, {"95% interval"}, {"chunks"}}, {}};
+      "differences",
+      "",
+      {{"quantity", true}, {contrast.first}, {contrast.second}, {"difference"}, {"95% interval"}, {"chunks"}},
+      {}};
   table.caption = fmt::format(
-      "{} less {}{} Intervals are Student's over chunks; they do not cover training seeds. Quantities of attention are means over the deep "
+      "{} less {}{} Intervals are Student's over chunks; they do not cover training seeds. Quantities of attention are "
+      "means over the deep "
       "layers' last-quarter queries; BOS mass over second-half queries of the layers that see key 0.",
       contrast.second, contrast.first,
       comparison.unpaired.empty() ? ", paired by chunk." : ": no difference is taken, since " + comparison.unpaired);
@@ -53,8 +57,8 @@ PaperTable run_differences_paper_table(const Contrast& contrast) {
                    {{"", true}, {contrast.first, true}, {contrast.second, true}, {"consequence", true}},
                    {}};
   for (const analyses::RunDifference& difference : contrast.comparison.differences)
-    table.rows.push_back(
-        {std::string(difference.what), difference.first, difference.second, difference.consequence.empty() ? "–" : difference.consequence});
+    table.rows.push_back({std::string(difference.what), difference.first, difference.second,
+                          difference.consequence.empty() ? "–" : difference.consequence});
   return table;
 }
 

@@ -26,13 +26,14 @@ std::string terminal(const Figure& figure) {
       identifier, pixels(figure.width), pixels(figure.height), font_size, body_file);
 }
 
-/// The SVG with its texts' spaces as they are written: rsvg-convert drops those at the ends of differently set parts. Leading ones, which
-/// gnuplot pads numbers with, go.
+/// The SVG with its texts' spaces as they are written: rsvg-convert drops those at the ends of differently set parts.
+/// Leading ones, which gnuplot pads numbers with, go.
 std::string with_kept_spaces(std::string_view svg) {
   constexpr std::string_view open = "<text><tspan";
   std::string text;
   for (std::size_t at = 0; at < svg.size();) {
-    const std::size_t start = svg.find(open, at), begin = svg.find('>', std::min(start, svg.size() - open.size()) + open.size());
+    const std::size_t start = svg.find(open, at),
+                      begin = svg.find('>', std::min(start, svg.size() - open.size()) + open.size());
     if (start == std::string_view::npos || begin == std::string_view::npos) return text.append(svg.substr(at));
     text.append(svg.substr(at, start - at))
         .append("<text xml:space=\"preserve\"><tspan")
@@ -54,8 +55,8 @@ std::vector<std::string> render(const Figure& figure, const std::filesystem::pat
   write_file_atomically(folder / body_file, figure.script);
   write_file_atomically(folder / main_file, terminal(figure));
   // --default-settings: what a user keeps in ~/.gnuplot must not change our figures
-  const std::string drawn =
-      run_program({"gnuplot", "--default-settings", main_file}, folder, {{"LC_ALL", "C.UTF-8"}}, "gnuplot (Debian: gnuplot-nox)");
+  const std::string drawn = run_program({"gnuplot", "--default-settings", main_file}, folder, {{"LC_ALL", "C.UTF-8"}},
+                                        "gnuplot (Debian: gnuplot-nox)");
   if (drawn.empty()) throw_run_failed("gnuplot: drew nothing for {}", figure.name);
 
   const std::string svg = figure.name + ".svg";
@@ -64,8 +65,8 @@ std::vector<std::string> render(const Figure& figure, const std::filesystem::pat
     std::vector<std::string> words = {"rsvg-convert", "--format=" + format};
     words.insert(words.end(), options.begin(), options.end());
     words.push_back(svg);
-    const std::string converted =
-        run_program(words, folder, {{"LC_ALL", "C.UTF-8"}, {"SOURCE_DATE_EPOCH", "0"}}, "rsvg-convert (Debian: librsvg2-bin)");
+    const std::string converted = run_program(words, folder, {{"LC_ALL", "C.UTF-8"}, {"SOURCE_DATE_EPOCH", "0"}},
+                                              "rsvg-convert (Debian: librsvg2-bin)");
     if (converted.empty()) throw_run_failed("rsvg-convert: made no {} of {}", format, svg);
     write_file_atomically(folder / (figure.name + "." + format), converted);
   };

@@ -22,8 +22,9 @@ struct Figure {
 /// Pixels of a figure, 96 to the inch: the unit of its terminal.
 int pixels(double inches);
 
-/// Writes <name>.svg, <name>.png and <name>.pdf into `folder`: the same bytes for the same script and the same gnuplot, fonts and librsvg.
-/// The SVG has no ground of its own and follows a reader's light or dark scheme; PDF and PNG are light.
+/// Writes <name>.svg, <name>.png and <name>.pdf into `folder`: the same bytes for the same script and the same gnuplot,
+/// fonts and librsvg. The SVG has no ground of its own and follows a reader's light or dark scheme; PDF and PNG are
+/// light.
 /// @return file names
 /// @throws RunFailed  gnuplot or rsvg-convert is missing, or fails
 std::vector<std::string> render(const Figure& figure, const std::filesystem::path& folder);

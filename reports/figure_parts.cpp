@@ -63,9 +63,9 @@ bool any_finite(const Rows& rows, std::size_t column) {
 }
 
 void start_panels(PlotScript& script, const PanelGrid& grid) {
-  script.line("set multiplot layout {},{} margins {:.5f},{:.5f},{:.5f},{:.5f} spacing {:.5f},{:.5f}", grid.rows, grid.columns,
-              grid.left / grid.width, 1 - grid.right / grid.width, grid.bottom / grid.height, 1 - grid.top / grid.height,
-              grid.across / grid.width, grid.down / grid.height);
+  script.line("set multiplot layout {},{} margins {:.5f},{:.5f},{:.5f},{:.5f} spacing {:.5f},{:.5f}", grid.rows,
+              grid.columns, grid.left / grid.width, 1 - grid.right / grid.width, grid.bottom / grid.height,
+              1 - grid.top / grid.height, grid.across / grid.width, grid.down / grid.height);
 }
 
 std::vector<LegendEntry> name_runs(std::span<const Results> runs) {
@@ -90,15 +90,18 @@ void draw_legend(PlotScript& script, const std::vector<LegendEntry>& entries, do
     for (const LegendEntry* entry : lines[line]) {
       if (entry->dash > 0) {
         script.line(
-            "set arrow {} from screen {:.5f}, screen {:.5f} to screen {:.5f}, screen {:.5f} nohead linewidth 1.3 dashtype {} linecolor rgb "
+            "set arrow {} from screen {:.5f}, screen {:.5f} to screen {:.5f}, screen {:.5f} nohead linewidth 1.3 "
+            "dashtype {} linecolor rgb "
             "'{}'",
             ++arrow, x / width, y, (x + legend_sample) / width, y, entry->dash, entry->colour);
       }
       if (entry->marker > 0) {
-        script.line("set label \"\" at screen {:.5f}, screen {:.5f} point pointtype {} pointsize 0.5 linecolor rgb '{}'",
-                    (x + 0.5 * legend_sample) / width, y, entry->marker, entry->colour);
+        script.line(
+            "set label \"\" at screen {:.5f}, screen {:.5f} point pointtype {} pointsize 0.5 linecolor rgb '{}'",
+            (x + 0.5 * legend_sample) / width, y, entry->marker, entry->colour);
       }
-      script.line("set label \"{}\" at screen {:.5f}, screen {:.5f} left", entry->name, (x + legend_sample + 0.06) / width, y);
+      script.line("set label \"{}\" at screen {:.5f}, screen {:.5f} left", entry->name,
+                  (x + legend_sample + 0.06) / width, y);
       x += entry_width(*entry) + legend_gap;
     }
   }

@@ -55,12 +55,13 @@ std::vector<LegendEntry> name_runs(std::span<const Results> runs);
 /// Height of the strip below the panels that holds the legend, inches; 0 for an empty one.
 /// @param width  of the figure, inches
 double legend_height(const std::vector<LegendEntry>& entries, double width);
-/// Draws it into the lowest `legend_height` of the figure. To be called between the first panel() and its plot: what it sets goes with that
-/// panel's labels.
+/// Draws it into the lowest `legend_height` of the figure. To be called between the first panel() and its plot: what it
+/// sets goes with that panel's labels.
 /// @param width, height  of the figure, inches
 void draw_legend(PlotScript& script, const std::vector<LegendEntry>& entries, double width, double height);
 
-/// Moves point `x` of one run aside on a logarithmic axis, so that the intervals of several runs do not cover each other.
+/// Moves point `x` of one run aside on a logarithmic axis, so that the intervals of several runs do not cover each
+/// other.
 double aside(double x, std::size_t run, std::size_t runs);
 
 /// Union of the context lengths of the runs, ascending.

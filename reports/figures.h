@@ -8,10 +8,12 @@
 
 namespace gainlens::reports {
 
-/// Figures of one sweep, or of several overlaid: one colour, marker and dash for each (palette.h). Each is missing, with the reason, where
-/// no run has anything to show; a run that lacks one is left out of it. At least one run, at most `most_runs`.
+/// Figures of one sweep, or of several overlaid: one colour, marker and dash for each (palette.h). Each is missing,
+/// with the reason, where no run has anything to show; a run that lacks one is left out of it. At least one run, at
+/// most `most_runs`.
 
-/// context: n_eff, gate (where there is one), lambda_obs ratio, and gate and precision like for like, against context length.
+/// context: n_eff, gate (where there is one), lambda_obs ratio, and gate and precision like for like, against context
+/// length.
 analyses::Maybe<Figure> context_figure(std::span<const Results> runs);
 /// What the context figure draws, for its caption to explain.
 struct ContextMarks {

@@ -22,8 +22,9 @@ Rows gain_rows(const GainTheory& theory, std::size_t run, std::size_t runs) {
   for (const GainTheoryPoint& point : theory.points) {
     const bool interval = point.kalman_gain && point.kalman_gain->interval;
     rows.push_back({aside(static_cast<double>(point.length.tokens), run, runs), mean_or_nan(point.kalman_gain),
-                    interval ? point.kalman_gain->interval->low : no_value, interval ? point.kalman_gain->interval->high : no_value,
-                    value_or_nan(point.predicted_gain), constant, mean_or_nan(point.kalman_gain_scaled)});
+                    interval ? point.kalman_gain->interval->low : no_value,
+                    interval ? point.kalman_gain->interval->high : no_value, value_or_nan(point.predicted_gain),
+                    constant, mean_or_nan(point.kalman_gain_scaled)});
   }
   return rows;
 }
@@ -33,7 +34,8 @@ Rows error_rows(const GainTheory& theory, std::size_t run, std::size_t runs) {
   Rows rows;
   for (const GainTheoryPoint& point : theory.points) {
     if (!point.relative_error) continue;
-    rows.push_back({aside(static_cast<double>(point.length.tokens), run, runs), 100 * *point.relative_error, 100 * *point.constant_error});
+    rows.push_back({aside(static_cast<double>(point.length.tokens), run, runs), 100 * *point.relative_error,
+                    100 * *point.constant_error});
   }
   return rows;
 }
@@ -43,23 +45,29 @@ std::string gain_series(const std::string& block, const Rows& rows, std::size_t 
   const std::string_view theory_colour = one ? colour::vermillion : style.colour;
   std::string plot;
   if (one) {
-    plot += fmt::format("${} using 1:6 with lines linewidth 1.1 dashtype 3 linecolor rgb '{}' notitle, ", block, colour::grey);
+    plot += fmt::format("${} using 1:6 with lines linewidth 1.1 dashtype 3 linecolor rgb '{}' notitle, ", block,
+                        colour::grey);
   }
-  plot += fmt::format("${} using 1:5 with lines linewidth 1.3 dashtype {} linecolor rgb '{}' notitle, ", block, style.dash, theory_colour);
+  plot += fmt::format("${} using 1:5 with lines linewidth 1.3 dashtype {} linecolor rgb '{}' notitle, ", block,
+                      style.dash, theory_colour);
   if (any_finite(rows, 2))
-    plot += fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth 1.2 linecolor rgb '{}' notitle, ", block, colour::ink);
-  plot += fmt::format("${} using 1:2 with points pointtype {} pointsize 0.6 linecolor rgb '{}' notitle", block, style.marker, style.colour);
+    plot += fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth 1.2 linecolor rgb '{}' notitle, ",
+                        block, colour::ink);
+  plot += fmt::format("${} using 1:2 with points pointtype {} pointsize 0.6 linecolor rgb '{}' notitle", block,
+                      style.marker, style.colour);
   return plot;
 }
 
 std::string scaled_series(const std::string& block, std::size_t run, bool one) {
   const RunStyle& style = run_style(run);
-  return fmt::format("${} using 1:7 with linespoints pointtype {} pointsize 0.5 linewidth 1.1 dashtype {} linecolor rgb '{}' notitle",
-                     block, one ? 4 : style.hollow_marker, one ? 2 : style.dash, one ? colour::green : style.colour);
+  return fmt::format(
+      "${} using 1:7 with linespoints pointtype {} pointsize 0.5 linewidth 1.1 dashtype {} linecolor rgb '{}' notitle",
+      block, one ? 4 : style.hollow_marker, one ? 2 : style.dash, one ? colour::green : style.colour);
 }
 
 /// Smallest and largest number of some columns.
-std::pair<double, double> extent(const Rows& rows, std::initializer_list<std::size_t> columns, std::pair<double, double> so_far) {
+std::pair<double, double> extent(const Rows& rows, std::initializer_list<std::size_t> columns,
+                                 std::pair<double, double> so_far) {
   for (const auto& row : rows) {
     for (const std::size_t column : columns) {
       if (!std::isfinite(row[column])) continue;
@@ -80,8 +88,10 @@ struct Plots {
 std::string error_series(const std::string& block, std::size_t run, bool one) {
   const RunStyle& style = run_style(run);
   return fmt::format(
-      "${0} using 1:3 with linespoints pointtype {1} pointsize 0.55 linewidth 1.1 dashtype 3 linecolor rgb '{2}' notitle, "
-      "${0} using 1:2 with linespoints pointtype {3} pointsize 0.55 linewidth 1.3 dashtype {4} linecolor rgb '{5}' notitle",
+      "${0} using 1:3 with linespoints pointtype {1} pointsize 0.55 linewidth 1.1 dashtype 3 linecolor rgb '{2}' "
+      "notitle, "
+      "${0} using 1:2 with linespoints pointtype {3} pointsize 0.55 linewidth 1.3 dashtype {4} linecolor rgb '{5}' "
+      "notitle",
       block, one ? 4 : style.hollow_marker, one ? colour::grey : style.colour, style.marker, style.dash,
       one ? colour::vermillion : style.colour);
 }
@@ -149,7 +159,8 @@ Maybe<Figure> gain_theory_figure(std::span<const Results> runs) {
   script.line("unset key");
   script.y_axis(plots.gain_range.first, plots.gain_range.second, 0.06).line("plot {}", plots.gains);
   if (!plots.scaled.empty()) {
-    script.panel(panel++, "{/:Italic K} of scaled values").y_axis(plots.scaled_range.first, plots.scaled_range.second, 0.06);
+    script.panel(panel++, "{/:Italic K} of scaled values")
+        .y_axis(plots.scaled_range.first, plots.scaled_range.second, 0.06);
     script.line("plot {}", plots.scaled);
   }
   script.panel(panel++, one ? "error relative to measured {/:Italic K} (%)" : "relative error (%)");

@@ -18,13 +18,16 @@ struct Wording {
   std::string_view title;
 };
 constexpr Wording wordings[] = {
-    {"n_eff", "{/:Italic n}_{eff} (keys)"}, {"kalman_gain", "{/:Italic K}"}, {"kalman_gain_scaled", "scaled {/:Italic K}"},
-    {"bos_mass", "mass on key 0"},          {"entropy", "entropy (nats)"},
+    {"n_eff", "{/:Italic n}_{eff} (keys)"},
+    {"kalman_gain", "{/:Italic K}"},
+    {"kalman_gain_scaled", "scaled {/:Italic K}"},
+    {"bos_mass", "mass on key 0"},
+    {"entropy", "entropy (nats)"},
 };
 
 const Wording& wording_of(const Heatmap& map) {
-  const auto found =
-      std::find_if(std::begin(wordings), std::end(wordings), [&](const Wording& w) { return w.quantity == map.quantity.name; });
+  const auto found = std::find_if(std::begin(wordings), std::end(wordings),
+                                  [&](const Wording& w) { return w.quantity == map.quantity.name; });
   ASSERT(found != std::end(wordings), "no wording for {}", map.quantity.name);
   return *found;
 }
@@ -87,7 +90,8 @@ std::map<std::string_view, Range> ranges_of(const std::vector<MapPanel>& panels)
 void draw(PlotScript& script, const MapPanel& panel, std::size_t index, const Range& range, bool alone) {
   const Heatmap& map = *panel.map;
   const CellRows cells = cells_of(map);
-  const std::string title = fmt::format("{}{}", wording_of(map).title, panel.run.empty() ? "" : ", " + plain(panel.run));
+  const std::string title =
+      fmt::format("{}{}", wording_of(map).title, panel.run.empty() ? "" : ", " + plain(panel.run));
   if (alone) {
     script.line("unset label").line("set label \"{}\" at graph 0, graph 1 left offset 0, 0.8", title);
   } else {
@@ -105,7 +109,8 @@ void draw(PlotScript& script, const MapPanel& panel, std::size_t index, const Ra
     script.data(block, rows);
     plot += fmt::format("{}${} using {} with boxxyerror {}", plot.empty() ? "" : ", ", block, columns, fill);
   };
-  add("cells", cells.valued, "1:2:(0.5):(0.5):3", "fillcolor palette fillstyle solid 1 border linecolor rgb '#FFFFFF' notitle");
+  add("cells", cells.valued, "1:2:(0.5):(0.5):3",
+      "fillcolor palette fillstyle solid 1 border linecolor rgb '#FFFFFF' notitle");
   add("constructed", cells.constructed, "1:2:(0.5):(0.5)",
       "fillcolor rgb '#D9D9D9' fillstyle solid 1 border linecolor rgb '#FFFFFF' title '0 by construction'");
   add("missing", cells.missing, "1:2:(0.5):(0.5)",
@@ -113,7 +118,8 @@ void draw(PlotScript& script, const MapPanel& panel, std::size_t index, const Ra
   script.line("plot {}", plot);
 }
 
-/// The panels of a figure: of one run its maps side by side; of several the runs side by side, or below each other where each has two maps.
+/// The panels of a figure: of one run its maps side by side; of several the runs side by side, or below each other
+/// where each has two maps.
 PanelGrid grid_of(const std::vector<MapPanel>& panels, std::size_t maps) {
   std::size_t most_layers = 0;
   bool key = false;
@@ -171,8 +177,10 @@ Maybe<Figure> heatmap_figure(std::span<const Results> runs, std::size_t group) {
       .line("set cbtics out scale 0.2 offset -0.6,0")
       .line("set colorbox noborder");
   script.line("set xlabel 'head' offset 0,0.5").line("set ylabel 'layer' offset 1.4,0");
-  script.line("set key at graph 0, graph {:.5f} left center Left reverse", -0.46 / grid.panel_height());  // below the x axis
-  for (std::size_t i = 0; i < panels.size(); ++i) draw(script, panels[i], i, ranges.at(panels[i].map->quantity.name), panels.size() == 1);
+  script.line("set key at graph 0, graph {:.5f} left center Left reverse",
+              -0.46 / grid.panel_height());  // below the x axis
+  for (std::size_t i = 0; i < panels.size(); ++i)
+    draw(script, panels[i], i, ranges.at(panels[i].map->quantity.name), panels.size() == 1);
   script.line("unset multiplot");
   return Figure{"heatmap-" + runs.front().heatmaps.at(group).name, grid.width, grid.height, script.text()};
 }

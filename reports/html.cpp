@@ -7,7 +7,8 @@ namespace gainlens::reports {
 namespace {
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
 }
 
 /// Takes out what lies between two marks, the marks with it, where the first stands.
@@ -22,7 +23,8 @@ void remove_between(std::string& text, std::string_view from, std::string_view t
 std::string inline_svg(std::string_view svg, std::string_view name, std::string_view description) {
   const auto start = svg.find("<svg");
   const auto end = svg.rfind("</svg>");
-  ASSERT(start != std::string_view::npos && end != std::string_view::npos, "{}: gnuplot's SVG has no <svg> element", name);
+  ASSERT(start != std::string_view::npos && end != std::string_view::npos, "{}: gnuplot's SVG has no <svg> element",
+         name);
   std::string text(svg.substr(start, end + 6 - start));
   remove_between(text, "<style>", "</style>");  // inside a page it would hold for all of it
   remove_between(text, "<title>", "</title>");  // browsers show it as a tooltip over the whole figure

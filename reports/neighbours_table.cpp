@@ -21,9 +21,11 @@ std::string cell(const analyses::NeighbourCorrelation& row) {
 PaperTable neighbours_paper_table(const Report& report) {
   PaperTable table{
       "neighbours",
-      fmt::format("How alike neighbouring chunks of one length are: lag-1 correlation of chunk means over the deep layers' last-quarter "
-                  "queries, in text order; from {} chunks on also the mean with the 95% interval that allows for it. {}",
-                  analyses::least_neighbours, of_each(report, [](const Results& run) { return run.neighbours.finding; })),
+      fmt::format(
+          "How alike neighbouring chunks of one length are: lag-1 correlation of chunk means over the deep layers' "
+          "last-quarter "
+          "queries, in text order; from {} chunks on also the mean with the 95% interval that allows for it. {}",
+          analyses::least_neighbours, of_each(report, [](const Results& run) { return run.neighbours.finding; })),
       {{"T (tokens)"}, {"chunks"}},
       {}};
   for (const auto& [dataset, name] : analyses::neighbour_quantities) table.columns.push_back({std::string(name)});

@@ -12,7 +12,8 @@ namespace {
 
 // The content policy makes the browser itself refuse anything that is not in this file.
 constexpr std::string_view policy =
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n";
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
+    "data:\">\n";
 
 constexpr std::string_view style = R"(
 :root { color-scheme: light dark; --ground: #fff; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --rule: #1b1f24; --wash: #f6f8fa; --accent: #0072b2; }
@@ -80,9 +81,11 @@ figure.column { grid-template-columns: 3.33in 1fr; }
 
 std::string page_head(const std::string& title) {
   return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "content=\"width=device-width, "
       "initial-scale=1\">\n"
-      "{}<title>{}</title>\n<style>{}@media screen and (prefers-color-scheme: dark) {{\n{}}}\n</style>\n</head>\n<body>\n<main>\n",
+      "{}<title>{}</title>\n<style>{}@media screen and (prefers-color-scheme: dark) "
+      "{{\n{}}}\n</style>\n</head>\n<body>\n<main>\n",
       policy, escape_html(title), style, dark_rules());
 }
 

@@ -18,7 +18,8 @@ constexpr std::array<RunStyle, most_runs> styles = {{
     {colour::grey, 15, 14, 2},
 }};
 
-/// Colours that are too dark, or too light, on a dark ground, and what stands for them there. The others are seen on both.
+/// Colours that are too dark, or too light, on a dark ground, and what stands for them there. The others are seen on
+/// both.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> dark_colours = {{
     {colour::blue, "#56B4E9"},
     {colour::vermillion, "#F28E4B"},
@@ -93,7 +94,8 @@ std::string with_schemes(std::string_view svg) {
   std::string text = with_one_notation(svg);
   const auto start = text.find("<svg"), end = text.find('>', start == std::string::npos ? 0 : start);
   ASSERT(start != std::string::npos && end != std::string::npos, "gnuplot's SVG has no <svg> element");
-  text.insert(end + 1, fmt::format("\n<style>@media screen and (prefers-color-scheme: dark) {{\n{}}}</style>", dark_rules()));
+  text.insert(end + 1,
+              fmt::format("\n<style>@media screen and (prefers-color-scheme: dark) {{\n{}}}</style>", dark_rules()));
   return text;
 }
 

@@ -20,7 +20,8 @@ inline constexpr std::string_view faint = "#DDDDDD";  ///< grid lines
 inline constexpr std::string_view ground = "#FFFFFF";
 }  // namespace colour
 
-/// How one of several runs is drawn in every figure: colour, marker and dash all differ, so that grey print tells them apart too.
+/// How one of several runs is drawn in every figure: colour, marker and dash all differ, so that grey print tells them
+/// apart too.
 struct RunStyle {
   std::string_view colour;
   int marker;         ///< gnuplot's point type, filled

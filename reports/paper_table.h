@@ -11,7 +11,8 @@ struct Column {
   bool text = false;    ///< set flush left and wrapped; numbers are set flush right
 };
 
-/// A table as a paper prints it: its cells are short plain text, with numbers rounded for reading (those for programs are in tables/*.csv).
+/// A table as a paper prints it: its cells are short plain text, with numbers rounded for reading (those for programs
+/// are in tables/*.csv).
 struct PaperTable {
   std::string name;  ///< stem of its file
   std::string caption;

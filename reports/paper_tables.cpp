@@ -41,7 +41,8 @@ std::string attention_of(const runfile::Request& request) {
   std::map<std::string, std::size_t> kinds;
   for (const std::string& kind : request.attention) ++kinds[kind];
   std::string text;
-  for (const auto& [kind, count] : kinds) text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", kind, counted(count, "layer"));
+  for (const auto& [kind, count] : kinds)
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", kind, counted(count, "layer"));
   return text;
 }
 
@@ -80,7 +81,8 @@ std::string flatness(const analyses::Change& change, bool shortest) {
 
 /// The ratio of means with its own interval, which at the shortest length has no width.
 std::string shown_ratio(const analyses::ContextPoint& point, bool shortest) {
-  return shortest ? shown(point.precision_ratio) : with_interval(shown(point.precision_ratio), point.precision_ratio_interval);
+  return shortest ? shown(point.precision_ratio)
+                  : with_interval(shown(point.precision_ratio), point.precision_ratio_interval);
 }
 
 std::string permutation(const analyses::PermutationTest& test) {
@@ -100,7 +102,8 @@ std::string refusals(const analyses::SinkVsK& sinks) {
   std::vector<std::string> reasons;
   const auto add = [&](std::string_view test, const std::string& reason) {
     const std::string sentence = fmt::format("{} {}", test, reason);
-    if (!reason.empty() && std::find(reasons.begin(), reasons.end(), sentence) == reasons.end()) reasons.push_back(sentence);
+    if (!reason.empty() && std::find(reasons.begin(), reasons.end(), sentence) == reasons.end())
+      reasons.push_back(sentence);
   };
   for (const auto& correlation : sinks.correlations) {
     if (!correlation) continue;
@@ -117,8 +120,9 @@ std::string resampling_of(const analyses::SinkVsK& sinks) {
   for (const auto& correlation : sinks.correlations) {
     if (!correlation) continue;
     const analyses::PermutationTest& blocks = correlation->inference.blocks;
-    return fmt::format("Block permutation: {} distinct, {} {}, seed {}.", analyses::count_arrangements(blocks.arrangements),
-                       blocks.resamples, blocks.exact ? "tried (all)" : "drawn", blocks.seed);
+    return fmt::format("Block permutation: {} distinct, {} {}, seed {}.",
+                       analyses::count_arrangements(blocks.arrangements), blocks.resamples,
+                       blocks.exact ? "tried (all)" : "drawn", blocks.seed);
   }
   return {};
 }
@@ -129,16 +133,18 @@ std::string shown_error(const analyses::TheoryError& length) {
 }
 
 void add_gain_checks(PaperTable& table, const analyses::GainTheory& theory) {
-  table.rows.push_back({"the chunks it was fitted on", shown_percent(theory.max_relative_error), shown_percent(theory.max_constant_error),
-                        shown(theory.skill), "the paper's way"});
+  table.rows.push_back({"the chunks it was fitted on", shown_percent(theory.max_relative_error),
+                        shown_percent(theory.max_constant_error), shown(theory.skill), "the paper's way"});
   if (theory.unseen) {
     const analyses::TheoryEquivalence& test = *theory.unseen;
     const analyses::TheoryError& worst = test.worst();
-    table.rows.push_back({"each chunk left out in turn", shown_percent(test.left_out.relative), shown_percent(test.left_out.constant),
-                          shown(test.left_out.skill), fmt::format("lambda from the others; mean over {}", counted(test.chunks, "chunk"))});
-    table.rows.push_back({"unseen text of this kind", shown_error(worst), shown_percent(std::abs(worst.constant_error)), "–",
-                          fmt::format("at {}, where it is largest; 90% interval from {}; margin ±{:g}%", format_count(worst.tokens),
-                                      counted(test.chunks, "chunk"), 100 * test.margin)});
+    table.rows.push_back({"each chunk left out in turn", shown_percent(test.left_out.relative),
+                          shown_percent(test.left_out.constant), shown(test.left_out.skill),
+                          fmt::format("lambda from the others; mean over {}", counted(test.chunks, "chunk"))});
+    table.rows.push_back({"unseen text of this kind", shown_error(worst), shown_percent(std::abs(worst.constant_error)),
+                          "–",
+                          fmt::format("at {}, where it is largest; 90% interval from {}; margin ±{:g}%",
+                                      format_count(worst.tokens), counted(test.chunks, "chunk"), 100 * test.margin)});
   } else {
     table.rows.push_back({"unseen text of this kind", "–", "–", "–", theory.unseen.reason()});
   }
@@ -146,8 +152,9 @@ void add_gain_checks(PaperTable& table, const analyses::GainTheory& theory) {
     const analyses::CellErrors& cells = *theory.cells;
     table.rows.push_back(
         {"each deep head by itself", shown_percent(cells.median_error), shown_percent(cells.median_constant_error), "–",
-         fmt::format("median over {}; worst {} (layer {}, head {}); better than the constant in {}", counted(cells.cells.size(), "head"),
-                     shown_percent(cells.worst.max_relative_error), cells.worst.layer, cells.worst.head, cells.better_than_constant)});
+         fmt::format("median over {}; worst {} (layer {}, head {}); better than the constant in {}",
+                     counted(cells.cells.size(), "head"), shown_percent(cells.worst.max_relative_error),
+                     cells.worst.layer, cells.worst.head, cells.better_than_constant)});
   } else {
     table.rows.push_back({"each deep head by itself", "–", "–", "–", theory.cells.reason()});
   }
@@ -157,7 +164,8 @@ void add_gain_checks(PaperTable& table, const analyses::GainTheory& theory) {
 
 PaperTable runs_paper_table(const Report& report) {
   PaperTable table{"runs", "What was run. Checksums are the first twelve digits of sha256.", {{"", true}}, {}};
-  for (const Results& run : report.runs) table.columns.push_back({report.runs.size() > 1 ? run.label : "this run", true});
+  for (const Results& run : report.runs)
+    table.columns.push_back({report.runs.size() > 1 ? run.label : "this run", true});
   const auto add = [&](const char* what, const std::function<std::string(const Results&)>& value) {
     Row row = {what};
     for (const Results& run : report.runs) row.push_back(value(run));
@@ -166,7 +174,8 @@ PaperTable runs_paper_table(const Report& report) {
   add("model family", [](const Results& run) { return run.request.family; });
   add("weights", [](const Results& run) { return weights_digest(run.request); });
   add("layers × heads", [](const Results& run) {
-    return fmt::format("{} × {} ({})", run.request.layers.size(), run.request.heads, counted(run.request.kv_heads, "KV head"));
+    return fmt::format("{} × {} ({})", run.request.layers.size(), run.request.heads,
+                       counted(run.request.kv_heads, "KV head"));
   });
   add("head dimension", [](const Results& run) { return std::to_string(run.request.head_dim); });
   add("attention", [](const Results& run) { return attention_of(run.request); });
@@ -178,7 +187,8 @@ PaperTable runs_paper_table(const Report& report) {
   add("chunks, complete", chunks_of);
   add("tokens measured", [](const Results& run) {
     std::int64_t tokens = 0;
-    for (const LengthFacts& facts : run.lengths) tokens += facts.length.tokens * static_cast<std::int64_t>(facts.length.samples.size());
+    for (const LengthFacts& facts : run.lengths)
+      tokens += facts.length.tokens * static_cast<std::int64_t>(facts.length.samples.size());
     return std::to_string(tokens);
   });
   add("chunking", [](const Results& run) { return chunking(run.request); });
@@ -189,15 +199,20 @@ PaperTable runs_paper_table(const Report& report) {
 }
 
 PaperTable verdicts_paper_table(const Report& report) {
-  PaperTable table{"verdicts",
-                   "The paper's predictions against this measurement. The naive inference is the paper's; the honest one decides.",
-                   {{"claim", true}, {"measured here", true}, {"naive inference", true}, {"honest inference", true}, {"verdict", true}},
-                   {}};
+  PaperTable table{
+      "verdicts",
+      "The paper's predictions against this measurement. The naive inference is the paper's; the honest one decides.",
+      {{"claim", true},
+       {"measured here", true},
+       {"naive inference", true},
+       {"honest inference", true},
+       {"verdict", true}},
+      {}};
   const bool several = report.runs.size() > 1;
   for (const Results& run : report.runs) {
     for (const analyses::Prediction& prediction : run.verdicts.predictions) {
-      table.rows.push_back({fmt::format("{}Prediction {}: {} — {}", several ? run.label + ". " : "", prediction.number, prediction.title,
-                                        in_words(prediction.ruling))});
+      table.rows.push_back({fmt::format("{}Prediction {}: {} — {}", several ? run.label + ". " : "", prediction.number,
+                                        prediction.title, in_words(prediction.ruling))});
       for (const analyses::Claim& claim : prediction.claims) {
         table.rows.push_back({claim.claim, claim.measurement, claim.naive, claim.honest,
                               std::string(in_words(claim.ruling)) + (claim.reason.empty() ? "" : ": " + claim.reason)});
@@ -211,19 +226,25 @@ PaperTable context_paper_table(const Report& report) {
   const auto has_gate = [](const Results& run) { return bool(run.context.points.front().gate); };
   const bool gated = std::any_of(report.runs.begin(), report.runs.end(), has_gate);
   const analyses::Context& context = report.runs.front().context;
-  PaperTable table{
-      "context",
-      fmt::format("Evidence by context length: means over the deep layers' last-quarter queries ({}), with 95% intervals of the mean over "
-                  "chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since T_min, each with its own interval.",
-                  of_each(report, [](const Results& run) { return fmt::format("layers {}", number_ranges(run.context.deep_layers)); })),
-      {{"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
-      {}};
+  PaperTable table{"context",
+                   fmt::format("Evidence by context length: means over the deep layers' last-quarter queries ({}), "
+                               "with 95% intervals of the mean over "
+                               "chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since "
+                               "T_min, each with its own interval.",
+                               of_each(report,
+                                       [](const Results& run) {
+                                         return fmt::format("layers {}", number_ranges(run.context.deep_layers));
+                                       })),
+                   {{"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
+                   {}};
   if (gated) {
     table.caption += fmt::format(
-        " Flat: whether logit(gate) is equivalent to flat within ±{:g} (TOST, level 0.05); {}. Difference: Δ logit(gate) less Δ ln "
+        " Flat: whether logit(gate) is equivalent to flat within ±{:g} (TOST, level 0.05); {}. Difference: Δ "
+        "logit(gate) less Δ ln "
         "lambda_obs.",
         context.equivalence_margin, context.margin_meaning);
-    for (const char* heading : {"gate", "Δ logit(gate) (nats)", "flat", "difference (nats)"}) table.columns.push_back({heading});
+    for (const char* heading : {"gate", "Δ logit(gate) (nats)", "flat", "difference (nats)"})
+      table.columns.push_back({heading});
   }
   add_runs(table, report, [&](const Results& run) {
     for (std::size_t i = 0; i < run.context.points.size(); ++i) {
@@ -245,8 +266,10 @@ PaperTable context_paper_table(const Report& report) {
 PaperTable context_by_attention_paper_table(const Report& report) {
   PaperTable table{
       "context-by-attention",
-      "Evidence by context length and kind of attention: means over all layers of a kind, last-quarter queries, with 95% intervals "
-      "of the mean over chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since T_min, each with its own "
+      "Evidence by context length and kind of attention: means over all layers of a kind, last-quarter queries, with "
+      "95% intervals "
+      "of the mean over chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since T_min, each "
+      "with its own "
       "interval. A window bounds the keys a query can see whatever "
       "the context: a mean over both kinds dilutes what the global layers do.",
       {{"attention"}, {"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
@@ -265,29 +288,32 @@ PaperTable context_by_attention_paper_table(const Report& report) {
 }
 
 PaperTable gain_theory_paper_table(const Report& report) {
-  const std::string fitted = of_each(report, [](const Results& run) { return "lambda = " + shown(run.gain_theory.prior_precision) + "."; });
-  PaperTable table{
-      "gain-theory",
-      "Gain theory by context length. lambda* = (n_eff + nu)/(S + nu sigma0^2) of aggregated n_eff and S; one lambda is fitted at T_min. " +
-          fitted,
-      {{"T (tokens)"},
-       {"n_eff (keys)"},
-       {"S"},
-       {"lambda*"},
-       {"K measured"},
-       {"K predicted"},
-       {"error (%)"},
-       {"of constant (%)"},
-       {"skill"},
-       {"scaled K"}},
-      {}};
-  const auto percent = [](const Measured& share) { return share ? fmt::format("{:.2f}", 100 * *share) : std::string("–"); };
+  const std::string fitted =
+      of_each(report, [](const Results& run) { return "lambda = " + shown(run.gain_theory.prior_precision) + "."; });
+  PaperTable table{"gain-theory",
+                   "Gain theory by context length. lambda* = (n_eff + nu)/(S + nu sigma0^2) of aggregated n_eff and S; "
+                   "one lambda is fitted at T_min. " +
+                       fitted,
+                   {{"T (tokens)"},
+                    {"n_eff (keys)"},
+                    {"S"},
+                    {"lambda*"},
+                    {"K measured"},
+                    {"K predicted"},
+                    {"error (%)"},
+                    {"of constant (%)"},
+                    {"skill"},
+                    {"scaled K"}},
+                   {}};
+  const auto percent = [](const Measured& share) {
+    return share ? fmt::format("{:.2f}", 100 * *share) : std::string("–");
+  };
   add_runs(table, report, [&](const Results& run) {
     for (const analyses::GainTheoryPoint& point : run.gain_theory.points) {
       table.rows.push_back({format_count(point.length.tokens), point.n_eff ? shown(point.n_eff->mean) : "–",
-                            point.residual ? shown(point.residual->mean) : "–", shown(point.aggregated_precision), shown(point.kalman_gain),
-                            shown(point.predicted_gain), percent(point.relative_error), percent(point.constant_error), shown(point.skill),
-                            shown(point.kalman_gain_scaled)});
+                            point.residual ? shown(point.residual->mean) : "–", shown(point.aggregated_precision),
+                            shown(point.kalman_gain), shown(point.predicted_gain), percent(point.relative_error),
+                            percent(point.constant_error), shown(point.skill), shown(point.kalman_gain_scaled)});
     }
   });
   return table;
@@ -296,7 +322,8 @@ PaperTable gain_theory_paper_table(const Report& report) {
 PaperTable gain_checks_paper_table(const Report& report) {
   PaperTable table{
       "gain-theory-checks",
-      fmt::format("How far the gain theory holds beyond what it was fitted on: largest relative error over the lengths, that of "
+      fmt::format("How far the gain theory holds beyond what it was fitted on: largest relative error over the "
+                  "lengths, that of "
                   "a constant K, and skill. An error within ±{:g}% counts as none; the paper reports {:g}% at most.",
                   100 * report.runs.front().gain_theory.margin, 100 * analyses::paper_theory_error),
       {{"judged on", true}, {"theory"}, {"constant"}, {"skill"}, {"how", true}},
@@ -309,9 +336,12 @@ PaperTable inference_paper_table(const Report& report) {
   PaperTable table{
       "sink-vs-k-inference",
       fmt::format(
-          "BOS mass against K over heads: Pearson's r, its naive p (heads taken as independent) and the inference that does not take "
-          "them so. The block permutation exchanges KV groups within layers, the circular shift moves layers; what r is by chance alone, "
-          "where that is not 0, stands behind it, and p is of the difference. 95% intervals leave out one layer, or one stretch of text, "
+          "BOS mass against K over heads: Pearson's r, its naive p (heads taken as independent) and the inference that "
+          "does not take "
+          "them so. The block permutation exchanges KV groups within layers, the circular shift moves layers; what r "
+          "is by chance alone, "
+          "where that is not 0, stands behind it, and p is of the difference. 95% intervals leave out one layer, or "
+          "one stretch of text, "
           "at a time. {}",
           of_each(report, [](const Results& run) { return resampling_of(run.sink_vs_k) + refusals(run.sink_vs_k); })),
       {{"K of", true},
@@ -340,8 +370,9 @@ PaperTable inference_paper_table(const Report& report) {
       table.rows.push_back({std::string(analyses::gain_variants[v].meaning), std::to_string(pooled.points),
                             r(pooled.pearson, inference.shift.pearson.null_mean), shown_p(pooled.pearson_naive_p),
                             permutation(inference.shift), left_out(inference.layers, &analyses::Jackknife::pearson),
-                            left_out(inference.text, &analyses::Jackknife::pearson), r(within.pearson, inference.blocks.pearson.null_mean),
-                            shown_p(within.pearson_naive_p), permutation(inference.blocks), inference.decision.verdict});
+                            left_out(inference.text, &analyses::Jackknife::pearson),
+                            r(within.pearson, inference.blocks.pearson.null_mean), shown_p(within.pearson_naive_p),
+                            permutation(inference.blocks), inference.decision.verdict});
     }
   });
   return table;
@@ -350,9 +381,9 @@ PaperTable inference_paper_table(const Report& report) {
 PaperTable sinks_paper_table(const Report& report) {
   PaperTable table{
       "sinks",
-      fmt::format(
-          "The strongest sink heads: means over chunks at {}. Sink share: share of chunks whose mean attention to key 0 exceeds 0.3.",
-          of_each(report, [](const Results& run) { return analyses::list_lengths(run.sink_vs_k.lengths); })),
+      fmt::format("The strongest sink heads: means over chunks at {}. Sink share: share of chunks whose mean attention "
+                  "to key 0 exceeds 0.3.",
+                  of_each(report, [](const Results& run) { return analyses::list_lengths(run.sink_vs_k.lengths); })),
       {{"layer"},
        {"head"},
        {"attention"},
@@ -370,8 +401,9 @@ PaperTable sinks_paper_table(const Report& report) {
     for (std::size_t i = 0; i < std::min(most, run.sinks->heads.size()); ++i) {
       const analyses::SinkHead& head = run.sinks->heads[i];
       table.rows.push_back({std::to_string(head.layer), std::to_string(head.head), head.attention, shown(head.bos_mass),
-                            shown(head.kalman_gain), shown(head.without_first_kalman_gain), shown(head.kalman_gain_scaled),
-                            shown(head.n_eff), shown(head.entropy), shown(head.sink_share)});
+                            shown(head.kalman_gain), shown(head.without_first_kalman_gain),
+                            shown(head.kalman_gain_scaled), shown(head.n_eff), shown(head.entropy),
+                            shown(head.sink_share)});
     }
   });
   return table;
@@ -385,7 +417,8 @@ std::vector<PaperTable> paper_tables(const Report& report) {
                                     sinks_paper_table(report),        lemma_paper_table(report),
                                     prior_shares_paper_table(report), statements_paper_table(report)};
   for (std::size_t i = 0; i < report.contrasts.size(); ++i) {
-    for (PaperTable table : {run_differences_paper_table(report.contrasts[i]), differences_paper_table(report.contrasts[i])}) {
+    for (PaperTable table :
+         {run_differences_paper_table(report.contrasts[i]), differences_paper_table(report.contrasts[i])}) {
       if (i > 0) table.name += fmt::format("-{}", i + 2);
       tables.push_back(std::move(table));
     }

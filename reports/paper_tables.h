@@ -18,7 +18,8 @@ PaperTable runs_paper_table(const Report& report);
 PaperTable verdicts_paper_table(const Report& report);
 /// context: n_eff, gate and lambda_obs by context length, and whether they are flat.
 PaperTable context_paper_table(const Report& report);
-/// context-by-attention: n_eff and lambda_obs over all layers of each kind of attention; no rows where all are of one kind.
+/// context-by-attention: n_eff and lambda_obs over all layers of each kind of attention; no rows where all are of one
+/// kind.
 PaperTable context_by_attention_paper_table(const Report& report);
 /// neighbours: how alike neighbouring chunks are, and the intervals that allow for it.
 PaperTable neighbours_paper_table(const Report& report);

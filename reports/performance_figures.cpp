@@ -18,17 +18,20 @@ struct Line {
 };
 
 /// Points with the same name form a line; lines in the order in which their names first come.
-std::vector<Line> lines_of(const std::vector<PerformancePoint>& points, const std::function<std::string(const PerformancePoint&)>& name) {
+std::vector<Line> lines_of(const std::vector<PerformancePoint>& points,
+                           const std::function<std::string(const PerformancePoint&)>& name) {
   std::vector<Line> lines;
   for (const PerformancePoint& point : points) {
-    const auto known = std::find_if(lines.begin(), lines.end(), [&](const Line& line) { return line.name == name(point); });
+    const auto known =
+        std::find_if(lines.begin(), lines.end(), [&](const Line& line) { return line.name == name(point); });
     if (known == lines.end()) {
       lines.push_back({name(point), {point}});
     } else {
       known->points.push_back(point);
     }
   }
-  CHECK(lines.size() <= most_runs, "figure: {} lines; at most {} can be told apart, measure fewer shapes", lines.size(), most_runs);
+  CHECK(lines.size() <= most_runs, "figure: {} lines; at most {} can be told apart, measure fewer shapes", lines.size(),
+        most_runs);
   for (Line& line : lines)
     std::sort(line.points.begin(), line.points.end(), [](const auto& a, const auto& b) { return a.tokens < b.tokens; });
   return lines;
@@ -67,9 +70,12 @@ void draw_lines(PlotScript& script, const std::string& prefix, const std::vector
     script.data(block, rows);
     if (!plot.empty()) plot += ", ";
     if (any_finite(rows, 2))
-      plot += fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth 1.2 linecolor rgb '{}' notitle, ", block, colour::ink);
-    plot += fmt::format("${} using 1:2 with linespoints pointtype {} pointsize 0.5 linewidth 1.3 dashtype {} linecolor rgb '{}' notitle",
-                        block, run_style(i).marker, run_style(i).dash, run_style(i).colour);
+      plot += fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth 1.2 linecolor rgb '{}' notitle, ",
+                          block, colour::ink);
+    plot += fmt::format(
+        "${} using 1:2 with linespoints pointtype {} pointsize 0.5 linewidth 1.3 dashtype {} linecolor rgb '{}' "
+        "notitle",
+        block, run_style(i).marker, run_style(i).dash, run_style(i).colour);
   }
   script.line("plot {}", plot);
 }
@@ -94,7 +100,8 @@ void logarithmic_y(PlotScript& script, const std::vector<PerformancePoint>& poin
   double low = std::numeric_limits<double>::infinity(), high = 0;
   for (const PerformancePoint& point : points) {
     const double value = row(point)[1];
-    CHECK(value > 0, "figure: {} for {} at T = {}; a logarithmic axis holds positive values only", value, point.method, point.tokens);
+    CHECK(value > 0, "figure: {} for {} at T = {}; a logarithmic axis holds positive values only", value, point.method,
+          point.tokens);
     low = std::min(low, value);
     high = std::max(high, value);
   }
@@ -117,7 +124,8 @@ Figure performance_ratio_figure(const std::vector<PerformancePoint>& points) {
   draw_legend(script, legend, grid.width, grid.height);
   script.length_axis(lengths_of(points), grid.panel_width()).y_axis(0, highest, 0.08);
   script.line("set label 'time over that of libtorch SDPA' at graph 0, graph 1 left offset 0, 0.8");
-  draw_lines(script, "ratio", lines, ratio_row, fmt::format("1 with lines linewidth 0.9 linecolor rgb '{}' notitle", colour::grey));
+  draw_lines(script, "ratio", lines, ratio_row,
+             fmt::format("1 with lines linewidth 0.9 linecolor rgb '{}' notitle", colour::grey));
   script.line("unset multiplot");
   return {"performance-ratio", grid.width, grid.height, script.text()};
 }
@@ -127,7 +135,8 @@ Figure performance_cost_figure(const std::vector<PerformancePoint>& points) {
   const std::vector<Line> lines = lines_of(points, method_name);
   const std::vector<LegendEntry> legend = legend_of(lines);
   const double strip = legend_height(legend, page_width);
-  const PanelGrid grid{.width = page_width, .height = 2.5 + strip, .columns = 2, .left = 0.5, .bottom = 0.38 + strip, .across = 0.62};
+  const PanelGrid grid{
+      .width = page_width, .height = 2.5 + strip, .columns = 2, .left = 0.5, .bottom = 0.38 + strip, .across = 0.62};
   PlotScript script;
   start_panels(script, grid);
   script.panel(0, "seconds");

@@ -23,7 +23,8 @@ struct PerformancePoint {
   double peak_bytes;
 };
 
-/// Time over that of fused attention against context length, a line for each head size, group and window: `performance-ratio`.
+/// Time over that of fused attention against context length, a line for each head size, group and window:
+/// `performance-ratio`.
 /// @param points  of one method, at least one
 /// @throws InvalidArgument  more shapes than there are line styles (most_runs in palette.h)
 Figure performance_ratio_figure(const std::vector<PerformancePoint>& points);

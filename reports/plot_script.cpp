@@ -94,7 +94,8 @@ PlotScript& PlotScript::y_axis(double low, double high, double headroom) {
 
 PlotScript& PlotScript::viridis() {
   return line(
-      "set palette defined (0 '#440154', 1 '#482878', 2 '#3E4989', 3 '#31688E', 4 '#26828E', 5 '#1F9E89', 6 '#35B779', 7 '#6DCD59', "
+      "set palette defined (0 '#440154', 1 '#482878', 2 '#3E4989', 3 '#31688E', 4 '#26828E', 5 '#1F9E89', 6 '#35B779', "
+      "7 '#6DCD59', "
       "8 '#B4DE2C', 9 '#FDE725')");
 }
 
@@ -107,7 +108,8 @@ PlotScript& PlotScript::layer_colours(double first, double last) {
 PlotScript& PlotScript::panel(std::size_t index, std::string_view title) {
   ASSERT(index < 26, "panel {}", index);
   line("unset label");
-  return line("set label \"{{/:Bold ({})}} {}\" at graph 0, graph 1 left offset 0, 0.8", static_cast<char>('a' + index), title);
+  return line("set label \"{{/:Bold ({})}} {}\" at graph 0, graph 1 left offset 0, 0.8", static_cast<char>('a' + index),
+              title);
 }
 
 std::string plain(std::string_view text) {

@@ -27,10 +27,12 @@ class PlotScript {
 
   /// Data block `$name`; NaN is a missing value.
   PlotScript& data(std::string_view name, const std::vector<std::vector<double>>& rows);
-  /// Logarithmic x axis over context lengths with ticks such as 1k, 4k. Labels that would touch their neighbour are left out.
+  /// Logarithmic x axis over context lengths with ticks such as 1k, 4k. Labels that would touch their neighbour are
+  /// left out.
   /// @param width  of the panel, inches
   PlotScript& length_axis(std::span<const std::int64_t> lengths, double width);
-  /// Linear x axis from `low` to `high` with a margin and at most six ticks; a point's surroundings where they are equal.
+  /// Linear x axis from `low` to `high` with a margin and at most six ticks; a point's surroundings where they are
+  /// equal.
   PlotScript& value_axis(double low, double high);
   /// Linear y axis from `low` to `high` with at most six ticks, and room above for a share `headroom` of the reach.
   PlotScript& y_axis(double low, double high, double headroom);
@@ -38,7 +40,8 @@ class PlotScript {
   PlotScript& viridis();
   /// viridis over layer numbers; the colour bar itself is the figure's affair.
   PlotScript& layer_colours(double first, double last);
-  /// Starts panel number `index` (a, b, ...) with its title, left above the axes. Leaves labels of earlier panels behind.
+  /// Starts panel number `index` (a, b, ...) with its title, left above the axes. Leaves labels of earlier panels
+  /// behind.
   PlotScript& panel(std::size_t index, std::string_view title);
 
   const std::string& text() const { return text_; }

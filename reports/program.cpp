@@ -131,8 +131,8 @@ std::string run_program(const std::vector<std::string>& arguments, const std::fi
   Pipe out, errors;
   const Preparations child_begins(std::filesystem::absolute(folder), out, errors);
   pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, program.c_str(), child_begins.files(), child_begins.attributes(), pointers(words).data(),
-                                    pointers(variables).data());
+  const int failed = ::posix_spawnp(&child, program.c_str(), child_begins.files(), child_begins.attributes(),
+                                    pointers(words).data(), pointers(variables).data());
   if (failed == ENOENT) throw_run_failed("{}: not found on PATH; install {}", program, install);
   if (failed != 0) throw_run_failed("{}: cannot be started: {}", program, reason(failed));
 

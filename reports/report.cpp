@@ -86,16 +86,19 @@ void remove_stale(const std::vector<FigureSlot>& slots, const WrittenReport& rep
 }
 
 Report analyse_all(std::span<const RunInput> runs, const analyses::Options& options) {
-  CHECK(!runs.empty() && runs.size() <= most_runs, "report: {} runs; 1 to {} can be told apart in one figure", runs.size(), most_runs);
+  CHECK(!runs.empty() && runs.size() <= most_runs, "report: {} runs; 1 to {} can be told apart in one figure",
+        runs.size(), most_runs);
   Report report;
   for (const RunInput& run : runs) {
     for (const Results& earlier : report.runs)
-      CHECK(earlier.label != run.label, "report: two runs are called '{}'; give each a name of its own", printable(run.label));
+      CHECK(earlier.label != run.label, "report: two runs are called '{}'; give each a name of its own",
+            printable(run.label));
     report.runs.push_back(analyse(run, options));
     if (report.runs.size() > 1) {
       // the first against every later one, and every pair for being one run given twice
       for (std::size_t i = 1; i + 1 < report.runs.size(); ++i) analyses::check_different(runs[i].reader, run.reader);
-      report.contrasts.push_back({runs.front().label, run.label, analyses::compare(runs.front().reader, run.reader, options)});
+      report.contrasts.push_back(
+          {runs.front().label, run.label, analyses::compare(runs.front().reader, run.reader, options)});
     }
   }
   return report;
@@ -104,9 +107,11 @@ Report analyse_all(std::span<const RunInput> runs, const analyses::Options& opti
 void write_tables(const Report& contents, const fs::path& folder, WrittenReport& report) {
   fs::create_directory(folder / "tables");
   for (std::size_t i = 0; i < contents.runs.size(); ++i) {
-    const fs::path place = contents.runs.size() > 1 ? fs::path("tables") / fmt::format("run-{}", i + 1) : fs::path("tables");
+    const fs::path place =
+        contents.runs.size() > 1 ? fs::path("tables") / fmt::format("run-{}", i + 1) : fs::path("tables");
     fs::create_directories(folder / place);
-    for (const Table& table : tables(contents.runs[i])) write(folder, place / (table.name + ".csv"), to_csv(table), report);
+    for (const Table& table : tables(contents.runs[i]))
+      write(folder, place / (table.name + ".csv"), to_csv(table), report);
   }
   if (!contents.contrasts.empty()) {
     const Table table = differences_table(contents.contrasts);

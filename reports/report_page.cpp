@@ -18,7 +18,8 @@ namespace {
 class Page {
  public:
   void section(std::string_view id, const std::string& title) {
-    html_ += fmt::format("{}<section id=\"{}-section\">\n<h2>{}</h2>\n", open_ ? "</section>\n" : "", id, to_html(title));
+    html_ +=
+        fmt::format("{}<section id=\"{}-section\">\n<h2>{}</h2>\n", open_ ? "</section>\n" : "", id, to_html(title));
     contents_ += fmt::format("<a href=\"#{}-section\">{}</a> ", id, to_html(title));
     open_ = true;
   }
@@ -42,31 +43,35 @@ class Page {
 
 void Page::figure(const FigureSlot& slot) {
   if (!slot.figure) {
-    html_ +=
-        fmt::format("<p class=\"absent\" id=\"{}\">{}. Left out: {}.</p>\n", slot.name, to_html(slot.title), to_html(slot.figure.reason()));
+    html_ += fmt::format("<p class=\"absent\" id=\"{}\">{}. Left out: {}.</p>\n", slot.name, to_html(slot.title),
+                         to_html(slot.figure.reason()));
     return;
   }
   html_ += fmt::format(
-      "<figure id=\"figure-{}\"{}>\n{}\n<figcaption>\n<p><b>Figure {}. {}.</b> {}</p>\n<p class=\"can\"><b>What it can show.</b> {}</p>\n"
+      "<figure id=\"figure-{}\"{}>\n{}\n<figcaption>\n<p><b>Figure {}. {}.</b> {}</p>\n<p class=\"can\"><b>What it can "
+      "show.</b> {}</p>\n"
       "<p class=\"cannot\"><b>What it cannot show.</b> {}</p>\n</figcaption>\n</figure>\n",
       slot.name, slot.figure->width < page_width ? " class=\"column\"" : "",
-      inline_svg(slot.svg, slot.name, slot.title + ". " + slot.caption.shows), ++figures_, to_html(slot.title), to_html(slot.caption.shows),
-      to_html(slot.caption.can), to_html(slot.caption.cannot));
+      inline_svg(slot.svg, slot.name, slot.title + ". " + slot.caption.shows), ++figures_, to_html(slot.title),
+      to_html(slot.caption.shows), to_html(slot.caption.can), to_html(slot.caption.cannot));
 }
 
 std::string model_sentence(const Results& run) {
   const runfile::Request& request = run.request;
   return fmt::format("{}, {} × {} ({}, {} dimensions){}{}", request.family, counted(request.layers.size(), "layer"),
                      counted(request.heads, "head"), counted(request.kv_heads, "KV head"), request.head_dim,
-                     request.gated ? ", with attention gates" : "", request.sink_logits ? ", with learned sink logits" : "");
+                     request.gated ? ", with attention gates" : "",
+                     request.sink_logits ? ", with learned sink logits" : "");
 }
 
 std::string heading(const Report& report) {
   std::string runs;
   for (const Results& run : report.runs)
-    runs += fmt::format("{}{}{}", runs.empty() ? "" : "; ", report.runs.size() > 1 ? run.label + ": " : "", model_sentence(run));
+    runs += fmt::format("{}{}{}", runs.empty() ? "" : "; ", report.runs.size() > 1 ? run.label + ": " : "",
+                        model_sentence(run));
   return fmt::format(
-      "<header>\n<h1>How much evidence does attention carry?</h1>\n<p class=\"lead\">{} of frozen models over text at growing context. "
+      "<header>\n<h1>How much evidence does attention carry?</h1>\n<p class=\"lead\">{} of frozen models over text at "
+      "growing context. "
       "{}.</p>\n</header>\n",
       report.runs.size() > 1 ? counted(report.runs.size(), "sweep") : "A sweep", escape_html(runs));
 }
@@ -85,7 +90,8 @@ std::string abstract_of(const Results& run) {
   std::string text;
   if (first.n_eff && last.n_eff && run.context.points.size() > 1) {
     text += fmt::format(
-        "From {} to {} tokens the effective sample size of the deep layers goes from {:.1f} to {:.1f} keys and the mean of lambda_obs is "
+        "From {} to {} tokens the effective sample size of the deep layers goes from {:.1f} to {:.1f} keys and the "
+        "mean of lambda_obs is "
         "multiplied "
         "by {}. ",
         format_count(first.length.tokens), format_count(last.length.tokens), first.n_eff->mean, last.n_eff->mean,
@@ -94,14 +100,16 @@ std::string abstract_of(const Results& run) {
   const auto& correlation = run.sink_vs_k.correlations[0];
   if (correlation && correlation->pooled.pearson) {
     text += fmt::format("BOS mass and K correlate with r = {:+.2f} over heads", *correlation->pooled.pearson);
-    if (correlation->within_layers.pearson) text += fmt::format(", r = {:+.2f} within layers", *correlation->within_layers.pearson);
+    if (correlation->within_layers.pearson)
+      text += fmt::format(", r = {:+.2f} within layers", *correlation->within_layers.pearson);
     text += ". ";
   }
   return fmt::format("{}On this run {}.", text, rulings(run));
 }
 
 const FigureSlot& slot_of(const std::vector<FigureSlot>& figures, std::string_view name) {
-  const auto found = std::find_if(figures.begin(), figures.end(), [&](const FigureSlot& slot) { return slot.name == name; });
+  const auto found =
+      std::find_if(figures.begin(), figures.end(), [&](const FigureSlot& slot) { return slot.name == name; });
   ASSERT(found != figures.end(), "no figure {}", name);
   return *found;
 }
@@ -122,8 +130,8 @@ void results_sections(Page& page, const Report& report, const std::vector<Figure
   page.section("context", "Evidence and gate by context length");
   page.figure(slot_of(figures, "context"));
   page.table(context_paper_table(report));
-  const bool kinds =
-      std::any_of(report.runs.begin(), report.runs.end(), [](const Results& run) { return !run.context_by_attention.empty(); });
+  const bool kinds = std::any_of(report.runs.begin(), report.runs.end(),
+                                 [](const Results& run) { return !run.context_by_attention.empty(); });
   if (kinds) page.table(context_by_attention_paper_table(report));
   page.table(neighbours_paper_table(report));
   page.section("gain-theory", "Gain theory");
@@ -135,7 +143,9 @@ void results_sections(Page& page, const Report& report, const std::vector<Figure
   page.table(inference_paper_table(report));
   page.table(sinks_paper_table(report));
   for (const Results& run : report.runs) {
-    if (!run.sinks) page.raw(fmt::format("<p class=\"absent\">Table of sink heads. Left out: {}.</p>\n", to_html(run.sinks.reason())));
+    if (!run.sinks)
+      page.raw(
+          fmt::format("<p class=\"absent\">Table of sink heads. Left out: {}.</p>\n", to_html(run.sinks.reason())));
   }
   page.section("heads", "Where in the model");
   for (const FigureSlot& slot : figures) {
@@ -152,7 +162,8 @@ void audit_section(Page& page, const Report& report, const std::vector<FigureSlo
     if (run.audit.lemma) {
       page.raw(fmt::format("<p>{}{}</p>\n", name, to_html(run.audit.lemma->finding)));
     } else {
-      page.raw(fmt::format("<p class=\"absent\">{}Sink lemma. Left out: {}.</p>\n", name, to_html(run.audit.lemma.reason())));
+      page.raw(fmt::format("<p class=\"absent\">{}Sink lemma. Left out: {}.</p>\n", name,
+                           to_html(run.audit.lemma.reason())));
     }
   }
   page.figure(slot_of(figures, "sink-lemma"));
@@ -174,14 +185,14 @@ void differences_section(Page& page, const Report& report) {
     const analyses::Comparison& comparison = contrast.comparison;
     page.table(run_differences_paper_table(contrast));
     if (!comparison.refused.empty()) {
-      page.raw(fmt::format("<p class=\"absent\">{} against {}: no numbers are compared: {}.</p>\n", escape_html(contrast.second),
-                           escape_html(contrast.first), escape_html(comparison.refused)));
+      page.raw(fmt::format("<p class=\"absent\">{} against {}: no numbers are compared: {}.</p>\n",
+                           escape_html(contrast.second), escape_html(contrast.first), escape_html(comparison.refused)));
       continue;
     }
     page.table(differences_paper_table(contrast));
     if (comparison.lengths.empty())
-      page.raw(fmt::format("<p class=\"absent\">{} and {} have no context length in common.</p>\n", escape_html(contrast.first),
-                           escape_html(contrast.second)));
+      page.raw(fmt::format("<p class=\"absent\">{} and {} have no context length in common.</p>\n",
+                           escape_html(contrast.first), escape_html(contrast.second)));
     if (!comparison.only_first.empty())
       page.paragraph(fmt::format("Only in {}: {} tokens.", contrast.first, listed(comparison.only_first)));
     if (!comparison.only_second.empty())
@@ -199,9 +210,11 @@ std::string policy(const Report& report, std::size_t which) {
     return key == "bos" ? escape_html(text) : to_html(text);  // the BOS policy is the run's own text
   };
   const std::string first = sentence(report.runs.front());
-  if (std::all_of(report.runs.begin(), report.runs.end(), [&](const Results& run) { return sentence(run) == first; })) return first;
+  if (std::all_of(report.runs.begin(), report.runs.end(), [&](const Results& run) { return sentence(run) == first; }))
+    return first;
   std::string html;
-  for (const Results& run : report.runs) html += fmt::format("{}{}: {}", html.empty() ? "" : "<br>", escape_html(run.label), sentence(run));
+  for (const Results& run : report.runs)
+    html += fmt::format("{}{}: {}", html.empty() ? "" : "<br>", escape_html(run.label), sentence(run));
   return html;
 }
 
@@ -210,8 +223,9 @@ void caveats_section(Page& page, const Report& report) {
   page.section("caveats", "Caveats");
   const bool several = report.runs.size() > 1;
   const auto everywhere = [&](const std::string& caveat) {
-    return std::all_of(report.runs.begin(), report.runs.end(),
-                       [&](const Results& run) { return std::count(run.caveats.begin(), run.caveats.end(), caveat) > 0; });
+    return std::all_of(report.runs.begin(), report.runs.end(), [&](const Results& run) {
+      return std::count(run.caveats.begin(), run.caveats.end(), caveat) > 0;
+    });
   };
   std::string html = "<ul>\n";
   for (const std::string& caveat : report.runs.front().caveats) {
@@ -219,7 +233,8 @@ void caveats_section(Page& page, const Report& report) {
   }
   for (const Results& run : report.runs) {
     for (const std::string& caveat : run.caveats) {
-      if (several && !everywhere(caveat)) html += fmt::format("<li>{}: {}</li>\n", escape_html(run.label), to_html(caveat));
+      if (several && !everywhere(caveat))
+        html += fmt::format("<li>{}: {}</li>\n", escape_html(run.label), to_html(caveat));
     }
   }
   page.raw(html + "</ul>\n");
@@ -239,7 +254,8 @@ void policies_section(Page& page, const Report& report) {
 void files_section(Page& page, const Report& report) {
   page.section("files", "Files");
   page.raw(
-      "<p>Beside this page lie every figure as SVG, PDF and PNG, every number in <code>summary.json</code> and <code>tables/*.csv</code>, "
+      "<p>Beside this page lie every figure as SVG, PDF and PNG, every number in <code>summary.json</code> and "
+      "<code>tables/*.csv</code>, "
       "and every table of this "
       "page as LaTeX in <code>tables/*.tex</code>. The runs were made from files with these sha256:</p>\n");
   for (const Results& run : report.runs) {
@@ -272,11 +288,13 @@ std::vector<FigureSlot> figure_slots(const Report& report) {
   };
   for (std::size_t group = 0; group < runs.front().heatmaps.size(); ++group) {
     const std::string& name = runs.front().heatmaps[group].name;
-    slots.push_back({"heatmap-" + name, heatmap_title(name), heatmap_caption(runs, group), heatmap_figure(runs, group), ""});
+    slots.push_back(
+        {"heatmap-" + name, heatmap_title(name), heatmap_caption(runs, group), heatmap_figure(runs, group), ""});
   }
-  slots.push_back({"value-norms", "Value norms of the first keys", value_norms_caption(runs), value_norms_figure(runs), ""});
   slots.push_back(
-      {"sink-lemma", "The sink lemma's bound against the weight of key 0", sink_lemma_caption(runs), sink_lemma_figure(runs), ""});
+      {"value-norms", "Value norms of the first keys", value_norms_caption(runs), value_norms_figure(runs), ""});
+  slots.push_back({"sink-lemma", "The sink lemma's bound against the weight of key 0", sink_lemma_caption(runs),
+                   sink_lemma_figure(runs), ""});
   return slots;
 }
 
@@ -289,8 +307,8 @@ std::string report_page(const Report& report, const std::vector<FigureSlot>& fig
   policies_section(page, report);
   caveats_section(page, report);
   files_section(page, report);
-  return page_head("gainlens report") + heading(report) + "<nav aria-label=\"Contents\">" + page.contents() + "</nav>\n" + page.html() +
-         "</main>\n</body>\n</html>\n";
+  return page_head("gainlens report") + heading(report) + "<nav aria-label=\"Contents\">" + page.contents() +
+         "</nav>\n" + page.html() + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace gainlens::reports

@@ -21,8 +21,8 @@ struct FigureSlot {
 /// Every figure of the report in its order, not yet rendered.
 std::vector<FigureSlot> figure_slots(const Report& report);
 
-/// report.html: one file that needs nothing else, neither files nor network nor scripts; light or dark as the reader's system says, light
-/// in print.
+/// report.html: one file that needs nothing else, neither files nor network nor scripts; light or dark as the reader's
+/// system says, light in print.
 std::string report_page(const Report& report, const std::vector<FigureSlot>& figures);
 
 }  // namespace gainlens::reports

@@ -50,7 +50,8 @@ std::vector<HeatmapGroup> heatmaps(const RunReader& reader) {
 
 std::string attention_kinds(const RunReader& reader) {
   std::map<std::string, std::vector<std::int64_t>> layers;
-  for (std::size_t i = 0; i < reader.attention().size(); ++i) layers[reader.attention()[i]].push_back(reader.layers()[i]);
+  for (std::size_t i = 0; i < reader.attention().size(); ++i)
+    layers[reader.attention()[i]].push_back(reader.layers()[i]);
   std::string text;
   for (const auto& [kind, numbers] : layers)
     text += fmt::format("{}{} in layers {}", text.empty() ? "" : "; ", kind, number_ranges(numbers));
@@ -60,31 +61,42 @@ std::string attention_kinds(const RunReader& reader) {
 std::vector<std::pair<std::string, std::string>> policies(const RunReader& reader, const Results& results) {
   const runfile::Request& request = results.request;
   const std::string first_token =
-      request.bos ? fmt::format("Token {} stands at position 0 of every chunk; BOS mass is the attention weight it gets.", *request.bos)
-                  : "No BOS token stands before the chunks: what is called BOS mass is the weight of each chunk's first text token.";
+      request.bos
+          ? fmt::format("Token {} stands at position 0 of every chunk; BOS mass is the attention weight it gets.",
+                        *request.bos)
+          : "No BOS token stands before the chunks: what is called BOS mass is the weight of each chunk's first text "
+            "token.";
   return {
       {"bos", request.bos_policy},
       {"key_0", first_token},
       {"windows",
-       "Last quarter: queries t >= ceil(3T/4). Second half: queries t >= ceil(T/2). n_eff, gate, S, lambda_obs, K and entropy are means "
+       "Last quarter: queries t >= ceil(3T/4). Second half: queries t >= ceil(T/2). n_eff, gate, S, lambda_obs, K and "
+       "entropy are means "
        "over "
        "the last quarter, BOS mass and K without key 0 over the second half."},
-      {"deep_layers", fmt::format("Layers {} (of {} in this run).", number_ranges(results.context.deep_layers), request.layers.size())},
+      {"deep_layers", fmt::format("Layers {} (of {} in this run).", number_ranges(results.context.deep_layers),
+                                  request.layers.size())},
       {"attention", attention_kinds(reader)},
       {"prior_precision",
-       "K = lambda_obs / (lambda + lambda_obs) with lambda = 1 in every layer, except in the gain theory, where one lambda is fitted."},
+       "K = lambda_obs / (lambda + lambda_obs) with lambda = 1 in every layer, except in the gain theory, where one "
+       "lambda is fitted."},
       {"observation_precision",
-       "The context figure shows the mean of lambda_obs over queries. The gain theory uses lambda* = (n_eff + nu) / (S + nu sigma0^2) of "
+       "The context figure shows the mean of lambda_obs over queries. The gain theory uses lambda* = (n_eff + nu) / (S "
+       "+ nu sigma0^2) of "
        "the aggregated n_eff and S, which is another number."},
       {"prior", fmt::format("nu = 1, sigma0^2 = 1/d = 1/{}.", request.head_dim)},
       {"scaled_gain",
-       "Scaled K: the values of each KV head and dimension divided by their standard deviation over the chunk, sigma0^2 = 1."},
-      {"sink_lengths", fmt::format("{} ({}).", analyses::list_lengths(results.sink_vs_k.lengths), results.sink_vs_k.lengths_rule)},
+       "Scaled K: the values of each KV head and dimension divided by their standard deviation over the chunk, "
+       "sigma0^2 = 1."},
+      {"sink_lengths",
+       fmt::format("{} ({}).", analyses::list_lengths(results.sink_vs_k.lengths), results.sink_vs_k.lengths_rule)},
       {"chunks", results.context.sharing},
       {"neighbouring_chunks", results.neighbours.finding},
       {"spread",
-       "A standard deviation (a band, in figures of one run) is the population one over chunk, layer, head and query. Intervals are 95% "
-       "Student intervals of the mean over chunks; of a correlation over heads, of Fisher's z with one layer or one stretch of text left "
+       "A standard deviation (a band, in figures of one run) is the population one over chunk, layer, head and query. "
+       "Intervals are 95% "
+       "Student intervals of the mean over chunks; of a correlation over heads, of Fisher's z with one layer or one "
+       "stretch of text left "
        "out "
        "at a time."},
   };
@@ -95,26 +107,30 @@ void add_data_caveats(std::vector<std::string>& caveats, const Results& results)
   for (const LengthFacts& facts : results.lengths) {
     const std::string tokens = format_count(facts.length.tokens);
     if (facts.length.samples.empty()) {
-      caveats.push_back(fmt::format("No chunk of {} tokens is complete: this length is left out of every figure.", tokens));
-    } else if (facts.length.missing > 0) {
       caveats.push_back(
-          fmt::format("{} of {} chunks of {} tokens are missing and left out.", facts.length.missing, request.samples, tokens));
+          fmt::format("No chunk of {} tokens is complete: this length is left out of every figure.", tokens));
+    } else if (facts.length.missing > 0) {
+      caveats.push_back(fmt::format("{} of {} chunks of {} tokens are missing and left out.", facts.length.missing,
+                                    request.samples, tokens));
     }
     if (request.max_positions > 0 && facts.length.tokens > request.max_positions) {
-      caveats.push_back(
-          fmt::format("{} tokens exceed the model's {} positions: these chunks are extrapolation.", tokens, request.max_positions));
+      caveats.push_back(fmt::format("{} tokens exceed the model's {} positions: these chunks are extrapolation.",
+                                    tokens, request.max_positions));
     }
   }
   if (request.samples < 5) {
     caveats.push_back(fmt::format("Intervals rest on {} a length.", counted(request.samples, "chunk")));
   }
   if (!request.layers.empty() && request.layers.front() != 0) {
-    caveats.push_back("The run does not begin at the model's first layer: deep layers are counted among the layers of the run.");
+    caveats.push_back(
+        "The run does not begin at the model's first layer: deep layers are counted among the layers of the run.");
   }
-  if (!request.gated) caveats.push_back("The model has no attention gate: the gate's panel and the comparison with it are left out.");
+  if (!request.gated)
+    caveats.push_back("The model has no attention gate: the gate's panel and the comparison with it are left out.");
   if (request.sink_logits) {
     caveats.push_back(
-        "Learned sink logits take part of every query's weight: BOS mass and sink shares are of keys and sink together, n_eff, S and K of "
+        "Learned sink logits take part of every query's weight: BOS mass and sink shares are of keys and sink "
+        "together, n_eff, S and K of "
         "the "
         "keys alone.");
   }
@@ -123,26 +139,33 @@ void add_data_caveats(std::vector<std::string>& caveats, const Results& results)
   if (!results.sink_vs_k.apart.empty()) {
     std::vector<std::int64_t> layers;
     for (const analyses::LayerApart& layer : results.sink_vs_k.apart) layers.push_back(layer.layer);
-    caveats.push_back(fmt::format("Layers {} are set apart in the sink figures: {}, so that their BOS mass is 0 by construction.",
-                                  number_ranges(layers), results.sink_vs_k.apart.front().reason));
+    caveats.push_back(
+        fmt::format("Layers {} are set apart in the sink figures: {}, so that their BOS mass is 0 by construction.",
+                    number_ranges(layers), results.sink_vs_k.apart.front().reason));
   }
 }
 
 std::vector<std::string> caveats(const Results& results) {
   std::vector<std::string> list = {
-      "A naive p takes heads as independent points, which heads of one layer or one KV group are not: it is shown so that the paper can be "
+      "A naive p takes heads as independent points, which heads of one layer or one KV group are not: it is shown so "
+      "that the paper can be "
       "compared, and decides nothing.",
-      "BOS mass and K are coupled by arithmetic: a sink forces n_eff towards 1 and S towards 0, and so K towards 2d/(1+2d). K without key "
+      "BOS mass and K are coupled by arithmetic: a sink forces n_eff towards 1 and S towards 0, and so K towards "
+      "2d/(1+2d). K without key "
       "0 is the control.",
-      "K at lambda = 1 has no scale of its own: scaling a head's values up and its output down changes no logit and changes K. Scaled K is "
+      "K at lambda = 1 has no scale of its own: scaling a head's values up and its output down changes no logit and "
+      "changes K. Scaled K is "
       "the control.",
-      "Intervals over chunks say how far another text of the same kind might move a mean of this model, were its chunks independent draws "
+      "Intervals over chunks say how far another text of the same kind might move a mean of this model, were its "
+      "chunks independent draws "
       "of "
-      "such text. They do not speak of other kinds of text, of another training run of the same model, or of another model.",
+      "such text. They do not speak of other kinds of text, of another training run of the same model, or of another "
+      "model.",
   };
   if (!results.context.paired && results.lengths.size() > 1) {
     list.push_back(
-        "The chunks are consecutive: a longer length reads text that a shorter one does not, so that differences between lengths are "
+        "The chunks are consecutive: a longer length reads text that a shorter one does not, so that differences "
+        "between lengths are "
         "differences between texts too.");
   }
   add_data_caveats(list, results);

@@ -27,7 +27,8 @@ std::string of_each(const Report& report, Sentence sentence) {
   std::vector<std::string> said;
   for (const Results& run : report.runs) said.push_back(sentence(run));
   std::string text;
-  if (std::all_of(said.begin(), said.end(), [&](const std::string& other) { return other == said.front(); })) return said.front();
+  if (std::all_of(said.begin(), said.end(), [&](const std::string& other) { return other == said.front(); }))
+    return said.front();
   for (std::size_t i = 0; i < said.size(); ++i) {
     if (!said[i].empty()) text += fmt::format("{}{}: {}", text.empty() ? "" : " ", report.runs[i].label, said[i]);
   }

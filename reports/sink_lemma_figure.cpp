@@ -32,8 +32,9 @@ std::string points(std::size_t run, bool one) {
   return fmt::format(
       "$heads_{0} using 3:2 with points pointtype {1} pointsize 0.45 linewidth 0.8 linecolor rgb '{2}' {3}, "
       "$heads_{0} using 1:2 with points pointtype {4} pointsize 0.45 linecolor rgb '{5}' {6}",
-      run, one ? 4 : style.hollow_marker, one ? colour::vermillion : style.colour, one ? "title 'bound with the gain'" : "notitle",
-      style.marker, style.colour, one ? "title 'bound of the lemma'" : "notitle");
+      run, one ? 4 : style.hollow_marker, one ? colour::vermillion : style.colour,
+      one ? "title 'bound with the gain'" : "notitle", style.marker, style.colour,
+      one ? "title 'bound of the lemma'" : "notitle");
 }
 
 }  // namespace
@@ -62,12 +63,13 @@ Maybe<Figure> sink_lemma_figure(std::span<const Results> runs) {
   if (!one) grid.left = grid.right = 1.7;  // square: both axes are weights
   start_panels(script, grid);
   const double reach = top > 0 ? 1.05 * top : 1;
-  script.line("set xlabel 'bound on the weight of key 0' offset 0,0.5").line("set ylabel 'weight of key 0, α_1' offset 1.4,0");
+  script.line("set xlabel 'bound on the weight of key 0' offset 0,0.5")
+      .line("set ylabel 'weight of key 0, α_1' offset 1.4,0");
   script.value_axis(0, reach).y_axis(0, reach, one ? 0.25 : 0.05).line("unset label");
   draw_legend(script, legend, grid.width, grid.height);
   script.line("{}", one ? "set key top left Left reverse" : "unset key");
-  script.line("plot x <= {:.9g} && x >= 0 ? x : NaN with lines linewidth 0.9 dashtype 2 linecolor rgb '{}' notitle{}", reach, colour::grey,
-              plot);
+  script.line("plot x <= {:.9g} && x >= 0 ? x : NaN with lines linewidth 0.9 dashtype 2 linecolor rgb '{}' notitle{}",
+              reach, colour::grey, plot);
   script.line("unset multiplot");
   return Figure{"sink-lemma", grid.width, grid.height, script.text()};
 }

@@ -72,8 +72,8 @@ struct Extent {
 /// Points of one run, coloured by layer over a rim that shows the palest and the darkest on any ground.
 std::string layer_points(const std::string& block, const Group& group) {
   if (!group.coloured) {
-    return fmt::format("${} using 1:2 with points pointtype {} pointsize 0.4 linewidth 0.7 linecolor rgb '{}' notitle", block,
-                       group.point_type, colour::grey);
+    return fmt::format("${} using 1:2 with points pointtype {} pointsize 0.4 linewidth 0.7 linecolor rgb '{}' notitle",
+                       block, group.point_type, colour::grey);
   }
   return fmt::format(
       "${0} using 1:2 with points pointtype {1} pointsize 0.5 linecolor rgb '{2}' notitle, "
@@ -84,18 +84,19 @@ std::string layer_points(const std::string& block, const Group& group) {
 /// Points of one of several runs: its colour and marker; hollow where set apart.
 std::string run_points(const std::string& block, std::size_t group, std::size_t run) {
   const RunStyle& style = run_style(run);
-  return fmt::format("${} using 1:2 with points pointtype {} pointsize 0.38 linewidth 0.7 linecolor rgb '{}' notitle", block,
-                     group == 0 ? style.hollow_marker : style.marker, style.colour);
+  return fmt::format("${} using 1:2 with points pointtype {} pointsize 0.38 linewidth 0.7 linecolor rgb '{}' notitle",
+                     block, group == 0 ? style.hollow_marker : style.marker, style.colour);
 }
 
 void label_correlations(PlotScript& script, const analyses::SinkCorrelation& correlation) {
-  script.line("set label \"{{/:Italic r}} = {} pooled\" at graph 0.03, graph 0.94 left", coefficient(correlation.pooled.pearson));
+  script.line("set label \"{{/:Italic r}} = {} pooled\" at graph 0.03, graph 0.94 left",
+              coefficient(correlation.pooled.pearson));
   script.line("set label \"{{/:Italic r}} = {} within layers\" at graph 0.03, graph 0.85 left",
               coefficient(correlation.within_layers.pearson));
 }
 
-void draw(PlotScript& script, std::span<const Results> runs, const Panel& panel, std::size_t index, const std::vector<LegendEntry>& legend,
-          const PanelGrid& grid) {
+void draw(PlotScript& script, std::span<const Results> runs, const Panel& panel, std::size_t index,
+          const std::vector<LegendEntry>& legend, const PanelGrid& grid) {
   std::string plot;
   Extent extent;
   bool any = false;
@@ -118,7 +119,8 @@ void draw(PlotScript& script, std::span<const Results> runs, const Panel& panel,
     const auto& correlation = runs.front().sink_vs_k.correlations[panel.variant];
     if (runs.size() == 1 && correlation) label_correlations(script, *correlation);
   } else {
-    script.line("set label \"{}\" at graph 0.5, graph 0.5 center textcolor rgb '{}'", plain("no values in this run"), colour::grey);
+    script.line("set label \"{}\" at graph 0.5, graph 0.5 center textcolor rgb '{}'", plain("no values in this run"),
+                colour::grey);
     plot += "NaN notitle";
   }
   script.line("set xlabel '{}' offset 0,0.5", panel.axis).line("plot {}", plot);
@@ -155,8 +157,8 @@ LayerRange layers_of(const SinkVsK& result) {
 std::vector<LegendEntry> name_shapes(const SinkVsK& result) {
   std::vector<LegendEntry> entries;
   for (std::size_t group = 0; group < groups.size(); ++group) {
-    const bool occurs =
-        std::any_of(result.points.begin(), result.points.end(), [&](const SinkPoint& point) { return group_of(point) == group; });
+    const bool occurs = std::any_of(result.points.begin(), result.points.end(),
+                                    [&](const SinkPoint& point) { return group_of(point) == group; });
     if (occurs) entries.push_back({std::string(groups[group].title), colour::grey, groups[group].point_type, 0});
   }
   return entries;
@@ -170,8 +172,10 @@ bool any_bos(std::span<const Results> runs) {
 void threshold_lines(PlotScript& script, double largest) {
   for (const double threshold : analyses::sink_thresholds) {
     if (threshold > largest) continue;
-    script.line("set arrow from graph 0, first {0} to graph 1, first {0} nohead linewidth 0.7 dashtype 3 linecolor rgb '{1}' back",
-                threshold, colour::grey);
+    script.line(
+        "set arrow from graph 0, first {0} to graph 1, first {0} nohead linewidth 0.7 dashtype 3 linecolor rgb '{1}' "
+        "back",
+        threshold, colour::grey);
   }
 }
 
@@ -179,10 +183,12 @@ void threshold_lines(PlotScript& script, double largest) {
 
 Maybe<Figure> sink_vs_k_figure(std::span<const Results> runs) {
   const auto drawable = [](const Results& run) { return static_cast<bool>(run.sink_vs_k.correlations[0]); };
-  if (std::none_of(runs.begin(), runs.end(), drawable)) return Maybe<Figure>::none(runs.front().sink_vs_k.correlations[0].reason());
+  if (std::none_of(runs.begin(), runs.end(), drawable))
+    return Maybe<Figure>::none(runs.front().sink_vs_k.correlations[0].reason());
   const bool one = runs.size() == 1;
   const LayerRange layers = layers_of(runs.front().sink_vs_k);
-  const std::vector<LegendEntry> legend = one && layers.shapes_differ ? name_shapes(runs.front().sink_vs_k) : name_runs(runs);
+  const std::vector<LegendEntry> legend =
+      one && layers.shapes_differ ? name_shapes(runs.front().sink_vs_k) : name_runs(runs);
   const double strip = legend_height(legend, page_width);
   const double top = std::max((one ? 1.3 : 1.05) * largest_mass(runs), 0.02);  // room for the coefficients
 

@@ -42,10 +42,13 @@ void append(std::vector<Cell>& row, const analyses::Change& change) {
 Table context_table(const analyses::Context& context) {
   Table table{"context", {"tokens", "chunks"}, {}};
   for (const char* name : {"n_eff", "gate", "observation_precision"}) {
-    for (const char* part : {"", "_deviation", "_low", "_high"}) table.header.push_back(fmt::format("{}{}", name, part));
+    for (const char* part : {"", "_deviation", "_low", "_high"})
+      table.header.push_back(fmt::format("{}{}", name, part));
   }
-  for (const char* part : {"", "_low", "_high"}) table.header.push_back(fmt::format("observation_precision_ratio{}", part));
-  for (const char* name : {"logit_gate_change", "log_observation_precision_change", "logit_gate_less_log_precision_change"}) {
+  for (const char* part : {"", "_low", "_high"})
+    table.header.push_back(fmt::format("observation_precision_ratio{}", part));
+  for (const char* name :
+       {"logit_gate_change", "log_observation_precision_change", "logit_gate_less_log_precision_change"}) {
     for (const char* part : {"", "_low", "_high"}) table.header.push_back(fmt::format("{}{}", name, part));
   }
   for (const analyses::ContextPoint& point : context.points) {
@@ -65,26 +68,28 @@ Table context_table(const analyses::Context& context) {
 
 Table gain_theory_table(const analyses::GainTheory& theory) {
   Table table{"gain-theory",
-              {"tokens", "n_eff", "residual", "aggregated_precision", "observation_precision", "kalman_gain", "kalman_gain_scaled",
-               "predicted_gain", "relative_error", "constant_error", "skill"},
+              {"tokens", "n_eff", "residual", "aggregated_precision", "observation_precision", "kalman_gain",
+               "kalman_gain_scaled", "predicted_gain", "relative_error", "constant_error", "skill"},
               {}};
   for (const analyses::GainTheoryPoint& point : theory.points) {
-    table.rows.push_back({point.length.tokens, mean_cell(point.n_eff), mean_cell(point.residual), cell(point.aggregated_precision),
-                          mean_cell(point.observation_precision), mean_cell(point.kalman_gain), mean_cell(point.kalman_gain_scaled),
-                          cell(point.predicted_gain), cell(point.relative_error), cell(point.constant_error), cell(point.skill)});
+    table.rows.push_back({point.length.tokens, mean_cell(point.n_eff), mean_cell(point.residual),
+                          cell(point.aggregated_precision), mean_cell(point.observation_precision),
+                          mean_cell(point.kalman_gain), mean_cell(point.kalman_gain_scaled), cell(point.predicted_gain),
+                          cell(point.relative_error), cell(point.constant_error), cell(point.skill)});
   }
   return table;
 }
 
 /// The test of the formula's error on unseen text, length by length.
 Table theory_test_table(const analyses::TheoryEquivalence& test) {
-  Table table{
-      "gain-theory-unseen",
-      {"tokens", "chunks", "margin", "error", "error_low_90", "error_high_90", "within_margin_p", "beyond_margin_p", "constant_error"},
-      {}};
+  Table table{"gain-theory-unseen",
+              {"tokens", "chunks", "margin", "error", "error_low_90", "error_high_90", "within_margin_p",
+               "beyond_margin_p", "constant_error"},
+              {}};
   for (const analyses::TheoryError& length : test.lengths) {
-    table.rows.push_back({length.tokens, test.chunks, test.margin, length.error, length.interval.low, length.interval.high,
-                          cell(length.log_ratio.p), cell(length.log_ratio.exceeds_p), length.constant_error});
+    table.rows.push_back({length.tokens, test.chunks, test.margin, length.error, length.interval.low,
+                          length.interval.high, cell(length.log_ratio.p), cell(length.log_ratio.exceeds_p),
+                          length.constant_error});
   }
   return table;
 }
@@ -103,14 +108,16 @@ Table points_table(const analyses::SinkVsK& result) {
 Table heatmap_table(const analyses::Heatmap& map) {
   Table table{fmt::format("heatmap-{}", map.quantity.name), {"layer", "head", std::string(map.quantity.name)}, {}};
   for (std::size_t layer = 0; layer < map.layers.size(); ++layer) {
-    for (std::size_t head = 0; head < map.heads; ++head) table.rows.push_back({map.layers[layer], count(head), map.at(layer, head)});
+    for (std::size_t head = 0; head < map.heads; ++head)
+      table.rows.push_back({map.layers[layer], count(head), map.at(layer, head)});
   }
   return table;
 }
 
 Table value_norms_table(const analyses::ValueNormsResult& result) {
   Table table{"value-norms", {"layer", "kv_head"}, {}};
-  for (std::size_t key = 0; key < result.heads.front().first.size(); ++key) table.header.push_back(fmt::format("key_{}", key));
+  for (std::size_t key = 0; key < result.heads.front().first.size(); ++key)
+    table.header.push_back(fmt::format("key_{}", key));
   table.header.emplace_back("later_keys");
   for (const analyses::ValueNorms& head : result.heads) {
     std::vector<Cell> row = {head.layer, head.kv_head};
@@ -142,21 +149,23 @@ void append(std::vector<Cell>& row, const analyses::SinkInference* inference) {
 /// @param inference  of pooled heads; null for a part of them
 void append(Table& table, std::string_view gain, const std::string& group, const analyses::Correlation& c,
             const analyses::SinkInference* inference) {
-  std::vector<Cell> row = {std::string(gain),       group, count(c.points), cell(c.pearson), cell(c.pearson_naive_p), cell(c.spearman),
-                           cell(c.spearman_naive_p)};
+  std::vector<Cell> row = {
+      std::string(gain),       group, count(c.points), cell(c.pearson), cell(c.pearson_naive_p), cell(c.spearman),
+      cell(c.spearman_naive_p)};
   append(row, inference);
   table.rows.push_back(std::move(row));
 }
 
 Table lemma_table(const analyses::SinkLemma& lemma) {
   Table table{"sink-lemma",
-              {"layer", "head", "attention", "set_apart", "first_norm", "min_norm", "alignment", "estimate_norm", "bound", "bos_mass",
-               "slack", "slack_min", "vacuous", "gained_norm", "gain_bound", "gain_violated"},
+              {"layer", "head", "attention", "set_apart", "first_norm", "min_norm", "alignment", "estimate_norm",
+               "bound", "bos_mass", "slack", "slack_min", "vacuous", "gained_norm", "gain_bound", "gain_violated"},
               {}};
   for (const analyses::LemmaHead& head : lemma.heads) {
-    table.rows.push_back({head.layer, head.head, head.attention, std::int64_t{head.set_apart}, head.first_norm, head.min_norm,
-                          head.alignment, head.estimate_norm, head.bound, head.bos_mass, cell(head.slack), head.slack_min, head.vacuous,
-                          head.gained_norm, head.gain_bound, head.gain_violated});
+    table.rows.push_back({head.layer, head.head, head.attention, std::int64_t{head.set_apart}, head.first_norm,
+                          head.min_norm, head.alignment, head.estimate_norm, head.bound, head.bos_mass,
+                          cell(head.slack), head.slack_min, head.vacuous, head.gained_norm, head.gain_bound,
+                          head.gain_violated});
   }
   return table;
 }
@@ -180,17 +189,18 @@ Table sinks_table(const analyses::Sinks& sinks) {
                "without_first_kalman_gain", "sink_share"},
               {}};
   for (const analyses::SinkHead& head : sinks.heads) {
-    table.rows.push_back({head.layer, head.head, head.attention, head.bos_mass, cell(head.kalman_gain), cell(head.kalman_gain_scaled),
-                          cell(head.n_eff), cell(head.entropy), cell(head.without_first_kalman_gain), cell(head.sink_share)});
+    table.rows.push_back({head.layer, head.head, head.attention, head.bos_mass, cell(head.kalman_gain),
+                          cell(head.kalman_gain_scaled), cell(head.n_eff), cell(head.entropy),
+                          cell(head.without_first_kalman_gain), cell(head.sink_share)});
   }
   return table;
 }
 
 Table correlations_table(const analyses::SinkVsK& result) {
   Table table{"sink-vs-k-correlations",
-              {"gain", "heads", "points", "pearson", "pearson_naive_p", "spearman", "spearman_naive_p", "block_permutation_p",
-               "block_null_mean", "block_arrangements", "circular_shift_p", "circular_shift_null_mean", "layers_low", "layers_high",
-               "text_low", "text_high", "decision"},
+              {"gain", "heads", "points", "pearson", "pearson_naive_p", "spearman", "spearman_naive_p",
+               "block_permutation_p", "block_null_mean", "block_arrangements", "circular_shift_p",
+               "circular_shift_null_mean", "layers_low", "layers_high", "text_low", "text_high", "decision"},
               {}};
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     const auto& correlation = result.correlations[v];
@@ -206,7 +216,8 @@ Table correlations_table(const analyses::SinkVsK& result) {
 Table lengths_table(const std::vector<LengthFacts>& lengths) {
   Table table{"lengths", {"tokens", "chunks", "chunks_missing", "nll", "nll_low", "nll_high"}, {}};
   for (const LengthFacts& facts : lengths) {
-    std::vector<Cell> row = {facts.length.tokens, count(facts.length.samples.size()), facts.length.missing, cell(facts.nll)};
+    std::vector<Cell> row = {facts.length.tokens, count(facts.length.samples.size()), facts.length.missing,
+                             cell(facts.nll)};
     append(row, facts.nll_interval);
     table.rows.push_back(std::move(row));
   }
@@ -217,7 +228,8 @@ Table lengths_table(const std::vector<LengthFacts>& lengths) {
 
 Table differences_table(const std::vector<Contrast>& contrasts) {
   Table table{"differences",
-              {"first", "second", "tokens", "quantity", "unit", "first_mean", "second_mean", "difference", "low", "high", "pairs"},
+              {"first", "second", "tokens", "quantity", "unit", "first_mean", "second_mean", "difference", "low",
+               "high", "pairs"},
               {}};
   for (const Contrast& contrast : contrasts) {
     for (const analyses::ComparedLength& length : contrast.comparison.lengths) {
@@ -240,8 +252,9 @@ Table differences_table(const std::vector<Contrast>& contrasts) {
 }
 
 std::vector<Table> tables(const Results& results) {
-  std::vector<Table> all = {lengths_table(results.lengths), context_table(results.context), gain_theory_table(results.gain_theory),
-                            points_table(results.sink_vs_k), correlations_table(results.sink_vs_k)};
+  std::vector<Table> all = {lengths_table(results.lengths), context_table(results.context),
+                            gain_theory_table(results.gain_theory), points_table(results.sink_vs_k),
+                            correlations_table(results.sink_vs_k)};
   if (results.gain_theory.unseen) all.push_back(theory_test_table(*results.gain_theory.unseen));
   if (results.sinks) all.push_back(sinks_table(*results.sinks));
   for (const HeatmapGroup& group : results.heatmaps) {
@@ -259,7 +272,8 @@ std::string to_csv(const Table& table) {
   lines.insert(lines.end(), table.rows.begin(), table.rows.end());
   std::string text;
   for (const std::vector<Cell>& line : lines) {
-    ASSERT(line.size() == table.header.size(), "{}: {} cells under {} headings", table.name, line.size(), table.header.size());
+    ASSERT(line.size() == table.header.size(), "{}: {} cells under {} headings", table.name, line.size(),
+           table.header.size());
     for (std::size_t i = 0; i < line.size(); ++i) text += (i == 0 ? "" : ",") + csv_field(line[i]);
     text += '\n';
   }

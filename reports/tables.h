@@ -17,8 +17,8 @@ struct Table {
   std::vector<std::vector<Cell>> rows;
 };
 
-/// lengths, context, gain-theory, sink-vs-k (one row a head), sink-vs-k-correlations, sinks, value-norms, sink-lemma (one row a head), and
-/// one for each heat map. A table whose analysis has no result is not among them.
+/// lengths, context, gain-theory, sink-vs-k (one row a head), sink-vs-k-correlations, sinks, value-norms, sink-lemma
+/// (one row a head), and one for each heat map. A table whose analysis has no result is not among them.
 std::vector<Table> tables(const Results& results);
 /// differences: one row for each pair of runs, context length and quantity.
 Table differences_table(const std::vector<Contrast>& contrasts);

@@ -25,14 +25,16 @@ std::string row(const std::string& label, const Correlation& c, const analyses::
   const auto beside = [&](const analyses::TestedStatistic analyses::PermutationTest::*statistic) {
     return test == nullptr ? std::string("-") : small((test->*statistic).p);
   };
-  return fmt::format("  {:<24} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", label, c.points, number(c.pearson, "{:+.3f}"),
-                     small(c.pearson_naive_p), beside(&analyses::PermutationTest::pearson), number(c.spearman, "{:+.3f}"),
+  return fmt::format("  {:<24} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", label, c.points,
+                     number(c.pearson, "{:+.3f}"), small(c.pearson_naive_p),
+                     beside(&analyses::PermutationTest::pearson), number(c.spearman, "{:+.3f}"),
                      small(c.spearman_naive_p), beside(&analyses::PermutationTest::spearman));
 }
 
 std::string correlations(const SinkVsK& result) {
-  std::string text = fmt::format("{:<26} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", "BOS mass against", "heads", "Pearson",
-                                 "naive p", "permutation p", "Spearman", "naive p", "permutation p");
+  std::string text =
+      fmt::format("{:<26} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", "BOS mass against", "heads", "Pearson",
+                  "naive p", "permutation p", "Spearman", "naive p", "permutation p");
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     text += fmt::format("{}\n", analyses::gain_variants[v].meaning);
     const auto& correlation = result.correlations[v];
@@ -45,8 +47,10 @@ std::string correlations(const SinkVsK& result) {
       for (const auto& [kind, c] : correlation->within_attention_type) text += row(kind, c, nullptr);
     }
     text += row("within layers", correlation->within_layers, &correlation->inference.blocks);
-    if (!correlation->pooled.pearson) text += fmt::format("  no pooled correlation: {}\n", correlation->pooled.pearson.reason());
-    if (!correlation->within_layers.pearson) text += fmt::format("  none within layers: {}\n", correlation->within_layers.pearson.reason());
+    if (!correlation->pooled.pearson)
+      text += fmt::format("  no pooled correlation: {}\n", correlation->pooled.pearson.reason());
+    if (!correlation->within_layers.pearson)
+      text += fmt::format("  none within layers: {}\n", correlation->within_layers.pearson.reason());
   }
   return text;
 }
@@ -65,10 +69,11 @@ std::string interval(const analyses::Maybe<analyses::Interval>& ends) {
 
 std::string left_out_in_words(std::string_view name, const analyses::Maybe<analyses::Jackknife>& jackknife) {
   if (!jackknife) return fmt::format("  {}: {}\n", name, jackknife.reason());
-  std::string text = fmt::format("  {} {}: Pearson {} pooled, {} within layers\n", jackknife->units, name, interval(jackknife->pearson),
-                                 interval(jackknife->pearson_within));
+  std::string text = fmt::format("  {} {}: Pearson {} pooled, {} within layers\n", jackknife->units, name,
+                                 interval(jackknife->pearson), interval(jackknife->pearson_within));
   if (!jackknife->pearson) text += fmt::format("    none pooled: {}\n", jackknife->pearson.reason());
-  if (!jackknife->pearson_within) text += fmt::format("    none within layers: {}\n", jackknife->pearson_within.reason());
+  if (!jackknife->pearson_within)
+    text += fmt::format("    none within layers: {}\n", jackknife->pearson_within.reason());
   return text;
 }
 
@@ -89,7 +94,8 @@ std::string inference(const SinkVsK& result) {
     if (!correlation) continue;
     const analyses::SinkDecision& decision = correlation->inference.decision;
     text += fmt::format("  {:<30} {}", analyses::gain_variants[v].meaning, decision.verdict);
-    if (decision.p) text += fmt::format(" ({}, p = {:.3g}, {})", relation_in_words(decision), *decision.p, decision.test);
+    if (decision.p)
+      text += fmt::format(" ({}, p = {:.3g}, {})", relation_in_words(decision), *decision.p, decision.test);
     text += '\n';
   }
   return text;
@@ -109,16 +115,19 @@ std::string layers_apart(const SinkVsK& result) {
 }  // namespace
 
 std::string print_sink_vs_k(const SinkVsK& result) {
-  std::string text = fmt::format("Sink against K: {}, means over chunks at {} ({})\n", counted(result.points.size(), "head"),
-                                 analyses::list_lengths(result.lengths), result.lengths_rule);
-  text += fmt::format("BOS policy: {}{}\n\n", printable(result.bos_policy), result.bos ? "" : "; key 0 is ordinary text");
+  std::string text =
+      fmt::format("Sink against K: {}, means over chunks at {} ({})\n", counted(result.points.size(), "head"),
+                  analyses::list_lengths(result.lengths), result.lengths_rule);
+  text +=
+      fmt::format("BOS policy: {}{}\n\n", printable(result.bos_policy), result.bos ? "" : "; key 0 is ordinary text");
   text += correlations(result);
   text += '\n' + inference(result);
   text += '\n';
   for (const analyses::SinkHeads& sinks : result.sinks) {
     text += fmt::format("BOS mass above {:<4}: {}", sinks.threshold, counted(sinks.heads, "head"));
     if (sinks.heads > 0)
-      text += fmt::format(" in layers {}, smallest K {}", number_ranges(sinks.layers), number(sinks.smallest_gain, "{:.3f}"));
+      text += fmt::format(" in layers {}, smallest K {}", number_ranges(sinks.layers),
+                          number(sinks.smallest_gain, "{:.3f}"));
     text += '\n';
   }
   if (result.late_gain) {
@@ -128,7 +137,8 @@ std::string print_sink_vs_k(const SinkVsK& result) {
   text += layers_apart(result);
   for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
   return text +
-         "naive p takes heads as independent points, which heads of one layer or KV group are not; permutation p does not. BOS mass and K "
+         "naive p takes heads as independent points, which heads of one layer or KV group are not; permutation p does "
+         "not. BOS mass and K "
          "are "
          "coupled by arithmetic: compare K without key 0.\n";
 }

@@ -30,7 +30,8 @@ Rows layer_means(const ValueNormsResult& result) {
   }
   Rows rows;
   for (const auto& [position, sum] : sums) {
-    rows.push_back({static_cast<double>(sum.layer), sum.key_0 / sum.heads, sum.others / sum.heads, sum.rest / sum.heads});
+    rows.push_back(
+        {static_cast<double>(sum.layer), sum.key_0 / sum.heads, sum.others / sum.heads, sum.rest / sum.heads});
   }
   return rows;
 }
@@ -56,15 +57,18 @@ Rows mean_ratios(const Rows& points, std::size_t run, std::size_t runs) {
   }
   Rows rows;
   for (const auto& [key, sum] : sums) {
-    rows.push_back({key + 0.1 * (static_cast<double>(run) - 0.5 * static_cast<double>(runs - 1)), sum.first / sum.second});
+    rows.push_back(
+        {key + 0.1 * (static_cast<double>(run) - 0.5 * static_cast<double>(runs - 1)), sum.first / sum.second});
   }
   return rows;
 }
 
 std::string one_run_by_layer() {
   return fmt::format(
-      "$layers_0 using 1:4 with linespoints pointtype 4 pointsize 0.45 linewidth 1.1 dashtype 3 linecolor rgb '{}' title 'later keys', "
-      "$layers_0 using 1:3 with linespoints pointtype 9 pointsize 0.5 linewidth 1.1 dashtype 2 linecolor rgb '{}' title 'keys 1–7', "
+      "$layers_0 using 1:4 with linespoints pointtype 4 pointsize 0.45 linewidth 1.1 dashtype 3 linecolor rgb '{}' "
+      "title 'later keys', "
+      "$layers_0 using 1:3 with linespoints pointtype 9 pointsize 0.5 linewidth 1.1 dashtype 2 linecolor rgb '{}' "
+      "title 'keys 1–7', "
       "$layers_0 using 1:2 with linespoints pointtype 7 pointsize 0.5 linewidth 1.3 linecolor rgb '{}' title 'key 0'",
       colour::grey, colour::green, colour::vermillion);
 }
@@ -92,15 +96,18 @@ void add_run(Plots& plots, std::size_t run) {
   const RunStyle& style = run_style(run);
   const std::string separator = plots.by_layer.empty() ? "" : ", ";
   plots.by_layer +=
+      separator +
+      fmt::format(
+          "$layers_{0} using 1:4 with linespoints pointtype {1} pointsize 0.5 linewidth 1.1 dashtype 3 linecolor rgb "
+          "'{3}' "
+          "notitle, $layers_{0} using 1:2 with linespoints pointtype {2} pointsize 0.5 linewidth 1.3 dashtype {4} "
+          "linecolor rgb '{3}' notitle",
+          run, style.hollow_marker, style.marker, style.colour, style.dash);
+  plots.by_key +=
       separator + fmt::format(
-                      "$layers_{0} using 1:4 with linespoints pointtype {1} pointsize 0.5 linewidth 1.1 dashtype 3 linecolor rgb '{3}' "
-                      "notitle, $layers_{0} using 1:2 with linespoints pointtype {2} pointsize 0.5 linewidth 1.3 dashtype {4} "
-                      "linecolor rgb '{3}' notitle",
-                      run, style.hollow_marker, style.marker, style.colour, style.dash);
-  plots.by_key += separator + fmt::format(
-                                  "$ratios_{} using 1:2 with linespoints pointtype {} pointsize 0.5 linewidth 1.1 dashtype {} "
-                                  "linecolor rgb '{}' notitle",
-                                  run, style.marker, style.dash, style.colour);
+                      "$ratios_{} using 1:2 with linespoints pointtype {} pointsize 0.5 linewidth 1.1 dashtype {} "
+                      "linecolor rgb '{}' notitle",
+                      run, style.marker, style.dash, style.colour);
 }
 
 /// Adds the data of every run that has some; `plots` names them.
@@ -143,7 +150,9 @@ Maybe<Figure> value_norms_figure(std::span<const Results> runs) {
   start_panels(script, grid);
   if (one) script.line("set key top left Left reverse").line("set offsets 0, 0, graph 0.35, 0");
   if (!one) script.line("set offsets 0, 0, graph 0.06, 0");
-  script.line("set xlabel 'layer' offset 0,0.5").line("set yrange [0:*]").line("set xtics {} nomirror", plots.layers > 16 ? 4 : 1);
+  script.line("set xlabel 'layer' offset 0,0.5")
+      .line("set yrange [0:*]")
+      .line("set xtics {} nomirror", plots.layers > 16 ? 4 : 1);
   script.line("set xrange [{}:{}]", plots.first_layer - 0.5, plots.last_layer + 0.5);
   script.panel(0, "value norm ‖{/:Italic v}‖_2" + std::string(one ? "" : ": key 0; later keys dotted"));
   draw_legend(script, legend, grid.width, grid.height);

@@ -1,7 +1,7 @@
 #include "cli/application.h"
 
 #include "cli/commands.h"
-#include "cli/misspelling.h"
+#include "cli/parse_errors.h"
 #include "core/console.h"
 #include "core/error.h"
 
@@ -16,15 +16,23 @@
 namespace gainlens::cli {
 namespace {
 
-enum ExitCode { done = 0, run_failed = 1, wrong_request = 2, reader_gone = 141 };  // the last as a shell reports SIGPIPE
+enum ExitCode {
+  done = 0,
+  run_failed = 1,
+  wrong_request = 2,
+  reader_gone = 141
+};  // the last as a shell reports SIGPIPE
 
 constexpr std::string_view exit_status =
-    "Global options (--threads, --device, --seed, --quiet, --json) may stand before or after the subcommand: gainlens --help.\n"
-    "Exit status: 0 done; 1 the run failed (full disk, NaN); 2 the request or an input was wrong. One line on stderr says what and how to "
+    "Global options (--threads, --device, --seed, --quiet, --json) may stand before or after the subcommand: gainlens "
+    "--help.\n"
+    "Exit status: 0 done; 1 the run failed (full disk, NaN); 2 the request or an input was wrong. One line on stderr "
+    "says what and how to "
     "fix it.";
 
 constexpr std::string_view overview =
-    "A run is a folder made by sweep and read by report, sink-vs-k and audit; the same sweep again resumes it or ends at once.\n"
+    "A run is a folder made by sweep and read by report, sink-vs-k and audit; the same sweep again resumes it or ends "
+    "at once.\n"
     "Results go to stdout (--json for programs), progress and messages to stderr.\n"
     "Start with: gainlens inspect MODEL; gainlens sweep MODEL --text F --out RUN; gainlens report RUN\n"
     "Documentation: docs/README.md of the sources; each analysis has its page there.";
@@ -40,10 +48,12 @@ std::string first_line(std::string_view text) {
 }
 
 void apply(const GlobalOptions& global) {
-  CHECK(global.threads >= 0 && global.threads <= 4096, "--threads: {}; must be between 1 and 4096, or 0 for all", global.threads);
+  CHECK(global.threads >= 0 && global.threads <= 4096, "--threads: {}; must be between 1 and 4096, or 0 for all",
+        global.threads);
   if (global.threads > 0) at::set_num_threads(static_cast<int>(global.threads));
   if (global.device.starts_with("cuda"))
-    throw NotCompiled(fmt::format("--device: '{}'; this build computes on the CPU only, use --device cpu", global.device));
+    throw NotCompiled(
+        fmt::format("--device: '{}'; this build computes on the CPU only, use --device cpu", global.device));
   CHECK(global.device == "cpu", "--device: '{}'; must be cpu or cuda:N", printable(global.device, 40));
 }
 
@@ -62,7 +72,8 @@ int parse_and_run(int argc, const char* const* argv) {
   app.add_flag("--quiet", global.quiet, "No progress on stderr");
   app.add_flag("--json", global.json, "Results on stdout as JSON");
   Action action;
-  for (const auto add : {add_sweep, add_report, add_sink_vs_k, add_audit, add_capture, add_inspect, add_hooks, add_train, add_evaluate})
+  for (const auto add :
+       {add_sweep, add_report, add_sink_vs_k, add_audit, add_capture, add_inspect, add_hooks, add_train, add_evaluate})
     add(app, global, action);
 
   const std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -86,10 +97,11 @@ int parse_and_run(int argc, const char* const* argv) {
 
 }  // namespace
 
-CLI::App* add_subcommand(CLI::App& app, const std::string& name, const std::string& description, const std::string& example,
-                         const std::string& details) {
+CLI::App* add_subcommand(CLI::App& app, const std::string& name, const std::string& description,
+                         const std::string& example, const std::string& details) {
   CLI::App* command = app.add_subcommand(name, description);
-  command->footer(fmt::format("{}{}Example:\n  {}\n\n{}", details, details.empty() ? "" : "\n\n", example, exit_status));
+  command->footer(
+      fmt::format("{}{}Example:\n  {}\n\n{}", details, details.empty() ? "" : "\n\n", example, exit_status));
   return command;
 }
 

@@ -35,17 +35,25 @@ void audit(const AuditArguments& arguments, bool json) {
 
 void add_audit(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "audit", "Does the sink lemma hold at every head, and what do the numbers say about statements that are false as printed?",
+      app, "audit",
+      "Does the sink lemma hold at every head, and what do the numbers say about statements that are false as printed?",
       "gainlens audit RUN --all",
-      "The lemma bounds the weight of key 0 from below by 1 - (delta + epsilon) / (mu c), with every norm measured at each second-half\n"
-      "query before W_O. It is a theorem, so that a violation beyond rounding is a fault of the measurement; a bound that is not above\n"
-      "0 says nothing. Norms are in the unit of the values. A statement is contradicted, not contradicted, not decidable for want of\n"
-      "numbers, or not measured by a sweep. Runs swept before the norms were stored have no lemma; the reason is printed.");
+      "The lemma bounds the weight of key 0 from below by 1 - (delta + epsilon) / (mu c), with every norm measured at "
+      "each second-half\n"
+      "query before W_O. It is a theorem, so that a violation beyond rounding is a fault of the measurement; a bound "
+      "that is not above\n"
+      "0 says nothing. Norms are in the unit of the values. A statement is contradicted, not contradicted, not "
+      "decidable for want of\n"
+      "numbers, or not measured by a sweep. Runs swept before the norms were stored have no lemma; the reason is "
+      "printed.");
   auto arguments = std::make_shared<AuditArguments>();
   command->add_option("run", arguments->run, "Run folder or run.h5")->required();
-  command->add_option("--at", arguments->at, "Lengths in tokens to average over (default: 4k and 8k where present, else the two longest)");
-  command->add_flag("--all", arguments->all, "Every head, not only those with the strongest and the most narrowly met bounds");
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { audit(*arguments, global.json); }; });
+  command->add_option("--at", arguments->at,
+                      "Lengths in tokens to average over (default: 4k and 8k where present, else the two longest)");
+  command->add_flag("--all", arguments->all,
+                    "Every head, not only those with the strongest and the most narrowly met bounds");
+  command->callback(
+      [arguments, &global, &action] { action = [arguments, &global] { audit(*arguments, global.json); }; });
 }
 
 }  // namespace gainlens::cli

@@ -7,7 +7,8 @@ namespace gainlens::cli {
 namespace {
 
 constexpr char message[] =
-    "gainlens: error: a mapped file was shortened while it was read, or its disk failed; leave model and data files alone until the "
+    "gainlens: error: a mapped file was shortened while it was read, or its disk failed; leave model and data files "
+    "alone until the "
     "command "
     "has ended, then run it again\n";
 

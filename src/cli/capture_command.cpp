@@ -8,9 +8,9 @@
 #include "core/quantity.h"
 #include "formats/tensor_file.h"
 #include "hooks/hooks.h"
-#include "models/checkpoint_source.h"
-#include "models/dtype.h"
-#include "models/load_decoder.h"
+#include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/load_decoder.h"
 #include "sweep/one_sequence.h"
 
 #include <fmt/ranges.h>
@@ -69,8 +69,10 @@ std::vector<hooks::Glob> parse_globs(const std::string& text) {
 }
 
 /// The first chunk of the text, as a sweep would cut it.
-data::Chunk first_chunk(const CaptureArguments& arguments, const models::DecoderConfig& config, const std::filesystem::path& folder) {
-  const sweep::TokenSource source = sweep::read_tokens(arguments.text.source(), folder, config.vocabulary, config.bos_token);
+data::Chunk first_chunk(const CaptureArguments& arguments, const models::DecoderConfig& config,
+                        const std::filesystem::path& folder) {
+  const sweep::TokenSource source =
+      sweep::read_tokens(arguments.text.source(), folder, config.vocabulary, config.bos_token);
   const std::int64_t length = parse_count(arguments.length, "--length");
   return data::cut(source.tokens, {.lengths = {length}, .bos = source.bos.token}).front();
 }
@@ -87,13 +89,16 @@ std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments) {
   const auto globs = parse_globs(arguments.globs);
   hooks::select_sites(globs, model->sites());  // every glob names a site
   for (const auto& glob : globs) {
-    hooks.observe(glob, [&](const hooks::Site& site, const at::Tensor& tensor) { tensors[site.name] = tensor.contiguous().clone(); });
+    hooks.observe(glob, [&](const hooks::Site& site, const at::Tensor& tensor) {
+      tensors[site.name] = tensor.contiguous().clone();
+    });
   }
   const c10::InferenceMode inference;
   hooks::ForwardOptions options;
   options.allow_extrapolation = arguments.allow_extrapolation;
-  options.pattern_memory_bytes = checked_mul<std::uint64_t>(
-      static_cast<std::uint64_t>(parse_count(arguments.pattern_memory, "--pattern-memory")), std::uint64_t{1} << 30, "--pattern-memory");
+  options.pattern_memory_bytes =
+      checked_mul<std::uint64_t>(static_cast<std::uint64_t>(parse_count(arguments.pattern_memory, "--pattern-memory")),
+                                 std::uint64_t{1} << 30, "--pattern-memory");
   const hooks::Tokens tokens = sweep::one_sequence(chunk.tokens);
   model->forward(tokens, options, hooks);
   tensors["tokens"] = tokens.ids;
@@ -105,7 +110,8 @@ std::uint64_t write(const std::filesystem::path& path, const std::map<std::strin
   std::uint64_t bytes = 0;
   for (const auto& [name, tensor] : tensors) {
     const auto dtype = name == "tokens" ? formats::DType::i64 : stored_dtype(tensor.scalar_type());
-    entries.push_back({name, dtype, tensor.sizes().vec(), {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
+    entries.push_back(
+        {name, dtype, tensor.sizes().vec(), {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
     bytes += tensor.nbytes();
   }
   formats::write_tensors(path, entries, {{"format", "pt"}});
@@ -129,20 +135,26 @@ void capture(const CaptureArguments& arguments, bool json) {
 }  // namespace
 
 void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* command =
-      add_subcommand(app, "capture", "Write activations at hook sites to a safetensors file",
-                     "gainlens capture MODEL --text wiki.txt --length 256 --hooks 'blocks.*.attn.hook_{q,k}' --out qk.safetensors");
+  CLI::App* command = add_subcommand(
+      app, "capture", "Write activations at hook sites to a safetensors file",
+      "gainlens capture MODEL --text wiki.txt --length 256 --hooks 'blocks.*.attn.hook_{q,k}' --out qk.safetensors");
   auto arguments = std::make_shared<CaptureArguments>();
   command->add_option("model", arguments->model, "Checkpoint folder")->required();
   add_text_options(*command, arguments->text);
-  command->add_option("--hooks", arguments->globs, "Sites, as globs separated by commas: * ? [ab] {q,k}; `gainlens hooks MODEL` lists them")
+  command
+      ->add_option("--hooks", arguments->globs,
+                   "Sites, as globs separated by commas: * ? [ab] {q,k}; `gainlens hooks MODEL` lists them")
       ->required();
   command->add_option("--out", arguments->out, "File to write; must not exist")->required();
   command->add_option("--length", arguments->length, "Tokens of text to run over, BOS included")->capture_default_str();
-  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")->capture_default_str();
-  command->add_option("--pattern-memory", arguments->pattern_memory, "Largest hook_pattern of a layer, in GiB")->capture_default_str();
-  command->add_flag("--allow-extrapolation", arguments->allow_extrapolation, "Let the length exceed the model's positions");
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { capture(*arguments, global.json); }; });
+  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")
+      ->capture_default_str();
+  command->add_option("--pattern-memory", arguments->pattern_memory, "Largest hook_pattern of a layer, in GiB")
+      ->capture_default_str();
+  command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
+                    "Let the length exceed the model's positions");
+  command->callback(
+      [arguments, &global, &action] { action = [arguments, &global] { capture(*arguments, global.json); }; });
 }
 
 }  // namespace gainlens::cli

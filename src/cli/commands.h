@@ -22,10 +22,11 @@ void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_train(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action);
 
-/// Adds a subcommand whose help ends with details (units, files, what resumes), an example that works as printed, and the exit status.
+/// Adds a subcommand whose help ends with details (units, files, what resumes), an example that works as printed, and
+/// the exit status.
 /// @param app      the application, or the subcommand it belongs to
 /// @param details  paragraphs, wrapped by the caller; may be empty
-CLI::App* add_subcommand(CLI::App& app, const std::string& name, const std::string& description, const std::string& example,
-                         const std::string& details = "");
+CLI::App* add_subcommand(CLI::App& app, const std::string& name, const std::string& description,
+                         const std::string& example, const std::string& details = "");
 
 }  // namespace gainlens::cli

@@ -6,9 +6,9 @@
 #include "core/json.h"
 #include "core/quantity.h"
 #include "language/evaluate_language_model.h"
-#include "models/checkpoint.h"
-#include "models/decoder.h"
-#include "models/dtype.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/decoder/decoder.h"
 #include "sweep/token_source.h"
 
 #include <algorithm>
@@ -50,28 +50,33 @@ void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& g
   std::int64_t context = std::min<std::int64_t>(config.max_positions, 2048);
   if (!arguments.length.empty()) context = parse_count(arguments.length, "--length");
   models::Decoder model(config, std::move(checkpoint.weights));
-  print(language::evaluate_language_model(model, source.tokens, source.bos.token, context, global.quiet), context, source.bos.explanation,
-        global.json);
+  print(language::evaluate_language_model(model, source.tokens, source.bos.token, context, global.quiet), context,
+        source.bos.explanation, global.json);
 }
 
 }  // namespace
 
 void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* evaluate = add_subcommand(app, "evaluate", "Measure how well a model predicts", "gainlens evaluate language-model --help");
+  CLI::App* evaluate =
+      add_subcommand(app, "evaluate", "Measure how well a model predicts", "gainlens evaluate language-model --help");
   evaluate->require_subcommand(1);
   CLI::App* command = add_subcommand(
       *evaluate, "language-model",
       "Loss of a checkpoint on a whole text, in consecutive chunks, beside the entropy of its token frequencies",
       "gainlens evaluate language-model MODEL --text wiki.txt --length 2k",
-      "Losses in nats per token. The unigram entropy is that of the text's own token frequencies: the best loss without context.");
+      "Losses in nats per token. The unigram entropy is that of the text's own token frequencies: the best loss "
+      "without context.");
   auto arguments = std::make_shared<EvaluateLanguageModelArguments>();
   command
-      ->add_option("model", arguments->model,
-                   "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
+      ->add_option(
+          "model", arguments->model,
+          "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
       ->required();
   add_text_options(*command, arguments->text);
-  command->add_option("--length", arguments->length, "Tokens a chunk; 1k is 1024 (default: the model's positions, at most 2048)");
-  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")->capture_default_str();
+  command->add_option("--length", arguments->length,
+                      "Tokens a chunk; 1k is 1024 (default: the model's positions, at most 2048)");
+  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")
+      ->capture_default_str();
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
 }
 

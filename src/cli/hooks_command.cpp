@@ -3,8 +3,8 @@
 #include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "models/checkpoint.h"
-#include "models/decoder_sites.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/decoder/decoder_sites.h"
 
 #include <fmt/ranges.h>
 
@@ -17,7 +17,8 @@ void list_sites(const std::string& model, bool json) {
   const auto sites = models::decoder_sites(models::read_decoder_config(model));
   if (json) {
     Json list = Json::array();
-    for (const auto& site : sites) list.push_back({{"name", site.site.name}, {"shape", site.shape}, {"on_request", site.on_request}});
+    for (const auto& site : sites)
+      list.push_back({{"name", site.site.name}, {"shape", site.shape}, {"on_request", site.on_request}});
     print_result("{}\n", list.dump());
     return;
   }
@@ -29,7 +30,8 @@ void list_sites(const std::string& model, bool json) {
 }  // namespace
 
 void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* command = add_subcommand(app, "hooks", "List the hook sites of a model with their shapes", "gainlens hooks MODEL");
+  CLI::App* command =
+      add_subcommand(app, "hooks", "List the hook sites of a model with their shapes", "gainlens hooks MODEL");
   auto model = std::make_shared<std::string>();
   command->add_option("model", *model, "Checkpoint folder; only its config.json is read")->required();
   command->callback([model, &global, &action] { action = [model, &global] { list_sites(*model, global.json); }; });

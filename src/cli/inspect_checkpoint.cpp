@@ -1,14 +1,14 @@
 #include "cli/inspect_parts.h"
 #include "core/error.h"
 #include "core/quantity.h"
-#include "data/tokenizer.h"
-#include "models/attention_layout.h"
-#include "models/checkpoint.h"
-#include "models/checkpoint_source.h"
-#include "models/checkpoint_tensors.h"
-#include "models/describe.h"
-#include "models/dtype.h"
-#include "models/model_size.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/checkpoint_tensors.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/describe.h"
+#include "models/checkpoint/model_size.h"
+#include "models/decoder/attention_layout.h"
+#include "tokenizers/tokenizer.h"
 
 #include <fmt/ranges.h>
 
@@ -33,9 +33,11 @@ void add_particulars(const models::DecoderConfig& config, Findings& findings) {
   if (config.attention_soft_cap > 0) {
     findings.add("score soft cap", fmt::format("{}", config.attention_soft_cap), config.attention_soft_cap);
   }
-  if (config.logit_soft_cap > 0) findings.add("logit soft cap", fmt::format("{}", config.logit_soft_cap), config.logit_soft_cap);
+  if (config.logit_soft_cap > 0)
+    findings.add("logit soft cap", fmt::format("{}", config.logit_soft_cap), config.logit_soft_cap);
   if (config.experts.count > 0) {
-    findings.add("experts", fmt::format("{}, of which each token uses {}", config.experts.count, config.experts.per_token),
+    findings.add("experts",
+                 fmt::format("{}, of which each token uses {}", config.experts.count, config.experts.per_token),
                  {{"count", config.experts.count}, {"per_token", config.experts.per_token}});
   }
 }
@@ -56,7 +58,8 @@ void add_config(const models::DecoderConfig& config, Findings& findings) {
   const auto kinds = models::attention_layout(config).kinds();
   findings.add("attention", models::layer_runs_text(kinds), kinds);
   findings.add("width", fmt::format("{}", config.width), config.width);
-  findings.add("heads", fmt::format("{} query, {} key/value, of {} dimensions", config.heads, config.kv_heads, config.head_dim),
+  findings.add("heads",
+               fmt::format("{} query, {} key/value, of {} dimensions", config.heads, config.kv_heads, config.head_dim),
                {{"query", config.heads}, {"kv", config.kv_heads}, {"head_dim", config.head_dim}});
   findings.add("gate", gate_name(config.gate));
   add_particulars(config, findings);
@@ -69,8 +72,10 @@ void add_config(const models::DecoderConfig& config, Findings& findings) {
 void add_files(const models::CheckpointSource& source, Findings& findings) {
   const auto found = models::describe_checkpoint(source);
   findings.add("format", found.format);
-  findings.add("size on disk", fmt::format("{} in {} file{}", format_bytes(found.bytes_on_disk), found.files, found.files == 1 ? "" : "s"),
-               found.bytes_on_disk);
+  findings.add(
+      "size on disk",
+      fmt::format("{} in {} file{}", format_bytes(found.bytes_on_disk), found.files, found.files == 1 ? "" : "s"),
+      found.bytes_on_disk);
   std::vector<std::string> kinds;
   Json json = Json::object();
   for (const auto& [dtype, share] : found.dtypes) {
@@ -84,7 +89,7 @@ void add_files(const models::CheckpointSource& source, Findings& findings) {
 
 void add_tokenizer(const std::filesystem::path& path, Findings& findings) {
   try {
-    const auto tokenizer = data::open_tokenizer(path);
+    const auto tokenizer = tokenizers::open_tokenizer(path);
     const auto bos = tokenizer->bos_token();
     findings.add("tokenizer",
                  fmt::format("{}; BOS {}{}", tokenizer->description(), bos ? fmt::format("{} ", *bos) : "",
@@ -102,9 +107,10 @@ void add_tokenizer(const std::filesystem::path& path, Findings& findings) {
 void add_memory(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
   const std::int64_t length = question.length.empty() ? config.max_positions : parse_count(question.length, "--length");
   const auto memory = models::memory_needed(config, models::parse_dtype(question.dtype), length);
-  findings.add_line(fmt::format("memory at {}", format_count(length)),
-                    fmt::format("about {} in {}{}", format_bytes(memory), question.dtype,
-                                length > config.max_positions ? "; beyond the context limit, for --allow-extrapolation" : ""));
+  findings.add_line(
+      fmt::format("memory at {}", format_count(length)),
+      fmt::format("about {} in {}{}", format_bytes(memory), question.dtype,
+                  length > config.max_positions ? "; beyond the context limit, for --allow-extrapolation" : ""));
   findings.add_json("memory", {{"length", length}, {"dtype", question.dtype}, {"bytes", memory}});
 }
 

@@ -2,7 +2,7 @@
 #include "cli/findings.h"
 #include "cli/inspect_parts.h"
 #include "core/error.h"
-#include "models/dtype.h"
+#include "models/checkpoint/compute_dtype.h"
 
 #include <filesystem>
 #include <memory>
@@ -16,7 +16,8 @@ struct InspectArguments {
 };
 
 bool looks_like_run(const std::filesystem::path& path) {
-  return path.extension() == ".h5" || std::filesystem::exists(path / "run.h5") || std::filesystem::exists(path / "request.json");
+  return path.extension() == ".h5" || std::filesystem::exists(path / "run.h5") ||
+         std::filesystem::exists(path / "request.json");
 }
 
 void inspect(const InspectArguments& arguments, bool json) {
@@ -42,16 +43,20 @@ void inspect(const InspectArguments& arguments, bool json) {
 
 void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "inspect", "What a checkpoint or a run holds, and whether it can be used (exit 2 if not)", "gainlens inspect MODEL --length 8k",
-      "Reads headers and configuration, no weights: time and memory do not grow with the files. Sizes are those on disk;\n"
-      "'weights' counts bytes and, in brackets, tensors of each type. What a GGUF file leaves out and gainlens fills in\n"
+      app, "inspect", "What a checkpoint or a run holds, and whether it can be used (exit 2 if not)",
+      "gainlens inspect MODEL --length 8k",
+      "Reads headers and configuration, no weights: time and memory do not grow with the files. Sizes are those on "
+      "disk;\n"
+      "'weights' counts bytes and, in brackets, tensors of each type. What a GGUF file leaves out and gainlens fills "
+      "in\n"
       "from what is known of the family stands under 'filled in'. --json lists the attention of every layer.");
   auto arguments = std::make_shared<InspectArguments>();
   command->add_option("path", arguments->path, "Checkpoint (folder or GGUF file), run folder or run.h5")->required();
   command->add_option("--length", arguments->memory.length,
                       "Context length to estimate memory at, in tokens (default: all of the model's positions)");
   command->add_option("--dtype", arguments->memory.dtype, "Compute dtype to estimate memory in")->capture_default_str();
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { inspect(*arguments, global.json); }; });
+  command->callback(
+      [arguments, &global, &action] { action = [arguments, &global] { inspect(*arguments, global.json); }; });
 }
 
 }  // namespace gainlens::cli

@@ -21,11 +21,13 @@ void inspect_run(const std::filesystem::path& path, Findings& findings) {
   }
   const std::int64_t chunks = std::ssize(run.lengths()) * run.samples();
   findings.add("chunks",
-               fmt::format("{} of {} complete ({} samples a length{}{})", complete, chunks, run.samples(), request.nested ? ", nested" : "",
+               fmt::format("{} of {} complete ({} samples a length{}{})", complete, chunks, run.samples(),
+                           request.nested ? ", nested" : "",
                            request.spread ? fmt::format(", spread over {} tokens of text", *request.spread) : ""),
                {{"complete", complete}, {"of", chunks}});
   findings.add("layers", fmt::format("{}", run.layers().size()), run.layers());
-  findings.add("heads", fmt::format("{} query, {} key/value, of {} dimensions", run.heads(), run.kv_heads(), request.head_dim),
+  findings.add("heads",
+               fmt::format("{} query, {} key/value, of {} dimensions", run.heads(), run.kv_heads(), request.head_dim),
                {{"query", run.heads()}, {"kv", run.kv_heads()}, {"head_dim", request.head_dim}});
   findings.add("gate", request.gated ? "stored" : "none");
   if (request.sink_logits) findings.add("sink logits", "one learned logit a head", true);

@@ -31,14 +31,16 @@ fs::path folder_of(const std::string& run) {
   return fs::is_directory(path) ? path : path.parent_path();
 }
 
-/// Names of the runs as asked for, else those of their folders; where folders of one name lie in different places, with the one above.
+/// Names of the runs as asked for, else those of their folders; where folders of one name lie in different places, with
+/// the one above.
 std::vector<std::string> labels(const ReportArguments& arguments) {
   if (!arguments.names.empty()) {
-    CHECK(arguments.names.size() == arguments.runs.size(), "--names: {} names for {} runs; give one for each, separated by commas",
-          arguments.names.size(), arguments.runs.size());
+    CHECK(arguments.names.size() == arguments.runs.size(),
+          "--names: {} names for {} runs; give one for each, separated by commas", arguments.names.size(),
+          arguments.runs.size());
     for (const std::string& name : arguments.names)
-      CHECK(!name.empty() && printable(name) == name, "--names: '{}'; must be UTF-8 without control characters, at most 200 bytes",
-            printable(name));
+      CHECK(!name.empty() && printable(name) == name,
+            "--names: '{}'; must be UTF-8 without control characters, at most 200 bytes", printable(name));
     return arguments.names;
   }
   std::vector<std::string> names;
@@ -89,7 +91,8 @@ void report(const ReportArguments& arguments, const GlobalOptions& global) {
   const reports::WrittenReport written = reports::write_report(runs, out, options);
   for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
   if (global.json) {
-    print_result("{}\n", Json{{"report", (out / "report.html").string()}, {"summary", (out / "summary.json").string()}}.dump());
+    print_result("{}\n",
+                 Json{{"report", (out / "report.html").string()}, {"summary", (out / "summary.json").string()}}.dump());
   } else {
     print_result("{}\n", (out / "report.html").string());
   }
@@ -98,25 +101,31 @@ void report(const ReportArguments& arguments, const GlobalOptions& global) {
 }  // namespace
 
 void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* command = add_subcommand(
-      app, "report",
-      "Write every figure and table of a run as a page that reads like a paper's results: report.html, SVG, PDF, PNG, CSV, LaTeX and "
-      "summary.json. Several runs are overlaid, and their differences tabulated. A run that is being written, or a shard that differs "
-      "from its checksum, is refused.",
-      "gainlens report RUN");
+  CLI::App* command = add_subcommand(app, "report",
+                                     "Write every figure and table of a run as a page that reads like a paper's "
+                                     "results: report.html, SVG, PDF, PNG, CSV, LaTeX and "
+                                     "summary.json. Several runs are overlaid, and their differences tabulated. A run "
+                                     "that is being written, or a shard that differs "
+                                     "from its checksum, is refused.",
+                                     "gainlens report RUN");
   auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("runs", arguments->runs, "Run folders or run.h5 files, at most 6; later ones are compared with the first")
+  command
+      ->add_option("runs", arguments->runs,
+                   "Run folders or run.h5 files, at most 6; later ones are compared with the first")
       ->required();
   command->add_option("--out", arguments->out, "Folder to write (default for one run: RUN/report)");
-  command->add_option("--names", arguments->names, "What to call the runs, comma-separated (default: their folders' names)")
+  command
+      ->add_option("--names", arguments->names,
+                   "What to call the runs, comma-separated (default: their folders' names)")
       ->delimiter(',');
   command->add_option("--at", arguments->at,
                       "Lengths in tokens of the sink figures (default: 4k and 8k where present, else the two longest)");
   command->add_option("--deep-layers", arguments->deep_layers,
                       "How many of the last layers count as deep (default: a quarter, rounded up)");
   command
-      ->add_option("--theory-margin", arguments->theory_margin,
-                   "Error of the gain theory, as a share of K, that still counts as none; the paper reports 0.0028 at most")
+      ->add_option(
+          "--theory-margin", arguments->theory_margin,
+          "Error of the gain theory, as a share of K, that still counts as none; the paper reports 0.0028 at most")
       ->capture_default_str();
   command->callback([arguments, &global, &action] { action = [arguments, &global] { report(*arguments, global); }; });
 }

@@ -35,14 +35,20 @@ void correlate(Arguments arguments, std::uint64_t seed, bool json) {
 
 void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "sink-vs-k", "Do heads that watch the first key have a gain near 1? BOS mass against K over heads", "gainlens sink-vs-k RUN");
+      app, "sink-vs-k", "Do heads that watch the first key have a gain near 1? BOS mass against K over heads",
+      "gainlens sink-vs-k RUN");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("run", arguments->run, "Run folder or run.h5")->required();
-  command->add_option("--at", arguments->at, "Lengths in tokens to average over (default: 4k and 8k where present, else the two longest)");
+  command->add_option("--at", arguments->at,
+                      "Lengths in tokens to average over (default: 4k and 8k where present, else the two longest)");
   analyses::Resampling& resampling = arguments->options.resampling;
-  command->add_option("--permutations", resampling.permutations, "Arrangements a permutation test draws; all where there are no more")
+  command
+      ->add_option("--permutations", resampling.permutations,
+                   "Arrangements a permutation test draws; all where there are no more")
       ->capture_default_str();
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { correlate(*arguments, global.seed, global.json); }; });
+  command->callback([arguments, &global, &action] {
+    action = [arguments, &global] { correlate(*arguments, global.seed, global.json); };
+  });
 }
 
 }  // namespace gainlens::cli

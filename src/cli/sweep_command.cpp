@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
-#include "models/dtype.h"
+#include "models/checkpoint/compute_dtype.h"
 #include "runfile/process_group.h"
 #include "sweep/run_sweep.h"
 
@@ -42,18 +42,21 @@ std::pair<std::int64_t, std::int64_t> parse_layers(const std::string& text) {
   const auto first = std::from_chars(text.data(), end, range.first);
   const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
   const auto second = colon ? std::from_chars(first.ptr + 1, end, range.second) : first;
-  CHECK(colon && second.ec == std::errc() && second.ptr == end, "--layers: '{}'; write A:B for layers A up to but not B",
-        printable(text, 40));
+  CHECK(colon && second.ec == std::errc() && second.ptr == end,
+        "--layers: '{}'; write A:B for layers A up to but not B", printable(text, 40));
   return range;
 }
 
 /// What a kernel is called on the command line; the CPU has two.
 kernels::AttentionBackend parse_kernel(const std::string& name) {
-  static const std::map<std::string, kernels::AttentionBackend> kernels{{"auto", kernels::AttentionBackend::automatic},
-                                                                        {"streaming", kernels::AttentionBackend::streaming},
-                                                                        {"composed", kernels::AttentionBackend::composed}};
+  static const std::map<std::string, kernels::AttentionBackend> kernels{
+      {"auto", kernels::AttentionBackend::automatic},
+      {"streaming", kernels::AttentionBackend::streaming},
+      {"composed", kernels::AttentionBackend::composed}};
   if (name == "fused-cuda") {
-    throw NotCompiled("--kernel: 'fused-cuda' has not run on a GPU yet and this build computes on the CPU only; use auto or composed");
+    throw NotCompiled(
+        "--kernel: 'fused-cuda' has not run on a GPU yet and this build computes on the CPU only; use auto or "
+        "composed");
   }
   const auto found = kernels.find(name);
   CHECK(found != kernels.end(), "--kernel: '{}'; must be auto, streaming, composed or fused-cuda", printable(name, 40));
@@ -96,7 +99,8 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
 
 void warn(const sweep::SweepOutcome& outcome) {
   if (outcome.queries_without_keys == 0) return;
-  print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n", outcome.queries_without_keys);
+  print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n",
+               outcome.queries_without_keys);
 }
 
 void print(const sweep::SweepOutcome& outcome, bool json) {
@@ -110,7 +114,8 @@ void print(const sweep::SweepOutcome& outcome, bool json) {
   } else if (outcome.computed == 0) {
     print_result("{}: complete, nothing to do ({} chunks)\n", outcome.run.string(), outcome.shards);
   } else {
-    print_result("{}: {} of {} chunks computed; {}\n", outcome.run.string(), outcome.computed, outcome.shards, outcome.bos_policy);
+    print_result("{}: {} of {} chunks computed; {}\n", outcome.run.string(), outcome.computed, outcome.shards,
+                 outcome.bos_policy);
   }
 }
 
@@ -128,51 +133,65 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
       app, "sweep", "Run a frozen model over text at growing context lengths and store the statistics of every head",
       "gainlens sweep MODEL --text wiki.txt --lengths 1k,2k,4k --samples 5 --out RUN",
-      "Chunk c of length T holds tokens [cT, (c+1)T) of the text; with a BOS it takes position 0 and the stride is T - 1. --spread and\n"
+      "Chunk c of length T holds tokens [cT, (c+1)T) of the text; with a BOS it takes position 0 and the stride is T - "
+      "1. --spread and\n"
       "--nested lay them otherwise.\n"
-      "Averages: n_eff, entropy, S, lambda_obs, K and gate over the last quarter of the queries, BOS mass over the second half.\n"
-      "Writes RUN/run.h5 (HDF5; opens in xarray), one shard a chunk under RUN/shards, RUN/request.json and RUN/log.json.\n"
+      "Averages: n_eff, entropy, S, lambda_obs, K and gate over the last quarter of the queries, BOS mass over the "
+      "second half.\n"
+      "Writes RUN/run.h5 (HDF5; opens in xarray), one shard a chunk under RUN/shards, RUN/request.json and "
+      "RUN/log.json.\n"
       "Memory grows with T, never with T x T. Killed at any moment and called again it gives the same bytes.\n"
-      "Started by torchrun or srun (RANK and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS), the processes share the chunks through\n"
+      "Started by torchrun or srun (RANK and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS), the processes share the "
+      "chunks through\n"
       "the run folder: the run is that of one process with as many threads as each has, byte for byte.");
   auto arguments = std::make_shared<SweepArguments>();
   command
-      ->add_option("model", arguments->model,
-                   "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
+      ->add_option(
+          "model", arguments->model,
+          "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
       ->required();
   add_text_options(*command, arguments->text);
   command
-      ->add_option("--out", arguments->out,
-                   "Run folder; the same request resumes in it, more lengths or samples (with --spread lengths only) extend it")
+      ->add_option(
+          "--out", arguments->out,
+          "Run folder; the same request resumes in it, more lengths or samples (with --spread lengths only) extend it")
       ->required();
-  command->add_option("--lengths", arguments->lengths, "Context lengths in tokens, comma-separated; 1k is 1024")->capture_default_str();
+  command->add_option("--lengths", arguments->lengths, "Context lengths in tokens, comma-separated; 1k is 1024")
+      ->capture_default_str();
   command->add_option("--samples", arguments->samples, "Chunks of text per length")->capture_default_str();
   command->add_flag("--nested", arguments->nested,
                     "Cut the shorter chunks from the heads of the longest, to compare lengths on the same text");
-  command->add_flag(
-      "--spread", arguments->spread,
-      "Lay the chunks of each length evenly over the whole text, each in the middle of its part, not from the head of the text "
-      "on; with --nested the longest chunks are laid so. More samples would move every chunk: they need another folder");
-  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")->capture_default_str();
-  command->add_option("--statistics", arguments->statistics, "all, or none: the model alone with fused attention, for timing")
+  command->add_flag("--spread", arguments->spread,
+                    "Lay the chunks of each length evenly over the whole text, each in the middle of its part, not "
+                    "from the head of the text "
+                    "on; with --nested the longest chunks are laid so. More samples would move every chunk: they need "
+                    "another folder");
+  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")
+      ->capture_default_str();
+  command
+      ->add_option("--statistics", arguments->statistics,
+                   "all, or none: the model alone with fused attention, for timing")
       ->capture_default_str();
   command
       ->add_option("--kernel", arguments->kernel,
-                   "What computes the statistics: auto (the device's fastest), streaming (CPU), composed (library calls, any device); "
+                   "What computes the statistics: auto (the device's fastest), streaming (CPU), composed (library "
+                   "calls, any device); "
                    "fused-cuda stays off until it has run on a GPU")
       ->capture_default_str();
   command->add_flag("--no-nll", arguments->no_nll, "Leave out the output head and the negative log likelihood");
   command->add_flag("--per-query", arguments->per_query, "Keep the numbers of every query, not only their means");
   command->add_option("--layers", arguments->layers, "Measure layers A up to but not B, as A:B (default: all)");
-  command->add_option(
-      "--stop-at-layer", arguments->stop_at_layer,
-      "Run layers 0 to N - 1 only, and measure these or the --layers among them; without the last layer there is no likelihood");
-  command->add_flag(
-      "--stream-weights", arguments->stream_weights,
-      "For models larger than memory: read each layer from the files when it is its turn, once for a group of chunks of up to "
-      "128k tokens; the same numbers, and an interruption loses the group");
-  command->add_flag("--allow-extrapolation", arguments->allow_extrapolation, "Let lengths exceed the model's positions");
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { sweep_and_print(*arguments, global); }; });
+  command->add_option("--stop-at-layer", arguments->stop_at_layer,
+                      "Run layers 0 to N - 1 only, and measure these or the --layers among them; without the last "
+                      "layer there is no likelihood");
+  command->add_flag("--stream-weights", arguments->stream_weights,
+                    "For models larger than memory: read each layer from the files when it is its turn, once for a "
+                    "group of chunks of up to "
+                    "128k tokens; the same numbers, and an interruption loses the group");
+  command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
+                    "Let lengths exceed the model's positions");
+  command->callback(
+      [arguments, &global, &action] { action = [arguments, &global] { sweep_and_print(*arguments, global); }; });
 }
 
 }  // namespace gainlens::cli

@@ -10,7 +10,8 @@ namespace gainlens::cli {
 sweep::TokenSourceOptions TextOptions::source() const {
   static const std::array<std::string, 3> policies = {"auto", "always", "never"};
   const auto found = std::find(policies.begin(), policies.end(), bos);
-  CHECK(found != policies.end(), "--bos: '{}'; must be auto, always or never{}", printable(bos, 40), did_you_mean(bos, policies));
+  CHECK(found != policies.end(), "--bos: '{}'; must be auto, always or never{}", printable(bos, 40),
+        did_you_mean(bos, policies));
   constexpr std::array values = {data::BosPolicy::automatic, data::BosPolicy::always, data::BosPolicy::never};
   return {text, tokens, values[static_cast<std::size_t>(found - policies.begin())]};
 }

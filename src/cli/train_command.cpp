@@ -49,9 +49,10 @@ void print(const language::LanguageModelOutcome& outcome, bool json) {
                  training.resumed_at > 0 ? fmt::format(", {} of them done before", training.resumed_at) : "",
                  training.stopped_early ? ", stopped early" : "");
   }
-  print_result("{:.3f} million parameters, {} training tokens, {} held out\n", static_cast<double>(outcome.parameters) * 1e-6,
-               outcome.training_tokens, outcome.validation_tokens);
-  print_result("best held-out loss {:.4f} nats per token, at step {}; its curve: {}\n", training.best_loss, training.best_step, curve);
+  print_result("{:.3f} million parameters, {} training tokens, {} held out\n",
+               static_cast<double>(outcome.parameters) * 1e-6, outcome.training_tokens, outcome.validation_tokens);
+  print_result("best held-out loss {:.4f} nats per token, at step {}; its curve: {}\n", training.best_loss,
+               training.best_step, curve);
 }
 
 void run(const TrainLanguageModelArguments& arguments, const GlobalOptions& global) {
@@ -71,24 +72,34 @@ void run(const TrainLanguageModelArguments& arguments, const GlobalOptions& glob
 void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* train = add_subcommand(app, "train", "Train a model from scratch", "gainlens train language-model --help");
   train->require_subcommand(1);
-  CLI::App* command = add_subcommand(
-      *train, "language-model",
-      "Train a small decoder and its SentencePiece vocabulary from text; leaves a checkpoint in Hugging Face layout. Killed at any moment "
-      "and "
-      "called again it goes on from its last state and ends with the same weights",
-      "gainlens train language-model --config data/demo/gated.json --text a.txt b.txt.gz --out my-model",
-      "The recipe is JSON: `model` as in config.json without vocab_size, `tokenizer` {vocabulary, algorithm, character_coverage}, "
-      "`stages`\n"
-      "[{context, steps}], tokens_per_step, tokens_at_once, learning_rate, schedule (cosine, constant), warmup_steps, final_factor, beta1, "
-      "beta2,\n"
-      "epsilon, weight_decay, max_gradient_norm (0: none), validation_fraction, validation_tokens, evaluate_every, save_every, patience "
-      "(0: never\n"
-      "stops early), dtype of the stored weights. Losses are in nats per token. The checkpoint is that of the best held-out loss;\n"
-      "OUT/training holds the request, the state to go on from, history.csv and the loss curve. --seed draws weights and order; the bits\n"
-      "depend on --threads too.");
+  CLI::App* command =
+      add_subcommand(*train, "language-model",
+                     "Train a small decoder and its SentencePiece vocabulary from text; leaves a checkpoint in Hugging "
+                     "Face layout. Killed at any moment "
+                     "and "
+                     "called again it goes on from its last state and ends with the same weights",
+                     "gainlens train language-model --config data/demo/gated.json --text a.txt b.txt.gz --out my-model",
+                     "The recipe is JSON: `model` as in config.json without vocab_size, `tokenizer` {vocabulary, "
+                     "algorithm, character_coverage}, "
+                     "`stages`\n"
+                     "[{context, steps}], tokens_per_step, tokens_at_once, learning_rate, schedule (cosine, constant), "
+                     "warmup_steps, final_factor, beta1, "
+                     "beta2,\n"
+                     "epsilon, weight_decay, max_gradient_norm (0: none), validation_fraction, validation_tokens, "
+                     "evaluate_every, save_every, patience "
+                     "(0: never\n"
+                     "stops early), dtype of the stored weights. Losses are in nats per token. The checkpoint is that "
+                     "of the best held-out loss;\n"
+                     "OUT/training holds the request, the state to go on from, history.csv and the loss curve. --seed "
+                     "draws weights and order; the bits\n"
+                     "depend on --threads too.");
   auto arguments = std::make_shared<TrainLanguageModelArguments>();
-  command->add_option("--config", arguments->config, "Recipe (JSON): model as in config.json, tokenizer, stages, optimiser")->required();
-  command->add_option("--text", arguments->texts, "UTF-8 texts, plain or gzipped; the end of each is held out")->required();
+  command
+      ->add_option("--config", arguments->config,
+                   "Recipe (JSON): model as in config.json, tokenizer, stages, optimiser")
+      ->required();
+  command->add_option("--text", arguments->texts, "UTF-8 texts, plain or gzipped; the end of each is held out")
+      ->required();
   command->add_option("--out", arguments->out, "Checkpoint folder to make")->required();
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
 }

@@ -98,10 +98,12 @@ void publish_file(const std::filesystem::path& temporary, const std::filesystem:
 
 void flush_to_disk(const std::filesystem::path& path) {
   const FileDescriptor file = synced(path, O_RDONLY);
-  [[maybe_unused]] const int hint = ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);  // file systems in memory cannot
+  [[maybe_unused]] const int hint =
+      ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);  // file systems in memory cannot
 }
 
-TemporaryFile::TemporaryFile(const std::filesystem::path& final_path) : TemporaryFile(final_path, final_path.string() + ".tmp") {}
+TemporaryFile::TemporaryFile(const std::filesystem::path& final_path)
+    : TemporaryFile(final_path, final_path.string() + ".tmp") {}
 TemporaryFile::TemporaryFile(const std::filesystem::path& final_path, std::filesystem::path temporary)
     : final_path_(final_path), path_(std::move(temporary)) {}
 

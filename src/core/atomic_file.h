@@ -29,8 +29,8 @@ class OutputFile {
   std::string buffer_;
 };
 
-/// Writes a file so that a reader, or a crash at any moment, sees the old one or the new one, never a part: `path`.tmp, fsync, close,
-/// rename, fsync of the folder. After any failure nothing of the new file is left.
+/// Writes a file so that a reader, or a crash at any moment, sees the old one or the new one, never a part: `path`.tmp,
+/// fsync, close, rename, fsync of the folder. After any failure nothing of the new file is left.
 /// @throws RunFailed        the disk is full, or a write, a flush or the closing fails
 /// @throws InvalidArgument  the folder does not exist or is not writable
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
@@ -41,12 +41,13 @@ void write_file_atomically(const std::filesystem::path& path, const std::functio
 /// @throws RunFailed  one of them fails
 void publish_file(const std::filesystem::path& temporary, const std::filesystem::path& final_path);
 
-/// fsync of a written file, and the system is asked to forget its pages: who reads the file next reads what the disk holds.
+/// fsync of a written file, and the system is asked to forget its pages: who reads the file next reads what the disk
+/// holds.
 /// @throws RunFailed  the flush fails
 void flush_to_disk(const std::filesystem::path& path);
 
-/// For files that a library writes: `final_path`.tmp, or another name beside it. Write it, close it, flush_to_disk, then publish().
-/// Unpublished, it is removed with the object.
+/// For files that a library writes: `final_path`.tmp, or another name beside it. Write it, close it, flush_to_disk,
+/// then publish(). Unpublished, it is removed with the object.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& final_path);

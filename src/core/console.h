@@ -8,14 +8,15 @@
 
 namespace gainlens {
 
-/// Whoever read standard output has read enough (`gainlens ... | head -1`). The program ends without a word, as others do.
+/// Whoever read standard output has read enough (`gainlens ... | head -1`). The program ends without a word, as others
+/// do.
 class ReaderGone : public RunFailed {
  public:
   using RunFailed::RunFailed;
 };
 
-/// Progress, notices and errors, on standard error. Never fails: where they cannot be shown (a full disk, a closed terminal) nothing
-/// happens, since no result depends on them.
+/// Progress, notices and errors, on standard error. Never fails: where they cannot be shown (a full disk, a closed
+/// terminal) nothing happens, since no result depends on them.
 void write_notice(std::string_view text) noexcept;
 /// Results, on standard output.
 /// @throws RunFailed  they cannot be written; ReaderGone where nobody reads them

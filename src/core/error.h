@@ -1,7 +1,7 @@
 #pragma once
 
-// libtorch's logging header defines a CHECK of its own; taking it in first and dropping its macro leaves ours the only one,
-// whatever the order of includes. Targets without libtorch do not have the header.
+// libtorch's logging header defines a CHECK of its own; taking it in first and dropping its macro leaves ours the only
+// one, whatever the order of includes. Targets without libtorch do not have the header.
 #if __has_include(<c10/util/Logging.h>)
 #include <c10/util/Logging.h>
 #undef CHECK
@@ -40,8 +40,8 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// A path or other untrusted text as it may appear in a one-line message: always UTF-8; control and formatting characters, and bytes that
-/// are not UTF-8, as \xNN; cut after at most `limit` bytes, never within a character.
+/// A path or other untrusted text as it may appear in a one-line message: always UTF-8; control and formatting
+/// characters, and bytes that are not UTF-8, as \xNN; cut after at most `limit` bytes, never within a character.
 std::string printable(std::string_view text, std::size_t limit = 200);
 
 [[noreturn]] void throw_internal_error(const char* file, int line, const std::string& message);

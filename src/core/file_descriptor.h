@@ -30,7 +30,8 @@ class FileDescriptor {
   int fd_;
 };
 
-/// Writes all of it, however few bytes the system takes at a time. False, with errno set, where at most a part could be written.
+/// Writes all of it, however few bytes the system takes at a time. False, with errno set, where at most a part could be
+/// written.
 inline bool write_all(const FileDescriptor& file, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());

@@ -23,7 +23,8 @@ class StrictBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
     return Base::start_object(elements);
   }
   bool key(std::string& name) {
-    CHECK(keys_.back().insert(name).second, "{}: key '{}' appears twice in one object; remove one", where_, printable(name));
+    CHECK(keys_.back().insert(name).second, "{}: key '{}' appears twice in one object; remove one", where_,
+          printable(name));
     return Base::key(name);
   }
   bool end_object() {
@@ -41,10 +42,12 @@ class StrictBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
   }
   template <typename Exception>
   bool parse_error(std::size_t position, const std::string& token, const Exception& error) {
-    // nlohmann's text reads "[json.exception...] parse error at line L, column C: reason"; its number and our offset say the rest.
+    // nlohmann's text reads "[json.exception...] parse error at line L, column C: reason"; its number and our offset
+    // say the rest.
     std::string reason = error.what();
     if (const auto end = reason.find("] "); end != std::string::npos) reason.erase(0, end + 2);
-    throw_invalid("{}: not valid JSON at byte {}: {} (last read '{}')", where_, position, printable(reason, 300), printable(token, 40));
+    throw_invalid("{}: not valid JSON at byte {}: {} (last read '{}')", where_, position, printable(reason, 300),
+                  printable(token, 40));
   }
 
  private:
@@ -72,13 +75,14 @@ std::string read_text_file(const std::filesystem::path& path, std::uintmax_t max
   CHECK(std::filesystem::exists(path, error), "{}: no such file", printable(path.string()));
   CHECK(std::filesystem::is_regular_file(path, error), "{}: not a regular file", printable(path.string()));
   const auto size = std::filesystem::file_size(path, error);
-  CHECK(!error && size <= max_bytes, "{}: {} bytes; at most {} are read of a file of this kind", printable(path.string()), size, max_bytes);
+  CHECK(!error && size <= max_bytes, "{}: {} bytes; at most {} are read of a file of this kind",
+        printable(path.string()), size, max_bytes);
   std::ifstream file(path, std::ios::binary);
   CHECK(file.is_open(), "{}: cannot be opened for reading", printable(path.string()));
   std::string content(static_cast<std::size_t>(size), '\0');
   file.read(content.data(), static_cast<std::streamsize>(content.size()));
-  CHECK(static_cast<std::uintmax_t>(file.gcount()) == size, "{}: {} of its {} bytes could be read", printable(path.string()), file.gcount(),
-        size);
+  CHECK(static_cast<std::uintmax_t>(file.gcount()) == size, "{}: {} of its {} bytes could be read",
+        printable(path.string()), file.gcount(), size);
   return content;
 }
 

@@ -13,7 +13,8 @@ using OrderedJson = nlohmann::ordered_json;  // keys in the order written
 
 /// Parses untrusted JSON.
 /// @param where  names the text in messages (usually the file)
-/// @throws InvalidArgument  syntax (with byte offset), a key twice in one object, nesting deeper than 64, trailing text, invalid UTF-8
+/// @throws InvalidArgument  syntax (with byte offset), a key twice in one object, nesting deeper than 64, trailing
+///     text, invalid UTF-8
 Json parse_json(std::string_view text, std::string_view where);
 
 /// Reads and parses a JSON file.

@@ -45,13 +45,14 @@ void Progress::show(std::string_view label, bool last) {
   if (!last && now - last_shown_ < pause) return;
   last_shown_ = now;
   const double share = total_cost_ > 0 ? std::min(1.0, done_cost_ / total_cost_) : 1.0;
-  const std::string left = last ? "done in " + format_duration(now) : format_duration(share > 0 ? now * (1 - share) / share : 0) + " left";
+  const std::string left =
+      last ? "done in " + format_duration(now) : format_duration(share > 0 ? now * (1 - share) / share : 0) + " left";
   const std::string rate = fmt::format("{:.0f} {}/s", now > 0 ? done_amount_ / now : 0, rate_unit_);
   if (style_ == Style::terminal) {
     constexpr int width = 24;
     const int filled = static_cast<int>(share * width);
-    print_notice("\r\033[K{} [{}{}] {:3.0f}%  {}  {}  {}", title_, std::string(filled, '#'), std::string(width - filled, '-'), 100 * share,
-                 label, rate, left);
+    print_notice("\r\033[K{} [{}{}] {:3.0f}%  {}  {}  {}", title_, std::string(filled, '#'),
+                 std::string(width - filled, '-'), 100 * share, label, rate, left);
     open_line_ = true;
   } else {
     print_notice("{}: {:3.0f}%  {}  {}  {}\n", title_, 100 * share, label, rate, left);

@@ -7,9 +7,9 @@
 
 namespace gainlens {
 
-/// Progress of long work on stderr: a bar with time left and rate on a terminal, plain lines (at most one in two seconds, and the
-/// last) elsewhere, nothing when quiet. Time left is estimated from `cost`, not from the number of steps, since the steps of a
-/// sweep differ in length.
+/// Progress of long work on stderr: a bar with time left and rate on a terminal, plain lines (at most one in two
+/// seconds, and the last) elsewhere, nothing when quiet. Time left is estimated from `cost`, not from the number of
+/// steps, since the steps of a sweep differ in length.
 class Progress {
  public:
   enum class Style { automatic, terminal, lines, quiet };

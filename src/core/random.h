@@ -9,8 +9,8 @@
 
 namespace gainlens {
 
-/// Random numbers that are the same on every machine and with every standard library: the engine's output is fixed by the C++ standard,
-/// the distributions of <random> are not, so that bounded numbers are drawn here.
+/// Random numbers that are the same on every machine and with every standard library: the engine's output is fixed by
+/// the C++ standard, the distributions of <random> are not, so that bounded numbers are drawn here.
 class Random {
  public:
   /// @param stream  numbers of different streams of one seed have nothing to do with each other

@@ -11,7 +11,8 @@ namespace gainlens {
 
 ScratchFolder::ScratchFolder(const std::filesystem::path& parent, std::string_view prefix) {
   std::string pattern = (parent / prefix).string() + "XXXXXX";  // mkdtemp fills in the last six
-  if (::mkdtemp(pattern.data()) == nullptr) throw_run_failed("{}: no temporary folder can be made in it", printable(parent.string()));
+  if (::mkdtemp(pattern.data()) == nullptr)
+    throw_run_failed("{}: no temporary folder can be made in it", printable(parent.string()));
   path_ = pattern;
 }
 

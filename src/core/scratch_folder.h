@@ -5,7 +5,8 @@
 
 namespace gainlens {
 
-/// A fresh folder for files that are not wanted, or not there yet, when the work is done; it goes with the object, with all that is in it.
+/// A fresh folder for files that are not wanted, or not there yet, when the work is done; it goes with the object, with
+/// all that is in it.
 class ScratchFolder {
  public:
   /// @param parent  where it is made: files can be renamed to places on the same file system

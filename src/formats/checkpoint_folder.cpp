@@ -40,9 +40,10 @@ std::optional<std::string> main_commit(const std::filesystem::path& cache) {
   if (!is_file(reference)) return std::nullopt;
   std::string commit = read_text_file(reference, max_reference_bytes);
   commit.erase(commit.find_last_not_of(" \t\r\n") + 1);
-  const bool plain =
-      !commit.empty() && commit.find('/') == std::string::npos && commit != "." && commit != ".." && commit.find('\0') == std::string::npos;
-  CHECK(plain, "{}: '{}' is not the name of a snapshot; fetch the model again", printable(reference.string()), printable(commit));
+  const bool plain = !commit.empty() && commit.find('/') == std::string::npos && commit != "." && commit != ".." &&
+                     commit.find('\0') == std::string::npos;
+  CHECK(plain, "{}: '{}' is not the name of a snapshot; fetch the model again", printable(reference.string()),
+        printable(commit));
   return commit;
 }
 
@@ -58,8 +59,8 @@ std::filesystem::path snapshot_of(const std::filesystem::path& cache) {
           "{}: refs/main names snapshot '{}', which is not there; there are: {}", where, printable(*commit), all);
     return snapshots / *commit;
   }
-  CHECK(names.size() == 1, "{}: {} snapshots and no refs/main; give the folder of one: {}", printable(snapshots.string()), names.size(),
-        all);
+  CHECK(names.size() == 1, "{}: {} snapshots and no refs/main; give the folder of one: {}",
+        printable(snapshots.string()), names.size(), all);
   return snapshots / names.front();
 }
 
@@ -72,9 +73,11 @@ std::filesystem::path resolve_checkpoint_folder(const std::filesystem::path& pat
   CHECK(is_folder(path), "{}: a file; give the folder that holds {}", where, config_name);
   if (is_file(path / config_name)) return path;
   CHECK(is_folder(path / "snapshots"),
-        "{}: no {}; give a folder that holds one, or a Hugging Face cache folder (models--organisation--name)", where, config_name);
+        "{}: no {}; give a folder that holds one, or a Hugging Face cache folder (models--organisation--name)", where,
+        config_name);
   const auto snapshot = snapshot_of(path);
-  CHECK(is_file(snapshot / config_name), "{}: no {} in this snapshot; fetch the model again", printable(snapshot.string()), config_name);
+  CHECK(is_file(snapshot / config_name), "{}: no {} in this snapshot; fetch the model again",
+        printable(snapshot.string()), config_name);
   return snapshot;
 }
 

@@ -6,8 +6,9 @@
 namespace gainlens::formats {
 namespace {
 
-// Notation: block[a..b] are the bytes a to b - 1 of a block, low(x) and high(x) the lower and upper four bits of a byte. In the formats of
-// 32 elements, element i of the first half takes the low bits of its byte and element i + 16 the high ones.
+// Notation: block[a..b] are the bytes a to b - 1 of a block, low(x) and high(x) the lower and upper four bits of a
+// byte. In the formats of 32 elements, element i of the first half takes the low bits of its byte and element i + 16
+// the high ones.
 
 constexpr int half_block = 16;
 
@@ -50,7 +51,8 @@ void q5_0(const std::uint8_t* block, float* values) {
   }
 }
 
-/// scale = half block[0..2], minimum = half block[2..4]; fifth bits in block[4..8] as in q5_0; element = scale * five bits + minimum
+/// scale = half block[0..2], minimum = half block[2..4]; fifth bits in block[4..8] as in q5_0; element = scale * five
+/// bits + minimum
 void q5_1(const std::uint8_t* block, float* values) {
   const float scale = half_at(block), minimum = half_at(block + 2);
   const std::uint32_t fifth = u32_at(block + 4);
@@ -66,10 +68,11 @@ void q5_1(const std::uint8_t* block, float* values) {
 /// The numbers of the four-bit float E2M1, doubled so that they are whole; the scale is halved instead.
 constexpr float doubled_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-/// 2^(exponent - 128): half of what E8M0 stands for; exact, the least two are subnormal. Its NaN, 255, is taken for 2^127 as in the
-/// package.
+/// 2^(exponent - 128): half of what E8M0 stands for; exact, the least two are subnormal. Its NaN, 255, is taken for
+/// 2^127 as in the package.
 float half_of_e8m0(std::uint8_t exponent) {
-  return std::bit_cast<float>(exponent < 2 ? std::uint32_t{0x00200000} << exponent : (std::uint32_t{exponent} - 1) << 23);
+  return std::bit_cast<float>(exponent < 2 ? std::uint32_t{0x00200000} << exponent
+                                           : (std::uint32_t{exponent} - 1) << 23);
 }
 
 /// scale = E8M0 block[0]; element = scale * E2M1 of four bits. Source: OCP Microscaling Formats 1.0.
@@ -96,7 +99,8 @@ bool is_quantised(DType dtype) {
 }
 
 void dequantise(DType dtype, std::span<const std::byte> blocks, std::span<float> values) {
-  ASSERT(blocks.size() % bytes_per_block(dtype) == 0 && values.size() == blocks.size() / bytes_per_block(dtype) * elements_per_block(dtype),
+  ASSERT(blocks.size() % bytes_per_block(dtype) == 0 &&
+             values.size() == blocks.size() / bytes_per_block(dtype) * elements_per_block(dtype),
          "{} bytes of {} for {} values", blocks.size(), name_of(dtype), values.size());
   switch (dtype) {
     case DType::q8_0:

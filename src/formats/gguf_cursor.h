@@ -13,7 +13,8 @@
 
 namespace gainlens::formats {
 
-static_assert(std::endian::native == std::endian::little, "GGUF numbers are read as they lie in memory, and the files are little-endian");
+static_assert(std::endian::native == std::endian::little,
+              "GGUF numbers are read as they lie in memory, and the files are little-endian");
 
 /// A number from the first bytes of `bytes`, at any address.
 template <typename Number>
@@ -24,7 +25,8 @@ Number number_at(std::span<const std::byte> bytes) {
   return number;
 }
 
-/// Reads the header of a GGUF file from front to back. Whatever would reach beyond the file is refused, with the byte where it begins.
+/// Reads the header of a GGUF file from front to back. Whatever would reach beyond the file is refused, with the byte
+/// where it begins.
 class GgufCursor {
  public:
   /// @param file   the whole file
@@ -49,7 +51,8 @@ class GgufCursor {
 
   /// The next `bytes` bytes.
   std::span<const std::byte> take(std::uint64_t bytes, const char* what) {
-    CHECK(bytes <= rest(), "{}: {} of {} bytes, of which {} are there; the file is cut short or damaged", at(offset_), what, bytes, rest());
+    CHECK(bytes <= rest(), "{}: {} of {} bytes, of which {} are there; the file is cut short or damaged", at(offset_),
+          what, bytes, rest());
     const auto taken = file_.subspan(offset_, static_cast<std::size_t>(bytes));
     offset_ += taken.size();
     return taken;
@@ -61,13 +64,15 @@ class GgufCursor {
     return take(length, what);
   }
 
-  /// A number of things still to come, of which each takes at least `least_bytes`: refused before anyone makes room for them.
+  /// A number of things still to come, of which each takes at least `least_bytes`: refused before anyone makes room for
+  /// them.
   std::uint64_t count(const char* what, std::uint64_t least_bytes, std::uint64_t limit) {
     const std::size_t begin = offset_;
     const auto count = number<std::uint64_t>(what);
     CHECK(count <= limit, "{}: {} of {}; at most {} are allowed", at(begin), what, count, limit);
-    CHECK(count <= rest() / least_bytes, "{}: {} of {}, for which the {} bytes that follow are too few; the file is cut short or damaged",
-          at(begin), what, count, rest());
+    CHECK(count <= rest() / least_bytes,
+          "{}: {} of {}, for which the {} bytes that follow are too few; the file is cut short or damaged", at(begin),
+          what, count, rest());
     return count;
   }
 

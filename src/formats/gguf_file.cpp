@@ -35,15 +35,17 @@ std::string suffix_of(std::int64_t number, std::int64_t count) {
 std::vector<std::filesystem::path> paths_of_parts(const GgufPart& part, const Split& split) {
   const std::string name = part.path.filename().string();
   const std::string suffix = suffix_of(split.number, split.count);
-  CHECK(name.ends_with(suffix), "{}: part {} of {} by this file's metadata; its name must end with '{}', to find the others",
+  CHECK(name.ends_with(suffix),
+        "{}: part {} of {} by this file's metadata; its name must end with '{}', to find the others",
         part.metadata.place("split.no"), split.number + 1, split.count, suffix);
   const std::string stem = name.substr(0, name.size() - suffix.size());
   std::vector<std::filesystem::path> paths;
   for (std::int64_t number = 0; number < split.count; ++number) {
     paths.push_back(part.path.parent_path() / (stem + suffix_of(number, split.count)));
     std::error_code ignored;
-    CHECK(std::filesystem::exists(paths.back(), ignored), "{}: no such file; it is part {} of {} of this checkpoint, fetch it",
-          printable(paths.back().string()), number + 1, split.count);
+    CHECK(std::filesystem::exists(paths.back(), ignored),
+          "{}: no such file; it is part {} of {} of this checkpoint, fetch it", printable(paths.back().string()),
+          number + 1, split.count);
   }
   return paths;
 }
@@ -52,17 +54,18 @@ std::vector<std::filesystem::path> paths_of_parts(const GgufPart& part, const Sp
 void check_belongs(const GgufPart& part, std::int64_t number, const GgufPart& first, const Split& whole) {
   const std::string where = printable(part.path.string());
   const Split split = split_of(part.metadata);
-  CHECK(split.count == whole.count, "{}: split.count is {}, but {} in {}; fetch both again", where, split.count, whole.count,
-        first.metadata.where());
-  CHECK(split.number == number, "{}: part {} of {} by its name, but part {} by its metadata; fetch it again", where, number + 1,
-        whole.count, split.number + 1);
-  CHECK(split.tensors == whole.tensors, "{}: split.tensors.count is {}, but {} in {}; the parts are of different checkpoints", where,
-        split.tensors, whole.tensors, first.metadata.where());
+  CHECK(split.count == whole.count, "{}: split.count is {}, but {} in {}; fetch both again", where, split.count,
+        whole.count, first.metadata.where());
+  CHECK(split.number == number, "{}: part {} of {} by its name, but part {} by its metadata; fetch it again", where,
+        number + 1, whole.count, split.number + 1);
+  CHECK(split.tensors == whole.tensors,
+        "{}: split.tensors.count is {}, but {} in {}; the parts are of different checkpoints", where, split.tensors,
+        whole.tensors, first.metadata.where());
   constexpr std::string_view architecture = "general.architecture";
   if (!part.metadata.has(architecture)) return;  // only the first part must have it
   const std::string own = part.metadata.text(architecture), other = first.metadata.text(architecture);
-  CHECK(own == other, "{}: {} '{}', but '{}' in {}; the parts are of different checkpoints", where, architecture, printable(own),
-        printable(other), first.metadata.where());
+  CHECK(own == other, "{}: {} '{}', but '{}' in {}; the parts are of different checkpoints", where, architecture,
+        printable(own), printable(other), first.metadata.where());
 }
 
 }  // namespace
@@ -83,13 +86,13 @@ GgufFile GgufFile::open(const std::filesystem::path& path) {
     file.files_.push_back(part.path);
     for (auto& [name, entry] : part.entries) {
       const bool is_new = file.entries_.emplace(name, std::move(entry)).second;
-      CHECK(is_new, "{}: tensor '{}' is in an earlier part of this checkpoint too; each must be in one part", printable(part.path.string()),
-            printable(name));
+      CHECK(is_new, "{}: tensor '{}' is in an earlier part of this checkpoint too; each must be in one part",
+            printable(part.path.string()), printable(name));
     }
   }
   CHECK(parts.size() == 1 || std::cmp_equal(file.entries_.size(), whole.tensors),
-        "{}: split.tensors.count is {}, but the {} parts hold {}; fetch them again", printable(path.string()), whole.tensors, parts.size(),
-        file.entries_.size());
+        "{}: split.tensors.count is {}, but the {} parts hold {}; fetch them again", printable(path.string()),
+        whole.tensors, parts.size(), file.entries_.size());
   file.metadata_ = std::move(parts.front().metadata);
   file.version_ = parts.front().version;
   return file;

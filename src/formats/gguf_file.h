@@ -18,18 +18,19 @@ namespace gainlens::formats {
 /// Kinds of metadata values, by the numbers GGUF gives them.
 enum class GgufKind : std::uint32_t { u8 = 0, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 
-/// One metadata value, still in the mapped file: arrays are read element by element when asked for, so that a vocabulary costs nothing
-/// to a caller who does not want it.
+/// One metadata value, still in the mapped file: arrays are read element by element when asked for, so that a
+/// vocabulary costs nothing to a caller who does not want it.
 struct GgufValue {
   GgufKind kind{};
   GgufKind element{};       ///< of an array
   std::uint64_t count = 1;  ///< elements of an array, else 1
-  /// The value or the elements, checked to lie in the file. A text's length is left out, but an array's texts have theirs (u64) before
-  /// them.
+  /// The value or the elements, checked to lie in the file. A text's length is left out, but an array's texts have
+  /// theirs (u64) before them.
   std::span<const std::byte> bytes;
 };
 
-/// The metadata of a GGUF file, each value read with its type and range. Every message names the file, the byte and the key.
+/// The metadata of a GGUF file, each value read with its type and range. Every message names the file, the byte and the
+/// key.
 class GgufMetadata {
  public:
   using Values = std::map<std::string, GgufValue, std::less<>>;
@@ -40,18 +41,21 @@ class GgufMetadata {
   bool has(std::string_view key) const;
   std::vector<std::string> keys() const;  ///< sorted
 
-  /// Any integer kind whose value lies in [low, high]. `fallback` where the key is absent, an error where there is none.
+  /// Any integer kind whose value lies in [low, high]. `fallback` where the key is absent, an error where there is
+  /// none.
   /// @throws InvalidArgument  missing without fallback, of another kind, out of range
   std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high,
                        std::optional<std::int64_t> fallback = std::nullopt) const;
-  double number(std::string_view key, std::optional<double> fallback = std::nullopt) const;  ///< any finite number, integers up to 2^53 too
+  double number(std::string_view key,
+                std::optional<double> fallback = std::nullopt) const;  ///< any finite number, integers up to 2^53 too
   bool boolean(std::string_view key, std::optional<bool> fallback = std::nullopt) const;
   /// UTF-8.
   std::string text(std::string_view key, std::optional<std::string> fallback = std::nullopt) const;
 
-  /// Arrays; empty optional where the key is absent. The views lie in the mapped file and hold any bytes, for a vocabulary may have pieces
-  /// of characters.
-  /// @throws InvalidArgument  not an array, elements of another kind, an integer beyond int64, a number that is not finite
+  /// Arrays; empty optional where the key is absent. The views lie in the mapped file and hold any bytes, for a
+  /// vocabulary may have pieces of characters.
+  /// @throws InvalidArgument  not an array, elements of another kind, an integer beyond int64, a number that is not
+  ///     finite
   std::optional<std::vector<std::string_view>> texts(std::string_view key) const;
   std::optional<std::vector<std::int64_t>> integers(std::string_view key) const;
   std::optional<std::vector<double>> numbers(std::string_view key) const;
@@ -72,15 +76,15 @@ class GgufMetadata {
   Values values_;
 };
 
-/// A GGUF checkpoint, version 2 or 3, little-endian: one file, or all parts of a split one (`name-00001-of-00003.gguf`), memory-mapped and
-/// checked whole before anything is handed out.
+/// A GGUF checkpoint, version 2 or 3, little-endian: one file, or all parts of a split one
+/// (`name-00001-of-00003.gguf`), memory-mapped and checked whole before anything is handed out.
 class GgufFile {
  public:
   /// @param path  the file, or any part of a split one
-  /// @throws InvalidArgument  missing, truncated, not GGUF, another version or byte order; a count, length, alignment or offset that does
-  ///                          not fit the file; data that overlap or have gaps beyond the padding; a duplicate key or tensor; a tensor
-  ///                          type that is not read (names it); parts that are missing or disagree. Says where in the file (byte offset)
-  ///                          the first fault lies
+  /// @throws InvalidArgument  missing, truncated, not GGUF, another version or byte order; a count, length, alignment
+  ///                          or offset that does not fit the file; data that overlap or have gaps beyond the padding;
+  ///                          a duplicate key or tensor; a tensor type that is not read (names it); parts that are
+  ///                          missing or disagree. Says where in the file (byte offset) the first fault lies
   static GgufFile open(const std::filesystem::path& path);
 
   const GgufMetadata& metadata() const { return metadata_; }  ///< of the first part
@@ -96,8 +100,8 @@ class GgufFile {
   std::uint32_t version_ = 0;
 };
 
-/// The GGUF file that `path` stands for: itself, or the only one of a folder (of a split one the first part that is there); nothing for
-/// a folder without any, and for a file of another kind.
+/// The GGUF file that `path` stands for: itself, or the only one of a folder (of a split one the first part that is
+/// there); nothing for a folder without any, and for a file of another kind.
 /// @throws InvalidArgument  several in one folder (names two of them); a folder that cannot be listed
 std::optional<std::filesystem::path> find_gguf(const std::filesystem::path& path);
 

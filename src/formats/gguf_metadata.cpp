@@ -13,13 +13,15 @@
 namespace gainlens::formats {
 namespace {
 
-constexpr std::array kind_names{"u8", "i8", "u16", "i16", "u32", "i32", "f32", "boolean", "text", "array", "u64", "i64", "f64"};
+constexpr std::array kind_names{"u8",      "i8",   "u16",   "i16", "u32", "i32", "f32",
+                                "boolean", "text", "array", "u64", "i64", "f64"};
 
 std::string name_of(GgufKind kind) {
   return kind_names.at(static_cast<std::size_t>(kind));
 }
 
-/// Calls `f` with a zero of the C++ type of a number, whose bytes are those of the file. False where the kind is no number.
+/// Calls `f` with a zero of the C++ type of a number, whose bytes are those of the file. False where the kind is no
+/// number.
 template <typename Function>
 bool visit_number(GgufKind kind, Function&& f) {
   switch (kind) {
@@ -78,7 +80,8 @@ std::vector<double> as_numbers(GgufKind kind, const GgufValue& value, const std:
       const auto stored = number_at<Number>(value.bytes.subspan(i * sizeof(Number)));
       const auto number = static_cast<double>(stored);
       CHECK(std::isfinite(number), "{}: holds {}; must be finite", where, stored);
-      CHECK(!std::is_integral_v<Number> || std::abs(number) <= 0x1p53, "{}: holds {}; must be at most 2^53", where, stored);
+      CHECK(!std::is_integral_v<Number> || std::abs(number) <= 0x1p53, "{}: holds {}; must be at most 2^53", where,
+            stored);
       result.push_back(number);
     }
   });
@@ -115,17 +118,20 @@ std::string GgufMetadata::place(std::string_view key) const {
 const GgufValue& GgufMetadata::required(std::string_view key) const {
   const GgufValue* value = find(key);
   if (value == nullptr)
-    throw_invalid("{}: no key '{}' in its metadata{}", where_, printable(key), printable(did_you_mean(key, keys()), 300));
+    throw_invalid("{}: no key '{}' in its metadata{}", where_, printable(key),
+                  printable(did_you_mean(key, keys()), 300));
   return *value;
 }
 
 const GgufValue* GgufMetadata::find_array(std::string_view key) const {
   const GgufValue* value = find(key);
-  CHECK(value == nullptr || value->kind == GgufKind::array, "{}: is one {}; must be an array", place(key), name_of(value->kind));
+  CHECK(value == nullptr || value->kind == GgufKind::array, "{}: is one {}; must be an array", place(key),
+        name_of(value->kind));
   return value;
 }
 
-std::int64_t GgufMetadata::integer(std::string_view key, std::int64_t low, std::int64_t high, std::optional<std::int64_t> fallback) const {
+std::int64_t GgufMetadata::integer(std::string_view key, std::int64_t low, std::int64_t high,
+                                   std::optional<std::int64_t> fallback) const {
   if (fallback.has_value() && !has(key)) return *fallback;
   const GgufValue& value = required(key);
   CHECK(value.kind != GgufKind::array, "{}: is an array; must be one integer", place(key));

@@ -63,20 +63,22 @@ std::size_t bytes_of(GgufKind kind) {
 GgufKind read_kind(GgufCursor& cursor, const char* what) {
   const std::size_t begin = cursor.offset();
   const auto number = cursor.number<std::uint32_t>(what);
-  CHECK(number <= static_cast<std::uint32_t>(GgufKind::f64), "{}: {} of {}; must be between 0 and 12", cursor.at(begin), what, number);
+  CHECK(number <= static_cast<std::uint32_t>(GgufKind::f64), "{}: {} of {}; must be between 0 and 12", cursor.at(begin),
+        what, number);
   return static_cast<GgufKind>(number);
 }
 
 void check_booleans(const GgufCursor& cursor, std::span<const std::byte> bytes, std::size_t begin) {
   const auto wrong = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
-  CHECK(wrong == bytes.end(), "{}: a boolean of {}; must be 0 or 1", cursor.at(begin + static_cast<std::size_t>(wrong - bytes.begin())),
-        std::to_integer<int>(*wrong));
+  CHECK(wrong == bytes.end(), "{}: a boolean of {}; must be 0 or 1",
+        cursor.at(begin + static_cast<std::size_t>(wrong - bytes.begin())), std::to_integer<int>(*wrong));
 }
 
 GgufValue read_array(GgufCursor& cursor) {
   const std::size_t kind_begin = cursor.offset();
   GgufValue value{GgufKind::array, read_kind(cursor, "a kind of elements")};
-  CHECK(value.element != GgufKind::array, "{}: an array of arrays; only arrays of plain values and texts are read", cursor.at(kind_begin));
+  CHECK(value.element != GgufKind::array, "{}: an array of arrays; only arrays of plain values and texts are read",
+        cursor.at(kind_begin));
   const bool texts = value.element == GgufKind::text;
   const std::size_t least_bytes = texts ? sizeof(std::uint64_t) : bytes_of(value.element);
   value.count = cursor.count("a count of elements", least_bytes, ~std::uint64_t{0});
@@ -107,12 +109,14 @@ std::string read_name(GgufCursor& cursor, const char* what, std::size_t max_byte
   cursor.set_subject("");
   const std::size_t begin = cursor.offset();
   const auto length = cursor.number<std::uint64_t>(what);
-  CHECK(length > 0 && length <= max_bytes, "{}: {} of {} bytes; must have 1 to {}", cursor.at(begin), what, length, max_bytes);
+  CHECK(length > 0 && length <= max_bytes, "{}: {} of {} bytes; must have 1 to {}", cursor.at(begin), what, length,
+        max_bytes);
   const std::string name(as_text(cursor.take(length, what)));
   CHECK(!first_invalid_utf8(name).has_value(), "{}: {} '{}' is not UTF-8", cursor.at(begin), what, printable(name, 60));
   // No name has any, but the numbers around a name do: they tell a wrong length.
   const bool has_control = std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  CHECK(!has_control, "{}: {} '{}' has control characters; the file is damaged", cursor.at(begin), what, printable(name, 60));
+  CHECK(!has_control, "{}: {} '{}' has control characters; the file is damaged", cursor.at(begin), what,
+        printable(name, 60));
   return name;
 }
 
@@ -145,7 +149,8 @@ std::vector<std::int64_t> read_shape(GgufCursor& cursor) {
   std::vector<std::int64_t> shape;
   for (std::uint32_t i = 0; i < rank; ++i) {
     const std::size_t place = cursor.offset();
-    shape.push_back(checked_cast<std::int64_t>(cursor.number<std::uint64_t>("a size"), cursor.at(place) + ": size in its shape"));
+    shape.push_back(
+        checked_cast<std::int64_t>(cursor.number<std::uint64_t>("a size"), cursor.at(place) + ": size in its shape"));
   }
   std::reverse(shape.begin(), shape.end());  // the file begins with the dimension that lies closest in memory
   return shape;
@@ -160,14 +165,14 @@ Info read_info(GgufCursor& cursor, std::uint32_t alignment) {
   const std::size_t type_begin = cursor.offset();
   const auto type = cursor.number<std::uint32_t>("a type");
   const auto dtype = dtype_of_ggml(type);
-  CHECK(dtype.has_value(), "{}: its type {} cannot be read; allowed are {}", cursor.at(type_begin), ggml_type_name(type),
-        allowed_ggml_types());
+  CHECK(dtype.has_value(), "{}: its type {} cannot be read; allowed are {}", cursor.at(type_begin),
+        ggml_type_name(type), allowed_ggml_types());
   info.entry.dtype = *dtype;
   info.needed = bytes_for(info.entry.shape, *dtype, cursor.at(begin));
   info.place = cursor.offset();
   info.offset = cursor.number<std::uint64_t>("an offset");
-  CHECK(info.offset % alignment == 0, "{}: offset {}; must be a multiple of the alignment, {}", cursor.at(info.place), info.offset,
-        alignment);
+  CHECK(info.offset % alignment == 0, "{}: offset {}; must be a multiple of the alignment, {}", cursor.at(info.place),
+        info.offset, alignment);
   return info;
 }
 
@@ -189,34 +194,38 @@ std::size_t round_up(std::size_t bytes, std::size_t alignment, std::string_view 
   return checked_add(bytes, alignment - 1, where) / alignment * alignment;
 }
 
-/// Gives each tensor its bytes. They must follow one another with no more than padding in between: all who write GGUF lay them out so, and
-/// a damaged size, type, offset, count or alignment shows as a gap or an overlap.
-void place_tensors(std::vector<Info>& infos, std::span<const std::byte> file, std::size_t header_end, std::uint32_t alignment,
-                   const std::string& where) {
+/// Gives each tensor its bytes. They must follow one another with no more than padding in between: all who write GGUF
+/// lay them out so, and a damaged size, type, offset, count or alignment shows as a gap or an overlap.
+void place_tensors(std::vector<Info>& infos, std::span<const std::byte> file, std::size_t header_end,
+                   std::uint32_t alignment, const std::string& where) {
   const std::size_t data_begin = round_up(header_end, alignment, where);
   std::vector<Info*> in_order;
   for (Info& info : infos) in_order.push_back(&info);
-  std::sort(in_order.begin(), in_order.end(),
-            [](const Info* a, const Info* b) { return std::pair(a->offset, a->needed) < std::pair(b->offset, b->needed); });
+  std::sort(in_order.begin(), in_order.end(), [](const Info* a, const Info* b) {
+    return std::pair(a->offset, a->needed) < std::pair(b->offset, b->needed);
+  });
   std::size_t covered = 0;
   std::string last = "the start of the data";
   for (Info* info : in_order) {
     const std::string at = fmt::format("{}: byte {}: tensor '{}'", where, info->place, printable(info->entry.name, 60));
     const std::size_t expected = round_up(covered, alignment, at);
-    CHECK(info->offset >= covered, "{}: begins at byte {} of the data, inside {}, which ends at {}; tensors must not overlap", at,
-          info->offset, last, covered);
-    CHECK(info->offset == expected, "{}: begins at byte {} of the data; after {} the next place is {}", at, info->offset, last, expected);
+    CHECK(info->offset >= covered,
+          "{}: begins at byte {} of the data, inside {}, which ends at {}; tensors must not overlap", at, info->offset,
+          last, covered);
+    CHECK(info->offset == expected, "{}: begins at byte {} of the data; after {} the next place is {}", at,
+          info->offset, last, expected);
     covered = checked_add(expected, info->needed, at);
     const std::size_t end = checked_add(data_begin, covered, at);
-    CHECK(end <= file.size(), "{}: shape [{}] of {} ends at byte {}, beyond the {} bytes of the file; it may be cut short", at,
+    CHECK(end <= file.size(),
+          "{}: shape [{}] of {} ends at byte {}, beyond the {} bytes of the file; it may be cut short", at,
           fmt::join(info->entry.shape, ", "), name_of(info->entry.dtype), end, file.size());
     info->entry.bytes = file.subspan(data_begin + expected, info->needed);
     last = "tensor '" + printable(info->entry.name, 60) + "'";
   }
   // A file without tensors (the first part of a split one) may end before the padding.
   const std::size_t most = round_up(checked_add(data_begin, covered, where), alignment, where);
-  CHECK(file.size() <= most, "{}: byte {}: {} bytes after {}; nothing but padding may follow it", where, data_begin + covered,
-        file.size() - (data_begin + covered), last);
+  CHECK(file.size() <= most, "{}: byte {}: {} bytes after {}; nothing but padding may follow it", where,
+        data_begin + covered, file.size() - (data_begin + covered), last);
 }
 
 /// Checks the first four bytes and the version.
@@ -226,7 +235,8 @@ std::uint32_t read_version(GgufCursor& cursor) {
   const std::size_t begin = cursor.offset();
   const auto version = cursor.number<std::uint32_t>("a version");
   CHECK((version & 0xffffu) != 0 || version == 0,
-        "{}: version {:#010x}: written for big-endian machines; only little-endian files are read", cursor.at(begin), version);
+        "{}: version {:#010x}: written for big-endian machines; only little-endian files are read", cursor.at(begin),
+        version);
   CHECK(version == 2 || version == 3, "{}: version {}; 2 and 3 are read", cursor.at(begin), version);
   return version;
 }

@@ -37,9 +37,9 @@ std::optional<fs::path> find_gguf(const fs::path& path) {
   }
   const auto found = checkpoints_in(path);
   if (found.empty()) return std::nullopt;
-  CHECK(found.size() == 1, "{}: {} GGUF checkpoints ({} and {}{}); give the file instead of the folder", printable(path.string()),
-        found.size(), printable(found.begin()->second.filename().string()), printable(std::next(found.begin())->second.filename().string()),
-        found.size() > 2 ? ", ..." : "");
+  CHECK(found.size() == 1, "{}: {} GGUF checkpoints ({} and {}{}); give the file instead of the folder",
+        printable(path.string()), found.size(), printable(found.begin()->second.filename().string()),
+        printable(std::next(found.begin())->second.filename().string()), found.size() > 2 ? ", ..." : "");
   return found.begin()->second;
 }
 

@@ -13,7 +13,8 @@ inline float half_to_float(std::uint16_t half) {
   if (exponent == 0) {  // zero or subnormal: the fraction counts in units of 2^-24
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(fraction) * 0x1p-24f) | sign);
   }
-  const std::uint32_t widened = exponent == 31 ? 255 : exponent + (127 - 15);  // infinity and NaN keep the largest exponent
+  const std::uint32_t widened =
+      exponent == 31 ? 255 : exponent + (127 - 15);  // infinity and NaN keep the largest exponent
   return std::bit_cast<float>(sign | widened << 23 | fraction << 13);
 }
 

@@ -24,7 +24,8 @@ namespace {
     std::error_code ignored;
     const std::filesystem::path target = std::filesystem::read_symlink(path, ignored);
     if (!target.empty())
-      throw_invalid("{}: a link to '{}', which does not exist; download the file again", where, printable(target.string()));
+      throw_invalid("{}: a link to '{}', which does not exist; download the file again", where,
+                    printable(target.string()));
     throw_invalid("{}: no such file", where);
   }
   throw_invalid("{}: cannot be opened for reading: {}", where, std::generic_category().message(error));
@@ -39,7 +40,8 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) refuse(path, errno);
   CHECK(!S_ISDIR(status.st_mode), "{}: a folder; give a file", printable(path.string()));
-  CHECK(S_ISREG(status.st_mode), "{}: not a regular file, so it cannot be mapped into memory", printable(path.string()));
+  CHECK(S_ISREG(status.st_mode), "{}: not a regular file, so it cannot be mapped into memory",
+        printable(path.string()));
 
   const auto size = checked_cast<std::size_t>(status.st_size, "file size");
   std::span<const std::byte> bytes;

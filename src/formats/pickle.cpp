@@ -28,8 +28,8 @@ std::vector<std::filesystem::path> pickled_weights(const std::filesystem::path& 
   std::error_code error;
   for (const auto& item : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = item.path().filename().string();
-    const bool other =
-        std::any_of(beside_the_weights.begin(), beside_the_weights.end(), [&](std::string_view stem) { return name.starts_with(stem); });
+    const bool other = std::any_of(beside_the_weights.begin(), beside_the_weights.end(),
+                                   [&](std::string_view stem) { return name.starts_with(stem); });
     if (!other && named_like_pickle(item.path())) found.push_back(item.path());
   }
   CHECK(!error, "{}: cannot be listed: {}", printable(folder.string()), error.message());
@@ -39,7 +39,8 @@ std::vector<std::filesystem::path> pickled_weights(const std::filesystem::path& 
 
 std::string conversion_command(const std::vector<std::filesystem::path>& pickled) {
   std::string command =
-      "python -c \"import sys, torch; from safetensors.torch import save_file; save_file({k: v.clone().contiguous() for f in sys.argv[2:] "
+      "python -c \"import sys, torch; from safetensors.torch import save_file; save_file({k: v.clone().contiguous() "
+      "for f in sys.argv[2:] "
       "for k, v in torch.load(f, map_location='cpu', weights_only=True).items()}, sys.argv[1])\" model.safetensors";
   for (const auto& file : pickled) command += " '" + printable(file.filename().string()) + "'";
   return command;

@@ -32,14 +32,16 @@ std::uint64_t little_endian_u64(std::span<const std::byte> bytes) {
 /// What stops `bytes` from being cut into header and data; empty if nothing does.
 std::string frame_fault(std::span<const std::byte> bytes) {
   if (bytes.size() < header_length_bytes) {
-    return fmt::format("{} bytes; a safetensors file begins with {} bytes that hold the length of its header", bytes.size(),
-                       header_length_bytes);
+    return fmt::format("{} bytes; a safetensors file begins with {} bytes that hold the length of its header",
+                       bytes.size(), header_length_bytes);
   }
   const std::uint64_t length = little_endian_u64(bytes);
-  if (length > max_header_bytes) return fmt::format("a header of {} bytes; at most {} are allowed", length, max_header_bytes);
+  if (length > max_header_bytes)
+    return fmt::format("a header of {} bytes; at most {} are allowed", length, max_header_bytes);
   const std::size_t rest = bytes.size() - header_length_bytes;
   if (length > rest)
-    return fmt::format("a header of {} bytes, of which {} are there; the file is cut short or not safetensors", length, rest);
+    return fmt::format("a header of {} bytes, of which {} are there; the file is cut short or not safetensors", length,
+                       rest);
   if (length == 0 || bytes[header_length_bytes] != std::byte{'{'}) {
     return fmt::format("a header of {} bytes that does not begin with '{{'; not a safetensors file", length);
   }
@@ -49,10 +51,11 @@ std::string frame_fault(std::span<const std::byte> bytes) {
 Frame cut(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   if (const std::string fault = frame_fault(bytes); !fault.empty()) {
     const std::string where = printable(path.string());
-    CHECK(!looks_pickled(bytes), "{}: a pickled PyTorch checkpoint, which may run any program when loaded; convert it to safetensors: {}",
+    CHECK(!looks_pickled(bytes),
+          "{}: a pickled PyTorch checkpoint, which may run any program when loaded; convert it to safetensors: {}",
           where, conversion_command({path}));
-    CHECK(!named_like_pickle(path), "{}: {}; if it holds pickled PyTorch weights, convert it to safetensors: {}", where, fault,
-          conversion_command({path}));
+    CHECK(!named_like_pickle(path), "{}: {}; if it holds pickled PyTorch weights, convert it to safetensors: {}", where,
+          fault, conversion_command({path}));
     throw_invalid("{}: {}", where, fault);
   }
   const auto length = static_cast<std::size_t>(little_endian_u64(bytes));
@@ -64,7 +67,8 @@ std::map<std::string, std::string> read_metadata(const Json& metadata, const std
   CHECK(metadata.is_object(), "{}: __metadata__ is {}; must be an object of strings", where, metadata.type_name());
   std::map<std::string, std::string> result;
   for (const auto& [key, value] : metadata.items()) {
-    CHECK(value.is_string(), "{}: __metadata__ key '{}' holds {}; must be a string", where, printable(key), value.type_name());
+    CHECK(value.is_string(), "{}: __metadata__ key '{}' holds {}; must be a string", where, printable(key),
+          value.type_name());
     result.emplace(key, value.get<std::string>());
   }
   return result;
@@ -72,10 +76,12 @@ std::map<std::string, std::string> read_metadata(const Json& metadata, const std
 
 void check_keys(const Json& entry, const std::string& where) {
   static const std::array<std::string, 3> known{"dtype", "shape", "data_offsets"};
-  CHECK(entry.is_object(), "{}: its entry is {}; must be an object with dtype, shape and data_offsets", where, entry.type_name());
+  CHECK(entry.is_object(), "{}: its entry is {}; must be an object with dtype, shape and data_offsets", where,
+        entry.type_name());
   for (const auto& [key, value] : entry.items()) {
-    CHECK(std::find(known.begin(), known.end(), key) != known.end(), "{}: unknown key '{}'; allowed are dtype, shape, data_offsets{}",
-          where, printable(key), did_you_mean(key, known));
+    CHECK(std::find(known.begin(), known.end(), key) != known.end(),
+          "{}: unknown key '{}'; allowed are dtype, shape, data_offsets{}", where, printable(key),
+          did_you_mean(key, known));
   }
   for (const std::string& key : known) CHECK(entry.contains(key), "{}: key '{}' is missing", where, key);
 }
@@ -84,7 +90,8 @@ DType read_dtype(const Json& value, const std::string& where) {
   CHECK(value.is_string(), "{}: dtype is {}; must be a string, one of {}", where, value.type_name(), allowed_dtypes());
   const auto& name = value.get_ref<const std::string&>();
   const auto dtype = dtype_named(name);
-  CHECK(dtype.has_value(), "{}: dtype '{}' cannot be read; allowed are {}", where, printable(name, 40), allowed_dtypes());
+  CHECK(dtype.has_value(), "{}: dtype '{}' cannot be read; allowed are {}", where, printable(name, 40),
+        allowed_dtypes());
   return *dtype;
 }
 
@@ -106,24 +113,26 @@ std::vector<std::int64_t> read_shape(const Json& value, const std::string& where
 
 /// The part of `data` that an entry claims.
 std::span<const std::byte> read_bytes(const Json& value, std::span<const std::byte> data, const std::string& where) {
-  CHECK(value.is_array() && value.size() == 2, "{}: data_offsets is {}; must be an array of two numbers, begin and end", where,
-        value.is_array() ? fmt::format("an array of {}", value.size()) : std::string(value.type_name()));
+  CHECK(value.is_array() && value.size() == 2, "{}: data_offsets is {}; must be an array of two numbers, begin and end",
+        where, value.is_array() ? fmt::format("an array of {}", value.size()) : std::string(value.type_name()));
   const std::uint64_t begin = read_whole(value[0], "data_offsets", where);
   const std::uint64_t end = read_whole(value[1], "data_offsets", where);
   CHECK(begin <= end, "{}: data_offsets [{}, {}]; the end must not lie before the begin", where, begin, end);
-  CHECK(end <= data.size(), "{}: data_offsets [{}, {}] reach beyond the {} bytes of data in the file; it may be cut short", where, begin,
+  CHECK(end <= data.size(),
+        "{}: data_offsets [{}, {}] reach beyond the {} bytes of data in the file; it may be cut short", where, begin,
         end, data.size());
   return data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
 }
 
-TensorEntry read_entry(const std::string& name, const Json& json, std::span<const std::byte> data, const std::string& file) {
+TensorEntry read_entry(const std::string& name, const Json& json, std::span<const std::byte> data,
+                       const std::string& file) {
   const std::string where = fmt::format("{}: tensor '{}'", file, printable(name));
   check_keys(json, where);
   TensorEntry entry{name, read_dtype(json["dtype"], where), read_shape(json["shape"], where),
                     read_bytes(json["data_offsets"], data, where)};
   const std::size_t needed = bytes_for(entry.shape, entry.dtype, where);
-  CHECK(entry.bytes.size() == needed, "{}: data_offsets span {} bytes; shape [{}] of {} needs {}", where, entry.bytes.size(),
-        fmt::join(entry.shape, ", "), name_of(entry.dtype), needed);
+  CHECK(entry.bytes.size() == needed, "{}: data_offsets span {} bytes; shape [{}] of {} needs {}", where,
+        entry.bytes.size(), fmt::join(entry.shape, ", "), name_of(entry.dtype), needed);
   return entry;
 }
 
@@ -131,7 +140,9 @@ TensorEntry read_entry(const std::string& name, const Json& json, std::span<cons
 void check_tiling(const Entries& entries, std::span<const std::byte> data, const std::string& file) {
   std::vector<const TensorEntry*> in_order;
   for (const auto& [name, entry] : entries) in_order.push_back(&entry);
-  const auto begin_of = [&](const TensorEntry& entry) { return static_cast<std::size_t>(entry.bytes.data() - data.data()); };
+  const auto begin_of = [&](const TensorEntry& entry) {
+    return static_cast<std::size_t>(entry.bytes.data() - data.data());
+  };
   std::sort(in_order.begin(), in_order.end(), [&](const TensorEntry* a, const TensorEntry* b) {
     return std::pair(begin_of(*a), a->bytes.size()) < std::pair(begin_of(*b), b->bytes.size());
   });
@@ -140,14 +151,15 @@ void check_tiling(const Entries& entries, std::span<const std::byte> data, const
   for (const TensorEntry* entry : in_order) {
     const std::size_t begin = begin_of(*entry);
     const std::string name = printable(entry->name);
-    CHECK(begin >= covered, "{}: tensor '{}' begins at byte {}, inside {}, which ends at {}; tensors must not overlap", file, name, begin,
-          last, covered);
-    CHECK(begin == covered, "{}: tensor '{}' begins at byte {}, {} bytes after {}; tensors must leave no gaps", file, name, begin,
-          begin - covered, last);
+    CHECK(begin >= covered, "{}: tensor '{}' begins at byte {}, inside {}, which ends at {}; tensors must not overlap",
+          file, name, begin, last, covered);
+    CHECK(begin == covered, "{}: tensor '{}' begins at byte {}, {} bytes after {}; tensors must leave no gaps", file,
+          name, begin, begin - covered, last);
     covered += entry->bytes.size();
     last = "tensor '" + name + "'";
   }
-  CHECK(covered == data.size(), "{}: {} bytes after the last tensor, which ends at byte {} of {}; nothing may follow it", file,
+  CHECK(covered == data.size(),
+        "{}: {} bytes after the last tensor, which ends at byte {} of {}; nothing may follow it", file,
         data.size() - covered, covered, data.size());
 }
 

@@ -12,7 +12,8 @@
 namespace gainlens::formats {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are written as they lie in memory, and the format is little-endian");
+static_assert(std::endian::native == std::endian::little,
+              "tensors are written as they lie in memory, and the format is little-endian");
 
 /// JSON text is UTF-8; nlohmann would throw only when the whole header is dumped, without saying which name.
 void check_utf8(const std::string& text, const char* what, const std::string& where) {
@@ -36,16 +37,18 @@ std::vector<const TensorToWrite*> in_order(const std::vector<TensorToWrite>& ten
           fmt::join(tensor.shape, ", "), name_of(tensor.dtype), needed);
     order.push_back(&tensor);
   }
-  std::sort(order.begin(), order.end(), [](const TensorToWrite* a, const TensorToWrite* b) { return a->name < b->name; });
-  const auto twice =
-      std::adjacent_find(order.begin(), order.end(), [](const TensorToWrite* a, const TensorToWrite* b) { return a->name == b->name; });
-  if (twice != order.end()) throw_invalid("{}: tensor '{}' is given twice; names must differ", where, printable((*twice)->name));
+  std::sort(order.begin(), order.end(),
+            [](const TensorToWrite* a, const TensorToWrite* b) { return a->name < b->name; });
+  const auto twice = std::adjacent_find(
+      order.begin(), order.end(), [](const TensorToWrite* a, const TensorToWrite* b) { return a->name == b->name; });
+  if (twice != order.end())
+    throw_invalid("{}: tensor '{}' is given twice; names must differ", where, printable((*twice)->name));
   return order;
 }
 
 /// Length, JSON, and spaces that make the data begin at a multiple of eight.
-std::string header_of(const std::vector<const TensorToWrite*>& order, const std::map<std::string, std::string>& metadata,
-                      const std::string& where) {
+std::string header_of(const std::vector<const TensorToWrite*>& order,
+                      const std::map<std::string, std::string>& metadata, const std::string& where) {
   OrderedJson json = OrderedJson::object();
   for (const auto& [key, value] : metadata) {
     check_utf8(key, "metadata key", where);
@@ -60,8 +63,9 @@ std::string header_of(const std::vector<const TensorToWrite*>& order, const std:
   }
   std::string text = json.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  CHECK(text.size() <= max_header_bytes, "{}: names and metadata make a header of {} bytes; at most {} can be read back", where,
-        text.size(), max_header_bytes);
+  CHECK(text.size() <= max_header_bytes,
+        "{}: names and metadata make a header of {} bytes; at most {} can be read back", where, text.size(),
+        max_header_bytes);
   std::string length;
   for (std::size_t i = 0; i < header_length_bytes; ++i) length += static_cast<char>(text.size() >> (8 * i) & 0xff);
   return length + text;
@@ -77,7 +81,8 @@ void write_tensors(const std::filesystem::path& path, const std::vector<TensorTo
 
   write_file_atomically(path, [&](OutputFile& file) {
     file.write(header);
-    for (const TensorToWrite* tensor : order) file.write({reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size()});
+    for (const TensorToWrite* tensor : order)
+      file.write({reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size()});
   });
 }
 

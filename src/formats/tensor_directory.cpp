@@ -36,35 +36,40 @@ std::vector<std::string> safetensors_names(const std::filesystem::path& folder) 
 [[noreturn]] void refuse_folder_without_weights(const std::filesystem::path& folder) {
   const std::string where = printable(folder.string());
   if (const auto names = safetensors_names(folder); !names.empty()) {
-    throw_invalid("{}: neither {} nor {}, but '{}'; rename the weights to {}", where, single_name, index_name, printable(names.front()),
-                  single_name);
+    throw_invalid("{}: neither {} nor {}, but '{}'; rename the weights to {}", where, single_name, index_name,
+                  printable(names.front()), single_name);
   }
   if (const auto pickled = pickled_weights(folder); !pickled.empty()) {
     throw_invalid(
-        "{}: only pickled weights ('{}'{}), which may run any program when loaded; convert them to safetensors in that folder: {}", where,
-        printable(pickled.front().filename().string()), pickled.size() > 1 ? fmt::format(" and {} more", pickled.size() - 1) : "",
-        conversion_command(pickled));
+        "{}: only pickled weights ('{}'{}), which may run any program when loaded; convert them to safetensors in that "
+        "folder: {}",
+        where, printable(pickled.front().filename().string()),
+        pickled.size() > 1 ? fmt::format(" and {} more", pickled.size() - 1) : "", conversion_command(pickled));
   }
   throw_invalid("{}: no weights; looked for {} and {}", where, single_name, index_name);
 }
 
 void check_shard_name(const std::string& shard, const std::string& tensor, const std::string& where) {
-  const bool plain = shard.find('/') == std::string::npos && shard.find("..") == std::string::npos && shard.find('\0') == std::string::npos;
-  CHECK(plain, "{}: weight_map puts tensor '{}' in '{}'; must be the name of a file in the same folder, without '/' or '..'", where,
-        printable(tensor), printable(shard));
-  CHECK(shard.ends_with(suffix), "{}: weight_map puts tensor '{}' in '{}'; must be a {} file", where, printable(tensor), printable(shard),
-        suffix);
+  const bool plain = shard.find('/') == std::string::npos && shard.find("..") == std::string::npos &&
+                     shard.find('\0') == std::string::npos;
+  CHECK(plain,
+        "{}: weight_map puts tensor '{}' in '{}'; must be the name of a file in the same folder, without '/' or '..'",
+        where, printable(tensor), printable(shard));
+  CHECK(shard.ends_with(suffix), "{}: weight_map puts tensor '{}' in '{}'; must be a {} file", where, printable(tensor),
+        printable(shard), suffix);
 }
 
 /// tensor name -> shard name.
 std::map<std::string, std::string> read_weight_map(const Json& index, const std::string& where) {
   CHECK(index.is_object() && index.contains("weight_map"), "{}: no weight_map; must be an object with one", where);
   const Json& weight_map = index["weight_map"];
-  CHECK(weight_map.is_object(), "{}: weight_map is {}; must be an object, tensor name to shard", where, weight_map.type_name());
+  CHECK(weight_map.is_object(), "{}: weight_map is {}; must be an object, tensor name to shard", where,
+        weight_map.type_name());
   CHECK(!weight_map.empty(), "{}: weight_map is empty; must name the shard of each tensor", where);
   std::map<std::string, std::string> shard_of;
   for (const auto& [tensor, shard] : weight_map.items()) {
-    CHECK(shard.is_string(), "{}: weight_map key '{}' holds {}; must be the name of a shard", where, printable(tensor), shard.type_name());
+    CHECK(shard.is_string(), "{}: weight_map key '{}' holds {}; must be the name of a shard", where, printable(tensor),
+          shard.type_name());
     check_shard_name(shard.get_ref<const std::string&>(), tensor, where);
     shard_of.emplace(tensor, shard.get<std::string>());
   }
@@ -72,11 +77,13 @@ std::map<std::string, std::string> read_weight_map(const Json& index, const std:
 }
 
 /// Shards left from another checkpoint, which nobody would notice otherwise.
-void check_no_stray_shards(const std::filesystem::path& folder, const std::set<std::string>& named, const std::string& where) {
+void check_no_stray_shards(const std::filesystem::path& folder, const std::set<std::string>& named,
+                           const std::string& where) {
   for (const std::string& name : safetensors_names(folder)) {
     const bool shard = name.starts_with("model-") && name.find("-of-") != std::string::npos;
     CHECK(!shard || named.contains(name),
-          "{}: shard '{}' lies in the folder but is not in the index; remove it, or fetch the index that names it", where, printable(name));
+          "{}: shard '{}' lies in the folder but is not in the index; remove it, or fetch the index that names it",
+          where, printable(name));
   }
 }
 
@@ -87,15 +94,17 @@ void check_against_shards(const std::map<std::string, std::string>& shard_of, co
   for (const TensorFile& shard : shards) by_name.emplace(shard.path().filename().string(), &shard);
   for (const auto& [tensor, shard] : shard_of) {
     CHECK(by_name.at(shard)->has(tensor),
-          "{}: tensor '{}' should be in '{}' but is not; index and shard must come from the same checkpoint", where, printable(tensor),
-          printable(shard));
+          "{}: tensor '{}' should be in '{}' but is not; index and shard must come from the same checkpoint", where,
+          printable(tensor), printable(shard));
   }
   for (const auto& [name, shard] : by_name) {
     for (const auto& [tensor, entry] : shard->entries()) {
       const auto found = shard_of.find(tensor);
-      CHECK(found != shard_of.end(), "{}: tensor '{}' of '{}' is not in the index; index and shard must come from the same checkpoint",
-            where, printable(tensor), printable(name));
-      CHECK(found->second == name, "{}: tensor '{}' is in '{}' and in '{}'; the index puts it in the first, remove the other", where,
+      CHECK(found != shard_of.end(),
+            "{}: tensor '{}' of '{}' is not in the index; index and shard must come from the same checkpoint", where,
+            printable(tensor), printable(name));
+      CHECK(found->second == name,
+            "{}: tensor '{}' is in '{}' and in '{}'; the index puts it in the first, remove the other", where,
             printable(tensor), printable(found->second), printable(name));
     }
   }
@@ -110,24 +119,26 @@ void check_total_size(const Json& index, const std::vector<TensorFile>& shards, 
   const Json& stated = metadata["total_size"];
   std::uint64_t total = 0;
   for (const TensorFile& shard : shards) {
-    for (const auto& [name, entry] : shard.entries()) total = checked_add<std::uint64_t>(total, entry.bytes.size(), where);
+    for (const auto& [name, entry] : shard.entries())
+      total = checked_add<std::uint64_t>(total, entry.bytes.size(), where);
   }
   // Compared as a number, not by its JSON kind: some writers put 1024.0.
   CHECK(stated.is_number() && stated == total,
-        "{}: metadata.total_size is {}; the tensors of the shards take {} bytes: fetch the right shards, or remove the key", where,
-        stated.is_number() ? stated.dump() : std::string(stated.type_name()), total);
+        "{}: metadata.total_size is {}; the tensors of the shards take {} bytes: fetch the right shards, or remove the "
+        "key",
+        where, stated.is_number() ? stated.dump() : std::string(stated.type_name()), total);
 }
 
 }  // namespace
 
 TensorDirectory TensorDirectory::open(const std::filesystem::path& folder) {
   std::error_code error;
-  CHECK(std::filesystem::is_directory(folder, error), "{}: not a folder; give the folder that holds {}", printable(folder.string()),
-        single_name);
+  CHECK(std::filesystem::is_directory(folder, error), "{}: not a folder; give the folder that holds {}",
+        printable(folder.string()), single_name);
   const auto single = folder / single_name;
   const auto index = folder / index_name;
-  CHECK(!(listed(single) && listed(index)), "{}: both {} and {}, and either could be meant; remove one", printable(folder.string()),
-        single_name, index_name);
+  CHECK(!(listed(single) && listed(index)), "{}: both {} and {}, and either could be meant; remove one",
+        printable(folder.string()), single_name, index_name);
   TensorDirectory directory;
   if (listed(single)) {
     directory.files_.push_back(TensorFile::open(single));
@@ -138,8 +149,9 @@ TensorDirectory TensorDirectory::open(const std::filesystem::path& folder) {
     const auto shard_of = read_weight_map(json, where);
     std::set<std::string> shards;
     for (const auto& [tensor, shard] : shard_of) {
-      CHECK(shards.contains(shard) || listed(folder / shard), "{}: shard '{}' (of tensor '{}') is missing from the folder; fetch it", where,
-            printable(shard), printable(tensor));
+      CHECK(shards.contains(shard) || listed(folder / shard),
+            "{}: shard '{}' (of tensor '{}') is missing from the folder; fetch it", where, printable(shard),
+            printable(tensor));
       shards.insert(shard);
     }
     check_no_stray_shards(folder, shards, where);
@@ -149,7 +161,8 @@ TensorDirectory TensorDirectory::open(const std::filesystem::path& folder) {
   } else {
     refuse_folder_without_weights(folder);
   }
-  for (const TensorFile& file : directory.files_) directory.entries_.insert(file.entries().begin(), file.entries().end());
+  for (const TensorFile& file : directory.files_)
+    directory.entries_.insert(file.entries().begin(), file.entries().end());
   return directory;
 }
 

@@ -14,8 +14,31 @@ namespace gainlens::formats {
 
 class MappedFile;
 
-/// Element types of tensors on disk. From q8_0 on: blocks of several elements that share scales, found in GGUF files only.
-enum class DType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, mxfp4 };
+/// Element types of tensors on disk. From q8_0 on: blocks of several elements that share scales, found in GGUF files
+/// only.
+enum class DType {
+  f64,
+  f32,
+  f16,
+  bf16,
+  i64,
+  i32,
+  i16,
+  i8,
+  u8,
+  boolean,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  mxfp4
+};
 
 std::string_view name_of(DType dtype);  ///< as safetensors and GGUF write it: "F32", "Q4_K"
 /// @throws InternalError  a dtype of blocks, whose elements have no bytes of their own
@@ -28,7 +51,8 @@ struct TensorEntry {
   std::string name;
   DType dtype{};
   std::vector<std::int64_t> shape;
-  std::span<const std::byte> bytes;        ///< little-endian, row-major, no alignment promised; blocks run along the last dimension
+  std::span<const std::byte>
+      bytes;  ///< little-endian, row-major, no alignment promised; blocks run along the last dimension
   std::shared_ptr<const MappedFile> file;  ///< that the bytes lie in; null for bytes in memory
 };
 
@@ -39,8 +63,9 @@ void check_still_whole(const TensorEntry& entry);
 /// A safetensors file, memory-mapped and checked whole before anything is handed out.
 class TensorFile {
  public:
-  /// @throws InvalidArgument  missing, truncated, header too large or not JSON, offsets that overlap, leave gaps or lie outside, sizes that
-  ///                          do not fit shape and dtype, a duplicate or unknown key, a pickle (says how to convert)
+  /// @throws InvalidArgument  missing, truncated, header too large or not JSON, offsets that overlap, leave gaps or lie
+  ///                          outside, sizes that do not fit shape and dtype, a duplicate or unknown key, a pickle
+  ///                          (says how to convert)
   static TensorFile open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -61,10 +86,9 @@ class TensorFile {
 class TensorDirectory {
  public:
   /// @param folder  in Hugging Face layout (see resolve_checkpoint_folder)
-  /// @throws InvalidArgument  as TensorFile::open; no weights; only pickled ones (`.bin`, `.pt`, `.pth`: how to convert); both a single
-  /// file
-  ///                          and an index; a shard missing, or left over; index and shards disagree on a tensor's place or, where the
-  ///                          index has metadata.total_size, on the sum of their bytes
+  /// @throws InvalidArgument  as TensorFile::open; no weights; only pickled ones (`.bin`, `.pt`, `.pth`: how to
+  /// convert); both a single file and an index; a shard missing, or left over; index and shards disagree on a tensor's
+  /// place or, where the index has metadata.total_size, on the sum of their bytes
   static TensorDirectory open(const std::filesystem::path& folder);
 
   const std::map<std::string, TensorEntry, std::less<>>& entries() const { return entries_; }
@@ -76,8 +100,8 @@ class TensorDirectory {
   std::map<std::string, TensorEntry, std::less<>> entries_;
 };
 
-/// The folder that holds config.json: `path` itself, or the snapshot of a Hugging Face cache folder (`models--org--name`, by refs/main or
-/// the only snapshot).
+/// The folder that holds config.json: `path` itself, or the snapshot of a Hugging Face cache folder
+/// (`models--org--name`, by refs/main or the only snapshot).
 /// @throws InvalidArgument  no config.json there; several snapshots and no refs/main (names them)
 std::filesystem::path resolve_checkpoint_folder(const std::filesystem::path& path);
 

@@ -19,30 +19,31 @@ std::string shape_text(const at::Tensor& tensor) {
 
 void check_options(const char* where, const AttentionOptions& options) {
   CHECK(std::isfinite(options.scale), "{}: scale {}; must be finite (0 means 1/sqrt(head_dim))", where, options.scale);
-  CHECK(!options.window || *options.window >= 1, "{}: window {}; must be at least 1 (the query itself), or absent", where,
-        options.window.value_or(0));
-  CHECK(std::isfinite(options.soft_cap) && options.soft_cap >= 0, "{}: soft_cap {}; must be finite and >= 0 (0 means none)", where,
-        options.soft_cap);
-  CHECK(std::isfinite(options.prior_strength) && options.prior_strength >= 0, "{}: prior_strength {}; must be finite and >= 0", where,
-        options.prior_strength);
-  CHECK(std::isfinite(options.prior_precision) && options.prior_precision >= 0, "{}: prior_precision {}; must be finite and >= 0", where,
-        options.prior_precision);
+  CHECK(!options.window || *options.window >= 1, "{}: window {}; must be at least 1 (the query itself), or absent",
+        where, options.window.value_or(0));
+  CHECK(std::isfinite(options.soft_cap) && options.soft_cap >= 0,
+        "{}: soft_cap {}; must be finite and >= 0 (0 means none)", where, options.soft_cap);
+  CHECK(std::isfinite(options.prior_strength) && options.prior_strength >= 0,
+        "{}: prior_strength {}; must be finite and >= 0", where, options.prior_strength);
+  CHECK(std::isfinite(options.prior_precision) && options.prior_precision >= 0,
+        "{}: prior_precision {}; must be finite and >= 0", where, options.prior_precision);
   const double variance = options.prior_variance.value_or(1);
   CHECK(std::isfinite(variance) && variance >= 0, "{}: prior_variance {}; must be finite and >= 0", where, variance);
-  CHECK(options.returned.first_masses >= 0 && options.returned.first_masses <= first_keys, "{}: first_masses {}; must be between 0 and {}",
-        where, options.returned.first_masses, first_keys);
+  CHECK(options.returned.first_masses >= 0 && options.returned.first_masses <= first_keys,
+        "{}: first_masses {}; must be between 0 and {}", where, options.returned.first_masses, first_keys);
 }
 
 void check_sequences(const char* where, const AttentionOptions& options, std::int64_t length) {
   CHECK(options.first_query >= 0 && options.first_query < length, "{}: first_query {}; must be between 0 and {}", where,
         options.first_query, length - 1);
-  CHECK(options.first_query == 0 || options.sequences.empty(), "{}: first_query {} beside packed sequences; give one of them", where,
-        options.first_query);
+  CHECK(options.first_query == 0 || options.sequences.empty(),
+        "{}: first_query {} beside packed sequences; give one of them", where, options.first_query);
   std::int64_t free = 0;
   for (const Sequence& sequence : options.sequences) {
     CHECK(sequence.begin >= free && sequence.begin < sequence.end && sequence.end <= length,
-          "{}: sequence [{}, {}) after position {} of {}; sequences must not be empty, must ascend, not overlap and lie inside", where,
-          sequence.begin, sequence.end, free, length);
+          "{}: sequence [{}, {}) after position {} of {}; sequences must not be empty, must ascend, not overlap and "
+          "lie inside",
+          where, sequence.begin, sequence.end, free, length);
     free = sequence.end;
   }
 }
@@ -55,8 +56,8 @@ void check_tensor(const char* where, const char* name, const at::Tensor& tensor,
         "{}: {} has dtype {}; must be float32, float64, float16 or bfloat16", where, name, at::toString(type));
   CHECK(tensor.scalar_type() == query.scalar_type(), "{}: {} has dtype {}, query {}; must be the same", where, name,
         at::toString(tensor.scalar_type()), at::toString(query.scalar_type()));
-  CHECK(tensor.device() == query.device(), "{}: {} is on {}, query on {}; must be the same", where, name, tensor.device().str(),
-        query.device().str());
+  CHECK(tensor.device() == query.device(), "{}: {} is on {}, query on {}; must be the same", where, name,
+        tensor.device().str(), query.device().str());
   CHECK(tensor.numel() > 0, "{}: {} has shape {}; no size may be 0", where, name, shape_text(tensor));
 }
 
@@ -64,17 +65,18 @@ void check_tensor(const char* where, const char* name, const at::Tensor& tensor,
 void check_option_tensor(const char* where, const char* name, const at::Tensor& tensor, const at::Tensor& query) {
   CHECK(at::isFloatingType(tensor.scalar_type()), "{}: {} has dtype {}; must be a floating point tensor", where, name,
         at::toString(tensor.scalar_type()));
-  CHECK(tensor.device() == query.device(), "{}: {} is on {}, query on {}; must be the same", where, name, tensor.device().str(),
-        query.device().str());
+  CHECK(tensor.device() == query.device(), "{}: {} is on {}, query on {}; must be the same", where, name,
+        tensor.device().str(), query.device().str());
 }
 
 /// A [position] or [head, position] tensor that is added to scores.
-void check_bias(const char* where, const char* name, const at::Tensor& bias, const AttentionShape& shape, const at::Tensor& query) {
+void check_bias(const char* where, const char* name, const at::Tensor& bias, const AttentionShape& shape,
+                const at::Tensor& query) {
   if (!bias.defined()) return;
   const bool shared = bias.dim() == 1 && bias.size(0) == shape.length;
   const bool per_head = bias.dim() == 2 && bias.size(0) == shape.heads && bias.size(1) == shape.length;
-  CHECK(shared || per_head, "{}: {} has shape {}; must be [{}] or [{}, {}]", where, name, shape_text(bias), shape.length, shape.heads,
-        shape.length);
+  CHECK(shared || per_head, "{}: {} has shape {}; must be [{}] or [{}, {}]", where, name, shape_text(bias),
+        shape.length, shape.heads, shape.length);
   check_option_tensor(where, name, bias, query);
   CHECK(bias.lt(1e30).all().item<bool>() && at::logical_or(bias.gt(-1e30), at::isneginf(bias)).all().item<bool>(),
         "{}: {} holds NaN, +inf or a magnitude of 1e30 or more; must be finite, or -inf to hide a key", where, name);
@@ -82,17 +84,21 @@ void check_bias(const char* where, const char* name, const at::Tensor& bias, con
 
 void check_sink_logit(const char* where, const at::Tensor& sink, const AttentionShape& shape, const at::Tensor& query) {
   if (!sink.defined()) return;
-  CHECK(sink.dim() == 1 && sink.size(0) == shape.heads, "{}: sink_logit has shape {}; must be [{}]", where, shape_text(sink), shape.heads);
+  CHECK(sink.dim() == 1 && sink.size(0) == shape.heads, "{}: sink_logit has shape {}; must be [{}]", where,
+        shape_text(sink), shape.heads);
   check_option_tensor(where, "sink_logit", sink, query);
   CHECK(at::isfinite(sink).all().item<bool>(), "{}: sink_logit holds NaN or infinity; must be finite", where);
 }
 
-void check_precision(const char* where, const at::Tensor& precision, const AttentionShape& shape, const at::Tensor& query) {
+void check_precision(const char* where, const at::Tensor& precision, const AttentionShape& shape,
+                     const at::Tensor& query) {
   if (!precision.defined()) return;
-  const std::vector<std::int64_t> whole{shape.heads, shape.length, shape.head_dim}, by_head{shape.heads, shape.head_dim};
-  CHECK(precision.sizes() == whole || precision.sizes() == by_head || (precision.dim() == 1 && precision.size(0) == shape.head_dim),
-        "{}: prior_precision_by_dimension has shape {}; must be [{}], [{}, {}] or [{}, {}, {}]", where, shape_text(precision),
-        shape.head_dim, shape.heads, shape.head_dim, shape.heads, shape.length, shape.head_dim);
+  const std::vector<std::int64_t> whole{shape.heads, shape.length, shape.head_dim},
+      by_head{shape.heads, shape.head_dim};
+  CHECK(precision.sizes() == whole || precision.sizes() == by_head ||
+            (precision.dim() == 1 && precision.size(0) == shape.head_dim),
+        "{}: prior_precision_by_dimension has shape {}; must be [{}], [{}, {}] or [{}, {}, {}]", where,
+        shape_text(precision), shape.head_dim, shape.heads, shape.head_dim, shape.heads, shape.length, shape.head_dim);
   check_option_tensor(where, "prior_precision_by_dimension", precision, query);
   CHECK(at::logical_and(at::isfinite(precision), precision.ge(0)).all().item<bool>(),
         "{}: prior_precision_by_dimension holds NaN, infinity or a negative number; must be finite and >= 0", where);
@@ -115,7 +121,8 @@ Extrema extrema_of(const at::Tensor& tensor) {
 
 /// The margin of 1e-3 covers rounding and the sums of the softmax.
 double overflow_limit(at::ScalarType compute_type) {
-  return 1e-3 * (compute_type == at::kDouble ? std::numeric_limits<double>::max() : static_cast<double>(std::numeric_limits<float>::max()));
+  return 1e-3 * (compute_type == at::kDouble ? std::numeric_limits<double>::max()
+                                             : static_cast<double>(std::numeric_limits<float>::max()));
 }
 
 }  // namespace
@@ -134,24 +141,27 @@ AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query
 KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std::int64_t query) {
   KeyRange range{0, options.causal ? query + 1 : length};
   if (options.window) {
-    const std::int64_t reach = std::min(*options.window, length);  // a window beyond the text would overflow the sums below
+    const std::int64_t reach =
+        std::min(*options.window, length);  // a window beyond the text would overflow the sums below
     range.begin = std::max<std::int64_t>(range.begin, query - reach + 1);
     range.end = std::min(range.end, query + reach);
   }
   return range;
 }
 
-AttentionShape checked_shape(const char* where, const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
-                             const at::Tensor& value) {
+AttentionShape checked_shape(const char* where, const AttentionOptions& options, const at::Tensor& query,
+                             const at::Tensor& key, const at::Tensor& value) {
   check_options(where, options);
   check_tensor(where, "query", query, query);
   check_tensor(where, "key", key, query);
   check_tensor(where, "value", value, query);
-  CHECK(key.sizes() == value.sizes(), "{}: key has shape {}, value {}; must be the same", where, shape_text(key), shape_text(value));
-  CHECK(key.size(1) == query.size(1) && key.size(2) == query.size(2), "{}: query has shape {}, key {}; positions and head_dim must agree",
-        where, shape_text(query), shape_text(key));
-  CHECK(query.size(0) % key.size(0) == 0, "{}: {} query heads over {} kv heads; the first must be a multiple of the second", where,
-        query.size(0), key.size(0));
+  CHECK(key.sizes() == value.sizes(), "{}: key has shape {}, value {}; must be the same", where, shape_text(key),
+        shape_text(value));
+  CHECK(key.size(1) == query.size(1) && key.size(2) == query.size(2),
+        "{}: query has shape {}, key {}; positions and head_dim must agree", where, shape_text(query), shape_text(key));
+  CHECK(query.size(0) % key.size(0) == 0,
+        "{}: {} query heads over {} kv heads; the first must be a multiple of the second", where, query.size(0),
+        key.size(0));
   const AttentionShape shape = shape_of(options, query, key);
   check_sizes(where, shape);
   check_sequences(where, options, shape.length);
@@ -170,15 +180,17 @@ void Extrema::add(const Extrema& other) {
 
 void check_extrema(const char* where, const char* name, const Extrema& extrema) {
   if (extrema.finite) return;
-  throw_run_failed("{}: {} holds NaN or infinity; the activations before it overflowed or a weight is damaged", where, name);
+  throw_run_failed("{}: {} holds NaN or infinity; the activations before it overflowed or a weight is damaged", where,
+                   name);
 }
 
-void check_scores(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& query, const Extrema& key) {
+void check_scores(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& query,
+                  const Extrema& key) {
   const double largest_score =
       query.magnitude() * key.magnitude() * static_cast<double>(shape.head_dim) * std::max(1.0, std::abs(shape.scale));
   if (largest_score < overflow_limit(compute_type)) return;
-  throw_run_failed("{}: query up to {:.3g} times key up to {:.3g} may overflow {}; compute in a wider type", where, query.magnitude(),
-                   key.magnitude(), at::toString(compute_type));
+  throw_run_failed("{}: query up to {:.3g} times key up to {:.3g} may overflow {}; compute in a wider type", where,
+                   query.magnitude(), key.magnitude(), at::toString(compute_type));
 }
 
 void check_spread(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& value) {
@@ -186,12 +198,12 @@ void check_spread(const char* where, at::ScalarType compute_type, const Attentio
   const double residual_squares = spread * spread;
   const double norm_squares = largest * largest * static_cast<double>(shape.head_dim);
   if (std::max(residual_squares, norm_squares) < overflow_limit(compute_type)) return;
-  throw_run_failed("{}: value from {:.3g} to {:.3g}: their squares may overflow {}; compute in a wider type", where, value.smallest,
-                   value.largest, at::toString(compute_type));
+  throw_run_failed("{}: value from {:.3g} to {:.3g}: their squares may overflow {}; compute in a wider type", where,
+                   value.smallest, value.largest, at::toString(compute_type));
 }
 
-void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const at::Tensor& query,
-                      const at::Tensor& key, const at::Tensor& value) {
+void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape,
+                      const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   const Extrema of_query = extrema_of(query), of_key = extrema_of(key), of_value = extrema_of(value);
   check_extrema(where, "query", of_query);
   check_extrema(where, "key", of_key);
@@ -200,8 +212,8 @@ void check_magnitudes(const char* where, at::ScalarType compute_type, const Atte
   check_spread(where, compute_type, shape, of_value);
 }
 
-QueryStatistics allocate_statistics(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType scalar_type,
-                                    const at::Tensor& query) {
+QueryStatistics allocate_statistics(const AttentionOptions& options, const AttentionShape& shape,
+                                    at::ScalarType scalar_type, const at::Tensor& query) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   const ReturnedFields& returned = options.returned;
   const auto filled = [&](at::IntArrayRef sizes) { return at::full(sizes, nan, query.options().dtype(scalar_type)); };

@@ -39,8 +39,8 @@ AttentionOptions options_of(const AttentionOptions& options, const Sequence& seq
   return own;
 }
 
-QueryStatistics over_sequences(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                               const SequenceKernel& kernel) {
+QueryStatistics over_sequences(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
+                               const at::Tensor& value, const SequenceKernel& kernel) {
   if (options.sequences.empty()) return kernel(options, shape_of(options, query, key), query, key, value);
 
   QueryStatistics whole;
@@ -50,8 +50,10 @@ QueryStatistics over_sequences(const AttentionOptions& options, const at::Tensor
     const std::int64_t length = sequence.end - sequence.begin;
     const auto part = [&](const at::Tensor& tensor) { return tensor.narrow(1, sequence.begin, length); };
     const AttentionOptions own = options_of(options, sequence);
-    const QueryStatistics statistics = kernel(own, shape_of(own, part(query), key), part(query), part(key), part(value));
-    if (!whole.n_eff.defined()) whole = allocate_statistics(options, shape_of(options, query, key), statistics.n_eff.scalar_type(), query);
+    const QueryStatistics statistics =
+        kernel(own, shape_of(own, part(query), key), part(query), part(key), part(value));
+    if (!whole.n_eff.defined())
+      whole = allocate_statistics(options, shape_of(options, query, key), statistics.n_eff.scalar_type(), query);
     copy_queries(statistics, sequence.begin, whole);
     if (statistics.first_mass.defined()) {
       const at::Tensor counts = queries_of_columns(statistics);

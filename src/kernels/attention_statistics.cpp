@@ -2,12 +2,12 @@
 
 #include "kernels/attention_statistics.h"
 
-#include "kernels/attention_composed.h"
-#include "kernels/attention_fused.h"
 #include "kernels/attention_inputs.h"
 #include "kernels/attention_sequences.h"
-#include "kernels/attention_streaming.h"
-#include "kernels/attention_workspace.h"
+#include "kernels/composed/attention_composed.h"
+#include "kernels/cuda/attention_fused.h"
+#include "kernels/streaming/attention_streaming.h"
+#include "kernels/streaming/attention_workspace.h"
 
 #include <utility>
 
@@ -18,7 +18,8 @@ constexpr const char* where = "attention_statistics";
 
 /// The backend that runs, `automatic` resolved. @throws InvalidArgument  the wish does not fit the device
 AttentionBackend backend_for(AttentionBackend wish, const at::Device& device) {
-  if (wish == AttentionBackend::automatic) return device.is_cpu() ? AttentionBackend::streaming : AttentionBackend::composed;
+  if (wish == AttentionBackend::automatic)
+    return device.is_cpu() ? AttentionBackend::streaming : AttentionBackend::composed;
   CHECK(wish != AttentionBackend::streaming || device.is_cpu(),
         "{}: the streaming backend computes on the CPU and the inputs are on {}; use "
         "composed",
@@ -32,12 +33,14 @@ AttentionBackend backend_for(AttentionBackend wish, const at::Device& device) {
 
 }  // namespace
 
-AttentionPlan::AttentionPlan(AttentionOptions options) : options_(std::move(options)), workspace_(std::make_unique<Workspace>()) {}
+AttentionPlan::AttentionPlan(AttentionOptions options)
+    : options_(std::move(options)), workspace_(std::make_unique<Workspace>()) {}
 AttentionPlan::~AttentionPlan() = default;
 AttentionPlan::AttentionPlan(AttentionPlan&&) noexcept = default;
 AttentionPlan& AttentionPlan::operator=(AttentionPlan&&) noexcept = default;
 
-QueryStatistics attention_statistics(AttentionPlan& plan, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+QueryStatistics attention_statistics(AttentionPlan& plan, const at::Tensor& query, const at::Tensor& key,
+                                     const at::Tensor& value) {
   const AttentionShape whole = checked_shape(where, plan.options(), query, key, value);
   switch (backend_for(plan.options().backend, query.device())) {
     case AttentionBackend::composed:
@@ -48,8 +51,10 @@ QueryStatistics attention_statistics(AttentionPlan& plan, const at::Tensor& quer
       return over_sequences(plan.options(), query, key, value, attention_fused_cuda);
     default:  // it checks magnitudes as it packs, one pass over the inputs fewer
       return over_sequences(plan.options(), query, key, value,
-                            [&plan](const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
-                                    const at::Tensor& v) { return attention_streaming(plan.workspace(), options, shape, q, k, v); });
+                            [&plan](const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& q,
+                                    const at::Tensor& k, const at::Tensor& v) {
+                              return attention_streaming(plan.workspace(), options, shape, q, k, v);
+                            });
   }
 }
 

@@ -15,10 +15,10 @@
 
 namespace gainlens::language {
 
-double unigram_entropy(std::span<const data::TokenId> tokens) {
+double unigram_entropy(std::span<const tokenizers::TokenId> tokens) {
   ASSERT(!tokens.empty(), "entropy of no tokens");
-  std::map<data::TokenId, std::int64_t> counts;
-  for (const data::TokenId token : tokens) ++counts[token];
+  std::map<tokenizers::TokenId, std::int64_t> counts;
+  for (const tokenizers::TokenId token : tokens) ++counts[token];
   double entropy = 0;
   for (const auto& [token, count] : counts) {
     const double frequency = static_cast<double>(count) / static_cast<double>(tokens.size());
@@ -27,8 +27,8 @@ double unigram_entropy(std::span<const data::TokenId> tokens) {
   return entropy;
 }
 
-LanguageModelLoss evaluate_language_model(hooks::HookedModel& model, std::span<const data::TokenId> tokens,
-                                          std::optional<data::TokenId> bos, std::int64_t context, bool quiet) {
+LanguageModelLoss evaluate_language_model(hooks::HookedModel& model, std::span<const tokenizers::TokenId> tokens,
+                                          std::optional<tokenizers::TokenId> bos, std::int64_t context, bool quiet) {
   CHECK(tokens.size() >= 2, "text: {} token(s); at least 2 are needed", tokens.size());
   CHECK(context >= 2, "--length: {}; at least 2 tokens are needed to predict one from another", context);
   const c10::InferenceMode inference;
@@ -36,11 +36,12 @@ LanguageModelLoss evaluate_language_model(hooks::HookedModel& model, std::span<c
   result.tokens = static_cast<std::int64_t>(tokens.size());
   result.unigram_entropy = unigram_entropy(tokens);
   const std::size_t stride = static_cast<std::size_t>(context) - (bos ? 1 : 0);
-  Progress progress("evaluate", static_cast<double>(tokens.size()), "tokens", quiet ? Progress::Style::quiet : Progress::Style::automatic);
+  Progress progress("evaluate", static_cast<double>(tokens.size()), "tokens",
+                    quiet ? Progress::Style::quiet : Progress::Style::automatic);
   double sum = 0;
   for (std::size_t begin = 0; begin < tokens.size(); begin += stride) {
     const auto text = tokens.subspan(begin, std::min(stride, tokens.size() - begin));
-    std::vector<data::TokenId> chunk(bos ? 1 : 0, bos.value_or(0));
+    std::vector<tokenizers::TokenId> chunk(bos ? 1 : 0, bos.value_or(0));
     chunk.insert(chunk.end(), text.begin(), text.end());
     if (chunk.size() < 2) break;  // one last token without a BOS: nothing predicts it
     const auto length = static_cast<std::int64_t>(chunk.size());
@@ -48,7 +49,8 @@ LanguageModelLoss evaluate_language_model(hooks::HookedModel& model, std::span<c
     sum += sweep::mean_negative_log_likelihood(model, stream.hidden, chunk) * static_cast<double>(length - 1);
     result.predicted += length - 1;
     ++result.chunks;
-    progress.advance(static_cast<double>(text.size()), static_cast<double>(text.size()), fmt::format("chunk {}", result.chunks));
+    progress.advance(static_cast<double>(text.size()), static_cast<double>(text.size()),
+                     fmt::format("chunk {}", result.chunks));
   }
   result.loss = sum / static_cast<double>(result.predicted);
   return result;

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "language/token_windows.h"
-#include "models/initial_weights.h"
+#include "models/checkpoint/initial_weights.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -24,7 +24,8 @@ std::uint64_t stage_seed(std::uint64_t seed, std::size_t stage) {
 }  // namespace
 
 LanguageModelTask::LanguageModelTask(const Recipe& recipe, models::DecoderConfig config, models::DecoderWeights weights,
-                                     TrainingTokens tokens, std::uint64_t seed, std::function<void(const models::DecoderWeights&)> keep)
+                                     TrainingTokens tokens, std::uint64_t seed,
+                                     std::function<void(const models::DecoderWeights&)> keep)
     : recipe_(recipe),
       config_(std::move(config)),
       weights_(std::move(weights)),
@@ -37,9 +38,11 @@ LanguageModelTask::LanguageModelTask(const Recipe& recipe, models::DecoderConfig
     const std::int64_t context = recipe_.stages[stage].context;
     // One sequence less than fit: the offset of an epoch takes up to one.
     const std::int64_t sequences = available / context - 1;
-    CHECK(sequences >= 1, "training text: {} tokens to train on; a context of {} needs at least {}", available, context, 2 * context);
+    CHECK(sequences >= 1, "training text: {} tokens to train on; a context of {} needs at least {}", available, context,
+          2 * context);
     CHECK(static_cast<std::int64_t>(tokens_.validation.size()) >= context,
-          "training text: {} tokens are held out; a context of {} needs as many. Give more text or a larger 'validation_fraction'",
+          "training text: {} tokens are held out; a context of {} needs as many. Give more text or a larger "
+          "'validation_fraction'",
           tokens_.validation.size(), context);
     orders_.emplace_back(stage_seed(seed_, stage), sequences);
   }
@@ -56,7 +59,8 @@ std::vector<training::ParameterGroup> LanguageModelTask::parameters() {
 
 LanguageModelTask::Place LanguageModelTask::place_of(std::int64_t step) const {
   for (std::size_t stage = 0; stage < recipe_.stages.size(); ++stage) {
-    if (step < recipe_.stages[stage].steps) return {stage, step * (recipe_.tokens_per_step / recipe_.stages[stage].context)};
+    if (step < recipe_.stages[stage].steps)
+      return {stage, step * (recipe_.tokens_per_step / recipe_.stages[stage].context)};
     step -= recipe_.stages[stage].steps;
   }
   ASSERT(false, "a step beyond the last stage");
@@ -72,7 +76,8 @@ std::int64_t LanguageModelTask::begin_of(const Place& place, std::int64_t sequen
   return offset + order.at(sequence) * context;
 }
 
-at::Tensor LanguageModelTask::loss_of(std::span<const data::TokenId> tokens, std::int64_t context, std::span<const std::int64_t> begins) {
+at::Tensor LanguageModelTask::loss_of(std::span<const tokenizers::TokenId> tokens, std::int64_t context,
+                                      std::span<const std::int64_t> begins) {
   const Batch batch = windows_at(tokens, tokens_.bos, context, begins);
   const hooks::Stream stream = decoder_.forward({batch.inputs}, {}, {});
   const at::Tensor logits = decoder_.unembed(stream.hidden);  // [sequence, context, vocabulary]

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "data/tokenizer.h"
 #include "language/recipe.h"
-#include "models/decoder.h"
+#include "models/decoder/decoder.h"
+#include "tokenizers/tokenizer.h"
 #include "training/data_order.h"
 #include "training/trainer.h"
 
@@ -14,18 +14,19 @@ namespace gainlens::language {
 
 /// The tokens a language model learns from.
 struct TrainingTokens {
-  std::vector<data::TokenId> training;
-  std::vector<data::TokenId> validation;  ///< held out
-  data::TokenId bos = 0;
+  std::vector<tokenizers::TokenId> training;
+  std::vector<tokenizers::TokenId> validation;  ///< held out
+  tokenizers::TokenId bos = 0;
 };
 
-/// Next-token prediction by one Decoder. Each epoch cuts the stream at another offset and sees its sequences in another order.
+/// Next-token prediction by one Decoder. Each epoch cuts the stream at another offset and sees its sequences in another
+/// order.
 class LanguageModelTask : public training::Task {
  public:
   /// @param keep  called with the weights at each new best validation loss
   /// @throws InvalidArgument  too few tokens for one sequence of the longest context, in training or validation
-  LanguageModelTask(const Recipe& recipe, models::DecoderConfig config, models::DecoderWeights weights, TrainingTokens tokens,
-                    std::uint64_t seed, std::function<void(const models::DecoderWeights&)> keep);
+  LanguageModelTask(const Recipe& recipe, models::DecoderConfig config, models::DecoderWeights weights,
+                    TrainingTokens tokens, std::uint64_t seed, std::function<void(const models::DecoderWeights&)> keep);
 
   std::vector<training::ParameterGroup> parameters() override;
   double accumulate_gradients(std::int64_t step) override;
@@ -42,7 +43,8 @@ class LanguageModelTask : public training::Task {
   };
   Place place_of(std::int64_t step) const;
   std::int64_t begin_of(const Place& place, std::int64_t sequence);
-  at::Tensor loss_of(std::span<const data::TokenId> tokens, std::int64_t context, std::span<const std::int64_t> begins);
+  at::Tensor loss_of(std::span<const tokenizers::TokenId> tokens, std::int64_t context,
+                     std::span<const std::int64_t> begins);
 
   const Recipe& recipe_;
   models::DecoderConfig config_;

@@ -1,8 +1,8 @@
 #include "language/recipe.h"
 
 #include "core/error.h"
-#include "models/config_reader.h"
-#include "models/dtype.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/families/config_reader.h"
 
 #include <algorithm>
 
@@ -27,8 +27,9 @@ TokenizerRecipe read_tokenizer(ConfigReader& reader) {
 
 std::vector<Stage> read_stages(ConfigReader& reader) {
   const Json* list = reader.find_non_null("stages");
-  CHECK(list != nullptr && list->is_array() && !list->empty(), "{}: 'stages' is {}; must be a list such as [{{\"context\": 512, \"steps\": 1000}}]",
-        reader.where(), list == nullptr ? "missing" : models::brief(*list));
+  CHECK(list != nullptr && list->is_array() && !list->empty(),
+        "{}: 'stages' is {}; must be a list such as [{{\"context\": 512, \"steps\": 1000}}]", reader.where(),
+        list == nullptr ? "missing" : models::brief(*list));
   std::vector<Stage> stages;
   for (std::size_t index = 0; index < list->size(); ++index) {
     ConfigReader stage((*list)[index], reader.where(), fmt::format("stages[{}].", index));
@@ -44,8 +45,8 @@ training::AdamWOptions read_optimizer(ConfigReader& reader) {
   options.beta1 = reader.number("beta1", 0, 1, options.beta1);
   options.beta2 = reader.number("beta2", 0, 1, options.beta2);
   options.epsilon = reader.number("epsilon", 1e-30, 1, options.epsilon);
-  CHECK(options.beta1 < 1 && options.beta2 < 1, "{}: 'beta1' is {} and 'beta2' is {}; both must be below 1", reader.where(), options.beta1,
-        options.beta2);
+  CHECK(options.beta1 < 1 && options.beta2 < 1, "{}: 'beta1' is {} and 'beta2' is {}; both must be below 1",
+        reader.where(), options.beta1, options.beta2);
   return options;
 }
 
@@ -56,18 +57,20 @@ training::Schedule read_schedule(ConfigReader& reader, const std::vector<Stage>&
   schedule.final_factor = reader.number("final_factor", 0, 1, schedule.final_factor);
   schedule.total_steps = 0;
   for (const Stage& stage : stages) schedule.total_steps += stage.steps;
-  CHECK(schedule.total_steps <= most_steps, "{}: {} steps; at most {} are supported", reader.where(), schedule.total_steps, most_steps);
+  CHECK(schedule.total_steps <= most_steps, "{}: {} steps; at most {} are supported", reader.where(),
+        schedule.total_steps, most_steps);
   return schedule;
 }
 
 /// A step is a whole number of sequences at every stage, taken in equal parts.
 void check_batches(const Recipe& recipe, const std::string& where) {
   for (const Stage& stage : recipe.stages) {
-    CHECK(recipe.tokens_per_step % stage.context == 0, "{}: 'tokens_per_step' is {}; must be a multiple of every context ({})", where,
-          recipe.tokens_per_step, stage.context);
+    CHECK(recipe.tokens_per_step % stage.context == 0,
+          "{}: 'tokens_per_step' is {}; must be a multiple of every context ({})", where, recipe.tokens_per_step,
+          stage.context);
     CHECK(recipe.tokens_at_once % stage.context == 0 && recipe.tokens_per_step % recipe.tokens_at_once == 0,
-          "{}: 'tokens_at_once' is {}; must be a multiple of every context ({}) and divide 'tokens_per_step' ({})", where,
-          recipe.tokens_at_once, stage.context, recipe.tokens_per_step);
+          "{}: 'tokens_at_once' is {}; must be a multiple of every context ({}) and divide 'tokens_per_step' ({})",
+          where, recipe.tokens_at_once, stage.context, recipe.tokens_per_step);
   }
 }
 
@@ -88,7 +91,8 @@ Recipe parse_recipe(const Json& document, const std::string& where) {
   const auto longest = std::max_element(recipe.stages.begin(), recipe.stages.end(),
                                         [](const Stage& a, const Stage& b) { return a.context < b.context; });
   recipe.tokens_per_step = reader.integer("tokens_per_step", 2, most_tokens, recipe.tokens_per_step);
-  recipe.tokens_at_once = reader.integer("tokens_at_once", 2, most_tokens, std::max(longest->context, recipe.tokens_at_once));
+  recipe.tokens_at_once =
+      reader.integer("tokens_at_once", 2, most_tokens, std::max(longest->context, recipe.tokens_at_once));
   check_batches(recipe, where);
   recipe.optimizer = read_optimizer(reader);
   recipe.schedule = read_schedule(reader, recipe.stages);

@@ -12,9 +12,10 @@
 namespace gainlens::language {
 namespace {
 
-constexpr std::int64_t least_vocabulary = 300;      // 256 bytes, 3 control pieces and a few letters
+constexpr std::int64_t least_vocabulary = 300;  // 256 bytes, 3 control pieces and a few letters
 constexpr std::int64_t largest_vocabulary = 1 << 20;
-constexpr std::size_t longest_line = std::size_t{1} << 20;  // the library leaves out longer ones without a word: they are cut instead
+constexpr std::size_t longest_line = std::size_t{1}
+                                     << 20;  // the library leaves out longer ones without a word: they are cut instead
 
 /// The lines of the texts, one by one.
 class Lines : public sentencepiece::SentenceIterator {
@@ -68,12 +69,12 @@ class Lines : public sentencepiece::SentenceIterator {
 }  // namespace
 
 void check(const TokenizerRecipe& recipe) {
-  CHECK(recipe.vocabulary >= least_vocabulary && recipe.vocabulary <= largest_vocabulary, "tokenizer: {} pieces; must be {} to {}",
-        recipe.vocabulary, least_vocabulary, largest_vocabulary);
+  CHECK(recipe.vocabulary >= least_vocabulary && recipe.vocabulary <= largest_vocabulary,
+        "tokenizer: {} pieces; must be {} to {}", recipe.vocabulary, least_vocabulary, largest_vocabulary);
   CHECK(recipe.algorithm == "bpe" || recipe.algorithm == "unigram", "tokenizer: algorithm '{}'; must be bpe or unigram",
         printable(recipe.algorithm, 40));
-  CHECK(recipe.character_coverage >= 0.98 && recipe.character_coverage <= 1, "tokenizer: character coverage {}; must be 0.98 to 1",
-        recipe.character_coverage);
+  CHECK(recipe.character_coverage >= 0.98 && recipe.character_coverage <= 1,
+        "tokenizer: character coverage {}; must be 0.98 to 1", recipe.character_coverage);
 }
 
 std::string train_tokenizer(std::span<const std::string> texts, const TokenizerRecipe& recipe) {
@@ -93,16 +94,20 @@ std::string train_tokenizer(std::span<const std::string> texts, const TokenizerR
   };
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
-  CHECK(status.ok(), "training text: no vocabulary of {} pieces can be made of it ({}); give more text or fewer pieces", recipe.vocabulary,
-        printable(status.message(), 160));
+  CHECK(status.ok(), "training text: no vocabulary of {} pieces can be made of it ({}); give more text or fewer pieces",
+        recipe.vocabulary, printable(status.message(), 160));
   return model;
 }
 
 void write_tokenizer(const std::string& model, const std::filesystem::path& folder) {
   ensure_writable_folder(folder);
   write_file_atomically(folder / "tokenizer.model", model);
-  const OrderedJson config = {{"tokenizer_class", "LlamaTokenizer"}, {"add_bos_token", true}, {"add_eos_token", false},
-                              {"bos_token", "<s>"},                  {"eos_token", "</s>"},   {"unk_token", "<unk>"},
+  const OrderedJson config = {{"tokenizer_class", "LlamaTokenizer"},
+                              {"add_bos_token", true},
+                              {"add_eos_token", false},
+                              {"bos_token", "<s>"},
+                              {"eos_token", "</s>"},
+                              {"unk_token", "<unk>"},
                               {"legacy", true}};
   write_file_atomically(folder / "tokenizer_config.json", config.dump(2) + "\n");
 }

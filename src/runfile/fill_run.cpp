@@ -9,7 +9,8 @@ namespace gainlens::runfile {
 namespace {
 
 /// What each of `size` processes measures of the missing shards.
-std::vector<std::vector<ShardKey>> shares_of(const std::vector<ShardKey>& missing, std::int64_t size, const Measuring& measuring) {
+std::vector<std::vector<ShardKey>> shares_of(const std::vector<ShardKey>& missing, std::int64_t size,
+                                             const Measuring& measuring) {
   std::vector<double> costs;
   for (const ShardKey& key : missing) costs.push_back(measuring.cost(key));
   std::vector<std::vector<ShardKey>> shares;

@@ -13,8 +13,8 @@ namespace gainlens::runfile {
 struct Measuring {
   std::function<ShardResult(const ShardKey&)> measure;
   std::function<double(const ShardKey&)> cost;  ///< roughly proportional to its time: what balanced shares go by
-  /// Told what is missing, and what of it `measure` will be asked for, in that order; before anything is measured, and not where nothing
-  /// is.
+  /// Told what is missing, and what of it `measure` will be asked for, in that order; before anything is measured, and
+  /// not where nothing is.
   std::function<void(const std::vector<ShardKey>& missing, const std::vector<ShardKey>& own)> begin;
   std::function<void(const ShardKey&)> done;  ///< told of each shard that is there, whoever measured it
 };

@@ -21,25 +21,27 @@ std::string holder_of(const FileDescriptor& file) {
 
 }  // namespace
 
-FolderLock::FolderLock(const std::filesystem::path& folder) : file_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+FolderLock::FolderLock(const std::filesystem::path& folder)
+    : file_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (file_.get() < 0) throw_cannot_be_made(printable(folder.string()) + ": the file 'lock' cannot be opened");
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-    CHECK(errno == EWOULDBLOCK, "{}: cannot be locked: {}; use a folder on a file system with locks", printable(folder.string()),
-          system_reason());
-    throw_invalid("{}: process {} is writing this run; wait until it ends, or give another output folder", printable(folder.string()),
-                  holder_of(file_));
+    CHECK(errno == EWOULDBLOCK, "{}: cannot be locked: {}; use a folder on a file system with locks",
+          printable(folder.string()), system_reason());
+    throw_invalid("{}: process {} is writing this run; wait until it ends, or give another output folder",
+                  printable(folder.string()), holder_of(file_));
   }
   // Only shown to others: the lock itself holds without it, so a full disk does not matter here.
   const std::string self = std::to_string(::getpid());
-  [[maybe_unused]] const bool shown = ::ftruncate(file_.get(), 0) == 0 && ::pwrite(file_.get(), self.data(), self.size(), 0) > 0;
+  [[maybe_unused]] const bool shown =
+      ::ftruncate(file_.get(), 0) == 0 && ::pwrite(file_.get(), self.data(), self.size(), 0) > 0;
 }
 
 void check_not_being_written(const std::filesystem::path& folder) {
   const FileDescriptor file(::open((folder / "lock").c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return;  // no process has ever locked it, or we may not look: a copy on a read-only disk, say
   if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-  throw_invalid("{}: process {} is writing this run, so that its numbers still change; wait until it ends", printable(folder.string()),
-                holder_of(file));
+  throw_invalid("{}: process {} is writing this run, so that its numbers still change; wait until it ends",
+                printable(folder.string()), holder_of(file));
 }
 
 }  // namespace gainlens::runfile

@@ -6,8 +6,8 @@
 
 namespace gainlens::runfile {
 
-/// Keeps every other process from writing a run folder: flock on its file `lock`, released when the object or the process ends, however
-/// that happens.
+/// Keeps every other process from writing a run folder: flock on its file `lock`, released when the object or the
+/// process ends, however that happens.
 class FolderLock {
  public:
   /// @throws InvalidArgument  another process (its id is shown) has the lock, or the folder cannot be locked

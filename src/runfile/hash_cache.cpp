@@ -1,8 +1,8 @@
 #include "runfile/hash_cache.h"
 
 #include "core/error.h"
-#include "core/sha256.h"
 #include "core/file_descriptor.h"
+#include "core/sha256.h"
 #include "runfile/run_log.h"
 
 #include <sys/stat.h>
@@ -59,7 +59,8 @@ std::string HashCache::sha256(const std::filesystem::path& file) {
     if (stored == before) return known->at("sha256");
   }
   const std::string digest = sha256_file(file);
-  CHECK(signature(file) == before, "{}: changed while it was read; repeat when it is complete", printable(file.string()));
+  CHECK(signature(file) == before, "{}: changed while it was read; repeat when it is complete",
+        printable(file.string()));
   entries_.erase(path);
   if (settled(before)) {
     entries_[path] = before;

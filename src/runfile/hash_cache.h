@@ -7,8 +7,8 @@
 
 namespace gainlens::runfile {
 
-/// SHA-256 of large files, each hashed once: an entry counts while path, size, modification time and inode are the same. Kept in the
-/// run folder's log.json, so that a resumed sweep does not read its weights twice:
+/// SHA-256 of large files, each hashed once: an entry counts while path, size, modification time and inode are the
+/// same. Kept in the run folder's log.json, so that a resumed sweep does not read its weights twice:
 ///
 ///     HashCache cache = HashCache::of_run(out);        // before the request can be made
 ///     request.model[name] = cache.sha256(weights);

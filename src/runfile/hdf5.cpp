@@ -14,8 +14,8 @@
 namespace gainlens::runfile::hdf5 {
 namespace {
 
-/// Before the first call of the library: its messages become our errors, untrusted files load no plugins, and a file that could not
-/// be closed (full disk) is not tried again, with a crash, when the program ends.
+/// Before the first call of the library: its messages become our errors, untrusted files load no plugins, and a file
+/// that could not be closed (full disk) is not tried again, with a crash, when the program ends.
 void prepare_library() {
   [[maybe_unused]] static const bool once = [] {
     H5dont_atexit();
@@ -26,8 +26,8 @@ void prepare_library() {
   }();
 }
 
-/// The innermost entry of the library's error stack: the cause. Of a failed system call only its message, since the rest has the time
-/// and addresses.
+/// The innermost entry of the library's error stack: the cause. Of a failed system call only its message, since the
+/// rest has the time and addresses.
 std::string library_reason() {
   std::string reason;
   const auto keep = [](unsigned, const H5E_error2_t* entry, void* data) -> herr_t {
@@ -122,7 +122,8 @@ Handle open_unchecked(hid_t parent, const std::string& path) {
   return {H5Dopen2(parent, path.c_str(), H5P_DEFAULT), H5Dclose, fmt::format("dataset '{}'", path)};
 }
 
-/// Refuses data outside of the file and storage that the file is too short for, before anything of its size is allocated.
+/// Refuses data outside of the file and storage that the file is too short for, before anything of its size is
+/// allocated.
 void check_storage(const Handle& dataset, const std::string& path, const Layout& layout) {
   const Handle creation(H5Dget_create_plist(dataset.get()), H5Pclose, "dataset properties");
   require(H5Pget_external_count(creation.get()) == 0, "dataset '{}' keeps its data in another file", path);
@@ -131,18 +132,19 @@ void check_storage(const Handle& dataset, const std::string& path, const Layout&
     require(kind == H5D_CHUNKED, "dataset '{}' is not chunked", path);
     std::vector<hsize_t> chunk(layout.chunk.size());
     check(H5Pget_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data()), "chunks");
-    require(chunk == extents(layout.chunk), "dataset '{}' has chunks of {}; expected {}", path, shown({chunk.begin(), chunk.end()}),
-            shown(layout.chunk));
+    require(chunk == extents(layout.chunk), "dataset '{}' has chunks of {}; expected {}", path,
+            shown({chunk.begin(), chunk.end()}), shown(layout.chunk));
     return;
   }
   require(kind == H5D_CONTIGUOUS, "dataset '{}' is not contiguous", path);
-  const auto bytes = static_cast<std::uint64_t>(
-      checked_mul<std::int64_t>(checked_elements(layout.shape, path), static_cast<std::int64_t>(H5Tget_size(layout.type)), path));
+  const auto bytes = static_cast<std::uint64_t>(checked_mul<std::int64_t>(
+      checked_elements(layout.shape, path), static_cast<std::int64_t>(H5Tget_size(layout.type)), path));
   const Handle file(H5Iget_file_id(dataset.get()), H5Fclose, "file");
   hsize_t file_bytes = 0;
   check(H5Fget_filesize(file.get(), &file_bytes), "file size");
   const haddr_t start = H5Dget_offset(dataset.get());
-  const std::uint64_t stored = stored_bytes(dataset);  // of text more than `bytes`: a reference is longer in the file than in memory
+  const std::uint64_t stored =
+      stored_bytes(dataset);  // of text more than `bytes`: a reference is longer in the file than in memory
   require(stored >= bytes && start != HADDR_UNDEF && start <= file_bytes && stored <= file_bytes - start,
           "dataset '{}' claims {} bytes that the file does not hold", path, bytes);
 }
@@ -205,7 +207,8 @@ Handle open_file(const std::filesystem::path& path) {
 Handle create_group(hid_t parent, const std::string& name) {
   const Handle creation = property_list(H5P_GROUP_CREATE);
   check(H5Pset_obj_track_times(creation.get(), false), "group properties");
-  return {H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, creation.get(), H5P_DEFAULT), H5Gclose, fmt::format("group '{}'", name)};
+  return {H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, creation.get(), H5P_DEFAULT), H5Gclose,
+          fmt::format("group '{}'", name)};
 }
 
 bool has_object(hid_t parent, const std::string& path) {
@@ -234,8 +237,9 @@ Handle create_dataset(hid_t parent, const std::string& name, const Layout& layou
     check(H5Pset_deflate(creation.get(), 4), "deflate filter");
     check(H5Pset_fletcher32(creation.get()), "checksum filter");
   }
-  return {H5Dcreate2(parent, name.c_str(), layout.type, dataspace(layout.shape).get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT), H5Dclose,
-          fmt::format("dataset '{}'", name)};
+  return {H5Dcreate2(parent, name.c_str(), layout.type, dataspace(layout.shape).get(), H5P_DEFAULT, creation.get(),
+                     H5P_DEFAULT),
+          H5Dclose, fmt::format("dataset '{}'", name)};
 }
 
 Handle open_dataset(hid_t parent, const std::string& path, const Layout& layout) {
@@ -243,7 +247,8 @@ Handle open_dataset(hid_t parent, const std::string& path, const Layout& layout)
   const Shape shape = shape_of(dataset, path);
   require(shape == layout.shape, "dataset '{}' has shape {}; expected {}", path, shown(shape), shown(layout.shape));
   const Handle type(H5Dget_type(dataset.get()), H5Tclose, "type");
-  require(H5Tequal(type.get(), layout.type) > 0, "dataset '{}' holds numbers of another type than the request says", path);
+  require(H5Tequal(type.get(), layout.type) > 0, "dataset '{}' holds numbers of another type than the request says",
+          path);
   check_storage(dataset, path, layout);
   return dataset;
 }
@@ -254,7 +259,9 @@ void write(const Handle& dataset, hid_t memory_type, const void* data) {
 
 void write_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, const void* data) {
   const Handle target = space_of(dataset);
-  check(H5Sselect_hyperslab(target.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(), nullptr), "selection");
+  check(H5Sselect_hyperslab(target.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(),
+                            nullptr),
+        "selection");
   check(H5Dwrite(dataset.get(), memory_type, dataspace(count).get(), target.get(), H5P_DEFAULT, data), "write");
 }
 
@@ -264,7 +271,9 @@ void read(const Handle& dataset, hid_t memory_type, void* data) {
 
 void read_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, void* data) {
   const Handle source = space_of(dataset);
-  check(H5Sselect_hyperslab(source.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(), nullptr), "selection");
+  check(H5Sselect_hyperslab(source.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(),
+                            nullptr),
+        "selection");
   check(H5Dread(dataset.get(), memory_type, dataspace(count).get(), source.get(), H5P_DEFAULT, data), "read");
 }
 
@@ -287,7 +296,8 @@ StoredChunk read_chunk(const Handle& dataset, std::vector<hsize_t> offset) {
   hsize_t size = 0;
   check(H5Dget_chunk_storage_size(dataset.get(), chunk.offset.data(), &size), "chunk");
   chunk.bytes.resize(size);
-  check(H5Dread_chunk(dataset.get(), H5P_DEFAULT, chunk.offset.data(), &chunk.skipped_filters, chunk.bytes.data()), "read of a chunk");
+  check(H5Dread_chunk(dataset.get(), H5P_DEFAULT, chunk.offset.data(), &chunk.skipped_filters, chunk.bytes.data()),
+        "read of a chunk");
   return chunk;
 }
 
@@ -319,7 +329,8 @@ std::uint64_t chunk_count(const Handle& dataset) {
 
 void copy_chunks(const Handle& from, const Handle& to, std::int64_t sample) {
   for_each_chunk(from, sample, [&](const StoredChunk& chunk) {
-    check(H5Dwrite_chunk(to.get(), H5P_DEFAULT, chunk.skipped_filters, chunk.offset.data(), chunk.bytes.size(), chunk.bytes.data()),
+    check(H5Dwrite_chunk(to.get(), H5P_DEFAULT, chunk.skipped_filters, chunk.offset.data(), chunk.bytes.size(),
+                         chunk.bytes.data()),
           "write of a chunk");
   });
 }
@@ -330,7 +341,8 @@ bool has_copied_chunks(const Handle& from, const Handle& to, std::int64_t sample
   return same;
 }
 
-Handle write_strings(hid_t parent, const std::string& name, const std::vector<std::string>& strings, const Shape& shape) {
+Handle write_strings(hid_t parent, const std::string& name, const std::vector<std::string>& strings,
+                     const Shape& shape) {
   const Handle type = text_type(H5T_VARIABLE);
   Handle dataset = create_dataset(parent, name, {type.get(), shape, {}});
   std::vector<const char*> pointers;
@@ -339,7 +351,8 @@ Handle write_strings(hid_t parent, const std::string& name, const std::vector<st
   return dataset;
 }
 
-std::vector<std::string> read_strings(hid_t parent, const std::string& path, const Shape& shape, std::uint64_t most_bytes) {
+std::vector<std::string> read_strings(hid_t parent, const std::string& path, const Shape& shape,
+                                      std::uint64_t most_bytes) {
   const Handle dataset = open_unchecked(parent, path);
   const Shape found = shape_of(dataset, path);
   require(found == shape, "dataset '{}' has shape {}; expected {}", path, shown(found), shown(shape));
@@ -350,7 +363,8 @@ std::vector<std::string> read_strings(hid_t parent, const std::string& path, con
   const Handle type = text_type(H5T_VARIABLE);
   TextArena arena(most_bytes);
   const Handle transfer = property_list(H5P_DATASET_XFER);
-  check(H5Pset_vlen_mem_manager(transfer.get(), TextArena::allocate, &arena, TextArena::release, nullptr), "text buffers");
+  check(H5Pset_vlen_mem_manager(transfer.get(), TextArena::allocate, &arena, TextArena::release, nullptr),
+        "text buffers");
   std::vector<char*> pointers(static_cast<std::size_t>(checked_elements(shape, path)), nullptr);
   const herr_t status = H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, transfer.get(), pointers.data());
   require(!arena.refused(), "dataset '{}' claims more text than the {} bytes that are read at most", path, most_bytes);
@@ -362,12 +376,14 @@ std::vector<std::string> read_strings(hid_t parent, const std::string& path, con
 
 void write_attribute(hid_t object, const std::string& name, std::string_view text) {
   const Handle type = text_type(text.size());
-  const Handle attribute(H5Acreate2(object, name.c_str(), type.get(), dataspace({}).get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, name);
+  const Handle attribute(H5Acreate2(object, name.c_str(), type.get(), dataspace({}).get(), H5P_DEFAULT, H5P_DEFAULT),
+                         H5Aclose, name);
   check(H5Awrite(attribute.get(), type.get(), text.data()), name);
 }
 
 void write_attribute(hid_t object, const std::string& name, std::int64_t number) {
-  const Handle attribute(H5Acreate2(object, name.c_str(), H5T_STD_I64LE, dataspace({}).get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, name);
+  const Handle attribute(H5Acreate2(object, name.c_str(), H5T_STD_I64LE, dataspace({}).get(), H5P_DEFAULT, H5P_DEFAULT),
+                         H5Aclose, name);
   check(H5Awrite(attribute.get(), H5T_NATIVE_INT64, &number), name);
 }
 
@@ -390,7 +406,8 @@ std::optional<std::string> read_text_attribute(hid_t object, const std::string& 
   if (!attribute) return std::nullopt;
   const Handle type(H5Aget_type(attribute->get()), H5Tclose, name);
   const std::size_t size = H5Tget_size(type.get());
-  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0 || size == 0 || size > most_bytes) return std::nullopt;
+  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0 || size == 0 || size > most_bytes)
+    return std::nullopt;
   std::string text(size, '\0');
   check(H5Aread(attribute->get(), type.get(), text.data()), name);
   text.erase(std::min(text.find('\0'), text.size()));

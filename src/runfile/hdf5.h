@@ -12,19 +12,21 @@
 #include <string_view>
 #include <vector>
 
-/// The HDF5 C library as this folder uses it: owned handles, failures as exceptions, and objects without times, so that the same
-/// calls make the same bytes. Not thread-safe, as the library is not.
+/// The HDF5 C library as this folder uses it: owned handles, failures as exceptions, and objects without times, so that
+/// the same calls make the same bytes. Not thread-safe, as the library is not.
 namespace gainlens::runfile::hdf5 {
 
 using Shape = std::vector<std::int64_t>;
 
-/// Why the library failed. Callers turn it into InvalidArgument (reading) or RunFailed (writing) and add the file's name.
+/// Why the library failed. Callers turn it into InvalidArgument (reading) or RunFailed (writing) and add the file's
+/// name.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Owns an identifier. Where closing one fails, nobody is told before the file that is being written ends: see write_file.
+/// Owns an identifier. Where closing one fails, nobody is told before the file that is being written ends: see
+/// write_file.
 class Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -42,9 +44,10 @@ class Handle {
   Close close_ = nullptr;
 };
 
-/// Makes a file, or replaces it, with what `fill` puts into it; the one way to write. The library keeps much in its buffers, writes it when
-/// a handle is closed, and drops what could not be written: after a full disk that has room again, everything that follows succeeds. So
-/// any call that has failed in between, the closing of any handle included, fails the whole.
+/// Makes a file, or replaces it, with what `fill` puts into it; the one way to write. The library keeps much in its
+/// buffers, writes it when a handle is closed, and drops what could not be written: after a full disk that has room
+/// again, everything that follows succeeds. So any call that has failed in between, the closing of any handle included,
+/// fails the whole.
 /// @param fill  all handles it makes are gone when it returns
 /// @throws Error  a call has failed; what is in the file then is not to be used
 void write_file(const std::filesystem::path& path, const std::function<void(const Handle& file)>& fill);
@@ -55,8 +58,8 @@ Handle create_group(hid_t parent, const std::string& name);
 /// Whether every step of `path` is a hard link: soft and external links lead out of the file.
 bool has_object(hid_t parent, const std::string& path);
 
-/// What a dataset is. Chunked ones are compressed (shuffle, deflate 4, fletcher32); the others are contiguous and allocated whole at
-/// once. Floats start as NaN.
+/// What a dataset is. Chunked ones are compressed (shuffle, deflate 4, fletcher32); the others are contiguous and
+/// allocated whole at once. Floats start as NaN.
 struct Layout {
   hid_t type = H5I_INVALID_HID;
   Shape shape;
@@ -74,7 +77,8 @@ void read(const Handle& dataset, hid_t memory_type, void* data);
 void read_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, void* data);
 /// Bytes of the file that hold the dataset's data.
 std::uint64_t stored_bytes(const Handle& dataset);
-/// Copies every chunk as it is stored, without unpacking it, from [axes...] to [sample, axes...] of a dataset with the same filters.
+/// Copies every chunk as it is stored, without unpacking it, from [axes...] to [sample, axes...] of a dataset with the
+/// same filters.
 void copy_chunks(const Handle& from, const Handle& to, std::int64_t sample);
 /// Whether copy_chunks(from, to, sample) has left its bytes in `to`.
 bool has_copied_chunks(const Handle& from, const Handle& to, std::int64_t sample);
@@ -82,9 +86,11 @@ bool has_copied_chunks(const Handle& from, const Handle& to, std::int64_t sample
 std::uint64_t chunk_count(const Handle& dataset);
 
 /// Variable-length UTF-8 strings: one (shape {}) or a row of them.
-Handle write_strings(hid_t parent, const std::string& name, const std::vector<std::string>& strings, const Shape& shape);
+Handle write_strings(hid_t parent, const std::string& name, const std::vector<std::string>& strings,
+                     const Shape& shape);
 /// @throws Error  absent, of another type or shape, or longer than `most_bytes` altogether
-std::vector<std::string> read_strings(hid_t parent, const std::string& path, const Shape& shape, std::uint64_t most_bytes);
+std::vector<std::string> read_strings(hid_t parent, const std::string& path, const Shape& shape,
+                                      std::uint64_t most_bytes);
 
 void write_attribute(hid_t object, const std::string& name, std::string_view text);
 void write_attribute(hid_t object, const std::string& name, std::int64_t number);

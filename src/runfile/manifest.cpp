@@ -17,9 +17,9 @@ namespace {
 
 std::pair<ShardKey, std::string> parse_line(std::string_view line, const std::string& where) {
   const Json json = parse_json(line, where);
-  CHECK(json.is_object() && json.size() == 3 && json.contains("length") && json.contains("sample") && json.contains("sha256") &&
-            json["length"].is_number_integer() && json["sample"].is_number_integer() && json["sha256"].is_string() &&
-            json["sha256"].get_ref<const std::string&>().size() == 64,
+  CHECK(json.is_object() && json.size() == 3 && json.contains("length") && json.contains("sample") &&
+            json.contains("sha256") && json["length"].is_number_integer() && json["sample"].is_number_integer() &&
+            json["sha256"].is_string() && json["sha256"].get_ref<const std::string&>().size() == 64,
         "{}: is not a line of a manifest: '{}'", where, printable(line));
   return {{json["length"], json["sample"]}, json["sha256"]};
 }
@@ -40,13 +40,14 @@ WholeLines whole_lines(const std::string& text, const std::filesystem::path& pat
   for (std::size_t end; (end = text.find('\n', whole.bytes)) != std::string::npos; whole.bytes = end + 1, ++number) {
     const bool last = end + 1 == text.size();
     try {
-      const auto [key, digest] =
-          parse_line(std::string_view(text).substr(whole.bytes, end - whole.bytes), fmt::format("{}, line {}", path.string(), number));
+      const auto [key, digest] = parse_line(std::string_view(text).substr(whole.bytes, end - whole.bytes),
+                                            fmt::format("{}, line {}", path.string(), number));
       whole.digests.insert_or_assign(key, digest);
     } catch (const InvalidArgument& error) {
       // Some file systems leave a torn line as zeros with its length kept; only the last can be torn.
       if (last) break;
-      throw_invalid("{}; delete the file and repeat the command: the shards are then checked and listed again", error.what());
+      throw_invalid("{}; delete the file and repeat the command: the shards are then checked and listed again",
+                    error.what());
     }
   }
   return whole;
@@ -62,7 +63,8 @@ Manifest::Manifest(std::filesystem::path path) : path_(std::move(path)) {
   const std::string text = std::filesystem::exists(path_) ? read_text_file(path_) : std::string();
   WholeLines whole = whole_lines(text, path_);
   digests_ = std::move(whole.digests);
-  if (text.empty() || whole.bytes != text.size()) write_file_atomically(path_, std::string_view(text).substr(0, whole.bytes));
+  if (text.empty() || whole.bytes != text.size())
+    write_file_atomically(path_, std::string_view(text).substr(0, whole.bytes));
 }
 
 void Manifest::append(const ShardKey& key, const std::string& sha256) {
@@ -74,8 +76,8 @@ void Manifest::append(const ShardKey& key, const std::string& sha256) {
     const std::string why = system_reason();
     // Without the part that was written the next line would be glued to it.
     [[maybe_unused]] const bool restored = opened && ::truncate(path_.c_str(), before.st_size) == 0;
-    throw_run_failed("{}: cannot be written: {}; finished shards are kept: make room and repeat the command to resume", path_.string(),
-                     why);
+    throw_run_failed("{}: cannot be written: {}; finished shards are kept: make room and repeat the command to resume",
+                     path_.string(), why);
   }
   digests_.insert_or_assign(key, sha256);
 }

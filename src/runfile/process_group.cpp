@@ -20,15 +20,16 @@ constexpr Launcher torchrun = {"RANK", "WORLD_SIZE", "LOCAL_RANK"};
 constexpr Launcher slurm = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"};
 
 /// A number in [low, high]; empty where the variable is not set.
-std::optional<std::int64_t> read(const Environment& environment, const char* name, std::int64_t low, std::int64_t high) {
+std::optional<std::int64_t> read(const Environment& environment, const char* name, std::int64_t low,
+                                 std::int64_t high) {
   const auto text = environment(name);
   if (!text) return std::nullopt;
   std::int64_t value = 0;
   const char* const end = text->data() + text->size();
   const auto [rest, error] = std::from_chars(text->data(), end, value);
   CHECK(error == std::errc() && rest == end && value >= low && value <= high,
-        "{}: '{}' in the environment; must be a whole number from {} to {}, or not be set for a single process", name, printable(*text, 40),
-        low, high);
+        "{}: '{}' in the environment; must be a whole number from {} to {}, or not be set for a single process", name,
+        printable(*text, 40), low, high);
   return value;
 }
 
@@ -53,8 +54,9 @@ std::optional<ProcessGroup> read_torchrun(const Environment& environment) {
 std::optional<ProcessGroup> read_slurm(const Environment& environment) {
   if (!environment(slurm.rank)) return std::nullopt;  // the shell of an allocation: no task has been started
   if (!environment(slurm.size)) {                     // a batch script on its own, which SLURM numbers 0
-    CHECK(*read(environment, slurm.rank, 0, most_processes) == 0, "{}: '{}' in the environment without {}; start the processes with srun",
-          slurm.rank, printable(*environment(slurm.rank), 40), slurm.size);
+    CHECK(*read(environment, slurm.rank, 0, most_processes) == 0,
+          "{}: '{}' in the environment without {}; start the processes with srun", slurm.rank,
+          printable(*environment(slurm.rank), 40), slurm.size);
     return std::nullopt;
   }
   const ProcessGroup group = read(environment, slurm);
@@ -70,7 +72,8 @@ ProcessGroup read_process_group(const Environment& environment) {
   const auto by_slurm = read_slurm(environment);
   if (by_torchrun && by_slurm) {
     CHECK(by_torchrun->rank == by_slurm->rank && by_torchrun->size == by_slurm->size,
-          "RANK: this is process {} of {} by RANK and WORLD_SIZE, and {} of {} by SLURM_PROCID and SLURM_NTASKS; unset the pair that does "
+          "RANK: this is process {} of {} by RANK and WORLD_SIZE, and {} of {} by SLURM_PROCID and SLURM_NTASKS; unset "
+          "the pair that does "
           "not "
           "count",
           by_torchrun->rank, by_torchrun->size, by_slurm->rank, by_slurm->size);

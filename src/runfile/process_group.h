@@ -17,10 +17,11 @@ struct ProcessGroup {
 /// Value of an environment variable; empty where it is not set.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-/// What torchrun (RANK, WORLD_SIZE, LOCAL_RANK) or SLURM's srun (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID) has set; one process where
-/// neither has. SLURM with one task, or without a process id (the shell of an allocation), is one process. Where torchrun itself runs
-/// under srun (TORCHELASTIC_RUN_ID is set), torchrun numbers the processes.
-/// @throws InvalidArgument  a variable that is no number, out of range, or set without its partner; torchrun's and SLURM's disagree
+/// What torchrun (RANK, WORLD_SIZE, LOCAL_RANK) or SLURM's srun (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID) has set;
+/// one process where neither has. SLURM with one task, or without a process id (the shell of an allocation), is one
+/// process. Where torchrun itself runs under srun (TORCHELASTIC_RUN_ID is set), torchrun numbers the processes.
+/// @throws InvalidArgument  a variable that is no number, out of range, or set without its partner; torchrun's and
+///     SLURM's disagree
 ProcessGroup read_process_group(const Environment& environment);
 ProcessGroup read_process_group();  ///< of this process's environment
 

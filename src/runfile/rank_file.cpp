@@ -48,13 +48,15 @@ RankFile::RankFile(const fs::path& run, std::int64_t rank, std::chrono::millisec
     const auto holder = living_token(path_);
     if (!holder && publish()) return;
     CHECK(std::chrono::steady_clock::now() < give_up,
-          "{}: process {} is rank {} of this run; start each rank once, and wait until the processes of an earlier start have ended",
+          "{}: process {} is rank {} of this run; start each rank once, and wait until the processes of an earlier "
+          "start have ended",
           printable(run.string()), printable(holder.value_or("of another start")), rank);
     std::this_thread::sleep_for(pause);
   }
 }
 
-/// Locked and whole before anyone can see it. False where another process has in between removed the folder, or the file as not locked yet.
+/// Locked and whole before anyone can see it. False where another process has in between removed the folder, or the
+/// file as not locked yet.
 bool RankFile::publish() {
   const std::string cannot = printable(path_.parent_path().string()) + ": cannot be written to";
   std::error_code error;
@@ -65,7 +67,8 @@ bool RankFile::publish() {
   }
   const fs::path temporary = path_.string() + "." + token_ + ".tmp";  // what a failure leaves goes with the dead ranks
   file_ = FileDescriptor(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file_.get() < 0 && errno == ENOENT) return false;  // the last process of an earlier start has just removed the folder
+  if (file_.get() < 0 && errno == ENOENT)
+    return false;  // the last process of an earlier start has just removed the folder
   if (file_.get() < 0) throw_cannot_be_made(cannot);
   // Nobody else keeps a lock on it, but who looks for dead ranks holds one for a moment.
   CHECK(::flock(file_.get(), LOCK_EX) == 0, "{}: cannot be locked: {}; use a folder on a file system with locks",

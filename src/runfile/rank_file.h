@@ -13,12 +13,14 @@ namespace gainlens::runfile {
 /// The folder in a run folder through which the processes of a group find each other; there only while they work.
 inline constexpr const char* ranks_folder_name = "ranks";
 
-/// "This process is rank K of the run, and alive": the file ranks/rank-K, locked (flock) until the object or the process ends, however that
-/// happens. It holds a token that no other start has, so that what a crashed start left behind is never taken for this one's.
+/// "This process is rank K of the run, and alive": the file ranks/rank-K, locked (flock) until the object or the
+/// process ends, however that happens. It holds a token that no other start has, so that what a crashed start left
+/// behind is never taken for this one's.
 class RankFile {
  public:
   /// @param patience  how long to wait for an earlier holder of this rank to end
-  /// @throws InvalidArgument  another process (its token is shown) is this rank, or the folder cannot be written to or locked
+  /// @throws InvalidArgument  another process (its token is shown) is this rank, or the folder cannot be written to or
+  ///     locked
   RankFile(const std::filesystem::path& run, std::int64_t rank, std::chrono::milliseconds patience);
   RankFile(const RankFile&) = delete;
   RankFile& operator=(const RankFile&) = delete;

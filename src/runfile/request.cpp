@@ -67,8 +67,8 @@ class FieldReader {
 
   void refuse_others() const {
     for (const auto& [name, value] : object_.items()) {
-      CHECK(std::find(known_.begin(), known_.end(), name) != known_.end(), "{}: key '{}' is not known{}", where_, printable(name),
-            did_you_mean(name, known_));
+      CHECK(std::find(known_.begin(), known_.end(), name) != known_.end(), "{}: key '{}' is not known{}", where_,
+            printable(name), did_you_mean(name, known_));
     }
   }
 
@@ -77,7 +77,8 @@ class FieldReader {
     CHECK(fits, "{}: '{}' is {}; it must be {}", where_, name, shown(value), allowed);
   }
   void read(const char* name, const Json& value, std::int64_t& field) const {
-    const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || std::in_range<std::int64_t>(value.get<std::uint64_t>()));
+    const bool fits = value.is_number_integer() &&
+                      (!value.is_number_unsigned() || std::in_range<std::int64_t>(value.get<std::uint64_t>()));
     expect(fits, name, value, "an integer");
     field = value.get<std::int64_t>();
   }
@@ -160,13 +161,15 @@ Json Request::to_json() const {
 Request Request::from_json(const Json& json, std::string_view where) {
   CHECK(json.is_object(), "{}: is not a JSON object; a request of gainlens sweep is one", where);
   // Before the other keys: another version may have others.
-  CHECK(json.contains(version_key), "{}: key '{}' is missing; this is not a request of gainlens sweep", where, version_key);
+  CHECK(json.contains(version_key), "{}: key '{}' is missing; this is not a request of gainlens sweep", where,
+        version_key);
   Request request;
   FieldReader reader(json, where);
   reader(version_key, request.version);
   CHECK(request.version >= 1 && request.version <= statistics_version,
-        "{}: {} is {}; this gainlens reads versions 1 to {}: use the gainlens that made the run, or sweep again into another folder", where,
-        version_key, request.version, statistics_version);
+        "{}: {} is {}; this gainlens reads versions 1 to {}: use the gainlens that made the run, or sweep again into "
+        "another folder",
+        where, version_key, request.version, statistics_version);
   visit_fields(request, reader);
   if (json.contains(spread_key)) reader(spread_key, request.spread.emplace());
   reader.refuse_others();
@@ -175,40 +178,51 @@ Request Request::from_json(const Json& json, std::string_view where) {
 }
 
 void Request::validate(std::string_view where) const {
-  CHECK(strictly_increasing_from(lengths, 1), "{}: 'lengths' is [{}]; it must be increasing context lengths of at least 1", where,
-        fmt::join(lengths, ", "));
-  CHECK(strictly_increasing_from(layers, 0), "{}: 'layers' is [{}]; it must be increasing layer indices", where, fmt::join(layers, ", "));
-  for (const auto& [name, value] :
-       {std::pair{"samples", samples}, {"heads", heads}, {"kv_heads", kv_heads}, {"head_dim", head_dim}, {"threads", threads}}) {
+  CHECK(strictly_increasing_from(lengths, 1),
+        "{}: 'lengths' is [{}]; it must be increasing context lengths of at least 1", where, fmt::join(lengths, ", "));
+  CHECK(strictly_increasing_from(layers, 0), "{}: 'layers' is [{}]; it must be increasing layer indices", where,
+        fmt::join(layers, ", "));
+  for (const auto& [name, value] : {std::pair{"samples", samples},
+                                    {"heads", heads},
+                                    {"kv_heads", kv_heads},
+                                    {"head_dim", head_dim},
+                                    {"threads", threads}}) {
     CHECK(value >= 1, "{}: '{}' is {}; it must be at least 1", where, name, value);
   }
-  CHECK(attention.size() == layers.size(), "{}: 'attention' names {} layers; 'layers' has {}", where, attention.size(), layers.size());
+  CHECK(attention.size() == layers.size(), "{}: 'attention' names {} layers; 'layers' has {}", where, attention.size(),
+        layers.size());
   for (const std::string& kind : attention) {
     CHECK(is_attention(kind), "{}: 'attention' has '{}'; allowed are 'global' and 'window:N'", where, printable(kind));
   }
   constexpr std::array<std::string_view, 4> dtypes = {"float64", "float32", "bfloat16", "float16"};
-  CHECK(std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end(), "{}: 'dtype' is '{}'; allowed are {}", where, printable(dtype),
-        fmt::join(dtypes, ", "));
+  CHECK(std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end(), "{}: 'dtype' is '{}'; allowed are {}", where,
+        printable(dtype), fmt::join(dtypes, ", "));
   static constexpr std::array<std::string_view, 4> devices{"cpu", "cpu:composed", "cuda", "cuda:fused"};
-  CHECK(std::find(devices.begin(), devices.end(), device) != devices.end(), "{}: 'device' is '{}'; allowed are {}", where,
-        printable(device), fmt::join(devices, ", "));
+  CHECK(std::find(devices.begin(), devices.end(), device) != devices.end(), "{}: 'device' is '{}'; allowed are {}",
+        where, printable(device), fmt::join(devices, ", "));
   // The largest dataset a run of this request can have: its size must be a number.
-  const std::array largest = {
-      std::ssize(lengths),         samples, std::ssize(layers), std::max(heads, kv_heads), std::max(lengths.back(), bins), keys,
-      std::int64_t{sizeof(double)}};
+  const std::array largest = {std::ssize(lengths),
+                              samples,
+                              std::ssize(layers),
+                              std::max(heads, kv_heads),
+                              std::max(lengths.back(), bins),
+                              keys,
+                              std::int64_t{sizeof(double)}};
   checked_elements(largest, fmt::format("{}: size of the largest dataset", where));
   if (!spread) return;
   const std::int64_t needed = tokens_needed(layout_of(*this), lengths.back());
-  CHECK(*spread >= needed, "{}: 'spread' is {}; {} samples of length {} are spread over at least {} tokens", where, *spread, samples,
-        lengths.back(), needed);
+  CHECK(*spread >= needed, "{}: 'spread' is {}; {} samples of length {} are spread over at least {} tokens", where,
+        *spread, samples, lengths.back(), needed);
 }
 
 std::string Request::difference(const Request& other) const {
   Json stored = to_json();
   Json asked = other.to_json();
   if (nested && other.nested && lengths.back() != other.lengths.back()) {
-    return fmt::format("the longest of lengths is {} in the stored request and {} in this one, and nested chunks are cut from the longest",
-                       lengths.back(), other.lengths.back());
+    return fmt::format(
+        "the longest of lengths is {} in the stored request and {} in this one, and nested chunks are cut from the "
+        "longest",
+        lengths.back(), other.lengths.back());
   }
   if (spread.has_value() != other.spread.has_value()) {
     const auto shown = [](const Request& request) {
@@ -217,8 +231,9 @@ std::string Request::difference(const Request& other) const {
     return fmt::format("chunks are {} in the stored request and {} in this one", shown(*this), shown(other));
   }
   if (spread && samples != other.samples) {
-    return fmt::format("samples is {} in the stored request and {} in this one, and the place of every spread chunk follows from it",
-                       samples, other.samples);
+    return fmt::format(
+        "samples is {} in the stored request and {} in this one, and the place of every spread chunk follows from it",
+        samples, other.samples);
   }
   for (Json* json : {&stored, &asked}) {
     json->erase("lengths");
@@ -236,7 +251,8 @@ Request Request::united(const Request& other) const {
   ASSERT(line.empty(), "requests that differ cannot be united: {}", line);
   Request result = *this;
   result.lengths.clear();
-  std::set_union(lengths.begin(), lengths.end(), other.lengths.begin(), other.lengths.end(), std::back_inserter(result.lengths));
+  std::set_union(lengths.begin(), lengths.end(), other.lengths.begin(), other.lengths.end(),
+                 std::back_inserter(result.lengths));
   result.samples = std::max(samples, other.samples);
   return result;
 }

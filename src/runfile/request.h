@@ -11,13 +11,13 @@
 
 namespace gainlens::runfile {
 
-/// Of the numbers that this program computes. Raised whenever a stored number changes meaning or bits, or one joins; a run of another
-/// version is not resumed. Runs of lower versions can be read. 2: norms of the estimate and the sink bound, min_norm, variance. 3: sums
-/// whose error does not grow with the length, scaled K of values of any size.
+/// Of the numbers that this program computes. Raised whenever a stored number changes meaning or bits, or one joins; a
+/// run of another version is not resumed. Runs of lower versions can be read. 2: norms of the estimate and the sink
+/// bound, min_norm, variance. 3: sums whose error does not grow with the length, scaled K of values of any size.
 inline constexpr std::int64_t statistics_version = 3;
 
-/// What is measured of which model: with it the datasets of a run and their shapes are known. A sweep derives it whole from the model's
-/// attention layout (sweep/measured_model.h).
+/// What is measured of which model: with it the datasets of a run and their shapes are known. A sweep derives it whole
+/// from the model's attention layout (sweep/measured_model.h).
 struct MeasuredModel {
   std::string family;
   std::vector<std::int64_t> layers;  ///< original indices, in order
@@ -39,13 +39,14 @@ struct Request : MeasuredModel {
   std::vector<std::int64_t> lengths;          ///< sorted
   std::int64_t samples = 0;
   bool nested = false;
-  /// Tokens of the text that the chunks of each length are spread evenly over; absent: consecutive from its head, and no key in JSON, so
-  /// that requests from before there was a choice read and write as they are.
+  /// Tokens of the text that the chunks of each length are spread evenly over; absent: consecutive from its head, and
+  /// no key in JSON, so that requests from before there was a choice read and write as they are.
   std::optional<std::int64_t> spread;
   std::optional<std::int64_t> bos;  ///< token put before each chunk; absent: none
   std::string bos_policy;           ///< auto|always|never and what it led to, in words
   std::string dtype;                ///< compute dtype: float64 float32 bfloat16 float16
-  std::string device;        ///< "cpu" or "cuda", each with the kernel of its statistics where it is not the device's own: "cpu:composed"
+  std::string device;  ///< "cpu" or "cuda", each with the kernel of its statistics where it is not the device's own:
+                       ///< "cpu:composed"
   std::int64_t threads = 0;  ///< per process
   bool nll = true;
   bool statistics = true;
@@ -58,9 +59,9 @@ struct Request : MeasuredModel {
   /// @throws InvalidArgument  a field out of range, or fields that contradict each other
   void validate(std::string_view where) const;
 
-  /// Empty if `other` asks for the same numbers up to lengths and samples; else one line naming the first difference and both values.
-  /// Nested requests must agree on the longest length too: their shorter chunks are cut from it. Spread ones must agree on the samples: the
-  /// place of every chunk follows from their number.
+  /// Empty if `other` asks for the same numbers up to lengths and samples; else one line naming the first difference
+  /// and both values. Nested requests must agree on the longest length too: their shorter chunks are cut from it.
+  /// Spread ones must agree on the samples: the place of every chunk follows from their number.
   std::string difference(const Request& other) const;
   /// Lengths united, samples the larger. Requires difference(other).empty().
   Request united(const Request& other) const;

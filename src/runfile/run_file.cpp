@@ -23,35 +23,40 @@ class RunFileWriter {
     hdf5::write_attribute(file_.get(), "format_version", run_format_version);
     hdf5::write_strings(file_.get(), "request", {request.to_json().dump()}, {});
     for (const Axis axis : root_axes) scales_.emplace(axis, write_scale(file_, axis, 0));
-    const hdf5::Handle attention = hdf5::write_strings(file_.get(), "attention", request.attention, {std::ssize(request.attention)});
+    const hdf5::Handle attention =
+        hdf5::write_strings(file_.get(), "attention", request.attention, {std::ssize(request.attention)});
     attach(attention, {Axis::layer}, scales_);
     for (const Group group : {Group::summary, Group::profile, Group::values}) {
       if (holds(group)) add_group(file_, std::string(name_of(group)), group, request.lengths.front());
     }
     if (holds(Group::queries)) {
       const hdf5::Handle queries = hdf5::create_group(file_.get(), std::string(name_of(Group::queries)));
-      for (const std::int64_t length : request.lengths) add_group(queries, std::to_string(length), Group::queries, length);
+      for (const std::int64_t length : request.lengths)
+        add_group(queries, std::to_string(length), Group::queries, length);
     }
   }
 
   void write_complete(const std::map<ShardKey, std::filesystem::path>& shards) {
     std::vector<std::int8_t> complete;
     for (const std::int64_t length : request_.lengths) {
-      for (std::int64_t sample = 0; sample < request_.samples; ++sample) complete.push_back(shards.contains({length, sample}));
+      for (std::int64_t sample = 0; sample < request_.samples; ++sample)
+        complete.push_back(shards.contains({length, sample}));
     }
-    const hdf5::Handle dataset =
-        hdf5::create_dataset(file_.get(), "complete", {H5T_STD_I8LE, {std::ssize(request_.lengths), request_.samples}, {}});
+    const hdf5::Handle dataset = hdf5::create_dataset(
+        file_.get(), "complete", {H5T_STD_I8LE, {std::ssize(request_.lengths), request_.samples}, {}});
     hdf5::write(dataset, H5T_NATIVE_INT8, complete.data());
     hdf5::write_attribute(dataset.get(), "long_name", "1 where the chunk has been measured");
     attach(dataset, {Axis::length, Axis::sample}, scales_);
   }
 
   void add_shard(const ShardKey& key, const hdf5::Handle& shard) {
-    const auto position = std::lower_bound(request_.lengths.begin(), request_.lengths.end(), key.length) - request_.lengths.begin();
+    const auto position =
+        std::lower_bound(request_.lengths.begin(), request_.lengths.end(), key.length) - request_.lengths.begin();
     for (const DatasetInfo& info : schema()) {
       if (!info.present(request_)) continue;
       const hdf5::Handle from = open_shard_dataset(shard, info, request_, key.length);
-      const hdf5::Handle to = hdf5::open_dataset(file_.get(), info.path(key.length), run_layout(info, request_, key.length));
+      const hdf5::Handle to =
+          hdf5::open_dataset(file_.get(), info.path(key.length), run_layout(info, request_, key.length));
       if (info.group == Group::queries) {
         hdf5::copy_chunks(from, to, key.sample);
       } else {
@@ -68,7 +73,8 @@ class RunFileWriter {
 
   hdf5::Handle write_scale(const hdf5::Handle& folder, Axis axis, std::int64_t length) const {
     const std::vector<std::int64_t> values = axis_values(axis, request_, length);
-    hdf5::Handle scale = hdf5::create_dataset(folder.get(), std::string(name_of(axis)), {H5T_STD_I64LE, {std::ssize(values)}, {}});
+    hdf5::Handle scale =
+        hdf5::create_dataset(folder.get(), std::string(name_of(axis)), {H5T_STD_I64LE, {std::ssize(values)}, {}});
     hdf5::write(scale, H5T_NATIVE_INT64, values.data());
     hdf5::make_scale(scale, std::string(name_of(axis)));
     return scale;
@@ -78,7 +84,8 @@ class RunFileWriter {
     for (unsigned i = 0; i < axes.size(); ++i) hdf5::attach_scale(dataset, scales.at(axes[i]), i);
   }
 
-  /// A group with its datasets, and in it a second name of every scale they use: readers look for coordinates beside the data.
+  /// A group with its datasets, and in it a second name of every scale they use: readers look for coordinates beside
+  /// the data.
   void add_group(const hdf5::Handle& parent, const std::string& name, Group group, std::int64_t length) {
     const hdf5::Handle folder = hdf5::create_group(parent.get(), name);
     std::vector<Axis> used;
@@ -104,7 +111,8 @@ class RunFileWriter {
     }
   }
 
-  void copy_box(const DatasetInfo& info, const hdf5::Handle& from, const hdf5::Handle& to, hdf5::Shape offset, std::int64_t length) const {
+  void copy_box(const DatasetInfo& info, const hdf5::Handle& from, const hdf5::Handle& to, hdf5::Shape offset,
+                std::int64_t length) const {
     const hdf5::Shape shape = info.shard_shape(request_, length);
     hdf5::Shape count = {1, 1};
     count.insert(count.end(), shape.begin(), shape.end());
@@ -124,7 +132,8 @@ hdf5::Handle open_for_combining(const std::filesystem::path& path, const Request
   try {
     return open_shard(path, request, key);
   } catch (const hdf5::Error& error) {
-    throw_invalid("{}: cannot be read: {}; delete it and repeat the command, which computes it again", path.string(), error.what());
+    throw_invalid("{}: cannot be read: {}; delete it and repeat the command, which computes it again", path.string(),
+                  error.what());
   }
 }
 
@@ -136,7 +145,8 @@ hdf5::Layout run_layout(const DatasetInfo& info, const Request& request, std::in
   return layout;
 }
 
-void write_run_file(const std::filesystem::path& path, const Request& request, const std::map<ShardKey, std::filesystem::path>& shards) {
+void write_run_file(const std::filesystem::path& path, const Request& request,
+                    const std::map<ShardKey, std::filesystem::path>& shards) {
   try {
     hdf5::write_file(path, [&](const hdf5::Handle& file) {
       RunFileWriter writer(file, request);
@@ -145,7 +155,8 @@ void write_run_file(const std::filesystem::path& path, const Request& request, c
     });
     flush_to_disk(path);
   } catch (const hdf5::Error& error) {
-    throw_run_failed("{}: cannot be written: {}; the shards are kept: make room and repeat the command", path.string(), error.what());
+    throw_run_failed("{}: cannot be written: {}; the shards are kept: make room and repeat the command", path.string(),
+                     error.what());
   }
 }
 

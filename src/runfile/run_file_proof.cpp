@@ -27,8 +27,10 @@ void require(bool same, fmt::format_string<Args...> format, Args&&... args) {
   if (!same) throw hdf5::Error(fmt::format(format, std::forward<Args>(args)...));
 }
 
-void prove_text(const hdf5::Handle& dataset, const std::string& name, std::string_view expected, const std::string& path) {
-  require(hdf5::read_text_attribute(dataset.get(), name) == expected, "attribute '{}' of dataset '{}' is not as written", name, path);
+void prove_text(const hdf5::Handle& dataset, const std::string& name, std::string_view expected,
+                const std::string& path) {
+  require(hdf5::read_text_attribute(dataset.get(), name) == expected,
+          "attribute '{}' of dataset '{}' is not as written", name, path);
 }
 
 class Proof {
@@ -38,8 +40,8 @@ class Proof {
 
   /// Names, units and coordinates of each dataset, and that nothing stands where no shard is.
   void prove_frame() const {
-    const hdf5::Handle complete =
-        hdf5::open_dataset(file_.get(), "complete", {H5T_STD_I8LE, {std::ssize(request_.lengths), request_.samples}, {}});
+    const hdf5::Handle complete = hdf5::open_dataset(
+        file_.get(), "complete", {H5T_STD_I8LE, {std::ssize(request_.lengths), request_.samples}, {}});
     prove_scales(complete, "complete", {Axis::length, Axis::sample}, "");
     for (const DatasetInfo& info : schema()) {
       if (!info.present(request_)) continue;
@@ -54,13 +56,15 @@ class Proof {
     }
     for (std::size_t place = 0; place < request_.lengths.size(); ++place) {
       for (std::int64_t sample = 0; sample < request_.samples; ++sample) {
-        if (!shards_.contains({request_.lengths[place], sample})) prove_absent(static_cast<std::int64_t>(place), sample);
+        if (!shards_.contains({request_.lengths[place], sample}))
+          prove_absent(static_cast<std::int64_t>(place), sample);
       }
     }
   }
 
   void prove_shard(const ShardKey& key, const hdf5::Handle& shard) {
-    const auto place = std::lower_bound(request_.lengths.begin(), request_.lengths.end(), key.length) - request_.lengths.begin();
+    const auto place =
+        std::lower_bound(request_.lengths.begin(), request_.lengths.end(), key.length) - request_.lengths.begin();
     for (const DatasetInfo& info : schema()) {
       if (!info.present(request_)) continue;
       const hdf5::Handle from = open_shard_dataset(shard, info, request_, key.length);
@@ -73,7 +77,8 @@ class Proof {
         hdf5::read(from, number_type(request_), bytes.data());
         same = bytes == box(info, {place, key.sample});
       }
-      require(same, "dataset '{}' differs from the shard of length {}, sample {}", info.path(key.length), key.length, key.sample);
+      require(same, "dataset '{}' differs from the shard of length {}, sample {}", info.path(key.length), key.length,
+              key.sample);
     }
   }
 
@@ -81,7 +86,8 @@ class Proof {
   void prove_no_other_chunks() const {
     for (const auto& [dataset, expected] : chunks_) {
       const auto& [info, length] = dataset;
-      require(hdf5::chunk_count(open(*info, length)) == expected, "dataset '{}' holds chunks of no shard", info->path(length));
+      require(hdf5::chunk_count(open(*info, length)) == expected, "dataset '{}' holds chunks of no shard",
+              info->path(length));
     }
   }
 
@@ -108,18 +114,20 @@ class Proof {
   }
 
   /// @param folder  where second names of the scales are; empty: nowhere
-  void prove_scales(const hdf5::Handle& dataset, const std::string& path, const std::vector<Axis>& axes, const std::string& folder) const {
+  void prove_scales(const hdf5::Handle& dataset, const std::string& path, const std::vector<Axis>& axes,
+                    const std::string& folder) const {
     for (unsigned i = 0; i < axes.size(); ++i) {
       const std::string name(name_of(axes[i])), beside = folder.empty() ? name : fmt::format("{}/{}", folder, name);
-      require(hdf5::has_scale(dataset, i, hdf5::address_of(file_.get(), beside)), "axis {} of dataset '{}' lost its scale", i, path);
+      require(hdf5::has_scale(dataset, i, hdf5::address_of(file_.get(), beside)),
+              "axis {} of dataset '{}' lost its scale", i, path);
     }
   }
 
   void prove_absent(std::int64_t place, std::int64_t sample) const {
     for (const DatasetInfo& info : schema()) {
       if (!info.present(request_) || info.group == Group::queries) continue;
-      require(box(info, {place, sample}) == nothing(box_bytes(info)), "dataset '{}' has numbers where there is no shard",
-              info.path(request_.lengths.front()));
+      require(box(info, {place, sample}) == nothing(box_bytes(info)),
+              "dataset '{}' has numbers where there is no shard", info.path(request_.lengths.front()));
     }
   }
 
@@ -130,7 +138,8 @@ class Proof {
     const bool float64 = stores_float64(request_);
     const std::size_t width = float64 ? sizeof wide : sizeof narrow;
     std::vector<char> bytes(size);
-    for (std::size_t at = 0; at < size; at += width) std::memcpy(&bytes[at], float64 ? static_cast<const void*>(&wide) : &narrow, width);
+    for (std::size_t at = 0; at < size; at += width)
+      std::memcpy(&bytes[at], float64 ? static_cast<const void*>(&wide) : &narrow, width);
     return bytes;
   }
 
@@ -146,7 +155,8 @@ void prove_reading(const fs::path& path, const Request& request, const std::map<
   require(reader.request().to_json() == request.to_json(), "'/request' is not as written");
   for (std::size_t place = 0; place < request.lengths.size(); ++place) {
     for (std::int64_t sample = 0; sample < request.samples; ++sample) {
-      require(reader.complete(place, sample) == shards.contains({request.lengths[place], sample}), "'/complete' is not as written");
+      require(reader.complete(place, sample) == shards.contains({request.lengths[place], sample}),
+              "'/complete' is not as written");
     }
   }
 }
@@ -162,8 +172,9 @@ void prove_run_file(const fs::path& path, const Request& request, const std::map
     for (const auto& [key, shard] : shards) proof.prove_shard(key, open_shard(shard, request, key));
     proof.prove_no_other_chunks();
   } catch (const std::runtime_error& error) {  // hdf5::Error, and InvalidArgument of the reader
-    throw_run_failed("{}: does not read back as it was written: {}; the shards are kept: look after the disk and repeat the command",
-                     printable(path.string()), printable(error.what(), 300));
+    throw_run_failed(
+        "{}: does not read back as it was written: {}; the shards are kept: look after the disk and repeat the command",
+        printable(path.string()), printable(error.what(), 300));
   }
 }
 

@@ -27,11 +27,12 @@ void check_is_ours(const fs::path& folder) {
   if (!fs::is_directory(folder) || fs::exists(folder / "request.json")) return;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    const bool ours = name == "lock" || name == ranks_folder_name || name == "request.json.tmp" || name.starts_with(".writable.");
+    const bool ours =
+        name == "lock" || name == ranks_folder_name || name == "request.json.tmp" || name.starts_with(".writable.");
     // Asked again: rank 0 of a group may be making the run while another rank looks.
     CHECK(ours || fs::exists(folder / "request.json"),
-          "{}: is not empty and not a run (it holds '{}' and no request.json); give a new or empty folder", printable(folder.string()),
-          printable(name));
+          "{}: is not empty and not a run (it holds '{}' and no request.json); give a new or empty folder",
+          printable(folder.string()), printable(name));
   }
 }
 
@@ -52,7 +53,8 @@ Request store_request(const fs::path& folder, const Request& asked) {
   if (fs::exists(path)) {
     const Request found = Request::from_json(read_json_file(path), path.string());
     const std::string difference = found.difference(asked);
-    CHECK(difference.empty(), "{}: holds the run of another request: {}; give another output folder, or repeat the stored request",
+    CHECK(difference.empty(),
+          "{}: holds the run of another request: {}; give another output folder, or repeat the stored request",
           printable(folder.string()), difference);
     stored = found.united(asked);
     if (found.covers(asked)) return stored;
@@ -62,7 +64,8 @@ Request store_request(const fs::path& folder, const Request& asked) {
 }
 
 bool holds(const Request& request, const ShardKey& key) {
-  return std::binary_search(request.lengths.begin(), request.lengths.end(), key.length) && key.sample >= 0 && key.sample < request.samples;
+  return std::binary_search(request.lengths.begin(), request.lengths.end(), key.length) && key.sample >= 0 &&
+         key.sample < request.samples;
 }
 
 }  // namespace
@@ -91,11 +94,11 @@ struct RunFolder::State {
         prove_unlisted(key, path);
         manifest.append(key, digest);
       } else {
-        CHECK(
-            listed->second == digest,
-            "{}: its sha256 is {} and manifest.jsonl says {}: the file has changed since it was written; delete it and repeat the command, "
-            "which computes it again",
-            path.string(), digest, listed->second);
+        CHECK(listed->second == digest,
+              "{}: its sha256 is {} and manifest.jsonl says {}: the file has changed since it was written; delete it "
+              "and repeat the command, "
+              "which computes it again",
+              path.string(), digest, listed->second);
       }
     }
   }
@@ -105,7 +108,8 @@ struct RunFolder::State {
       open_shard(path, stored, key);
     } catch (const hdf5::Error& error) {
       throw_invalid(
-          "{}: is not in manifest.jsonl and is no shard of this run: {}; delete it and repeat the command, which computes it again",
+          "{}: is not in manifest.jsonl and is no shard of this run: {}; delete it and repeat the command, which "
+          "computes it again",
           path.string(), error.what());
     }
   }
@@ -114,7 +118,8 @@ struct RunFolder::State {
   std::string content_digest() const {
     Sha256 hash;
     hash.update(fmt::format("{} {}\n{}\n", run_format, run_format_version, stored.to_json().dump()));
-    for (const auto& [key, path] : shards) hash.update(fmt::format("{} {} {}\n", key.length, key.sample, manifest.digests().at(key)));
+    for (const auto& [key, path] : shards)
+      hash.update(fmt::format("{} {} {}\n", key.length, key.sample, manifest.digests().at(key)));
     return hash.hex();
   }
 };
@@ -132,8 +137,13 @@ RunFolder RunFolder::open_or_resume(const fs::path& folder, const Request& reque
   make_folder(folder / "shards");
   remove_temporaries(folder);
   remove_dead_ranks(folder);
-  auto state = std::make_unique<State>(
-      State{folder, std::move(lock), request, std::move(stored), Manifest(folder / "manifest.jsonl"), RunLog::read(folder), {}});
+  auto state = std::make_unique<State>(State{folder,
+                                             std::move(lock),
+                                             request,
+                                             std::move(stored),
+                                             Manifest(folder / "manifest.jsonl"),
+                                             RunLog::read(folder),
+                                             {}});
   state->check_shards();
   state->log.add_start(log);
   state->log.write();
@@ -164,8 +174,8 @@ std::vector<ShardKey> RunFolder::missing() const {
 }
 
 void RunFolder::commit(const ShardKey& key, const ShardResult& result) {
-  ASSERT(holds(state_->stored, key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing", key.length,
-         key.sample);
+  ASSERT(holds(state_->stored, key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing",
+         key.length, key.sample);
   const fs::path path = state_->shard_path(key);
   TemporaryFile temporary(path);
   write_shard(temporary.path(), state_->stored, key, result);
@@ -176,8 +186,8 @@ void RunFolder::commit(const ShardKey& key, const ShardResult& result) {
 }
 
 void RunFolder::adopt(const ShardKey& key) {
-  ASSERT(holds(state_->stored, key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing", key.length,
-         key.sample);
+  ASSERT(holds(state_->stored, key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing",
+         key.length, key.sample);
   const fs::path path = state_->shard_path(key);
   state_->prove_unlisted(key, path);
   state_->manifest.append(key, sha256_file(path));

@@ -15,13 +15,14 @@ namespace fs = std::filesystem;
 
 void prove_shard(const fs::path& file, const std::string& listed) {
   const std::string shown = printable(file.string());
-  CHECK(fs::exists(file), "{}: is listed in manifest.jsonl and is not there; repeat the sweep command, which computes it again", shown);
+  CHECK(fs::exists(file),
+        "{}: is listed in manifest.jsonl and is not there; repeat the sweep command, which computes it again", shown);
   const std::string digest = sha256_file(file);
-  CHECK(
-      digest == listed,
-      "{}: its sha256 is {} and manifest.jsonl says {}: the file has changed since it was written; delete it and repeat the sweep command, "
-      "which computes it again",
-      shown, digest, listed);
+  CHECK(digest == listed,
+        "{}: its sha256 is {} and manifest.jsonl says {}: the file has changed since it was written; delete it and "
+        "repeat the sweep command, "
+        "which computes it again",
+        shown, digest, listed);
 }
 
 /// Empty, or why run.h5 could not be proven.
@@ -33,18 +34,19 @@ std::string prove_combined(const fs::path& folder) {
     return "log.json keeps no checksum of run.h5: that run.h5 is what its shards were combined into is not proven.";
   }
   const std::string digest = sha256_file(file), listed = combined.at("sha256");
-  CHECK(
-      digest == listed,
-      "{}: its sha256 is {} and log.json says {}: the file has changed since it was combined; repeat the sweep command, which rebuilds it "
-      "from its shards",
-      printable(file.string()), digest, printable(listed));
+  CHECK(digest == listed,
+        "{}: its sha256 is {} and log.json says {}: the file has changed since it was combined; repeat the sweep "
+        "command, which rebuilds it "
+        "from its shards",
+        printable(file.string()), digest, printable(listed));
   return {};
 }
 
 }  // namespace
 
 RunProof prove_run(const fs::path& path) {
-  if (!fs::is_directory(path)) return {0, "run.h5 was given without its folder: its numbers are not proven against checksums."};
+  if (!fs::is_directory(path))
+    return {0, "run.h5 was given without its folder: its numbers are not proven against checksums."};
   check_not_being_written(path);
   const fs::path list = path / "manifest.jsonl";
   if (!fs::exists(list)) return {0, "The folder holds no manifest.jsonl: its shards are not proven against checksums."};

@@ -12,10 +12,11 @@ struct RunProof {
   std::string gap;         ///< a sentence on what could not be shown; empty where everything was
 };
 
-/// Proves a run folder without changing it: nobody is writing it, every shard that manifest.jsonl lists has its checksum, and so has run.h5
-/// (log.json keeps it). A run.h5 given as a file is taken as it is, with the gap named.
+/// Proves a run folder without changing it: nobody is writing it, every shard that manifest.jsonl lists has its
+/// checksum, and so has run.h5 (log.json keeps it). A run.h5 given as a file is taken as it is, with the gap named.
 /// @param path  a run folder or a run.h5
-/// @throws InvalidArgument  another process is writing the run; a file is missing or differs from its checksum (both are named)
+/// @throws InvalidArgument  another process is writing the run; a file is missing or differs from its checksum (both
+///     are named)
 RunProof prove_run(const std::filesystem::path& path);
 
 }  // namespace gainlens::runfile

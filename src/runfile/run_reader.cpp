@@ -32,12 +32,14 @@ fs::path locate(const fs::path& path) {
   const Request request = Request::from_json(read_json_file(path / "request.json"), (path / "request.json").string());
   std::ptrdiff_t done = 0;
   if (fs::is_directory(path / "shards")) {
-    done = std::count_if(fs::directory_iterator(path / "shards"), fs::directory_iterator(), [](const fs::directory_entry& entry) {
-      return parse_shard_file_name(entry.path().filename().string()).has_value();
-    });
+    done = std::count_if(fs::directory_iterator(path / "shards"), fs::directory_iterator(),
+                         [](const fs::directory_entry& entry) {
+                           return parse_shard_file_name(entry.path().filename().string()).has_value();
+                         });
   }
   throw_invalid(
-      "{}: has no run.h5: the sweep has not finished ({} of {} chunks are done); repeat its `gainlens sweep` command with the same "
+      "{}: has no run.h5: the sweep has not finished ({} of {} chunks are done); repeat its `gainlens sweep` command "
+      "with the same "
       "--out, which resumes",
       shown, done, std::ssize(request.lengths) * request.samples);
 }
@@ -49,10 +51,13 @@ std::vector<std::int64_t> read_integers(const hdf5::Handle& file, const std::str
   return values;
 }
 
-void check_axis(const hdf5::Handle& file, const std::string& path, Axis axis, const Request& request, std::int64_t length) {
+void check_axis(const hdf5::Handle& file, const std::string& path, Axis axis, const Request& request,
+                std::int64_t length) {
   // Opened before its values are made: the file must hold as many, so that a claimed size is never allocated.
-  const std::vector<std::int64_t> stored = read_integers(file, path, {H5T_STD_I64LE, {axis_size(axis, request, length)}, {}});
-  if (stored != axis_values(axis, request, length)) throw hdf5::Error(fmt::format("scale '{}' disagrees with /request", path));
+  const std::vector<std::int64_t> stored =
+      read_integers(file, path, {H5T_STD_I64LE, {axis_size(axis, request, length)}, {}});
+  if (stored != axis_values(axis, request, length))
+    throw hdf5::Error(fmt::format("scale '{}' disagrees with /request", path));
 }
 
 }  // namespace
@@ -63,23 +68,26 @@ struct RunReader::State {
   Request request;
   std::vector<std::int64_t> complete;  // [length, sample] 0 or 1
   std::vector<std::string> names;
-  std::map<std::string, std::pair<const DatasetInfo*, std::int64_t>, std::less<>> datasets;  // name -> its line and context length
+  std::map<std::string, std::pair<const DatasetInfo*, std::int64_t>, std::less<>>
+      datasets;  // name -> its line and context length
 
   void check_format() const {
     const auto format = hdf5::read_text_attribute(file.get(), "format");
     CHECK(format, "{}: has no attribute 'format'; it is not a run of gainlens sweep", printable(path.string()));
-    CHECK(*format == run_format, "{}: its format is '{}'; a run of gainlens sweep ('{}') is needed here", printable(path.string()),
-          printable(*format), run_format);
+    CHECK(*format == run_format, "{}: its format is '{}'; a run of gainlens sweep ('{}') is needed here",
+          printable(path.string()), printable(*format), run_format);
     const auto version = hdf5::read_integer_attribute(file.get(), "format_version");
-    CHECK(version == run_format_version, "{}: its format version is {}; this gainlens reads version {}", printable(path.string()),
-          version ? std::to_string(*version) : "missing", run_format_version);
+    CHECK(version == run_format_version, "{}: its format version is {}; this gainlens reads version {}",
+          printable(path.string()), version ? std::to_string(*version) : "missing", run_format_version);
   }
 
   void read_frame() {
     const std::string where = path.string() + ": /request";
-    request = Request::from_json(parse_json(hdf5::read_strings(file.get(), "request", {}, most_text_bytes).front(), where), where);
+    request = Request::from_json(
+        parse_json(hdf5::read_strings(file.get(), "request", {}, most_text_bytes).front(), where), where);
     for (const Axis axis : root_axes) check_axis(file, std::string(name_of(axis)), axis, request, 0);
-    if (hdf5::read_strings(file.get(), "attention", {std::ssize(request.layers)}, most_text_bytes) != request.attention) {
+    if (hdf5::read_strings(file.get(), "attention", {std::ssize(request.layers)}, most_text_bytes) !=
+        request.attention) {
       throw hdf5::Error("'/attention' disagrees with /request");
     }
     complete = read_integers(file, "complete", {H5T_STD_I8LE, {std::ssize(request.lengths), request.samples}, {}});
@@ -111,8 +119,10 @@ RunReader RunReader::open(const fs::path& path) {
     state->read_frame();
     state->find_datasets();
   } catch (const hdf5::Error& error) {
-    throw_invalid("{}: {}; it is damaged or not a run of gainlens sweep (repeating the sweep command rebuilds run.h5 from its shards)",
-                  printable(state->path.string()), printable(error.what()));
+    throw_invalid(
+        "{}: {}; it is damaged or not a run of gainlens sweep (repeating the sweep command rebuilds run.h5 from its "
+        "shards)",
+        printable(state->path.string()), printable(error.what()));
   }
   return RunReader(std::move(state));
 }
@@ -148,7 +158,8 @@ const std::vector<std::string>& RunReader::attention() const {
 }
 
 bool RunReader::complete(std::size_t length_index, std::int64_t sample) const {
-  ASSERT(length_index < lengths().size() && sample >= 0 && sample < samples(), "no length {} or sample {}", length_index, sample);
+  ASSERT(length_index < lengths().size() && sample >= 0 && sample < samples(), "no length {} or sample {}",
+         length_index, sample);
   return state_->complete[length_index * static_cast<std::size_t>(samples()) + static_cast<std::size_t>(sample)] != 0;
 }
 
@@ -170,7 +181,8 @@ Array RunReader::read(std::string_view name) const {
     const hdf5::Handle dataset = hdf5::open_dataset(state_->file.get(), found->first, layout);
     const auto elements = static_cast<std::uint64_t>(checked_elements(layout.shape, name));
     const std::uint64_t stored = std::max<std::uint64_t>(hdf5::stored_bytes(dataset), 1 << 20);
-    if (elements / most_packing > stored) throw hdf5::Error(fmt::format("{} numbers cannot be packed into {} bytes", elements, stored));
+    if (elements / most_packing > stored)
+      throw hdf5::Error(fmt::format("{} numbers cannot be packed into {} bytes", elements, stored));
     Array array{layout.shape, std::vector<double>(elements)};
     hdf5::read(dataset, H5T_NATIVE_DOUBLE, array.values.data());
     return array;

@@ -15,8 +15,8 @@ namespace gainlens::runfile {
 class RunReader {
  public:
   /// @param path  a run folder or a run.h5
-  /// @throws InvalidArgument  missing, not HDF5, another format or version, datasets that do not fit the schema, a folder whose sweep has
-  ///                          not been combined
+  /// @throws InvalidArgument  missing, not HDF5, another format or version, datasets that do not fit the schema, a
+  ///                          folder whose sweep has not been combined
   static RunReader open(const std::filesystem::path& path);
   ~RunReader();
   RunReader(RunReader&&) noexcept;

@@ -17,56 +17,65 @@ constexpr auto always = Presence::statistics;
 
 constexpr std::array head_quantities{
     HeadQuantity{"n_eff", always, true, true, true, "keys", "keys^2", "Kish effective number of keys", last_quarter},
-    HeadQuantity{"entropy", always, true, true, true, "nats", "nats^2", "entropy of the attention weights", last_quarter},
-    HeadQuantity{"residual", always, true, true, true, "value^2", "value^4", "weighted variance S of the values", last_quarter},
-    HeadQuantity{"observation_precision", always, true, true, true, "1/value^2", "1/value^4", "REML observation precision", last_quarter},
-    HeadQuantity{"log_observation_precision", always, true, true, true, "ln(1/value^2)", "1", "log of the REML observation precision",
+    HeadQuantity{"entropy", always, true, true, true, "nats", "nats^2", "entropy of the attention weights",
                  last_quarter},
+    HeadQuantity{"residual", always, true, true, true, "value^2", "value^4", "weighted variance S of the values",
+                 last_quarter},
+    HeadQuantity{"observation_precision", always, true, true, true, "1/value^2", "1/value^4",
+                 "REML observation precision", last_quarter},
+    HeadQuantity{"log_observation_precision", always, true, true, true, "ln(1/value^2)", "1",
+                 "log of the REML observation precision", last_quarter},
     HeadQuantity{"kalman_gain", always, true, true, true, "1", "1", "Kalman gain at prior precision 1", last_quarter},
-    HeadQuantity{"kalman_gain_scaled", always, true, true, true, "1", "1", "Kalman gain of values scaled to unit variance", last_quarter},
+    HeadQuantity{"kalman_gain_scaled", always, true, true, true, "1", "1",
+                 "Kalman gain of values scaled to unit variance", last_quarter},
     HeadQuantity{"gate", Presence::gate, true, true, true, "1", "1", "output gate sigmoid(score)", last_quarter},
-    HeadQuantity{"kalman_gain_half", always, true, false, false, "1", "1", "Kalman gain at prior precision 1", second_half},
-    HeadQuantity{"kalman_gain_scaled_half", always, true, false, false, "1", "1", "Kalman gain of values scaled to unit variance",
+    HeadQuantity{"kalman_gain_half", always, true, false, false, "1", "1", "Kalman gain at prior precision 1",
                  second_half},
-    HeadQuantity{"without_first_n_eff", always, true, true, true, "keys", "keys^2", "Kish effective number of the keys other than key 0",
-                 second_half},
-    HeadQuantity{"without_first_kalman_gain", always, true, true, true, "1", "1", "Kalman gain of the keys other than key 0", second_half},
+    HeadQuantity{"kalman_gain_scaled_half", always, true, false, false, "1", "1",
+                 "Kalman gain of values scaled to unit variance", second_half},
+    HeadQuantity{"without_first_n_eff", always, true, true, true, "keys", "keys^2",
+                 "Kish effective number of the keys other than key 0", second_half},
+    HeadQuantity{"without_first_kalman_gain", always, true, true, true, "1", "1",
+                 "Kalman gain of the keys other than key 0", second_half},
     HeadQuantity{"bos_mass", always, true, true, true, "1", "1", "attention weight of key 0", second_half},
-    HeadQuantity{"estimate_norm", always, true, false, false, "value", "value^2", "L2 norm of the estimate e", second_half, 2},
-    HeadQuantity{"gained_estimate_norm", always, true, false, false, "value", "value^2", "L2 norm of K o e at prior precision 1",
+    HeadQuantity{"estimate_norm", always, true, false, false, "value", "value^2", "L2 norm of the estimate e",
                  second_half, 2},
-    HeadQuantity{"without_first_norm", always, true, false, false, "value", "value^2", "L2 norm of the estimate without key 0", second_half,
-                 2},
+    HeadQuantity{"gained_estimate_norm", always, true, false, false, "value", "value^2",
+                 "L2 norm of K o e at prior precision 1", second_half, 2},
+    HeadQuantity{"without_first_norm", always, true, false, false, "value", "value^2",
+                 "L2 norm of the estimate without key 0", second_half, 2},
     HeadQuantity{"sink_bound", always, false, false, false, "1", "",
                  "lower bound of the sink lemma on the weight of key 0, 0 where vacuous", second_half, 2},
-    HeadQuantity{"sink_bound_gain", always, false, false, false, "1", "", "the same bound with K o e for e", second_half, 2},
-    HeadQuantity{"sink_bound_vacuous", always, false, false, false, "1", "", "1 where the bound of the sink lemma is not above 0",
+    HeadQuantity{"sink_bound_gain", always, false, false, false, "1", "", "the same bound with K o e for e",
                  second_half, 2},
+    HeadQuantity{"sink_bound_vacuous", always, false, false, false, "1", "",
+                 "1 where the bound of the sink lemma is not above 0", second_half, 2},
     HeadQuantity{"sink_bound_gain_violated", always, false, false, false, "1", "",
                  "1 where the weight of key 0 is below the bound with K o e for e", second_half, 2},
-    HeadQuantity{"sink_bound_slack", always, false, false, false, "1", "", "weight of key 0 minus the bound of the sink lemma", second_half,
-                 2, " whose bound is above 0"},
+    HeadQuantity{"sink_bound_slack", always, false, false, false, "1", "",
+                 "weight of key 0 minus the bound of the sink lemma", second_half, 2, " whose bound is above 0"},
     HeadQuantity{"sink_alignment", always, false, false, false, "1", "",
                  "norm of the estimate without key 0 by the smallest norm of a value, at most 1", second_half, 2},
-    HeadQuantity{"sink_logit_mass", Presence::sink_logits, false, true, false, "1", "1", "attention weight of the learned sink logit",
-                 second_half},
+    HeadQuantity{"sink_logit_mass", Presence::sink_logits, false, true, false, "1", "1",
+                 "attention weight of the learned sink logit", second_half},
 };
 
 /// "last-quarter queries"
 std::string averaged_over(const HeadQuantity& quantity) {
-  return fmt::format("{} queries{}", quantity.window == Window::last_quarter ? "last-quarter" : "second-half", quantity.restriction);
+  return fmt::format("{} queries{}", quantity.window == Window::last_quarter ? "last-quarter" : "second-half",
+                     quantity.restriction);
 }
 
 std::vector<DatasetInfo> make_schema() {
   std::vector<DatasetInfo> table;
-  const auto add = [&](Group group, std::string name, std::vector<Axis> axes, Presence presence, std::string_view unit, std::string meaning,
-                       std::int64_t since = 1) {
+  const auto add = [&](Group group, std::string name, std::vector<Axis> axes, Presence presence, std::string_view unit,
+                       std::string meaning, std::int64_t since = 1) {
     table.push_back({group, std::move(name), std::move(axes), presence, std::string(unit), std::move(meaning), since});
   };
   const std::vector<Axis> per_head = {Axis::layer, Axis::head};
   for (const HeadQuantity& q : head_quantities) {
-    add(Group::summary, std::string(q.name), per_head, q.presence, q.unit, fmt::format("{}, mean over {}", q.meaning, averaged_over(q)),
-        q.since);
+    add(Group::summary, std::string(q.name), per_head, q.presence, q.unit,
+        fmt::format("{}, mean over {}", q.meaning, averaged_over(q)), q.since);
   }
   for (const HeadQuantity& q : head_quantities) {
     if (!q.variance) continue;
@@ -76,7 +85,8 @@ std::vector<DatasetInfo> make_schema() {
   add(Group::summary, "sink_bound_slack_min", per_head, always, "1",
       "weight of key 0 minus the bound of the sink lemma, smallest over second-half queries", 2);
   const std::vector<Axis> per_key = {Axis::layer, Axis::head, Axis::key};
-  add(Group::summary, "first_mass", per_key, always, "1", "attention weight of each of the first keys, mean over second-half queries");
+  add(Group::summary, "first_mass", per_key, always, "1",
+      "attention weight of each of the first keys, mean over second-half queries");
   add(Group::summary, "column_mean", per_key, always, "1", "attention weight of key m, mean over queries i >= m");
   add(Group::summary, "nll", {}, Presence::nll, "nats", "mean next-token negative log likelihood");
 
@@ -85,12 +95,15 @@ std::vector<DatasetInfo> make_schema() {
     add(Group::profile, std::string(q.name), {Axis::layer, Axis::head, Axis::bin}, q.presence, q.unit,
         fmt::format("{}, mean over each bin of queries", q.meaning), q.since);
   }
-  add(Group::values, "norm", {Axis::layer, Axis::kv_head, Axis::bin}, always, "value", "L2 norm of the values, mean over each bin of keys");
+  add(Group::values, "norm", {Axis::layer, Axis::kv_head, Axis::bin}, always, "value",
+      "L2 norm of the values, mean over each bin of keys");
   add(Group::values, "first_norm", {Axis::layer, Axis::kv_head, Axis::key}, always, "value",
       "L2 norm of the value of each of the first keys");
   const std::vector<Axis> per_kv_head = {Axis::layer, Axis::kv_head};
-  add(Group::values, "min_norm", per_kv_head, always, "value", "smallest L2 norm of a value of the keys other than key 0", 2);
-  add(Group::values, "variance", per_kv_head, always, "value^2", "population variance of the values over keys, mean over dimensions", 2);
+  add(Group::values, "min_norm", per_kv_head, always, "value",
+      "smallest L2 norm of a value of the keys other than key 0", 2);
+  add(Group::values, "variance", per_kv_head, always, "value^2",
+      "population variance of the values over keys, mean over dimensions", 2);
 
   for (const HeadQuantity& q : head_quantities) {
     if (!q.queries) continue;
@@ -111,7 +124,8 @@ std::vector<std::int64_t> sizes(const std::vector<Axis>& axes, const Request& re
 }  // namespace
 
 std::string_view name_of(Axis axis) {
-  constexpr std::array<std::string_view, 8> names = {"length", "sample", "layer", "head", "kv_head", "bin", "key", "query"};
+  constexpr std::array<std::string_view, 8> names = {"length",  "sample", "layer", "head",
+                                                     "kv_head", "bin",    "key",   "query"};
   return names.at(static_cast<std::size_t>(axis));
 }
 
@@ -126,7 +140,8 @@ const std::vector<DatasetInfo>& schema() {
 }
 
 const HeadQuantity& head_quantity(std::string_view name) {
-  const auto found = std::find_if(head_quantities.begin(), head_quantities.end(), [&](const HeadQuantity& q) { return q.name == name; });
+  const auto found = std::find_if(head_quantities.begin(), head_quantities.end(),
+                                  [&](const HeadQuantity& q) { return q.name == name; });
   ASSERT(found != head_quantities.end(), "{} is no scalar of a layer and head", name);
   return *found;
 }
@@ -173,7 +188,8 @@ bool DatasetInfo::present(const Request& request) const {
 }
 
 std::vector<Axis> DatasetInfo::run_axes() const {
-  std::vector<Axis> result = group == Group::queries ? std::vector{Axis::sample} : std::vector{Axis::length, Axis::sample};
+  std::vector<Axis> result =
+      group == Group::queries ? std::vector{Axis::sample} : std::vector{Axis::length, Axis::sample};
   result.insert(result.end(), axes.begin(), axes.end());
   return result;
 }
@@ -226,7 +242,8 @@ ShardResult blank_result(const Request& request, std::int64_t length) {
   for (const DatasetInfo& info : schema()) {
     if (!info.present(request)) continue;
     Array array{info.shard_shape(request, length), {}};
-    array.values.assign(static_cast<std::size_t>(checked_elements(array.shape, info.name)), std::numeric_limits<double>::quiet_NaN());
+    array.values.assign(static_cast<std::size_t>(checked_elements(array.shape, info.name)),
+                        std::numeric_limits<double>::quiet_NaN());
     entries(result, info.group).emplace(info.name, std::move(array));
   }
   return result;

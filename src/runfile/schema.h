@@ -16,9 +16,11 @@ namespace gainlens::runfile {
 inline constexpr std::int64_t run_format_version = 1;
 inline constexpr std::string_view run_format = "gainlens-sweep";
 
-/// Axes of the datasets. All but `query` are dimension scales at the root of run.h5; `query` is one of each /queries/<T>.
+/// Axes of the datasets. All but `query` are dimension scales at the root of run.h5; `query` is one of each
+/// /queries/<T>.
 enum class Axis { length, sample, layer, head, kv_head, bin, key, query };
-inline constexpr Axis root_axes[] = {Axis::length, Axis::sample, Axis::layer, Axis::head, Axis::kv_head, Axis::bin, Axis::key};
+inline constexpr Axis root_axes[] = {Axis::length,  Axis::sample, Axis::layer, Axis::head,
+                                     Axis::kv_head, Axis::bin,    Axis::key};
 
 enum class Group { summary, profile, values, queries };
 inline constexpr Group groups[] = {Group::summary, Group::profile, Group::values, Group::queries};
@@ -54,7 +56,8 @@ struct DatasetInfo {
 /// THE table: every dataset a sweep can hold, in the order in which files are written. Source: run-file.md.
 const std::vector<DatasetInfo>& schema();
 
-/// A scalar of each layer and head: what is stored of it. The lines of the table above that belong to it are made from this one.
+/// A scalar of each layer and head: what is stored of it. The lines of the table above that belong to it are made from
+/// this one.
 struct HeadQuantity {
   std::string_view name;
   Presence presence;

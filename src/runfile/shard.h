@@ -24,13 +24,15 @@ struct ShardKey {
   friend auto operator<=>(const ShardKey&, const ShardKey&) = default;
 };
 
-/// Everything one chunk contributes to a run; the leading [length, sample] axes of run.h5 are added on combining. Names and shapes as in
-/// the schema (runfile/schema.h); an absent quantity is an absent entry.
+/// Everything one chunk contributes to a run; the leading [length, sample] axes of run.h5 are added on combining. Names
+/// and shapes as in the schema (runfile/schema.h); an absent quantity is an absent entry.
 struct ShardResult {
   std::map<std::string, Array> summary;  ///< [layer, head], [layer, head, key], or [] for nll
   std::map<std::string, Array> profile;  ///< [layer, head, bin]
-  std::map<std::string, Array> values;   ///< norm [layer, kv_head, bin], first_norm [layer, kv_head, key], others [layer, kv_head]
-  std::map<std::string, Array> queries;  ///< [layer, head, query] (first_mass: [layer, head, query, key]); empty unless --per-query
+  std::map<std::string, Array>
+      values;  ///< norm [layer, kv_head, bin], first_norm [layer, kv_head, key], others [layer, kv_head]
+  std::map<std::string, Array>
+      queries;  ///< [layer, head, query] (first_mass: [layer, head, query, key]); empty unless --per-query
 };
 
 }  // namespace gainlens::runfile

@@ -38,9 +38,9 @@ void write_datasets(const hdf5::Handle& file, const Request& request, const Shar
   for (const Group group : groups) folders.emplace(group, hdf5::create_group(file.get(), std::string(name_of(group))));
   for (const DatasetInfo& info : schema()) {
     if (!info.present(request)) continue;
-    const hdf5::Handle dataset =
-        hdf5::create_dataset(folders.at(info.group).get(), info.name,
-                             {number_type(request), info.shard_shape(request, key.length), info.shard_chunk(request, key.length)});
+    const hdf5::Handle dataset = hdf5::create_dataset(
+        folders.at(info.group).get(), info.name,
+        {number_type(request), info.shard_shape(request, key.length), info.shard_chunk(request, key.length)});
     hdf5::write(dataset, H5T_NATIVE_DOUBLE, entries(result, info.group).at(info.name).values.data());
   }
 }
@@ -63,14 +63,17 @@ void check_range(const Request& request, const ShardKey& key, const ShardResult&
       const auto beyond = std::find_if(array.values.begin(), array.values.end(),
                                        [](double value) { return std::isfinite(value) && std::abs(value) > most; });
       if (beyond == array.values.end()) continue;
-      throw_run_failed("{}/{} of T {} sample {} is {:.3g}, beyond what float32 holds; sweep with --dtype float64 into another folder",
-                       name_of(group), name, key.length, key.sample, *beyond);
+      throw_run_failed(
+          "{}/{} of T {} sample {} is {:.3g}, beyond what float32 holds; sweep with --dtype float64 into another "
+          "folder",
+          name_of(group), name, key.length, key.sample, *beyond);
     }
   }
 }
 
 /// The shard is what run.h5 is proven against, so it is read back itself.
-void prove_datasets(const std::filesystem::path& path, const Request& request, const ShardKey& key, const ShardResult& result) {
+void prove_datasets(const std::filesystem::path& path, const Request& request, const ShardKey& key,
+                    const ShardResult& result) {
   const hdf5::Handle shard = open_shard(path, request, key);
   for (const DatasetInfo& info : schema()) {
     if (!info.present(request)) continue;
@@ -78,8 +81,9 @@ void prove_datasets(const std::filesystem::path& path, const Request& request, c
     std::vector<double> found(values.size());
     hdf5::read(open_shard_dataset(shard, info, request, key.length), H5T_NATIVE_DOUBLE, found.data());
     const bool float64 = stores_float64(request);
-    const bool same = std::equal(values.begin(), values.end(), found.begin(),
-                                 [float64](double value, double back) { return same_bits(stored(value, float64), back); });
+    const bool same = std::equal(values.begin(), values.end(), found.begin(), [float64](double value, double back) {
+      return same_bits(stored(value, float64), back);
+    });
     if (!same) throw hdf5::Error(fmt::format("dataset '{}' does not read back as it was written", shard_path(info)));
   }
 }
@@ -103,7 +107,8 @@ hid_t number_type(const Request& request) {
   return stores_float64(request) ? H5T_IEEE_F64LE : H5T_IEEE_F32LE;
 }
 
-void write_shard(const std::filesystem::path& path, const Request& request, const ShardKey& key, const ShardResult& result) {
+void write_shard(const std::filesystem::path& path, const Request& request, const ShardKey& key,
+                 const ShardResult& result) {
   const std::string mismatch = result_mismatch(result, request, key.length);
   ASSERT(mismatch.empty(), "shard of length {} sample {}: {}", key.length, key.sample, mismatch);
   check_range(request, key, result);
@@ -112,8 +117,8 @@ void write_shard(const std::filesystem::path& path, const Request& request, cons
     flush_to_disk(path);
     prove_datasets(path, request, key, result);
   } catch (const hdf5::Error& error) {
-    throw_run_failed("{}: cannot be written: {}; finished shards are kept: make room and repeat the command to resume", path.string(),
-                     error.what());
+    throw_run_failed("{}: cannot be written: {}; finished shards are kept: make room and repeat the command to resume",
+                     path.string(), error.what());
   }
 }
 
@@ -127,16 +132,19 @@ hdf5::Handle open_shard(const std::filesystem::path& path, const Request& reques
       hdf5::read_integer_attribute(file.get(), "sample") != key.sample) {
     throw hdf5::Error("it holds another length or sample than its name says");
   }
-  if (hdf5::read_text_attribute(file.get(), "request") != identity(request)) throw hdf5::Error("it was made for another request");
+  if (hdf5::read_text_attribute(file.get(), "request") != identity(request))
+    throw hdf5::Error("it was made for another request");
   for (const DatasetInfo& info : schema()) {
     if (info.present(request)) open_shard_dataset(file, info, request, key.length);
   }
   return file;
 }
 
-hdf5::Handle open_shard_dataset(const hdf5::Handle& shard, const DatasetInfo& info, const Request& request, std::int64_t length) {
-  return hdf5::open_dataset(shard.get(), shard_path(info),
-                            {number_type(request), info.shard_shape(request, length), info.shard_chunk(request, length)});
+hdf5::Handle open_shard_dataset(const hdf5::Handle& shard, const DatasetInfo& info, const Request& request,
+                                std::int64_t length) {
+  return hdf5::open_dataset(
+      shard.get(), shard_path(info),
+      {number_type(request), info.shard_shape(request, length), info.shard_chunk(request, length)});
 }
 
 }  // namespace gainlens::runfile

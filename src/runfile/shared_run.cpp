@@ -36,7 +36,8 @@ class Wait {
     const auto waited = Clock::now() - begin_;
     if (waited >= patience_) {
       throw_run_failed(
-          "{}: {} has not come within {} seconds; start every rank (torchrun or srun does) on this folder, or unset the variables RANK and "
+          "{}: {} has not come within {} seconds; start every rank (torchrun or srun does) on this folder, or unset "
+          "the variables RANK and "
           "WORLD_SIZE, or SLURM_PROCID, for a single process",
           printable(run.string()), whom, std::chrono::duration_cast<std::chrono::seconds>(patience_).count());
     }
@@ -86,7 +87,8 @@ std::vector<std::string> LeadingRank::wait_for_tokens() const {
     for (std::int64_t rank = 1; rank < size_; ++rank) {
       const auto token = living_rank(run_, rank);
       std::string& seen = tokens[static_cast<std::size_t>(rank)];
-      if (!token && !seen.empty()) throw_run_failed("{}: rank {} ended before the work began; {}", printable(run_.string()), rank, resume);
+      if (!token && !seen.empty())
+        throw_run_failed("{}: rank {} ended before the work began; {}", printable(run_.string()), rank, resume);
       if (token) seen = *token;
       if (!token && absent == 0) absent = rank;
     }
@@ -111,7 +113,8 @@ bool LeadingRank::is_alive(std::int64_t rank) const {
 }
 
 std::vector<ShardKey> LeadingRank::arrived() {
-  std::vector<bool> alive(static_cast<std::size_t>(size_));  // asked before the files: a rank may write its last shard and end
+  std::vector<bool> alive(
+      static_cast<std::size_t>(size_));  // asked before the files: a rank may write its last shard and end
   for (const Awaited& awaited : awaited_) alive[static_cast<std::size_t>(awaited.rank)] = is_alive(awaited.rank);
   std::vector<ShardKey> there;
   std::vector<Awaited> still;
@@ -138,7 +141,11 @@ void LeadingRank::wait_for_the_others_to_end() const {
 }
 
 FollowingRank::FollowingRank(fs::path run, const ProcessGroup& group, std::chrono::milliseconds patience, Notice notice)
-    : run_(std::move(run)), group_(group), patience_(patience), notice_(std::move(notice)), self_(run_, group.rank, patience) {
+    : run_(std::move(run)),
+      group_(group),
+      patience_(patience),
+      notice_(std::move(notice)),
+      self_(run_, group.rank, patience) {
   ASSERT(group.rank > 0, "rank {} follows", group.rank);
 }
 
@@ -160,7 +167,8 @@ std::optional<FollowingRank::Plan> FollowingRank::read_plan() const {
     if (rank >= plan.tokens.size() || plan.tokens[rank] != self_.token()) return std::nullopt;
     for (const Json& key : json.at("shares").at(rank)) plan.share.push_back({key.at(0), key.at(1)});
   } catch (const Json::exception& error) {
-    throw_invalid("{}: is not a plan of gainlens: {}; delete it and run the same command again", printable(path.string()), error.what());
+    throw_invalid("{}: is not a plan of gainlens: {}; delete it and run the same command again",
+                  printable(path.string()), error.what());
   }
   plan.asked = Request::from_json(json.value("request", Json()), path.string());
   return plan;
@@ -174,7 +182,8 @@ void FollowingRank::wait_for_share() {
     plan_ = read_plan();
     if (plan_) break;
     if (leader && living != leader) {
-      throw_run_failed("{}: rank 0 ended before it had dealt out the work; its own message says why", printable(run_.string()));
+      throw_run_failed("{}: rank 0 ended before it had dealt out the work; its own message says why",
+                       printable(run_.string()));
     }
     leader = living;
     if (living) {
@@ -183,8 +192,9 @@ void FollowingRank::wait_for_share() {
       wait.step(run_, fmt::format("rank 0 of {}", group_.size));
     }
   }
-  CHECK(std::ssize(plan_->tokens) == group_.size, "rank {}: {} processes share the run by its environment, and {} by that of rank 0",
-        group_.rank, group_.size, plan_->tokens.size());
+  CHECK(std::ssize(plan_->tokens) == group_.size,
+        "rank {}: {} processes share the run by its environment, and {} by that of rank 0", group_.rank, group_.size,
+        plan_->tokens.size());
 }
 
 std::vector<ShardKey> FollowingRank::share(const Request& asked) const {
@@ -206,7 +216,8 @@ void FollowingRank::check_leader_is_alive() const {
 void FollowingRank::commit(const ShardKey& key, const ShardResult& result) {
   ASSERT(plan_, "there is no share before wait_for_share");
   const fs::path path = run_ / "shards" / shard_file_name(key);
-  TemporaryFile temporary(path, path.string() + "." + self_.token() + ".tmp");  // not the name of a rank 0 that resumes meanwhile
+  TemporaryFile temporary(
+      path, path.string() + "." + self_.token() + ".tmp");  // not the name of a rank 0 that resumes meanwhile
   write_shard(temporary.path(), plan_->asked, key, result);
   check_leader_is_alive();
   temporary.publish();

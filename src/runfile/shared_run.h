@@ -15,19 +15,19 @@
 
 namespace gainlens::runfile {
 
-/// How long a process waits for another of its group to be started. One that has come is waited for as long as it lives.
+/// How long a process waits for another of its group to be started. One that has come is waited for as long as it
+/// lives.
 inline constexpr std::chrono::minutes start_patience{5};
 
 /// Called once with a sentence where a process has waited for a while.
 using Notice = std::function<void(const std::string&)>;
 
-/// Rank 0 of the processes that share a run. It alone holds the run folder, splits the work and combines the shards; the others only add
-/// shards. The run folder is their one channel:
+/// Rank 0 of the processes that share a run. It alone holds the run folder, splits the work and combines the shards;
+/// the others only add shards. The run folder is their one channel:
 ///
-///     ranks/rank-K     locked by rank K as long as it lives (RankFile)
-///     ranks/plan.json  who computes what, written by rank 0 once every rank is there; names the tokens of all, so that the plan of
-///                      another start is never followed
-///     shards/          where a shard of any rank appears whole, by rename
+/// ranks/rank-K locked by rank K as long as it lives (RankFile) ranks/plan.json who computes what, written by rank 0
+///     once every rank is there; names the tokens of all, so that the plan of another start is never followed shards/
+///     where a shard of any rank appears whole, by rename
 class LeadingRank {
  public:
   /// @throws InvalidArgument  as RankFile
@@ -70,7 +70,8 @@ class LeadingRank {
 class FollowingRank {
  public:
   /// @throws InvalidArgument  as RankFile
-  FollowingRank(std::filesystem::path run, const ProcessGroup& group, std::chrono::milliseconds patience, Notice notice);
+  FollowingRank(std::filesystem::path run, const ProcessGroup& group, std::chrono::milliseconds patience,
+                Notice notice);
 
   /// Waits until rank 0 has dealt out the work. From then on log.json holds the checksums that rank 0 has made.
   /// @throws RunFailed        rank 0 has not come in time, or has ended

@@ -25,7 +25,8 @@ TextLayout layout_of(const Request& request) {
 std::int64_t tokens_needed(const TextLayout& layout, std::int64_t length) {
   const char* what = "chunks: samples x length";
   const std::int64_t stride = text_tokens(layout, placed_length(layout, length));
-  if (!layout.spread) return checked_add(checked_mul(layout.samples - 1, stride, what), text_tokens(layout, length), "chunks: tokens");
+  if (!layout.spread)
+    return checked_add(checked_mul(layout.samples - 1, stride, what), text_tokens(layout, length), "chunks: tokens");
   checked_mul(checked_mul(std::int64_t{2}, layout.samples, what), *layout.spread,
               "chunks: samples x tokens of the text");  // of text_span()
   return checked_mul(layout.samples, stride, what);
@@ -34,7 +35,8 @@ std::int64_t tokens_needed(const TextLayout& layout, std::int64_t length) {
 TextSpan text_span(const TextLayout& layout, std::int64_t length, std::int64_t sample) {
   ASSERT(0 <= sample && sample < layout.samples, "chunk {} of {}", sample, layout.samples);
   const std::int64_t stride = text_tokens(layout, placed_length(layout, length));
-  const std::int64_t begin = layout.spread ? (2 * sample + 1) * *layout.spread / (2 * layout.samples) - stride / 2 : sample * stride;
+  const std::int64_t begin =
+      layout.spread ? (2 * sample + 1) * *layout.spread / (2 * layout.samples) - stride / 2 : sample * stride;
   return {begin, begin + text_tokens(layout, length)};
 }
 

@@ -18,13 +18,12 @@ struct TextSpan {
 };
 
 /// What decides where the chunks of a run lie in its text. With s = T, or T - 1 after a BOS, chunk c of length T is
-///   consecutive (default)  [c s, c s + s): from the head of the text on;
-///   spread                 [m - floor(s/2), ...) with m = floor((2c + 1) N / (2 samples)): in the middle of the c-th of `samples` equal
-///                          parts of the N tokens of the text;
-///   nested                 the first s tokens of chunk c of the longest length, which is consecutive or spread.
-/// Chunks of one length never overlap. Chunks of different lengths share text in every layout: spread or nested, chunk c of a shorter
-/// length lies within chunk c of each longer one; consecutive, chunk 0 of 8k holds chunks 0 and 1 of 4k.
-/// Source: method.md, "Sweep protocol".
+///   consecutive (default) [c s, c s + s): from the head of the text on; spread [m - floor(s/2), ...) with m =
+///   floor((2c + 1) N / (2 samples)): in the middle of the c-th of `samples` equal parts of the N tokens of the text;
+///   nested the first s tokens of chunk c of the longest length, which is consecutive or spread. Chunks of one length
+///   never overlap. Chunks of different lengths share text in every layout: spread or nested, chunk c of a shorter
+///   length lies within chunk c of each longer one; consecutive, chunk 0 of 8k holds chunks 0 and 1 of 4k. Source:
+///   method.md, "Sweep protocol".
 struct TextLayout {
   std::vector<std::int64_t> lengths;   ///< context lengths T, sorted
   std::int64_t samples = 1;            ///< chunks per length
@@ -39,7 +38,8 @@ TextLayout layout_of(const Request& request);
 /// @throws InvalidArgument  a number beyond 64 bits
 std::int64_t tokens_needed(const TextLayout& layout, std::int64_t length);
 
-/// Where a chunk lies. Requires one of the layout's lengths, 0 <= sample < samples, and a text of at least tokens_needed().
+/// Where a chunk lies. Requires one of the layout's lengths, 0 <= sample < samples, and a text of at least
+/// tokens_needed().
 TextSpan text_span(const TextLayout& layout, std::int64_t length, std::int64_t sample);
 
 }  // namespace gainlens::runfile

@@ -21,8 +21,8 @@ constexpr std::int64_t window_begin(Window window, std::int64_t length) {
   return window == Window::last_quarter ? last_quarter_begin(length) : second_half_begin(length);
 }
 
-/// By how much a weight may fall short of the sink lemma's bound and still count as meeting it: rounding in float32. What
-/// `sink_bound_gain_violated` counts depends on it.
+/// By how much a weight may fall short of the sink lemma's bound and still count as meeting it: rounding in float32.
+/// What `sink_bound_gain_violated` counts depends on it.
 inline constexpr double bound_rounding = 1e-5;
 
 }  // namespace gainlens::runfile

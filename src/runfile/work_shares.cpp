@@ -11,7 +11,8 @@ std::vector<std::vector<std::size_t>> balanced_shares(std::span<const double> co
   ASSERT(size >= 1, "work split among {} processes", size);
   std::vector<std::size_t> longest_first(costs.size());
   std::iota(longest_first.begin(), longest_first.end(), std::size_t{0});
-  std::stable_sort(longest_first.begin(), longest_first.end(), [&](std::size_t a, std::size_t b) { return costs[a] > costs[b]; });
+  std::stable_sort(longest_first.begin(), longest_first.end(),
+                   [&](std::size_t a, std::size_t b) { return costs[a] > costs[b]; });
 
   std::vector<std::vector<std::size_t>> shares(static_cast<std::size_t>(size));
   std::vector<double> loads(shares.size(), 0.0);

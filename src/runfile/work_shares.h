@@ -7,8 +7,9 @@
 
 namespace gainlens::runfile {
 
-/// Splits pieces of work among processes: the longest first, each to the process that has least so far (the lower rank of equals). The
-/// same costs give the same shares everywhere; no process gets more than 4/3 of what the best split gives its busiest one.
+/// Splits pieces of work among processes: the longest first, each to the process that has least so far (the lower rank
+/// of equals). The same costs give the same shares everywhere; no process gets more than 4/3 of what the best split
+/// gives its busiest one.
 ///
 /// @param costs  of each piece, in any unit proportional to time
 /// @param size   processes

@@ -24,8 +24,13 @@ std::span<const double> row_span(const at::Tensor& rows, std::int64_t row) {
 
 }  // namespace
 
-ChunkReducer::ChunkReducer(std::vector<std::int64_t> layers, const hooks::AttentionLayout& layout, std::int64_t length, bool per_query)
-    : layers_(std::move(layers)), layout_(layout), length_(length), per_query_(per_query), added_(layers_.size(), false) {}
+ChunkReducer::ChunkReducer(std::vector<std::int64_t> layers, const hooks::AttentionLayout& layout, std::int64_t length,
+                           bool per_query)
+    : layers_(std::move(layers)),
+      layout_(layout),
+      length_(length),
+      per_query_(per_query),
+      added_(layers_.size(), false) {}
 
 std::size_t ChunkReducer::row_of(std::int64_t layer) const {
   const auto found = std::find(layers_.begin(), layers_.end(), layer);
@@ -33,8 +38,8 @@ std::size_t ChunkReducer::row_of(std::int64_t layer) const {
   return static_cast<std::size_t>(found - layers_.begin());
 }
 
-double* ChunkReducer::cell(std::map<std::string, runfile::Array>& group, const std::string& name, std::size_t row, std::int64_t heads,
-                           std::vector<std::int64_t> tail) {
+double* ChunkReducer::cell(std::map<std::string, runfile::Array>& group, const std::string& name, std::size_t row,
+                           std::int64_t heads, std::vector<std::int64_t> tail) {
   std::int64_t width = heads;
   for (const std::int64_t size : tail) width *= size;
   runfile::Array& array = group[name];
@@ -57,7 +62,8 @@ void ChunkReducer::add_scalar(const std::string& name, std::size_t row, const at
     cell(result_.summary, name, row, layout_.heads, {})[head] = found.mean;
     if (stored.variance) cell(result_.summary, name + "_var", row, layout_.heads, {})[head] = found.variance;
     if (stored.profile) {
-      std::ranges::copy(bin_means(queries), cell(result_.profile, name, row, layout_.heads, {runfile::bins}) + head * runfile::bins);
+      std::ranges::copy(bin_means(queries),
+                        cell(result_.profile, name, row, layout_.heads, {runfile::bins}) + head * runfile::bins);
     }
     if (stored.queries && per_query_) {
       std::ranges::copy(queries, cell(result_.queries, name, row, layout_.heads, {length_}) + head * length_);
@@ -70,21 +76,26 @@ void ChunkReducer::add_by_key(const std::string& name, std::size_t row, const at
   const auto half = static_cast<std::size_t>(second_half_begin(length_));
   double* means = cell(result_.summary, name, row, layout_.heads, {runfile::keys});
   for (std::int64_t series = 0; series < layout_.heads * runfile::keys; ++series) {
-    const std::span<const double> queries(rows.const_data_ptr<double>() + series * length_, static_cast<std::size_t>(length_));
+    const std::span<const double> queries(rows.const_data_ptr<double>() + series * length_,
+                                          static_cast<std::size_t>(length_));
     means[series] = moments(queries.subspan(half)).mean;
   }
   if (per_query_) {
     const at::Tensor kept = as_rows(by_query);
-    std::copy_n(kept.const_data_ptr<double>(), kept.numel(), cell(result_.queries, name, row, layout_.heads, {length_, runfile::keys}));
+    std::copy_n(kept.const_data_ptr<double>(), kept.numel(),
+                cell(result_.queries, name, row, layout_.heads, {length_, runfile::keys}));
   }
 }
 
-void ChunkReducer::add_sink_bound(std::size_t row, std::int64_t head, const SinkRows& queries, double first_norm, double min_norm) {
+void ChunkReducer::add_sink_bound(std::size_t row, std::int64_t head, const SinkRows& queries, double first_norm,
+                                  double min_norm) {
   const auto half = static_cast<std::size_t>(second_half_begin(length_));
   const SinkRows second_half{queries.first_weight.subspan(half), queries.estimate_norm.subspan(half),
                              queries.gained_estimate_norm.subspan(half), queries.without_first_norm.subspan(half)};
   const SinkBoundSummary found = summarise_sink_bound(second_half, first_norm, min_norm);
-  const auto put = [&](const char* name, double value) { cell(result_.summary, name, row, layout_.heads, {})[head] = value; };
+  const auto put = [&](const char* name, double value) {
+    cell(result_.summary, name, row, layout_.heads, {})[head] = value;
+  };
   put("sink_bound", found.bound);
   put("sink_bound_gain", found.gain_bound);
   put("sink_bound_vacuous", found.vacuous);
@@ -98,22 +109,27 @@ void ChunkReducer::add_values(std::size_t row, const kernels::QueryStatistics& s
   const at::Tensor norms = as_rows(value.to(at::kDouble).norm(2, -1));  // [kv_head, key]
   const at::Tensor variance = as_rows(statistics.value_variance.to(at::kDouble).mean(-1));
   // The lemma is about the keys' weights, which sum to one without the learned sink logit.
-  const at::Tensor weights = as_rows(statistics.first_weight.defined() ? statistics.first_weight : statistics.first_mass.select(-1, 0));
+  const at::Tensor weights =
+      as_rows(statistics.first_weight.defined() ? statistics.first_weight : statistics.first_mass.select(-1, 0));
   const at::Tensor estimates = as_rows(statistics.estimate_norm), gained = as_rows(statistics.gained_estimate_norm),
                    others = as_rows(statistics.without_first_norm);
   const std::int64_t group = layout_.heads / layout_.kv_heads;
   for (std::int64_t kv_head = 0; kv_head < layout_.kv_heads; ++kv_head) {
     const auto keys = row_span(norms, kv_head);
     const auto means = bin_means(keys);
-    std::copy(means.begin(), means.end(), cell(result_.values, "norm", row, layout_.kv_heads, {runfile::bins}) + kv_head * runfile::bins);
-    double* first = cell(result_.values, "first_norm", row, layout_.kv_heads, {runfile::keys}) + kv_head * runfile::keys;
+    std::copy(means.begin(), means.end(),
+              cell(result_.values, "norm", row, layout_.kv_heads, {runfile::bins}) + kv_head * runfile::bins);
+    double* first =
+        cell(result_.values, "first_norm", row, layout_.kv_heads, {runfile::keys}) + kv_head * runfile::keys;
     std::copy_n(keys.begin(), std::min<std::size_t>(keys.size(), runfile::keys), first);
     const double least = *std::min_element(keys.begin() + 1, keys.end());
     cell(result_.values, "min_norm", row, layout_.kv_heads, {})[kv_head] = least;
     cell(result_.values, "variance", row, layout_.kv_heads, {})[kv_head] = variance.const_data_ptr<double>()[kv_head];
     for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-      add_sink_bound(row, head, {row_span(weights, head), row_span(estimates, head), row_span(gained, head), row_span(others, head)},
-                     keys.front(), least);
+      add_sink_bound(
+          row, head,
+          {row_span(weights, head), row_span(estimates, head), row_span(gained, head), row_span(others, head)},
+          keys.front(), least);
     }
   }
 }
@@ -141,7 +157,8 @@ void ChunkReducer::add(std::int64_t layer, const kernels::QueryStatistics& stati
   if (statistics.sink_logit_mass.defined()) add_scalar("sink_logit_mass", row, statistics.sink_logit_mass);
   add_by_key("first_mass", row, statistics.first_mass);
   const at::Tensor columns = as_rows(statistics.column_mean);
-  std::copy_n(columns.const_data_ptr<double>(), columns.numel(), cell(result_.summary, "column_mean", row, layout_.heads, {runfile::keys}));
+  std::copy_n(columns.const_data_ptr<double>(), columns.numel(),
+              cell(result_.summary, "column_mean", row, layout_.heads, {runfile::keys}));
   add_values(row, statistics, value);
   queries_without_keys_ += statistics.queries_without_keys;
 }

@@ -12,20 +12,22 @@
 
 namespace gainlens::sweep {
 
-/// Reduces the per-query statistics of one chunk, layer by layer, to what a shard stores: means and variances over the windows of
-/// method.md ("Sweep protocol"), means over 64 bins, norms of the values, the sink lemma; in double whatever the compute dtype. Per-query
-/// numbers are kept only when asked for.
+/// Reduces the per-query statistics of one chunk, layer by layer, to what a shard stores: means and variances over the
+/// windows of method.md ("Sweep protocol"), means over 64 bins, norms of the values, the sink lemma; in double whatever
+/// the compute dtype. Per-query numbers are kept only when asked for.
 class ChunkReducer {
  public:
   /// @param layers  original indices of the layers that will be added, in order
-  ChunkReducer(std::vector<std::int64_t> layers, const hooks::AttentionLayout& layout, std::int64_t length, bool per_query);
+  ChunkReducer(std::vector<std::int64_t> layers, const hooks::AttentionLayout& layout, std::int64_t length,
+               bool per_query);
 
   /// @param layer       original index
   /// @param statistics  fields [head, query]
   /// @param value       [kv_head, position, head_dim]
   void add(std::int64_t layer, const kernels::QueryStatistics& statistics, const at::Tensor& value);
 
-  /// @param gate  sigmoid of the gate scores, [position, head] or [position, head, head_dim]; stored as its mean over head_dim
+  /// @param gate  sigmoid of the gate scores, [position, head] or [position, head, head_dim]; stored as its mean over
+  ///     head_dim
   void add_gate(std::int64_t layer, const at::Tensor& gate);
 
   void add_nll(double mean_nll);
@@ -43,8 +45,8 @@ class ChunkReducer {
   void add_values(std::size_t row, const kernels::QueryStatistics& statistics, const at::Tensor& value);
   void add_sink_bound(std::size_t row, std::int64_t head, const SinkRows& queries, double first_norm, double min_norm);
   std::size_t row_of(std::int64_t layer) const;
-  double* cell(std::map<std::string, runfile::Array>& group, const std::string& name, std::size_t row, std::int64_t heads,
-               std::vector<std::int64_t> tail);
+  double* cell(std::map<std::string, runfile::Array>& group, const std::string& name, std::size_t row,
+               std::int64_t heads, std::vector<std::int64_t> tail);
 
   std::vector<std::int64_t> layers_;
   hooks::AttentionLayout layout_;

@@ -10,15 +10,17 @@
 namespace gainlens::sweep {
 namespace {
 
-constexpr std::int64_t logits_per_block = std::int64_t{1} << 26;  // 256 MiB in float32: the head is packed and read once for so many
+constexpr std::int64_t logits_per_block = std::int64_t{1}
+                                          << 26;  // 256 MiB in float32: the head is packed and read once for so many
 
 }  // namespace
 
-double mean_negative_log_likelihood(hooks::HookedModel& model, const at::Tensor& normalized, std::span<const std::int32_t> tokens) {
+double mean_negative_log_likelihood(hooks::HookedModel& model, const at::Tensor& normalized,
+                                    std::span<const std::int32_t> tokens) {
   const auto length = static_cast<std::int64_t>(tokens.size());
   CHECK(length >= 2, "negative log likelihood: {} token; at least 2 are needed to predict one from another", length);
-  ASSERT(normalized.dim() == 3 && normalized.size(0) == 1 && normalized.size(1) == length, "stream of shape other than [1, {}, width]",
-         length);
+  ASSERT(normalized.dim() == 3 && normalized.size(0) == 1 && normalized.size(1) == length,
+         "stream of shape other than [1, {}, width]", length);
 
   const at::Tensor targets = at::from_blob(const_cast<std::int32_t*>(tokens.data()), {length}, at::kInt).to(at::kLong);
   double total = 0;
@@ -31,7 +33,8 @@ double mean_negative_log_likelihood(hooks::HookedModel& model, const at::Tensor&
     const at::Tensor losses = (logits.logsumexp(-1, true) - logits.gather(-1, target)).to(at::kDouble).contiguous();
     for (std::int64_t i = 0; i < end - begin; ++i) {
       const double loss = losses.const_data_ptr<double>()[i];
-      if (!std::isfinite(loss)) throw_run_failed("output head: the logits at position {} are NaN or infinite", begin + i);
+      if (!std::isfinite(loss))
+        throw_run_failed("output head: the logits at position {} are NaN or infinite", begin + i);
       total += loss;
     }
     begin = end;

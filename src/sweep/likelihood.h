@@ -9,12 +9,13 @@
 
 namespace gainlens::sweep {
 
-/// Mean next-token negative log likelihood in nats over positions 0..T-2, the logits made in blocks of positions so that no
-/// [T, vocabulary] tensor is held.
+/// Mean next-token negative log likelihood in nats over positions 0..T-2, the logits made in blocks of positions so
+/// that no [T, vocabulary] tensor is held.
 ///
 /// @param normalized  [1, position, width], after the final norm
 /// @param tokens      the T ids the model was run on, T >= 2
 /// @throws RunFailed  NaN or infinite logits (names the first position)
-double mean_negative_log_likelihood(hooks::HookedModel& model, const at::Tensor& normalized, std::span<const std::int32_t> tokens);
+double mean_negative_log_likelihood(hooks::HookedModel& model, const at::Tensor& normalized,
+                                    std::span<const std::int32_t> tokens);
 
 }  // namespace gainlens::sweep

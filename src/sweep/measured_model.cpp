@@ -4,11 +4,13 @@
 
 namespace gainlens::sweep {
 
-runfile::MeasuredModel measured_model(std::string family, const hooks::AttentionLayout& layout, std::vector<std::int64_t> layers) {
+runfile::MeasuredModel measured_model(std::string family, const hooks::AttentionLayout& layout,
+                                      std::vector<std::int64_t> layers) {
   runfile::MeasuredModel model;
   // Both are taken apart whole: a member that joins either does not compile until it is dealt with here.
   const auto& [heads, kv_heads, head_dim, max_positions, window, gated, sink_logits] = layout;
-  auto& [of_family, of_layers, of_heads, of_kv_heads, of_head_dim, of_max_positions, attention, of_gated, of_sink_logits] = model;
+  auto& [of_family, of_layers, of_heads, of_kv_heads, of_head_dim, of_max_positions, attention, of_gated,
+         of_sink_logits] = model;
   for (const std::int64_t layer : layers) attention.push_back(layout.kind(layer));
   of_family = std::move(family);
   of_layers = std::move(layers);

@@ -4,11 +4,11 @@
 #include "core/error.h"
 #include "core/progress.h"
 #include "core/quantity.h"
-#include "models/attention_layout.h"
-#include "models/checkpoint_source.h"
-#include "models/dtype.h"
-#include "models/load_decoder.h"
-#include "models/model_size.h"
+#include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/load_decoder.h"
+#include "models/checkpoint/model_size.h"
+#include "models/decoder/attention_layout.h"
 #include "runfile/fill_run.h"
 #include "runfile/hash_cache.h"
 #include "runfile/run_folder.h"
@@ -31,16 +31,16 @@ namespace {
 /// Layers [0, N) run.
 std::int64_t layers_to_run(const SweepOptions& options, const models::DecoderConfig& config) {
   const std::int64_t stop = options.stop_at_layer.value_or(config.layers);
-  CHECK(stop >= 1 && stop <= config.layers, "--stop-at-layer: {}; the model has {} layers, of which at least 1 must run", stop,
-        config.layers);
+  CHECK(stop >= 1 && stop <= config.layers,
+        "--stop-at-layer: {}; the model has {} layers, of which at least 1 must run", stop, config.layers);
   return stop;
 }
 
 std::vector<std::int64_t> measured_layers(const SweepOptions& options, const models::DecoderConfig& config) {
   const std::int64_t stop = layers_to_run(options, config);
   const auto [begin, end] = options.layers.value_or(std::pair<std::int64_t, std::int64_t>{0, stop});
-  CHECK(0 <= begin && begin < end && end <= config.layers, "--layers: {}:{}; the model has layers 0:{} (half-open)", begin, end,
-        config.layers);
+  CHECK(0 <= begin && begin < end && end <= config.layers, "--layers: {}:{}; the model has layers 0:{} (half-open)",
+        begin, end, config.layers);
   CHECK(end <= stop, "--layers: {}:{} goes beyond --stop-at-layer {}; measure layers that run", begin, end, stop);
   std::vector<std::int64_t> layers(static_cast<std::size_t>(end - begin));
   std::iota(layers.begin(), layers.end(), begin);
@@ -55,16 +55,19 @@ bool has_likelihood(const SweepOptions& options, const models::DecoderConfig& co
 void check_lengths(const SweepOptions& options, const models::DecoderConfig& config) {
   CHECK(!options.lengths.empty(), "--lengths: none given");
   for (const std::int64_t length : options.lengths) {
-    CHECK(length >= shortest_length, "--lengths: {}; must be at least {}, so that the last quarter holds a query", length, shortest_length);
+    CHECK(length >= shortest_length, "--lengths: {}; must be at least {}, so that the last quarter holds a query",
+          length, shortest_length);
     CHECK(length <= config.max_positions || options.allow_extrapolation,
-          "--lengths: {} exceeds the model's {} positions; use shorter contexts, or --allow-extrapolation to go beyond them", length,
-          config.max_positions);
+          "--lengths: {} exceeds the model's {} positions; use shorter contexts, or --allow-extrapolation to go beyond "
+          "them",
+          length, config.max_positions);
   }
   CHECK(options.samples >= 1, "--samples: {}; must be at least 1", options.samples);
 }
 
 /// Every file that determines the numbers of the model, by name and sha256.
-std::map<std::string, std::string> fingerprint(const std::vector<std::filesystem::path>& files, runfile::HashCache& hashes) {
+std::map<std::string, std::string> fingerprint(const std::vector<std::filesystem::path>& files,
+                                               runfile::HashCache& hashes) {
   std::map<std::string, std::string> sums;
   for (const auto& file : files) sums[file.filename().string()] = hashes.sha256(file);
   return sums;
@@ -74,10 +77,12 @@ std::map<std::string, std::string> fingerprint(const std::vector<std::filesystem
 double cost_of(std::int64_t length, const models::DecoderConfig& config) {
   const auto tokens = static_cast<double>(length);
   const auto width = static_cast<double>(config.heads * config.head_dim);
-  return tokens * static_cast<double>(models::parameter_count(config)) + static_cast<double>(config.layers) * width * tokens * tokens;
+  return tokens * static_cast<double>(models::parameter_count(config)) +
+         static_cast<double>(config.layers) * width * tokens * tokens;
 }
 
-/// Everything that determines the numbers, read and checked before any work is done; only the checksums of the weights are still to come.
+/// Everything that determines the numbers, read and checked before any work is done; only the checksums of the weights
+/// are still to come.
 struct Job {
   std::filesystem::path checkpoint;  ///< folder or GGUF file
   std::vector<std::filesystem::path> files;
@@ -105,11 +110,13 @@ Job read_job(const SweepOptions& options) {
   check_lengths(options, job.config);
   job.plan = plan_of(options, job.config);
   job.source = read_tokens(options.source, job.checkpoint, job.config.vocabulary, job.config.bos_token);
-  job.chunks = data::cut(job.source.tokens, {options.lengths, options.samples, options.nested, options.spread, job.source.bos.token});
+  job.chunks = data::cut(job.source.tokens,
+                         {options.lengths, options.samples, options.nested, options.spread, job.source.bos.token});
   return job;
 }
 
-runfile::Request make_request(const SweepOptions& options, const Job& job, std::map<std::string, std::string> fingerprint) {
+runfile::Request make_request(const SweepOptions& options, const Job& job,
+                              std::map<std::string, std::string> fingerprint) {
   runfile::Request request{measured_model(job.config.family, models::attention_layout(job.config), job.plan.layers)};
   request.model = std::move(fingerprint);
   request.tokenizer = job.source.tokenizer_sha256;
@@ -131,12 +138,13 @@ runfile::Request make_request(const SweepOptions& options, const Job& job, std::
   return request;
 }
 
-/// Tokens that go through the layers together where weights are streamed: enough to hide the reading behind the products, few enough that
-/// their residual streams stay small (4 GiB at a width of 8192 in float32, twice that for a moment) and an interruption loses little.
+/// Tokens that go through the layers together where weights are streamed: enough to hide the reading behind the
+/// products, few enough that their residual streams stay small (4 GiB at a width of 8192 in float32, twice that for a
+/// moment) and an interruption loses little.
 constexpr std::int64_t group_tokens = std::int64_t{1} << 17;
 
-/// Measures chunks with progress on stderr; loads the model when there is something to measure. One after the other, or where weights are
-/// streamed in groups that pass each layer together.
+/// Measures chunks with progress on stderr; loads the model when there is something to measure. One after the other, or
+/// where weights are streamed in groups that pass each layer together.
 class ChunkMeter {
  public:
   ChunkMeter(const SweepOptions& options, const Job& job) : options_(options), job_(job) {}
@@ -144,7 +152,9 @@ class ChunkMeter {
   runfile::Measuring measuring() {
     return {[this](const runfile::ShardKey& key) { return measure(key); },
             [this](const runfile::ShardKey& key) { return cost_of(key.length, job_.config); },
-            [this](const std::vector<runfile::ShardKey>& missing, const std::vector<runfile::ShardKey>& own) { begin(missing, own); },
+            [this](const std::vector<runfile::ShardKey>& missing, const std::vector<runfile::ShardKey>& own) {
+              begin(missing, own);
+            },
             [this](const runfile::ShardKey& key) { show(key); }};
   }
   std::int64_t queries_without_keys() const { return queries_without_keys_; }
@@ -223,7 +233,8 @@ std::int64_t lead(const SweepOptions& options, const Job& job, const runfile::Me
   std::unique_ptr<runfile::LeadingRank> others;
   if (options.group.size > 1) {
     runfile::prepare_run_folder(options.out);
-    others = std::make_unique<runfile::LeadingRank>(options.out, options.group, runfile::start_patience, notice(options));
+    others =
+        std::make_unique<runfile::LeadingRank>(options.out, options.group, runfile::start_patience, notice(options));
   }
   auto hashes = runfile::HashCache::of_run(options.out);
   const runfile::Request request = make_request(options, job, fingerprint(job.files, hashes));
@@ -246,7 +257,8 @@ SweepOutcome run_sweep(const SweepOptions& options) {
   const Job job = read_job(options);
   ChunkMeter meter(options, job);
   SweepOutcome outcome{options.out / "run.h5", std::ssize(job.chunks), 0, 0, job.source.bos.explanation};
-  outcome.computed = options.group.rank == 0 ? lead(options, job, meter.measuring()) : follow(options, job, meter.measuring());
+  outcome.computed =
+      options.group.rank == 0 ? lead(options, job, meter.measuring()) : follow(options, job, meter.measuring());
   outcome.queries_without_keys = meter.queries_without_keys();
   return outcome;
 }

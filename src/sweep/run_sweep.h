@@ -30,10 +30,12 @@ struct SweepOptions {
   bool per_query = false;
   bool allow_extrapolation = false;
   kernels::AttentionBackend kernel = kernels::AttentionBackend::automatic;  ///< what computes the statistics
-  bool stream_weights = false;  ///< keep no layer in memory, but read each from the files when it is its turn; the numbers are the same
-  std::optional<std::pair<std::int64_t, std::int64_t>> layers;  ///< half-open range of layers to measure; all that run where absent
-  std::optional<std::int64_t> stop_at_layer;                    ///< run layers [0, N) only; without the last there is no likelihood
-  runfile::ProcessGroup group;                                  ///< the processes that share this run
+  bool stream_weights =
+      false;  ///< keep no layer in memory, but read each from the files when it is its turn; the numbers are the same
+  std::optional<std::pair<std::int64_t, std::int64_t>>
+      layers;                                 ///< half-open range of layers to measure; all that run where absent
+  std::optional<std::int64_t> stop_at_layer;  ///< run layers [0, N) only; without the last there is no likelihood
+  runfile::ProcessGroup group;                ///< the processes that share this run
   bool quiet = false;
   Json log = Json::object();  ///< what log.json keeps of this call (command line, versions)
 };
@@ -46,12 +48,13 @@ struct SweepOutcome {
   std::string bos_policy;
 };
 
-/// Measures every chunk that the run folder does not hold yet and combines the shards into run.h5. The same request resumes; lengths and
-/// samples extend it; a request already covered ends at once, without opening the weights. The processes of a group share the work: the
-/// files are those of one process with as many threads, byte for byte.
-/// @throws InvalidArgument  see quality.md: anything about model, text, lengths or folder that is wrong, before any work is done
-/// @throws RunFailed        NaN on the way (names layer and chunk), full disk, another process of the group has ended; finished shards are
-///                          kept
+/// Measures every chunk that the run folder does not hold yet and combines the shards into run.h5. The same request
+/// resumes; lengths and samples extend it; a request already covered ends at once, without opening the weights. The
+/// processes of a group share the work: the files are those of one process with as many threads, byte for byte.
+/// @throws InvalidArgument  see quality.md: anything about model, text, lengths or folder that is wrong, before any
+///     work is done
+/// @throws RunFailed        NaN on the way (names layer and chunk), full disk, another process of the group has ended;
+///                          finished shards are kept
 SweepOutcome run_sweep(const SweepOptions& options);
 
 }  // namespace gainlens::sweep

@@ -32,25 +32,30 @@ double sink_bound(const SinkNorms& norms) {
 
 SinkBoundSummary summarise_sink_bound(const SinkRows& rows, double first, double least) {
   const std::size_t queries = rows.first_weight.size();
-  ASSERT(rows.estimate_norm.size() == queries && rows.gained_estimate_norm.size() == queries && rows.without_first_norm.size() == queries,
+  ASSERT(rows.estimate_norm.size() == queries && rows.gained_estimate_norm.size() == queries &&
+             rows.without_first_norm.size() == queries,
          "rows of different sizes");
-  std::vector<double> bound(queries, nan), gain_bound = bound, alignment = bound, vacuous = bound, slack = bound, violated = bound;
+  std::vector<double> bound(queries, nan), gain_bound = bound, alignment = bound, vacuous = bound, slack = bound,
+                                           violated = bound;
   double slack_min = nan;
   for (std::size_t i = 0; i < queries; ++i) {
     const double weight = rows.first_weight[i], others = rows.without_first_norm[i];
     if (std::isnan(weight) || std::isnan(others)) continue;
-    const SinkNorms norms{rows.estimate_norm[i], first, others, least}, gained{rows.gained_estimate_norm[i], first, others, least};
+    const SinkNorms norms{rows.estimate_norm[i], first, others, least},
+        gained{rows.gained_estimate_norm[i], first, others, least};
     const double plain_bound = sink_bound(norms), gained_bound = sink_bound(gained);
     bound[i] = std::max(0.0, plain_bound);
     gain_bound[i] = std::max(0.0, gained_bound);
     alignment[i] = sink_alignment(norms);
     vacuous[i] = counted(!(plain_bound > 0));
     if (plain_bound > 0) slack[i] = weight - plain_bound;
-    if (std::isfinite(plain_bound)) slack_min = std::fmin(slack_min, weight - plain_bound);  // fmin passes over the first NaN
+    if (std::isfinite(plain_bound))
+      slack_min = std::fmin(slack_min, weight - plain_bound);  // fmin passes over the first NaN
     violated[i] = counted(weight < gained_bound - bound_rounding);
   }
-  return {moments(bound).mean, moments(gain_bound).mean, moments(alignment).mean, moments(vacuous).mean, moments(slack).mean,
-          slack_min,           moments(violated).mean};
+  return {moments(bound).mean,   moments(gain_bound).mean, moments(alignment).mean,
+          moments(vacuous).mean, moments(slack).mean,      slack_min,
+          moments(violated).mean};
 }
 
 }  // namespace gainlens::sweep

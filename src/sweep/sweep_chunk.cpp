@@ -1,7 +1,7 @@
 #include "sweep/sweep_chunk.h"
 
 #include "core/error.h"
-#include "models/attention_ops.h"
+#include "models/decoder/attention_ops.h"
 #include "sweep/chunk_reducer.h"
 #include "sweep/likelihood.h"
 #include "sweep/one_sequence.h"
@@ -55,8 +55,9 @@ class WatchedChunk {
       : plan_(plan),
         tokens_(one_sequence(chunk.tokens)),
         reducer_(plan.statistics ? plan.layers : std::vector<std::int64_t>{}, layout, chunk.length, plan.per_query),
-        statistics_([this](std::int64_t layer, kernels::QueryStatistics&& found) { reducer_.add(layer, found, value_); }, plan.kernel,
-                    stored_fields),
+        statistics_(
+            [this](std::int64_t layer, kernels::QueryStatistics&& found) { reducer_.add(layer, found, value_); },
+            plan.kernel, stored_fields),
         measured_(plan.layers, statistics_) {
     if (!plan.statistics) return;
     observe_layers(hooks_, plan.layers, "attn.hook_v",
@@ -72,7 +73,8 @@ class WatchedChunk {
     hooks::ForwardRequest request{&tokens_, {}, &hooks_};
     request.options.allow_extrapolation = plan_.allow_extrapolation;
     if (plan_.statistics) request.options.attention = &measured_;
-    if (!plan_.nll && !plan_.layers.empty()) request.options.stop_at_layer = plan_.layers.back() + 1;  // nothing later is looked at
+    if (!plan_.nll && !plan_.layers.empty())
+      request.options.stop_at_layer = plan_.layers.back() + 1;  // nothing later is looked at
     return request;
   }
   void add_nll(double nll) { reducer_.add_nll(nll); }
@@ -93,12 +95,14 @@ class WatchedChunk {
 
 }  // namespace
 
-std::vector<ChunkMeasurement> sweep_chunks(hooks::HookedModel& model, std::span<const data::Chunk> chunks, const SweepPlan& plan) {
+std::vector<ChunkMeasurement> sweep_chunks(hooks::HookedModel& model, std::span<const data::Chunk> chunks,
+                                           const SweepPlan& plan) {
   const c10::InferenceMode inference;
   std::vector<std::unique_ptr<WatchedChunk>> watched;
   std::vector<hooks::ForwardRequest> requests;
   for (const data::Chunk& chunk : chunks) {
-    CHECK(chunk.length >= shortest_length, "lengths: {}; at least {} tokens are needed for a last quarter with a query in it", chunk.length,
+    CHECK(chunk.length >= shortest_length,
+          "lengths: {}; at least {} tokens are needed for a last quarter with a query in it", chunk.length,
           shortest_length);
     watched.push_back(std::make_unique<WatchedChunk>(model.layout(), chunk, plan));
     requests.push_back(watched.back()->request());

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "data/chunks.h"
-#include "data/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 #include <filesystem>
 #include <optional>
@@ -19,7 +19,7 @@ struct TokenSourceOptions {
 
 /// Tokens of the whole text, with what a run's request says about them.
 struct TokenSource {
-  std::vector<data::TokenId> tokens;
+  std::vector<tokenizers::TokenId> tokens;
   data::BosDecision bos;
   std::string tokenizer_sha256;       ///< over the tokenizer's files; "tokens" where ids were given
   std::string text_sha256;            ///< of the unpacked text, or of the ids
@@ -29,7 +29,8 @@ struct TokenSource {
 /// @param folder      the checkpoint, for its tokenizer
 /// @param vocabulary  ids must lie below it
 /// @param config_bos  bos_token_id of the checkpoint's config
-/// @throws InvalidArgument  neither or both sources, an unreadable one, ids outside the vocabulary (names the id and its index), BOS errors
+/// @throws InvalidArgument  neither or both sources, an unreadable one, ids outside the vocabulary (names the id and
+///     its index), BOS errors
 TokenSource read_tokens(const TokenSourceOptions& options, const std::filesystem::path& folder, std::int64_t vocabulary,
                         std::optional<std::int64_t> config_bos);
 

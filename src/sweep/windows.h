@@ -15,7 +15,8 @@ using runfile::second_half_begin;
 /// The shortest length whose last quarter holds a query.
 inline constexpr std::int64_t shortest_length = 4;
 
-/// Mean and population variance (ddof 0) of the numbers that are there; NaN entries are left out. Both NaN where none is left.
+/// Mean and population variance (ddof 0) of the numbers that are there; NaN entries are left out. Both NaN where none
+/// is left.
 struct Moments {
   double mean;
   double variance;

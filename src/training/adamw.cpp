@@ -12,17 +12,18 @@ namespace gainlens::training {
 namespace {
 
 void check_options(const AdamWOptions& options) {
-  CHECK(std::isfinite(options.learning_rate) && options.learning_rate > 0, "learning rate: {}; must be positive", options.learning_rate);
+  CHECK(std::isfinite(options.learning_rate) && options.learning_rate > 0, "learning rate: {}; must be positive",
+        options.learning_rate);
   CHECK(options.beta1 >= 0 && options.beta1 < 1, "beta1: {}; must be in [0, 1)", options.beta1);
   CHECK(options.beta2 >= 0 && options.beta2 < 1, "beta2: {}; must be in [0, 1)", options.beta2);
   CHECK(options.epsilon > 0 && std::isfinite(options.epsilon), "epsilon: {}; must be positive", options.epsilon);
 }
 
 void check_group(const ParameterGroup& group, std::set<std::string>& names) {
-  CHECK(group.weight_decay >= 0 && std::isfinite(group.weight_decay), "weight decay of {}: {}; must not be negative", group.name,
-        group.weight_decay);
-  CHECK(group.learning_rate_factor >= 0 && std::isfinite(group.learning_rate_factor), "learning rate factor of {}: {}; must not be negative",
-        group.name, group.learning_rate_factor);
+  CHECK(group.weight_decay >= 0 && std::isfinite(group.weight_decay), "weight decay of {}: {}; must not be negative",
+        group.name, group.weight_decay);
+  CHECK(group.learning_rate_factor >= 0 && std::isfinite(group.learning_rate_factor),
+        "learning rate factor of {}: {}; must not be negative", group.name, group.learning_rate_factor);
   for (const auto& [name, tensor] : group.parameters) {
     ASSERT(names.insert(name).second, "parameter {} is in the optimiser twice", name);
     ASSERT(tensor.is_leaf() && tensor.requires_grad(), "parameter {} is no leaf that requires gradients", name);
@@ -31,7 +32,8 @@ void check_group(const ParameterGroup& group, std::set<std::string>& names) {
 
 }  // namespace
 
-AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options) : groups_(std::move(groups)), options_(options) {
+AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options)
+    : groups_(std::move(groups)), options_(options) {
   check_options(options_);
   std::set<std::string> names;
   for (const ParameterGroup& group : groups_) {
@@ -84,8 +86,8 @@ void AdamW::step(double factor) {
     }
     at::_foreach_add_(moments.steps, 1);
     at::_fused_adamw_(moments.parameter, gradients, moments.mean, moments.square, /*max_exp_avg_sqs=*/{}, moments.steps,
-                      options_.learning_rate * factor * group.learning_rate_factor, options_.beta1, options_.beta2, group.weight_decay,
-                      options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+                      options_.learning_rate * factor * group.learning_rate_factor, options_.beta1, options_.beta2,
+                      group.weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
   }
 }
 
@@ -105,7 +107,8 @@ std::map<std::string, at::Tensor> AdamW::state() const {
 void AdamW::restore(const std::map<std::string, at::Tensor>& state, std::int64_t steps) {
   const at::NoGradGuard no_gradients;
   auto own = this->state();
-  for (const auto& [name, tensor] : state) CHECK(own.contains(name), "training state: '{}' is no parameter of this model", printable(name, 100));
+  for (const auto& [name, tensor] : state)
+    CHECK(own.contains(name), "training state: '{}' is no parameter of this model", printable(name, 100));
   for (auto& [name, tensor] : own) {
     const auto found = state.find(name);
     CHECK(found != state.end(), "training state: '{}' is missing", name);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/named_tensor.h"
+#include "models/checkpoint/named_tensor.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -15,8 +15,8 @@ namespace gainlens::training {
 struct ParameterGroup {
   std::string name;
   std::vector<models::NamedTensor> parameters;  ///< leaves that require gradients; float32 or float64
-  double learning_rate_factor = 1;      ///< on the common learning rate
-  double weight_decay = 0;              ///< decoupled: taken off the parameter, not added to its gradient
+  double learning_rate_factor = 1;              ///< on the common learning rate
+  double weight_decay = 0;                      ///< decoupled: taken off the parameter, not added to its gradient
 };
 
 struct AdamWOptions {
@@ -26,7 +26,8 @@ struct AdamWOptions {
   double epsilon = 1e-8;
 };
 
-/// AdamW (Loshchilov and Hutter, 2019) over parameter groups, by libtorch's fused step; its state can be stored and put back, bit for bit.
+/// AdamW (Loshchilov and Hutter, 2019) over parameter groups, by libtorch's fused step; its state can be stored and put
+/// back, bit for bit.
 class AdamW {
  public:
   /// @throws InvalidArgument  a learning rate, beta, epsilon or decay out of its range; no parameters; a name twice

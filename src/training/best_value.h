@@ -17,8 +17,8 @@ class BestValue {
   bool observe(std::int64_t step, double value);
   bool exhausted() const { return patience_ > 0 && since_best_ >= patience_; }
   bool any() const { return step_ >= 0; }
-  double value() const { return value_; }       ///< infinity before the first
-  std::int64_t step() const { return step_; }   ///< -1 before the first
+  double value() const { return value_; }      ///< infinity before the first
+  std::int64_t step() const { return step_; }  ///< -1 before the first
 
   Json to_json() const;
   /// @throws InvalidArgument  not what to_json() gave

@@ -5,8 +5,8 @@
 
 namespace gainlens::training {
 
-/// The order in which examples are seen: each epoch a permutation of its own, drawn from seed and epoch alone. Resuming needs no more than
-/// the number of examples already seen.
+/// The order in which examples are seen: each epoch a permutation of its own, drawn from seed and epoch alone. Resuming
+/// needs no more than the number of examples already seen.
 class DataOrder {
  public:
   /// @param examples  in an epoch, at least 1

@@ -19,8 +19,8 @@ struct Schedule {
   double final_factor = 0.1;      ///< cosine: at the end
 };
 
-/// Factor of step 0, 1, ...: (step + 1) / (warmup_steps + 1) while warming up, then 1, or half a cosine from 1 to `final_factor` at the last
-/// step. Steps beyond the last keep its factor.
+/// Factor of step 0, 1, ...: (step + 1) / (warmup_steps + 1) while warming up, then 1, or half a cosine from 1 to
+/// `final_factor` at the last step. Steps beyond the last keep its factor.
 double learning_rate_factor(const Schedule& schedule, std::int64_t step);
 
 }  // namespace gainlens::training

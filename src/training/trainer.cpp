@@ -30,7 +30,11 @@ Json to_json(const Evaluation& point) {
 class Trainer {
  public:
   Trainer(Task& task, const TrainingFolder& folder, const TrainerOptions& options)
-      : task_(task), options_(options), state_file_(folder.state_file()), optimizer_(task.parameters(), options.optimizer), best_(options.patience) {}
+      : task_(task),
+        options_(options),
+        state_file_(folder.state_file()),
+        optimizer_(task.parameters(), options.optimizer),
+        best_(options.patience) {}
 
   TrainingOutcome run() {
     resume();
@@ -96,7 +100,8 @@ class Trainer {
   }
 
   std::string kept() const {
-    return best_.any() ? fmt::format("the best model, of step {}, is kept", best_.step()) : "no model was good enough to keep yet";
+    return best_.any() ? fmt::format("the best model, of step {}, is kept", best_.step())
+                       : "no model was good enough to keep yet";
   }
 
   std::string label() const {
@@ -130,8 +135,8 @@ class Trainer {
     CHECK(generator != state.tensors.end(), "{}: no state of the random generator", printable(state_file_.string()));
     own.set_state(generator->second);
     state.tensors.erase(generator);
-    CHECK(state.step <= options_.steps, "{}: is at step {} of {}; delete it to train from the start", printable(state_file_.string()),
-          state.step, options_.steps);
+    CHECK(state.step <= options_.steps, "{}: is at step {} of {}; delete it to train from the start",
+          printable(state_file_.string()), state.step, options_.steps);
     optimizer_.restore(state.tensors, state.step);
     step_ = state.step;
     try {
@@ -174,8 +179,8 @@ TrainingOutcome train(Task& task, const TrainingFolder& folder, const TrainerOpt
 std::string history_csv(const std::vector<Evaluation>& history) {
   std::string text = "step,training_loss,validation_loss,learning_rate,gradient_norm\n";
   for (const Evaluation& point : history) {
-    text += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g}\n", point.step, point.training_loss, point.validation_loss, point.learning_rate,
-                        point.gradient_norm);
+    text += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g}\n", point.step, point.training_loss, point.validation_loss,
+                        point.learning_rate, point.gradient_norm);
   }
   return text;
 }

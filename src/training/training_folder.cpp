@@ -15,8 +15,11 @@ const std::filesystem::path& made_writable(const std::filesystem::path& folder) 
 std::string first_difference(const Json& stored, const Json& asked) {
   for (const Json& change : Json::diff(stored, asked)) {
     const Json::json_pointer place(change.at("path").get<std::string>());
-    const auto shown = [&place](const Json& json) { return json.contains(place) ? printable(json.at(place).dump(), 80) : "absent"; };
-    if (place.back() == "-") return fmt::format("{} has more entries here", printable(place.parent_pointer().to_string(), 100));
+    const auto shown = [&place](const Json& json) {
+      return json.contains(place) ? printable(json.at(place).dump(), 80) : "absent";
+    };
+    if (place.back() == "-")
+      return fmt::format("{} has more entries here", printable(place.parent_pointer().to_string(), 100));
     return fmt::format("{} is {} there and {} here", printable(place.to_string(), 100), shown(stored), shown(asked));
   }
   return "";
@@ -24,7 +27,8 @@ std::string first_difference(const Json& stored, const Json& asked) {
 
 }  // namespace
 
-TrainingFolder::TrainingFolder(std::filesystem::path folder, const Json& request) : folder_(std::move(folder)), lock_(made_writable(folder_)) {
+TrainingFolder::TrainingFolder(std::filesystem::path folder, const Json& request)
+    : folder_(std::move(folder)), lock_(made_writable(folder_)) {
   const std::filesystem::path file = folder_ / "request.json";
   // A request that never came to a state has nothing to lose: another takes its place.
   if (!std::filesystem::exists(file) || !std::filesystem::exists(state_file())) {
@@ -32,7 +36,8 @@ TrainingFolder::TrainingFolder(std::filesystem::path folder, const Json& request
     return;
   }
   const std::string difference = first_difference(read_json_file(file), request);
-  CHECK(difference.empty(), "{}: holds a training with another request: {}; choose another folder", printable(folder_.string()), difference);
+  CHECK(difference.empty(), "{}: holds a training with another request: {}; choose another folder",
+        printable(folder_.string()), difference);
 }
 
 }  // namespace gainlens::training

@@ -14,8 +14,10 @@ namespace gainlens::training {
 namespace {
 
 constexpr std::string_view format_name = "gainlens-training-state";
-constexpr std::pair<at::ScalarType, formats::DType> dtypes[] = {
-    {at::kDouble, formats::DType::f64}, {at::kFloat, formats::DType::f32}, {at::kLong, formats::DType::i64}, {at::kByte, formats::DType::u8}};
+constexpr std::pair<at::ScalarType, formats::DType> dtypes[] = {{at::kDouble, formats::DType::f64},
+                                                                {at::kFloat, formats::DType::f32},
+                                                                {at::kLong, formats::DType::i64},
+                                                                {at::kByte, formats::DType::u8}};
 
 formats::DType dtype_on_disk(at::ScalarType type, const std::string& name) {
   for (const auto& [torch, disk] : dtypes) {
@@ -35,7 +37,8 @@ at::Tensor copy_of(const formats::TensorEntry& entry, const std::string& where) 
   throw_invalid("{}: tensor '{}' is of a type that a training state does not hold", where, printable(entry.name, 100));
 }
 
-/// Over the step, the notes and every tensor's name and bytes: a state that was damaged on the disk must not go on as if nothing were.
+/// Over the step, the notes and every tensor's name and bytes: a state that was damaged on the disk must not go on as
+/// if nothing were.
 template <typename Tensors, typename BytesOf>
 std::string checksum(const std::string& step, const std::string& notes, const Tensors& tensors, BytesOf bytes_of) {
   Sha256 hash;
@@ -55,12 +58,16 @@ void save_training_state(const std::filesystem::path& file, const TrainingState&
   std::vector<formats::TensorToWrite> tensors;
   for (const auto& [name, tensor] : state.tensors) {
     const at::Tensor& kept = contiguous.emplace_back(tensor.detach().contiguous());
-    tensors.push_back({name, dtype_on_disk(kept.scalar_type(), name), kept.sizes().vec(),
+    tensors.push_back({name,
+                       dtype_on_disk(kept.scalar_type(), name),
+                       kept.sizes().vec(),
                        {static_cast<const std::byte*>(kept.const_data_ptr()), kept.nbytes()}});
   }
   const std::string step = std::to_string(state.step), notes = state.notes.dump();
-  const std::string sum = checksum(step, notes, tensors, [](const formats::TensorToWrite& tensor) { return tensor.bytes; });
-  formats::write_tensors(file, tensors, {{"format", std::string(format_name)}, {"step", step}, {"notes", notes}, {"sha256", sum}});
+  const std::string sum =
+      checksum(step, notes, tensors, [](const formats::TensorToWrite& tensor) { return tensor.bytes; });
+  formats::write_tensors(file, tensors,
+                         {{"format", std::string(format_name)}, {"step", step}, {"notes", notes}, {"sha256", sum}});
 }
 
 TrainingState load_training_state(const std::filesystem::path& file) {
@@ -69,12 +76,13 @@ TrainingState load_training_state(const std::filesystem::path& file) {
   const auto& metadata = stored.metadata();
   const auto format = metadata.find("format"), step = metadata.find("step"), notes = metadata.find("notes");
   const auto sum = metadata.find("sha256");
-  CHECK(format != metadata.end() && format->second == format_name && step != metadata.end() && notes != metadata.end() &&
-            sum != metadata.end(),
+  CHECK(format != metadata.end() && format->second == format_name && step != metadata.end() &&
+            notes != metadata.end() && sum != metadata.end(),
         "{}: not a training state of gainlens; delete it to train from the start", where);
   std::vector<formats::TensorEntry> entries;  // in the order of their names, as they were written
   for (const auto& [name, entry] : stored.entries()) entries.push_back(entry);
-  CHECK(checksum(step->second, notes->second, entries, [](const formats::TensorEntry& entry) { return entry.bytes; }) == sum->second,
+  CHECK(checksum(step->second, notes->second, entries, [](const formats::TensorEntry& entry) { return entry.bytes; }) ==
+            sum->second,
         "{}: has changed since it was written; delete it to train from the start", where);
   TrainingState state;
   const Json number = parse_json(step->second, where + " (step)");

@@ -11,8 +11,8 @@
 
 namespace gainlens::training {
 
-/// All that a training needs to go on as if it had never stopped. Data orders are functions of seed and epoch (data_order.h), so that the
-/// step number stands for them.
+/// All that a training needs to go on as if it had never stopped. Data orders are functions of seed and epoch
+/// (data_order.h), so that the step number stands for them.
 struct TrainingState {
   std::int64_t step = 0;  ///< steps done
   Json notes;             ///< best value, history: whatever the trainer keeps in words

@@ -38,11 +38,13 @@ Audit audited(const SyntheticRun& run) {
 }
 
 const Statement& statement(const Audit& audit, const std::string& name) {
-  return *std::find_if(audit.statements.begin(), audit.statements.end(), [&](const Statement& s) { return s.name == name; });
+  return *std::find_if(audit.statements.begin(), audit.statements.end(),
+                       [&](const Statement& s) { return s.name == name; });
 }
 
 double number(const Statement& statement, const std::string& name) {
-  const auto found = std::find_if(statement.numbers.begin(), statement.numbers.end(), [&](const Quantity& q) { return q.name == name; });
+  const auto found = std::find_if(statement.numbers.begin(), statement.numbers.end(),
+                                  [&](const Quantity& q) { return q.name == name; });
   return *found->value;
 }
 
@@ -153,7 +155,8 @@ runfile::RunReader older_run(const std::filesystem::path& folder) {
   for (const runfile::ShardKey& key : writer.missing()) {
     runfile::ShardResult result = runfile::blank_result(request, key.length);
     for (const runfile::Group group : runfile::groups) {
-      for (auto& [name, array] : runfile::entries(result, group)) std::fill(array.values.begin(), array.values.end(), 0.5);
+      for (auto& [name, array] : runfile::entries(result, group))
+        std::fill(array.values.begin(), array.values.end(), 0.5);
     }
     writer.commit(key, result);
   }
@@ -164,7 +167,8 @@ runfile::RunReader older_run(const std::filesystem::path& folder) {
 TEST(Audit, AnOlderRunSaysWhatItLacks) {
   const TemporaryFolder folder;
   const Audit one = audit(older_run(folder.path()));
-  EXPECT_THAT(one.lemma.reason(), HasSubstr("the run has no summary/without_first_norm: it was swept with statistics version 1"));
+  EXPECT_THAT(one.lemma.reason(),
+              HasSubstr("the run has no summary/without_first_norm: it was swept with statistics version 1"));
   EXPECT_EQ(statement(one, "value_variance").outcome, Outcome::no_numbers);
   EXPECT_THAT(statement(one, "value_variance").finding, HasSubstr("the run has no values/variance"));
   EXPECT_THAT(statement(one, "unit_gain").finding, HasSubstr("K is 0.500 on average"));  // K is in every run
@@ -229,13 +233,16 @@ TEST(Statements, PriorSharesByHand) {
   EXPECT_DOUBLE_EQ(last.share, 0.5);  // whatever n_eff is
   EXPECT_DOUBLE_EQ(one.prior_shares->front().share, 0.5);
   EXPECT_DOUBLE_EQ(last.fading, 1.0 / 41);
-  EXPECT_THAT(statement(one, "prior_fades").finding, HasSubstr("(40.0 on average) the prior is 50% of S + nu sigma0^2"));
+  EXPECT_THAT(statement(one, "prior_fades").finding,
+              HasSubstr("(40.0 on average) the prior is 50% of S + nu sigma0^2"));
 }
 
 TEST(Statements, APriorBesideLargeResidualsIsNegligibleForAnotherReason) {
   const Statement found = statement(audited(prior_run(100)), "prior_fades");
-  EXPECT_THAT(found.finding,
-              HasSubstr("That is little because S = 100 is far above sigma0^2 = 0.0625 in this model, not because n_eff is large"));
+  EXPECT_THAT(
+      found.finding,
+      HasSubstr(
+          "That is little because S = 100 is far above sigma0^2 = 0.0625 in this model, not because n_eff is large"));
 }
 
 TEST(Statements, PriorSharesOfFewHeadsAreFewGroups) {
@@ -246,13 +253,15 @@ TEST(Statements, PriorSharesOfFewHeadsAreFewGroups) {
 }
 
 TEST(Statements, ValueVarianceByHand) {
-  // Planted 0.02 and 0.04 over layers, 1/d_k = 1/16: ratios 0.32 and 0.64. How near is near enough is not for us to say.
+  // Planted 0.02 and 0.04 over layers, 1/d_k = 1/16: ratios 0.32 and 0.64. How near is near enough is not for us to
+  // say.
   const Statement found = statement(audited(small_run()), "value_variance");
   EXPECT_DOUBLE_EQ(number(found, "variance_mean"), 0.03);
   EXPECT_DOUBLE_EQ(number(found, "ratio_min"), 0.32);
   EXPECT_DOUBLE_EQ(number(found, "ratio_median"), 0.48);
   EXPECT_DOUBLE_EQ(number(found, "ratio_max"), 0.64);
-  EXPECT_EQ(found.finding, "The values' variance is 0.48 times 1/d_k at the median of 2 KV heads, 0.32 to 0.64 times over them.");
+  EXPECT_EQ(found.finding,
+            "The values' variance is 0.48 times 1/d_k at the median of 2 KV heads, 0.32 to 0.64 times over them.");
   EXPECT_EQ(found.outcome, Outcome::measured);
   EXPECT_EQ(name_of(found.outcome), "measured, no ruling");
   SyntheticRun wide = small_run();
@@ -293,7 +302,8 @@ TEST(Statements, ArithmeticNeedsNoNumbers) {
 TEST(Statements, WhatASweepCannotShowSaysWhereItCanBe) {
   const Audit one = audited(small_run());
   EXPECT_EQ(statement(one, "user_count").outcome, Outcome::not_measured);
-  for (const char* name : {"five_axes", "user_count"}) EXPECT_THAT(statement(one, name).conclusion, HasSubstr("It can be checked"));
+  for (const char* name : {"five_axes", "user_count"})
+    EXPECT_THAT(statement(one, name).conclusion, HasSubstr("It can be checked"));
 }
 
 TEST(Statements, AHeadWithoutANumberLeavesTheStatementWithoutNumbers) {

@@ -33,11 +33,13 @@ SyntheticRun small_run() {
 
 const PairedDifference& find(const Comparison& comparison, std::size_t length, std::string_view name) {
   const auto& quantities = comparison.lengths.at(length).quantities;
-  return *std::find_if(quantities.begin(), quantities.end(), [&](const PairedDifference& q) { return q.quantity.name == name; });
+  return *std::find_if(quantities.begin(), quantities.end(),
+                       [&](const PairedDifference& q) { return q.quantity.name == name; });
 }
 
 const RunDifference* find_difference(const std::vector<RunDifference>& differences, std::string_view what) {
-  const auto found = std::find_if(differences.begin(), differences.end(), [&](const RunDifference& d) { return d.what == what; });
+  const auto found =
+      std::find_if(differences.begin(), differences.end(), [&](const RunDifference& d) { return d.what == what; });
   return found == differences.end() ? nullptr : &*found;
 }
 

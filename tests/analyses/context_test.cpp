@@ -20,8 +20,8 @@ using gainlens::testing::write_run;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Four layers, of which the last is deep. Everything is constant over heads and chunks: n_eff = 4 at 16 tokens and 8 at 64, lambda_obs
-/// 10 and 20, gate 0.5 and 0.75.
+/// Four layers, of which the last is deep. Everything is constant over heads and chunks: n_eff = 4 at 16 tokens and 8
+/// at 64, lambda_obs 10 and 20, gate 0.5 and 0.75.
 SyntheticRun planted_run() {
   SyntheticRun run;
   run.lengths = {16, 64};
@@ -94,7 +94,8 @@ TEST(Context, NestedChunksArePairedByNumber) {
   EXPECT_THAT(result.points.at(1).difference.interval.reason(), HasSubstr("at least 2 chunks"));
 }
 
-/// One head. lambda_obs of a chunk is 10, at 32 tokens 20, times exp of the sum of `text` over its 16-token parts, six parts in all.
+/// One head. lambda_obs of a chunk is 10, at 32 tokens 20, times exp of the sum of `text` over its 16-token parts, six
+/// parts in all.
 SyntheticRun textual_run(std::vector<double> text) {
   SyntheticRun run;
   run.lengths = {16, 32};
@@ -115,15 +116,17 @@ TEST(Context, ConsecutiveChunksAreNotPairedByNumber) {
   const Context result = context(write_run(folder.path() / "run", textual_run({0.3, -0.3, 0.1, 0.2, -0.2, 0.4})));
   const Change& change = result.points.at(1).log_precision;
   EXPECT_NEAR(*change.mean, std::log(2) + (0.0 + 0.3 + 0.2) / 3 - (0.3 - 0.3 + 0.1) / 3, 1e-12);
-  EXPECT_EQ(change.basis, "3 chunks of 32 and 3 of 16, what they share taken at its worst");  // 16 lies in two chunks of 32
+  EXPECT_EQ(change.basis,
+            "3 chunks of 32 and 3 of 16, what they share taken at its worst");  // 16 lies in two chunks of 32
   EXPECT_THAT(result.sharing, HasSubstr("the chunks of 16 lie in 2 of the 3 chunks of 32"));
   EXPECT_FALSE(result.paired);
   EXPECT_EQ(to_json(result)["points"][1]["log_observation_precision_change_basis"], change.basis);
 }
 
 TEST(Context, TheRatioAndItsIntervalAreOfOneEstimand) {
-  // lambda_obs of three nested chunks: 1, 1, 100 and then 2, 2, 100. The ratio of means is 104/102 = 1.02; the mean change of the logarithm
-  // is (ln 2 + ln 2 + 0)/3, a ratio of geometric means of 1.59. An interval of the one is none of the other.
+  // lambda_obs of three nested chunks: 1, 1, 100 and then 2, 2, 100. The ratio of means is 104/102 = 1.02; the mean
+  // change of the logarithm is (ln 2 + ln 2 + 0)/3, a ratio of geometric means of 1.59. An interval of the one is none
+  // of the other.
   const TemporaryFolder folder;
   SyntheticRun run;
   run.lengths = {16, 64};
@@ -150,7 +153,8 @@ TEST(Context, FlatnessIsTestedAgainstTheMargin) {
   const auto reader = write_run(folder.path() / "run", planted_run());
   const Context result = context(reader);
   EXPECT_EQ(result.points.at(1).logit_gate.flat.flatness, Flatness::changes);  // by ln 3, in both chunks
-  EXPECT_EQ(result.points.at(0).logit_gate.flat.flatness, Flatness::unknown);  // the shortest length is what others are compared with
+  EXPECT_EQ(result.points.at(0).logit_gate.flat.flatness,
+            Flatness::unknown);  // the shortest length is what others are compared with
   EXPECT_EQ(context(reader, {.equivalence_margin = 1.2}).points.at(1).logit_gate.flat.flatness, Flatness::equivalent);
   EXPECT_THAT(context(reader).margin_meaning, HasSubstr("multiplies the odds of the gate by 1.11"));
 }

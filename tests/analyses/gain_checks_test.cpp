@@ -18,8 +18,8 @@ using gainlens::testing::TemporaryFolder;
 using gainlens::testing::write_run;
 using ::testing::HasSubstr;
 
-/// d = 2, so sigma0^2 = 0.5; S = 0.5 and n_eff = 1, 3 give lambda* = 2, 4 at 16 and 32 tokens. K(16) = 0.5 asks for lambda = 2, which
-/// predicts K(32) = 2/3; `gain(chunk, head)` is what is measured there.
+/// d = 2, so sigma0^2 = 0.5; S = 0.5 and n_eff = 1, 3 give lambda* = 2, 4 at 16 and 32 tokens. K(16) = 0.5 asks for
+/// lambda = 2, which predicts K(32) = 2/3; `gain(chunk, head)` is what is measured there.
 SyntheticRun theory_run(std::int64_t samples, const std::function<double(std::int64_t, std::int64_t)>& gain) {
   SyntheticRun run;
   run.lengths = {16, 32};
@@ -68,8 +68,8 @@ TEST(CellErrors, OneLengthPredictsNothing) {
 
 TEST(CellErrors, EachHeadHasItsOwn) {
   const TemporaryFolder folder;
-  const auto reader =
-      write_run(folder.path() / "run", theory_run(1, [](std::int64_t, std::int64_t head) { return head == 0 ? 2.0 / 3 : 0.8; }));
+  const auto reader = write_run(
+      folder.path() / "run", theory_run(1, [](std::int64_t, std::int64_t head) { return head == 0 ? 2.0 / 3 : 0.8; }));
   const auto errors = cell_errors(reader, {});
   ASSERT_TRUE(errors) << errors.reason();
   ASSERT_EQ(errors->cells.size(), 2u);

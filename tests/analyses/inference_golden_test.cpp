@@ -73,7 +73,8 @@ TEST(InferenceGolden, HolmAgreesWithStatsmodels) {
   for (const Json& entry : cases) {
     const std::vector<double> adjusted = holm(entry["p"].get<std::vector<double>>());
     ASSERT_EQ(adjusted.size(), entry["adjusted"].size());
-    for (std::size_t i = 0; i < adjusted.size(); ++i) EXPECT_NEAR(adjusted[i], entry["adjusted"][i].get<double>(), 1e-12);
+    for (std::size_t i = 0; i < adjusted.size(); ++i)
+      EXPECT_NEAR(adjusted[i], entry["adjusted"][i].get<double>(), 1e-12);
   }
 }
 
@@ -84,7 +85,8 @@ TEST(InferenceGolden, TheoryOnUnseenTextAgreesWithSciPy) {
     std::vector<std::vector<GainMeans>> values(entry["n_eff"].size());
     for (std::size_t length = 0; length < values.size(); ++length) {
       for (std::size_t chunk = 0; chunk < entry["n_eff"][length].size(); ++chunk) {
-        values[length].push_back({entry["n_eff"][length][chunk], entry["residual"][length][chunk], entry["gain"][length][chunk]});
+        values[length].push_back(
+            {entry["n_eff"][length][chunk], entry["residual"][length][chunk], entry["gain"][length][chunk]});
       }
     }
     const auto found = test_theory(values, {64, 128, 256}, entry["prior_variance"], entry["margin"]);

@@ -68,18 +68,21 @@ TEST(LeaveOutLayers, HoldsThePooledCorrelation) {
   EXPECT_LT(found->pearson->low, r);
   EXPECT_GT(found->pearson->high, r);
   // Fisher's z gives 400 independent heads an interval of r -+ 1.96 (1 - r^2) / sqrt(397)
-  EXPECT_NEAR(width(found->pearson) / (2 * 1.96 * (1 - r * r) / std::sqrt(397)), 1, 0.1);  // a 90% interval would have 0.84
+  EXPECT_NEAR(width(found->pearson) / (2 * 1.96 * (1 - r * r) / std::sqrt(397)), 1,
+              0.1);  // a 90% interval would have 0.84
 }
 
 TEST(LeaveOutLayers, NineLayersOfAKindAreRefused) {
-  EXPECT_THAT(leave_out_layers(noisy_pairs(9, 0.5), std::vector<std::string>(9, "global")).reason(), HasSubstr("global attention: 9"));
+  EXPECT_THAT(leave_out_layers(noisy_pairs(9, 0.5), std::vector<std::string>(9, "global")).reason(),
+              HasSubstr("global attention: 9"));
   std::vector<std::string> kinds(20, "global");
   for (std::size_t layer = 0; layer < 5; ++layer) kinds[layer] = "window:8";
   EXPECT_THAT(leave_out_layers(noisy_pairs(20, 0.5), kinds).reason(), HasSubstr("window:8 attention: 5"));
 }
 
 TEST(LeaveOutLayers, KindsAreStrata) {
-  // Layers of one kind are all alike: without any of a kind the correlation is the same, and what differs between kinds is no error
+  // Layers of one kind are all alike: without any of a kind the correlation is the same, and what differs between kinds
+  // is no error
   ClusteredPairs pairs = noisy_pairs(20, 0.5);
   std::vector<std::string> kinds(20, "global");
   for (std::size_t i = 0; i < pairs.x.size(); ++i) {
@@ -88,7 +91,8 @@ TEST(LeaveOutLayers, KindsAreStrata) {
     pairs.x[i] = static_cast<double>(pairs.head[i]) + (second ? 5 : 0);
     pairs.y[i] = static_cast<double>((3 * pairs.head[i] + 1) % 4) - (second ? 2 : 0);
   }
-  const auto strata = leave_out_layers(pairs, kinds), mixed = leave_out_layers(pairs, std::vector<std::string>(20, "global"));
+  const auto strata = leave_out_layers(pairs, kinds),
+             mixed = leave_out_layers(pairs, std::vector<std::string>(20, "global"));
   EXPECT_EQ(strata->degrees_of_freedom, 18);
   EXPECT_NEAR(width(strata->pearson), 0, 1e-9);
   EXPECT_GT(width(mixed->pearson), 0.01);
@@ -105,8 +109,8 @@ TEST(LeaveOutText, EqualChunksHaveNoSpread) {
 }
 
 TEST(LeaveOutText, LengthsThatShareTextAreLeftOutTogether) {
-  // With the chunks of the second length noisy in the opposite sense, leaving out a stretch at both cancels the noise. Were the second
-  // length's chunks other text, their noise would add up.
+  // With the chunks of the second length noisy in the opposite sense, leaving out a stretch at both cancels the noise.
+  // Were the second length's chunks other text, their noise would add up.
   ChunkedPairs pairs = noisy_chunks(1, 6, 0.5);
   pairs.x.push_back(pairs.x.front());
   pairs.y.push_back(pairs.y.front());
@@ -121,7 +125,8 @@ TEST(LeaveOutText, LengthsThatShareTextAreLeftOutTogether) {
 }
 
 TEST(LeaveOutText, IsStudentsIntervalOfFishersZ) {
-  // One head moves: z is nearly linear in its mean, so that three chunks give t(0.975, 2) = 4.302653 standard errors of z on either side
+  // One head moves: z is nearly linear in its mean, so that three chunks give t(0.975, 2) = 4.302653 standard errors of
+  // z on either side
   ChunkedPairs pairs = noisy_chunks(1, 3, 0);
   const double steps[] = {-0.01, 0.0, 0.01};
   for (std::size_t chunk = 0; chunk < 3; ++chunk) pairs.x[0][chunk][0] += steps[chunk];
@@ -136,10 +141,10 @@ TEST(LeaveOutText, IsStudentsIntervalOfFishersZ) {
 }
 
 TEST(LeaveOutText, TwoStretchesAreRefused) {
-  EXPECT_EQ(
-      leave_out_text(noisy_chunks(1, 2, 0.1)).reason(),
-      "refused: the chunks of 64 tokens lie in 2 stretches of text that are apart; at least 3 are needed: more --samples, --nested or "
-      "--spread");
+  EXPECT_EQ(leave_out_text(noisy_chunks(1, 2, 0.1)).reason(),
+            "refused: the chunks of 64 tokens lie in 2 stretches of text that are apart; at least 3 are needed: more "
+            "--samples, --nested or "
+            "--spread");
 }
 
 TEST(LeaveOutText, NoisyChunksHaveNoLevel) {

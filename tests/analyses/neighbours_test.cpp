@@ -49,13 +49,15 @@ TEST(LagOneCorrelation, ByHand) {
 TEST(LagOneCorrelation, ChunksAroundAMissingOneAreNoNeighbours) {
   constexpr std::array<std::int64_t, 4> gap = {0, 1, 3, 4};
   EXPECT_NEAR(*lag_one_correlation(std::array{1.0, 2.0, 3.0, 4.0}, gap), 1.5 / 5, 1e-12);
-  EXPECT_THAT(lag_one_correlation(std::array{1.0, 2.0, 3.0}, std::array<std::int64_t, 3>{0, 2, 4}).reason(), HasSubstr("no two"));
+  EXPECT_THAT(lag_one_correlation(std::array{1.0, 2.0, 3.0}, std::array<std::int64_t, 3>{0, 2, 4}).reason(),
+              HasSubstr("no two"));
 }
 
 TEST(LagOneCorrelation, TwoChunksAndEqualOnesHaveAReason) {
   EXPECT_EQ(lag_one_correlation(std::array{1.0}, std::array<std::int64_t, 1>{0}).reason(),
             "1 chunk; a correlation of neighbours needs at least 3");
-  EXPECT_THAT(lag_one_correlation(std::array{1.0, 2.0}, std::array<std::int64_t, 2>{0, 1}).reason(), HasSubstr("2 chunks"));
+  EXPECT_THAT(lag_one_correlation(std::array{1.0, 2.0}, std::array<std::int64_t, 2>{0, 1}).reason(),
+              HasSubstr("2 chunks"));
   EXPECT_THAT(lag_one_correlation(std::array{1.0, 1.0, 1.0, 1.0}, four).reason(), HasSubstr("all equal"));
 }
 
@@ -64,7 +66,8 @@ TEST(Neighbours, AFewChunksAreTooUncertainToBeUsed) {
   const Neighbours found = neighbours(write_run(folder.path() / "run", run_of({1, 2, 3, 4})));
   const NeighbourCorrelation& row = row_of(found, "n_eff");
   EXPECT_NEAR(*row.correlation, 0.25, 1e-12);
-  EXPECT_THAT(row.inflation.reason(), HasSubstr("4 chunks is too uncertain to be used: its standard error is about 0.50, its bias -0.25"));
+  EXPECT_THAT(row.inflation.reason(),
+              HasSubstr("4 chunks is too uncertain to be used: its standard error is about 0.50, its bias -0.25"));
   EXPECT_EQ(row.allowing.reason(), row.inflation.reason());
   EXPECT_THAT(found.finding, HasSubstr("inflate the variance of a mean up to 1.86-fold"));
   EXPECT_THAT(found.finding, HasSubstr("at most 4 chunks a length this run cannot tell"));
@@ -77,12 +80,11 @@ TEST(Neighbours, OfEightChunksTheIntervalIsWidened) {
   const NeighbourCorrelation& row = row_of(found, "n_eff");
   EXPECT_NEAR(*row.correlation, 0.625, 1e-12);                  // of a ramp: 1 - 3/n
   EXPECT_NEAR(*row.inflation, (1 + 0.75) / (1 - 0.75), 1e-12);  // less the bias of -1/8
-  EXPECT_NEAR((row.allowing->high - row.allowing->low) / (row.interval->high - row.interval->low), std::sqrt(7.0), 1e-9);
-  EXPECT_THAT(
-      found.finding,
-      HasSubstr(
-          "correlations of neighbours is +0.62 (n_eff at 64 tokens); by chance alone each would lie within about 0.71 of -0.12. Less its "
-          "bias of -1/n it multiplies the variance of that mean by 7.00"));
+  EXPECT_NEAR((row.allowing->high - row.allowing->low) / (row.interval->high - row.interval->low), std::sqrt(7.0),
+              1e-9);
+  EXPECT_THAT(found.finding, HasSubstr("correlations of neighbours is +0.62 (n_eff at 64 tokens); by chance alone each "
+                                       "would lie within about 0.71 of -0.12. Less its "
+                                       "bias of -1/n it multiplies the variance of that mean by 7.00"));
 }
 
 TEST(Neighbours, AnIntervalIsNeverNarrowed) {

@@ -83,7 +83,8 @@ TEST(BlockPermutation, EqualBlocksAreOneArrangement) {
 }
 
 TEST(BlockPermutation, EqualXCountsLikeEqualY) {
-  // One head of twelve has a BOS mass: 12 arrangements a layer. To try all orders of the twelve distinct K would take 12!^2 steps.
+  // One head of twelve has a BOS mass: 12 arrangements a layer. To try all orders of the twelve distinct K would take
+  // 12!^2 steps.
   Rows few(2), all(2);
   for (std::size_t layer = 0; layer < 2; ++layer) {
     for (int head = 0; head < 12; ++head) {
@@ -134,8 +135,8 @@ TEST(BlockPermutation, ConstantWithinLayersIsNamed) {
   EXPECT_EQ(permute_blocks(pairs, {}).pearson.p.reason(), "BOS mass is constant within layers");
 }
 
-/// Twelve layers of four groups of two. Both slots' means rise in x and in y alike, which gives r = +0.81 whatever group meets which; what
-/// the groups have apart from their slots is opposed.
+/// Twelve layers of four groups of two. Both slots' means rise in x and in y alike, which gives r = +0.81 whatever
+/// group meets which; what the groups have apart from their slots is opposed.
 ClusteredPairs opposed_groups_with_slots() {
   Rows x(12), y(12);
   for (std::size_t layer = 0; layer < 12; ++layer) {
@@ -150,7 +151,8 @@ ClusteredPairs opposed_groups_with_slots() {
 }
 
 TEST(BlockPermutation, IsCentredOnWhatTheSlotsOfGroupsShare) {
-  // numpy: r 0.72955, its mean over 9,999 arrangements 0.809, of which all have the larger |r|: about 0 the test would see nothing
+  // numpy: r 0.72955, its mean over 9,999 arrangements 0.809, of which all have the larger |r|: about 0 the test would
+  // see nothing
   const PermutationTest test = permute_blocks(opposed_groups_with_slots(), {});
   EXPECT_NEAR(*test.pearson.value, 0.729546, 1e-6);
   EXPECT_NEAR(*test.pearson.null_mean, 0.808730, 1e-6);
@@ -210,11 +212,13 @@ TEST(CircularShift, NineteenLayersAreRefused) {
 TEST(CircularShift, RepeatingLayersTie) {
   Rows x;
   for (int layer = 0; layer < 40; ++layer) x.push_back({layer % 4 == 0 ? 1.0 : 0.0});
-  EXPECT_DOUBLE_EQ(*shift_layers(pairs_of(x, x), std::nullopt).pearson.least_p, 0.25);  // every fourth shift is the data again
+  EXPECT_DOUBLE_EQ(*shift_layers(pairs_of(x, x), std::nullopt).pearson.least_p,
+                   0.25);  // every fourth shift is the data again
 }
 
 TEST(CircularShift, IsCentredOnWhatHeadNumbersShare) {
-  // The second head has the larger x and y in every layer: r is near 1 after every shift. Layer 7 stands out, in opposed directions.
+  // The second head has the larger x and y in every layer: r is near 1 after every shift. Layer 7 stands out, in
+  // opposed directions.
   Rows x(20, {0.0, 10.0}), y = x;
   x[7] = {1.0, 11.0};
   y[7] = {-1.0, 9.0};

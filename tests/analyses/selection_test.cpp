@@ -78,7 +78,8 @@ TEST(Selection, DeepLayersAreTheLastQuarterRoundedUp) {
   EXPECT_THAT(deep_layers(reader, {}), ElementsAre(3, 4));
   EXPECT_THAT(deep_layers(reader, {.deep_layers = 1}), ElementsAre(4));
   for (const std::int64_t wrong : {0, 6}) {
-    EXPECT_THAT([&] { deep_layers(reader, {.deep_layers = wrong}); }, ThrowsMessage<InvalidArgument>(HasSubstr("1 to 5 are allowed")));
+    EXPECT_THAT([&] { deep_layers(reader, {.deep_layers = wrong}); },
+                ThrowsMessage<InvalidArgument>(HasSubstr("1 to 5 are allowed")));
   }
 }
 
@@ -99,7 +100,8 @@ TEST(Aggregate, VarianceFollowsTheLawOfTotalVariance) {
   const TemporaryFolder folder;
   SyntheticRun run = small_run();
   run.value = [](const CellKey& key) -> std::optional<double> {
-    if (key.name == "summary/n_eff") return 1.0 + 2.0 * static_cast<double>(key.head) + 4.0 * static_cast<double>(key.sample);
+    if (key.name == "summary/n_eff")
+      return 1.0 + 2.0 * static_cast<double>(key.head) + 4.0 * static_cast<double>(key.sample);
     if (key.name == "summary/n_eff_var") return 2.0;
     return std::nullopt;
   };
@@ -157,7 +159,8 @@ TEST(Registry, EveryAnalysisRunsByName) {
 }
 
 TEST(Registry, MisspeltNameGetsTheNearest) {
-  EXPECT_THAT([] { find_analysis("gain_theroy"); }, ThrowsMessage<InvalidArgument>(HasSubstr("did you mean 'gain_theory'?")));
+  EXPECT_THAT([] { find_analysis("gain_theroy"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("did you mean 'gain_theory'?")));
 }
 
 }  // namespace

@@ -42,16 +42,19 @@ TEST(TextStretches, ConsecutiveChunksOfAShorterLengthLieInTheFirstStretches) {
 TEST(TextStretches, AChunkBelongsWhereMostOfItIs) {
   runfile::Request request = request_with({256, 1024}, 5);
   request.bos = 1;  // chunk 4 of 256 has tokens [1020, 1275): 3 of them in the first stretch of 1023
-  EXPECT_THAT(text_stretches(request, {length_with(256, 5), length_with(1024, 5, 1)}).of_chunk[0], ElementsAre(0, 0, 0, 0, 1));
+  EXPECT_THAT(text_stretches(request, {length_with(256, 5), length_with(1024, 5, 1)}).of_chunk[0],
+              ElementsAre(0, 0, 0, 0, 1));
 }
 
 TEST(TextStretches, NestedAndSpreadChunksPairByNumber) {
   runfile::Request request = request_with({4, 8}, 5);
   request.nested = true;
-  EXPECT_THAT(text_stretches(request, {length_with(4, 5), length_with(8, 5, 1)}).of_chunk[0], ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(text_stretches(request, {length_with(4, 5), length_with(8, 5, 1)}).of_chunk[0],
+              ElementsAre(0, 1, 2, 3, 4));
   request.nested = false;
   request.spread = 1000;
-  EXPECT_THAT(text_stretches(request, {length_with(4, 5), length_with(8, 5, 1)}).of_chunk[0], ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(text_stretches(request, {length_with(4, 5), length_with(8, 5, 1)}).of_chunk[0],
+              ElementsAre(0, 1, 2, 3, 4));
 }
 
 TEST(TextStretches, OneLengthIsItsOwnStretches) {
@@ -63,7 +66,8 @@ TEST(TextStretches, OneLengthIsItsOwnStretches) {
 TEST(DifferenceOfMeans, NestedChunksArePaired) {
   runfile::Request request = request_with({4, 8}, 3);
   request.nested = true;
-  const auto found = difference_of_means(request, length_with(8, 3, 1), by_chunk({2, 4, 9}), length_with(4, 3), by_chunk({1, 2, 6}));
+  const auto found =
+      difference_of_means(request, length_with(8, 3, 1), by_chunk({2, 4, 9}), length_with(4, 3), by_chunk({1, 2, 6}));
   // differences 1, 2, 3: mean 2, standard error 1 / sqrt 3
   EXPECT_DOUBLE_EQ(found->value, 2);
   EXPECT_NEAR(found->estimate->error, 1 / std::sqrt(3.0), 1e-12);
@@ -72,13 +76,15 @@ TEST(DifferenceOfMeans, NestedChunksArePaired) {
 }
 
 TEST(DifferenceOfMeans, NumbersPairNothingWhereTextIsConsecutive) {
-  // Chunk c of 8 is chunks 2c and 2c + 1 of 4. The longer chunk is the mean of its two halves, so that without noise of its own the
-  // difference is that of the text alone: pairing by number would set chunk 2 of 8 (text of the 5th and 6th short chunk) against the 3rd.
+  // Chunk c of 8 is chunks 2c and 2c + 1 of 4. The longer chunk is the mean of its two halves, so that without noise of
+  // its own the difference is that of the text alone: pairing by number would set chunk 2 of 8 (text of the 5th and 6th
+  // short chunk) against the 3rd.
   const runfile::Request request = request_with({4, 8}, 6);
   const std::vector<double> text{1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1};  // of the twelve stretches of 4 tokens
   std::vector<double> shorter(text.begin(), text.begin() + 6), longer;
   for (std::size_t i = 0; i < 6; ++i) longer.push_back((text[2 * i] + text[2 * i + 1]) / 2);
-  const auto found = difference_of_means(request, length_with(8, 6, 1), by_chunk(longer), length_with(4, 6), by_chunk(shorter));
+  const auto found =
+      difference_of_means(request, length_with(8, 6, 1), by_chunk(longer), length_with(4, 6), by_chunk(shorter));
   EXPECT_NEAR(found->value, 0, 1e-12);
   EXPECT_NEAR(found->estimate->error, 0, 1e-12);      // every stretch agrees with every other
   EXPECT_EQ(found->estimate->degrees_of_freedom, 2);  // of 4, which lies in 3 stretches
@@ -90,7 +96,8 @@ TEST(DifferenceOfMeans, LeavesOutAStretchAtBothLengths) {
   const runfile::Request request = request_with({4, 8}, 5);
   const std::vector<double> x{3, 1, 4, 1, 5}, y{2, 7, 1, 8, 2};
   const auto found = difference_of_means(request, length_with(8, 5, 1), by_chunk(x), length_with(4, 5), by_chunk(y));
-  const double without[] = {11.0 / 4 - 11.0 / 3, 13.0 / 4 - 11.0 / 3, 10.0 / 4 - 18.0 / 4, 13.0 / 4 - 20.0 / 5, 9.0 / 4 - 20.0 / 5};
+  const double without[] = {11.0 / 4 - 11.0 / 3, 13.0 / 4 - 11.0 / 3, 10.0 / 4 - 18.0 / 4, 13.0 / 4 - 20.0 / 5,
+                            9.0 / 4 - 20.0 / 5};
   double centre = 0, squares = 0;
   for (const double value : without) centre += value / 5;
   for (const double value : without) squares += (value - centre) * (value - centre);
@@ -99,7 +106,8 @@ TEST(DifferenceOfMeans, LeavesOutAStretchAtBothLengths) {
 }
 
 TEST(DifferenceOfMeans, UnknownCovarianceIsTakenAtItsWorst) {
-  // All four chunks of 4 lie in the first chunk of 16: a quarter of the long chunks and all of the short ones share text
+  // All four chunks of 4 lie in the first chunk of 16: a quarter of the long chunks and all of the short ones share
+  // text
   const runfile::Request request = request_with({4, 16}, 4);
   const std::vector<double> x{1, 2, 3, 4}, y{2, 4, 6, 8};
   const auto found = difference_of_means(request, length_with(16, 4, 1), by_chunk(x), length_with(4, 4), by_chunk(y));
@@ -113,7 +121,8 @@ TEST(DifferenceOfMeans, OneChunkHasAValueAndNoError) {
   for (const bool nested : {false, true}) {
     runfile::Request request = request_with({4, 8}, 1);
     request.nested = nested;
-    const auto found = difference_of_means(request, length_with(8, 1, 1), by_chunk({3}), length_with(4, 1), by_chunk({1}));
+    const auto found =
+        difference_of_means(request, length_with(8, 1, 1), by_chunk({3}), length_with(4, 1), by_chunk({1}));
     EXPECT_DOUBLE_EQ(found->value, 2);
     EXPECT_THAT(found->estimate.reason(), HasSubstr("at least 2 chunks; there is 1"));
   }

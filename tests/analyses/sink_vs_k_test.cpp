@@ -22,8 +22,8 @@ using gainlens::testing::write_run;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Two layers of three heads. BOS mass: layer 0: 0.1, 0.2, 0.3; layer 1: 0.5, 0.6, 0.7 (over chunks and lengths, which shift it by equal
-/// amounts up and down). K falls within each layer and rises between them.
+/// Two layers of three heads. BOS mass: layer 0: 0.1, 0.2, 0.3; layer 1: 0.5, 0.6, 0.7 (over chunks and lengths, which
+/// shift it by equal amounts up and down). K falls within each layer and rises between them.
 SyntheticRun planted_run() {
   SyntheticRun run;
   run.lengths = {16, 32};
@@ -110,7 +110,8 @@ TEST(SinkVsK, HeadWithoutAValueIsLeftOutAndCounted) {
   SyntheticRun run = planted_run();
   const auto planted_value = run.value;
   run.value = [planted_value](const CellKey& key) -> std::optional<double> {
-    if (key.name == "summary/kalman_gain" && key.layer == 0 && key.head == 0) return std::numeric_limits<double>::quiet_NaN();
+    if (key.name == "summary/kalman_gain" && key.layer == 0 && key.head == 0)
+      return std::numeric_limits<double>::quiet_NaN();
     return planted_value(key);
   };
   const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run));
@@ -161,7 +162,8 @@ TEST(SinkVsK, InferenceStandsBesideEveryGain) {
   run.kv_heads = 3;
   run.samples = 4;
   run.nested = true;
-  const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run), {.resampling = {.permutations = 999, .seed = 7}});
+  const SinkVsK result =
+      sink_vs_k(write_run(folder.path() / "run", run), {.resampling = {.permutations = 999, .seed = 7}});
   for (const auto& correlation : result.correlations) {
     ASSERT_TRUE(correlation) << correlation.reason();
     const SinkInference& inference = correlation->inference;
@@ -190,7 +192,8 @@ TEST(SinkVsK, CircularShiftDecidesWhereBlocksCannot) {
   run.attention[3] = "window:500";
   const SinkVsK mixed = sink_vs_k(write_run(folder.path() / "mixed", run));
   EXPECT_EQ(mixed.correlations[0]->inference.decision.verdict, "not decidable");
-  EXPECT_THAT(mixed.correlations[0]->inference.decision.p.reason(), HasSubstr("2 attention kinds (global, window:500)"));
+  EXPECT_THAT(mixed.correlations[0]->inference.decision.p.reason(),
+              HasSubstr("2 attention kinds (global, window:500)"));
 }
 
 TEST(SinkVsK, TextIsLeftOutAtAllLengthsTogether) {
@@ -198,7 +201,9 @@ TEST(SinkVsK, TextIsLeftOutAtAllLengthsTogether) {
   SyntheticRun run = planted_run();
   run.samples = 5;
   run.bos.reset();  // chunk 0 of 32 is chunks 0 and 1 of 16
-  const auto text_of = [&](const char* name) { return sink_vs_k(write_run(folder.path() / name, run)).correlations[0]->inference.text; };
+  const auto text_of = [&](const char* name) {
+    return sink_vs_k(write_run(folder.path() / name, run)).correlations[0]->inference.text;
+  };
   const auto consecutive = text_of("consecutive");
   EXPECT_EQ(consecutive->units, 5u);
   EXPECT_EQ(consecutive->degrees_of_freedom, 2);  // 16 lies in three stretches
@@ -216,7 +221,8 @@ TEST(SinkVsK, OneChunkHasNoIntervalOverText) {
   const TemporaryFolder folder;
   SyntheticRun run = planted_run();
   run.samples = 1;
-  EXPECT_THAT(sink_vs_k(write_run(folder.path() / "run", run)).correlations[0]->inference.text.reason(), HasSubstr("lie in 1 stretches"));
+  EXPECT_THAT(sink_vs_k(write_run(folder.path() / "run", run)).correlations[0]->inference.text.reason(),
+              HasSubstr("lie in 1 stretches"));
 }
 
 TEST(SinkVsK, SinkShareByLength) {
@@ -256,8 +262,9 @@ TEST(SinkVsK, ImpossibleResamplesAreRefused) {
               ::testing::ThrowsMessage<InvalidArgument>("permutations: 10; at least 19 are needed to reach p = 0.05"));
   EXPECT_THROW(check({.resampling = {.permutations = 18}}), InvalidArgument);
   EXPECT_NO_THROW(check({.resampling = {.permutations = 19}}));
-  EXPECT_THAT([] { check({.resampling = {.permutations = 10'000'001}}); },
-              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("permutations: 10000001; 19 to 10000000 are allowed")));
+  EXPECT_THAT(
+      [] { check({.resampling = {.permutations = 10'000'001}}); },
+      ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("permutations: 10000001; 19 to 10000000 are allowed")));
   EXPECT_THAT([] { check({.equivalence_margin = 0}); },
               ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("margin: 0; it must be positive")));
 }

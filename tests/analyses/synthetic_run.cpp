@@ -25,7 +25,8 @@ double sink_mass(const SyntheticRun& run, std::int64_t layer, std::int64_t head)
 double n_eff(const SyntheticRun& run, const CellKey& key) {
   const double base = 4.0 + 3.0 * static_cast<double>(key.layer) + scatter(key.layer, key.head);
   const double growth = std::sqrt(static_cast<double>(key.length) / 1024.0);
-  return 1 + base * growth * (1 - sink_mass(run, key.layer, key.head)) * (1 + 0.03 * scatter(key.layer, key.head, key.sample + 1));
+  return 1 + base * growth * (1 - sink_mass(run, key.layer, key.head)) *
+                 (1 + 0.03 * scatter(key.layer, key.head, key.sample + 1));
 }
 
 double residual(const SyntheticRun& run, const CellKey& key) {
@@ -41,7 +42,8 @@ double gain(double observation_precision) {
   return observation_precision / (1 + observation_precision);
 }
 
-/// The sink lemma of a head whose other values average to a vector of norm 0.5, along the value of key 0 (norm 0.15); mu = 0.8.
+/// The sink lemma of a head whose other values average to a vector of norm 0.5, along the value of key 0 (norm 0.15);
+/// mu = 0.8.
 std::optional<double> sink_lemma(std::string_view name, double mass) {
   constexpr double first = 0.15, others = 0.5, least = 0.8;
   const double estimate = (1 - mass) * others + mass * first, gained = 0.9 * estimate;
@@ -75,7 +77,8 @@ double summary(const SyntheticRun& run, std::string_view name, const CellKey& ke
   if (name == "kalman_gain_scaled" || name == "kalman_gain_scaled_half") return gain(precision(run, key) * 0.3);
   if (name == "without_first_kalman_gain") return gain(precision(run, key) * (1 - mass));
   if (name == "gate")
-    return 0.28 + 0.004 * std::log2(static_cast<double>(key.length) / 1024.0) + 0.03 * scatter(key.layer, key.head, key.sample);
+    return 0.28 + 0.004 * std::log2(static_cast<double>(key.length) / 1024.0) +
+           0.03 * scatter(key.layer, key.head, key.sample);
   if (name == "bos_mass") return mass;
   if (name == "first_mass" || name == "column_mean") return key.last == 0 ? mass : 0.005;
   ASSERT(false, "no planted value of {}", name);
@@ -110,7 +113,8 @@ runfile::ShardResult shard(const SyntheticRun& run, const runfile::ShardKey& key
 
 double planted(const SyntheticRun& run, const CellKey& key) {
   if (key.name == "values/first_norm") return key.last == 0 ? 0.15 : 0.9 + 0.05 * scatter(key.last, key.layer);
-  if (key.name == "values/norm") return 1.0 + 0.1 * static_cast<double>(key.layer) + 0.05 * scatter(key.layer, key.head);
+  if (key.name == "values/norm")
+    return 1.0 + 0.1 * static_cast<double>(key.layer) + 0.05 * scatter(key.layer, key.head);
   if (key.name == "values/min_norm") return 0.8;
   if (key.name == "values/variance") return 0.02 * static_cast<double>(key.layer + 1);
   if (key.name == "summary/nll") return 3.0 - 0.1 * std::log2(static_cast<double>(key.length) / 1024.0);
@@ -134,7 +138,8 @@ runfile::Request request_of(const SyntheticRun& run) {
   request.heads = run.heads;
   request.kv_heads = run.kv_heads;
   request.head_dim = run.head_dim;
-  request.attention = run.attention.empty() ? std::vector<std::string>(static_cast<std::size_t>(run.layers), "global") : run.attention;
+  request.attention =
+      run.attention.empty() ? std::vector<std::string>(static_cast<std::size_t>(run.layers), "global") : run.attention;
   request.gated = run.gated;
   request.dtype = "float64";
   request.device = "cpu";

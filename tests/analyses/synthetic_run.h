@@ -14,7 +14,8 @@
 
 namespace gainlens::testing {
 
-/// Where a number of a synthetic run stands. `layer` is a position on the layer axis; `last` a key or bin, 0 where there is no such axis.
+/// Where a number of a synthetic run stands. `layer` is a position on the layer axis; `last` a key or bin, 0 where
+/// there is no such axis.
 struct CellKey {
   std::string_view name;  ///< "summary/n_eff", "values/norm", ...
   std::int64_t length;
@@ -24,8 +25,8 @@ struct CellKey {
   std::int64_t last;
 };
 
-/// A run with planted structure: n_eff grows as sqrt(T), one strong and one weaker sink head in the middle layers, key 0 with small
-/// values, a gate that hardly moves. K follows from n_eff and S exactly within each head.
+/// A run with planted structure: n_eff grows as sqrt(T), one strong and one weaker sink head in the middle layers, key
+/// 0 with small values, a gate that hardly moves. K follows from n_eff and S exactly within each head.
 struct SyntheticRun {
   std::vector<std::int64_t> lengths = {1024, 2048, 4096, 8192};
   std::int64_t samples = 3;

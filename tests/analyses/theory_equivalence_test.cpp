@@ -20,7 +20,8 @@ using ::testing::HasSubstr;
 using ByLength = std::vector<std::vector<GainMeans>>;
 constexpr double variance = 0.5;  // of the prior
 
-/// n_eff = 1, 3 and S = 0.5 give lambda* = 2, 4; K = 0.5 at the shortest length asks for lambda = 2, which predicts 2/3.
+/// n_eff = 1, 3 and S = 0.5 give lambda* = 2, 4; K = 0.5 at the shortest length asks for lambda = 2, which predicts
+/// 2/3.
 /// @param gains  [chunk] K at the second length
 ByLength second_length(const std::vector<double>& gains) {
   ByLength values(2);
@@ -73,7 +74,8 @@ TEST(TheoryEquivalence, MoreChunksDoNotMakeItStricter) {
 }
 
 TEST(TheoryEquivalence, LeftOutChunksByHand) {
-  // Chunk 2 has K 0.8 at the second length, the others 0.6: 2/3 errs by 1/9, 1/9 and 1/6, its own K(T_min) = 0.5 by 1/6, 1/6 and 3/8.
+  // Chunk 2 has K 0.8 at the second length, the others 0.6: 2/3 errs by 1/9, 1/9 and 1/6, its own K(T_min) = 0.5 by
+  // 1/6, 1/6 and 3/8.
   const auto found = tested(second_length({0.6, 0.6, 0.8}));
   EXPECT_NEAR(found->left_out.relative, (2.0 / 9 + 1.0 / 6) / 3, 1e-12);
   EXPECT_NEAR(found->left_out.constant, (2.0 / 6 + 0.375) / 3, 1e-12);
@@ -109,7 +111,8 @@ TEST(TheoryEquivalence, OfARunTakesTheChunksThatEveryLengthHas) {
   run.value = [](const CellKey& key) -> std::optional<double> {
     if (key.name == "summary/n_eff") return key.length == 16 ? 1.0 : 3.0;
     if (key.name == "summary/residual") return 0.5;
-    if (key.name == "summary/kalman_gain") return key.length == 16 ? 0.5 : 0.66 + 0.004 * static_cast<double>(key.sample);
+    if (key.name == "summary/kalman_gain")
+      return key.length == 16 ? 0.5 : 0.66 + 0.004 * static_cast<double>(key.sample);
     return std::nullopt;
   };
   run.missing = {{32, 1}};
@@ -122,7 +125,8 @@ TEST(TheoryEquivalence, OfARunTakesTheChunksThatEveryLengthHas) {
   EXPECT_EQ(json["lengths"][0]["tokens"], 32);
   EXPECT_EQ(json["lengths"][0]["beyond_margin_p_holm"], json["lengths"][0]["beyond_margin_p"]);
   run.missing = {{32, 1}, {32, 2}};
-  EXPECT_THAT(theory_equivalence(write_run(folder.path() / "two", run), {}).reason(), HasSubstr("2 chunks are complete at every length"));
+  EXPECT_THAT(theory_equivalence(write_run(folder.path() / "two", run), {}).reason(),
+              HasSubstr("2 chunks are complete at every length"));
 }
 
 }  // namespace

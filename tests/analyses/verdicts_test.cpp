@@ -82,8 +82,10 @@ TEST(Verdicts, SinkPredictionNeedsItsControl) {
   const Verdicts falls = verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = -1, .scaled_slope = -1}));
   EXPECT_EQ(sink(falls).ruling, Ruling::contradicted) << sink(falls).reason;
   EXPECT_THAT(sink(falls).reason, HasSubstr("sink heads have the smaller K, and K without key 0"));
-  for (const double slope : {0.0, 1.0}) {  // arithmetic can make K fall as it can make it rise: the control has to fall too
-    const Verdicts alone = verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = slope, .scaled_slope = -1}));
+  for (const double slope :
+       {0.0, 1.0}) {  // arithmetic can make K fall as it can make it rise: the control has to fall too
+    const Verdicts alone =
+        verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = slope, .scaled_slope = -1}));
     EXPECT_EQ(sink(alone).ruling, Ruling::not_shown);
     EXPECT_THAT(sink(alone).reason, HasSubstr("smaller K, which arithmetic can do by itself; K without key 0: "));
   }
@@ -92,10 +94,12 @@ TEST(Verdicts, SinkPredictionNeedsItsControl) {
 TEST(Verdicts, ASignThatHangsOnTheScaleOfTheValuesIsNotShown) {
   const Verdicts rises = verdicts_of(planted_run({.scaled_slope = -1}));
   EXPECT_EQ(sink(rises).ruling, Ruling::not_shown);
-  EXPECT_THAT(sink(rises).reason, HasSubstr("larger K, but the sign hangs on the scale of the values: scaled K: negative"));
+  EXPECT_THAT(sink(rises).reason,
+              HasSubstr("larger K, but the sign hangs on the scale of the values: scaled K: negative"));
   const Verdicts falls = verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = -1}));
   EXPECT_EQ(sink(falls).ruling, Ruling::not_shown);
-  EXPECT_THAT(sink(falls).reason, HasSubstr("smaller K, but the sign hangs on the scale of the values: scaled K: positive"));
+  EXPECT_THAT(sink(falls).reason,
+              HasSubstr("smaller K, but the sign hangs on the scale of the values: scaled K: positive"));
   // a scaled K that says nothing does not stand against the two that do; its decision is printed all the same
   const Verdicts silent = verdicts_of(planted_run({.scaled_slope = 0}));
   EXPECT_EQ(sink(silent).ruling, Ruling::supported) << sink(silent).reason;
@@ -106,7 +110,8 @@ TEST(Verdicts, NoRelationIsNotShownWithItsP) {
   SyntheticRun run = planted_run({});
   const auto planted_value = run.value;
   run.value = [planted_value](const CellKey& key) -> std::optional<double> {
-    if (key.name == "summary/kalman_gain") return 0.6 + 0.05 * std::sin(static_cast<double>(5 * key.layer + 3 * key.head * key.head));
+    if (key.name == "summary/kalman_gain")
+      return 0.6 + 0.05 * std::sin(static_cast<double>(5 * key.layer + 3 * key.head * key.head));
     return planted_value(key);
   };
   const Verdicts found = verdicts_of(run);
@@ -160,12 +165,14 @@ TEST(Verdicts, TheSignIsThatOfWhatTheSlotsDoNotExplain) {
   EXPECT_EQ(sink(found).ruling, Ruling::contradicted) << sink(found).reason;
   EXPECT_THAT(sink(found).claims[0].measurement, HasSubstr("+0.73"));
   EXPECT_THAT(sink(found).claims[0].honest, HasSubstr("9999 draws; r by chance +0.809)"));
-  EXPECT_THAT(sink(found).claims[0].honest, HasSubstr("K without key 0: negative (r = +0.730, +0.809 by chance, p = 0.000"));
+  EXPECT_THAT(sink(found).claims[0].honest,
+              HasSubstr("K without key 0: negative (r = +0.730, +0.809 by chance, p = 0.000"));
 }
 
 TEST(Verdicts, FlatGateIsShownNotAssumed) {
   EXPECT_EQ(gate(verdicts_of(planted_run({}))).ruling, Ruling::supported);
-  const Verdicts opens = verdicts_of(planted_run({.gate_change = 0.3})), closes = verdicts_of(planted_run({.gate_change = -0.3}));
+  const Verdicts opens = verdicts_of(planted_run({.gate_change = 0.3})),
+                 closes = verdicts_of(planted_run({.gate_change = -0.3}));
   EXPECT_EQ(gate(opens).ruling, Ruling::contradicted);
   EXPECT_THAT(gate(opens).reason, HasSubstr("logit(gate) changes by more than 0.1 at 64 tokens: 95% interval [+0.29"));
   EXPECT_EQ(gate(closes).ruling, Ruling::contradicted);
@@ -248,7 +255,8 @@ SyntheticRun theory_run(double gain, double noise) {
   run.value = [=](const CellKey& key) -> std::optional<double> {
     if (key.name == "summary/n_eff") return key.length == 16 ? 1.0 : 3.0;
     if (key.name == "summary/residual") return 0.5;
-    if (key.name == "summary/kalman_gain") return key.length == 16 ? 0.5 : gain + noise * std::sin(5.0 * static_cast<double>(key.sample));
+    if (key.name == "summary/kalman_gain")
+      return key.length == 16 ? 0.5 : gain + noise * std::sin(5.0 * static_cast<double>(key.sample));
     return planted_value(key);
   };
   return run;
@@ -275,7 +283,8 @@ TEST(Verdicts, TheTheorysMarginIsAnOption) {
   EXPECT_THAT(theory(found).reason, HasSubstr("less than 10%"));
   EXPECT_EQ(to_json(gain_theory(reader, wide))["margin"], 0.1);
   EXPECT_THAT([&] { gain_theory(reader, {.theory_margin = 1}); },
-              ::testing::ThrowsMessage<InvalidArgument>("theory margin: 1; it is a share of K above 0 and below 1, such as 0.01 for 1%"));
+              ::testing::ThrowsMessage<InvalidArgument>(
+                  "theory margin: 1; it is a share of K above 0 and below 1, such as 0.01 for 1%"));
 }
 
 TEST(Verdicts, AConstantThatDoesAsWellIsSaid) {
@@ -310,7 +319,8 @@ TEST(Verdicts, ManyClaimsAreManyChancesToContradict) {
   const Verdicts found = verdicts_of(run);
   EXPECT_EQ(gate(found).ruling, Ruling::contradicted);
   EXPECT_EQ(found.predictions[1].ruling, Ruling::not_shown);
-  EXPECT_THAT(found.predictions[1].reason, HasSubstr("one of 3 claims that could be contradicted, and p = 0.15 after Holm's correction"));
+  EXPECT_THAT(found.predictions[1].reason,
+              HasSubstr("one of 3 claims that could be contradicted, and p = 0.15 after Holm's correction"));
   EXPECT_EQ(to_json(found)[1]["claims"][0]["contradiction_p"], 1);
 }
 

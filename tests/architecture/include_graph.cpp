@@ -19,7 +19,8 @@ std::string layer_of(const fs::path& relative) {
 }
 
 bool is_source(const fs::path& path) {
-  return path.extension() == ".h" || path.extension() == ".cpp" || path.extension() == ".cu" || path.extension() == ".cuh";
+  return path.extension() == ".h" || path.extension() == ".cpp" || path.extension() == ".cu" ||
+         path.extension() == ".cuh";
 }
 
 void check_file(const fs::path& root, const fs::path& relative, std::vector<std::string>& found) {
@@ -32,7 +33,9 @@ void check_file(const fs::path& root, const fs::path& relative, std::vector<std:
     std::smatch match;
     if (!std::regex_search(line, match, include)) continue;
     const std::string target = match[2];
-    const auto say = [&](const std::string& reason) { found.push_back(relative.string() + ":" + std::to_string(number) + ": " + reason); };
+    const auto say = [&](const std::string& reason) {
+      found.push_back(relative.string() + ":" + std::to_string(number) + ": " + reason);
+    };
     if (own_layer == layers().end()) {
       say("folder '" + own + "' has no place among the layers");
       return;
@@ -40,8 +43,8 @@ void check_file(const fs::path& root, const fs::path& relative, std::vector<std:
     const std::string top = target.substr(0, target.find('/'));
     if (layers().contains(top) && top != own && !own_layer->second.below.contains(top))
       say("'" + own + "' must not include '" + target + "'");
-    const bool is_torch =
-        std::any_of(torch_prefixes.begin(), torch_prefixes.end(), [&](const auto& prefix) { return target.starts_with(prefix); });
+    const bool is_torch = std::any_of(torch_prefixes.begin(), torch_prefixes.end(),
+                                      [&](const auto& prefix) { return target.starts_with(prefix); });
     // core/error.h takes in one header of libtorch where it is there, to drop a macro; see the comment in it.
     if (is_torch && !own_layer->second.torch && relative != "src/core/error.h")
       say("'" + own + "' must not include libtorch ('" + target + "')");
@@ -55,10 +58,11 @@ const std::map<std::string, Layer>& layers() {
     std::map<std::string, Layer> made;
     made["core"] = {{}, false};
     for (const char* name : {"formats", "runfile"}) made[name] = {{"core"}, false};
+    made["tokenizers"] = {{"core", "formats"}, false};
     made["kernels"] = {{"core"}, true};
-    made["data"] = {{"core", "formats", "runfile"}, false};
+    made["data"] = {{"core", "formats", "runfile", "tokenizers"}, false};
     made["hooks"] = {{"core", "formats", "runfile", "kernels"}, true};
-    const std::set<std::string> lower = {"core", "formats", "runfile", "kernels", "data", "hooks"};
+    const std::set<std::string> lower = {"core", "formats", "runfile", "tokenizers", "kernels", "data", "hooks"};
     const auto with = [](std::set<std::string> base, const std::set<std::string>& more) {
       base.insert(more.begin(), more.end());
       return base;
@@ -66,10 +70,12 @@ const std::map<std::string, Layer>& layers() {
     made["bft"] = {lower, true};
     made["models"] = {with(lower, {"bft"}), true};
     for (const char* name : {"sweep", "training"}) made[name] = {with(lower, {"bft", "models"}), true};
-    for (const char* name : {"recommend", "language"}) made[name] = {with(lower, {"bft", "models", "sweep", "training"}), true};
+    for (const char* name : {"recommend", "language"})
+      made[name] = {with(lower, {"bft", "models", "sweep", "training"}), true};
     made["analyses"] = {{"core", "runfile"}, false};
     made["reports"] = {{"core", "runfile", "analyses"}, false};
-    made["cli"] = {with(lower, {"bft", "models", "sweep", "training", "recommend", "language", "analyses", "reports"}), true};
+    made["cli"] = {with(lower, {"bft", "models", "sweep", "training", "recommend", "language", "analyses", "reports"}),
+                   true};
     return made;
   }();
   return table;

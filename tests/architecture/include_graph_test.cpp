@@ -26,15 +26,17 @@ TEST(IncludeGraph, LayersPointDownward) {
 TEST(IncludeGraph, AnUpwardIncludeIsFound) {
   const TemporaryFolder root;
   write(root.path() / "src/kernels/a.h", "#pragma once\n#include \"core/error.h\"\n#include \"models/decoder.h\"\n");
-  EXPECT_THAT(forbidden_includes(root.path()), ElementsAre("src/kernels/a.h:3: 'kernels' must not include 'models/decoder.h'"));
+  EXPECT_THAT(forbidden_includes(root.path()),
+              ElementsAre("src/kernels/a.h:3: 'kernels' must not include 'models/decoder.h'"));
 }
 
 TEST(IncludeGraph, LibtorchInAReaderIsFound) {
   const TemporaryFolder root;
   write(root.path() / "src/formats/a.cpp", "#include <ATen/ATen.h>\n");
   write(root.path() / "analyses/b.cpp", "#  include <torch/torch.h>\n");
-  EXPECT_THAT(forbidden_includes(root.path()), ElementsAre(HasSubstr("analyses/b.cpp:1: 'analyses' must not include libtorch"),
-                                                           HasSubstr("src/formats/a.cpp:1: 'formats'")));
+  EXPECT_THAT(forbidden_includes(root.path()),
+              ElementsAre(HasSubstr("analyses/b.cpp:1: 'analyses' must not include libtorch"),
+                          HasSubstr("src/formats/a.cpp:1: 'formats'")));
 }
 
 TEST(IncludeGraph, AFolderWithoutAPlaceIsFound) {
@@ -45,7 +47,8 @@ TEST(IncludeGraph, AFolderWithoutAPlaceIsFound) {
 
 TEST(IncludeGraph, NoTwoLayersIncludeEachOther) {
   for (const auto& [name, layer] : layers()) {
-    for (const auto& lower : layer.below) EXPECT_FALSE(layers().at(lower).below.contains(name)) << name << " and " << lower;
+    for (const auto& lower : layer.below)
+      EXPECT_FALSE(layers().at(lower).below.contains(name)) << name << " and " << lower;
   }
 }
 

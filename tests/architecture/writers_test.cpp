@@ -1,4 +1,5 @@
-// What writes or prints goes through the parts that look at the result: core/atomic_file.h, core/console.h, runfile/hdf5.h.
+// What writes or prints goes through the parts that look at the result: core/atomic_file.h, core/console.h,
+// runfile/hdf5.h.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,10 +24,11 @@ std::vector<std::string> unchecked_writers(const fs::path& root) {
       std::ifstream file(entry.path());
       std::string line;
       for (int number = 1; std::getline(file, line); ++number) {
-        for (const char* word :
-             {"fmt::print(", "std::cout", "std::cerr", "std::ofstream", "std::fstream", "fopen(", "popen(", "H5Fcreate("}) {
+        for (const char* word : {"fmt::print(", "std::cout", "std::cerr", "std::ofstream", "std::fstream", "fopen(",
+                                 "popen(", "H5Fcreate("}) {
           const bool allowed = path == "src/runfile/hdf5.cpp" && std::string(word) == "H5Fcreate(";
-          if (!allowed && line.find(word) != std::string::npos) uses.push_back(path.string() + ":" + std::to_string(number) + ": " + word);
+          if (!allowed && line.find(word) != std::string::npos)
+            uses.push_back(path.string() + ":" + std::to_string(number) + ": " + word);
         }
       }
     }

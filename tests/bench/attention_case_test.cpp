@@ -39,8 +39,10 @@ TEST(AttentionCase, InputsHaveTheShapeAndAreRepeatable) {
 TEST(AttentionCase, ImpossibleShapesAreNamed) {
   EXPECT_THAT([] { check_case({.heads = 16, .kv_heads = 3}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("--kv-heads: 3 do not divide 16")));
-  EXPECT_THAT([] { check_case({.head_dim = 12}); }, ThrowsMessage<InvalidArgument>(HasSubstr("--head-dims: 12; must be a multiple of 8")));
-  EXPECT_THAT([] { check_case({.length = 1 << 21}); }, ThrowsMessage<InvalidArgument>(HasSubstr("--lengths: 2097152; must be at most")));
+  EXPECT_THAT([] { check_case({.head_dim = 12}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("--head-dims: 12; must be a multiple of 8")));
+  EXPECT_THAT([] { check_case({.length = 1 << 21}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("--lengths: 2097152; must be at most")));
   EXPECT_THAT([] { dtype_named("float31"); }, ThrowsMessage<InvalidArgument>(HasSubstr("did you mean 'float32'?")));
   EXPECT_EQ(dtype_named(dtype_name(at::kBFloat16)), at::kBFloat16);
 }

@@ -100,9 +100,10 @@ TEST(Figures, MethodsBecomePointsButTheMatrixProduct) {
 TEST(Figures, AreDrawn) {
   const gainlens::testing::TemporaryFolder folder;
   EXPECT_THAT(draw_figures(hand_made(), folder.path() / "new"),
-              ElementsAre("performance-ratio.svg", "performance-ratio.pdf", "performance-ratio.png", "performance-cost.svg",
-                          "performance-cost.pdf", "performance-cost.png"));
-  EXPECT_THAT([&] { draw_figures({}, folder.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("--plot: nothing was measured")));
+              ElementsAre("performance-ratio.svg", "performance-ratio.pdf", "performance-ratio.png",
+                          "performance-cost.svg", "performance-cost.pdf", "performance-cost.png"));
+  EXPECT_THAT([&] { draw_figures({}, folder.path()); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("--plot: nothing was measured")));
 }
 
 }  // namespace

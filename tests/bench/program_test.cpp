@@ -25,8 +25,8 @@ ProgramResult run_bench(const std::vector<std::string>& arguments) {
 }
 
 TEST(BenchProgram, WritesEveryFigureAsJson) {
-  const ProgramResult result = run_bench(
-      {"--lengths", "512", "--head-dims", "16", "--heads", "2", "--repeats", "1", "--window", "none,64", "--roofline", "--json", "-"});
+  const ProgramResult result = run_bench({"--lengths", "512", "--head-dims", "16", "--heads", "2", "--repeats", "1",
+                                          "--window", "none,64", "--roofline", "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const Json json = parse_json(result.out, "stdout");
   EXPECT_EQ(json.at("machine").at("libtorch"), "2.11.0");
@@ -35,7 +35,8 @@ TEST(BenchProgram, WritesEveryFigureAsJson) {
   EXPECT_TRUE(json.at("cases")[0].at("window").is_null());
   EXPECT_EQ(json.at("cases")[1].at("window"), 64);
   for (const char* method : {"sdpa", "statistics", "all_fields", "materialised"}) {
-    for (const char* key : {"seconds", "seconds_low", "seconds_high", "runs", "operations", "gflops", "ratio_to_sdpa", "peak_bytes"})
+    for (const char* key :
+         {"seconds", "seconds_low", "seconds_high", "runs", "operations", "gflops", "ratio_to_sdpa", "peak_bytes"})
       EXPECT_GT(json.at("cases")[0].at("methods").at(method).at(key), 0) << method << ' ' << key;
   }
   EXPECT_GT(json.at("cases")[0].at("methods").at("matrix_product").at("gflops"), 0);
@@ -55,8 +56,8 @@ TEST(BenchProgram, TheLastLineIsTheRatio) {
 TEST(BenchProgram, StoredResultsAreShownAgain) {
   const gainlens::testing::TemporaryFolder folder;
   const std::string file = folder.path() / "results.json";
-  const ProgramResult measured =
-      run_bench({"--lengths", "128", "--head-dims", "16", "--heads", "1", "--repeats", "1", "--skip-materialised", "--json", file});
+  const ProgramResult measured = run_bench({"--lengths", "128", "--head-dims", "16", "--heads", "1", "--repeats", "1",
+                                            "--skip-materialised", "--json", file});
   const ProgramResult shown = run_bench({"--from", file});
   EXPECT_EQ(measured.exit_code, 0) << measured.error;
   EXPECT_EQ(shown.exit_code, 0) << shown.error;

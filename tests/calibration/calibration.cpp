@@ -1,9 +1,10 @@
-// Calibration of the inference on simulated heads: how often each test rejects where there is nothing, and where there is something.
+// Calibration of the inference on simulated heads: how often each test rejects where there is nothing, and where there
+// is something.
 //
 //   gainlens_calibration [OUT = .] [SIMULATIONS = 1000]
 //
-// writes OUT/calibration.csv, .json, .svg, .pdf and .png, and calibration-slots.csv and calibration-theory.csv. The same numbers on every
-// run; about a minute and a half for 1,000 simulations.
+// writes OUT/calibration.csv, .json, .svg, .pdf and .png, and calibration-slots.csv and calibration-theory.csv. The
+// same numbers on every run; about a minute and a half for 1,000 simulations.
 
 #include "calibration/simulation.h"
 #include "calibration/theory_simulation.h"
@@ -31,7 +32,8 @@ constexpr std::int64_t permutations = 999;  // with more the rates stay, and the
 constexpr double clustered = 0.8;           // share of variance that clusters have where the effect varies
 constexpr std::size_t chunks = 5;           // of a sweep by default
 
-/// 28 layers of 16 heads in 4 KV groups. Of the variance `share` is shared, three fifths by the layer and two by the KV group.
+/// 28 layers of 16 heads in 4 KV groups. Of the variance `share` is shared, three fifths by the layer and two by the KV
+/// group.
 ClusteredModel model_of(double share, double effect) {
   return {.group_size = 4, .layer_share = 0.6 * share, .group_share = 0.4 * share, .effect = effect};
 }
@@ -43,19 +45,21 @@ Rows rejections(const std::vector<double>& places, std::int64_t simulations, boo
     const auto seed = static_cast<std::uint64_t>(1000 + rows.size() + (effects ? 100 : 0));
     const RejectionRates rates = rejection_rates(model, simulations, permutations, seed);
     rows.push_back({place, rates.naive_pooled, rates.naive_within, rates.block_permutation, rates.circular_shift});
-    fmt::print("{} {:.2f}: naive pooled {:.3f}, naive within layers {:.3f}, block permutation {:.3f}, circular shift {:.3f}\n",
-               effects ? "effect" : "shared variance", place, rates.naive_pooled, rates.naive_within, rates.block_permutation,
-               rates.circular_shift);
+    fmt::print(
+        "{} {:.2f}: naive pooled {:.3f}, naive within layers {:.3f}, block permutation {:.3f}, circular shift {:.3f}\n",
+        effects ? "effect" : "shared variance", place, rates.naive_pooled, rates.naive_within, rates.block_permutation,
+        rates.circular_shift);
   }
   return rows;
 }
 
-/// 20 layers of 8 heads in 4 KV groups of 2, whose slots have the same effect in x and y. Of the variance `slots` is the slots'; of the
-/// rest clusters share four fifths. Rows: slots, effect, naive within layers, then of both permutation tests the rejections and those with
-/// the right sign.
+/// 20 layers of 8 heads in 4 KV groups of 2, whose slots have the same effect in x and y. Of the variance `slots` is
+/// the slots'; of the rest clusters share four fifths. Rows: slots, effect, naive within layers, then of both
+/// permutation tests the rejections and those with the right sign.
 Rows slot_rejections(std::int64_t simulations) {
   Rows rows;
-  for (const auto& [slots, effect] : {std::pair{0.3, 0.0}, {0.6, 0.0}, {0.6, -0.6}, {0.6, -0.3}, {0.6, 0.3}, {0.6, 0.6}}) {
+  for (const auto& [slots, effect] :
+       {std::pair{0.3, 0.0}, {0.6, 0.0}, {0.6, -0.6}, {0.6, -0.3}, {0.6, 0.3}, {0.6, 0.6}}) {
     const double shared = clustered * (1 - slots);
     const ClusteredModel model{.layers = 20,
                                .heads = 8,
@@ -65,28 +69,35 @@ Rows slot_rejections(std::int64_t simulations) {
                                .slot_share = slots,
                                .effect = effect};
     const RejectionRates rates = rejection_rates(model, simulations, permutations, 1200 + rows.size());
-    rows.push_back({slots, effect, rates.naive_within, rates.block_permutation, rates.block_sign, rates.circular_shift, rates.shift_sign});
+    rows.push_back({slots, effect, rates.naive_within, rates.block_permutation, rates.block_sign, rates.circular_shift,
+                    rates.shift_sign});
     fmt::print(
-        "slots {:.1f}, effect {:+.1f}: naive within layers {:.3f}, block permutation {:.3f} (right sign {:.3f}), circular shift {:.3f} "
+        "slots {:.1f}, effect {:+.1f}: naive within layers {:.3f}, block permutation {:.3f} (right sign {:.3f}), "
+        "circular shift {:.3f} "
         "({:.3f})\n",
-        slots, effect, rates.naive_within, rates.block_permutation, rates.block_sign, rates.circular_shift, rates.shift_sign);
+        slots, effect, rates.naive_within, rates.block_permutation, rates.block_sign, rates.circular_shift,
+        rates.shift_sign);
   }
   return rows;
 }
 
-/// Rulings on the gain theory. Rows: chunks, correlation of neighbours; level and power of "within the margin", of "beyond it".
+/// Rulings on the gain theory. Rows: chunks, correlation of neighbours; level and power of "within the margin", of
+/// "beyond it".
 Rows theory_rulings(std::int64_t simulations) {
   Rows rows;
   for (const double correlation : {0.0, 0.3}) {
     for (const std::size_t number : {std::size_t{3}, std::size_t{5}, std::size_t{10}, std::size_t{20}}) {
       const auto rates = [&](double margins, bool every_length) {
-        return theory_rates({number, correlation, margins * simulated_margin, every_length}, simulations, 3000 + rows.size());
+        return theory_rates({number, correlation, margins * simulated_margin, every_length}, simulations,
+                            3000 + rows.size());
       };
       // the hardest cases of either ruling: one length at the margin, the others right; every length at the margin
-      rows.push_back({static_cast<double>(number), correlation, rates(1, false).within, rates(0, false).within, rates(1, true).beyond,
-                      rates(3, false).beyond});
-      fmt::print("theory, {} chunks, correlation {:.1f}: within: level {:.3f}, power {:.3f}; beyond: level {:.3f}, power {:.3f}\n", number,
-                 correlation, rows.back()[2], rows.back()[3], rows.back()[4], rows.back()[5]);
+      rows.push_back({static_cast<double>(number), correlation, rates(1, false).within, rates(0, false).within,
+                      rates(1, true).beyond, rates(3, false).beyond});
+      fmt::print(
+          "theory, {} chunks, correlation {:.1f}: within: level {:.3f}, power {:.3f}; beyond: level {:.3f}, power "
+          "{:.3f}\n",
+          number, correlation, rows.back()[2], rows.back()[3], rows.back()[4], rows.back()[5]);
     }
   }
   return rows;
@@ -99,9 +110,11 @@ Rows equivalences(const std::vector<double>& deviations, std::int64_t simulation
     rows.push_back({change});
     for (const double deviation : deviations) {
       rows.back().push_back(
-          equivalence_rates(change, deviation, chunks, simulations, 2000 + rows.size() * 10 + rows.back().size()).equivalent);
+          equivalence_rates(change, deviation, chunks, simulations, 2000 + rows.size() * 10 + rows.back().size())
+              .equivalent);
     }
-    fmt::print("change of {:.2f} margins: called equivalent {:.3f}\n", change, fmt::join(rows.back().begin() + 1, rows.back().end(), ", "));
+    fmt::print("change of {:.2f} margins: called equivalent {:.3f}\n", change,
+               fmt::join(rows.back().begin() + 1, rows.back().end(), ", "));
   }
   return rows;
 }
@@ -112,30 +125,41 @@ std::string csv(const std::string& header, const Rows& rows) {
   return text;
 }
 
-std::string series(std::string_view block, int column, int marker, int dash, std::string_view colour, std::string_view title) {
-  return fmt::format("${} using 1:{} with linespoints pointtype {} pointsize 0.55 linewidth 1.3 dashtype {} linecolor rgb '{}' title '{}'",
-                     block, column, marker, dash, colour, title);
+std::string series(std::string_view block, int column, int marker, int dash, std::string_view colour,
+                   std::string_view title) {
+  return fmt::format(
+      "${} using 1:{} with linespoints pointtype {} pointsize 0.55 linewidth 1.3 dashtype {} linecolor rgb '{}' title "
+      "'{}'",
+      block, column, marker, dash, colour, title);
 }
 
 std::string tests_of(std::string_view block) {
   namespace colour = reports::colour;
-  return series(block, 2, 7, 1, colour::vermillion, "naive, pooled") + ", " + series(block, 3, 6, 2, colour::orange, "naive, within") +
-         ", " + series(block, 4, 5, 1, colour::blue, "KV groups permuted") + ", " + series(block, 5, 4, 3, colour::green, "layers shifted");
+  return series(block, 2, 7, 1, colour::vermillion, "naive, pooled") + ", " +
+         series(block, 3, 6, 2, colour::orange, "naive, within") + ", " +
+         series(block, 4, 5, 1, colour::blue, "KV groups permuted") + ", " +
+         series(block, 5, 4, 3, colour::green, "layers shifted");
 }
 
-reports::Figure figure_of(const Rows& nothing, const Rows& something, const Rows& equivalent, const std::vector<double>& deviations) {
+reports::Figure figure_of(const Rows& nothing, const Rows& something, const Rows& equivalent,
+                          const std::vector<double>& deviations) {
   namespace colour = reports::colour;
   reports::PlotScript script;
   script.data("nothing", nothing).data("something", something).data("equivalent", equivalent);
   reports::PanelGrid grid{reports::page_width, 2.35};
   grid.columns = 3;
   reports::start_panels(script, grid);
-  const std::string level = fmt::format("0.05 with lines linewidth 1 dashtype 3 linecolor rgb '{}' notitle", colour::grey);
+  const std::string level =
+      fmt::format("0.05 with lines linewidth 1 dashtype 3 linecolor rgb '{}' notitle", colour::grey);
   script.line("set yrange [0:1.02]").line("set ytics 0.2").line("set ylabel 'share of simulations' offset 1.6,0");
   script.panel(0, "rejects, and nothing is there").line("set xrange [-0.03:0.93]").line("set xtics 0.2");
   script.line("set key top left Left reverse").line("set xlabel 'variance that clusters share' offset 0,0.5");
   script.line("plot {}, {}", level, tests_of("nothing"));
-  script.panel(1, "rejects a real effect").line("set xrange [-0.02:0.52]").line("set xtics 0.1").line("unset ylabel").line("set key off");
+  script.panel(1, "rejects a real effect")
+      .line("set xrange [-0.02:0.52]")
+      .line("set xtics 0.1")
+      .line("unset ylabel")
+      .line("set key off");
   script.line("set xlabel 'effect within layers' offset 0,0.5").line("plot {}, {}", level, tests_of("something"));
   script.panel(2, "called equivalent to flat")
       .line("set xrange [-0.05:1.55]")
@@ -147,7 +171,8 @@ reports::Figure figure_of(const Rows& nothing, const Rows& something, const Rows
   const std::string_view colours[] = {colour::blue, colour::orange, colour::purple};
   std::string plot = level;
   for (std::size_t i = 0; i < deviations.size(); ++i) {
-    plot += ", " + series("equivalent", static_cast<int>(i) + 2, markers[i], dashes[i], colours[i], fmt::format("{:g}", deviations[i]));
+    plot += ", " + series("equivalent", static_cast<int>(i) + 2, markers[i], dashes[i], colours[i],
+                          fmt::format("{:g}", deviations[i]));
   }
   script.line("plot {}", plot).line("unset multiplot");
   return {"calibration", grid.width, grid.height, script.text()};
@@ -161,19 +186,30 @@ void calibrate(const std::filesystem::path& out, std::int64_t simulations) {
   const Rows slots = slot_rejections(simulations), theory = theory_rulings(10 * simulations);
   const std::string tests = ",naive_pooled,naive_within_layers,block_permutation,circular_shift";
   std::filesystem::create_directories(out);
-  write_file_atomically(out / "calibration.csv", csv("shared_variance" + tests, nothing) + "\n" + csv("effect" + tests, something) + "\n" +
-                                                     csv("change_in_margins,deviation_0.3,deviation_0.6,deviation_1.2", equivalent));
+  write_file_atomically(out / "calibration.csv",
+                        csv("shared_variance" + tests, nothing) + "\n" + csv("effect" + tests, something) + "\n" +
+                            csv("change_in_margins,deviation_0.3,deviation_0.6,deviation_1.2", equivalent));
   write_file_atomically(
       out / "calibration-slots.csv",
-      csv("slot_share,effect,naive_within_layers,block_permutation,block_right_sign,circular_shift,shift_right_sign", slots));
-  write_file_atomically(
-      out / "calibration-theory.csv",
-      csv("chunks,correlation,within_at_one_length_at_margin,within_without_error,beyond_at_all_lengths_at_margin,beyond_at_3_margins",
-          theory));
-  const OrderedJson json = {
-      {"simulations", simulations},   {"layers", 28},   {"heads", 16},      {"kv_heads", 4},        {"autocorrelation", 0.7},
-      {"permutations", permutations}, {"level", 0.05},  {"chunks", chunks}, {"no_effect", nothing}, {"effect_at_shared_0.8", something},
-      {"equivalent", equivalent},     {"slots", slots}, {"theory", theory}};
+      csv("slot_share,effect,naive_within_layers,block_permutation,block_right_sign,circular_shift,shift_right_sign",
+          slots));
+  write_file_atomically(out / "calibration-theory.csv",
+                        csv("chunks,correlation,within_at_one_length_at_margin,within_without_error,beyond_at_all_"
+                            "lengths_at_margin,beyond_at_3_margins",
+                            theory));
+  const OrderedJson json = {{"simulations", simulations},
+                            {"layers", 28},
+                            {"heads", 16},
+                            {"kv_heads", 4},
+                            {"autocorrelation", 0.7},
+                            {"permutations", permutations},
+                            {"level", 0.05},
+                            {"chunks", chunks},
+                            {"no_effect", nothing},
+                            {"effect_at_shared_0.8", something},
+                            {"equivalent", equivalent},
+                            {"slots", slots},
+                            {"theory", theory}};
   write_file_atomically(out / "calibration.json", json.dump(1) + "\n");
   reports::render(figure_of(nothing, something, equivalent, deviations), out);
 }
@@ -183,7 +219,8 @@ void calibrate(const std::filesystem::path& out, std::int64_t simulations) {
 
 int main(int argc, char** argv) {
   try {
-    gainlens::testing::calibrate(argc > 1 ? argv[1] : ".", argc > 2 ? gainlens::parse_count(argv[2], "simulations") : 1000);
+    gainlens::testing::calibrate(argc > 1 ? argv[1] : ".",
+                                 argc > 2 ? gainlens::parse_count(argv[2], "simulations") : 1000);
   } catch (const std::exception& error) {
     fmt::print(stderr, "gainlens_calibration: error: {}\n", error.what());
     return 1;

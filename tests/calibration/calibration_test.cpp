@@ -43,7 +43,13 @@ TEST(Calibration, ARealEffectIsFound) {
 }
 
 ClusteredModel with_slots(double effect) {
-  return {.layers = 20, .heads = 8, .group_size = 2, .layer_share = 0.2, .group_share = 0.1, .slot_share = 0.6, .effect = effect};
+  return {.layers = 20,
+          .heads = 8,
+          .group_size = 2,
+          .layer_share = 0.2,
+          .group_share = 0.1,
+          .slot_share = 0.6,
+          .effect = effect};
 }
 
 TEST(Calibration, SlotsOfKvGroupsLeaveTheLevelAndTheSign) {
@@ -62,10 +68,12 @@ TEST(Calibration, SlotsOfKvGroupsLeaveTheLevelAndTheSign) {
 
 TEST(Calibration, TheoryRulingsAreAtTheirLevel) {
   constexpr std::int64_t simulations = 2000;
-  constexpr double most = 0.07;  // 5%, 6% with the skewness that n_eff and S have here, and twice the error of 2,000 simulations
+  constexpr double most =
+      0.07;  // 5%, 6% with the skewness that n_eff and S have here, and twice the error of 2,000 simulations
   for (const std::size_t chunks : {std::size_t{3}, std::size_t{5}, std::size_t{10}, std::size_t{20}}) {
     const TheoryRates one = theory_rates({.chunks = chunks, .error = simulated_margin}, simulations, 4000 + chunks);
-    const TheoryRates every = theory_rates({.chunks = chunks, .error = simulated_margin, .every_length = true}, simulations, 4000 + chunks);
+    const TheoryRates every =
+        theory_rates({.chunks = chunks, .error = simulated_margin, .every_length = true}, simulations, 4000 + chunks);
     EXPECT_LT(one.within, most) << chunks;
     EXPECT_LT(every.beyond, most) << chunks;
   }
@@ -81,7 +89,8 @@ TEST(Calibration, EquivalenceAtTheMarginIsClaimedAtItsLevel) {
 }
 
 TEST(Calibration, TheSeedFixesEverything) {
-  const RejectionRates once = rejection_rates(strongly_clustered(), 20, 99, 9), again = rejection_rates(strongly_clustered(), 20, 99, 9);
+  const RejectionRates once = rejection_rates(strongly_clustered(), 20, 99, 9),
+                       again = rejection_rates(strongly_clustered(), 20, 99, 9);
   EXPECT_EQ(once.naive_pooled, again.naive_pooled);
   EXPECT_EQ(once.block_permutation, again.block_permutation);
 }

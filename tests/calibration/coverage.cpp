@@ -28,7 +28,8 @@ constexpr std::int64_t percentile_draws = 400;
 /// Counts one method's intervals.
 class Counter {
  public:
-  Counter(std::string method, std::string number, double noise, std::size_t units, double neighbours, double nominal = analyses::confidence)
+  Counter(std::string method, std::string number, double noise, std::size_t units, double neighbours,
+          double nominal = analyses::confidence)
       : row_{std::move(method), std::move(number), noise, units, neighbours, nominal, 0, 0} {}
 
   void add(const Maybe<Interval>& interval, double truth) {
@@ -59,7 +60,8 @@ std::vector<Coverage> rows_of(const std::vector<Counter>& counters) {
 Values autoregression(std::size_t count, double correlation, Random& random) {
   Values values;
   for (std::size_t i = 0; i < count; ++i) {
-    values.push_back(i == 0 ? normal(random) : correlation * values.back() + std::sqrt(1 - correlation * correlation) * normal(random));
+    values.push_back(i == 0 ? normal(random)
+                            : correlation * values.back() + std::sqrt(1 - correlation * correlation) * normal(random));
   }
   return values;
 }
@@ -78,15 +80,18 @@ Length length_of(std::size_t index, std::int64_t tokens, std::size_t chunks) {
   return length;
 }
 
-/// The part of a chunk's value that its text makes: the sum of its 1k parts, scaled to variance 1 where parts are independent.
+/// The part of a chunk's value that its text makes: the sum of its 1k parts, scaled to variance 1 where parts are
+/// independent.
 double text_value(const Values& parts, const runfile::TextSpan& span) {
   double sum = 0;
-  for (std::int64_t part = span.begin / 1024; part < span.end / 1024; ++part) sum += parts.at(static_cast<std::size_t>(part));
+  for (std::int64_t part = span.begin / 1024; part < span.end / 1024; ++part)
+    sum += parts.at(static_cast<std::size_t>(part));
   return sum / std::sqrt(static_cast<double>(span.size()) / 1024);
 }
 
 /// Chunk values of one length around `mean`, of variance 1.
-ByChunk chunk_values(const runfile::Request& request, std::int64_t tokens, const Values& parts, double mean, Random& random) {
+ByChunk chunk_values(const runfile::Request& request, std::int64_t tokens, const Values& parts, double mean,
+                     Random& random) {
   ByChunk values;
   for (std::int64_t chunk = 0; chunk < request.samples; ++chunk) {
     values[chunk] = mean + 0.8 * text_value(parts, text_span(layout_of(request), tokens, chunk)) + 0.6 * normal(random);
@@ -109,11 +114,13 @@ double pearson(const Values& x, const Values& y) {
 double quantile(const Values& sorted, double probability) {
   const double place = probability * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[std::min(below + 1, sorted.size() - 1)] - sorted[below]);
+  return sorted[below] +
+         (place - static_cast<double>(below)) * (sorted[std::min(below + 1, sorted.size() - 1)] - sorted[below]);
 }
 
 /// What stood here before: the percentile interval of a correlation over resamples of independent units.
-Interval percentile(std::size_t units, Random& random, const std::function<double(const std::vector<std::size_t>&)>& correlation) {
+Interval percentile(std::size_t units, Random& random,
+                    const std::function<double(const std::vector<std::size_t>&)>& correlation) {
   Values drawn;
   for (std::int64_t i = 0; i < percentile_draws; ++i) {
     std::vector<std::size_t> resample(units);
@@ -145,10 +152,11 @@ ClusteredPairs true_heads(Random& random) {
   return heads;
 }
 
-/// Adds the noise of chunks: half of its variance moves all heads together, each by a loading of its own, half each by itself. A chunk that
-/// holds several stretches of text has the mean of theirs.
-void add_noise(std::vector<std::vector<Values>>& values, const std::vector<std::vector<std::vector<std::size_t>>>& stretches,
-               std::size_t count, double noise, double neighbours, Random& random) {
+/// Adds the noise of chunks: half of its variance moves all heads together, each by a loading of its own, half each by
+/// itself. A chunk that holds several stretches of text has the mean of theirs.
+void add_noise(std::vector<std::vector<Values>>& values,
+               const std::vector<std::vector<std::vector<std::size_t>>>& stretches, std::size_t count, double noise,
+               double neighbours, Random& random) {
   const std::size_t heads = values.front().front().size();
   const Values common = autoregression(count, neighbours, random);
   for (std::size_t head = 0; head < heads; ++head) {
@@ -158,7 +166,8 @@ void add_noise(std::vector<std::vector<Values>>& values, const std::vector<std::
       for (std::size_t chunk = 0; chunk < values[length].size(); ++chunk) {
         const auto& parts = stretches[length][chunk];
         for (const std::size_t part : parts) {
-          const double step = std::sqrt(0.5) * (loading * common[part] + own[part]) / std::sqrt(static_cast<double>(parts.size()));
+          const double step =
+              std::sqrt(0.5) * (loading * common[part] + own[part]) / std::sqrt(static_cast<double>(parts.size()));
           values[length][chunk][head] += noise * step;
         }
       }
@@ -202,8 +211,9 @@ double resampled(const ChunkedPairs& pairs, const std::vector<std::size_t>& draw
 }  // namespace
 
 std::vector<Coverage> cover_means(std::size_t chunks, double neighbours, std::int64_t simulations, std::uint64_t seed) {
-  std::vector<Counter> counters = {{"Student", "mean over chunks", 0, chunks, neighbours},
-                                   {"Student, of the equivalence test", "mean over chunks", 0, chunks, neighbours, 0.9}};
+  std::vector<Counter> counters = {
+      {"Student", "mean over chunks", 0, chunks, neighbours},
+      {"Student, of the equivalence test", "mean over chunks", 0, chunks, neighbours, 0.9}};
   for (std::int64_t i = 0; i < simulations; ++i) {
     Random random(seed, static_cast<std::uint64_t>(i));
     const Values values = autoregression(chunks, neighbours, random);
@@ -213,13 +223,15 @@ std::vector<Coverage> cover_means(std::size_t chunks, double neighbours, std::in
   return rows_of(counters);
 }
 
-std::vector<Coverage> cover_changes(std::size_t chunks, double neighbours, std::int64_t simulations, std::uint64_t seed) {
+std::vector<Coverage> cover_changes(std::size_t chunks, double neighbours, std::int64_t simulations,
+                                    std::uint64_t seed) {
   struct Case {
     std::int64_t shorter;
     bool nested;
     std::string name;
   };
-  const std::vector<Case> cases = {{1024, true, "nested"}, {4096, false, "consecutive 4k, 8k"}, {1024, false, "consecutive 1k, 8k"}};
+  const std::vector<Case> cases = {
+      {1024, true, "nested"}, {4096, false, "consecutive 4k, 8k"}, {1024, false, "consecutive 1k, 8k"}};
   constexpr double shorter_mean = 5, longer_mean = 10;  // in deviations of a chunk
   std::vector<Counter> counters;
   for (const Case& c : cases) {
@@ -236,14 +248,15 @@ std::vector<Coverage> cover_changes(std::size_t chunks, double neighbours, std::
       const ByChunk longer = chunk_values(request, 8192, parts, longer_mean, random);
       const auto difference = difference_of_means(request, long_length, longer, short_length, shorter);
       counters[2 * k].add(student_interval(*difference->estimate), longer_mean - shorter_mean);
-      counters[2 * k + 1].add(ratio_of_means(request, long_length, longer, short_length, shorter)->interval, longer_mean / shorter_mean);
+      counters[2 * k + 1].add(ratio_of_means(request, long_length, longer, short_length, shorter)->interval,
+                              longer_mean / shorter_mean);
     }
   }
   return rows_of(counters);
 }
 
-std::vector<Coverage> cover_correlations(std::size_t chunks, bool consecutive, double noise, double neighbours, std::int64_t simulations,
-                                         std::uint64_t seed) {
+std::vector<Coverage> cover_correlations(std::size_t chunks, bool consecutive, double noise, double neighbours,
+                                         std::int64_t simulations, std::uint64_t seed) {
   const std::string method = consecutive ? "text left out, consecutive 4k, 8k" : "text left out";
   std::vector<Counter> counters = {{method, "Pearson", noise, chunks, neighbours},
                                    {method, "Pearson within layers", noise, chunks, neighbours},
@@ -260,7 +273,8 @@ std::vector<Coverage> cover_correlations(std::size_t chunks, bool consecutive, d
     const double within = *analyses::correlation_within(pairs.heads.x, pairs.heads.y, pairs.heads.layer).pearson;
     pairs.x.assign(lengths.size(), std::vector<Values>(chunks, pairs.heads.x));
     pairs.y.assign(lengths.size(), std::vector<Values>(chunks, pairs.heads.y));
-    for (auto* side : {&pairs.x, &pairs.y}) add_noise(*side, parts, (consecutive ? 2 : 1) * chunks, noise, neighbours, random);
+    for (auto* side : {&pairs.x, &pairs.y})
+      add_noise(*side, parts, (consecutive ? 2 : 1) * chunks, noise, neighbours, random);
     average(pairs.x, pairs.heads.x);
     average(pairs.y, pairs.heads.y);
     const auto found = leave_out_text(pairs);
@@ -276,7 +290,8 @@ std::vector<Coverage> cover_correlations(std::size_t chunks, bool consecutive, d
   return rows_of(counters);
 }
 
-std::vector<Coverage> cover_layers(std::size_t layers, double neighbours, std::int64_t simulations, std::uint64_t seed) {
+std::vector<Coverage> cover_layers(std::size_t layers, double neighbours, std::int64_t simulations,
+                                   std::uint64_t seed) {
   ClusteredModel model;
   model.layers = layers;
   model.heads = 8;
@@ -321,7 +336,8 @@ std::vector<Coverage> coverage_table(std::int64_t simulations) {
     for (const std::size_t chunks : chunk_counts) {
       add(cover_means(chunks, neighbours, simulations, ++seed));
       add(cover_changes(chunks, neighbours, simulations, ++seed));
-      for (const double noise : {0.1, 0.5, 1.0, 2.0}) add(cover_correlations(chunks, false, noise, neighbours, simulations, ++seed));
+      for (const double noise : {0.1, 0.5, 1.0, 2.0})
+        add(cover_correlations(chunks, false, noise, neighbours, simulations, ++seed));
       add(cover_correlations(chunks, true, 0.5, neighbours, simulations, ++seed));
     }
     for (const std::size_t layers : layer_counts) add(cover_layers(layers, neighbours, simulations, ++seed));
@@ -332,8 +348,9 @@ std::vector<Coverage> coverage_table(std::int64_t simulations) {
 std::string coverage_csv(const std::vector<Coverage>& rows) {
   std::string text = "method,number,noise,units,neighbour_correlation,nominal,stated,covered\n";
   for (const Coverage& row : rows) {
-    text += fmt::format("\"{}\",\"{}\",{},{},{},{},{:.4f},{}\n", row.method, row.number, row.noise, row.units, row.neighbours, row.nominal,
-                        row.stated, std::isfinite(row.covered) ? fmt::format("{:.4f}", row.covered) : "");
+    text += fmt::format("\"{}\",\"{}\",{},{},{},{},{:.4f},{}\n", row.method, row.number, row.noise, row.units,
+                        row.neighbours, row.nominal, row.stated,
+                        std::isfinite(row.covered) ? fmt::format("{:.4f}", row.covered) : "");
   }
   return text;
 }
@@ -341,10 +358,12 @@ std::string coverage_csv(const std::vector<Coverage>& rows) {
 std::string coverage_markdown(const std::vector<Coverage>& rows) {
   const auto cell = [](const Coverage& row) {
     if (!std::isfinite(row.covered)) return std::string("–");
-    return fmt::format("{:.1f}{}", 100 * row.covered, row.stated < 1 ? fmt::format(" ({:.0f}% stated)", 100 * row.stated) : "");
+    return fmt::format("{:.1f}{}", 100 * row.covered,
+                       row.stated < 1 ? fmt::format(" ({:.0f}% stated)", 100 * row.stated) : "");
   };
   const auto line = [&](const std::vector<std::size_t>& units, const Coverage& of) {
-    std::string text = fmt::format("| {} | {} | {} |", of.method, of.number, of.noise > 0 ? fmt::format("{:g}", of.noise) : "");
+    std::string text =
+        fmt::format("| {} | {} | {} |", of.method, of.number, of.noise > 0 ? fmt::format("{:g}", of.noise) : "");
     for (const double neighbours : {0.0, neighbour_correlation}) {
       for (const std::size_t count : units) {
         for (const Coverage& row : rows) {
@@ -358,7 +377,8 @@ std::string coverage_markdown(const std::vector<Coverage>& rows) {
   };
   std::string chunks, layers;
   for (const Coverage& row : rows) {
-    if (row.neighbours != 0 || row.units != chunk_counts.front()) continue;  // 3 chunks and 3 layers: the first of each method
+    if (row.neighbours != 0 || row.units != chunk_counts.front())
+      continue;  // 3 chunks and 3 layers: the first of each method
     const bool over_layers = row.method.find("layers") != std::string::npos;
     (over_layers ? layers : chunks) += line(over_layers ? layer_counts : chunk_counts, row);
   }

@@ -26,15 +26,17 @@ inline constexpr double neighbour_correlation = 0.3;
 
 /// Student intervals of a mean over chunks, at 95% and, as of the equivalence test, at 90%.
 std::vector<Coverage> cover_means(std::size_t chunks, double neighbours, std::int64_t simulations, std::uint64_t seed);
-/// Change between two lengths whose chunks share text, as a difference and as a ratio of means: nested, consecutive 4k and 8k, consecutive
-/// 1k and 8k. A long chunk's value is, to 80% of its deviation, the sum of its 1k parts.
-std::vector<Coverage> cover_changes(std::size_t chunks, double neighbours, std::int64_t simulations, std::uint64_t seed);
-/// Correlations over 60 heads in 6 layers whose values carry the noise of the chunks: text left out, and the percentile interval of a
-/// bootstrap of chunks. @param consecutive  at two lengths of which the longer holds two chunks of the shorter; otherwise one length
-std::vector<Coverage> cover_correlations(std::size_t chunks, bool consecutive, double noise, double neighbours, std::int64_t simulations,
-                                         std::uint64_t seed);
-/// Correlations over layers of 8 heads that share half of their variance: layers left out, and the percentile interval of a bootstrap of
-/// layers.
+/// Change between two lengths whose chunks share text, as a difference and as a ratio of means: nested, consecutive 4k
+/// and 8k, consecutive 1k and 8k. A long chunk's value is, to 80% of its deviation, the sum of its 1k parts.
+std::vector<Coverage> cover_changes(std::size_t chunks, double neighbours, std::int64_t simulations,
+                                    std::uint64_t seed);
+/// Correlations over 60 heads in 6 layers whose values carry the noise of the chunks: text left out, and the percentile
+/// interval of a bootstrap of chunks. @param consecutive at two lengths of which the longer holds two chunks of the
+/// shorter; otherwise one length
+std::vector<Coverage> cover_correlations(std::size_t chunks, bool consecutive, double noise, double neighbours,
+                                         std::int64_t simulations, std::uint64_t seed);
+/// Correlations over layers of 8 heads that share half of their variance: layers left out, and the percentile interval
+/// of a bootstrap of layers.
 std::vector<Coverage> cover_layers(std::size_t layers, double neighbours, std::int64_t simulations, std::uint64_t seed);
 
 /// Every row of the table. Each cell has a random stream of its own, so that the table does not depend on the order.

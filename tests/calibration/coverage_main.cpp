@@ -2,7 +2,8 @@
 //
 //   gainlens_coverage [OUT = .] [SIMULATIONS = 2000]
 //
-// writes OUT/coverage.csv and prints the lines of the tables of docs/analyses/coverage.md. The same numbers on every run; a minute or two.
+// writes OUT/coverage.csv and prints the lines of the tables of docs/analyses/coverage.md. The same numbers on every
+// run; a minute or two.
 
 #include "calibration/coverage.h"
 #include "core/atomic_file.h"
@@ -15,7 +16,8 @@
 int main(int argc, char** argv) {
   try {
     const std::filesystem::path out = argc > 1 ? argv[1] : ".";
-    const auto rows = gainlens::testing::coverage_table(argc > 2 ? gainlens::parse_count(argv[2], "simulations") : 2000);
+    const auto rows =
+        gainlens::testing::coverage_table(argc > 2 ? gainlens::parse_count(argv[2], "simulations") : 2000);
     std::filesystem::create_directories(out);
     gainlens::write_file_atomically(out / "coverage.csv", gainlens::testing::coverage_csv(rows));
     fmt::print("{}", gainlens::testing::coverage_markdown(rows));

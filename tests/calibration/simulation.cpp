@@ -12,7 +12,8 @@ namespace {
 std::vector<double> autoregression(std::size_t length, double correlation, Random& random) {
   std::vector<double> values;
   for (std::size_t i = 0; i < length; ++i) {
-    values.push_back(i == 0 ? normal(random) : correlation * values.back() + std::sqrt(1 - correlation * correlation) * normal(random));
+    values.push_back(i == 0 ? normal(random)
+                            : correlation * values.back() + std::sqrt(1 - correlation * correlation) * normal(random));
   }
   return values;
 }
@@ -75,7 +76,8 @@ analyses::ClusteredPairs simulate(const ClusteredModel& model, Random& random) {
   return pairs;
 }
 
-RejectionRates rejection_rates(const ClusteredModel& model, std::int64_t simulations, std::int64_t permutations, std::uint64_t seed) {
+RejectionRates rejection_rates(const ClusteredModel& model, std::int64_t simulations, std::int64_t permutations,
+                               std::uint64_t seed) {
   RejectionRates rates;
   const double unit = 1 / static_cast<double>(simulations);
   for (std::int64_t i = 0; i < simulations; ++i) {
@@ -83,7 +85,8 @@ RejectionRates rejection_rates(const ClusteredModel& model, std::int64_t simulat
     const analyses::ClusteredPairs pairs = simulate(model, random);
     const analyses::Resampling resampling{.permutations = permutations, .seed = random.bits()};
     rates.naive_pooled += rejects(analyses::correlation(pairs.x, pairs.y).pearson_naive_p) ? unit : 0;
-    rates.naive_within += rejects(analyses::correlation_within(pairs.x, pairs.y, pairs.layer).pearson_naive_p) ? unit : 0;
+    rates.naive_within +=
+        rejects(analyses::correlation_within(pairs.x, pairs.y, pairs.layer).pearson_naive_p) ? unit : 0;
     const analyses::TestedStatistic blocks = analyses::permute_blocks(pairs, resampling).pearson;
     const analyses::TestedStatistic shift = analyses::shift_layers(pairs, std::nullopt).pearson;
     const auto signed_right = [&](const analyses::TestedStatistic& test) {
@@ -97,7 +100,8 @@ RejectionRates rejection_rates(const ClusteredModel& model, std::int64_t simulat
   return rates;
 }
 
-EquivalenceRates equivalence_rates(double mean, double deviation, std::size_t pairs, std::int64_t simulations, std::uint64_t seed) {
+EquivalenceRates equivalence_rates(double mean, double deviation, std::size_t pairs, std::int64_t simulations,
+                                   std::uint64_t seed) {
   EquivalenceRates rates;
   Random random(seed);
   for (std::int64_t i = 0; i < simulations; ++i) {

@@ -18,14 +18,16 @@ using analyses::GainMeans;
 
 constexpr std::array n_eff = {10.0, 16.0, 25.0, 40.0};  // by length
 constexpr double residual = 0.4, prior_variance = 0.25, prior_precision = 9;
-constexpr double noise = 0.1, gain_noise = 0.02;  // deviations of ln n_eff and ln S, and of logit K beyond what they make it
+constexpr double noise = 0.1,
+                 gain_noise = 0.02;  // deviations of ln n_eff and ln S, and of logit K beyond what they make it
 
 /// A chunk's values at one length.
 /// @param draws  three standard normals
 /// @param shift  of logit K, against the formula
 GainMeans chunk(std::size_t length, const std::array<double, 3>& draws, double shift) {
   GainMeans means{n_eff[length] * std::exp(noise * draws[0]), residual * std::exp(noise * draws[1]), 0};
-  const double logit = std::log(analyses::aggregated_precision(means, prior_variance) / prior_precision) + shift + gain_noise * draws[2];
+  const double logit =
+      std::log(analyses::aggregated_precision(means, prior_variance) / prior_precision) + shift + gain_noise * draws[2];
   means.gain = 1 / (1 + std::exp(-logit));
   return means;
 }
@@ -36,7 +38,8 @@ GainMeans limit(std::size_t length, double shift) {
   Random random(1, length);
   GainMeans sum{0, 0, 0};
   for (int i = 0; i < draws; ++i) {
-    const std::array<double, 3> one = {normal(random), normal(random), normal(random)}, mirrored = {-one[0], -one[1], -one[2]};
+    const std::array<double, 3> one = {normal(random), normal(random), normal(random)},
+                                mirrored = {-one[0], -one[1], -one[2]};
     for (const auto& each : {one, mirrored}) {
       const GainMeans means = chunk(length, each, shift);
       sum.n_eff += means.n_eff / (2 * draws);
@@ -65,14 +68,16 @@ std::vector<std::array<double, 3>> neighbours(const TheoryModel& model, Random& 
   for (std::size_t i = 0; i < values.size(); ++i) {
     for (std::size_t part = 0; part < 3; ++part) {
       const double fresh = normal(random);
-      values[i][part] =
-          i == 0 ? fresh : model.correlation * values[i - 1][part] + std::sqrt(1 - model.correlation * model.correlation) * fresh;
+      values[i][part] = i == 0 ? fresh
+                               : model.correlation * values[i - 1][part] +
+                                     std::sqrt(1 - model.correlation * model.correlation) * fresh;
     }
   }
   return values;
 }
 
-std::vector<std::vector<GainMeans>> simulate(const TheoryModel& model, const std::vector<double>& shifts, Random& random) {
+std::vector<std::vector<GainMeans>> simulate(const TheoryModel& model, const std::vector<double>& shifts,
+                                             Random& random) {
   const auto shared = neighbours(model, random);
   std::vector<std::vector<GainMeans>> values;
   for (std::size_t length = 0; length < n_eff.size(); ++length) {

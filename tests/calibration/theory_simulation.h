@@ -5,8 +5,9 @@
 
 namespace gainlens::testing {
 
-/// Chunks of four lengths whose n_eff and S vary by 10%, each with its K: half of a chunk's noise is the same at every length, as where
-/// lengths share their text. The formula is right of the means that infinitely many chunks have, but for a stated error.
+/// Chunks of four lengths whose n_eff and S vary by 10%, each with its K: half of a chunk's noise is the same at every
+/// length, as where lengths share their text. The formula is right of the means that infinitely many chunks have, but
+/// for a stated error.
 struct TheoryModel {
   std::size_t chunks = 5;
   double correlation = 0;     ///< of neighbouring chunks' noise

@@ -69,8 +69,12 @@ INSTANTIATE_TEST_SUITE_P(
              "the text has 400 tokens, 5 samples of length 128 (spread) need 640"},
         Case{"dtype", {"--lengths", "64", "--dtype", "flaot32"}, "did you mean 'float32'?"},
         Case{"statistics", {"--lengths", "64", "--statistics", "some"}, "--statistics: 'some'; must be all or none"},
-        Case{"kernel", {"--lengths", "64", "--kernel", "fast"}, "--kernel: 'fast'; must be auto, streaming, composed or fused-cuda"},
-        Case{"kernel_not_offered", {"--lengths", "64", "--kernel", "fused-cuda"}, "--kernel: 'fused-cuda' has not run on a GPU yet"},
+        Case{"kernel",
+             {"--lengths", "64", "--kernel", "fast"},
+             "--kernel: 'fast'; must be auto, streaming, composed or fused-cuda"},
+        Case{"kernel_not_offered",
+             {"--lengths", "64", "--kernel", "fused-cuda"},
+             "--kernel: 'fused-cuda' has not run on a GPU yet"},
         Case{"kernel_without_statistics",
              {"--lengths", "64", "--statistics", "none", "--kernel", "composed"},
              "--kernel: needs --statistics all"},
@@ -80,8 +84,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"layers", {"--lengths", "64", "--layers", "1:9"}, "--layers: 1:9; the model has layers 0:3"},
         Case{"layers_backwards", {"--lengths", "64", "--layers", "2:1"}, "--layers: 2:1"},
         Case{"layers_not_a_range", {"--lengths", "64", "--layers", "1"}, "--layers: '1'; write A:B"},
-        Case{"stop_at_layer", {"--lengths", "64", "--stop-at-layer", "4"}, "--stop-at-layer: 4; the model has 3 layers"},
-        Case{"stop_at_no_layer", {"--lengths", "64", "--stop-at-layer", "0"}, "--stop-at-layer: 0; the model has 3 layers"},
+        Case{
+            "stop_at_layer", {"--lengths", "64", "--stop-at-layer", "4"}, "--stop-at-layer: 4; the model has 3 layers"},
+        Case{"stop_at_no_layer",
+             {"--lengths", "64", "--stop-at-layer", "0"},
+             "--stop-at-layer: 0; the model has 3 layers"},
         Case{"layers_beyond_the_stop",
              {"--lengths", "64", "--stop-at-layer", "1", "--layers", "0:2"},
              "--layers: 0:2 goes beyond --stop-at-layer 1"},
@@ -112,14 +119,16 @@ TEST(CommandLine, RequiredOptionMissing) {
 
 TEST(Input, ModelFolderMissing) {
   const TemporaryFolder folder;
-  expect_error(run_gainlens({"sweep", folder.path() / "none", "--tokens", write_ids(folder.path(), 9), "--out", folder.path() / "r"}), 2,
-               "none");
+  expect_error(run_gainlens({"sweep", folder.path() / "none", "--tokens", write_ids(folder.path(), 9), "--out",
+                             folder.path() / "r"}),
+               2, "none");
 }
 
 TEST(Input, IdsOutsideTheVocabulary) {
   const TemporaryFolder folder;
   const auto ids = write_file(folder.path() / "ids.json", "[1, 2, 64, 3]");
-  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids, "--lengths", "4", "--samples", "1", "--out", folder.path() / "r"}),
+  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids, "--lengths", "4", "--samples", "1", "--out",
+                             folder.path() / "r"}),
                2, "token id 64 at index 2 lies outside the model's vocabulary of 64");
 }
 
@@ -127,20 +136,24 @@ TEST(Input, IdsThatAreNotIds) {
   const TemporaryFolder folder;
   for (const char* text : {"[1, -2]", "[1.5]", "{\"a\": 1}", "[1,", "", "[\"1\"]", "[99999999999]"}) {
     const auto ids = write_file(folder.path() / "ids.json", text);
-    expect_error(run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids, "--lengths", "4", "--out", folder.path() / "r"}), 2, "ids.json");
+    expect_error(
+        run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids, "--lengths", "4", "--out", folder.path() / "r"}), 2,
+        "ids.json");
   }
 }
 
 TEST(Input, TokenizerMissingNamesTheWayRound) {
   const TemporaryFolder folder;
   const auto text = write_file(folder.path() / "text.txt", "some words");
-  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--text", text, "--lengths", "4", "--out", folder.path() / "r"}), 2, "--tokens");
+  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--text", text, "--lengths", "4", "--out", folder.path() / "r"}),
+               2, "--tokens");
 }
 
 TEST(Input, MisspeltFamily) {
   const TemporaryFolder folder;
   const auto model = copy_checkpoint(folder.path());
-  std::string edit = "sed -i 's/\"model_type\": \"llama\"/\"model_type\": \"lama\"/' " + (model / "config.json").string();
+  std::string edit =
+      "sed -i 's/\"model_type\": \"llama\"/\"model_type\": \"lama\"/' " + (model / "config.json").string();
   ASSERT_EQ(run_shell(edit, "").exit_code, 0);
   expect_error(run_gainlens({"inspect", model}), 2, "did you mean 'llama'?");
 }
@@ -148,7 +161,9 @@ TEST(Input, MisspeltFamily) {
 TEST(Input, UnknownConfigKeyIsRefused) {
   const TemporaryFolder folder;
   const auto model = copy_checkpoint(folder.path());
-  ASSERT_EQ(run_shell("sed -i 's/\"model_type\"/\"attention_temperature\": 2, \"model_type\"/' " + (model / "config.json").string(), "")
+  ASSERT_EQ(run_shell("sed -i 's/\"model_type\"/\"attention_temperature\": 2, \"model_type\"/' " +
+                          (model / "config.json").string(),
+                      "")
                 .exit_code,
             0);
   expect_error(run_gainlens({"hooks", model}), 2, "attention_temperature");
@@ -158,8 +173,11 @@ TEST(Input, NaNInWeightsNamesTheTensor) {
   const TemporaryFolder folder;
   const auto model = copy_checkpoint(folder.path());
   // The last four bytes of the file belong to the last tensor; 0x7fc00000 is NaN.
-  ASSERT_EQ(run_shell("truncate -s -4 model.safetensors; printf '\\x00\\x00\\xc0\\x7f' >> model.safetensors", model).exit_code, 0);
-  expect_error(run_gainlens({"sweep", model, "--tokens", write_ids(folder.path(), 400), "--lengths", "64", "--out", folder.path() / "r"}),
+  ASSERT_EQ(run_shell("truncate -s -4 model.safetensors; printf '\\x00\\x00\\xc0\\x7f' >> model.safetensors", model)
+                .exit_code,
+            0);
+  expect_error(run_gainlens({"sweep", model, "--tokens", write_ids(folder.path(), 400), "--lengths", "64", "--out",
+                             folder.path() / "r"}),
                2, "NaN");
 }
 
@@ -167,15 +185,16 @@ TEST(Input, TruncatedWeights) {
   const TemporaryFolder folder;
   const auto model = copy_checkpoint(folder.path());
   ASSERT_EQ(run_shell("truncate -s -1 model.safetensors", model).exit_code, 0);
-  expect_error(run_gainlens({"sweep", model, "--tokens", write_ids(folder.path(), 400), "--lengths", "64", "--out", folder.path() / "r"}),
+  expect_error(run_gainlens({"sweep", model, "--tokens", write_ids(folder.path(), 400), "--lengths", "64", "--out",
+                             folder.path() / "r"}),
                2, "model.safetensors");
 }
 
 TEST(Output, FolderOfAnotherRun) {
   const TemporaryFolder folder;
   const std::string ids = write_ids(folder.path(), 400), out = folder.path() / "run";
-  const std::vector<std::string> first = {"sweep", tiny_checkpoint, "--tokens", ids,      "--lengths", "64", "--samples",
-                                          "1",     "--out",         out,        "--quiet"};
+  const std::vector<std::string> first = {
+      "sweep", tiny_checkpoint, "--tokens", ids, "--lengths", "64", "--samples", "1", "--out", out, "--quiet"};
   ASSERT_EQ(run_gainlens(first).exit_code, 0);
   auto other = first;
   other.insert(other.end(), {"--dtype", "float64"});
@@ -188,8 +207,8 @@ TEST(Output, FolderThatHoldsSomethingElse) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "notes");
   write_file(folder.path() / "notes/diary.txt", "dear diary");
-  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--lengths", "64", "--out",
-                             folder.path() / "notes"}),
+  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--lengths", "64",
+                             "--out", folder.path() / "notes"}),
                2, "notes");
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "notes/diary.txt"));
 }
@@ -197,8 +216,9 @@ TEST(Output, FolderThatHoldsSomethingElse) {
 TEST(Output, FileInPlaceOfTheFolder) {
   const TemporaryFolder folder;
   const auto file = write_file(folder.path() / "taken", "x");
-  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--lengths", "64", "--out", file}), 2,
-               "taken");
+  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--lengths", "64",
+                             "--out", file}),
+               2, "taken");
 }
 
 TEST(Output, FullDiskKeepsFinishedShards) {
@@ -246,8 +266,8 @@ TEST(Audit, WrongRequestsAreOneLine) {
   const TemporaryFolder folder;
   expect_error(run_gainlens({"audit", folder.path()}), 2, folder.path().string());
   const std::string run = folder.path() / "run";
-  ASSERT_EQ(run_gainlens({"sweep", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--lengths", "32", "--samples", "1", "--out",
-                          run, "--quiet"})
+  ASSERT_EQ(run_gainlens({"sweep", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--lengths", "32",
+                          "--samples", "1", "--out", run, "--quiet"})
                 .exit_code,
             0);
   expect_error(run_gainlens({"audit", run, "--at", "64"}), 2, "--at: the run has no complete chunk of 64 tokens");
@@ -257,13 +277,14 @@ TEST(Audit, WrongRequestsAreOneLine) {
   file.seekp(-5, std::ios::end);
   file.put('#');
   file.close();
-  for (const char* command : {"audit", "sink-vs-k", "report"}) expect_error(run_gainlens({command, run}), 2, "its sha256 is");
+  for (const char* command : {"audit", "sink-vs-k", "report"})
+    expect_error(run_gainlens({command, run}), 2, "its sha256 is");
 }
 
 TEST(Capture, GlobThatMatchesNothing) {
   const TemporaryFolder folder;
-  expect_error(run_gainlens({"capture", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--length", "16", "--hooks",
-                             "blocks.*.atn.hook_q", "--out", folder.path() / "a.safetensors"}),
+  expect_error(run_gainlens({"capture", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--length", "16",
+                             "--hooks", "blocks.*.atn.hook_q", "--out", folder.path() / "a.safetensors"}),
                2, "blocks.*.atn.hook_q");
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "a.safetensors"));
 }

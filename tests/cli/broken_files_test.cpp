@@ -1,4 +1,5 @@
-// A sample of what tests/formats does to every field of model files, from the command line: one line on stderr and exit code 2.
+// A sample of what tests/formats does to every field of model files, from the command line: one line on stderr and exit
+// code 2.
 #include "cli/tiny_checkpoint.h"
 #include "support/file_bytes.h"
 #include "support/gguf_bytes.h"
@@ -32,7 +33,8 @@ TEST(InspectBrokenGguf, EveryNumberOfTheHeaderTooLarge) {
   const auto path = folder.path() / "m.gguf";
   int mutants = 0;
   for (const GgufField& field : gguf.fields()) {
-    if (field.name.ends_with("name") || field.name.ends_with("value") || field.name.ends_with("element")) continue;  // texts
+    if (field.name.ends_with("name") || field.name.ends_with("value") || field.name.ends_with("element"))
+      continue;  // texts
     SCOPED_TRACE(field.name);
     std::string bytes = gguf.bytes();
     bytes.replace(field.offset, field.bytes, field.bytes, '\xff');
@@ -46,9 +48,11 @@ TEST(InspectBrokenGguf, EveryNumberOfTheHeaderTooLarge) {
 TEST(InspectBrokenGguf, CutShort) {
   const TemporaryFolder folder;
   GgufBytes gguf;
-  const std::string bytes = gguf.add("general.architecture", "llama").tensor("w", {2, 16}, std::vector<float>(32)).bytes();
+  const std::string bytes =
+      gguf.add("general.architecture", "llama").tensor("w", {2, 16}, std::vector<float>(32)).bytes();
   const auto path = folder.path() / "m.gguf";
-  for (const std::size_t size : {std::size_t{0}, std::size_t{3}, std::size_t{20}, std::size_t{60}, bytes.size() / 2, bytes.size() - 1}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{3}, std::size_t{20}, std::size_t{60}, bytes.size() / 2, bytes.size() - 1}) {
     SCOPED_TRACE(size);
     std::ofstream(path, std::ios::binary) << bytes.substr(0, size);
     expect_refused(path, path);

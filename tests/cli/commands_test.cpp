@@ -17,7 +17,8 @@ class Commands : public ::testing::Test {
  protected:
   std::vector<std::string> sweep(std::vector<std::string> more) const {
     std::vector<std::string> words = {
-        "sweep", tiny_checkpoint.string(), "--tokens", ids_, "--lengths", "32,64", "--samples", "2", "--out", run_, "--quiet"};
+        "sweep",  tiny_checkpoint.string(), "--tokens", ids_, "--lengths", "32,64", "--samples", "2", "--out", run_,
+        "--quiet"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -35,8 +36,8 @@ TEST_F(Commands, SweepThenRerunThenExtend) {
   const auto extended = run_gainlens(sweep({"--samples", "3"}));
   // CLI11 takes an option once; the extension is another command line.
   EXPECT_EQ(extended.exit_code, 2);
-  const auto more = run_gainlens(
-      {"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "3", "--out", run_, "--quiet", "--json"});
+  const auto more = run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "3",
+                                  "--out", run_, "--quiet", "--json"});
   ASSERT_EQ(more.exit_code, 0) << more.error;
   const auto outcome = nlohmann::json::parse(more.out);
   EXPECT_EQ(outcome.at("chunks"), 6);
@@ -53,12 +54,14 @@ TEST_F(Commands, TheTheorysMarginIsChosenAndStored) {
   const auto summary = nlohmann::json::parse(bytes_of(nlohmann::json::parse(report.out)["summary"].get<std::string>()));
   EXPECT_EQ(summary["gain_theory"]["margin"], 0.02);
   EXPECT_EQ(summary["gain_theory"]["paper_max_relative_error"], 0.0028);
-  EXPECT_THAT(summary["gain_theory"]["unseen_text_reason"], HasSubstr("refused: 2 chunks are complete at every length"));
+  EXPECT_THAT(summary["gain_theory"]["unseen_text_reason"],
+              HasSubstr("refused: 2 chunks are complete at every length"));
 }
 
 TEST_F(Commands, SweepWithoutStatisticsStoresTheLikelihoodAlone) {
   ASSERT_EQ(run_gainlens(sweep({"--statistics", "none"})).exit_code, 0);
-  EXPECT_THAT(run_gainlens({"inspect", run_}).out, AllOf(HasSubstr("statistics         none"), HasSubstr("usable             yes")));
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out,
+              AllOf(HasSubstr("statistics         none"), HasSubstr("usable             yes")));
 }
 
 TEST_F(Commands, SweepOfARangeOfLayersWithoutLikelihood) {
@@ -69,13 +72,14 @@ TEST_F(Commands, SweepOfARangeOfLayersWithoutLikelihood) {
 TEST_F(Commands, StopAtLayerIsTheRangeUpToItWithoutLikelihood) {
   ASSERT_EQ(run_gainlens(sweep({"--stop-at-layer", "2"})).exit_code, 0);
   const std::string range = folder_.path() / "range";
-  ASSERT_EQ(run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "2", "--out", range, "--quiet",
-                          "--layers", "0:2", "--no-nll"})
+  ASSERT_EQ(run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "2", "--out",
+                          range, "--quiet", "--layers", "0:2", "--no-nll"})
                 .exit_code,
             0);
   for (const char* file : {"/run.h5", "/request.json", "/manifest.jsonl"})
     EXPECT_TRUE(bytes_of(run_ + file) == bytes_of(range + file)) << file;
-  EXPECT_THAT(run_gainlens(sweep({"--stop-at-layer", "2", "--layers", "0:2"})).out, HasSubstr("complete, nothing to do"));
+  EXPECT_THAT(run_gainlens(sweep({"--stop-at-layer", "2", "--layers", "0:2"})).out,
+              HasSubstr("complete, nothing to do"));
 }
 
 TEST_F(Commands, StopAtTheLastLayerIsAllOfThem) {
@@ -86,8 +90,8 @@ TEST_F(Commands, StopAtTheLastLayerIsAllOfThem) {
 TEST_F(Commands, StreamedWeightsGiveTheSameRunByteForByte) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   const std::string streamed = folder_.path() / "streamed";
-  const auto outcome = run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "2", "--out", streamed,
-                                     "--quiet", "--stream-weights"});
+  const auto outcome = run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "2",
+                                     "--out", streamed, "--quiet", "--stream-weights"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
   for (const char* file : {"run.h5", "request.json", "manifest.jsonl"}) {
     EXPECT_EQ(bytes_of(std::filesystem::path(streamed) / file), bytes_of(std::filesystem::path(run_) / file)) << file;
@@ -108,30 +112,31 @@ TEST_F(Commands, StreamingIsTheKernelOfTheCpu) {
 }
 
 TEST_F(Commands, PlainProgressLinesElsewhereThanOnATerminal) {
-  const auto result = run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32", "--samples", "2", "--out", run_});
+  const auto result =
+      run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32", "--samples", "2", "--out", run_});
   EXPECT_THAT(result.error, AllOf(HasSubstr("sweep: 100%"), HasSubstr("tokens/s"), ::testing::Not(HasSubstr("\r"))));
 }
 
 TEST_F(Commands, InspectCheckpoint) {
   const auto result = run_gainlens({"inspect", tiny_checkpoint, "--length", "128"});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.out,
-              AllOf(HasSubstr("family             llama"), HasSubstr("heads              4 query, 2 key/value, of 12 dimensions"),
-                    HasSubstr("memory at 128      about"), HasSubstr("usable             yes")));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("family             llama"),
+                                HasSubstr("heads              4 query, 2 key/value, of 12 dimensions"),
+                                HasSubstr("memory at 128      about"), HasSubstr("usable             yes")));
 }
 
 TEST_F(Commands, HooksListsSitesWithShapes) {
   const auto result = run_gainlens({"hooks", tiny_checkpoint});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.out,
-              AllOf(HasSubstr("blocks.0.hook_resid_pre"), HasSubstr("blocks.1.attn.hook_q"), HasSubstr("ln_final.hook_normalized")));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("blocks.0.hook_resid_pre"), HasSubstr("blocks.1.attn.hook_q"),
+                                HasSubstr("ln_final.hook_normalized")));
   EXPECT_THAT(result.out, HasSubstr("[batch, position, 4, 12]"));
 }
 
 TEST_F(Commands, CaptureWritesSafetensors) {
   const std::string out = folder_.path() / "qk.safetensors";
-  const auto result = run_gainlens(
-      {"capture", tiny_checkpoint, "--tokens", ids_, "--length", "16", "--hooks", "blocks.*.attn.hook_{q,k}", "--out", out, "--json"});
+  const auto result = run_gainlens({"capture", tiny_checkpoint, "--tokens", ids_, "--length", "16", "--hooks",
+                                    "blocks.*.attn.hook_{q,k}", "--out", out, "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto tensors = nlohmann::json::parse(result.out).at("tensors");
   EXPECT_EQ(tensors.size(), 7u);  // q and k of three layers, and the tokens
@@ -142,18 +147,21 @@ TEST_F(Commands, CaptureWritesSafetensors) {
 
 TEST_F(Commands, SpreadChunksStayWhereTheyAre) {
   const auto spread = [&](const std::string& lengths, const std::string& samples) {
-    return run_gainlens(
-        {"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", lengths, "--samples", samples, "--out", run_, "--quiet", "--spread"});
+    return run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", lengths, "--samples", samples,
+                         "--out", run_, "--quiet", "--spread"});
   };
   const auto first = spread("32,64", "2");
   ASSERT_EQ(first.exit_code, 0) << first.error;
   EXPECT_THAT(run_gainlens({"inspect", run_}).out, HasSubstr("(2 samples a length, spread over 400 tokens of text)"));
   const auto more = spread("32,64", "3");
   EXPECT_EQ(more.exit_code, 2);
-  EXPECT_THAT(more.error, HasSubstr("samples is 2 in the stored request and 3 in this one, and the place of every spread chunk follows"));
+  EXPECT_THAT(
+      more.error,
+      HasSubstr("samples is 2 in the stored request and 3 in this one, and the place of every spread chunk follows"));
   const auto consecutive = run_gainlens(sweep({}));
   EXPECT_EQ(consecutive.exit_code, 2);
-  EXPECT_THAT(consecutive.error, HasSubstr("chunks are spread over 400 tokens in the stored request and consecutive in this one"));
+  EXPECT_THAT(consecutive.error,
+              HasSubstr("chunks are spread over 400 tokens in the stored request and consecutive in this one"));
   EXPECT_THAT(spread("16,32,64", "2").out, HasSubstr("2 of 6 chunks computed"));
 }
 
@@ -162,9 +170,9 @@ TEST_F(Commands, ReportAndSinkVsK) {
   const auto report = run_gainlens({"report", run_});
   ASSERT_EQ(report.exit_code, 0) << report.error;
   EXPECT_THAT(report.out, HasSubstr("report.html"));
-  for (const char* name :
-       {"report.html", "summary.json", "context.svg", "context.pdf", "context.png", "sink-vs-k.svg", "gain-theory.svg", "value-norms.svg",
-        "heatmap-n_eff.svg", "heatmap-kalman_gain.svg", "heatmap-bos_mass.svg", "heatmap-entropy.svg"}) {
+  for (const char* name : {"report.html", "summary.json", "context.svg", "context.pdf", "context.png", "sink-vs-k.svg",
+                           "gain-theory.svg", "value-norms.svg", "heatmap-n_eff.svg", "heatmap-kalman_gain.svg",
+                           "heatmap-bos_mass.svg", "heatmap-entropy.svg"}) {
     EXPECT_TRUE(std::filesystem::exists(run_ + "/report/" + name)) << name;
   }
   const auto sinks = run_gainlens({"sink-vs-k", run_});
@@ -179,8 +187,8 @@ TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   const auto text = run_gainlens({"audit", run_});
   EXPECT_EQ(text.exit_code, 0) << text.error;
-  EXPECT_THAT(text.out,
-              AllOf(HasSubstr("The bound holds at every query of 12 heads"), HasSubstr("epsilon"), HasSubstr("1. false by algebra")));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("The bound holds at every query of 12 heads"), HasSubstr("epsilon"),
+                              HasSubstr("1. false by algebra")));
   const auto json = nlohmann::json::parse(run_gainlens({"audit", run_, "--json", "--at", "32"}).out);
   EXPECT_EQ(json.at("lengths"), std::vector<int>{32});
   EXPECT_EQ(json.at("lemma").at("heads").size(), 12u);

@@ -1,4 +1,5 @@
-// Weights that no training leaves behind: each sweep ends with its numbers or with one line, and so does everything that reads its run.
+// Weights that no training leaves behind: each sweep ends with its numbers or with one line, and so does everything
+// that reads its run.
 #include "cli/tiny_checkpoint.h"
 #include "core/json.h"
 #include "support/file_bytes.h"
@@ -23,7 +24,8 @@ using ::testing::Not;
 const std::filesystem::path goldens = GAINLENS_SOURCE_DIR "/tests/golden/models";
 
 /// Replaces every number of the float32 tensors whose names end so.
-void change_weights(const std::filesystem::path& model, const std::string& ending, const std::function<float(float)>& changed) {
+void change_weights(const std::filesystem::path& model, const std::string& ending,
+                    const std::function<float(float)>& changed) {
   std::string bytes = bytes_of(model / "model.safetensors");
   std::uint64_t header = 0;
   std::memcpy(&header, bytes.data(), sizeof(header));
@@ -47,8 +49,8 @@ void change_weights(const std::filesystem::path& model, const std::string& endin
 }
 
 ProgramResult sweep(const std::filesystem::path& model, const std::filesystem::path& folder) {
-  return run_gainlens({"sweep", model, "--tokens", write_ids(folder, 100), "--lengths", "16,32", "--samples", "2", "--per-query", "--out",
-                       folder / "run", "--quiet"});
+  return run_gainlens({"sweep", model, "--tokens", write_ids(folder, 100), "--lengths", "16,32", "--samples", "2",
+                       "--per-query", "--out", folder / "run", "--quiet"});
 }
 
 TEST(SinkLogits, NotFiniteIsADamagedCheckpoint) {
@@ -60,8 +62,10 @@ TEST(SinkLogits, NotFiniteIsADamagedCheckpoint) {
     change_weights(model, "layers.1.self_attn.sinks", [&](float) { return bad; });
     const ProgramResult result = sweep(model, folder.path());
     EXPECT_EQ(result.exit_code, 2);
-    EXPECT_THAT(result.error, HasSubstr("tensor 'model.layers.1.self_attn.sinks' holds NaN or infinity: 4 of 4 values, the first at [0]; "
-                                        "the checkpoint is damaged\n"));
+    EXPECT_THAT(
+        result.error,
+        HasSubstr("tensor 'model.layers.1.self_attn.sinks' holds NaN or infinity: 4 of 4 values, the first at [0]; "
+                  "the checkpoint is damaged\n"));
     EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
     EXPECT_FALSE(std::filesystem::exists(folder.path() / "run/run.h5"));
   }
@@ -103,14 +107,15 @@ std::function<float(float)> times(float factor) {
   return [factor](float number) { return number * factor; };
 }
 
-INSTANTIATE_TEST_SUITE_P(Values, ExtremeWeights,
-                         ::testing::Values(Extreme{"all_zero", "llama", "v_proj.weight", zero, true},
-                                           Extreme{"all_equal", "llama-bias", "v_proj.weight", zero, true},  // the bias is left
-                                           Extreme{"tiny", "llama", "v_proj.weight", times(1e-30F), true},
-                                           Extreme{"huge", "llama", "v_proj.weight", times(1e30F), false},
-                                           Extreme{"huge_sink_logits", "gpt-oss", "sinks", [](float) { return 1e30F; }, true},
-                                           Extreme{"vanishing_sink_logits", "gpt-oss", "sinks", [](float) { return -1e30F; }, true}),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Values, ExtremeWeights,
+    ::testing::Values(Extreme{"all_zero", "llama", "v_proj.weight", zero, true},
+                      Extreme{"all_equal", "llama-bias", "v_proj.weight", zero, true},  // the bias is left
+                      Extreme{"tiny", "llama", "v_proj.weight", times(1e-30F), true},
+                      Extreme{"huge", "llama", "v_proj.weight", times(1e30F), false},
+                      Extreme{"huge_sink_logits", "gpt-oss", "sinks", [](float) { return 1e30F; }, true},
+                      Extreme{"vanishing_sink_logits", "gpt-oss", "sinks", [](float) { return -1e30F; }, true}),
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace gainlens::testing

@@ -41,14 +41,16 @@ void expect_unusable(const std::filesystem::path& path, const std::string& reaso
 TEST(Inspect, ACheckpointForPeople) {
   const auto result = run_gainlens({"inspect", golden / "models/gemma3", "--length", "256", "--dtype", "bfloat16"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("attention          0-1 window:13, 2 global, 3 window:13\n"),
-                                HasSubstr("positions          global layers: rotary, base 2000, positions divided by 2.5\n"),
-                                HasSubstr("positions          window layers: rotary, base 300\n"),
-                                HasSubstr("context limit      128 tokens\n"), HasSubstr("format             safetensors\n")));
-  EXPECT_THAT(result.out, AllOf(HasSubstr("weights            54 tensors: 179 KiB F32 (54)\n"),
-                                HasSubstr("tokenizer          none that can be used: "), HasSubstr("memory at 256      about "),
-                                HasSubstr(" in bfloat16; beyond the context limit, for --allow-extrapolation\n"),
-                                HasSubstr("usable             yes\n")));
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("attention          0-1 window:13, 2 global, 3 window:13\n"),
+                    HasSubstr("positions          global layers: rotary, base 2000, positions divided by 2.5\n"),
+                    HasSubstr("positions          window layers: rotary, base 300\n"),
+                    HasSubstr("context limit      128 tokens\n"), HasSubstr("format             safetensors\n")));
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("weights            54 tensors: 179 KiB F32 (54)\n"),
+                    HasSubstr("tokenizer          none that can be used: "), HasSubstr("memory at 256      about "),
+                    HasSubstr(" in bfloat16; beyond the context limit, for --allow-extrapolation\n"),
+                    HasSubstr("usable             yes\n")));
 }
 
 TEST(Inspect, ACheckpointForPrograms) {
@@ -58,10 +60,12 @@ TEST(Inspect, ACheckpointForPrograms) {
   EXPECT_THAT(found.at("attention").get<std::vector<std::string>>(), ElementsAre("window:13", "global", "window:13"));
   EXPECT_EQ(found.at("sink_logits"), true);
   EXPECT_EQ(found.at("experts").at("per_token"), 2);
-  EXPECT_THAT(found.at("positions").at("all layers").get<std::string>(), HasSubstr("yarn scaling by 4 from 32 positions"));
+  EXPECT_THAT(found.at("positions").at("all layers").get<std::string>(),
+              HasSubstr("yarn scaling by 4 from 32 positions"));
   EXPECT_EQ(found.at("weights").at("F32").at("tensors"), 54);
-  EXPECT_EQ(found.at("size_on_disk").get<std::uintmax_t>(), std::filesystem::file_size(golden / "models/gpt-oss/config.json") +
-                                                                std::filesystem::file_size(golden / "models/gpt-oss/model.safetensors"));
+  EXPECT_EQ(found.at("size_on_disk").get<std::uintmax_t>(),
+            std::filesystem::file_size(golden / "models/gpt-oss/config.json") +
+                std::filesystem::file_size(golden / "models/gpt-oss/model.safetensors"));
   EXPECT_EQ(found.at("memory").at("length"), 64);
   EXPECT_TRUE(found.at("tokenizer").contains("unusable"));
   EXPECT_EQ(found.at("usable"), true);
@@ -70,8 +74,9 @@ TEST(Inspect, ACheckpointForPrograms) {
 TEST(Inspect, AGgufFileNamesItsTypes) {
   const auto result = run_gainlens({"inspect", golden / "gguf/llama-quantised.gguf"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("format             GGUF version 3\n"), HasSubstr("11 KiB Q8_0 (6)"), HasSubstr("640 B F32 (5)"),
-                                HasSubstr("parameters         28.8 thousand\n"), HasSubstr("BOS 1 put first\n")));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("format             GGUF version 3\n"), HasSubstr("11 KiB Q8_0 (6)"),
+                                HasSubstr("640 B F32 (5)"), HasSubstr("parameters         28.8 thousand\n"),
+                                HasSubstr("BOS 1 put first\n")));
 }
 
 TEST(Inspect, AGgufFileInItsFolder) {
@@ -109,7 +114,8 @@ TEST(Inspect, ABrokenFileIsNamedWithThePlaceOfItsFirstFault) {
   expect_unusable(folder.path() / "version.gguf", "byte 4");
 
   const auto model = copy_checkpoint(folder.path());
-  std::filesystem::resize_file(model / "model.safetensors", std::filesystem::file_size(model / "model.safetensors") - 1);
+  std::filesystem::resize_file(model / "model.safetensors",
+                               std::filesystem::file_size(model / "model.safetensors") - 1);
   expect_unusable(model, "model.safetensors");
   // What the rest of the folder says is told all the same.
   EXPECT_THAT(run_gainlens({"inspect", model}).out,
@@ -150,7 +156,8 @@ void write_sparse_llama(const std::filesystem::path& folder) {
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const std::string start = "model.layers." + std::to_string(layer) + ".";
     for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) add(start + norm + ".weight", {width});
-    for (const auto& [name, rows] : {std::pair{"q", width}, std::pair{"k", kv}, std::pair{"v", kv}, std::pair{"o", width}}) {
+    for (const auto& [name, rows] :
+         {std::pair{"q", width}, std::pair{"k", kv}, std::pair{"v", kv}, std::pair{"o", width}}) {
       add(start + "self_attn." + name + "_proj.weight", {rows, width});
     }
     add(start + "mlp.gate_proj.weight", {mlp, width});
@@ -188,7 +195,8 @@ TEST(Inspect, MemoryDoesNotGrowWithTheFile) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.out, AllOf(HasSubstr("parameters         8.03 billion\n"),
-                                HasSubstr("weights            291 tensors: 15 GiB BF16 (291)\n"), HasSubstr("usable             yes\n")));
+                                HasSubstr("weights            291 tensors: 15 GiB BF16 (291)\n"),
+                                HasSubstr("usable             yes\n")));
   rusage used{};
   ::getrusage(RUSAGE_CHILDREN, &used);
   EXPECT_LT(used.ru_maxrss, 300 * 1024) << "KiB";

@@ -24,8 +24,8 @@ class ReportCommand : public ::testing::Test {
   void SetUp() override {
     const std::string ids = write_ids(folder.path(), 400);
     for (const auto& [name, dtype] : {std::pair{one, "float32"}, std::pair{two, "float64"}}) {
-      const ProgramResult swept = run_gainlens(
-          {"sweep", tiny_checkpoint.string(), "--tokens", ids, "--lengths", "32,64", "--samples", "2", "--dtype", dtype, "--out", name});
+      const ProgramResult swept = run_gainlens({"sweep", tiny_checkpoint.string(), "--tokens", ids, "--lengths",
+                                                "32,64", "--samples", "2", "--dtype", dtype, "--out", name});
       ASSERT_EQ(swept.exit_code, 0) << swept.error;
     }
   }
@@ -58,7 +58,8 @@ TEST_F(ReportCommand, OneRunReportsIntoItsFolder) {
   const ProgramResult result = run_gainlens({"report", one});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(result.out, one + "/report/report.html\n");
-  EXPECT_THAT(read_text_file(one + "/report/report.html"), HasSubstr("shards proven by sha256</th><td class=\"text\">4</td>"));
+  EXPECT_THAT(read_text_file(one + "/report/report.html"),
+              HasSubstr("shards proven by sha256</th><td class=\"text\">4</td>"));
 }
 
 TEST_F(ReportCommand, RefusesWhatCannotBeReported) {

@@ -11,7 +11,8 @@ namespace gainlens::testing {
 inline const std::filesystem::path tiny_checkpoint = GAINLENS_SOURCE_DIR "/tests/golden/models/llama";
 
 /// Copies it, or another one, to a folder where a test may break it.
-inline std::filesystem::path copy_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& from = tiny_checkpoint) {
+inline std::filesystem::path copy_checkpoint(const std::filesystem::path& folder,
+                                             const std::filesystem::path& from = tiny_checkpoint) {
   const auto copy = folder / "model";
   std::filesystem::create_directories(copy);
   for (const char* name : {"config.json", "model.safetensors"}) {

@@ -43,10 +43,12 @@ TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
   write_text(recipe_, recipe.dump());
   const ProgramResult trained = train({"--quiet"});
   ASSERT_EQ(trained.exit_code, 0) << trained.error;
-  EXPECT_THAT(trained.out, AllOf(HasSubstr("model: 200 steps\n"), HasSubstr("best held-out loss"), HasSubstr("training/loss-curve.svg")));
+  EXPECT_THAT(trained.out, AllOf(HasSubstr("model: 200 steps\n"), HasSubstr("best held-out loss"),
+                                 HasSubstr("training/loss-curve.svg")));
   EXPECT_EQ(trained.error, "");
-  for (const char* file : {"config.json", "model.safetensors", "tokenizer.model", "tokenizer_config.json", "training/history.csv",
-                           "training/loss-curve.svg", "training/loss-curve.pdf", "training/loss-curve.png"}) {
+  for (const char* file :
+       {"config.json", "model.safetensors", "tokenizer.model", "tokenizer_config.json", "training/history.csv",
+        "training/loss-curve.svg", "training/loss-curve.pdf", "training/loss-curve.png"}) {
     EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(out_) / file)) << file;
   }
   EXPECT_THAT(train({"--quiet"}).out, HasSubstr("complete, nothing to do (200 steps)"));
@@ -55,7 +57,8 @@ TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
   EXPECT_EQ(inspected.exit_code, 0);
   EXPECT_THAT(inspected.out, AllOf(HasSubstr("qwen3"), HasSubstr("put first")));
 
-  const ProgramResult evaluated = run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--json", "--quiet"});
+  const ProgramResult evaluated =
+      run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--json", "--quiet"});
   ASSERT_EQ(evaluated.exit_code, 0) << evaluated.error;
   const Json loss = Json::parse(evaluated.out);
   EXPECT_EQ(loss["context"], 32);
@@ -96,7 +99,8 @@ TEST_F(TrainCommand, OneLineWhereTheLossExplodes) {
   write_text(recipe_, recipe.dump());
   const ProgramResult result = train({"--quiet"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr("the best model, of step"), HasSubstr("is kept")));
+  EXPECT_THAT(result.error,
+              AllOf(StartsWith("gainlens: error: "), HasSubstr("the best model, of step"), HasSubstr("is kept")));
   EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(out_) / "model.safetensors"));
 }
 

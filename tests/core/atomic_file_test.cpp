@@ -36,8 +36,9 @@ TEST(WriteFileAtomically, CreatesAndReplaces) {
 
 TEST(WriteFileAtomically, MissingFolderIsNamed) {
   const testing::TemporaryFolder folder;
-  EXPECT_THAT([&] { write_file_atomically(folder.path() / "no\nfolder" / "f", "x"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("no\\x0afolder/f: cannot be written: No such file or directory")));
+  EXPECT_THAT(
+      [&] { write_file_atomically(folder.path() / "no\nfolder" / "f", "x"); },
+      ThrowsMessage<InvalidArgument>(HasSubstr("no\\x0afolder/f: cannot be written: No such file or directory")));
 }
 
 TEST(WriteFileAtomically, FullDiskKeepsTheOldFileAndLeavesNothing) {
@@ -56,7 +57,8 @@ TEST(WriteFileAtomically, FullDiskKeepsTheOldFileAndLeavesNothing) {
 TEST(WriteFileAtomically, FailedRenameLeavesNothing) {
   const testing::TemporaryFolder folder;
   std::filesystem::create_directory(folder.path() / "f");
-  EXPECT_THAT([&] { write_file_atomically(folder.path() / "f", "x"); }, ThrowsMessage<RunFailed>(HasSubstr("cannot be renamed to")));
+  EXPECT_THAT([&] { write_file_atomically(folder.path() / "f", "x"); },
+              ThrowsMessage<RunFailed>(HasSubstr("cannot be renamed to")));
   EXPECT_EQ(files_in(folder.path()), 1);
 }
 

@@ -25,7 +25,8 @@ TEST(CheckedAdd, ExactUpToTheLimit) {
 }
 
 TEST(CheckedMul, ExactUpToTheLimit) {
-  EXPECT_EQ(checked_mul<std::int64_t>(3037000499, 3037000499, "elements"), 9223372030926249001);  // the largest square below 2^63
+  EXPECT_EQ(checked_mul<std::int64_t>(3037000499, 3037000499, "elements"),
+            9223372030926249001);  // the largest square below 2^63
   EXPECT_THAT([] { checked_mul<std::int64_t>(3037000500, 3037000500, "elements"); },
               ThrowsMessage<InvalidArgument>(StrEq("elements: 3037000500 x 3037000500 is too large")));
   EXPECT_THROW(checked_mul<std::int64_t>(std::numeric_limits<std::int64_t>::min(), -1, "elements"), InvalidArgument);
@@ -34,7 +35,8 @@ TEST(CheckedMul, ExactUpToTheLimit) {
 TEST(CheckedCast, KeepsValuesAndRefusesTheRest) {
   EXPECT_EQ((checked_cast<std::uint8_t>(std::int64_t{255}, "byte")), 255);
   EXPECT_EQ((checked_cast<std::int64_t>(std::uint64_t{1} << 62, "size")), std::int64_t{1} << 62);
-  EXPECT_THAT([] { checked_cast<std::uint8_t>(256, "byte"); }, ThrowsMessage<InvalidArgument>(StrEq("byte: 256 is out of range")));
+  EXPECT_THAT([] { checked_cast<std::uint8_t>(256, "byte"); },
+              ThrowsMessage<InvalidArgument>(StrEq("byte: 256 is out of range")));
   EXPECT_THROW(checked_cast<std::uint64_t>(-1, "size"), InvalidArgument);
   EXPECT_THROW((checked_cast<std::int64_t>(std::numeric_limits<std::uint64_t>::max(), "size")), InvalidArgument);
 }

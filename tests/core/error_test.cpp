@@ -30,7 +30,8 @@ TEST(Printable, ControlCharactersBeyondAsciiAreEscaped) {
                       "31m"),
             "\\xc2\\x9b31m");                                   // U+009B, the one-character form of ESC [
   EXPECT_EQ(printable("a\xe2\x80\xa8z"), "a\\xe2\\x80\\xa8z");  // U+2028, a line break
-  EXPECT_EQ(printable("a\xe2\x80\xaez"), "a\\xe2\\x80\\xaez");  // U+202E, which would show what follows from right to left
+  EXPECT_EQ(printable("a\xe2\x80\xaez"),
+            "a\\xe2\\x80\\xaez");  // U+202E, which would show what follows from right to left
 }
 
 TEST(Printable, BytesThatAreNotUtf8AreEscaped) {

@@ -25,7 +25,8 @@ auto refused(const std::string& text, const std::string& message) {
       << text;
 }
 
-std::filesystem::path write(const testing::TemporaryFolder& folder, const std::string& name, const std::string& content) {
+std::filesystem::path write(const testing::TemporaryFolder& folder, const std::string& name,
+                            const std::string& content) {
   std::ofstream(folder.path() / name, std::ios::binary) << content;
   return folder.path() / name;
 }
@@ -90,12 +91,14 @@ TEST(ReadTextFile, SizeLimitIsInclusive) {
   const testing::TemporaryFolder folder;
   const auto path = write(folder, "t", "12345");
   EXPECT_EQ(read_text_file(path, 5), "12345");
-  EXPECT_THAT([&] { read_text_file(path, 4); }, ThrowsMessage<InvalidArgument>(HasSubstr("5 bytes; at most 4 are read")));
+  EXPECT_THAT([&] { read_text_file(path, 4); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("5 bytes; at most 4 are read")));
 }
 
 TEST(ReadTextFile, MissingAndFolderAreNamed) {
   const testing::TemporaryFolder folder;
-  EXPECT_THAT([&] { read_text_file(folder.path() / "no\nsuch"); }, ThrowsMessage<InvalidArgument>(HasSubstr("no\\x0asuch: no such file")));
+  EXPECT_THAT([&] { read_text_file(folder.path() / "no\nsuch"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("no\\x0asuch: no such file")));
   EXPECT_THAT([&] { read_text_file(folder.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("not a regular file")));
 }
 
@@ -103,7 +106,8 @@ TEST(ReadTextFile, FileThatGivesFewerBytesThanItsSizeIsRefused) {
   const std::filesystem::path odd = "/sys/kernel/mm/transparent_hugepage/enabled";  // says 4096 bytes, gives a line
   std::error_code error;
   if (std::filesystem::file_size(odd, error) != 4096 || error) GTEST_SKIP() << "SKIPPED: no " << odd;
-  EXPECT_THAT([&] { read_text_file(odd); }, ThrowsMessage<InvalidArgument>(HasSubstr("of its 4096 bytes could be read")));
+  EXPECT_THAT([&] { read_text_file(odd); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("of its 4096 bytes could be read")));
 }
 
 TEST(ReadJsonFile, NamesTheFileOnOneLine) {

@@ -26,12 +26,15 @@ TEST(ParseCount, WhatIsNoCountIsNamed) {
     EXPECT_THROW(parse_count(text, "--lengths"), InvalidArgument) << text;
   }
   EXPECT_THAT([] { parse_count("4m", "--lengths"); },
-              ThrowsMessage<InvalidArgument>(StrEq("--lengths: '4m' is not a count; write a whole number such as 512, or 4k for 4096")));
+              ThrowsMessage<InvalidArgument>(
+                  StrEq("--lengths: '4m' is not a count; write a whole number such as 512, or 4k for 4096")));
 }
 
 TEST(ParseCount, ZeroNegativeAndTooLargeAreRefused) {
-  EXPECT_THAT([] { parse_count("0", "--samples"); }, ThrowsMessage<InvalidArgument>(StrEq("--samples: 0; must be at least 1")));
-  EXPECT_THAT([] { parse_count("-3k", "--samples"); }, ThrowsMessage<InvalidArgument>(StrEq("--samples: -3k; must be at least 1")));
+  EXPECT_THAT([] { parse_count("0", "--samples"); },
+              ThrowsMessage<InvalidArgument>(StrEq("--samples: 0; must be at least 1")));
+  EXPECT_THAT([] { parse_count("-3k", "--samples"); },
+              ThrowsMessage<InvalidArgument>(StrEq("--samples: -3k; must be at least 1")));
   EXPECT_THROW(parse_count("9007199254740992k", "--samples"), InvalidArgument);  // 2^53 x 2^10 = 2^63
 }
 
@@ -40,7 +43,8 @@ TEST(ParseCounts, SortedWithoutRepeats) {
 }
 
 TEST(ParseCounts, EmptyPartsAreRefused) {
-  for (const char* text : {"", ",", "1k,", ",1k", "1k,,2k"}) EXPECT_THROW(parse_counts(text, "--lengths"), InvalidArgument) << text;
+  for (const char* text : {"", ",", "1k,", ",1k", "1k,,2k"})
+    EXPECT_THROW(parse_counts(text, "--lengths"), InvalidArgument) << text;
 }
 
 TEST(FormatCount, IsTheInverseOfParseCount) {
@@ -48,7 +52,8 @@ TEST(FormatCount, IsTheInverseOfParseCount) {
   EXPECT_EQ(format_count(6144), "6k");
   EXPECT_EQ(format_count(1000), "1000");
   EXPECT_EQ(format_count(0), "0");
-  for (const std::int64_t count : {1, 512, 1024, 1025, 10240, 1 << 20}) EXPECT_EQ(parse_count(format_count(count), "count"), count);
+  for (const std::int64_t count : {1, 512, 1024, 1025, 10240, 1 << 20})
+    EXPECT_EQ(parse_count(format_count(count), "count"), count);
 }
 
 TEST(FormatBytes, ByHand) {

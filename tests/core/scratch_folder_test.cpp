@@ -29,8 +29,9 @@ TEST(ScratchFolder, GoesWithTheObject) {
 
 TEST(ScratchFolder, SaysWhereItCannotBeMade) {
   const testing::TemporaryFolder parent;
-  EXPECT_THAT([&] { ScratchFolder(parent.path() / "absent", "x"); },
-              ::testing::ThrowsMessage<RunFailed>(::testing::HasSubstr("absent: no temporary folder can be made in it")));
+  EXPECT_THAT(
+      [&] { ScratchFolder(parent.path() / "absent", "x"); },
+      ::testing::ThrowsMessage<RunFailed>(::testing::HasSubstr("absent: no temporary folder can be made in it")));
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ TEST(Sha256, FileThatCannotBeReadIsNamed) {
   const testing::TemporaryFolder folder;
   EXPECT_THAT([&] { sha256_file(folder.path() / "lost"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("lost: cannot be opened for reading")));
-  EXPECT_THAT([&] { sha256_file(folder.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("reading stopped before its end")));
+  EXPECT_THAT([&] { sha256_file(folder.path()); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("reading stopped before its end")));
 }
 
 }  // namespace

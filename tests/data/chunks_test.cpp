@@ -13,14 +13,14 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-std::vector<TokenId> count_to(int size) {
-  std::vector<TokenId> tokens(static_cast<std::size_t>(size));
+std::vector<tokenizers::TokenId> count_to(int size) {
+  std::vector<tokenizers::TokenId> tokens(static_cast<std::size_t>(size));
   std::iota(tokens.begin(), tokens.end(), 0);
   return tokens;
 }
 
-std::vector<std::vector<TokenId>> tokens_of(const std::vector<Chunk>& chunks) {
-  std::vector<std::vector<TokenId>> all;
+std::vector<std::vector<tokenizers::TokenId>> tokens_of(const std::vector<Chunk>& chunks) {
+  std::vector<std::vector<tokenizers::TokenId>> all;
   for (const Chunk& chunk : chunks) {
     EXPECT_EQ(chunk.tokens.size(), static_cast<std::size_t>(chunk.length));
     all.push_back(chunk.tokens);
@@ -28,7 +28,7 @@ std::vector<std::vector<TokenId>> tokens_of(const std::vector<Chunk>& chunks) {
   return all;
 }
 
-using Rows = std::vector<std::vector<TokenId>>;
+using Rows = std::vector<std::vector<tokenizers::TokenId>>;
 
 TEST(Chunks, FollowEachOtherWithoutBos) {
   const auto chunks = cut(count_to(6), {.lengths = {2, 3}, .samples = 2});
@@ -59,13 +59,15 @@ TEST(Chunks, SpreadOnesLieEvenlyOverTheWholeText) {
       ThrowsMessage<InvalidArgument>(HasSubstr("2 samples of length 4 (nested) (spread) need 8")));
   EXPECT_EQ(tokens_of(cut(count_to(12), {.lengths = {2, 4}, .samples = 2, .nested = true, .spread = true})),
             (Rows{{1, 2}, {7, 8}, {1, 2, 3, 4}, {7, 8, 9, 10}}));
-  EXPECT_EQ(tokens_of(cut(count_to(12), {.lengths = {5}, .samples = 1, .spread = true, .bos = 99})), (Rows{{99, 4, 5, 6, 7}}));
+  EXPECT_EQ(tokens_of(cut(count_to(12), {.lengths = {5}, .samples = 1, .spread = true, .bos = 99})),
+            (Rows{{99, 4, 5, 6, 7}}));
 }
 
 TEST(Chunks, ATextTooShortToSpreadIsRefused) {
   EXPECT_EQ(tokens_of(cut(count_to(6), {.lengths = {3}, .samples = 2, .spread = true})), (Rows{{0, 1, 2}, {3, 4, 5}}));
-  EXPECT_THAT([] { cut(count_to(5), {.lengths = {3}, .samples = 2, .spread = true}); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("the text has 5 tokens, 2 samples of length 3 (spread) need 6")));
+  EXPECT_THAT(
+      [] { cut(count_to(5), {.lengths = {3}, .samples = 2, .spread = true}); },
+      ThrowsMessage<InvalidArgument>(HasSubstr("the text has 5 tokens, 2 samples of length 3 (spread) need 6")));
 }
 
 TEST(Chunks, ExactlyEnoughIsEnough) {
@@ -88,17 +90,17 @@ TEST(Chunks, WrongPlansAreRefused) {
   refused({.lengths = {INT64_MAX}, .samples = INT64_MAX}, "too large");
 }
 
-class Fake : public Tokenizer {
+class Fake : public tokenizers::Tokenizer {
  public:
-  Fake(std::optional<TokenId> bos, bool adds) : bos_(bos), adds_(adds) {}
-  std::vector<TokenId> encode(std::string_view) const override { return {}; }
+  Fake(std::optional<tokenizers::TokenId> bos, bool adds) : bos_(bos), adds_(adds) {}
+  std::vector<tokenizers::TokenId> encode(std::string_view) const override { return {}; }
   std::int64_t vocabulary_size() const override { return 10; }
-  std::optional<TokenId> bos_token() const override { return bos_; }
+  std::optional<tokenizers::TokenId> bos_token() const override { return bos_; }
   bool adds_bos() const override { return adds_; }
   std::string description() const override { return "fake"; }
 
  private:
-  std::optional<TokenId> bos_;
+  std::optional<tokenizers::TokenId> bos_;
   bool adds_;
 };
 
@@ -117,7 +119,7 @@ TEST(Bos, NeverIsNever) {
 }
 
 TEST(Bos, AlwaysNeedsOneAndDoesNotDoubleIt) {
-  const std::vector<TokenId> tokens{2, 5};
+  const std::vector<tokenizers::TokenId> tokens{2, 5};
   EXPECT_EQ(decide_bos(BosPolicy::always, nullptr, 3, tokens).token, 3);
   EXPECT_THAT([&] { decide_bos(BosPolicy::always, nullptr, 2, tokens); },
               ThrowsMessage<InvalidArgument>(HasSubstr("already start with the BOS 2")));
@@ -126,7 +128,8 @@ TEST(Bos, AlwaysNeedsOneAndDoesNotDoubleIt) {
 }
 
 TEST(Bos, ExplanationNamesTheReason) {
-  EXPECT_THAT(decide_bos(BosPolicy::always, nullptr, 3, {}).explanation, HasSubstr("BOS 3 at position 0 of every chunk (--bos always)"));
+  EXPECT_THAT(decide_bos(BosPolicy::always, nullptr, 3, {}).explanation,
+              HasSubstr("BOS 3 at position 0 of every chunk (--bos always)"));
   EXPECT_THAT(decide_bos(BosPolicy::automatic, nullptr, 3, {}).explanation, HasSubstr("--tokens"));
 }
 

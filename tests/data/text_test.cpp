@@ -1,7 +1,7 @@
 #include "data/text.h"
 
 #include "core/error.h"
-#include "data/text_file.h"
+#include "support/text_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_F(Text, EmptyMissingAndFolderAreRefused) {
 }
 
 TEST_F(Text, TokenIdsPlainAndGzipped) {
-  const std::vector<TokenId> expected{1, 0, 2147483647};
+  const std::vector<tokenizers::TokenId> expected{1, 0, 2147483647};
   EXPECT_EQ(read_token_ids(file("[1, 0, 2147483647]")), expected);
   EXPECT_EQ(read_token_ids(file(gzipped("[1,0,2147483647]"))), expected);
 }

@@ -1,4 +1,5 @@
-// GGUF files with one thing wrong each. Each must be refused with one line that names the file, the byte and what is wrong.
+// GGUF files with one thing wrong each. Each must be refused with one line that names the file, the byte and what is
+// wrong.
 #include "formats/gguf_file.h"
 #include "formats/safetensors_bytes.h"
 #include "support/gguf_bytes.h"
@@ -14,9 +15,10 @@ using testing::GgmlType;
 using testing::GgufBytes;
 using testing::TemporaryFolder;
 
-// Two keys and two tensors. The bytes: 24 of header; key "n" at 24, its kind at 33, its value at 37; key "t" at 41, its kind at 50, its
-// length at 54, its text at 62; tensor "a" at 64: dimensions 73, sizes 77 and 85, type 93, offset 97; tensor "b" at 105: dimensions 114,
-// size 118, type 126, offset 130; the end of it all at 138, the data at 160: 48 bytes of a, 16 of padding, 8 of b, 24 of padding.
+// Two keys and two tensors. The bytes: 24 of header; key "n" at 24, its kind at 33, its value at 37; key "t" at 41, its
+// kind at 50, its length at 54, its text at 62; tensor "a" at 64: dimensions 73, sizes 77 and 85, type 93, offset 97;
+// tensor "b" at 105: dimensions 114, size 118, type 126, offset 130; the end of it all at 138, the data at 160: 48
+// bytes of a, 16 of padding, 8 of b, 24 of padding.
 GgufBytes good() {
   GgufBytes gguf;
   gguf.add("n", 1u).add("t", "xy");
@@ -58,19 +60,25 @@ std::vector<Broken> broken_files() {
   const std::uint64_t huge = ~std::uint64_t{0};
   std::vector<Broken> files;
   // One statement each: as one initializer list the compiler takes minutes over it under the sanitizers.
-  const auto add = [&](const char* name, const std::string& bytes, const char* message) { files.push_back({name, bytes, message}); };
+  const auto add = [&](const char* name, const std::string& bytes, const char* message) {
+    files.push_back({name, bytes, message});
+  };
   // Header
   add("Empty", "", "byte 0: a magic number of 4 bytes, of which 0 are there");
-  add("Safetensors", safetensors_bytes("{}", ""), "byte 0: begins with '\\x02\\x00\\x00\\x00'; a GGUF file begins with 'GGUF'");
+  add("Safetensors", safetensors_bytes("{}", ""),
+      "byte 0: begins with '\\x02\\x00\\x00\\x00'; a GGUF file begins with 'GGUF'");
   add("OldFormat", with_text(0, "ggjt"), "byte 0: begins with 'ggjt'; a GGUF file begins with 'GGUF'");
   add("VersionOne", with(4, 1u), "byte 4: version 1; 2 and 3 are read");
   add("VersionFour", with(4, 4u), "byte 4: version 4; 2 and 3 are read");
   add("VersionZero", with(4, 0u), "byte 4: version 0; 2 and 3 are read");
-  add("BigEndian", with(4, 0x03000000u), "byte 4: version 0x03000000: written for big-endian machines; only little-endian files are read");
+  add("BigEndian", with(4, 0x03000000u),
+      "byte 4: version 0x03000000: written for big-endian machines; only little-endian files are read");
   add("TensorsHuge", with(8, huge), "byte 8: a count of tensors of 18446744073709551615; at most 65536 are allowed");
-  add("TensorsBeyondFile", with(8, std::uint64_t{10}), "byte 8: a count of tensors of 10, for which the 240 bytes that follow are too few");
+  add("TensorsBeyondFile", with(8, std::uint64_t{10}),
+      "byte 8: a count of tensors of 10, for which the 240 bytes that follow are too few");
   add("KeysHuge", with(16, huge), "byte 16: a count of keys of 18446744073709551615; at most 65536 are allowed");
-  add("KeysBeyondFile", with(16, std::uint64_t{17}), "byte 16: a count of keys of 17, for which the 232 bytes that follow are too few");
+  add("KeysBeyondFile", with(16, std::uint64_t{17}),
+      "byte 16: a count of keys of 17, for which the 232 bytes that follow are too few");
   // Keys
   add("KeyEmpty", with_key("", 1u), "byte 24: a key of 0 bytes; must have 1 to 65535");
   add("KeyLengthHuge", with(24, huge), "byte 24: a key of 18446744073709551615 bytes; must have 1 to 65535");
@@ -91,21 +99,28 @@ std::vector<Broken> broken_files() {
   const std::string numbers = array(std::vector<float>{1, 2}), texts = array(std::vector<std::string>{"a", "bc"});
   add("ArrayOfArrays", with_number(numbers, 37, 9u),
       "byte 37: key 'l': an array of arrays; only arrays of plain values and texts are read");
-  add("ArrayKindUnknown", with_number(numbers, 37, 99u), "byte 37: key 'l': a kind of elements of 99; must be between 0 and 12");
+  add("ArrayKindUnknown", with_number(numbers, 37, 99u),
+      "byte 37: key 'l': a kind of elements of 99; must be between 0 and 12");
   add("ArrayBeyondFile", with_number(numbers, 41, std::uint64_t{5}),
       "byte 41: key 'l': a count of elements of 5, for which the 15 bytes that follow are too few");
-  add("ArrayCountHuge", with_number(numbers, 41, huge), "byte 41: key 'l': a count of elements of 18446744073709551615");
-  add("ArrayTextsHuge", with_number(texts, 41, std::uint64_t{1} << 61), "byte 41: key 'l': a count of elements of 2305843009213693952");
+  add("ArrayCountHuge", with_number(numbers, 41, huge),
+      "byte 41: key 'l': a count of elements of 18446744073709551615");
+  add("ArrayTextsHuge", with_number(texts, 41, std::uint64_t{1} << 61),
+      "byte 41: key 'l': a count of elements of 2305843009213693952");
   add("ArrayTextBeyondFile", with_number(texts, 58, std::uint64_t{77}), "byte 66: key 'l': a text of 77 bytes");
-  add("ArrayBooleanTwo", array(std::vector<bool>{true, false}).replace(50, 1, "\x07"), "byte 50: key 'l': a boolean of 7; must be 0 or 1");
+  add("ArrayBooleanTwo", array(std::vector<bool>{true, false}).replace(50, 1, "\x07"),
+      "byte 50: key 'l': a boolean of 7; must be 0 or 1");
   // Alignment
   constexpr const char* alignment = "general.alignment";
-  add("AlignmentZero", with_key(alignment, 0u), "byte 53: key 'general.alignment': 0; must be between 8 and 2147483648");
+  add("AlignmentZero", with_key(alignment, 0u),
+      "byte 53: key 'general.alignment': 0; must be between 8 and 2147483648");
   add("AlignmentFour", with_key(alignment, 4u), "key 'general.alignment': 4; must be between 8");
   add("AlignmentOdd", with_key(alignment, 48u), "key 'general.alignment': 48; must be a power of two, stored as u32");
-  add("AlignmentWide", with_key(alignment, std::uint64_t{32}), "key 'general.alignment': 32; must be a power of two, stored as u32");
+  add("AlignmentWide", with_key(alignment, std::uint64_t{32}),
+      "key 'general.alignment': 32; must be a power of two, stored as u32");
   add("AlignmentText", with_key(alignment, "32"), "key 'general.alignment': holds text; must be integers");
-  add("AlignmentHuge", GgufBytes().add(alignment, 1u << 31).tensor("w", {1}, {1}).bytes(), "ends at byte 2147483652, beyond the 128 bytes");
+  add("AlignmentHuge", GgufBytes().add(alignment, 1u << 31).tensor("w", {1}, {1}).bytes(),
+      "ends at byte 2147483652, beyond the 128 bytes");
   // Tensors
   add("NameEmpty", with(64, std::uint64_t{0}), "byte 64: a tensor name of 0 bytes; must have 1 to 1024");
   add("NameLong", GgufBytes().tensor(std::string(1025, 'w'), {1}, {1}).bytes(),
@@ -118,7 +133,8 @@ std::vector<Broken> broken_files() {
   add("SizeOverflow", with(77, std::uint64_t{1} << 62), "byte 64: tensor 'a': 3 x 4611686018427387904 is too large");
   add("BytesOverflow", with(118, std::uint64_t{1} << 62), "byte 105: tensor 'b': 4611686018427387904 x 4 is too large");
   add("TypeNotRead", with_tensor(GgmlType::iq4_xs, {256}, 136),
-      "byte 45: tensor 'w': its type IQ4_XS (type 23) cannot be read; allowed are F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, "
+      "byte 45: tensor 'w': its type IQ4_XS (type 23) cannot be read; allowed are F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, "
+      "Q8_0, Q2_K, Q3_K, "
       "Q4_K, "
       "Q5_K, Q6_K, BF16, MXFP4");
   add("TypeOfIntegers", with_tensor(GgmlType::i32, {2}, 8), "its type I32 (type 26) cannot be read");
@@ -126,19 +142,26 @@ std::vector<Broken> broken_files() {
   add("HalfABlock", with_tensor(GgmlType::q8_0, {34, 16}, 17 * 34),
       "byte 24: tensor 'w': a last dimension of 16; Q8_0 comes in blocks of 32, so it must be a multiple of that");
   add("ScalarBlock", with_tensor(GgmlType::q4_k, {}, 144), "a last dimension of 1; Q4_K comes in blocks of 256");
-  add("OffsetUneven", with(130, std::uint64_t{65}), "byte 130: tensor 'b': offset 65; must be a multiple of the alignment, 32");
+  add("OffsetUneven", with(130, std::uint64_t{65}),
+      "byte 130: tensor 'b': offset 65; must be a multiple of the alignment, 32");
   add("OffsetHuge", with(130, huge - 31),
       "byte 130: tensor 'b': begins at byte 18446744073709551584 of the data; after tensor 'a' the next");
   add("SizeBeyondFile", with(118, std::uint64_t{9}),
       "byte 130: tensor 'b': shape [9] of F32 ends at byte 260, beyond the 256 bytes of the file");
-  add("SameBytes", with(130, std::uint64_t{0}), "byte 97: tensor 'a': begins at byte 0 of the data, inside tensor 'b', which ends at 8");
-  add("Overlap", with(130, std::uint64_t{32}), "byte 130: tensor 'b': begins at byte 32 of the data, inside tensor 'a', which ends at 48");
-  add("Gap", with(130, std::uint64_t{96}), "byte 130: tensor 'b': begins at byte 96 of the data; after tensor 'a' the next place is 64");
-  add("GapAtStart", with(97, std::uint64_t{128}), "begins at byte 64 of the data; after the start of the data the next place is 0");
+  add("SameBytes", with(130, std::uint64_t{0}),
+      "byte 97: tensor 'a': begins at byte 0 of the data, inside tensor 'b', which ends at 8");
+  add("Overlap", with(130, std::uint64_t{32}),
+      "byte 130: tensor 'b': begins at byte 32 of the data, inside tensor 'a', which ends at 48");
+  add("Gap", with(130, std::uint64_t{96}),
+      "byte 130: tensor 'b': begins at byte 96 of the data; after tensor 'a' the next place is 64");
+  add("GapAtStart", with(97, std::uint64_t{128}),
+      "begins at byte 64 of the data; after the start of the data the next place is 0");
   add("DataCutByOne", good().bytes().substr(0, 231),
       "byte 130: tensor 'b': shape [2] of F32 ends at byte 232, beyond the 231 bytes of the file");
-  add("DataMissing", good().bytes().substr(0, 160), "byte 97: tensor 'a': shape [3, 4] of F32 ends at byte 208, beyond the 160 bytes");
-  add("BytesAfterTheLast", good().bytes() + "x", "byte 232: 25 bytes after tensor 'b'; nothing but padding may follow it");
+  add("DataMissing", good().bytes().substr(0, 160),
+      "byte 97: tensor 'a': shape [3, 4] of F32 ends at byte 208, beyond the 160 bytes");
+  add("BytesAfterTheLast", good().bytes() + "x",
+      "byte 232: 25 bytes after tensor 'b'; nothing but padding may follow it");
   add("BytesWithoutTensors", with_key("n", 1u) + std::string(32, 'x'),
       "bytes after the start of the data; nothing but padding may follow it");
   // Split files

@@ -51,7 +51,9 @@ std::vector<Broken> broken_files() {
   const std::string deep = std::string(70, '[') + std::string(70, ']');
   std::vector<Broken> files;
   // One statement each: as one initializer list the compiler takes minutes over it under the sanitizers.
-  const auto add = [&](const char* name, const std::string& bytes, const char* message) { files.push_back({name, bytes, message}); };
+  const auto add = [&](const char* name, const std::string& bytes, const char* message) {
+    files.push_back({name, bytes, message});
+  };
   // Cut short
   add("Empty", "", "0 bytes; a safetensors file begins with 8 bytes");
   add("SevenBytes", good.substr(0, 7), "7 bytes; a safetensors file begins with 8 bytes");
@@ -64,12 +66,15 @@ std::vector<Broken> broken_files() {
   add("BytesWithoutTensors", mutant("{}"), "16 bytes after the last tensor, which ends at byte 0 of 16");
   // The length
   add("LengthZero", safetensors_bytes("", data, 0), "a header of 0 bytes that does not begin with '{'");
-  add("LengthTooLong", safetensors_bytes(good_header, data, good_header.size() + 17), "the file is cut short or not safetensors");
+  add("LengthTooLong", safetensors_bytes(good_header, data, good_header.size() + 17),
+      "the file is cut short or not safetensors");
   add("LengthTooShort", safetensors_bytes(good_header, data, good_header.size() - 1), "header: not valid JSON");
   add("LengthEatsData", safetensors_bytes(good_header, data, good_header.size() + 1), "header: not valid JSON");
-  add("LengthOverLimit", safetensors_bytes(good_header, data, 100'000'001), "a header of 100000001 bytes; at most 100000000 are allowed");
+  add("LengthOverLimit", safetensors_bytes(good_header, data, 100'000'001),
+      "a header of 100000001 bytes; at most 100000000 are allowed");
   add("LengthAtLimit", safetensors_bytes(good_header, data, 100'000'000), "a header of 100000000 bytes, of which");
-  add("LengthHuge", safetensors_bytes(good_header, data, ~std::uint64_t{0}), "a header of 18446744073709551615 bytes; at most 100000000");
+  add("LengthHuge", safetensors_bytes(good_header, data, ~std::uint64_t{0}),
+      "a header of 18446744073709551615 bytes; at most 100000000");
   // The JSON
   add("LeadingSpace", mutant(" " + good_header), "that does not begin with '{'");
   add("HeaderIsArray", mutant("[]"), "that does not begin with '{'");
@@ -79,7 +84,8 @@ std::vector<Broken> broken_files() {
   add("NulAfterJson", mutant(good_header + std::string("\0hidden", 7)), "a NUL byte");
   add("DeepJson", mutant(R"({"a":)" + deep + "}"), "header: JSON nested deeper than 64 levels");
   add("TensorTwice", mutant(object(a + "," + b + "," + a)), "key 'a' appears twice");
-  add("KeyTwice", with_a(R"({"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]})"), "key 'dtype' appears twice");
+  add("KeyTwice", with_a(R"({"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]})"),
+      "key 'dtype' appears twice");
   // Metadata
   add("MetadataList", with_metadata("[]"), "__metadata__ is array; must be an object of strings");
   add("MetadataNumber", with_metadata(R"({"epoch":3})"), "__metadata__ key 'epoch' holds number; must be a string");
@@ -99,7 +105,8 @@ std::vector<Broken> broken_files() {
   add("DtypeLowerCase", two(entry("a", "f32", "[2]", "0,8"), b), "dtype 'f32' cannot be read");
   add("DtypeNumber", with_a(R"({"dtype":32,"shape":[2],"data_offsets":[0,8]})"),
       "tensor 'a': dtype is number; must be a string, one of F64");
-  add("DtypeTooWide", two(entry("a", "F64", "[2]", "0,8"), b), "tensor 'a': data_offsets span 8 bytes; shape [2] of F64 needs 16");
+  add("DtypeTooWide", two(entry("a", "F64", "[2]", "0,8"), b),
+      "tensor 'a': data_offsets span 8 bytes; shape [2] of F64 needs 16");
   add("DtypeTooNarrow", two(entry("a", "F16", "[2]", "0,8"), b), "shape [2] of F16 needs 4");
   // shape
   add("ShapeNumber", with_shape("2"), "tensor 'a': shape is number; must be an array of sizes");
@@ -109,7 +116,8 @@ std::vector<Broken> broken_files() {
   add("ShapeNested", with_shape("[[2]]"), "shape holds array");
   add("ShapeRankNine", with_shape("[1,1,1,1,1,1,1,1,2]"), "tensor 'a': shape has 9 dimensions; at most 8 are allowed");
   add("ShapeTooLarge", with_shape("[4611686018427387905,4]"), "4611686018427387905 x 4 is too large");
-  add("ShapeBytesOverflow", with_shape("[4611686018427387906]"), "4611686018427387906 x 4 is too large");  // x 4 = 8 modulo 2^64
+  add("ShapeBytesOverflow", with_shape("[4611686018427387906]"),
+      "4611686018427387906 x 4 is too large");  // x 4 = 8 modulo 2^64
   add("ShapeBeyondInt64", with_shape("[9223372036854775808]"), "9223372036854775808 is out of range");
   add("ShapeBeyondUint64", with_shape("[99999999999999999999]"), "each must be a whole number");
   add("ShapeOtherSize", with_shape("[3]"), "data_offsets span 8 bytes; shape [3] of F32 needs 12");
@@ -128,15 +136,19 @@ std::vector<Broken> broken_files() {
   add("SameBytesTwice", two(a, entry("b", "I16", "[4]", "0,8")),
       "tensor 'b' begins at byte 0, inside tensor 'a', which ends at 8; tensors must not");
   add("Overlap", two(a, entry("b", "I16", "[6]", "4,16")), "tensor 'b' begins at byte 4, inside tensor 'a'");
-  add("Inside", two(entry("a", "F32", "[4]", "0,16"), entry("b", "I16", "[2]", "4,8")), "tensor 'b' begins at byte 4, inside tensor 'a'");
+  add("Inside", two(entry("a", "F32", "[4]", "0,16"), entry("b", "I16", "[2]", "4,8")),
+      "tensor 'b' begins at byte 4, inside tensor 'a'");
   add("EmptyInside", two(entry("a", "F32", "[4]", "0,16"), entry("b", "I16", "[0]", "4,4")),
       "tensor 'b' begins at byte 4, inside tensor 'a'");
   add("GapBetween", two(a, entry("b", "I16", "[3]", "10,16")),
       "tensor 'b' begins at byte 10, 2 bytes after tensor 'a'; tensors must leave no gaps");
-  add("GapAtStart", two(entry("a", "F32", "[1]", "4,8"), b), "tensor 'a' begins at byte 4, 4 bytes after the start of the data");
-  add("GapAtEnd", two(a, entry("b", "I16", "[2]", "8,12")), "4 bytes after the last tensor, which ends at byte 12 of 16");
+  add("GapAtStart", two(entry("a", "F32", "[1]", "4,8"), b),
+      "tensor 'a' begins at byte 4, 4 bytes after the start of the data");
+  add("GapAtEnd", two(a, entry("b", "I16", "[2]", "8,12")),
+      "4 bytes after the last tensor, which ends at byte 12 of 16");
   // Names
-  add("NameWithControls", two(entry("a\\n\\u001b[31m", "F33", "[2]", "0,8"), b), "tensor 'a\\x0a\\x1b[31m': dtype 'F33'");
+  add("NameWithControls", two(entry("a\\n\\u001b[31m", "F33", "[2]", "0,8"), b),
+      "tensor 'a\\x0a\\x1b[31m': dtype 'F33'");
   add("NameLong", two(entry(std::string(5000, 'n'), "F33", "[2]", "0,8"), b), "n... (5000 bytes)': dtype 'F33'");
   return files;
 }
@@ -157,7 +169,8 @@ TEST(BrokenSafetensorsBase, TheFileTheMutantsComeFromIsValid) {
   const TemporaryFolder folder;
   EXPECT_EQ(TensorFile::open(write_bytes(folder.path() / "m", mutant(good_header))).entries().size(), 2u);
   EXPECT_EQ(TensorFile::open(write_bytes(folder.path() / "m", with_metadata("{}"))).entries().size(), 2u);
-  EXPECT_EQ(TensorFile::open(write_bytes(folder.path() / "m", with_shape("[1,1,1,1,1,1,1,2]"))).at("a").shape.size(), 8u);
+  EXPECT_EQ(TensorFile::open(write_bytes(folder.path() / "m", with_shape("[1,1,1,1,1,1,1,2]"))).at("a").shape.size(),
+            8u);
 }
 
 TEST(BrokenSafetensorsBase, EveryTruncationIsRefused) {

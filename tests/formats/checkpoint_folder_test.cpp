@@ -8,7 +8,8 @@ using testing::TemporaryFolder;
 using Path = std::filesystem::path;
 
 /// A cache folder with these snapshots; each file a link into blobs, as downloads leave it.
-Path write_cache(const TemporaryFolder& folder, const std::vector<std::string>& snapshots, const std::string& main = "") {
+Path write_cache(const TemporaryFolder& folder, const std::vector<std::string>& snapshots,
+                 const std::string& main = "") {
   const Path cache = folder.path() / "models--organisation--name";
   std::filesystem::create_directories(cache / "blobs");
   write_bytes(cache / "blobs" / "c0ffee", "{}");
@@ -46,16 +47,18 @@ TEST(ResolveCheckpointFolder, CacheWithOneSnapshotNeedsNoReference) {
 TEST(ResolveCheckpointFolder, SeveralSnapshotsWithoutReferenceAreNamed) {
   const TemporaryFolder folder;
   const Path cache = write_cache(folder, {"abc2", "abc1"});
-  EXPECT_THAT([&] { resolve_checkpoint_folder(cache); }, refused_with("2 snapshots and no refs/main; give the folder of one: abc1, abc2"));
+  EXPECT_THAT([&] { resolve_checkpoint_folder(cache); },
+              refused_with("2 snapshots and no refs/main; give the folder of one: abc1, abc2"));
 }
 
 TEST(ResolveCheckpointFolder, ReferenceThatLeadsNowhereIsRefused) {
   for (const std::string reference : {"abc9", "abc1/../abc1", "..", ".", "\n"}) {
     const TemporaryFolder folder;
     const Path cache = write_cache(folder, {"abc1"}, reference);
-    EXPECT_THAT([&] { resolve_checkpoint_folder(cache); },
-                refused_with(reference == "abc9" ? "refs/main names snapshot 'abc9', which is not there; there are: abc1"
-                                                 : "is not the name of a snapshot"))
+    EXPECT_THAT(
+        [&] { resolve_checkpoint_folder(cache); },
+        refused_with(reference == "abc9" ? "refs/main names snapshot 'abc9', which is not there; there are: abc1"
+                                         : "is not the name of a snapshot"))
         << reference;
   }
 }
@@ -73,7 +76,8 @@ TEST(ResolveCheckpointFolder, WhatIsNoCheckpointIsNamed) {
   EXPECT_THAT([&] { resolve_checkpoint_folder(folder.path() / "lost"); }, refused_with("lost: no such folder"));
   EXPECT_THAT([&] { resolve_checkpoint_folder(write_bytes(folder.path() / "f", "")); },
               refused_with("f: a file; give the folder that holds config.json"));
-  EXPECT_THAT([&] { resolve_checkpoint_folder(folder.path()); }, refused_with(": no config.json; give a folder that holds one"));
+  EXPECT_THAT([&] { resolve_checkpoint_folder(folder.path()); },
+              refused_with(": no config.json; give a folder that holds one"));
 }
 
 }  // namespace

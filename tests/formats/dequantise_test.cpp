@@ -35,7 +35,8 @@ double half_by_definition(unsigned half) {
   const double sign = half >> 15 == 0 ? 1 : -1;
   const int exponent = static_cast<int>(half >> 10 & 31);
   const unsigned fraction = half & 1023;
-  if (exponent == 31) return fraction == 0 ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  if (exponent == 31)
+    return fraction == 0 ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
   if (exponent == 0) return sign * std::ldexp(fraction, -24);
   return sign * std::ldexp(1024 + fraction, exponent - 25);
 }
@@ -54,7 +55,8 @@ TEST(HalfToFloat, EveryHalf) {
 class Dequantise : public ::testing::TestWithParam<DType> {};
 
 TEST_P(Dequantise, IsThePackagesBitForBit) {
-  const auto golden = TensorFile::open(std::filesystem::path(GAINLENS_SOURCE_DIR) / "tests/formats/golden/blocks.safetensors");
+  const auto golden =
+      TensorFile::open(std::filesystem::path(GAINLENS_SOURCE_DIR) / "tests/formats/golden/blocks.safetensors");
   const std::string name(name_of(GetParam()));
   const TensorEntry& blocks = golden.at(name + ".blocks");
   ASSERT_EQ(blocks.shape.at(1), static_cast<std::int64_t>(bytes_per_block(GetParam())));
@@ -63,13 +65,14 @@ TEST_P(Dequantise, IsThePackagesBitForBit) {
   ASSERT_EQ(found.size(), expected.size());
   ASSERT_GT(found.size(), 12u * 32);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    // The bits of a NaN say which operand it came from, and that is the processor's choice: only that it is one is the format's.
+    // The bits of a NaN say which operand it came from, and that is the processor's choice: only that it is one is the
+    // format's.
     if (std::isnan(expected[i])) {
       ASSERT_TRUE(std::isnan(found[i])) << i;
     } else {
       ASSERT_EQ(std::bit_cast<std::uint32_t>(found[i]), std::bit_cast<std::uint32_t>(expected[i]))
-          << "value " << i % elements_per_block(GetParam()) << " of block " << i / elements_per_block(GetParam()) << ": " << found[i]
-          << " for " << expected[i];
+          << "value " << i % elements_per_block(GetParam()) << " of block " << i / elements_per_block(GetParam())
+          << ": " << found[i] << " for " << expected[i];
     }
   }
 }
@@ -77,7 +80,8 @@ TEST_P(Dequantise, IsThePackagesBitForBit) {
 INSTANTIATE_TEST_SUITE_P(Formats, Dequantise, ::testing::ValuesIn(block_types),
                          [](const auto& param_info) { return std::string(name_of(param_info.param)); });
 
-/// Blocks of one repeated byte but for a scale of 1 (a half) in front: what each format makes of them can be worked out by hand.
+/// Blocks of one repeated byte but for a scale of 1 (a half) in front: what each format makes of them can be worked out
+/// by hand.
 std::vector<std::byte> block_of(DType dtype, int byte) {
   std::vector<std::byte> block(bytes_per_block(dtype), static_cast<std::byte>(byte));
   block[0] = std::byte{0x00};

@@ -47,8 +47,8 @@ TEST(DType, BlocksOfSeveralElements) {
 }
 
 TEST(DType, NameLeadsBack) {
-  for (const DType dtype :
-       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::i16, DType::i8, DType::u8, DType::boolean}) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::i16,
+                            DType::i8, DType::u8, DType::boolean}) {
     EXPECT_EQ(dtype_named(name_of(dtype)), dtype);
   }
   EXPECT_EQ(dtype_named("f32"), std::nullopt);

@@ -94,9 +94,11 @@ TEST(GgufFile, AlignmentMovesTheData) {
 
 TEST(GgufFile, MayLackTensorsKeysAndTheLastPadding) {
   const TemporaryFolder folder;
-  EXPECT_TRUE(GgufFile::open(write_bytes(folder.path() / "m.gguf", GgufBytes().bytes().substr(0, 24))).entries().empty());
+  EXPECT_TRUE(
+      GgufFile::open(write_bytes(folder.path() / "m.gguf", GgufBytes().bytes().substr(0, 24))).entries().empty());
   const std::string bytes = two_tensors().bytes();  // b has 12 bytes, and 20 of padding
-  EXPECT_EQ(GgufFile::open(write_bytes(folder.path() / "m.gguf", bytes.substr(0, bytes.size() - 20))).entries().size(), 2u);
+  EXPECT_EQ(GgufFile::open(write_bytes(folder.path() / "m.gguf", bytes.substr(0, bytes.size() - 20))).entries().size(),
+            2u);
 }
 
 TEST(GgufFile, ScalarsAndEmptyTensorsAreTensors) {
@@ -144,9 +146,11 @@ TEST(GgufFile, PartsThatDoNotFitAreRefused) {
   const auto open = [&] { GgufFile::open(part_path(folder, 0)); };
   write_parts(folder);
   std::filesystem::remove(part_path(folder, 1));
-  EXPECT_THAT(open, refused_with("m-00002-of-00003.gguf: no such file; it is part 2 of 3 of this checkpoint, fetch it"));
+  EXPECT_THAT(open,
+              refused_with("m-00002-of-00003.gguf: no such file; it is part 2 of 3 of this checkpoint, fetch it"));
   part(2).write(part_path(folder, 1));
-  EXPECT_THAT(open, refused_with("m-00002-of-00003.gguf: part 2 of 3 by its name, but part 3 by its metadata; fetch it again"));
+  EXPECT_THAT(
+      open, refused_with("m-00002-of-00003.gguf: part 2 of 3 by its name, but part 3 by its metadata; fetch it again"));
   part(1, 2).write(part_path(folder, 1));
   EXPECT_THAT(open, refused_with("m-00002-of-00003.gguf: split.count is 2, but 3 in "));
   part(1, 3, 4).write(part_path(folder, 1));
@@ -163,13 +167,16 @@ TEST(GgufFile, PartsThatDoNotFitAreRefused) {
 
 TEST(GgufFile, PartByAnotherNameIsRefused) {
   const TemporaryFolder folder;
-  EXPECT_THAT([&] { GgufFile::open(part(1).write(folder.path() / "m-00001-of-00003.gguf")); },
-              refused_with("part 2 of 3 by this file's metadata; its name must end with '-00002-of-00003.gguf', to find the others"));
+  EXPECT_THAT(
+      [&] { GgufFile::open(part(1).write(folder.path() / "m-00001-of-00003.gguf")); },
+      refused_with(
+          "part 2 of 3 by this file's metadata; its name must end with '-00002-of-00003.gguf', to find the others"));
 }
 
 TEST(GgufFile, PartNumberBeyondTheCountIsRefused) {
   const TemporaryFolder folder;
-  EXPECT_THAT([&] { GgufFile::open(part(3).write(part_path(folder, 0))); }, refused_with("key 'split.no': 3; must be between 0 and 2"));
+  EXPECT_THAT([&] { GgufFile::open(part(3).write(part_path(folder, 0))); },
+              refused_with("key 'split.no': 3; must be between 0 and 2"));
 }
 
 TEST(GgufFile, ShortenedFileIsNoticed) {
@@ -188,7 +195,8 @@ TEST(CheckStillWhole, EntriesOfSafetensorsToo) {
   const auto file = TensorFile::open(path);
   EXPECT_NO_THROW(check_still_whole(file.at("a")));
   std::filesystem::resize_file(path, 8);
-  EXPECT_THAT([&] { check_still_whole(file.at("a")); }, refused_with("to 8 bytes while it was read; leave the file alone"));
+  EXPECT_THAT([&] { check_still_whole(file.at("a")); },
+              refused_with("to 8 bytes while it was read; leave the file alone"));
 }
 
 TEST(CheckStillWhole, BytesInMemoryAlwaysAre) {

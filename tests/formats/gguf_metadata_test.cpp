@@ -32,17 +32,20 @@ TEST_F(Metadata, KeysAreSortedAndFound) {
   EXPECT_EQ(metadata.find("b")->kind, GgufKind::u32);
   EXPECT_EQ(metadata.find("c"), nullptr);
   EXPECT_THAT(metadata.where(), ::testing::EndsWith("m.gguf"));
-  EXPECT_THAT(metadata.place("b"), ::testing::EndsWith("m.gguf: byte 37: key 'b'"));  // 24 of header, 8 + 1 of key, 4 of kind
+  EXPECT_THAT(metadata.place("b"),
+              ::testing::EndsWith("m.gguf: byte 37: key 'b'"));  // 24 of header, 8 + 1 of key, 4 of kind
   EXPECT_THROW(metadata.place("c"), InternalError);
 }
 
 TEST_F(Metadata, IntegersOfAnyKindWithinTheirRange) {
-  const auto& metadata = read(GgufBytes().add("n", std::int8_t{-3}).add("big", ~std::uint64_t{0}).add("x", 1.0f).add("b", true));
+  const auto& metadata =
+      read(GgufBytes().add("n", std::int8_t{-3}).add("big", ~std::uint64_t{0}).add("x", 1.0f).add("b", true));
   EXPECT_EQ(metadata.integer("n", -3, -3), -3);
   EXPECT_EQ(metadata.integer("absent", 0, 1, 7), 7);
   EXPECT_THAT([&] { metadata.integer("n", 0, 9); }, refused_with("key 'n': -3; must be between 0 and 9"));
   EXPECT_THAT([&] { metadata.integer("n", -9, -4, 0); }, refused_with("key 'n': -3; must be between -9 and -4"));
-  EXPECT_THAT([&] { metadata.integer("big", 0, 9); }, refused_with("key 'big': holds 18446744073709551615; must be at most 2^63 - 1"));
+  EXPECT_THAT([&] { metadata.integer("big", 0, 9); },
+              refused_with("key 'big': holds 18446744073709551615; must be at most 2^63 - 1"));
   EXPECT_THAT([&] { metadata.integer("x", 0, 9); }, refused_with("key 'x': holds f32; must be integers"));
   EXPECT_THAT([&] { metadata.integer("b", 0, 9); }, refused_with("key 'b': holds boolean; must be integers"));
 }

@@ -1,5 +1,5 @@
-// Every field of a small GGUF file corrupted in turn, in every way that numbers and texts get corrupted. A mutant is refused in one line,
-// or, where the field may be so, opens and is in order.
+// Every field of a small GGUF file corrupted in turn, in every way that numbers and texts get corrupted. A mutant is
+// refused in one line, or, where the field may be so, opens and is in order.
 #include "formats/dequantise.h"
 #include "formats/gguf_file.h"
 #include "formats/safetensors_bytes.h"
@@ -24,7 +24,10 @@ using testing::TemporaryFolder;
 /// Every kind of value, an alignment of its own, and tensors that fill more than their padding.
 GgufBytes base() {
   GgufBytes gguf(3, 64);
-  gguf.add("general.architecture", "llama").add("general.alignment", 64u).add("llama.block_count", 2u).add("llama.theta", 1e4f);
+  gguf.add("general.architecture", "llama")
+      .add("general.alignment", 64u)
+      .add("llama.block_count", 2u)
+      .add("llama.theta", 1e4f);
   gguf.add("flag", true).add("small", std::int8_t{-1}).add("wide", std::uint64_t{500}).add("exact", 0.5);
   gguf.add_list("tokens", std::vector<std::string>{"a", "bc", ""}).add_list("types", std::vector<std::int32_t>{1, 3});
   gguf.add_list("flags", std::vector<bool>{true, false});
@@ -52,20 +55,23 @@ std::string with_bytes(std::string bytes, const GgufField& field, const void* co
 
 /// Whether a field holds a number; the others hold texts.
 bool is_number(const GgufField& field) {
-  return field.bytes <= 8 && (field.bytes & (field.bytes - 1)) == 0 && !field.name.ends_with("name") && field.name != "magic" &&
-         field.name != "key 'tokens': element" && field.name != "key 'general.architecture': value";
+  return field.bytes <= 8 && (field.bytes & (field.bytes - 1)) == 0 && !field.name.ends_with("name") &&
+         field.name != "magic" && field.name != "key 'tokens': element" &&
+         field.name != "key 'general.architecture': value";
 }
 
 /// Zero, all ones, off by one either way, doubled, halved, and single bits flipped.
 std::vector<Mutant> number_mutants(const std::string& good, const GgufField& field) {
   const std::uint64_t value = number_in(good, field);
   const std::uint64_t mask = field.bytes == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * field.bytes) - 1;
-  std::set<std::uint64_t> others{0, mask, value + 1, value - 1, value * 2, value / 2, mask >> 1, value ^ 0x10, value ^ (mask / 2 + 1)};
+  std::set<std::uint64_t> others{
+      0, mask, value + 1, value - 1, value * 2, value / 2, mask >> 1, value ^ 0x10, value ^ (mask / 2 + 1)};
   std::vector<Mutant> mutants;
   std::set<std::uint64_t> used{value};
   for (const std::uint64_t other : others) {
     const std::uint64_t stored = other & mask;
-    if (used.insert(stored).second) mutants.push_back({fmt::format("{} = {}", field.name, stored), with_bytes(good, field, &stored)});
+    if (used.insert(stored).second)
+      mutants.push_back({fmt::format("{} = {}", field.name, stored), with_bytes(good, field, &stored)});
   }
   return mutants;
 }
@@ -75,8 +81,8 @@ std::vector<Mutant> text_mutants(const std::string& good, const GgufField& field
   std::vector<Mutant> mutants;
   for (const char byte : {'\xff', '\0', 'Z'}) {
     const std::string text(field.bytes, byte);
-    mutants.push_back(
-        {fmt::format("{} of bytes {:#04x}", field.name, static_cast<unsigned char>(byte)), with_bytes(good, field, text.data())});
+    mutants.push_back({fmt::format("{} of bytes {:#04x}", field.name, static_cast<unsigned char>(byte)),
+                       with_bytes(good, field, text.data())});
   }
   return mutants;
 }
@@ -85,7 +91,8 @@ std::vector<Mutant> field_mutants() {
   const std::string good = base().bytes();
   std::vector<Mutant> mutants;
   for (const GgufField& field : base().fields()) {
-    for (Mutant& mutant : is_number(field) ? number_mutants(good, field) : text_mutants(good, field)) mutants.push_back(std::move(mutant));
+    for (Mutant& mutant : is_number(field) ? number_mutants(good, field) : text_mutants(good, field))
+      mutants.push_back(std::move(mutant));
     mutants.push_back({"a byte before " + field.name, std::string(good).insert(field.offset, 1, '\x01')});
     if (field.bytes == 0) continue;  // an empty text
     mutants.push_back({field.name + " left out", std::string(good).erase(field.offset, field.bytes)});
@@ -116,7 +123,8 @@ std::string message_of(const std::filesystem::path& path) {
   }
 }
 
-/// What no reader can tell from what the writer meant: another name or value, a kind of the same size, a size within the padding.
+/// What no reader can tell from what the writer meant: another name or value, a kind of the same size, a size within
+/// the padding.
 bool may_open(const std::string& name) {
   static const std::set<std::string> same_layout{
       "version = 2",
@@ -138,7 +146,8 @@ bool may_open(const std::string& name) {
   if (name.ends_with("name of bytes 0x5a")) return true;
   if (name.starts_with("key 'general.alignment': value")) return false;
   if (name.starts_with("key 'flag'") && !name.ends_with(" = 0")) return false;  // a boolean
-  if (name.starts_with("key 'flags'") && name.find("element = 0") == std::string::npos && name.find("element = 1") == std::string::npos)
+  if (name.starts_with("key 'flags'") && name.find("element = 0") == std::string::npos &&
+      name.find("element = 1") == std::string::npos)
     return false;
   for (const char* part : {"value =", "value of", "element =", "element of"}) {
     if (name.find(part) != std::string::npos) return true;

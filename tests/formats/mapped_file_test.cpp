@@ -43,7 +43,8 @@ TEST(MappedFile, WhatIsNoFileIsNamed) {
   EXPECT_THAT([&] { MappedFile::open(folder.path() / "lost"); }, refused_with("lost: no such file"));
   EXPECT_THAT([&] { MappedFile::open(folder.path()); }, refused_with(": a folder; give a file"));
   std::filesystem::create_symlink("../../blobs/0123", folder.path() / "dangling");
-  EXPECT_THAT([&] { MappedFile::open(folder.path() / "dangling"); }, refused_with("a link to '../../blobs/0123', which does not exist"));
+  EXPECT_THAT([&] { MappedFile::open(folder.path() / "dangling"); },
+              refused_with("a link to '../../blobs/0123', which does not exist"));
   EXPECT_THAT([&] { MappedFile::open(write_bytes(folder.path() / "f", "x") / "below"); },
               refused_with("cannot be opened for reading: Not a directory"));
 }

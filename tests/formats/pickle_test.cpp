@@ -21,13 +21,15 @@ TEST(LooksPickled, ByTheFirstBytes) {
 }
 
 TEST(NamedLikePickle, ByTheExtension) {
-  for (const char* name : {"pytorch_model.bin", "a.pt", "a.pth", "a.ckpt", "a.pkl"}) EXPECT_TRUE(named_like_pickle(name)) << name;
+  for (const char* name : {"pytorch_model.bin", "a.pt", "a.pth", "a.ckpt", "a.pkl"})
+    EXPECT_TRUE(named_like_pickle(name)) << name;
   for (const char* name : {"model.safetensors", "bin", "a.pt.json", ""}) EXPECT_FALSE(named_like_pickle(name)) << name;
 }
 
 TEST(PickledWeights, SortedWithoutOptimizerStates) {
   const TemporaryFolder folder;
-  for (const char* name : {"b.pt", "a.bin", "training_args.bin", "optimizer.pt", "config.json"}) write_bytes(folder.path() / name, "");
+  for (const char* name : {"b.pt", "a.bin", "training_args.bin", "optimizer.pt", "config.json"})
+    write_bytes(folder.path() / name, "");
   EXPECT_THAT(pickled_weights(folder.path()), ::testing::ElementsAre(folder.path() / "a.bin", folder.path() / "b.pt"));
   EXPECT_THAT([&] { pickled_weights(folder.path() / "lost"); }, refused_with("lost: cannot be listed"));
 }
@@ -39,16 +41,17 @@ TEST(ConversionCommand, NamesTheFiles) {
 TEST(TensorFilePickle, ZipAndPickleAreRefusedWithTheCommand) {
   const TemporaryFolder folder;
   const std::string rest(100, '\x7b');
-  EXPECT_THAT([&] { TensorFile::open(write_bytes(folder.path() / "model.pt", "PK\x03\x04" + rest)); }, refused_with("torch.load"));
+  EXPECT_THAT([&] { TensorFile::open(write_bytes(folder.path() / "model.pt", "PK\x03\x04" + rest)); },
+              refused_with("torch.load"));
   EXPECT_THAT([&] { TensorFile::open(write_bytes(folder.path() / "weights", "\x80\x02" + rest)); },
               refused_with("weights: a pickled PyTorch checkpoint"));
 }
 
 TEST(TensorFilePickle, OtherBinFileGetsBothReasons) {
   const TemporaryFolder folder;
-  EXPECT_THAT(
-      [&] { TensorFile::open(write_bytes(folder.path() / "raw.bin", "llama")); },
-      refused_with("raw.bin: 5 bytes; a safetensors file begins with 8 bytes that hold the length of its header; if it holds pickled"));
+  EXPECT_THAT([&] { TensorFile::open(write_bytes(folder.path() / "raw.bin", "llama")); },
+              refused_with("raw.bin: 5 bytes; a safetensors file begins with 8 bytes that hold the length of its "
+                           "header; if it holds pickled"));
 }
 
 TEST(TensorFilePickle, SafetensorsWhoseLengthLooksPickledIsRead) {
@@ -56,7 +59,8 @@ TEST(TensorFilePickle, SafetensorsWhoseLengthLooksPickledIsRead) {
   for (const std::size_t length : {0x280u, 0x4b50u}) {  // the first bytes are 80 02 and "PK"
     std::string header = object(entry("a", "U8", "[1]", "0,1"));
     header.resize(length, ' ');
-    EXPECT_TRUE(TensorFile::open(write_bytes(folder.path() / "m.safetensors", safetensors_bytes(header, "x"))).has("a"));
+    EXPECT_TRUE(
+        TensorFile::open(write_bytes(folder.path() / "m.safetensors", safetensors_bytes(header, "x"))).has("a"));
   }
 }
 

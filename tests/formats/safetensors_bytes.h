@@ -37,12 +37,14 @@ inline std::string object(const std::string& fields) {
 }
 
 /// A header entry, e.g. entry("a", "F32", "[2]", "0,8").
-inline std::string entry(const std::string& name, const std::string& dtype, const std::string& shape, const std::string& offsets) {
+inline std::string entry(const std::string& name, const std::string& dtype, const std::string& shape,
+                         const std::string& offsets) {
   return "\"" + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":[)" + offsets + "]}";
 }
 
 inline std::filesystem::path write_bytes(const std::filesystem::path& path, const std::string& bytes) {
-  std::filesystem::remove(path);  // to cut an old file short can cost a flush to the disk, and mutants come by the thousand
+  std::filesystem::remove(
+      path);  // to cut an old file short can cost a flush to the disk, and mutants come by the thousand
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
 }

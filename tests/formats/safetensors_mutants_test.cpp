@@ -1,5 +1,5 @@
-// Every token of a small safetensors file's header corrupted in turn. A mutant is refused in one line, or, where the token may be so, opens
-// and is in order.
+// Every token of a small safetensors file's header corrupted in turn. A mutant is refused in one line, or, where the
+// token may be so, opens and is in order.
 #include "formats/safetensors_bytes.h"
 #include "formats/tensor_file.h"
 
@@ -42,13 +42,14 @@ std::set<std::string> replacements(const std::string& token) {
                             "0.5", "18446744073709551616", "\"\"",       "[]",   "{}",   "\x01", "\xff"};
   if (std::isdigit(static_cast<unsigned char>(token[0])) != 0) {
     const std::uint64_t number = std::stoull(token);
-    for (const std::uint64_t other :
-         {number + 1, number - 1, number * 2, number + 256, ~std::uint64_t{0}, std::uint64_t{1} << 63, std::uint64_t{0}})
+    for (const std::uint64_t other : {number + 1, number - 1, number * 2, number + 256, ~std::uint64_t{0},
+                                      std::uint64_t{1} << 63, std::uint64_t{0}})
       all.insert(std::to_string(other));
     all.insert({"0" + token, "\"" + token + "\""});
   }
   if (token[0] == '"')
-    all.insert({"\"F8_E4M3\"", "\"Q8_0\"", "\"dtype\"", "\"b\"", token.substr(1), token.substr(0, token.size() - 1), "\"\\ud800\""});
+    all.insert({"\"F8_E4M3\"", "\"Q8_0\"", "\"dtype\"", "\"b\"", token.substr(1), token.substr(0, token.size() - 1),
+                "\"\\ud800\""});
   if (token[0] == '"') all.insert(token.substr(0, token.size() - 1) + "\\u0000\"");
   all.erase(token);
   return all;
@@ -65,7 +66,8 @@ std::vector<Mutant> token_mutants() {
     for (const std::string& other : replacements(token.text)) {
       std::string mutant = header;
       mutant.replace(token.offset, token.text.size(), other);
-      mutants.push_back({fmt::format("{} at {}: {}", token.text, token.offset, printable(other)), safetensors_bytes(mutant, data)});
+      mutants.push_back(
+          {fmt::format("{} at {}: {}", token.text, token.offset, printable(other)), safetensors_bytes(mutant, data)});
     }
   }
   return mutants;

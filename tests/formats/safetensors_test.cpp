@@ -20,10 +20,10 @@ using testing::TemporaryFolder;
 TEST(TensorFile, ReadsAFileMadeByHand) {
   const TemporaryFolder folder;
   // 1.0 and -2.0 are 00 00 80 3f and 00 00 00 c0 in little-endian float32; the int8 tensor comes first in the data.
-  const std::string header =
-      R"({"__metadata__":{"format":"pt"},)" + entry("w", "F32", "[1,2]", "3,11") + "," + entry("ids", "I8", "[3]", "0,3") + "}  ";
-  const auto path =
-      write_bytes(folder.path() / "m.safetensors", safetensors_bytes(header, std::string("\x01\x02\xff\0\0\x80\x3f\0\0\0\xc0", 11)));
+  const std::string header = R"({"__metadata__":{"format":"pt"},)" + entry("w", "F32", "[1,2]", "3,11") + "," +
+                             entry("ids", "I8", "[3]", "0,3") + "}  ";
+  const auto path = write_bytes(folder.path() / "m.safetensors",
+                                safetensors_bytes(header, std::string("\x01\x02\xff\0\0\x80\x3f\0\0\0\xc0", 11)));
   const TensorFile file = TensorFile::open(path);
   EXPECT_EQ(file.path(), path);
   EXPECT_EQ(file.entries().size(), 2u);
@@ -62,8 +62,8 @@ TEST(TensorFile, OutlivesMovesAndItsFile) {
 
 TEST(TensorFile, MissingTensorGetsTheNearestName) {
   const TemporaryFolder folder;
-  const TensorFile file =
-      TensorFile::open(write_bytes(folder.path() / "a", safetensors_bytes(object(entry("lm_head", "U8", "[1]", "0,1")), "x")));
+  const TensorFile file = TensorFile::open(
+      write_bytes(folder.path() / "a", safetensors_bytes(object(entry("lm_head", "U8", "[1]", "0,1")), "x")));
   EXPECT_TRUE(file.has("lm_head"));
   EXPECT_FALSE(file.has("lm_haed"));
   EXPECT_THAT([&] { file.at("lm_haed"); }, refused_with("a: no tensor 'lm_haed' among its 1; did you mean 'lm_head'?"));
@@ -86,9 +86,11 @@ TEST(TensorFile, RealCheckpoint) {
 TEST(WriteTensors, GoldenBytes) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "m.safetensors";
-  write_tensors(path, {{"b", DType::u8, {2}, as_bytes("xy")}, {"a", DType::i16, {1, 1}, as_bytes("01")}}, {{"format", "pt"}});
-  const std::string header = R"({"__metadata__":{"format":"pt"},"a":{"dtype":"I16","shape":[1,1],"data_offsets":[0,2]},)"
-                             R"("b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})";
+  write_tensors(path, {{"b", DType::u8, {2}, as_bytes("xy")}, {"a", DType::i16, {1, 1}, as_bytes("01")}},
+                {{"format", "pt"}});
+  const std::string header =
+      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"I16","shape":[1,1],"data_offsets":[0,2]},)"
+      R"("b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})";
   ASSERT_EQ(header.size(), 139u);  // 5 spaces to the next multiple of eight
   EXPECT_EQ(read_text_file(path), safetensors_bytes(header + "     ", "01xy"));
 }
@@ -97,10 +99,12 @@ TEST(WriteTensors, RoundTripOfEveryType) {
   const TemporaryFolder folder;
   const std::string data = "0123456789abcdef0123456789abcdef0123456789abcdef";  // 6 elements of up to 8 bytes
   std::vector<TensorToWrite> tensors;
-  for (const DType dtype :
-       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::i16, DType::i8, DType::u8, DType::boolean}) {
-    tensors.push_back(
-        {"layer \"" + std::string(name_of(dtype)) + "\" ü", dtype, {2, 1, 3}, as_bytes(data).first(6 * bytes_per_element(dtype))});
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::i16,
+                            DType::i8, DType::u8, DType::boolean}) {
+    tensors.push_back({"layer \"" + std::string(name_of(dtype)) + "\" ü",
+                       dtype,
+                       {2, 1, 3},
+                       as_bytes(data).first(6 * bytes_per_element(dtype))});
   }
   tensors.push_back({"scalar", DType::f32, {}, as_bytes(data).first(4)});
   tensors.push_back({"empty", DType::f32, {3, 0}, {}});
@@ -113,7 +117,8 @@ TEST(WriteTensors, RoundTripOfEveryType) {
     const TensorEntry& read = file.at(tensor.name);
     EXPECT_EQ(read.dtype, tensor.dtype);
     EXPECT_EQ(read.shape, tensor.shape);
-    EXPECT_TRUE(std::equal(read.bytes.begin(), read.bytes.end(), tensor.bytes.begin(), tensor.bytes.end())) << tensor.name;
+    EXPECT_TRUE(std::equal(read.bytes.begin(), read.bytes.end(), tensor.bytes.begin(), tensor.bytes.end()))
+        << tensor.name;
   }
 }
 
@@ -130,7 +135,8 @@ TEST(WriteTensors, WhatDoesNotFitIsNamed) {
   const auto path = folder.path() / "m";
   const auto x = as_bytes("x");
   const auto write = [&](std::vector<TensorToWrite> tensors) { return [=] { write_tensors(path, tensors); }; };
-  EXPECT_THAT(write({{"a", DType::u8, {1}, x}, {"a", DType::i8, {1}, x}}), refused_with("m: tensor 'a' is given twice"));
+  EXPECT_THAT(write({{"a", DType::u8, {1}, x}, {"a", DType::i8, {1}, x}}),
+              refused_with("m: tensor 'a' is given twice"));
   EXPECT_THAT(write({{"a", DType::f32, {1}, x}}), refused_with("tensor 'a': 1 bytes given; shape [1] of F32 needs 4"));
   EXPECT_THAT(write({{"a", DType::u8, {-1}, x}}), refused_with("negative size -1"));
   EXPECT_THAT(write({{"a", DType::u8, {1, 1, 1, 1, 1, 1, 1, 1, 1}, x}}), refused_with("9 dimensions; at most 8"));
@@ -139,7 +145,8 @@ TEST(WriteTensors, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(write({{"__metadata__", DType::u8, {1}, x}}), refused_with("reserved"));
   EXPECT_THAT(write({{"\xff", DType::u8, {1}, x}}), refused_with("tensor name '\\xff' is not UTF-8"));
   EXPECT_THAT([&] { write_tensors(path, {}, {{"k", "\xff"}}); }, refused_with("metadata value '\\xff' is not UTF-8"));
-  EXPECT_THAT([&] { write_tensors(path / "below", {}); }, refused_with("below: cannot be written: No such file or directory"));
+  EXPECT_THAT([&] { write_tensors(path / "below", {}); },
+              refused_with("below: cannot be written: No such file or directory"));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

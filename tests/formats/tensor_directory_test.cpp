@@ -56,7 +56,8 @@ TEST(TensorDirectory, ShardsByIndex) {
   const auto directory = TensorDirectory::open(folder.path());
   EXPECT_EQ(directory.entries().size(), 3u);
   EXPECT_EQ(directory.entries().at("c").bytes[0], std::byte{7});
-  EXPECT_THAT(directory.files(), ElementsAre(folder.path() / first, folder.path() / second, folder.path() / index_file));
+  EXPECT_THAT(directory.files(),
+              ElementsAre(folder.path() / first, folder.path() / second, folder.path() / index_file));
 }
 
 TEST(TensorDirectory, EntriesOutliveAMove) {
@@ -77,7 +78,8 @@ TEST(TensorDirectory, TotalSizeMayBeAbsentOrWrittenAsAFraction) {
 }
 
 TEST(TensorDirectory, RealCheckpoint) {
-  EXPECT_TRUE(TensorDirectory::open(GAINLENS_SOURCE_DIR "/data/demo/gated").entries().contains("model.embed_tokens.weight"));
+  EXPECT_TRUE(
+      TensorDirectory::open(GAINLENS_SOURCE_DIR "/data/demo/gated").entries().contains("model.embed_tokens.weight"));
 }
 
 struct Broken {
@@ -95,7 +97,8 @@ void clear(const Path& folder) {
 std::function<void(const Path&)> index(const std::string& json) {
   return [json](const Path& folder) { write_index(folder, json); };
 }
-std::function<void(const Path&)> shards(const std::vector<std::string>& in_first, const std::vector<std::string>& in_second) {
+std::function<void(const Path&)> shards(const std::vector<std::string>& in_first,
+                                        const std::vector<std::string>& in_second) {
   return [=](const Path& folder) {
     write_shard(folder / first, in_first);
     write_shard(folder / second, in_second);
@@ -109,13 +112,15 @@ std::function<void(const Path&)> only(const std::vector<std::string>& names) {
 }
 
 std::vector<Broken> broken_folders() {
-  const std::string missing = std::string("shard '") + second + "' (of tensor 'c') is missing from the folder; fetch it";
+  const std::string missing =
+      std::string("shard '") + second + "' (of tensor 'c') is missing from the folder; fetch it";
   return {
       {"NoWeights", only({"config.json"}), "no weights; looked for model.safetensors and model.safetensors.index.json"},
       {"OnlyPickles", only({"pytorch_model.bin", "training_args.bin"}),
        "only pickled weights ('pytorch_model.bin'), which may run any program"},
       {"PicklesSayHow", only({"b.pth", "a.pt"}), "sys.argv[1])\" model.safetensors 'a.pt' 'b.pth'"},
-      {"OtherName", only({"weights.safetensors"}), "but 'weights.safetensors'; rename the weights to model.safetensors"},
+      {"OtherName", only({"weights.safetensors"}),
+       "but 'weights.safetensors'; rename the weights to model.safetensors"},
       {"SingleIsPickle", only({single}), "model.safetensors: a pickled PyTorch checkpoint"},
       {"SingleAndIndex", [](const Path& folder) { write_shard(folder / single, {"a"}); },
        "both model.safetensors and model.safetensors.index.json"},
@@ -126,30 +131,38 @@ std::vector<Broken> broken_folders() {
          std::filesystem::create_symlink("../blobs/12", folder / second);
        },
        "a link to '../blobs/12', which does not exist"},
-      {"ShardTruncated", [](const Path& folder) { std::filesystem::resize_file(folder / second, 30); }, "the file is cut short"},
+      {"ShardTruncated", [](const Path& folder) { std::filesystem::resize_file(folder / second, 30); },
+       "the file is cut short"},
       {"ShardLeftOver", [](const Path& folder) { write_shard(folder / "model-00003-of-00003.safetensors", {"d"}); },
        "shard 'model-00003-of-00003.safetensors' lies in the folder but is not in the index"},
-      {"TensorNotInShard", shards({"a"}, {"c"}), "tensor 'b' should be in 'model-00001-of-00002.safetensors' but is not"},
-      {"TensorNotInIndex", shards({"a", "b"}, {"c", "d"}), "tensor 'd' of 'model-00002-of-00002.safetensors' is not in the index"},
-      {"TensorInOtherShard", shards({"a"}, {"b", "c"}), "tensor 'b' should be in 'model-00001-of-00002.safetensors' but is not"},
+      {"TensorNotInShard", shards({"a"}, {"c"}),
+       "tensor 'b' should be in 'model-00001-of-00002.safetensors' but is not"},
+      {"TensorNotInIndex", shards({"a", "b"}, {"c", "d"}),
+       "tensor 'd' of 'model-00002-of-00002.safetensors' is not in the index"},
+      {"TensorInOtherShard", shards({"a"}, {"b", "c"}),
+       "tensor 'b' should be in 'model-00001-of-00002.safetensors' but is not"},
       {"TensorInBothShards", shards({"a", "b"}, {"b", "c"}),
-       "tensor 'b' is in 'model-00001-of-00002.safetensors' and in 'model-00002-of-00002.safetensors'; the index puts it in the first"},
+       "tensor 'b' is in 'model-00001-of-00002.safetensors' and in 'model-00002-of-00002.safetensors'; the index puts "
+       "it in the first"},
       {"IndexNotJson", index("{"), "model.safetensors.index.json: not valid JSON"},
       {"IndexArray", index("[]"), "no weight_map; must be an object with one"},
       {"IndexWithoutMap", index("{}"), "no weight_map"},
       {"MapIsArray", index(R"({"weight_map":[]})"), "weight_map is array; must be an object"},
       {"MapIsEmpty", index(R"({"weight_map":{}})"), "weight_map is empty"},
-      {"MapHoldsNumber", index(R"({"weight_map":{"a":1}})"), "weight_map key 'a' holds number; must be the name of a shard"},
+      {"MapHoldsNumber", index(R"({"weight_map":{"a":1}})"),
+       "weight_map key 'a' holds number; must be the name of a shard"},
       {"MapTwice", index(R"({"weight_map":{"a":"x.safetensors","a":"y.safetensors"}})"), "key 'a' appears twice"},
       {"ShardAbsolute", index(object(weight_map("/etc/passwd"))),
        "weight_map puts tensor 'c' in '/etc/passwd'; must be the name of a file"},
       {"ShardOutside", index(object(weight_map("../x.safetensors"))), "without '/' or '..'"},
       {"ShardParent", index(object(weight_map(".."))), "without '/' or '..'"},
       {"ShardWithNul", index(object(weight_map("x\\u0000.safetensors"))), "puts tensor 'c' in 'x\\x00.safetensors'"},
-      {"ShardPickled", index(object(weight_map("pytorch_model-1.bin"))), "in 'pytorch_model-1.bin'; must be a .safetensors file"},
+      {"ShardPickled", index(object(weight_map("pytorch_model-1.bin"))),
+       "in 'pytorch_model-1.bin'; must be a .safetensors file"},
       {"TotalSizeOff", index(R"({"metadata":{"total_size":4},)" + weight_map() + "}"),
        "metadata.total_size is 4; the tensors of the shards take 3 bytes"},
-      {"TotalSizeText", index(R"({"metadata":{"total_size":"3"},)" + weight_map() + "}"), "metadata.total_size is string"},
+      {"TotalSizeText", index(R"({"metadata":{"total_size":"3"},)" + weight_map() + "}"),
+       "metadata.total_size is string"},
       {"MetadataArray", index(R"({"metadata":[],)" + weight_map() + "}"), "metadata is array; must be an object"},
   };
 }

@@ -34,7 +34,9 @@ void allow_refusal(Read&& read) {
 /// Every key, asked for as everything it may be.
 void read_metadata(const GgufMetadata& metadata) {
   for (const std::string& key : metadata.keys()) {
-    allow_refusal([&] { metadata.integer(key, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()); });
+    allow_refusal([&] {
+      metadata.integer(key, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
+    });
     allow_refusal([&] { metadata.number(key); });
     allow_refusal([&] { metadata.boolean(key); });
     allow_refusal([&] { metadata.text(key); });
@@ -70,7 +72,8 @@ void read_tensors(const GgufFile& file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const int file = ::memfd_create("input", MFD_CLOEXEC);
-  if (file < 0 || ::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
+  if (file < 0 || ::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size))
+    std::abort();
   allow_refusal([] {
     const auto gguf = GgufFile::open(fmt::format("/proc/self/fd/{}", file));
     read_metadata(gguf.metadata());

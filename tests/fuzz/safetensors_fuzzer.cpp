@@ -12,7 +12,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const int file = ::memfd_create("input", MFD_CLOEXEC);
-  if (file < 0 || ::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
+  if (file < 0 || ::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size))
+    std::abort();
   try {
     const auto tensors = gainlens::formats::TensorFile::open(fmt::format("/proc/self/fd/{}", file));
     unsigned sum = 0;

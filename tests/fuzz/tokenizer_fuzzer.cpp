@@ -1,8 +1,8 @@
-// Any bytes, opened as a GGUF vocabulary, a tokenizer.json or a SentencePiece model (chosen by how they begin), give a tokenizer whose ids
-// lie in its vocabulary or InvalidArgument; nothing else.
+// Any bytes, opened as a GGUF vocabulary, a tokenizer.json or a SentencePiece model (chosen by how they begin), give a
+// tokenizer whose ids lie in its vocabulary or InvalidArgument; nothing else.
 #include "core/error.h"
-#include "data/gguf_tokenizer.h"
-#include "data/tokenizer.h"
+#include "tokenizers/gguf_tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -17,21 +17,23 @@ namespace {
 
 using namespace gainlens;
 
-std::unique_ptr<data::Tokenizer> open_as_it_begins(std::string_view bytes, const std::string& path) {
-  if (bytes.starts_with("GGUF")) return data::open_gguf_tokenizer(formats::GgufFile::open(path));
-  if (bytes.starts_with("{")) return data::open_tokenizer_json(path);
-  return data::open_sentencepiece(path);
+std::unique_ptr<tokenizers::Tokenizer> open_as_it_begins(std::string_view bytes, const std::string& path) {
+  if (bytes.starts_with("GGUF")) return tokenizers::open_gguf_tokenizer(formats::GgufFile::open(path));
+  if (bytes.starts_with("{")) return tokenizers::open_tokenizer_json(path);
+  return tokenizers::open_sentencepiece(path);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   static const int file = ::memfd_create("input", MFD_CLOEXEC);
-  if (file < 0 || ::ftruncate(file, 0) != 0 || ::pwrite(file, bytes, size, 0) != static_cast<ssize_t>(size)) std::abort();
+  if (file < 0 || ::ftruncate(file, 0) != 0 || ::pwrite(file, bytes, size, 0) != static_cast<ssize_t>(size))
+    std::abort();
   try {
-    const auto tokenizer = open_as_it_begins({reinterpret_cast<const char*>(bytes), size}, fmt::format("/proc/self/fd/{}", file));
+    const auto tokenizer =
+        open_as_it_begins({reinterpret_cast<const char*>(bytes), size}, fmt::format("/proc/self/fd/{}", file));
     for (const std::string_view text : {"ab  <s>12 a\u0301\n\u4e2d", "aaaaaaaabbbbbbbb", ""}) {
-      for (const data::TokenId id : tokenizer->encode(text)) {
+      for (const tokenizers::TokenId id : tokenizer->encode(text)) {
         if (id < 0 || id >= tokenizer->vocabulary_size()) std::abort();
       }
     }

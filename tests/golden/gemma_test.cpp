@@ -1,12 +1,13 @@
-// A real pretrained model against the field's Python reference on the same GGUF file: Gemma 3 270M, made by make_gemma_golden.py.
+// A real pretrained model against the field's Python reference on the same GGUF file: Gemma 3 270M, made by
+// make_gemma_golden.py.
 #include "support/gemma.h"
 
 #include "formats/tensor_file.h"
 #include "golden/golden.h"
 #include "golden/relative_error.h"
 #include "hooks/hooks.h"
-#include "models/attention_ops.h"
-#include "models/load_decoder.h"
+#include "models/checkpoint/load_decoder.h"
+#include "models/decoder/attention_ops.h"
 #include "sweep/likelihood.h"
 
 #include <ATen/ATen.h>
@@ -51,7 +52,8 @@ TEST_F(GemmaGolden, MeanLikelihoodOfFourThousandTokens) {
   const hooks::Tokens text = tokens(4096);
   const hooks::Stream stream = model_->forward(text, {}, {});
   const at::Tensor ids = text.ids.squeeze(0).to(at::kInt).contiguous();
-  const double found = sweep::mean_negative_log_likelihood(*model_, stream.hidden, {ids.const_data_ptr<std::int32_t>(), 4096});
+  const double found =
+      sweep::mean_negative_log_likelihood(*model_, stream.hidden, {ids.const_data_ptr<std::int32_t>(), 4096});
   const double reference = expected("float32.mean_nll").item<double>();
   RecordProperty("mean_nll", std::to_string(found));
   EXPECT_LT(std::abs(found - reference) / reference, 1e-4);
@@ -77,8 +79,8 @@ TEST_F(GemmaGolden, StatisticsOfEveryLayerAndQuery) {
       const auto index = static_cast<std::int64_t>(layer);
       const double error = relative_error(found[layer], reference[index], 1e-3);
       worst = std::max(worst, error);
-      // The reference's float32 run is itself up to 9e-5 from its float64 run, ln lambda_obs, which passes through 0, up to 6.7e-4; and
-      // processors round in different orders.
+      // The reference's float32 run is itself up to 9e-5 from its float64 run, ln lambda_obs, which passes through 0,
+      // up to 6.7e-4; and processors round in different orders.
       EXPECT_LT(error, 1e-4 + 2 * relative_error(reference[index], exact[index], 1e-3)) << name << ", layer " << layer;
     }
     RecordProperty(name, std::to_string(worst));

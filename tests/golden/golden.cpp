@@ -6,8 +6,8 @@
 #include "golden/relative_error.h"
 #include "hooks/hooked_model.h"
 #include "hooks/hooks.h"
-#include "models/attention_ops.h"
-#include "models/load_decoder.h"
+#include "models/checkpoint/load_decoder.h"
+#include "models/decoder/attention_ops.h"
 #include "support/shared_data.h"
 
 #include <ATen/ATen.h>
@@ -27,7 +27,8 @@ const std::string statistics_prefix = "statistics.";
 
 /// A tensor of the file, copied out of the mapping.
 at::Tensor tensor_of(const formats::TensorEntry& entry) {
-  ASSERT(entry.dtype == formats::DType::f64 || entry.dtype == formats::DType::i64, "golden tensor {} has another dtype", entry.name);
+  ASSERT(entry.dtype == formats::DType::f64 || entry.dtype == formats::DType::i64, "golden tensor {} has another dtype",
+         entry.name);
   const auto dtype = entry.dtype == formats::DType::f64 ? at::kDouble : at::kLong;
   at::Tensor tensor = at::empty(entry.shape, dtype);
   std::copy(entry.bytes.begin(), entry.bytes.end(), static_cast<std::byte*>(tensor.mutable_data_ptr()));
@@ -42,7 +43,8 @@ void add_layer(LayerStatistics& layers, const Golden& golden, const kernels::Que
     layers[statistics_prefix + field].push_back(tensor.index_select(1, golden.query_positions));
   }
   if (found.sink_logit_mass.defined()) {
-    layers[statistics_prefix + "sink_logit_mass"].push_back(found.sink_logit_mass.index_select(1, golden.query_positions));
+    layers[statistics_prefix + "sink_logit_mass"].push_back(
+        found.sink_logit_mass.index_select(1, golden.query_positions));
   }
   layers[statistics_prefix + "column_mean"].push_back(found.column_mean);
   layers[statistics_prefix + "value_variance"].push_back(found.value_variance);
@@ -51,12 +53,14 @@ void add_layer(LayerStatistics& layers, const Golden& golden, const kernels::Que
 /// @param gate  [1, position, head], elementwise gates [1, position, head, head_dim]
 void add_gate(LayerStatistics& layers, const Golden& golden, const at::Tensor& gate) {
   const at::Tensor by_position = gate.squeeze(0).to(at::kDouble);
-  const at::Tensor by_head = (by_position.dim() == 3 ? by_position.mean(-1) : by_position).transpose(0, 1);  // [head, position]
+  const at::Tensor by_head =
+      (by_position.dim() == 3 ? by_position.mean(-1) : by_position).transpose(0, 1);  // [head, position]
   layers[statistics_prefix + "gate"].push_back(by_head.index_select(1, golden.query_positions));
 }
 
 /// Logits at the stored positions, [stored position, vocabulary].
-at::Tensor logits(hooks::HookedModel& model, const Golden& golden, hooks::AttentionOp* attention, const hooks::Hooks& hooks) {
+at::Tensor logits(hooks::HookedModel& model, const Golden& golden, hooks::AttentionOp* attention,
+                  const hooks::Hooks& hooks) {
   hooks::ForwardOptions options;
   options.attention = attention;
   const hooks::Stream stream = model.forward({golden.tokens.unsqueeze(0)}, options, hooks);
@@ -126,7 +130,8 @@ Golden read_golden(const std::string& name) {
   const std::string error_prefix = "bfloat16_error.";
   for (const auto& [key, entry] : file.entries()) {
     if (key.starts_with(statistics_prefix) || key == "logits") golden.expected[key] = tensor_of(entry);
-    if (key.starts_with(error_prefix)) golden.bfloat16_error[key.substr(error_prefix.size())] = tensor_of(entry).item<double>();
+    if (key.starts_with(error_prefix))
+      golden.bfloat16_error[key.substr(error_prefix.size())] = tensor_of(entry).item<double>();
   }
   return golden;
 }
@@ -139,10 +144,12 @@ std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype
   const auto model = models::load_decoder(*golden.checkpoint, load);
 
   LayerStatistics layers;
-  models::StatisticsAttention statistics([&](std::int64_t, kernels::QueryStatistics&& found) { add_layer(layers, golden, found); });
+  models::StatisticsAttention statistics(
+      [&](std::int64_t, kernels::QueryStatistics&& found) { add_layer(layers, golden, found); });
   hooks::Hooks hooks;
   if (model->layout().gated) {
-    hooks.observe(hooks::Glob("*.hook_gate"), [&](const hooks::Site&, const at::Tensor& gate) { add_gate(layers, golden, gate); });
+    hooks.observe(hooks::Glob("*.hook_gate"),
+                  [&](const hooks::Site&, const at::Tensor& gate) { add_gate(layers, golden, gate); });
   }
 
   const at::Tensor& expected_logits = golden.expected.at("logits");

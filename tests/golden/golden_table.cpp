@@ -1,5 +1,5 @@
-// Measures every golden checkpoint in each dtype against the reference and prints one table; with a file name, it also writes the page of
-// supported models with what was measured:
+// Measures every golden checkpoint in each dtype against the reference and prints one table; with a file name, it also
+// writes the page of supported models with what was measured:
 //
 //     build/tests/golden/golden_table docs/models.md
 #include "core/atomic_file.h"
@@ -15,11 +15,14 @@ namespace gainlens::golden {
 namespace {
 
 void print(const std::vector<Row>& rows) {
-  fmt::print("| checkpoint | dtype | logits | logits, fused | tolerance | worst statistic | its error | tolerance | within |\n");
+  fmt::print(
+      "| checkpoint | dtype | logits | logits, fused | tolerance | worst statistic | its error | tolerance | within "
+      "|\n");
   fmt::print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Row& row : rows) {
-    fmt::print("| {} | {} | {:.1e} | {:.1e} | {:.1e} | {} | {:.1e} | {:.1e} | {} |\n", row.checkpoint, row.dtype, row.logits,
-               row.fused_logits, row.logits_tolerance, row.worst, row.worst_error, row.worst_tolerance, row.within ? "yes" : "NO");
+    fmt::print("| {} | {} | {:.1e} | {:.1e} | {:.1e} | {} | {:.1e} | {:.1e} | {} |\n", row.checkpoint, row.dtype,
+               row.logits, row.fused_logits, row.logits_tolerance, row.worst, row.worst_error, row.worst_tolerance,
+               row.within ? "yes" : "NO");
   }
 }
 

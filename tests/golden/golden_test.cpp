@@ -2,9 +2,9 @@
 #include "golden/models_page.h"
 
 #include "core/json.h"
-#include "models/checkpoint.h"
-#include "models/dtype.h"
-#include "models/family.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/families/family.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,8 @@ std::string name_of(const ::testing::TestParamInfo<GoldenModel::ParamType>& info
 }
 
 INSTANTIATE_TEST_SUITE_P(Reference, GoldenModel,
-                         ::testing::Combine(::testing::ValuesIn(golden_names()), ::testing::Values(at::kFloat, at::kDouble, at::kBFloat16)),
+                         ::testing::Combine(::testing::ValuesIn(golden_names()),
+                                            ::testing::Values(at::kFloat, at::kDouble, at::kBFloat16)),
                          name_of);
 
 TEST(Goldens, EveryFamilyHasOne) {
@@ -45,7 +46,8 @@ TEST(Goldens, EveryFamilyHasOne) {
     const Golden golden = read_golden(name);
     if (golden.checkpoint) with_golden.insert(models::read_decoder_config(*golden.checkpoint).family);
   }
-  for (const models::Family& family : models::families()) EXPECT_THAT(with_golden, ::testing::Contains(std::string(family.name)));
+  for (const models::Family& family : models::families())
+    EXPECT_THAT(with_golden, ::testing::Contains(std::string(family.name)));
 }
 
 /// Everything before the measurements, which differ in their last digits between processors.
@@ -55,14 +57,16 @@ std::string without_measurements(const std::string& page) {
 
 TEST(ModelsPage, IsThatOfTheTableOfFamilies) {
   const std::string page = read_text_file(GAINLENS_SOURCE_DIR "/docs/models.md", 1 << 20);
-  EXPECT_EQ(without_measurements(page), without_measurements(models_page({}))) << "run build/tests/golden/golden_table docs/models.md";
+  EXPECT_EQ(without_measurements(page), without_measurements(models_page({})))
+      << "run build/tests/golden/golden_table docs/models.md";
 }
 
 TEST(Goldens, HoldEveryStatistic) {
   for (const std::string& name : golden_names()) {
     const Golden golden = read_golden(name);
     const bool more = name.find("gate") != std::string::npos || name.find("oss") != std::string::npos;
-    EXPECT_EQ(golden.expected.size(), more ? 19 : 18) << name;  // logits, 17 fields, and the gate or the sink logit's mass
+    EXPECT_EQ(golden.expected.size(), more ? 19 : 18)
+        << name;  // logits, 17 fields, and the gate or the sink logit's mass
     EXPECT_EQ(golden.bfloat16_error.size(), golden.expected.size()) << name;
   }
 }

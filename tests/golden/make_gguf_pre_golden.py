@@ -1,6 +1,6 @@
-"""Ids by the tokenizers that names under tokenizer.ggml.pre stand for, for tests/data/gguf_byte_level_bpe_test.cpp.
+"""Ids by the tokenizers that names under tokenizer.ggml.pre stand for, for tests/tokenizers/gguf_byte_level_bpe_test.cpp.
 
-    python make_gguf_pre_golden.py ../data/golden/gguf_pre.json
+    python make_gguf_pre_golden.py ../tokenizers/golden/gguf_pre.json
 
 needs tokenizers, transformers and sentencepiece. Each name gets the normaliser and pre-tokenizer of the models it was made for: from
 transformers' own class where there is one, else as their tokenizer.json has them (o200k: tiktoken_ext/openai_public.py; tekken:
@@ -91,7 +91,7 @@ def main():
             assert add([AddedToken(content, normalized=not special, special=special)]) == 1
         cases.append({"name": name, "ids": [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]})
     golden = {
-        "made_by": f"python make_gguf_pre_golden.py ../data/golden/{out.name}",
+        "made_by": f"python make_gguf_pre_golden.py ../tokenizers/golden/{out.name}",
         "versions": {"tokenizers": tokenizers.__version__, "transformers": transformers.__version__},
         "tokens": [token for token, _ in sorted(model["vocab"].items(), key=lambda item: item[1])],
         "merges": [" ".join(merge) for merge in model["merges"]],

@@ -1,7 +1,7 @@
 """Token ids of 10,000 lines by the field's standard tokenizers, as one checksum a line, and of WikiText's validation text encoded whole, as
-sweeps do, for tests/data/lines_golden_test.cpp.
+sweeps do, for tests/tokenizers/lines_golden_test.cpp.
 
-    python make_lines_golden.py SHARED_DATA GEMMA.gguf ../data/golden
+    python make_lines_golden.py SHARED_DATA GEMMA.gguf ../tokenizers/golden
 
 needs gguf, protobuf, sentencepiece and tokenizers. Writes lines.json and lines-NAME.crc32 (little-endian uint32, one a line: the CRC-32 of
 the line's ids as little-endian int32). Gemma's SentencePiece model is built here, by protobuf's own classes, from the pieces, scores and
@@ -109,7 +109,7 @@ def main():
         tokenizers[name] = {"lines": digest(b"".join(map(packed, ids))), "valid": digest(packed(encode(wikitext(shared, "valid")))),
                             "plain": [encode(text) for text in PLAIN]}
     golden = {
-        "made_by": "python make_lines_golden.py SHARED_DATA GEMMA.gguf ../data/golden",
+        "made_by": "python make_lines_golden.py SHARED_DATA GEMMA.gguf ../tokenizers/golden",
         "versions": {name: importlib.metadata.version(name) for name in ("gguf", "protobuf", "sentencepiece", "tokenizers")},
         "lines": COUNT,
         "lines_sha256": hashlib.sha256("\n".join(texts).encode()).hexdigest(),

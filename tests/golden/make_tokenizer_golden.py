@@ -1,4 +1,4 @@
-"""Ids of the field's standard tokenizers, for tests/data.
+"""Ids of the field's standard tokenizers, for tests/tokenizers.
 
     python make_tokenizer_golden.py SHARED_DATA tokenizers.json
 

@@ -1,9 +1,9 @@
 #include "golden/models_page.h"
 
 #include "core/error.h"
-#include "models/checkpoint.h"
-#include "models/dtype.h"
-#include "models/family.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/families/family.h"
 
 #include <fmt/ranges.h>
 
@@ -125,14 +125,16 @@ std::string models_page(const std::vector<Row>& rows) {
   std::string page(beginning);
   for (const models::Family& family : models::families()) {
     page += fmt::format("| {} | `{}` | {} | {} |\n", family.title, family.name,
-                        family.gguf.architecture.empty() ? "" : fmt::format("`{}`", family.gguf.architecture), family.examples);
+                        family.gguf.architecture.empty() ? "" : fmt::format("`{}`", family.gguf.architecture),
+                        family.examples);
   }
   page += middle;
   for (const models::Family& family : models::families()) {
-    page += fmt::format("| {} | {} | {:.1e} | {:.1e} | {:.1e} | {:.1e} | {:.1e} |\n", family.title, checkpoints(rows, family.name),
-                        largest(rows, family.name, "float32", &Row::logits), largest(rows, family.name, "float32", &Row::worst_error),
-                        largest(rows, family.name, "float64", &Row::logits), largest(rows, family.name, "float64", &Row::worst_error),
-                        largest(rows, family.name, "bfloat16", &Row::logits));
+    page += fmt::format(
+        "| {} | {} | {:.1e} | {:.1e} | {:.1e} | {:.1e} | {:.1e} |\n", family.title, checkpoints(rows, family.name),
+        largest(rows, family.name, "float32", &Row::logits), largest(rows, family.name, "float32", &Row::worst_error),
+        largest(rows, family.name, "float64", &Row::logits), largest(rows, family.name, "float64", &Row::worst_error),
+        largest(rows, family.name, "bfloat16", &Row::logits));
   }
   page += end;
   return page;

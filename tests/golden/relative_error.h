@@ -10,9 +10,11 @@ enum class Over {
   root_mean_square,  ///< for rounding noise, of which the largest is itself noisy
 };
 
-/// |found - expected| / max(|expected|, floor max|expected|) over all values: how far a result is from its golden, where both are numbers.
+/// |found - expected| / max(|expected|, floor max|expected|) over all values: how far a result is from its golden,
+/// where both are numbers.
 ///
-/// Infinity, which passes no tolerance, where shapes differ, NaNs do not coincide, either holds an infinity, or nothing is left to compare.
+/// Infinity, which passes no tolerance, where shapes differ, NaNs do not coincide, either holds an infinity, or nothing
+/// is left to compare.
 /// @param floor  1 measures against the largest value; 1e-3 keeps small values honest without dividing by zero
 double relative_error(const at::Tensor& found, const at::Tensor& expected, double floor, Over over = Over::largest);
 

@@ -75,7 +75,8 @@ TEST(Glob, EmptyAlternativeIsAllowed) {
 }
 
 TEST(Glob, UnbalancedBracesAreNamed) {
-  EXPECT_THAT([] { Glob("hook_{q,k"); }, ThrowsMessage<InvalidArgument>(HasSubstr("'{' at character 6 is never closed")));
+  EXPECT_THAT([] { Glob("hook_{q,k"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("'{' at character 6 is never closed")));
   EXPECT_THAT([] { Glob("hook_q}"); }, ThrowsMessage<InvalidArgument>(HasSubstr("a '}' without its '{'")));
   EXPECT_THAT([] { Glob("}a{"); }, ThrowsMessage<InvalidArgument>(HasSubstr("a '}' without its '{'")));
   EXPECT_THAT([] { Glob(""); }, ThrowsMessage<InvalidArgument>(HasSubstr("it is empty")));
@@ -97,8 +98,8 @@ TEST(SelectSites, AGlobWithoutSitesNamesTheNearest) {
       [] {
         select_sites({Glob("*attn*"), Glob("hook_embd")}, three_sites());
       },
-      ThrowsMessage<InvalidArgument>(
-          AllOf(HasSubstr("'hook_embd': it matches none of the model's 3 sites"), HasSubstr("did you mean 'hook_embed'?"))));
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("'hook_embd': it matches none of the model's 3 sites"),
+                                           HasSubstr("did you mean 'hook_embed'?"))));
 }
 
 }  // namespace

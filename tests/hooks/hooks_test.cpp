@@ -30,8 +30,9 @@ TEST(Hooks, WithoutHooksTheTensorItselfComesBack) {
 TEST(Hooks, ObserverSeesTheTensorAndChangesNothing) {
   Hooks hooks;
   std::vector<std::string> seen;
-  hooks.observe(Glob("*hook_q"),
-                [&](const Site& site, const at::Tensor& tensor) { seen.push_back(site.name + " " + std::to_string(tensor.numel())); });
+  hooks.observe(Glob("*hook_q"), [&](const Site& site, const at::Tensor& tensor) {
+    seen.push_back(site.name + " " + std::to_string(tensor.numel()));
+  });
   const at::Tensor tensor = at::ones({2, 3});
   EXPECT_TRUE(hooks.at(query_site, tensor).is_same(tensor));
   hooks.at(Site{"hook_embed"}, tensor);
@@ -71,7 +72,11 @@ TEST(Hooks, ReplacementOfAnotherShapeOrTypeNamesTheSite) {
       },
       ThrowsMessage<InvalidArgument>(
           AllOf(HasSubstr("hook blocks.0.attn.hook_q"), HasSubstr("Float [3, 2]"), HasSubstr("must be Float [2, 3]"))));
-  EXPECT_THAT([&] { replaced_by(at::ones({2, 3}, at::kDouble)); }, ThrowsMessage<InvalidArgument>(HasSubstr("Double [2, 3]")));
+  EXPECT_THAT(
+      [&] {
+        replaced_by(at::ones({2, 3}, at::kDouble));
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("Double [2, 3]")));
   EXPECT_THAT([&] { replaced_by(at::Tensor()); }, ThrowsMessage<InvalidArgument>(HasSubstr("undefined")));
 }
 
@@ -81,7 +86,8 @@ TEST(Hooks, AHookThatWouldNeverFireIsNamed) {
   hooks.observe(Glob("*hook_q"), [](const Site&, const at::Tensor&) {});
   EXPECT_NO_THROW(hooks.check_served_by(sites));
   hooks.replace(Glob("blocks.0.attn.hook_qq"), add(1));
-  EXPECT_THAT([&] { hooks.check_served_by(sites); }, ThrowsMessage<InvalidArgument>(HasSubstr("did you mean 'blocks.0.attn.hook_q'?")));
+  EXPECT_THAT([&] { hooks.check_served_by(sites); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("did you mean 'blocks.0.attn.hook_q'?")));
 }
 
 TEST(AttentionLayout, KindNamesTheWindow) {

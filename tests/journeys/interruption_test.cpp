@@ -17,8 +17,9 @@ TEST(Interruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
   const std::string demo = GAINLENS_SOURCE_DIR "/data/demo";
   const TemporaryFolder folder;
   const auto arguments = [&](const std::string& out) {
-    return std::vector<std::string>{"sweep", demo + "/gated", "--text", demo + "/text.txt", "--lengths", "64,128",    "--samples",
-                                    "4",     "--out",         out,      "--per-query",      "--quiet",   "--threads", "1"};
+    return std::vector<std::string>{
+        "sweep", demo + "/gated", "--text", demo + "/text.txt", "--lengths", "64,128",    "--samples",
+        "4",     "--out",         out,      "--per-query",      "--quiet",   "--threads", "1"};
   };
   const std::string whole = folder.path() / "whole";
   const auto begin = std::chrono::steady_clock::now();
@@ -29,7 +30,8 @@ TEST(Interruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
   const std::string broken = folder.path() / "broken";
   for (int attempt = 0; attempt < 6; ++attempt) {
     const int process = start_gainlens(arguments(broken));
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds * std::uniform_real_distribution(0.1, 1.0)(random)));
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(seconds * std::uniform_real_distribution(0.1, 1.0)(random)));
     ::kill(process, SIGKILL);
     int status = 0;
     ::waitpid(process, &status, 0);

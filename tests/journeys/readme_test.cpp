@@ -43,7 +43,8 @@ class Document : public ::testing::TestWithParam<const char*> {};
 /// In an empty folder beside which `data` is the repository's, with gainlens on the PATH.
 TEST_P(Document, CommandsWorkAsPrinted) {
   const TemporaryFolder folder;
-  std::filesystem::create_directory_symlink(std::filesystem::path(GAINLENS_SOURCE_DIR) / "data", folder.path() / "data");
+  std::filesystem::create_directory_symlink(std::filesystem::path(GAINLENS_SOURCE_DIR) / "data",
+                                            folder.path() / "data");
   const std::string path = "export PATH=" + std::filesystem::path(GAINLENS_PROGRAM).parent_path().string() + ":$PATH; ";
 
   const auto examples = examples_in(GetParam());
@@ -59,15 +60,17 @@ TEST(PrintedText, NumbersMayDifferInTheirLastPlaceAlone) {
   EXPECT_EQ(difference_of_printed("r +0.198, p 1.3e-01\n60 heads", "r +0.199, p 1.4e-01\n60 heads\n"), "");
   EXPECT_EQ(difference_of_printed("x +0.000", "x -0.000"), "");
   EXPECT_EQ(difference_of_printed("x 9.99", "x 10.00"), "");
-  for (const auto& [expected, found] : {std::pair{"r +0.198", "r +0.200"}, std::pair{"p 1.3e-01", "p 1.3e-02"}, std::pair{"60 heads", "61 heads"},
-                                        std::pair{"a 1.0", "b 1.0"}, std::pair{"a 1.0", "a  1.0"}, std::pair{"one line", "one line\nmore"},
-                                        std::pair{"two\nlines", "two"}, std::pair{"x 1.0", "x 1.0 2"}}) {
+  for (const auto& [expected, found] :
+       {std::pair{"r +0.198", "r +0.200"}, std::pair{"p 1.3e-01", "p 1.3e-02"}, std::pair{"60 heads", "61 heads"},
+        std::pair{"a 1.0", "b 1.0"}, std::pair{"a 1.0", "a  1.0"}, std::pair{"one line", "one line\nmore"},
+        std::pair{"two\nlines", "two"}, std::pair{"x 1.0", "x 1.0 2"}}) {
     EXPECT_NE(difference_of_printed(expected, found), "") << expected << " / " << found;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Document, ::testing::Values("README.md", "docs/tutorial.md"),
-                         [](const auto& test) { return std::string(test.param) == "README.md" ? "Readme" : "Tutorial"; });
+INSTANTIATE_TEST_SUITE_P(All, Document, ::testing::Values("README.md", "docs/tutorial.md"), [](const auto& test) {
+  return std::string(test.param) == "README.md" ? "Readme" : "Tutorial";
+});
 
 }  // namespace
 }  // namespace gainlens::testing

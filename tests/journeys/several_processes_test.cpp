@@ -1,4 +1,5 @@
-// One sweep shared by processes that a launcher has numbered: the run of one process, whatever happens to them on the way.
+// One sweep shared by processes that a launcher has numbered: the run of one process, whatever happens to them on the
+// way.
 #include "cli/tiny_checkpoint.h"
 #include "support/file_bytes.h"
 #include "support/program.h"
@@ -26,7 +27,8 @@ class SeveralProcesses : public ::testing::Test {
     const std::string sums = "find . -type f ! -name log.json ! -name lock | sort | xargs sha256sum";
     const auto first = shell("cd " + a + "; " + sums), second = shell("cd " + b + "; " + sums);
     EXPECT_EQ(first.out, second.out);
-    EXPECT_THAT(first.out, AllOf(HasSubstr("run.h5"), HasSubstr("request.json"), HasSubstr("manifest.jsonl"), HasSubstr("T128-S19.h5")));
+    EXPECT_THAT(first.out, AllOf(HasSubstr("run.h5"), HasSubstr("request.json"), HasSubstr("manifest.jsonl"),
+                                 HasSubstr("T128-S19.h5")));
   }
 
   TemporaryFolder folder_;
@@ -35,23 +37,25 @@ class SeveralProcesses : public ::testing::Test {
 
 TEST_F(SeveralProcesses, TwoAreTheRunOfOneByteForByte) {
   ASSERT_EQ(shell(sweep("one")).exit_code, 0);
-  const auto torchrun = shell("RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 " + sweep("two") + " > quiet 2>&1 & RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 " +
-                              sweep("two") + "; wait $!; test ! -s quiet; test ! -e two/ranks");
+  const auto torchrun =
+      shell("RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 " + sweep("two") + " > quiet 2>&1 & RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 " +
+            sweep("two") + "; wait $!; test ! -s quiet; test ! -e two/ranks");
   ASSERT_EQ(torchrun.exit_code, 0) << torchrun.error;
   EXPECT_THAT(torchrun.out, HasSubstr("two/run.h5: 40 of 40 chunks computed"));
   EXPECT_THAT(torchrun.error, HasSubstr("sweep: 100%"));
   expect_same_files("one", "two");
 
-  const auto slurm =
-      shell("SLURM_PROCID=0 SLURM_NTASKS=2 " + sweep("three") + " & SLURM_PROCID=1 SLURM_NTASKS=2 " + sweep("three") + "; wait $!");
+  const auto slurm = shell("SLURM_PROCID=0 SLURM_NTASKS=2 " + sweep("three") + " & SLURM_PROCID=1 SLURM_NTASKS=2 " +
+                           sweep("three") + "; wait $!");
   ASSERT_EQ(slurm.exit_code, 0) << slurm.error;
   expect_same_files("one", "three");
 }
 
 TEST_F(SeveralProcesses, AKilledRankIsNamedAndTheRunResumedByOneProcess) {
   // Killed once the work is dealt out, long before its twenty chunks are there.
-  const auto broken = shell("RANK=1 WORLD_SIZE=2 " + sweep("two") + " & victim=$!; RANK=0 WORLD_SIZE=2 " + sweep("two") +
-                            " --quiet & leader=$!; until test -e two/ranks/plan.json; do sleep 0.005; done; kill -9 $victim; wait $leader");
+  const auto broken = shell(
+      "RANK=1 WORLD_SIZE=2 " + sweep("two") + " & victim=$!; RANK=0 WORLD_SIZE=2 " + sweep("two") +
+      " --quiet & leader=$!; until test -e two/ranks/plan.json; do sleep 0.005; done; kill -9 $victim; wait $leader");
   EXPECT_EQ(broken.exit_code, 1);
   EXPECT_THAT(broken.error, AllOf(HasSubstr("gainlens: error: two: rank 1 ended before its shards were there"),
                                   HasSubstr("run the same command again to resume")));
@@ -61,12 +65,14 @@ TEST_F(SeveralProcesses, AKilledRankIsNamedAndTheRunResumedByOneProcess) {
 }
 
 TEST_F(SeveralProcesses, AKilledRankZeroIsNamedAndTheRunResumedByThree) {
-  const auto broken = shell("RANK=0 WORLD_SIZE=2 " + sweep("two") + " --quiet & victim=$!; RANK=1 WORLD_SIZE=2 " + sweep("two") +
-                            " & other=$!; until test -e two/ranks/plan.json; do sleep 0.005; done; kill -9 $victim; wait $other");
+  const auto broken =
+      shell("RANK=0 WORLD_SIZE=2 " + sweep("two") + " --quiet & victim=$!; RANK=1 WORLD_SIZE=2 " + sweep("two") +
+            " & other=$!; until test -e two/ranks/plan.json; do sleep 0.005; done; kill -9 $victim; wait $other");
   EXPECT_EQ(broken.exit_code, 1);
-  EXPECT_THAT(broken.error, HasSubstr("rank 0 ended before the run was complete; run the same command again to resume"));
-  const auto resumed =
-      shell("for rank in 2 1 0; do RANK=$rank WORLD_SIZE=3 " + sweep("two") + " --quiet & done; wait -n; wait -n; wait -n");
+  EXPECT_THAT(broken.error,
+              HasSubstr("rank 0 ended before the run was complete; run the same command again to resume"));
+  const auto resumed = shell("for rank in 2 1 0; do RANK=$rank WORLD_SIZE=3 " + sweep("two") +
+                             " --quiet & done; wait -n; wait -n; wait -n");
   ASSERT_EQ(resumed.exit_code, 0) << resumed.error;
   ASSERT_EQ(shell(sweep("one")).exit_code, 0);
   expect_same_files("one", "two");
@@ -75,7 +81,8 @@ TEST_F(SeveralProcesses, AKilledRankZeroIsNamedAndTheRunResumedByThree) {
 TEST_F(SeveralProcesses, WrongVariablesAreOneLineAndNothingIsLeft) {
   for (const auto& [variables, message] :
        {std::pair{"RANK=2 WORLD_SIZE=2", "RANK: '2' in the environment; must be a whole number from 0 to 1"},
-        std::pair{"RANK=one WORLD_SIZE=2", "RANK: 'one'"}, std::pair{"RANK=0", "RANK: is set in the environment and WORLD_SIZE is not"},
+        std::pair{"RANK=one WORLD_SIZE=2", "RANK: 'one'"},
+        std::pair{"RANK=0", "RANK: is set in the environment and WORLD_SIZE is not"},
         std::pair{"RANK=0 WORLD_SIZE=2 SLURM_PROCID=1 SLURM_NTASKS=2", "unset the pair that does not count"}}) {
     const auto result = shell(std::string(variables) + " " + sweep("run"));
     EXPECT_EQ(result.exit_code, 2) << variables;
@@ -83,7 +90,8 @@ TEST_F(SeveralProcesses, WrongVariablesAreOneLineAndNothingIsLeft) {
     EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
     EXPECT_FALSE(std::filesystem::exists(folder_.path() / "run"));
   }
-  EXPECT_EQ(shell("RANK=0 WORLD_SIZE=1 SLURM_NTASKS=4 " + sweep("run")).exit_code, 0) << "one process, as without a launcher";
+  EXPECT_EQ(shell("RANK=0 WORLD_SIZE=1 SLURM_NTASKS=4 " + sweep("run")).exit_code, 0)
+      << "one process, as without a launcher";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Standard streams that are full, closed or unread: progress and errors may be lost, results never without a word, and no file gets what is
-// printed.
+// Standard streams that are full, closed or unread: progress and errors may be lost, results never without a word, and
+// no file gets what is printed.
 #include "cli/tiny_checkpoint.h"
 #include "language/language_testing.h"
 #include "support/file_bytes.h"
@@ -21,8 +21,8 @@ class StandardStreams : public ::testing::Test {
  protected:
   ProgramResult shell(const std::string& line) const { return run_shell(line, folder_.path()); }
   std::string sweep(const std::string& out) const {
-    return GAINLENS_PROGRAM " sweep " + tiny_checkpoint.string() + " --tokens " + ids_ + " --lengths 16,32 --samples 2 --threads 1 --out " +
-           out;
+    return GAINLENS_PROGRAM " sweep " + tiny_checkpoint.string() + " --tokens " + ids_ +
+           " --lengths 16,32 --samples 2 --threads 1 --out " + out;
   }
   void expect_same_run(const std::string& out) {
     if (!std::filesystem::exists(folder_.path() / "plain")) {
@@ -51,7 +51,8 @@ TEST_F(StandardStreams, ErrorStreamThatCannotBeWrittenChangesNothing) {
 TEST_F(StandardStreams, ErrorsKeepTheirExitCode) {
   for (const char* redirection : {"2>/dev/full", "2>&-"}) {
     EXPECT_EQ(shell(std::string(GAINLENS_PROGRAM " inspect nowhere ") + redirection).exit_code, 2) << redirection;
-    EXPECT_EQ(shell(std::string(GAINLENS_PROGRAM " inspect --no-such-option ") + redirection).exit_code, 2) << redirection;
+    EXPECT_EQ(shell(std::string(GAINLENS_PROGRAM " inspect --no-such-option ") + redirection).exit_code, 2)
+        << redirection;
   }
 }
 
@@ -60,19 +61,22 @@ TEST_F(StandardStreams, TrainingGoesOnWithoutItsProgress) {
   recipe["stages"] = {{{"context", 16}, {"steps", 4}}};
   write_text(folder_.path() / "recipe.json", recipe.dump());
   write_text(folder_.path() / "text.txt", made_up_text(300));
-  const std::string train = GAINLENS_PROGRAM " train language-model --config recipe.json --text text.txt --threads 1 --out ";
+  const std::string train =
+      GAINLENS_PROGRAM " train language-model --config recipe.json --text text.txt --threads 1 --out ";
   ASSERT_EQ(shell(train + "plain").exit_code, 0);
   EXPECT_EQ(shell(train + "full 2>/dev/full").exit_code, 0);
   EXPECT_EQ(shell(train + "closed 2>&-").exit_code, 0);
   for (const char* out : {"full", "closed"}) {
-    EXPECT_TRUE(bytes_of(folder_.path() / "plain/model.safetensors") == bytes_of(folder_.path() / out / "model.safetensors")) << out;
+    EXPECT_TRUE(bytes_of(folder_.path() / "plain/model.safetensors") ==
+                bytes_of(folder_.path() / out / "model.safetensors"))
+        << out;
   }
 }
 
 TEST_F(StandardStreams, ResultsThatCannotBeWrittenAreAFailure) {
   const std::string model = tiny_checkpoint.string();
-  for (const std::string& command : {std::string("--help"), std::string("--version"), std::string("sweep --help"), "inspect " + model,
-                                     "inspect --json " + model, "hooks " + model}) {
+  for (const std::string& command : {std::string("--help"), std::string("--version"), std::string("sweep --help"),
+                                     "inspect " + model, "inspect --json " + model, "hooks " + model}) {
     const auto full = shell(GAINLENS_PROGRAM " " + command + " >/dev/full");
     EXPECT_EQ(full.exit_code, 1) << command;
     EXPECT_EQ(full.error, "gainlens: error: standard output: cannot be written: No space left on device\n") << command;

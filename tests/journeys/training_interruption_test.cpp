@@ -21,8 +21,9 @@ TEST(TrainingInterruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
   recipe["stages"] = {{{"context", 16}, {"steps", 250}}, {{"context", 32}, {"steps", 150}}};
   const auto config = write_text(folder.path() / "recipe.json", recipe.dump());
   const auto arguments = [&](const std::string& out) {
-    return std::vector<std::string>{"train", "language-model", "--config", config.string(), "--text",    text.string(),
-                                    "--out", out,              "--quiet",  "--threads",     "1"};
+    return std::vector<std::string>{"train",   "language-model", "--config", config.string(),
+                                    "--text",  text.string(),    "--out",    out,
+                                    "--quiet", "--threads",      "1"};
   };
   const std::string whole = folder.path() / "whole", broken = folder.path() / "broken";
   const auto begin = std::chrono::steady_clock::now();
@@ -39,8 +40,8 @@ TEST(TrainingInterruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
   }
   const ProgramResult last = run_gainlens(arguments(broken));
   ASSERT_EQ(last.exit_code, 0) << last.error;
-  for (const char* file : {"model.safetensors", "config.json", "tokenizer.model", "training/state.safetensors", "training/history.csv",
-                           "training/loss-curve.svg"}) {
+  for (const char* file : {"model.safetensors", "config.json", "tokenizer.model", "training/state.safetensors",
+                           "training/history.csv", "training/loss-curve.svg"}) {
     EXPECT_TRUE(bytes_of(whole + "/" + file) == bytes_of(broken + "/" + file)) << file;
     EXPECT_GT(bytes_of(whole + "/" + file).size(), 100u) << file;
   }

@@ -1,5 +1,5 @@
-// A disk that is full for one moment: each call with which a command writes fails once, in a run of its own. Every such run ends with one
-// line and exit code 1, and the same command then gives the right bytes; or it gives them at once.
+// A disk that is full for one moment: each call with which a command writes fails once, in a run of its own. Every such
+// run ends with one line and exit code 1, and the same command then gives the right bytes; or it gives them at once.
 #include "cli/tiny_checkpoint.h"
 #include "core/json.h"
 #include "language/language_testing.h"
@@ -48,7 +48,8 @@ class FaultyCommand {
  public:
   /// @param line   of a shell; "FAULTY" stands before the program that fails
   /// @param below  only calls on files below it fail
-  explicit FaultyCommand(std::string line, std::string below = "out") : line_(std::move(line)), below_(std::move(below)) {}
+  explicit FaultyCommand(std::string line, std::string below = "out")
+      : line_(std::move(line)), below_(std::move(below)) {}
 
   /// Number of the calls that write, without a fault; keeps the right files.
   long measure() {
@@ -67,7 +68,8 @@ class FaultyCommand {
     const TemporaryFolder place;
     const ProgramResult result = run(place.path(), fault);
     if (result.exit_code == 0) return wrong_files(place.path() / "out", "right bytes");
-    const bool one_line = std::count(result.error.begin(), result.error.end(), '\n') == 1 && result.error.starts_with("gainlens: error: ");
+    const bool one_line = std::count(result.error.begin(), result.error.end(), '\n') == 1 &&
+                          result.error.starts_with("gainlens: error: ");
     if (result.exit_code != 1 || !one_line) return fmt::format("exit code {}: {}", result.exit_code, result.error);
     const auto left = files_below(place.path() / "out");
     {
@@ -75,7 +77,8 @@ class FaultyCommand {
       if (proven_.contains(left)) return "error";
     }
     const ProgramResult again = run(place.path(), "");
-    if (again.exit_code != 0) return fmt::format("after '{}' again exit code {}: {}", result.error, again.exit_code, again.error);
+    if (again.exit_code != 0)
+      return fmt::format("after '{}' again exit code {}: {}", result.error, again.exit_code, again.error);
     const std::string outcome = wrong_files(place.path() / "out", "error");
     const std::lock_guard lock(*proving_);
     if (outcome == "error") proven_.insert(left);
@@ -86,8 +89,9 @@ class FaultyCommand {
   using Files = std::map<std::string, std::string>;
 
   ProgramResult run(const fs::path& place, const std::string& fault) const {
-    const std::string faulty = fmt::format("env LD_PRELOAD=" GAINLENS_FAILING_WRITES " GAINLENS_FAIL_PATH={} GAINLENS_FAIL_LOG={} {}",
-                                           (place / below_).string(), (place / "calls").string(), fault);
+    const std::string faulty =
+        fmt::format("env LD_PRELOAD=" GAINLENS_FAILING_WRITES " GAINLENS_FAIL_PATH={} GAINLENS_FAIL_LOG={} {}",
+                    (place / below_).string(), (place / "calls").string(), fault);
     std::string line = line_;
     line.replace(line.find("FAULTY"), 6, faulty);
     return run_shell(line, place);
@@ -116,7 +120,8 @@ struct Part {
   long number = 1, of = 1;
 };
 
-/// Every call of the command fails once, two runs side by side, and counts what came of it; then every call writes half of what it should.
+/// Every call of the command fails once, two runs side by side, and counts what came of it; then every call writes half
+/// of what it should.
 void fail_each_call(const std::string& name, FaultyCommand command, Part part = {}) {
   const long calls = command.measure();
   ASSERT_GT(calls, 0);
@@ -128,7 +133,8 @@ void fail_each_call(const std::string& name, FaultyCommand command, Part part = 
       const std::string outcome = command.outcome(fmt::format("GAINLENS_FAIL_CALL={}", call));
       const std::lock_guard lock(counting);
       ++counts[outcome];
-      EXPECT_TRUE(outcome == "error" || outcome == "right bytes") << name << ", call " << call << " of " << calls << ": " << outcome;
+      EXPECT_TRUE(outcome == "error" || outcome == "right bytes")
+          << name << ", call " << call << " of " << calls << ": " << outcome;
     }
   };
   std::thread other(work);
@@ -137,8 +143,8 @@ void fail_each_call(const std::string& name, FaultyCommand command, Part part = 
   long failed = 0;
   for (const auto& [outcome, count] : counts) failed += count;
   const long errors = counts["error"], right = counts["right bytes"];
-  std::cout << fmt::format("{}, no room once: {} of {} calls failed, {} errors, {} right bytes, {} anything else\n", name, failed, calls,
-                           errors, right, failed - errors - right);
+  std::cout << fmt::format("{}, no room once: {} of {} calls failed, {} errors, {} right bytes, {} anything else\n",
+                           name, failed, calls, errors, right, failed - errors - right);
   EXPECT_GT(errors, 0) << name << ": no fault was met";
   EXPECT_EQ(command.outcome("GAINLENS_FAIL_HALF=1"), "right bytes") << name;
 }
@@ -166,13 +172,15 @@ INSTANTIATE_TEST_SUITE_P(From, WriteFaultsOfASweep, ::testing::Values(1, 2, 3, 4
 /// One of two processes fails in what they tell each other by. The other would wait for it for minutes, so it is ended.
 TEST_F(WriteFaults, EveryCallOfARank) {
   for (const int rank : {0, 1}) {
-    const auto process = [&](int of) { return fmt::format("RANK={} WORLD_SIZE=2 {}", of, of == rank ? "FAULTY " : ""); };
-    fail_each_call(
-        fmt::format("rank {}", rank),
-        FaultyCommand(process(1 - rank) + sweep() + " --samples 2 >/dev/null 2>&1 & other=$!; code=0; " + process(rank) + sweep() +
-                          " --samples 2 || code=$?; [ $code = 0 ] || kill $other 2>/dev/null || true; "
-                          "wait $other || [ $code != 0 ] || code=99; exit $code",
-                      "out/ranks"));
+    const auto process = [&](int of) {
+      return fmt::format("RANK={} WORLD_SIZE=2 {}", of, of == rank ? "FAULTY " : "");
+    };
+    fail_each_call(fmt::format("rank {}", rank),
+                   FaultyCommand(process(1 - rank) + sweep() + " --samples 2 >/dev/null 2>&1 & other=$!; code=0; " +
+                                     process(rank) + sweep() +
+                                     " --samples 2 || code=$?; [ $code = 0 ] || kill $other 2>/dev/null || true; "
+                                     "wait $other || [ $code != 0 ] || code=99; exit $code",
+                                 "out/ranks"));
   }
 }
 
@@ -183,13 +191,15 @@ TEST_F(WriteFaults, EveryCallOfATraining) {
   recipe["save_every"] = 1;
   const auto config = write_text(folder_.path() / "recipe.json", recipe.dump());
   const auto text = write_text(folder_.path() / "text.txt", made_up_text(300));
-  fail_each_call("training", FaultyCommand("FAULTY " GAINLENS_PROGRAM " train language-model --config " + config.string() + " --text " +
-                                           text.string() + " --out out --quiet --threads 1"));
+  fail_each_call("training",
+                 FaultyCommand("FAULTY " GAINLENS_PROGRAM " train language-model --config " + config.string() +
+                               " --text " + text.string() + " --out out --quiet --threads 1"));
 }
 
 TEST_F(WriteFaults, EveryCallOfACapture) {
-  fail_each_call("capture", FaultyCommand("mkdir -p out && rm -f out/* && FAULTY " GAINLENS_PROGRAM " capture " + tiny_checkpoint.string() +
-                                          " --tokens " + ids_ + " --length 16 --hooks 'blocks.0.attn.hook_q' --out out/q.safetensors"));
+  fail_each_call("capture", FaultyCommand("mkdir -p out && rm -f out/* && FAULTY " GAINLENS_PROGRAM " capture " +
+                                          tiny_checkpoint.string() + " --tokens " + ids_ +
+                                          " --length 16 --hooks 'blocks.0.attn.hook_q' --out out/q.safetensors"));
 }
 
 }  // namespace

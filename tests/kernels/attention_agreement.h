@@ -25,7 +25,8 @@ inline at::Tensor seeded_normal(at::IntArrayRef sizes, std::uint64_t seed) {
 }
 
 /// Normal values of unit variance, with scores of variance `sharpness`^2 after the default scale.
-inline Inputs random_inputs(std::int64_t length, std::int64_t head_dim, std::int64_t kv_heads, std::int64_t group, double sharpness = 1.5) {
+inline Inputs random_inputs(std::int64_t length, std::int64_t head_dim, std::int64_t kv_heads, std::int64_t group,
+                            double sharpness = 1.5) {
   return {.query = sharpness * seeded_normal({kv_heads * group, length, head_dim}, 1),
           .key = seeded_normal({kv_heads, length, head_dim}, 2),
           .value = seeded_normal({kv_heads, length, head_dim}, 3)};
@@ -81,10 +82,12 @@ inline const std::vector<NamedTensor>& all_tensors() {
 
 /// Whether NaN stands against NaN, and infinity against infinity of the same sign.
 inline bool same_exceptions(const at::Tensor& a, const at::Tensor& b) {
-  return at::isnan(a).equal(at::isnan(b)) && at::isposinf(a).equal(at::isposinf(b)) && at::isneginf(a).equal(at::isneginf(b));
+  return at::isnan(a).equal(at::isnan(b)) && at::isposinf(a).equal(at::isposinf(b)) &&
+         at::isneginf(a).equal(at::isneginf(b));
 }
 
-/// Largest |a - b| / max(|b|, 1e-3 max|b|, floor) of the finite numbers; infinite where NaN or infinity stands against anything else.
+/// Largest |a - b| / max(|b|, 1e-3 max|b|, floor) of the finite numbers; infinite where NaN or infinity stands against
+/// anything else.
 inline double relative_error(const at::Tensor& actual, const at::Tensor& expected, double floor = 1e-300) {
   const at::Tensor a = actual.to(at::kDouble), b = expected.to(at::kDouble);
   if (!same_exceptions(a, b)) return std::numeric_limits<double>::infinity();
@@ -94,8 +97,8 @@ inline double relative_error(const at::Tensor& actual, const at::Tensor& expecte
   return error.masked_fill(exceptions, 0).max().item<double>();
 }
 
-/// Largest |a - b| relative to the largest |b|: for signed quantities, whose small elements are differences of large ones. Infinite where
-/// NaN or infinity stands against anything else.
+/// Largest |a - b| relative to the largest |b|: for signed quantities, whose small elements are differences of large
+/// ones. Infinite where NaN or infinity stands against anything else.
 inline double error_of_largest(const at::Tensor& actual, const at::Tensor& expected) {
   const at::Tensor a = actual.to(at::kDouble), b = expected.to(at::kDouble);
   if (!same_exceptions(a, b)) return std::numeric_limits<double>::infinity();
@@ -104,8 +107,8 @@ inline double error_of_largest(const at::Tensor& actual, const at::Tensor& expec
   return error.max().item<double>() / std::max(size.max().item<double>(), 1e-300);
 }
 
-/// Error of one field: `output` relative to its largest element, others by relative_error, where an exact zero is met to within the
-/// tolerance at 1e-2 of the field's unit: nats for the entropy, the mean value variance for S.
+/// Error of one field: `output` relative to its largest element, others by relative_error, where an exact zero is met
+/// to within the tolerance at 1e-2 of the field's unit: nats for the entropy, the mean value variance for S.
 inline double field_error(const NamedTensor& field, const QueryStatistics& actual, const QueryStatistics& expected) {
   const auto& [name, tensor] = field;
   if (name == "output") return error_of_largest(actual.output, expected.output);

@@ -56,7 +56,8 @@ inline void PrintTo(const Shape& shape, std::ostream* out) {
 }
 
 inline AttentionOptions options_of(const Mask& mask, const Shape& shape) {
-  AttentionOptions options{.causal = mask.causal, .window = mask.window, .soft_cap = mask.soft_cap, .returned = {.per_dimension = true}};
+  AttentionOptions options{
+      .causal = mask.causal, .window = mask.window, .soft_cap = mask.soft_cap, .returned = {.per_dimension = true}};
   const std::int64_t heads = shape.heads(), length = shape.length;
   if (mask.shared_bias || mask.head_bias) {
     at::Tensor bias = seeded_normal({mask.head_bias ? heads : 1, length}, 5);
@@ -68,7 +69,8 @@ inline AttentionOptions options_of(const Mask& mask, const Shape& shape) {
   if (mask.distance_bias == 2) options.distance_bias = seeded_normal({heads, length}, 8);
   if (mask.precision_dims == 1) options.prior_precision_by_dimension = seeded_normal({shape.head_dim}, 9).abs();
   if (mask.precision_dims == 2) options.prior_precision_by_dimension = seeded_normal({heads, shape.head_dim}, 9).abs();
-  if (mask.precision_dims == 3) options.prior_precision_by_dimension = 30 * seeded_normal({heads, length, shape.head_dim}, 9).abs();
+  if (mask.precision_dims == 3)
+    options.prior_precision_by_dimension = 30 * seeded_normal({heads, length, shape.head_dim}, 9).abs();
   return options;
 }
 

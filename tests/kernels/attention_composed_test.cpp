@@ -1,6 +1,7 @@
-// What the composed path promises beside numbers (attention_statistics_test.cpp), on the CPU: the same calls run on a GPU.
+// What the composed path promises beside numbers (attention_statistics_test.cpp), on the CPU: the same calls run on a
+// GPU.
 
-#include "kernels/attention_composed.h"
+#include "kernels/composed/attention_composed.h"
 #include "kernels/attention_sequences.h"
 #include "kernels/attention_testing.h"
 #include "kernels/counted_memory.h"
@@ -57,7 +58,8 @@ TEST(AttentionComposedOnGpu, EqualsReference) {
   for (const auto& [type, tolerance] : {std::pair{at::kDouble, 1e-11}, std::pair{at::kFloat, 1e-5}}) {
     const Inputs in = cast(random_inputs(700, 64, 2, 2), type);
     const Inputs on_gpu{in.query.to(at::kCUDA), in.key.to(at::kCUDA), in.value.to(at::kCUDA)};
-    for (const AttentionOptions& options : {AttentionOptions{}, AttentionOptions{.causal = false, .window = 300, .soft_cap = 20}}) {
+    for (const AttentionOptions& options :
+         {AttentionOptions{}, AttentionOptions{.causal = false, .window = 300, .soft_cap = 20}}) {
       QueryStatistics s = composed(options, on_gpu);
       for (const auto& [name, tensor] : all_tensors()) {
         if ((s.*tensor).defined()) s.*tensor = (s.*tensor).cpu();

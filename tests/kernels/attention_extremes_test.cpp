@@ -1,9 +1,10 @@
-// Extremes that real checkpoints hold: sink logits far from the scores, values of any size, scores of any spread; and queries left out.
+// Extremes that real checkpoints hold: sink logits far from the scores, values of any size, scores of any spread; and
+// queries left out.
 
 #include "kernels/attention_cases.h"
-#include "kernels/attention_gradient.h"
 #include "kernels/attention_testing.h"
 #include "kernels/emulated_attention.h"
+#include "kernels/gradient/attention_gradient.h"
 
 #include "core/error.h"
 
@@ -34,7 +35,8 @@ const std::vector<std::pair<std::string, Attention>> ways{
 
 TEST(SinkLogits, FarAboveTheKeysLeaveTheirDigits) {
   const Inputs in = cast(random_inputs(130, 16, 1, 4), at::kFloat);
-  const AttentionOptions options{.sink_logit = at::tensor({-60.0f, 0.0f, 20.0f, 60.0f})};  // above the keys' total, ln 130 and less
+  const AttentionOptions options{
+      .sink_logit = at::tensor({-60.0f, 0.0f, 20.0f, 60.0f})};  // above the keys' total, ln 130 and less
   const QueryStatistics expected = reference(options, in);
   EXPECT_LT(expected.output[3].abs().max().item<double>(), 1e-15);
   for (const auto& [way, attention] : ways) {
@@ -58,7 +60,8 @@ TEST(SinkLogits, TheWeightOfKey0DoesNotDependOnThem) {
   for (const auto& [way, attention] : ways) {
     const at::Tensor without = attention({}, in).first_mass.select(2, 0);
     for (const float sink : {-500.0f, 0.0f, 500.0f}) {  // at 500 the mass itself is 0
-      EXPECT_TRUE(same_bits(attention({.sink_logit = at::tensor({sink})}, in).first_weight, without)) << way << " " << sink;
+      EXPECT_TRUE(same_bits(attention({.sink_logit = at::tensor({sink})}, in).first_weight, without))
+          << way << " " << sink;
     }
   }
 }
@@ -90,7 +93,8 @@ TEST(ScaledGain, DoesNotDependOnTheSizeOfTheValues) {
       const Inputs scaled{in.query, in.key, in.value * factor};
       const QueryStatistics s = attention({}, scaled);
       EXPECT_LT(relative_error(s.kalman_gain_scaled, plain), 1e-5) << way << " times " << factor;
-      EXPECT_LT(relative_error(s.estimate_norm, reference({}, scaled).estimate_norm), 1e-5) << way << " times " << factor;
+      EXPECT_LT(relative_error(s.estimate_norm, reference({}, scaled).estimate_norm), 1e-5)
+          << way << " times " << factor;
     }
   }
 }
@@ -104,16 +108,21 @@ TEST(ScaledGain, KeepsItsDigitsWhereFewValuesDiffer) {
   for (const AttentionBackend backend : {AttentionBackend::streaming, AttentionBackend::composed}) {
     for (const float factor : {1.0f, 1e-20f, 1e15f}) {
       const Inputs scaled{in.query, in.key, in.value * factor};
-      EXPECT_LT(relative_error(by(backend)(options, scaled).kalman_gain_scaled, reference(options, in).kalman_gain_scaled), 1e-5) << factor;
+      EXPECT_LT(
+          relative_error(by(backend)(options, scaled).kalman_gain_scaled, reference(options, in).kalman_gain_scaled),
+          1e-5)
+          << factor;
     }
   }
 }
 
 TEST(ScaledGain, DoesNotDependOnTheSizeOfOneDimension) {
   const Inputs in = values_with_steps();
-  const at::Tensor sizes = at::exp2(at::linspace(-80, 40, 16, at::TensorOptions(at::kFloat)).round());  // exact in float32
+  const at::Tensor sizes =
+      at::exp2(at::linspace(-80, 40, 16, at::TensorOptions(at::kFloat)).round());  // exact in float32
   for (const auto& [way, attention] : ways) {
-    EXPECT_LT(relative_error(attention({}, {in.query, in.key, in.value * sizes}).kalman_gain_scaled, attention({}, in).kalman_gain_scaled),
+    EXPECT_LT(relative_error(attention({}, {in.query, in.key, in.value * sizes}).kalman_gain_scaled,
+                             attention({}, in).kalman_gain_scaled),
               1e-6)
         << way;
   }
@@ -137,7 +146,8 @@ TEST(ValuesOfAnySize, WhoseSquaresFloat32CannotHoldAreAFailedRun) {
   Inputs in = cast(random_inputs(130, 16, 1, 2), at::kFloat);
   in.value.mul_(1e30);
   for (const AttentionBackend backend : {AttentionBackend::streaming, AttentionBackend::composed}) {
-    EXPECT_THAT([&] { by(backend)({}, in); }, ThrowsMessage<RunFailed>(HasSubstr("squares may overflow Float; compute in a wider type")));
+    EXPECT_THAT([&] { by(backend)({}, in); },
+                ThrowsMessage<RunFailed>(HasSubstr("squares may overflow Float; compute in a wider type")));
   }
 }
 
@@ -157,7 +167,8 @@ TEST(ValuesOfAnySize, WhatIsRefusedDoesNotDependOnThreads) {
 
 // ---- scores of any spread ----
 
-// float32 holds these scores exactly, whatever the order of their sums: what the kernels do with sharp scores is seen alone.
+// float32 holds these scores exactly, whatever the order of their sums: what the kernels do with sharp scores is seen
+// alone.
 TEST(SharpScores, ThatFloat32HoldsCostNoDigits) {
   for (const double sharpness : {300.0, 3000.0}) {
     const Inputs drawn = random_inputs(200, 16, 1, 2, sharpness);
@@ -198,7 +209,9 @@ TEST(FirstQuery, BitsAreThoseOfTheWholeCall) {
   const QueryStatistics whole = streamed({}, in);
   const QueryStatistics windowed = streamed({.window = 90}, in);
   for (const std::int64_t first : {17, 64, 201, 233}) {
-    EXPECT_TRUE(same_bits(streamed({.first_query = first}, in).residual.slice(1, first), whole.residual.slice(1, first))) << first;
+    EXPECT_TRUE(
+        same_bits(streamed({.first_query = first}, in).residual.slice(1, first), whole.residual.slice(1, first)))
+        << first;
     const QueryStatistics part = streamed({.window = 90, .first_query = first}, in);
     EXPECT_TRUE(same_bits(part.residual.slice(1, first), windowed.residual.slice(1, first))) << "window, " << first;
   }
@@ -207,7 +220,8 @@ TEST(FirstQuery, BitsAreThoseOfTheWholeCall) {
 TEST(FirstQuery, OutsideTheTextOrBesideSequencesIsRefused) {
   const Inputs in = cast(random_inputs(20, 8, 1, 1), at::kFloat);
   for (const std::int64_t first : {-1, 20}) {
-    EXPECT_THAT([&] { streamed({.first_query = first}, in); }, ThrowsMessage<InvalidArgument>(HasSubstr("must be between 0 and 19")));
+    EXPECT_THAT([&] { streamed({.first_query = first}, in); },
+                ThrowsMessage<InvalidArgument>(HasSubstr("must be between 0 and 19")));
   }
   EXPECT_THAT(
       [&] {
@@ -249,8 +263,10 @@ TEST(ExactProducts, AutocastChangesNoBit) {
 
 TEST(Agreement, SeesInfinity) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const at::Tensor one_infinite = at::tensor({1.0, infinity}), finite = at::tensor({1.0, 5.0}), off = at::tensor({1.5, infinity});
-  for (const auto& error : {+[](const at::Tensor&a, const at::Tensor&b) { return relative_error(a, b); }, error_of_largest}) {
+  const at::Tensor one_infinite = at::tensor({1.0, infinity}), finite = at::tensor({1.0, 5.0}),
+                   off = at::tensor({1.5, infinity});
+  for (const auto& error :
+       {+[](const at::Tensor&a, const at::Tensor&b) { return relative_error(a, b); }, error_of_largest}) {
     EXPECT_EQ(error(finite, one_infinite), infinity);
     EXPECT_EQ(error(one_infinite, finite), infinity);
     EXPECT_EQ(error(-one_infinite, one_infinite), infinity);

@@ -1,7 +1,7 @@
-// The fused CUDA kernel against the oracle. Its source runs on the host here, thread by thread (cuda_emulation/): that shows what it
-// computes, not that a GPU runs it.
+// The fused CUDA kernel against the oracle. Its source runs on the host here, thread by thread (cuda_emulation/): that
+// shows what it computes, not that a GPU runs it.
 
-#include "kernels/attention_fused.h"
+#include "kernels/cuda/attention_fused.h"
 #include "kernels/attention_cases.h"
 #include "kernels/attention_testing.h"
 #include "kernels/emulated_attention.h"
@@ -25,8 +25,8 @@ using ::testing::ThrowsMessage;
 const std::set<std::string> exact_fields{"n_eff",           "entropy",      "without_first_n_eff", "first_mass",
                                          "sink_logit_mass", "first_weight", "column_mean",         "value_variance"};
 
-/// Errors within `tolerance` of the field's largest element where values take part, and within `exact` where they do not. As in
-/// expect_close, what is smaller than 1e-2 of the field's unit is held to the tolerance at that.
+/// Errors within `tolerance` of the field's largest element where values take part, and within `exact` where they do
+/// not. As in expect_close, what is smaller than 1e-2 of the field's unit is held to the tolerance at that.
 void expect_near(const QueryStatistics& actual, const QueryStatistics& expected, double exact, double tolerance) {
   const double value_scale = expected.value_variance.mean().item<double>();
   for (const auto& [name, tensor] : all_tensors()) {
@@ -36,7 +36,8 @@ void expect_near(const QueryStatistics& actual, const QueryStatistics& expected,
     ASSERT_TRUE(at::isnan(a).equal(at::isnan(b))) << name;
     const double unit = name == "entropy" ? 1 : name.find("residual") != std::string::npos ? value_scale : 0;
     const double largest = at::nan_to_num(b, 0.0).abs().max().item<double>();
-    const double error = at::nan_to_num(a - b, 0.0).abs().max().item<double>() / std::max({largest, 1e-2 * unit, 1e-20});
+    const double error =
+        at::nan_to_num(a - b, 0.0).abs().max().item<double>() / std::max({largest, 1e-2 * unit, 1e-20});
     EXPECT_LT(error, exact_fields.count(name) > 0 ? exact : tolerance) << name;
   }
   EXPECT_EQ(actual.queries_without_keys, expected.queries_without_keys);
@@ -71,16 +72,19 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
   return fmt::format("T{}d{}kv{}g{}{}", shape.length, shape.head_dim, shape.kv_heads, shape.group, mask.name);
 }
 
-INSTANTIATE_TEST_SUITE_P(Masks, AttentionFused, ::testing::Combine(::testing::Values(Shape{130, 16, 1, 2}), ::testing::ValuesIn(all_masks)),
+INSTANTIATE_TEST_SUITE_P(Masks, AttentionFused,
+                         ::testing::Combine(::testing::Values(Shape{130, 16, 1, 2}), ::testing::ValuesIn(all_masks)),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Lengths, AttentionFused,
-                         ::testing::Combine(::testing::Values(Shape{1, 16, 1, 1}, Shape{63, 16, 1, 1}, Shape{64, 16, 1, 1},
-                                                              Shape{65, 16, 1, 1}, Shape{257, 16, 1, 2}),
+                         ::testing::Combine(::testing::Values(Shape{1, 16, 1, 1}, Shape{63, 16, 1, 1},
+                                                              Shape{64, 16, 1, 1}, Shape{65, 16, 1, 1},
+                                                              Shape{257, 16, 1, 2}),
                                             ::testing::Values(all_masks[0], all_masks[1], all_masks[5])),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Widths, AttentionFused,
-                         ::testing::Combine(::testing::Values(Shape{130, 40, 1, 1}, Shape{130, 64, 1, 1}, Shape{130, 128, 2, 1},
-                                                              Shape{70, 13, 1, 1}, Shape{70, 256, 1, 1}, Shape{70, 136, 1, 1}),
+                         ::testing::Combine(::testing::Values(Shape{130, 40, 1, 1}, Shape{130, 64, 1, 1},
+                                                              Shape{130, 128, 2, 1}, Shape{70, 13, 1, 1},
+                                                              Shape{70, 256, 1, 1}, Shape{70, 136, 1, 1}),
                                             ::testing::Values(all_masks[0], all_masks[1])),
                          case_name);
 
@@ -101,8 +105,8 @@ TEST(AttentionFusedNumbers, HardCasesInBfloat16) {
   }
 }
 
-// S of a query whose mass lies on one far value is a difference of numbers 1e3 times as large: squares rounded by themselves, to
-// bfloat16, would leave nothing of it.
+// S of a query whose mass lies on one far value is a difference of numbers 1e3 times as large: squares rounded by
+// themselves, to bfloat16, would leave nothing of it.
 TEST(AttentionFusedNumbers, SmallResidualKeepsItsDigitsInBfloat16) {
   Inputs in = random_inputs(130, 16, 1, 1, 0.1);
   in.value.select(1, 70).fill_(8);
@@ -156,16 +160,19 @@ TEST(AttentionFusedGuarantees, LaterPositionsDoNotReachEarlierBits) {
     const QueryStatistics after = emulated({}, other);
     for (const auto& [name, tensor] : all_tensors()) {
       if (not_causal.count(name) > 0 || !(before.*tensor).defined()) continue;
-      EXPECT_TRUE(same_bits((before.*tensor).slice(1, 0, changed), (after.*tensor).slice(1, 0, changed))) << name << " before " << changed;
+      EXPECT_TRUE(same_bits((before.*tensor).slice(1, 0, changed), (after.*tensor).slice(1, 0, changed)))
+          << name << " before " << changed;
     }
     EXPECT_FALSE(same_bits(before.entropy.slice(1, changed), after.entropy.slice(1, changed)));
   }
 }
 
 TEST(AttentionFusedGuarantees, WhatTheKernelDoesNotComputeIsRefused) {
-  EXPECT_THAT([] { emulated({}, random_inputs(70, 16, 1, 1)); }, ThrowsMessage<InvalidArgument>(HasSubstr("not Double")));
+  EXPECT_THAT([] { emulated({}, random_inputs(70, 16, 1, 1)); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("not Double")));
   const Inputs wide = cast(random_inputs(70, 264, 1, 1), at::kFloat);
-  EXPECT_THAT([&] { emulated({}, wide); }, ThrowsMessage<InvalidArgument>(HasSubstr("head_dim 264; the fused CUDA kernel goes to 256")));
+  EXPECT_THAT([&] { emulated({}, wide); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("head_dim 264; the fused CUDA kernel goes to 256")));
 }
 
 TEST(AttentionFusedGuarantees, ABuildWithoutCudaSaysSo) {
@@ -178,12 +185,16 @@ TEST(AttentionFusedGuarantees, ABuildWithoutCudaSaysSo) {
 // The same comparison where a GPU runs the kernel. This program does not link libtorch_cuda: preload it.
 TEST(AttentionFusedOnGpu, EqualsReference) {
   if (!fused_cuda_compiled() || !at::hasCUDA())
-    GTEST_SKIP() << "SKIPPED: needs a CUDA build, a GPU of sm_80 or newer and libtorch_cuda (LD_PRELOAD=libtorch_cuda.so)";
-  const auto to = [](Inputs in, at::Device device) { return Inputs{in.query.to(device), in.key.to(device), in.value.to(device)}; };
+    GTEST_SKIP()
+        << "SKIPPED: needs a CUDA build, a GPU of sm_80 or newer and libtorch_cuda (LD_PRELOAD=libtorch_cuda.so)";
+  const auto to = [](Inputs in, at::Device device) {
+    return Inputs{in.query.to(device), in.key.to(device), in.value.to(device)};
+  };
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
     for (const std::int64_t head_dim : {64, 128, 256}) {
       const Inputs in = cast(random_inputs(1000, head_dim, 2, 2), type), on_gpu = to(in, at::kCUDA);
-      for (const AttentionOptions& options : {AttentionOptions{}, AttentionOptions{.causal = false, .window = 300, .soft_cap = 20}}) {
+      for (const AttentionOptions& options :
+           {AttentionOptions{}, AttentionOptions{.causal = false, .window = 300, .soft_cap = 20}}) {
         QueryStatistics s = over_sequences(options, on_gpu.query, on_gpu.key, on_gpu.value, attention_fused_cuda);
         for (const auto& [name, tensor] : all_tensors()) {
           if ((s.*tensor).defined()) s.*tensor = (s.*tensor).cpu();

@@ -1,6 +1,7 @@
-// Gradients of attention and its moments against libtorch's autograd of the textbook form, and against central differences.
+// Gradients of attention and its moments against libtorch's autograd of the textbook form, and against central
+// differences.
 
-#include "kernels/attention_gradient.h"
+#include "kernels/gradient/attention_gradient.h"
 
 #include "core/error.h"
 #include "kernels/attention_testing.h"
@@ -83,8 +84,8 @@ struct Leaves {
 /// Copies that require gradients.
 Leaves fresh(const AttentionOptions& options, const Inputs& in) {
   Leaves leaves{in, options};
-  for (at::Tensor* tensor : {&leaves.in.query, &leaves.in.key, &leaves.in.value, &leaves.options.key_bias, &leaves.options.distance_bias,
-                             &leaves.options.sink_logit}) {
+  for (at::Tensor* tensor : {&leaves.in.query, &leaves.in.key, &leaves.in.value, &leaves.options.key_bias,
+                             &leaves.options.distance_bias, &leaves.options.sink_logit}) {
     if (tensor->defined()) *tensor = tensor->detach().clone().set_requires_grad(true);
   }
   return leaves;
@@ -116,24 +117,28 @@ DifferentiableAttention blockwise(const AttentionOptions& options, const Inputs&
 std::vector<at::Tensor> gradients(const Attention& attention, const Leaves& leaves, const LossTerms& terms = {}) {
   std::vector<at::Tensor> wanted;
   for (const auto& [name, leaf] : leaves.all()) wanted.push_back(leaf);
-  return torch::autograd::grad({loss_of(attention(leaves.options, leaves.in), terms)}, wanted, {}, /*retain_graph=*/false,
+  return torch::autograd::grad({loss_of(attention(leaves.options, leaves.in), terms)}, wanted, {},
+                               /*retain_graph=*/false,
                                /*create_graph=*/false, /*allow_unused=*/true);
 }
 
 /// Results and gradients agree with the textbook's, relative to the largest element of each.
-void expect_textbook(const AttentionOptions& options, const Inputs& in, const LossTerms& terms = {}, double tolerance = 1e-10) {
+void expect_textbook(const AttentionOptions& options, const Inputs& in, const LossTerms& terms = {},
+                     double tolerance = 1e-10) {
   const DifferentiableAttention found = blockwise(options, in), expected = textbook(options, in);
   EXPECT_LT(testing::error_of_largest(found.output, expected.output), tolerance);
   EXPECT_LT(testing::relative_error(found.n_eff, expected.n_eff), tolerance);
   EXPECT_LT(testing::relative_error(found.residual, expected.residual, 1e-3), tolerance);
   const Leaves ours = fresh(options, in), theirs = fresh(options, in);
-  const std::vector<at::Tensor> actual = gradients(blockwise, ours, terms), reference = gradients(textbook, theirs, terms);
+  const std::vector<at::Tensor> actual = gradients(blockwise, ours, terms),
+                                reference = gradients(textbook, theirs, terms);
   const auto names = ours.all();
   for (std::size_t i = 0; i < names.size(); ++i) {
     const at::Tensor wanted = reference[i].defined() ? reference[i] : at::zeros_like(names[i].second);
     ASSERT_TRUE(actual[i].defined()) << names[i].first;
     ASSERT_EQ(actual[i].sizes(), wanted.sizes()) << names[i].first;
-    EXPECT_LT((actual[i] - wanted).abs().max().item<double>(), tolerance * (wanted.abs().max().item<double>() + 1e-2)) << names[i].first;
+    EXPECT_LT((actual[i] - wanted).abs().max().item<double>(), tolerance * (wanted.abs().max().item<double>() + 1e-2))
+        << names[i].first;
   }
 }
 
@@ -218,7 +223,9 @@ std::vector<Case> all_cases() {
 
 class AttentionGradient : public ::testing::TestWithParam<Case> {
  protected:
-  static Inputs inputs() { return random_inputs(GetParam().length, GetParam().head_dim, GetParam().kv_heads, GetParam().group); }
+  static Inputs inputs() {
+    return random_inputs(GetParam().length, GetParam().head_dim, GetParam().kv_heads, GetParam().group);
+  }
 };
 
 TEST_P(AttentionGradient, IsThatOfTheTextbookForm) {
@@ -226,7 +233,8 @@ TEST_P(AttentionGradient, IsThatOfTheTextbookForm) {
 }
 
 TEST_P(AttentionGradient, OfEveryResultAlone) {
-  for (const LossTerms& terms : {LossTerms{true, false, false}, LossTerms{false, true, false}, LossTerms{false, false, true}}) {
+  for (const LossTerms& terms :
+       {LossTerms{true, false, false}, LossTerms{false, true, false}, LossTerms{false, false, true}}) {
     expect_textbook(GetParam().options, inputs(), terms);
   }
 }
@@ -240,8 +248,10 @@ TEST_P(AttentionGradient, WithoutMomentsTheOutputIsTheSame) {
   const DifferentiableAttention found = output_alone(ours.options, ours.in);
   EXPECT_FALSE(found.n_eff.defined() || found.residual.defined());
   EXPECT_LT(testing::error_of_largest(found.output, blockwise(theirs.options, theirs.in).output), 1e-12);
-  const std::vector<at::Tensor> actual = gradients(output_alone, ours, output), expected = gradients(blockwise, theirs, output);
-  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_TRUE(at::allclose(actual[i], expected[i], 1e-10, 1e-10)) << ours.all()[i].first;
+  const std::vector<at::Tensor> actual = gradients(output_alone, ours, output),
+                                expected = gradients(blockwise, theirs, output);
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    EXPECT_TRUE(at::allclose(actual[i], expected[i], 1e-10, 1e-10)) << ours.all()[i].first;
 }
 
 TEST_P(AttentionGradient, ResultsAreTheOracles) {
@@ -254,11 +264,14 @@ TEST_P(AttentionGradient, ResultsAreTheOracles) {
   EXPECT_LT(testing::relative_error(found.residual, expected.residual_by_dimension, 1e-2), 1e-11);
 }
 
-INSTANTIATE_TEST_SUITE_P(Masks, AttentionGradient, ::testing::ValuesIn(all_cases()), [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(Masks, AttentionGradient, ::testing::ValuesIn(all_cases()),
+                         [](const auto& param) { return param.param.name; });
 
 TEST(AttentionGradientByHand, TwoKeysOfEqualWeight) {
-  // Scores 0, values 1 and 3: p = 1/2 each, e = 2, S = 1, n_eff = 2. Only the second query, which sees both, enters the loss.
-  const at::Tensor query = at::zeros({1, 2, 1}, at::kDouble), key = at::tensor({1.0, -1.0}, at::kDouble).view({1, 2, 1});
+  // Scores 0, values 1 and 3: p = 1/2 each, e = 2, S = 1, n_eff = 2. Only the second query, which sees both, enters the
+  // loss.
+  const at::Tensor query = at::zeros({1, 2, 1}, at::kDouble),
+                   key = at::tensor({1.0, -1.0}, at::kDouble).view({1, 2, 1});
   const at::Tensor value = at::tensor({1.0, 3.0}, at::kDouble).view({1, 2, 1});
   Leaves leaves = fresh({.scale = 1}, {query, key, value});
   const DifferentiableAttention result = blockwise(leaves.options, leaves.in);
@@ -266,8 +279,10 @@ TEST(AttentionGradientByHand, TwoKeysOfEqualWeight) {
   EXPECT_DOUBLE_EQ(result.n_eff[0][1].item<double>(), 2);
   EXPECT_DOUBLE_EQ(result.residual[0][1].item<double>(), 1);
   (result.output[0][1] + 10 * result.residual[0][1]).sum().backward();
-  // de/dv = p, dS/dv_j = 2 p (v_j - e) = -1, 1. With s = (q, -q): dp/dq = 1/2, -1/2, so de/dq = (1 - 3) / 2 and dS/dq = 0 by symmetry.
-  EXPECT_TRUE(at::allclose(leaves.in.value.grad().view({2}), at::tensor({0.5 - 10, 0.5 + 10}, at::kDouble), 1e-14, 1e-14));
+  // de/dv = p, dS/dv_j = 2 p (v_j - e) = -1, 1. With s = (q, -q): dp/dq = 1/2, -1/2, so de/dq = (1 - 3) / 2 and dS/dq =
+  // 0 by symmetry.
+  EXPECT_TRUE(
+      at::allclose(leaves.in.value.grad().view({2}), at::tensor({0.5 - 10, 0.5 + 10}, at::kDouble), 1e-14, 1e-14));
   EXPECT_NEAR(leaves.in.query.grad()[0][1].item<double>(), -1, 1e-14);
 }
 
@@ -320,7 +335,8 @@ double float32_error(const AttentionOptions& options, const Inputs& in) {
   const Leaves ours = fresh(options, narrow), exact = fresh(options, cast(narrow, at::kDouble));
   const std::vector<at::Tensor> found = gradients(blockwise, ours), expected = gradients(blockwise, exact);
   double worst = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) worst = std::max(worst, testing::error_of_largest(found[i], expected[i]));
+  for (std::size_t i = 0; i < found.size(); ++i)
+    worst = std::max(worst, testing::error_of_largest(found[i], expected[i]));
   return worst;
 }
 
@@ -366,7 +382,8 @@ TEST(AttentionGradientGuarantees, TheSameBitsAgain) {
   AttentionOptions options;
   options.key_bias = seeded_normal({6, 300}, 6).to(at::kFloat);
   options.distance_bias = seeded_normal({300}, 7).to(at::kFloat);
-  const std::vector<at::Tensor> first = gradients(blockwise, fresh(options, in)), again = gradients(blockwise, fresh(options, in));
+  const std::vector<at::Tensor> first = gradients(blockwise, fresh(options, in)),
+                                again = gradients(blockwise, fresh(options, in));
   for (std::size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(same_bits(first[i], again[i]));
 }
 
@@ -409,8 +426,9 @@ TEST(AttentionGradientGuarantees, RunsWithoutGradients) {
 TEST(AttentionGradientGuarantees, SecondDerivativesAreRefused) {
   const Leaves leaves = fresh({}, random_inputs(10, 4, 1, 1));
   const at::Tensor loss = loss_of(blockwise({}, leaves.in), {});
-  EXPECT_THAT([&] { torch::autograd::grad({loss}, {leaves.in.query}, {}, /*retain_graph=*/true, /*create_graph=*/true); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("second derivative")));
+  EXPECT_THAT(
+      [&] { torch::autograd::grad({loss}, {leaves.in.query}, {}, /*retain_graph=*/true, /*create_graph=*/true); },
+      ThrowsMessage<InvalidArgument>(HasSubstr("second derivative")));
 }
 
 TEST(AttentionGradientGuarantees, AnInputChangedInBetweenIsNoticed) {
@@ -425,8 +443,13 @@ TEST(AttentionGradientGuarantees, AnInputChangedInBetweenIsNoticed) {
 
 TEST(AttentionGradientGuarantees, BadInputIsNamed) {
   const Inputs in = random_inputs(10, 4, 1, 1);
-  EXPECT_THAT([&] { blockwise({.window = 0}, in); }, ThrowsMessage<InvalidArgument>(HasSubstr("attention_with_gradient: window 0")));
-  EXPECT_THAT([&] { blockwise({}, {in.query * NAN, in.key, in.value}); }, ThrowsMessage<RunFailed>(HasSubstr("query holds NaN")));
+  EXPECT_THAT([&] { blockwise({.window = 0}, in); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("attention_with_gradient: window 0")));
+  EXPECT_THAT(
+      [&] {
+        blockwise({}, {in.query * NAN, in.key, in.value});
+      },
+      ThrowsMessage<RunFailed>(HasSubstr("query holds NaN")));
 }
 
 /// Bytes that a training step of 4 heads holds at its peak beside the inputs.

@@ -1,13 +1,14 @@
-// What the streaming kernel promises beside numbers: causality and thread independence to the bit, bounds on memory, refusals.
+// What the streaming kernel promises beside numbers: causality and thread independence to the bit, bounds on memory,
+// refusals.
 
 #include "kernels/attention_testing.h"
 #include "kernels/counted_memory.h"
 #include "kernels/vector_targets.h"
 
 #include "core/error.h"
-#include "kernels/panel_products.h"
-#include "kernels/query_blocks.h"
 #include "kernels/query_fields.h"
+#include "kernels/streaming/panel_products.h"
+#include "kernels/streaming/query_blocks.h"
 
 #include <gmock/gmock.h>
 
@@ -56,7 +57,8 @@ TEST(AttentionGuarantees, LaterPositionsDoNotReachEarlierBits) {
       const QueryStatistics before = streamed(options, in);
       for (const std::int64_t changed : {1, 30, 62, 63, 64, 150, 256, 299}) {
         Inputs other{in.query.clone(), in.key.clone(), in.value.clone()};
-        for (at::Tensor* tensor : {&other.query, &other.key, &other.value}) tensor->slice(1, changed).mul_(-700).add_(3);
+        for (at::Tensor* tensor : {&other.query, &other.key, &other.value})
+          tensor->slice(1, changed).mul_(-700).add_(3);
         const QueryStatistics after = streamed(options, other);
         for (const auto& [name, tensor] : testing::all_tensors()) {
           if (not_causal.count(name) > 0 || !(before.*tensor).defined()) continue;
@@ -91,8 +93,9 @@ TEST(AttentionGuarantees, BitsDoNotDependOnThreads) {
 
 TEST(AttentionGuarantees, APlanMayBeReusedForOtherShapes) {
   AttentionPlan plan(AttentionOptions{});
-  for (const auto& in : {cast(random_inputs(300, 32, 2, 2), at::kFloat), random_inputs(70, 8, 1, 1),
-                         cast(random_inputs(300, 16, 1, 1), at::kHalf), cast(random_inputs(300, 32, 2, 2), at::kFloat)}) {
+  for (const auto& in :
+       {cast(random_inputs(300, 32, 2, 2), at::kFloat), random_inputs(70, 8, 1, 1),
+        cast(random_inputs(300, 16, 1, 1), at::kHalf), cast(random_inputs(300, 32, 2, 2), at::kFloat)}) {
     const QueryStatistics reused = attention_statistics(plan, in.query, in.key, in.value), fresh = streamed({}, in);
     EXPECT_TRUE(same_bits(reused.output, fresh.output));
     EXPECT_TRUE(same_bits(reused.kalman_gain, fresh.kalman_gain));
@@ -152,21 +155,23 @@ TEST(AttentionGuarantees, MemoryGrowsLinearly) {
   const std::int64_t short_text = peak_bytes(1024), long_text = peak_bytes(4096);
   EXPECT_GT(short_text, 0);
   EXPECT_LT(long_text, 4 * short_text);
-  // Floats a position: 4 heads x (output + first masses + scalars), packed keys, packed values and their squares in whole panels of this
-  // machine; and a little for their lists. One score matrix would be 4096.
+  // Floats a position: 4 heads x (output + first masses + scalars), packed keys, packed values and their squares in
+  // whole panels of this machine; and a little for their lists. One score matrix would be 4096.
   const auto scalars = static_cast<std::int64_t>(query_fields.size());
   const std::int64_t floats = 4 * (16 + first_keys + scalars) + 16 + 2 * panel_padded<float>(16);
   EXPECT_LT(long_text - short_text, (4096 - 1024) * 4 * (floats + 6));
 }
 
 TEST(QueryBlocks, CoverEveryQueryOnceHeaviestFirst) {
-  const AttentionShape shape{.heads = 6, .kv_heads = 2, .group = 3, .length = 500, .head_dim = 8, .scale = 1, .prior_variance = 1};
+  const AttentionShape shape{
+      .heads = 6, .kv_heads = 2, .group = 3, .length = 500, .head_dim = 8, .scale = 1, .prior_variance = 1};
   const std::vector<QueryBlock> blocks = query_blocks({}, shape);
   std::vector<int> seen(1000);
   for (const QueryBlock& block : blocks) {
     EXPECT_EQ(block.two_pass, block.begin < centre_keys);
     EXPECT_TRUE(!block.two_pass || block.end <= centre_keys);  // it may not look beyond the keys that set the centre
-    for (std::int64_t query = block.begin; query < block.end; ++query) ++seen[static_cast<std::size_t>(block.kv_head * 500 + query)];
+    for (std::int64_t query = block.begin; query < block.end; ++query)
+      ++seen[static_cast<std::size_t>(block.kv_head * 500 + query)];
   }
   EXPECT_THAT(seen, ::testing::Each(1));
   EXPECT_EQ(blocks.front().end, 500);

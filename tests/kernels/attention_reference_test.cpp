@@ -22,7 +22,8 @@ double at_query(const at::Tensor& field, std::int64_t query) {
   return field[0][query].item<double>();
 }
 
-/// One head of dimension 1, three positions; key_bias gives the scores, since the queries are zero: weights 1, 2, 1 before normalising.
+/// One head of dimension 1, three positions; key_bias gives the scores, since the queries are zero: weights 1, 2, 1
+/// before normalising.
 struct ThreeKeys {
   AttentionOptions options{.causal = true, .key_bias = at::tensor({0.0, std::log(2.0), 0.0}).to(at::kDouble)};
   at::Tensor query = column({0, 0, 0}), key = column({1, 1, 1}), value = column({1, 3, 5});
@@ -48,7 +49,8 @@ TEST(AttentionReference, ThreeKeysByHand) {
 
 TEST(AttentionReference, WithoutFirstByHand) {
   const QueryStatistics s = ThreeKeys().run();
-  // Query 2 without key 0: p = (2/3, 1/3) on values 3, 5: e = 11/3, S = (2/3)(4/9) + (1/3)(16/9) = 8/9, n_eff = 1 / (5/9) = 9/5.
+  // Query 2 without key 0: p = (2/3, 1/3) on values 3, 5: e = 11/3, S = (2/3)(4/9) + (1/3)(16/9) = 8/9, n_eff = 1 /
+  // (5/9) = 9/5.
   EXPECT_DOUBLE_EQ(at_query(s.without_first_n_eff, 2), 9.0 / 5);
   EXPECT_DOUBLE_EQ(at_query(s.without_first_residual, 2), 8.0 / 9);
   EXPECT_DOUBLE_EQ(at_query(s.without_first_observation_precision, 2), (14.0 / 5) / (17.0 / 9));
@@ -67,7 +69,8 @@ TEST(AttentionReference, NormsByHand) {
 }
 
 TEST(AttentionReference, NormsAreOverDimensionsAndKIsOfEach) {
-  // One key with value (3, -4): e = v, S = 0, n_eff = 1, nu sigma0^2 = 1/2, lambda_obs = 4 in both dimensions; at lambda = 12 K = 1/4.
+  // One key with value (3, -4): e = v, S = 0, n_eff = 1, nu sigma0^2 = 1/2, lambda_obs = 4 in both dimensions; at
+  // lambda = 12 K = 1/4.
   const at::Tensor value = at::tensor({3.0, -4.0}).to(at::kDouble).view({1, 1, 2});
   const QueryStatistics s = attention_statistics_reference({.prior_precision = 12}, value, value, value);
   EXPECT_DOUBLE_EQ(at_query(s.estimate_norm, 0), 5);
@@ -140,7 +143,8 @@ TEST(AttentionReference, WrongRequestsAreNamed) {
   const auto run = [&](const AttentionOptions& options, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
     attention_statistics_reference(options, q, k, v);
   };
-  EXPECT_THAT([&] { run({.window = -1}, one.query, one.key, one.value); }, ThrowsMessage<InvalidArgument>(HasSubstr("window -1")));
+  EXPECT_THAT([&] { run({.window = -1}, one.query, one.key, one.value); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("window -1")));
   EXPECT_THAT([&] { run({}, one.query, one.key.to(at::kFloat), one.value); },
               ThrowsMessage<InvalidArgument>(HasSubstr("key has dtype Float")));
   EXPECT_THAT([&] { run({}, one.query, one.key.to(at::kLong), one.value); },
@@ -158,7 +162,8 @@ TEST(AttentionReference, WrongRequestsAreNamed) {
               ThrowsMessage<InvalidArgument>(HasSubstr("key_bias holds NaN")));
   EXPECT_THAT([&] { run({.sink_logit = at::full({1}, INFINITY)}, one.query, one.key, one.value); },
               ThrowsMessage<InvalidArgument>(HasSubstr("sink_logit holds NaN or infinity")));
-  EXPECT_THAT([&] { run({.soft_cap = -1}, one.query, one.key, one.value); }, ThrowsMessage<InvalidArgument>(HasSubstr("soft_cap -1")));
+  EXPECT_THAT([&] { run({.soft_cap = -1}, one.query, one.key, one.value); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("soft_cap -1")));
 }
 
 TEST(AttentionReference, DamagedActivationsAreAFailedRun) {

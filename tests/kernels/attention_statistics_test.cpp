@@ -2,7 +2,7 @@
 
 #include "kernels/attention_cases.h"
 #include "kernels/attention_testing.h"
-#include "kernels/row_kernels.h"
+#include "kernels/streaming/row_kernels.h"
 
 #include "core/error.h"
 
@@ -37,8 +37,8 @@ class AttentionStatistics : public ::testing::TestWithParam<Case> {
   AttentionOptions options() const { return options_of(std::get<2>(GetParam()), shape()); }
   Inputs inputs() const { return random_inputs(shape().length, shape().head_dim, shape().kv_heads, shape().group); }
   QueryStatistics run(const Inputs& in) const { return computed(std::get<0>(GetParam()), options(), in); }
-  /// Where a query sees one key, S = 0 is a difference of equal numbers, (v - c)^2 rounded once: 6e-8 of it is left, held against 1e-2 of
-  /// the values' variance.
+  /// Where a query sees one key, S = 0 is a difference of equal numbers, (v - c)^2 rounded once: 6e-8 of it is left,
+  /// held against 1e-2 of the values' variance.
   double float32_tolerance() const { return options().window == 1 ? 6e-5 : 1e-5; }
 };
 
@@ -56,36 +56,42 @@ TEST_P(AttentionStatistics, HalfPrecisionInputsAreComputedInFloat32) {
     const Inputs in = cast(inputs(), type);
     const QueryStatistics s = run(in);
     EXPECT_EQ(s.output.scalar_type(), type);
-    expect_close(s, reference(options(), in), float32_tolerance(), type == at::kHalf ? 1e-3 : 8e-3);  // the output is rounded
+    expect_close(s, reference(options(), in), float32_tolerance(),
+                 type == at::kHalf ? 1e-3 : 8e-3);  // the output is rounded
   }
 }
 
 std::string case_name(const ::testing::TestParamInfo<Case>& info) {
   const auto& [backend, shape, mask] = info.param;
-  return fmt::format("{}T{}d{}kv{}g{}{}", name_of(backend), shape.length, shape.head_dim, shape.kv_heads, shape.group, mask.name);
+  return fmt::format("{}T{}d{}kv{}g{}{}", name_of(backend), shape.length, shape.head_dim, shape.kv_heads, shape.group,
+                     mask.name);
 }
 
 INSTANTIATE_TEST_SUITE_P(Masks, AttentionStatistics,
                          ::testing::Combine(::testing::ValuesIn(backends), ::testing::Values(Shape{127, 16, 2, 2}),
                                             ::testing::ValuesIn(all_masks)),
                          case_name);
-INSTANTIATE_TEST_SUITE_P(Lengths, AttentionStatistics,
-                         ::testing::Combine(::testing::ValuesIn(backends),
-                                            ::testing::Values(Shape{1, 8, 1, 1}, Shape{2, 8, 1, 2}, Shape{63, 8, 1, 1}, Shape{64, 8, 1, 1},
-                                                              Shape{65, 8, 1, 1}, Shape{257, 8, 1, 2}, Shape{513, 8, 1, 1}),
-                                            ::testing::Values(all_masks[0], all_masks[1], all_masks[5], all_masks.back())),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Lengths, AttentionStatistics,
+    ::testing::Combine(::testing::ValuesIn(backends),
+                       ::testing::Values(Shape{1, 8, 1, 1}, Shape{2, 8, 1, 2}, Shape{63, 8, 1, 1}, Shape{64, 8, 1, 1},
+                                         Shape{65, 8, 1, 1}, Shape{257, 8, 1, 2}, Shape{513, 8, 1, 1}),
+                       ::testing::Values(all_masks[0], all_masks[1], all_masks[5], all_masks.back())),
+    case_name);
 INSTANTIATE_TEST_SUITE_P(Widths, AttentionStatistics,
                          ::testing::Combine(::testing::ValuesIn(backends),
-                                            ::testing::Values(Shape{130, 64, 1, 1}, Shape{130, 80, 1, 4}, Shape{130, 128, 2, 1},
-                                                              Shape{130, 256, 1, 2}, Shape{70, 13, 1, 1}, Shape{70, 1, 1, 1},
+                                            ::testing::Values(Shape{130, 64, 1, 1}, Shape{130, 80, 1, 4},
+                                                              Shape{130, 128, 2, 1}, Shape{130, 256, 1, 2},
+                                                              Shape{70, 13, 1, 1}, Shape{70, 1, 1, 1},
                                                               Shape{90, 8, 1, 40}),
                                             ::testing::Values(all_masks[0])),
                          case_name);
 
 class AttentionBackends : public ::testing::TestWithParam<AttentionBackend> {
  protected:
-  QueryStatistics run(const AttentionOptions& options, const Inputs& in) const { return computed(GetParam(), options, in); }
+  QueryStatistics run(const AttentionOptions& options, const Inputs& in) const {
+    return computed(GetParam(), options, in);
+  }
 };
 
 std::string backend_name(const ::testing::TestParamInfo<AttentionBackend>& info) {
@@ -165,7 +171,8 @@ TEST_P(AttentionBackends, SequencesAndPadding) {
     EXPECT_EQ(packed.output.slice(1, 190).abs().max().item<double>(), 0);  // padding
     EXPECT_TRUE(at::isnan(packed.n_eff.slice(1, 70, 72)).all().item<bool>());
   }
-  const QueryStatistics alone = run({}, {in.query.slice(1, 80, 190), in.key.slice(1, 80, 190), in.value.slice(1, 80, 190)});
+  const QueryStatistics alone =
+      run({}, {in.query.slice(1, 80, 190), in.key.slice(1, 80, 190), in.value.slice(1, 80, 190)});
   const QueryStatistics packed = run({.sequences = {{0, 70}, {80, 190}}}, in);
   EXPECT_TRUE(same_bits(packed.kalman_gain_scaled.slice(1, 80, 190), alone.kalman_gain_scaled));
 }
@@ -250,7 +257,8 @@ TEST(AttentionStatisticsNumbers, WithoutFirstFollowsItsFormulas) {
   EXPECT_LT(relative_error(others * others / (1 / n - p0 * p0), s.without_first_n_eff[0].slice(0, 1)), 1e-9);
   const at::Tensor e = s.output[0].slice(0, 1), v0 = in.value[0][0], mass = p0.unsqueeze(1);
   const at::Tensor mean = (e - mass * v0) / (1 - mass);
-  const at::Tensor residual = (s.residual_by_dimension[0].slice(0, 1) + e * e - mass * v0 * v0) / (1 - mass) - mean * mean;
+  const at::Tensor residual =
+      (s.residual_by_dimension[0].slice(0, 1) + e * e - mass * v0 * v0) / (1 - mass) - mean * mean;
   EXPECT_LT(relative_error(residual.mean(1), s.without_first_residual[0].slice(0, 1)), 1e-9);
 }
 

@@ -6,9 +6,10 @@
 
 namespace gainlens::kernels::testing {
 
-/// Every tensor agrees within `tolerance`, `output` within `output_tolerance` of its largest element, and the counts are equal.
-/// Errors: field_error.
-inline void expect_close(const QueryStatistics& actual, const QueryStatistics& expected, double tolerance, double output_tolerance) {
+/// Every tensor agrees within `tolerance`, `output` within `output_tolerance` of its largest element, and the counts
+/// are equal. Errors: field_error.
+inline void expect_close(const QueryStatistics& actual, const QueryStatistics& expected, double tolerance,
+                         double output_tolerance) {
   for (const auto& [name, tensor] : all_tensors()) {
     ASSERT_EQ((actual.*tensor).defined(), (expected.*tensor).defined()) << name;
     if (!(expected.*tensor).defined()) continue;

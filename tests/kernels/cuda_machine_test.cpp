@@ -69,7 +69,8 @@ TEST(CudaMachine, AThreadThatNeverComesIsNamed) {
 
 // A [16, 16] with a one at (row, k), B [16, 8] with a two at (k, column): C has their product at (row, column).
 TEST(CudaMachine, MatrixProductsFollowTheFragments) {
-  for (const auto& [row, k, column] : {std::array{0, 0, 0}, std::array{9, 3, 5}, std::array{6, 12, 7}, std::array{15, 9, 2}}) {
+  for (const auto& [row, k, column] :
+       {std::array{0, 0, 0}, std::array{9, 3, 5}, std::array{6, 12, 7}, std::array{15, 9, 2}}) {
     alignas(16) std::uint16_t left[16][16] = {}, right[8][16] = {}, right_transposed[16][8] = {};
     left[row][k] = bits_of_bfloat16(3);
     right[column][k] = right_transposed[k][column] = bits_of_bfloat16(2);
@@ -109,7 +110,8 @@ TEST(CudaMachine, PackedArithmetic) {
   EXPECT_EQ(float_of_bits(pair << 16), 1.5f);
   EXPECT_EQ(float_of_bits(pair & 0xffff0000u), -3);
   const std::uint32_t x = pack_bfloat16(1.0078125f, 1.0078125f);  // its square needs 15 bits
-  const std::uint32_t high = fused_multiply_add_bfloat16(x, x, 0x80008000u), low = fused_multiply_add_bfloat16(x, x, high ^ 0x80008000u);
+  const std::uint32_t high = fused_multiply_add_bfloat16(x, x, 0x80008000u),
+                      low = fused_multiply_add_bfloat16(x, x, high ^ 0x80008000u);
   EXPECT_EQ(float_of_bits(high << 16) + float_of_bits(low << 16), 1.0078125f * 1.0078125f);
 }
 

@@ -19,17 +19,20 @@ struct LongCase {
 };
 
 inline const std::vector<std::string>& long_case_names() {
-  static const std::vector<std::string> names{"step_after_64", "unequal_step", "constant_offset", "slow_drift", "normal"};
+  static const std::vector<std::string> names{"step_after_64", "unequal_step", "constant_offset", "slow_drift",
+                                              "normal"};
   return names;
 }
 
 /// @param name  of long_case_names(). The dimensions differ: each gives a sum of its own a chance to round badly.
 inline LongCase long_case(const std::string& name, std::int64_t length, std::int64_t head_dim, std::int64_t queries) {
-  AttentionOptions options{.first_query = std::max<std::int64_t>(length - queries, 0), .returned = {.per_dimension = true}};
+  AttentionOptions options{.first_query = std::max<std::int64_t>(length - queries, 0),
+                           .returned = {.per_dimension = true}};
   LongCase result{name, options, random_inputs(length, head_dim, 1, 1)};
   if (name != "normal") {
     result.inputs.query.zero_();  // all keys weigh the same
-    const at::Tensor size = 1.1 + at::arange(head_dim, at::TensorOptions(at::kDouble)) / static_cast<double>(head_dim);  // 1.1 .. 2.1
+    const at::Tensor size =
+        1.1 + at::arange(head_dim, at::TensorOptions(at::kDouble)) / static_cast<double>(head_dim);  // 1.1 .. 2.1
     const at::Tensor position = at::arange(length, at::TensorOptions(at::kDouble)).unsqueeze(1);
     at::Tensor value = (position.ge(centre_keys).to(at::kDouble) * size).unsqueeze(0);
     if (name == "slow_drift") value = (position / static_cast<double>(length) * size).unsqueeze(0);
@@ -38,14 +41,17 @@ inline LongCase long_case(const std::string& name, std::int64_t length, std::int
   if (name == "unequal_step" || name == "constant_offset") {
     result.options.key_bias = at::zeros({length}, at::TensorOptions(at::kDouble));
     if (name == "unequal_step")
-      result.options.key_bias[std::min<std::int64_t>(length, centre_keys) - 1] = 0.3;                  // weights that are no power of two
-    if (name == "constant_offset") result.options.key_bias.slice(0, 0, centre_keys).fill_(-INFINITY);  // S = 0, far from c
+      result.options.key_bias[std::min<std::int64_t>(length, centre_keys) - 1] =
+          0.3;  // weights that are no power of two
+    if (name == "constant_offset")
+      result.options.key_bias.slice(0, 0, centre_keys).fill_(-INFINITY);  // S = 0, far from c
   }
   result.inputs = cast(result.inputs, at::kFloat);
   return result;
 }
 
-/// max |S - exact S| / max (v - c)^2 over queries and dimensions, the maximum of the latter over all keys of the dimension.
+/// max |S - exact S| / max (v - c)^2 over queries and dimensions, the maximum of the latter over all keys of the
+/// dimension.
 /// @param residual, expected  [1, query, head_dim], NaN before the first query
 inline double error_of_residual(const at::Tensor& residual, const at::Tensor& expected, const at::Tensor& value) {
   const at::Tensor values = value.to(at::kDouble);

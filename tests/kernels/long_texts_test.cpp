@@ -1,9 +1,9 @@
 // S keeps its digits however long the text is: the promise of attention_statistics.h, held to up to 128k positions.
 
 #include "kernels/long_texts.h"
-#include "kernels/attention_gradient.h"
 #include "kernels/attention_testing.h"
 #include "kernels/emulated_attention.h"
+#include "kernels/gradient/attention_gradient.h"
 #include "kernels/vector_targets.h"
 
 #include <fmt/format.h>
@@ -47,7 +47,8 @@ TEST_P(LongTexts, ResidualKeepsItsPromise) {
   const LongCase hard = hard_case();
   const at::Tensor expected = reference(hard.options, hard.inputs).residual_by_dimension;
   for (const auto& [way, residual] : residuals(hard)) {
-    EXPECT_LT(error_of_residual(residual, expected, hard.inputs.value), way == "streaming" ? promise : of_double_sums) << way;
+    EXPECT_LT(error_of_residual(residual, expected, hard.inputs.value), way == "streaming" ? promise : of_double_sums)
+        << way;
   }
 }
 
@@ -56,26 +57,32 @@ std::string name_of(const ::testing::TestParamInfo<LongTexts::ParamType>& info) 
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LongTexts,
-                         ::testing::Combine(::testing::ValuesIn(long_case_names()), ::testing::Values(1 << 10, 1 << 13, 1 << 15, 1 << 17)),
+                         ::testing::Combine(::testing::ValuesIn(long_case_names()),
+                                            ::testing::Values(1 << 10, 1 << 13, 1 << 15, 1 << 17)),
                          name_of);
 
-TEST(LongTextsOfTheFusedKernel, ResidualKeepsItsPromise) {  // thread by thread: 8k positions and 16 dimensions are what time allows
+TEST(LongTextsOfTheFusedKernel,
+     ResidualKeepsItsPromise) {  // thread by thread: 8k positions and 16 dimensions are what time allows
   for (const std::string& name : long_case_names()) {
     for (const std::int64_t length : {1 << 10, 1 << 13}) {
       SCOPED_TRACE(fmt::format("{} T {}", name, length));
       const LongCase hard = long_case(name, length, 16, 8);
       const at::Tensor expected = reference(hard.options, hard.inputs).residual_by_dimension;
-      EXPECT_LT(error_of_residual(emulated(hard.options, hard.inputs).residual_by_dimension, expected, hard.inputs.value), promise);
+      EXPECT_LT(
+          error_of_residual(emulated(hard.options, hard.inputs).residual_by_dimension, expected, hard.inputs.value),
+          promise);
     }
   }
 }
 
-// The sums of bfloat16 inputs, whose weights are rounded: weights and values here are exact in it, so that the sums alone are seen.
+// The sums of bfloat16 inputs, whose weights are rounded: weights and values here are exact in it, so that the sums
+// alone are seen.
 TEST(LongTextsOfTheFusedKernel, TensorCoreSumsKeepThePromiseToo) {
   LongCase hard = long_case("step_after_64", 1 << 13, 16, 8);
   hard.inputs = cast(hard.inputs, at::kBFloat16);
   const at::Tensor expected = reference(hard.options, hard.inputs).residual_by_dimension;
-  EXPECT_LT(error_of_residual(emulated(hard.options, hard.inputs).residual_by_dimension, expected, hard.inputs.value), promise);
+  EXPECT_LT(error_of_residual(emulated(hard.options, hard.inputs).residual_by_dimension, expected, hard.inputs.value),
+            promise);
 }
 
 TEST(LongTextsOfEveryInstructionSet, ResidualKeepsItsPromise) {
@@ -83,7 +90,9 @@ TEST(LongTextsOfEveryInstructionSet, ResidualKeepsItsPromise) {
     const LongCase hard = long_case(name, 1 << 13, head_dim, 16);
     const at::Tensor expected = reference(hard.options, hard.inputs).residual_by_dimension;
     for_each_instruction_set([&](const char* target) {
-      EXPECT_LT(error_of_residual(streamed(hard.options, hard.inputs).residual_by_dimension, expected, hard.inputs.value), promise)
+      EXPECT_LT(
+          error_of_residual(streamed(hard.options, hard.inputs).residual_by_dimension, expected, hard.inputs.value),
+          promise)
           << name << " with " << target;
     });
   }
@@ -96,7 +105,8 @@ TEST(LongTextsNumbers, ValueVarianceKeepsItsDigits) {
   for (const AttentionBackend backend : {AttentionBackend::streaming, AttentionBackend::composed}) {
     AttentionOptions options = hard.options;
     options.backend = backend;
-    EXPECT_LT(relative_error(streamed(options, hard.inputs).value_variance, expected), 1e-6);  // 64 of 131,072 values differ
+    EXPECT_LT(relative_error(streamed(options, hard.inputs).value_variance, expected),
+              1e-6);  // 64 of 131,072 values differ
   }
 }
 

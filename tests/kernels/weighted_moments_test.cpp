@@ -1,4 +1,4 @@
-#include "kernels/weighted_moments.h"
+#include "kernels/reference/weighted_moments.h"
 
 #include "core/error.h"
 

@@ -11,9 +11,11 @@ namespace gainlens::testing {
 
 /// Sentences of a small grammar, a line each: enough for a vocabulary of a few hundred pieces.
 inline std::string made_up_text(int lines, std::uint64_t seed = 1) {
-  static const std::vector<std::string> subjects = {"the river", "a careful keeper", "the old bridge", "every winter", "one small boat"};
+  static const std::vector<std::string> subjects = {"the river", "a careful keeper", "the old bridge", "every winter",
+                                                    "one small boat"};
   static const std::vector<std::string> verbs = {"carries", "watches", "remembers", "crosses", "outlasts"};
-  static const std::vector<std::string> objects = {"the harbour", "many stones", "its own weight", "a narrow road", "the morning light"};
+  static const std::vector<std::string> objects = {"the harbour", "many stones", "its own weight", "a narrow road",
+                                                   "the morning light"};
   Random random(seed);
   const auto one_of = [&random](const std::vector<std::string>& words) { return words[random.below(words.size())]; };
   std::string text;

@@ -40,26 +40,28 @@ class WrongRecipes : public ::testing::TestWithParam<WrongRecipe> {};
 TEST_P(WrongRecipes, AreRefusedInOneLine) {
   Json document = testing::small_recipe();
   GetParam().change(document);
-  EXPECT_THAT([&] { parse_recipe(document, "recipe.json"); }, ThrowsMessage<InvalidArgument>(HasSubstr(GetParam().message)));
+  EXPECT_THAT([&] { parse_recipe(document, "recipe.json"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr(GetParam().message)));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, WrongRecipes,
-    ::testing::Values(
-        WrongRecipe{"unknown_key", [](Json& r) { r["learning_rat"] = 1; }, "learning_rat"},
-        WrongRecipe{"no_model", [](Json& r) { r.erase("model"); }, "'model' is missing"},
-        WrongRecipe{"no_rate", [](Json& r) { r.erase("learning_rate"); }, "learning_rate"},
-        WrongRecipe{"no_stages", [](Json& r) { r["stages"] = Json::array(); }, "'stages'"},
-        WrongRecipe{"stage_key", [](Json& r) { r["stages"][0]["length"] = 3; }, "stages[0].length"},
-        WrongRecipe{"stage_type", [](Json& r) { r["stages"][1] = 5; }, "recipe.json"},
-        WrongRecipe{"vocabulary_given", [](Json& r) { r["model"]["vocab_size"] = 5; }, "the tokenizer that is trained decides it"},
-        WrongRecipe{"uneven_step", [](Json& r) { r["tokens_per_step"] = 100; }, "multiple of every context"},
-        WrongRecipe{"uneven_part", [](Json& r) { r["tokens_at_once"] = 96; }, "divide 'tokens_per_step'"},
-        WrongRecipe{"negative_rate", [](Json& r) { r["learning_rate"] = -1; }, "learning_rate"},
-        WrongRecipe{"schedule", [](Json& r) { r["schedule"] = "cosin"; }, "did you mean 'cosine'"},
-        WrongRecipe{"fraction", [](Json& r) { r["validation_fraction"] = 0.9; }, "validation_fraction"},
-        WrongRecipe{"tokenizer_key", [](Json& r) { r["tokenizer"]["size"] = 1; }, "tokenizer.size"},
-        WrongRecipe{"dtype", [](Json& r) { r["dtype"] = "float8"; }, "float8"}),
+    ::testing::Values(WrongRecipe{"unknown_key", [](Json& r) { r["learning_rat"] = 1; }, "learning_rat"},
+                      WrongRecipe{"no_model", [](Json& r) { r.erase("model"); }, "'model' is missing"},
+                      WrongRecipe{"no_rate", [](Json& r) { r.erase("learning_rate"); }, "learning_rate"},
+                      WrongRecipe{"no_stages", [](Json& r) { r["stages"] = Json::array(); }, "'stages'"},
+                      WrongRecipe{"stage_key", [](Json& r) { r["stages"][0]["length"] = 3; }, "stages[0].length"},
+                      WrongRecipe{"stage_type", [](Json& r) { r["stages"][1] = 5; }, "recipe.json"},
+                      WrongRecipe{"vocabulary_given", [](Json& r) { r["model"]["vocab_size"] = 5; },
+                                  "the tokenizer that is trained decides it"},
+                      WrongRecipe{"uneven_step", [](Json& r) { r["tokens_per_step"] = 100; },
+                                  "multiple of every context"},
+                      WrongRecipe{"uneven_part", [](Json& r) { r["tokens_at_once"] = 96; }, "divide 'tokens_per_step'"},
+                      WrongRecipe{"negative_rate", [](Json& r) { r["learning_rate"] = -1; }, "learning_rate"},
+                      WrongRecipe{"schedule", [](Json& r) { r["schedule"] = "cosin"; }, "did you mean 'cosine'"},
+                      WrongRecipe{"fraction", [](Json& r) { r["validation_fraction"] = 0.9; }, "validation_fraction"},
+                      WrongRecipe{"tokenizer_key", [](Json& r) { r["tokenizer"]["size"] = 1; }, "tokenizer.size"},
+                      WrongRecipe{"dtype", [](Json& r) { r["dtype"] = "float8"; }, "float8"}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -3,12 +3,12 @@
 #include "core/error.h"
 #include "core/sha256.h"
 #include "data/text.h"
-#include "data/tokenizer.h"
 #include "language/evaluate_language_model.h"
 #include "language/language_testing.h"
 #include "language/token_windows.h"
-#include "models/load_decoder.h"
+#include "models/checkpoint/load_decoder.h"
 #include "support/shared_data.h"
+#include "tokenizers/tokenizer.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -24,7 +24,8 @@ using gainlens::testing::TemporaryFolder;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-LanguageModelRequest request_in(const TemporaryFolder& folder, const Json& recipe = testing::small_recipe(), int lines = 600) {
+LanguageModelRequest request_in(const TemporaryFolder& folder, const Json& recipe = testing::small_recipe(),
+                                int lines = 600) {
   LanguageModelRequest request;
   request.recipe = testing::write_text(folder.path() / "recipe.json", recipe.dump());
   request.texts = {testing::write_text(folder.path() / "text.txt", testing::made_up_text(lines))};
@@ -34,7 +35,7 @@ LanguageModelRequest request_in(const TemporaryFolder& folder, const Json& recip
 }
 
 TEST(TokenWindows, PutBosFirstAndTargetsOnePlaceAhead) {
-  const std::vector<data::TokenId> tokens = {10, 11, 12, 13, 14, 15};
+  const std::vector<tokenizers::TokenId> tokens = {10, 11, 12, 13, 14, 15};
   const std::vector<std::int64_t> begins = {2, 0};
   const Batch batch = windows_at(tokens, 1, 4, begins);
   EXPECT_TRUE(at::equal(batch.inputs, at::tensor({1, 12, 13, 14, 1, 10, 11, 12}, at::kLong).view({2, 4})));
@@ -44,9 +45,10 @@ TEST(TokenWindows, PutBosFirstAndTargetsOnePlaceAhead) {
 }
 
 TEST(UnigramEntropy, IsThatOfTheFrequencies) {
-  EXPECT_NEAR(unigram_entropy(std::vector<data::TokenId>{5, 5, 5, 5}), 0, 1e-15);
-  EXPECT_NEAR(unigram_entropy(std::vector<data::TokenId>{1, 2, 3, 4}), std::log(4.0), 1e-15);
-  EXPECT_NEAR(unigram_entropy(std::vector<data::TokenId>{1, 1, 1, 2}), -0.75 * std::log(0.75) - 0.25 * std::log(0.25), 1e-15);
+  EXPECT_NEAR(unigram_entropy(std::vector<tokenizers::TokenId>{5, 5, 5, 5}), 0, 1e-15);
+  EXPECT_NEAR(unigram_entropy(std::vector<tokenizers::TokenId>{1, 2, 3, 4}), std::log(4.0), 1e-15);
+  EXPECT_NEAR(unigram_entropy(std::vector<tokenizers::TokenId>{1, 1, 1, 2}),
+              -0.75 * std::log(0.75) - 0.25 * std::log(0.25), 1e-15);
 }
 
 TEST(TrainLanguageModel, LeavesACheckpointThatPredictsItsText) {
@@ -62,7 +64,7 @@ TEST(TrainLanguageModel, LeavesACheckpointThatPredictsItsText) {
 
   const auto model = models::load_decoder(request.out);  // the checkpoint alone
   EXPECT_TRUE(model->layout().gated);
-  const auto tokenizer = data::open_tokenizer(request.out);
+  const auto tokenizer = tokenizers::open_tokenizer(request.out);
   const auto tokens = tokenizer->encode(testing::made_up_text(50, 9));
   const LanguageModelLoss loss = evaluate_language_model(*model, tokens, tokenizer->bos_token(), 32, true);
   EXPECT_EQ(loss.tokens, static_cast<std::int64_t>(tokens.size()));
@@ -84,7 +86,8 @@ TEST(TrainLanguageModel, SeedsDiffer) {
   train_language_model(request);
   LanguageModelRequest other = request;
   other.seed = 1;
-  EXPECT_THAT([&] { train_language_model(other); }, ThrowsMessage<InvalidArgument>(HasSubstr("/seed is 0 there and 1 here")));
+  EXPECT_THAT([&] { train_language_model(other); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("/seed is 0 there and 1 here")));
   other.out = folder.path() / "other";
   train_language_model(other);
   EXPECT_NE(sha256_file(request.out / "model.safetensors"), sha256_file(other.out / "model.safetensors"));
@@ -124,7 +127,8 @@ TEST(TrainLanguageModel, AMissingModelIsNoCompleteTraining) {
   const LanguageModelRequest request = request_in(folder);
   train_language_model(request);
   std::filesystem::remove(request.out / "model.safetensors");
-  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("model.safetensors of the best step")));
+  EXPECT_THAT([&] { train_language_model(request); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("model.safetensors of the best step")));
 }
 
 TEST(TrainLanguageModel, RefusesAFolderThatHoldsACheckpoint) {
@@ -132,7 +136,8 @@ TEST(TrainLanguageModel, RefusesAFolderThatHoldsACheckpoint) {
   const LanguageModelRequest request = request_in(folder);
   std::filesystem::create_directories(request.out);
   testing::write_text(request.out / "config.json", "{}");
-  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("holds a config.json that this command did not make")));
+  EXPECT_THAT([&] { train_language_model(request); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("holds a config.json that this command did not make")));
   EXPECT_EQ(data::read_text(request.out / "config.json"), "{}");
   EXPECT_FALSE(std::filesystem::exists(request.out / "training"));
 }
@@ -143,7 +148,8 @@ TEST(TrainLanguageModel, RefusesTextsThatAreTooSmall) {
   testing::write_text(request.texts[0], "");
   EXPECT_THROW(train_language_model(request), InvalidArgument);
   testing::write_text(request.texts[0], "A line.\n");
-  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("give more text or fewer pieces")));
+  EXPECT_THAT([&] { train_language_model(request); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("give more text or fewer pieces")));
   EXPECT_FALSE(std::filesystem::exists(request.out)) << "a refused request must leave nothing behind";
   Json long_context = testing::small_recipe();
   long_context["model"]["max_position_embeddings"] = 65536;
@@ -158,7 +164,8 @@ TEST(TrainLanguageModel, RefusesStagesBeyondThePositions) {
   const TemporaryFolder folder;
   Json recipe = testing::small_recipe();
   recipe["model"]["max_position_embeddings"] = 16;
-  EXPECT_THAT([&] { train_language_model(request_in(folder, recipe)); }, ThrowsMessage<InvalidArgument>(HasSubstr("max_position_embeddings")));
+  EXPECT_THAT([&] { train_language_model(request_in(folder, recipe)); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("max_position_embeddings")));
 }
 
 TEST(TrainLanguageModel, StopsWhenTheLossIsNanAndKeepsTheLastGoodCheckpoint) {

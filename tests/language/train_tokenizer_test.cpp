@@ -2,9 +2,9 @@
 
 #include "core/error.h"
 #include "core/sha256.h"
-#include "data/tokenizer.h"
 #include "language/language_testing.h"
 #include "support/shared_data.h"
+#include "tokenizers/tokenizer.h"
 
 #include <sentencepiece_processor.h>
 
@@ -22,13 +22,14 @@ TEST(TrainTokenizer, KeepsEveryTextAsItIs) {
   const TemporaryFolder folder;
   const std::vector<std::string> texts = {testing::made_up_text(400), testing::made_up_text(100, 2)};
   write_tokenizer(train_tokenizer(texts, {.vocabulary = 320}), folder.path());
-  const auto tokenizer = data::open_tokenizer(folder.path());
+  const auto tokenizer = tokenizers::open_tokenizer(folder.path());
   EXPECT_EQ(tokenizer->vocabulary_size(), 320);
   EXPECT_EQ(tokenizer->bos_token(), 1);
   EXPECT_TRUE(tokenizer->adds_bos());
   sentencepiece::SentencePieceProcessor processor;
   ASSERT_TRUE(processor.Load((folder.path() / "tokenizer.model").string()).ok());
-  for (const std::string& text : {std::string("the river  carries\n\ttwo\nlines\n"), std::string("Größe 東京 \xF0\x9F\x8C\x8A"), texts[0]}) {
+  for (const std::string& text :
+       {std::string("the river  carries\n\ttwo\nlines\n"), std::string("Größe 東京 \xF0\x9F\x8C\x8A"), texts[0]}) {
     const auto ids = tokenizer->encode(text);
     std::string back;
     ASSERT_TRUE(processor.Decode(std::vector<int>(ids.begin(), ids.end()), &back).ok());
@@ -45,10 +46,11 @@ TEST(TrainTokenizer, GivesTheSameBytesForTheSameTexts) {
 TEST(TrainTokenizer, LearnsFromLinesOfAnyLength) {
   const TemporaryFolder folder;
   std::string line;
-  while (line.size() < (std::size_t{3} << 20)) line += "harbour \xC3\xA9 ";  // two cuts, which must not fall into a character
+  while (line.size() < (std::size_t{3} << 20))
+    line += "harbour \xC3\xA9 ";  // two cuts, which must not fall into a character
   const std::vector<std::string> texts = {testing::made_up_text(300) + line};
   write_tokenizer(train_tokenizer(texts, {.vocabulary = 330}), folder.path());
-  EXPECT_EQ(data::open_tokenizer(folder.path())->encode("harbour").size(), 1u);
+  EXPECT_EQ(tokenizers::open_tokenizer(folder.path())->encode("harbour").size(), 1u);
 }
 
 TEST(TrainTokenizer, RefusesTooSmallATextAndWrongRecipes) {

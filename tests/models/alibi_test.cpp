@@ -1,7 +1,7 @@
-#include "models/alibi.h"
+#include "models/decoder/alibi.h"
 
 #include "core/error.h"
-#include "models/attention_ops.h"
+#include "models/decoder/attention_ops.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -41,15 +41,16 @@ double last_n_eff(kernels::AttentionOptions options) {
   const at::Tensor zeros = at::zeros({1, 1, positions, 1});
   options.window = 512;  // what it cuts off weighs e^-362 or less
   double n_eff = 0;
-  StatisticsAttention attention(
-      [&](std::int64_t, kernels::QueryStatistics&& statistics) { n_eff = statistics.n_eff[0][positions - 1].item<double>(); });
+  StatisticsAttention attention([&](std::int64_t, kernels::QueryStatistics&& statistics) {
+    n_eff = statistics.n_eff[0][positions - 1].item<double>();
+  });
   attention.run(0, {zeros, zeros, zeros}, options);
   return n_eff;
 }
 
 TEST(Alibi, DigitsOfNeighboursSurviveALongText) {
-  // The first of 16 heads has slope 2^-1/2. Its weights fall geometrically with the distance, p_d = (1 - r) r^d with r = exp(-2^-1/2), and
-  // so 1 / sum p^2 = (1 + r) / (1 - r).
+  // The first of 16 heads has slope 2^-1/2. Its weights fall geometrically with the distance, p_d = (1 - r) r^d with r
+  // = exp(-2^-1/2), and so 1 / sum p^2 = (1 + r) / (1 - r).
   const double slope = std::sqrt(0.5), r = std::exp(-slope), expected = (1 + r) / (1 - r);
   kernels::AttentionOptions by_distance, by_position;
   by_distance.distance_bias = alibi_distance_bias({}, 16, 32768).slice(0, 0, 1);

@@ -1,4 +1,4 @@
-#include "models/attention_ops.h"
+#include "models/decoder/attention_ops.h"
 
 #include "core/error.h"
 #include "kernels/counted_memory.h"
@@ -72,7 +72,8 @@ TEST_P(AttentionOps, AllThreeAgree) {
 }
 
 /// Gradients of a weighted sum of the output, with respect to query, key, value and sink logit.
-std::vector<at::Tensor> gradients(hooks::AttentionOp& operation, const hooks::Qkv& qkv, kernels::AttentionOptions options) {
+std::vector<at::Tensor> gradients(hooks::AttentionOp& operation, const hooks::Qkv& qkv,
+                                  kernels::AttentionOptions options) {
   std::vector<at::Tensor> leaves{qkv.query.detach().clone(), qkv.key.detach().clone(), qkv.value.detach().clone()};
   if (options.sink_logit.defined()) leaves.push_back(options.sink_logit = options.sink_logit.detach().clone());
   for (at::Tensor& leaf : leaves) leaf.requires_grad_(true);
@@ -87,43 +88,51 @@ TEST_P(AttentionOps, GradientsAgree) {
   const hooks::Qkv qkv = random_qkv(2, 4, 2, 70);
   MaterialisedAttention materialised;
   SdpaAttention fused;
-  const auto expected = gradients(materialised, qkv, GetParam().options), found = gradients(fused, qkv, GetParam().options);
+  const auto expected = gradients(materialised, qkv, GetParam().options),
+             found = gradients(fused, qkv, GetParam().options);
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::allclose(found[i], expected[i], 1e-10, 1e-10)) << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Masks, AttentionOps, ::testing::ValuesIn(every_mask()), [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(Masks, AttentionOps, ::testing::ValuesIn(every_mask()),
+                         [](const auto& param) { return param.param.name; });
 
 TEST(AttentionPattern, CausalByHand) {
   const at::Tensor pattern = attention_pattern(zero_queries(), {});
   EXPECT_TRUE(at::equal(pattern, at::tensor({1.0, 0.0, 0.5, 0.5}, at::kDouble).view({1, 1, 2, 2})));
-  EXPECT_TRUE(at::equal(apply_pattern(pattern, zero_queries().value), at::tensor({2.0, 4.0}, at::kDouble).view({1, 1, 2, 1})));
+  EXPECT_TRUE(
+      at::equal(apply_pattern(pattern, zero_queries().value), at::tensor({2.0, 4.0}, at::kDouble).view({1, 1, 2, 1})));
 }
 
 TEST(AttentionPattern, SinkLogitTakesItsShare) {
   kernels::AttentionOptions options;
   options.sink_logit = at::tensor({std::log(2.0)}, at::kDouble);  // weighs as much as two keys
   const at::Tensor pattern = attention_pattern(zero_queries(), options);
-  EXPECT_TRUE(at::allclose(pattern, at::tensor({1.0 / 3, 0.0, 0.25, 0.25}, at::kDouble).view({1, 1, 2, 2}), 1e-15, 1e-15));
+  EXPECT_TRUE(
+      at::allclose(pattern, at::tensor({1.0 / 3, 0.0, 0.25, 0.25}, at::kDouble).view({1, 1, 2, 2}), 1e-15, 1e-15));
 }
 
 TEST(AttentionPattern, KeyBiasWeighsAndHidesKeys) {
   kernels::AttentionOptions options;
   options.key_bias = at::tensor({std::log(3.0), 0.0}, at::kDouble);
-  EXPECT_TRUE(at::allclose(attention_pattern(zero_queries(), options)[0][0][1], at::tensor({0.75, 0.25}, at::kDouble), 1e-15, 1e-15));
+  EXPECT_TRUE(at::allclose(attention_pattern(zero_queries(), options)[0][0][1], at::tensor({0.75, 0.25}, at::kDouble),
+                           1e-15, 1e-15));
   options.key_bias = at::tensor({-std::numeric_limits<double>::infinity(), 0.0}, at::kDouble).view({1, 2});
-  EXPECT_TRUE(at::equal(attention_pattern(zero_queries(), options), at::tensor({0.0, 0.0, 0.0, 1.0}, at::kDouble).view({1, 1, 2, 2})));
+  EXPECT_TRUE(at::equal(attention_pattern(zero_queries(), options),
+                        at::tensor({0.0, 0.0, 0.0, 1.0}, at::kDouble).view({1, 1, 2, 2})));
 }
 
 TEST(AttentionPattern, DistanceBiasWeighsByDistance) {
   kernels::AttentionOptions options;
   options.distance_bias = at::tensor({0.0, std::log(3.0)}, at::kDouble);
-  EXPECT_TRUE(at::allclose(attention_pattern(zero_queries(), options)[0][0][1], at::tensor({0.75, 0.25}, at::kDouble), 1e-15, 1e-15));
+  EXPECT_TRUE(at::allclose(attention_pattern(zero_queries(), options)[0][0][1], at::tensor({0.75, 0.25}, at::kDouble),
+                           1e-15, 1e-15));
 }
 
 TEST(AttentionPattern, SequencesDoNotSeeEachOtherNorPadding) {
   kernels::AttentionOptions options;
   options.sequences = {{.begin = 1, .end = 2}};
-  EXPECT_TRUE(at::equal(attention_pattern(zero_queries(), options), at::tensor({0.0, 0.0, 0.0, 1.0}, at::kDouble).view({1, 1, 2, 2})));
+  EXPECT_TRUE(at::equal(attention_pattern(zero_queries(), options),
+                        at::tensor({0.0, 0.0, 0.0, 1.0}, at::kDouble).view({1, 1, 2, 2})));
 }
 
 TEST(SdpaAttention, TrainsAWindowInMemoryThatGrowsLinearly) {

@@ -17,8 +17,9 @@ namespace gainlens::models::testing {
 
 /// Smallest interesting decoder: width 4, 2 heads of 2 dimensions sharing one KV head, MLP 3, 5 tokens, 1 layer.
 inline Json tiny_config(const std::string& model_type = "llama") {
-  return {{"model_type", model_type}, {"num_hidden_layers", 1},   {"hidden_size", 4}, {"intermediate_size", 3}, {"vocab_size", 5},
-          {"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"head_dim", 2},    {"bos_token_id", 1}};
+  return {{"model_type", model_type}, {"num_hidden_layers", 1}, {"hidden_size", 4},
+          {"intermediate_size", 3},   {"vocab_size", 5},        {"num_attention_heads", 2},
+          {"num_key_value_heads", 1}, {"head_dim", 2},          {"bos_token_id", 1}};
 }
 
 /// A checkpoint in a temporary folder: a config.json and float32 tensors that a test can alter before they are written.

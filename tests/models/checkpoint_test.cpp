@@ -1,8 +1,8 @@
-#include "models/checkpoint.h"
+#include "models/checkpoint/checkpoint.h"
 #include "checkpoint_folder.h"
-#include "models/dtype.h"
-#include "models/tensor_slots.h"
-#include "models/tensor_values.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/tensor_slots.h"
+#include "models/checkpoint/tensor_values.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -118,7 +118,8 @@ TEST(Checkpoint, TiedWithNeither) {
 TEST(Checkpoint, UntiedHeadMissing) {
   Tiny folder;
   folder.tensors.erase("lm_head.weight");
-  EXPECT_THAT(folder.refusal(), AllOf(HasSubstr("'lm_head.weight' [5, 4] is missing"), HasSubstr("tie_word_embeddings")));
+  EXPECT_THAT(folder.refusal(),
+              AllOf(HasSubstr("'lm_head.weight' [5, 4] is missing"), HasSubstr("tie_word_embeddings")));
 }
 
 TEST(Checkpoint, WithoutPrefix) {
@@ -140,10 +141,11 @@ TEST(Checkpoint, AllFaultsInOneMessage) {
   folder.add("model.layers.0.self_attn.q_prj.weight", {4, 4});
   folder.add("model.norm.weight", {5});
   folder.add("model.layers.1.input_layernorm.weight", {4});
-  EXPECT_THAT(folder.refusal(), AllOf(HasSubstr(folder.path().string()), HasSubstr("'" + query_name + "' [4, 4] is missing"),
-                                      HasSubstr("did you mean 'model.layers.0.self_attn.q_prj.weight'?"),
-                                      HasSubstr("'model.norm.weight' has shape [5], expected [4]"),
-                                      HasSubstr("'model.layers.1.input_layernorm.weight' [4] is not part of this model")));
+  EXPECT_THAT(folder.refusal(),
+              AllOf(HasSubstr(folder.path().string()), HasSubstr("'" + query_name + "' [4, 4] is missing"),
+                    HasSubstr("did you mean 'model.layers.0.self_attn.q_prj.weight'?"),
+                    HasSubstr("'model.norm.weight' has shape [5], expected [4]"),
+                    HasSubstr("'model.layers.1.input_layernorm.weight' [4] is not part of this model")));
 }
 
 TEST(Checkpoint, ManyFaultsAreCounted) {
@@ -159,11 +161,12 @@ TEST(Checkpoint, ASurplusBiasIsNotDropped) {
 }
 
 TEST(Checkpoint, NanAndInfinityAreLocated) {
-  for (const float bad :
-       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
     Tiny folder;
     folder.tensors[query_name].values[6] = bad;
-    EXPECT_THAT(folder.refusal(), HasSubstr("tensor '" + query_name + "' holds NaN or infinity: 1 of 16 values, the first at [1, 2]"));
+    EXPECT_THAT(folder.refusal(),
+                HasSubstr("tensor '" + query_name + "' holds NaN or infinity: 1 of 16 values, the first at [1, 2]"));
   }
 }
 
@@ -179,7 +182,8 @@ TEST(Checkpoint, IntegerWeightsAreRefused) {
   const Tiny folder;
   folder.write();
   const std::array<std::int8_t, 20> bytes{};
-  std::vector<formats::TensorToWrite> list{{"model.embed_tokens.weight", formats::DType::i8, {5, 4}, std::as_bytes(std::span(bytes))}};
+  std::vector<formats::TensorToWrite> list{
+      {"model.embed_tokens.weight", formats::DType::i8, {5, 4}, std::as_bytes(std::span(bytes))}};
   formats::write_tensors(folder.path() / "model.safetensors", list);
   EXPECT_THAT(message_of([&] { load_checkpoint(folder.path()); }),
               HasSubstr("'model.embed_tokens.weight' is I8, expected F64, F32, F16 or BF16"));
@@ -193,7 +197,8 @@ TEST(Checkpoint, OtherDtypesAreRefused) {
 TEST(Checkpoint, DemoInEveryDtype) {
   const std::filesystem::path path = GAINLENS_SOURCE_DIR "/data/demo/plain";  // stored in bfloat16
   const at::Tensor exact = load_checkpoint(path, {.dtype = at::kDouble}).weights.embedding;
-  for (const auto& [dtype, tolerance] : {std::pair{at::kDouble, 0.0}, {at::kFloat, 0.0}, {at::kBFloat16, 0.0}, {at::kHalf, 5e-4}}) {
+  for (const auto& [dtype, tolerance] :
+       {std::pair{at::kDouble, 0.0}, {at::kFloat, 0.0}, {at::kBFloat16, 0.0}, {at::kHalf, 5e-4}}) {
     const Checkpoint checkpoint = load_checkpoint(path, {.dtype = dtype});
     EXPECT_EQ(checkpoint.config.layers, 10);
     EXPECT_EQ(checkpoint.weights.embedding.sizes(), (at::IntArrayRef{2048, 96}));
@@ -210,14 +215,16 @@ TEST(Checkpoint, DemoInEveryDtype) {
 
 TEST(TensorValues, UnalignedBytesOfEachDtype) {
   const at::Tensor expected = at::tensor({1.0, -2.5, 0.0, 3.0}, at::kDouble).view({2, 2});
-  for (const formats::DType stored : {formats::DType::f64, formats::DType::f32, formats::DType::f16, formats::DType::bf16}) {
+  for (const formats::DType stored :
+       {formats::DType::f64, formats::DType::f32, formats::DType::f16, formats::DType::bf16}) {
     const at::Tensor source = expected.to(*weight_dtype(stored)).contiguous();
     const std::size_t size = source.nbytes();
     alignas(16) std::array<std::byte, 64> buffer{};
     for (const std::size_t offset : {0, 1, 2, 8}) {
       std::memcpy(buffer.data() + offset, source.const_data_ptr(), size);
       const formats::TensorEntry entry{"w", stored, {2, 2}, std::span(buffer).subspan(offset, size)};
-      EXPECT_TRUE(read_values(entry, at::kDouble, "here").equal(expected)) << formats::name_of(stored) << " at " << offset;
+      EXPECT_TRUE(read_values(entry, at::kDouble, "here").equal(expected))
+          << formats::name_of(stored) << " at " << offset;
     }
   }
 }
@@ -225,7 +232,8 @@ TEST(TensorValues, UnalignedBytesOfEachDtype) {
 TEST(TensorValues, AFloat64BeyondFloat32IsRefused) {
   const std::array values{1.0, 1e300};
   const formats::TensorEntry entry{"w", formats::DType::f64, {2}, std::as_bytes(std::span(values))};
-  EXPECT_THAT(message_of([&] { read_values(entry, at::kFloat, "here"); }), HasSubstr("here: tensor 'w' is too large for float32"));
+  EXPECT_THAT(message_of([&] { read_values(entry, at::kFloat, "here"); }),
+              HasSubstr("here: tensor 'w' is too large for float32"));
   EXPECT_EQ(read_values(entry, at::kDouble, "here")[1].item<double>(), 1e300);
 }
 

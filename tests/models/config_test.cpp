@@ -1,8 +1,8 @@
 #include "checkpoint_folder.h"
-#include "models/checkpoint.h"
-#include "models/config_reader.h"
-#include "models/inert_keys.h"
-#include "models/model_size.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/model_size.h"
+#include "models/families/config_reader.h"
+#include "models/families/inert_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,7 +70,8 @@ TEST(Config, WrongTypesAndRanges) {
       {"llama", R"({"hidden_size": 1e30})", "'hidden_size' is 1e+30"},
       {"llama", R"({"vocab_size": 2147483649})", "'vocab_size' is 2147483649; must be an integer from 1 to 2147483648"},
       {"llama", R"({"intermediate_size": {}})", "'intermediate_size' is {}"},
-      {"llama", R"({"num_attention_heads": 3, "num_key_value_heads": 2})", "'num_attention_heads' is 3 and 'num_key_value_heads' is 2"},
+      {"llama", R"({"num_attention_heads": 3, "num_key_value_heads": 2})",
+       "'num_attention_heads' is 3 and 'num_key_value_heads' is 2"},
       {"llama", R"({"head_dim": null, "hidden_size": 5})",
        "'hidden_size' is 5 and 'num_attention_heads' is 2; the former must be a multiple"},
       {"llama", R"({"head_dim": 3})", "head_dim is 3; the rotary embedding needs an even one"},
@@ -90,8 +91,8 @@ TEST(Config, WrongTypesAndRanges) {
 TEST(Config, SizesThatAreTooLargeTogether) {
   const Json config = tiny_with(Json::parse(
       R"({"num_hidden_layers": 4096, "hidden_size": 1048576, "num_attention_heads": 16384, "num_key_value_heads": 16384, "head_dim": 16384})"));
-  EXPECT_THAT(message_of([&] { read(config); }),
-              AllOf(HasSubstr("the sizes describe 461"), HasSubstr("parameters; at most 281474976710656 are supported")));
+  EXPECT_THAT(message_of([&] { read(config); }), AllOf(HasSubstr("the sizes describe 461"),
+                                                       HasSubstr("parameters; at most 281474976710656 are supported")));
 }
 
 TEST(Config, OtherMathematicsIsRefused) {
@@ -131,24 +132,34 @@ TEST(Config, RopeMistakes) {
       {"llama", R"({"rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2}})", "they must agree"},
       {"llama", R"({"rope_scaling": {"rope_type": "linear"}})", "'rope_scaling.factor' is missing"},
       {"llama", R"({"rope_scaling": {"rope_type": "linear", "factor": 0.5}})", "'rope_scaling.factor' is 0.5"},
-      {"llama", R"({"rope_scaling": {"rope_type": "linear", "factor": 2, "beta_fast": 3}})", "unknown key 'rope_scaling.beta_fast'"},
+      {"llama", R"({"rope_scaling": {"rope_type": "linear", "factor": 2, "beta_fast": 3}})",
+       "unknown key 'rope_scaling.beta_fast'"},
       {"llama", R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1}})",
        "'rope_scaling.high_freq_factor' is missing"},
-      {"llama", R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}})",
+      {"llama",
+       R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}})",
        "the former must be greater"},
-      {"llama", R"({"rope_scaling": {"rope_type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 32}})", "must not be smaller"},
-      {"llama", R"({"rope_scaling": {"rope_type": "yarn", "original_max_position_embeddings": 4096}})", "the factor must be at least 1"},
-      {"llama", R"({"rope_scaling": {"rope_type": "yarn", "factor": 2, "truncate": 1}})", "'rope_scaling.truncate' is 1"},
+      {"llama", R"({"rope_scaling": {"rope_type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 32}})",
+       "must not be smaller"},
+      {"llama", R"({"rope_scaling": {"rope_type": "yarn", "original_max_position_embeddings": 4096}})",
+       "the factor must be at least 1"},
+      {"llama", R"({"rope_scaling": {"rope_type": "yarn", "factor": 2, "truncate": 1}})",
+       "'rope_scaling.truncate' is 1"},
       {"llama", R"({"rope_theta": 1, "rope_scaling": {"rope_type": "yarn", "factor": 2}})", "yarn needs more than 1"},
       {"llama", R"({"rope_theta": 10000, "rope_parameters": {"rope_theta": 500000}})",
        "'rope_theta' is 10000 and 'rope_parameters.rope_theta' is 500000; they must agree"},
-      {"llama", R"({"rope_scaling": {"type": "linear", "factor": 2}, "rope_parameters": {"rope_type": "linear", "factor": 4}})",
+      {"llama",
+       R"({"rope_scaling": {"type": "linear", "factor": 2}, "rope_parameters": {"rope_type": "linear", "factor": 4}})",
        "'rope_scaling' and 'rope_parameters' disagree"},
-      {"qwen3", R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}})",
+      {"qwen3",
+       R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}})",
        "they must agree"},
-      {"qwen3", R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {}}})", "give it to both"},
-      {"qwen3", R"({"rope_parameters": {"full_attention": {}, "linear_attention": {}}})", "unknown key 'rope_parameters.linear_attention'"},
-      {"llama", R"({"rope_parameters": {"partial_rotary_factor": 0.5}})", "'partial_rotary_factor' is 0.5; only whole heads"},
+      {"qwen3", R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {}}})",
+       "give it to both"},
+      {"qwen3", R"({"rope_parameters": {"full_attention": {}, "linear_attention": {}}})",
+       "unknown key 'rope_parameters.linear_attention'"},
+      {"llama", R"({"rope_parameters": {"partial_rotary_factor": 0.5}})",
+       "'partial_rotary_factor' is 0.5; only whole heads"},
   });
 }
 
@@ -158,15 +169,19 @@ TEST(Config, WindowMistakes) {
       {"qwen2", R"({"layer_types": ["full_attention", "full_attention"]})", "must be a list of 1 names, one per layer"},
       {"qwen2", R"({"layer_types": "full_attention"})", "must be a list of 1 names"},
       {"qwen2", R"({"layer_types": ["linear_attention"]})", "'layer_types' has \"linear_attention\" at layer 0"},
-      {"qwen3", R"({"layer_types": ["sliding_attention"]})", "use_sliding_window is false and sliding_window is 4096; set both"},
-      {"qwen3", R"({"layer_types": ["sliding_attention"], "use_sliding_window": true, "sliding_window": null})", "sliding_window is null"},
+      {"qwen3", R"({"layer_types": ["sliding_attention"]})",
+       "use_sliding_window is false and sliding_window is 4096; set both"},
+      {"qwen3", R"({"layer_types": ["sliding_attention"], "use_sliding_window": true, "sliding_window": null})",
+       "sliding_window is null"},
       {"qwen3", R"({"max_window_layers": -1})", "'max_window_layers' is -1"},
   });
 }
 
 TEST(Config, MissingSizesAreNamed) {
-  for (const char* key : {"num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size", "num_attention_heads"}) {
-    EXPECT_THAT(message_of([&] { read(tiny_without(key)); }), HasSubstr(fmt::format("'{}' is missing; must be an integer", key)));
+  for (const char* key :
+       {"num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size", "num_attention_heads"}) {
+    EXPECT_THAT(message_of([&] { read(tiny_without(key)); }),
+                HasSubstr(fmt::format("'{}' is missing; must be an integer", key)));
   }
   EXPECT_THAT(message_of([] { read(tiny_without("model_type")); }), HasSubstr("'model_type' is missing"));
 }
@@ -205,9 +220,10 @@ TEST(Config, RopeOfBothSpellings) {
   const Json parameters = Json::parse(llama3);
   Json scaling = parameters;
   scaling.erase("rope_theta");
-  for (const Json& changes : {Json{{"rope_parameters", parameters}}, Json{{"rope_theta", 500000.0}, {"rope_scaling", scaling}},
-                              Json{{"rope_theta", 500000.0}, {"rope_scaling", scaling}, {"rope_parameters", parameters}},
-                              Json{{"rope_parameters", {{"full_attention", parameters}, {"sliding_attention", parameters}}}}}) {
+  for (const Json& changes :
+       {Json{{"rope_parameters", parameters}}, Json{{"rope_theta", 500000.0}, {"rope_scaling", scaling}},
+        Json{{"rope_theta", 500000.0}, {"rope_scaling", scaling}, {"rope_parameters", parameters}},
+        Json{{"rope_parameters", {{"full_attention", parameters}, {"sliding_attention", parameters}}}}}) {
     const RopeConfig rope = read(tiny_with(changes)).rope;
     EXPECT_EQ(rope.scaling, RopeScaling::llama3);
     EXPECT_EQ(rope.base, 500000);
@@ -240,7 +256,8 @@ TEST(Config, YarnByHand) {
   EXPECT_TRUE(plain.truncate);
   EXPECT_DOUBLE_EQ(plain.attention_factor.value(), 0.1 * std::log(4.0) + 1);
 
-  const RopeConfig derived = read_yarn(R"({"factor": null, "original_max_position_embeddings": 512, "beta_fast": 16, "beta_slow": 2,
+  const RopeConfig derived =
+      read_yarn(R"({"factor": null, "original_max_position_embeddings": 512, "beta_fast": 16, "beta_slow": 2,
                                            "truncate": false})");
   EXPECT_EQ(derived.factor, 8);  // 4096 / 512
   EXPECT_EQ(derived.beta_fast, 16);
@@ -250,8 +267,11 @@ TEST(Config, YarnByHand) {
   const RopeConfig mscale = read_yarn(R"({"factor": 4, "mscale": 1.0, "mscale_all_dim": 0.5})");
   EXPECT_DOUBLE_EQ(mscale.attention_factor.value(), (0.1 * std::log(4.0) + 1) / (0.05 * std::log(4.0) + 1));
   EXPECT_EQ(mscale.original_max_positions, 4096);
-  EXPECT_DOUBLE_EQ(read_yarn(R"({"factor": 4, "mscale": 0.7, "mscale_all_dim": 0})").attention_factor.value(), 0.1 * std::log(4.0) + 1);
-  EXPECT_EQ(read_yarn(R"({"factor": 4, "mscale": 1.0, "mscale_all_dim": 0.5, "attention_factor": 1.5})").attention_factor.value(), 1.5);
+  EXPECT_DOUBLE_EQ(read_yarn(R"({"factor": 4, "mscale": 0.7, "mscale_all_dim": 0})").attention_factor.value(),
+                   0.1 * std::log(4.0) + 1);
+  EXPECT_EQ(read_yarn(R"({"factor": 4, "mscale": 1.0, "mscale_all_dim": 0.5, "attention_factor": 1.5})")
+                .attention_factor.value(),
+            1.5);
   EXPECT_EQ(read_yarn(R"({"factor": 1})").attention_factor.value(), 1);
 }
 

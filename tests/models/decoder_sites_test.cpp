@@ -1,6 +1,6 @@
 // What a decoder shows at its sites, and what interventions there do.
 #include "core/error.h"
-#include "models/attention_ops.h"
+#include "models/decoder/attention_ops.h"
 #include "models/random_decoder.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,8 @@ Seen observe(Decoder& model, const hooks::Tokens& tokens, const std::string& glo
   return seen;
 }
 
-at::Tensor logits_with(Decoder& model, const hooks::Tokens& tokens, const std::string& glob, hooks::Intervention intervention) {
+at::Tensor logits_with(Decoder& model, const hooks::Tokens& tokens, const std::string& glob,
+                       hooks::Intervention intervention) {
   hooks::Hooks hooks;
   hooks.replace(hooks::Glob(glob), std::move(intervention));
   return logits(model, tokens, {}, hooks);
@@ -77,7 +78,8 @@ TEST_P(Sites, ObserversDoNotChangeABit) {
   hooks::Hooks hooks;
   hooks.observe(hooks::Glob("*"), [](const auto&, const auto&) {});
   for (hooks::AttentionOp* attention : std::initializer_list<hooks::AttentionOp*>{&fused, &statistics}) {
-    EXPECT_TRUE(at::equal(logits(model, tokens, {.attention = attention}), logits(model, tokens, {.attention = attention}, hooks)));
+    EXPECT_TRUE(at::equal(logits(model, tokens, {.attention = attention}),
+                          logits(model, tokens, {.attention = attention}, hooks)));
   }
 }
 
@@ -87,7 +89,8 @@ TEST_P(Sites, InterventionsDoChangeTheLogits) {
   const at::Tensor plain = logits(model, tokens);
   const auto add_noise = [](const hooks::Site&, const at::Tensor& tensor) { return tensor + at::randn_like(tensor); };
   for (const hooks::SiteShape& site : model.sites()) {
-    EXPECT_FALSE(at::allclose(logits_with(model, tokens, site.site.name, add_noise), plain, 1e-3, 1e-3)) << site.site.name;
+    EXPECT_FALSE(at::allclose(logits_with(model, tokens, site.site.name, add_noise), plain, 1e-3, 1e-3))
+        << site.site.name;
   }
 }
 
@@ -98,7 +101,8 @@ TEST_P(Sites, ReplacingATensorByItselfChangesNoMoreThanRounding) {
   EXPECT_TRUE(at::allclose(logits_with(model, tokens, "*", same), logits(model, tokens), 1e-10, 1e-10));
 }
 
-INSTANTIATE_TEST_SUITE_P(Decoder, Sites, ::testing::ValuesIn(every_option()), [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(Decoder, Sites, ::testing::ValuesIn(every_option()),
+                         [](const auto& param) { return param.param.name; });
 
 TEST(Sites, HangTogether) {
   DecoderConfig config = small_config();
@@ -109,16 +113,19 @@ TEST(Sites, HangTogether) {
   EXPECT_TRUE(near(at["blocks.0.hook_resid_pre"], at["hook_embed"]));
   EXPECT_TRUE(near(at["blocks.0.hook_resid_mid"], at["blocks.0.hook_resid_pre"] + at["blocks.0.hook_attn_out"]));
   EXPECT_TRUE(near(at["blocks.0.hook_resid_post"], at["blocks.0.hook_resid_mid"] + at["blocks.0.hook_mlp_out"]));
-  EXPECT_TRUE(near(at["blocks.0.mlp.hook_post"], at::silu(at["blocks.0.mlp.hook_pre"]) * at["blocks.0.mlp.hook_pre_linear"]));
+  EXPECT_TRUE(
+      near(at["blocks.0.mlp.hook_post"], at::silu(at["blocks.0.mlp.hook_pre"]) * at["blocks.0.mlp.hook_pre_linear"]));
   EXPECT_TRUE(near(at["blocks.0.attn.hook_result"].sum(2), at["blocks.0.hook_attn_out"]));
   EXPECT_TRUE(near(at["blocks.0.ln1.hook_normalized"].pow(2).mean(-1), at::ones({batch, positions}, at::kDouble)));
   EXPECT_TRUE(near(at["blocks.0.attn.hook_pattern"].sum(-1), at::ones({batch, 4, positions}, at::kDouble)));
   EXPECT_EQ(at["blocks.0.attn.hook_pattern"].triu(1).abs().max().item<double>(), 0);
-  EXPECT_TRUE(at::equal(at["blocks.0.attn.hook_q"].select(1, 0), at["blocks.0.attn.hook_rot_q"].select(1, 0)));  // position 0: no turn
+  EXPECT_TRUE(at::equal(at["blocks.0.attn.hook_q"].select(1, 0),
+                        at["blocks.0.attn.hook_rot_q"].select(1, 0)));  // position 0: no turn
   EXPECT_FALSE(near(at["blocks.0.attn.hook_k"].select(1, 5), at["blocks.0.attn.hook_rot_k"].select(1, 5)));
   // Head 3 reads kv head 1.
   const at::Tensor values = at["blocks.0.attn.hook_v"].select(2, 1);
-  EXPECT_TRUE(near(at["blocks.0.attn.hook_pattern"].select(1, 3).matmul(values), at["blocks.0.attn.hook_z"].select(2, 3)));
+  EXPECT_TRUE(
+      near(at["blocks.0.attn.hook_pattern"].select(1, 3).matmul(values), at["blocks.0.attn.hook_z"].select(2, 3)));
 }
 
 class Gates : public ::testing::TestWithParam<Gate> {};
@@ -141,7 +148,8 @@ TEST_P(Gates, MultiplyTheOutputOfAttention) {
   const auto attention_out = [&](double gate) {
     hooks::Hooks hooks;
     at::Tensor seen;
-    hooks.replace(hooks::Glob("*hook_gate"), [&](const auto&, const at::Tensor& tensor) { return at::full_like(tensor, gate); });
+    hooks.replace(hooks::Glob("*hook_gate"),
+                  [&](const auto&, const at::Tensor& tensor) { return at::full_like(tensor, gate); });
     hooks.observe(hooks::Glob("blocks.0.hook_attn_out"), [&](const auto&, const at::Tensor& tensor) { seen = tensor; });
     gated.forward(tokens, {}, hooks);
     return seen;
@@ -185,7 +193,8 @@ TEST(Pattern, OnlyAnInterventionTakesTheLayerFromTheOperation) {
   hooks.observe(hooks::Glob("*hook_pattern"), [](const auto&, const auto&) {});
   model.forward(tokens, {.attention = &observed}, hooks);
   EXPECT_THAT(observed.layers, ElementsAre(0, 1));
-  hooks.replace(hooks::Glob("blocks.1.attn.hook_pattern"), [](const auto&, const at::Tensor& pattern) { return pattern; });
+  hooks.replace(hooks::Glob("blocks.1.attn.hook_pattern"),
+                [](const auto&, const at::Tensor& pattern) { return pattern; });
   model.forward(tokens, {.attention = &replaced}, hooks);
   EXPECT_THAT(replaced.layers, ElementsAre(0));
 }
@@ -213,9 +222,10 @@ TEST(Pattern, AboveTheBoundItIsRefused) {
   EXPECT_NO_THROW(model.forward(tokens, {.pattern_memory_bytes = 1 << 20}, hooks));
   EXPECT_NO_THROW(model.forward(tokens, {.stop_at_layer = 1, .pattern_memory_bytes = 1}, hooks));
   EXPECT_NO_THROW(model.forward(tokens, {.pattern_memory_bytes = 1}, {}));
-  EXPECT_THAT([&] { model.forward(tokens, {.pattern_memory_bytes = 512 << 10}, hooks); },
-              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("hook blocks.1.attn.hook_pattern: [1, 4, 256, 256]"), HasSubstr("1.0 MiB"),
-                                                   HasSubstr("512 KiB"), HasSubstr("--pattern-memory"))));
+  EXPECT_THAT(
+      [&] { model.forward(tokens, {.pattern_memory_bytes = 512 << 10}, hooks); },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("hook blocks.1.attn.hook_pattern: [1, 4, 256, 256]"),
+                                           HasSubstr("1.0 MiB"), HasSubstr("512 KiB"), HasSubstr("--pattern-memory"))));
 }
 
 TEST(Sites, ReplacedResultsOfHeadsAreSummed) {
@@ -225,7 +235,8 @@ TEST(Sites, ReplacedResultsOfHeadsAreSummed) {
   Decoder model(config, weights);
   hooks::Hooks hooks;
   at::Tensor out;
-  hooks.replace(hooks::Glob("blocks.0.attn.hook_result"), [](const auto&, const at::Tensor& result) { return at::zeros_like(result); });
+  hooks.replace(hooks::Glob("blocks.0.attn.hook_result"),
+                [](const auto&, const at::Tensor& result) { return at::zeros_like(result); });
   hooks.observe(hooks::Glob("blocks.0.hook_attn_out"), [&](const auto&, const at::Tensor& tensor) { out = tensor; });
   model.forward(some_tokens(config, batch, positions), {}, hooks);
   EXPECT_TRUE(at::equal(out, weights.layers[0].output_bias.expand_as(out)));

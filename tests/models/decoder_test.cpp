@@ -1,8 +1,8 @@
 // What a decoder computes, and what it refuses. Its sites are in decoder_sites_test.cpp.
-#include "models/decoder.h"
+#include "models/decoder/decoder.h"
 
 #include "core/error.h"
-#include "models/attention_ops.h"
+#include "models/decoder/attention_ops.h"
 #include "models/random_decoder.h"
 
 #include <ATen/core/grad_mode.h>
@@ -28,8 +28,8 @@ at::Tensor doubles(std::vector<double> values, std::vector<std::int64_t> shape) 
   return at::tensor(values, at::kDouble).view(shape);
 }
 
-/// One layer of width 2 with one head. Queries are 0, so that attention is the mean over what is seen; keys, values and output are the
-/// identity; the MLP adds silu(bias of its gate) times its input.
+/// One layer of width 2 with one head. Queries are 0, so that attention is the mean over what is seen; keys, values and
+/// output are the identity; the MLP adds silu(bias of its gate) times its input.
 Decoder hand_model() {
   DecoderConfig config;
   config.layers = config.heads = config.kv_heads = 1;
@@ -38,7 +38,8 @@ Decoder hand_model() {
   config.norm_epsilon = 0;
   config.mlp_bias = true;
   config.window = {0};
-  const at::Tensor identity = at::eye(2, at::kDouble), ones = at::ones({2}, at::kDouble), zeros = at::zeros({2}, at::kDouble);
+  const at::Tensor identity = at::eye(2, at::kDouble), ones = at::ones({2}, at::kDouble),
+                   zeros = at::zeros({2}, at::kDouble);
   DecoderWeights weights;
   weights.embedding = doubles({1, 1, 1, -1}, {2, 2});
   weights.final_norm = doubles({1, 10}, {2});
@@ -58,8 +59,8 @@ Decoder hand_model() {
 TEST(Decoder, ByHand) {
   Decoder model = hand_model();
   const hooks::Tokens tokens{at::tensor({0, 1}, at::kLong).view({1, 2})};
-  // Position 1: embedding (1, -1) has mean square 1; attention adds the mean of (1, 1) and (1, -1), so the stream is (2, -1). The MLP
-  // adds (silu(0), silu(1)) times the normalised (2, -1)/sqrt(2.5).
+  // Position 1: embedding (1, -1) has mean square 1; attention adds the mean of (1, 1) and (1, -1), so the stream is
+  // (2, -1). The MLP adds (silu(0), silu(1)) times the normalised (2, -1)/sqrt(2.5).
   const double silu_1 = 1 / (1 + std::exp(-1.0));
   const double second = -1 - silu_1 / std::sqrt(2.5);
   const at::Tensor stream = model.forward(tokens, {.stop_at_layer = 1}, {}).hidden;
@@ -112,7 +113,8 @@ TEST_P(EveryOption, NarrowTypesStayNearFloat64) {
   Decoder exact = random_decoder(GetParam().config);
   const at::Tensor expected = logits(exact, tokens);
   const double scale = expected.abs().max().item<double>();
-  for (const auto& [dtype, tolerance] : {std::pair{at::kFloat, 1e-5}, std::pair{at::kBFloat16, 0.1}, std::pair{at::kHalf, 0.02}}) {
+  for (const auto& [dtype, tolerance] :
+       {std::pair{at::kFloat, 1e-5}, std::pair{at::kBFloat16, 0.1}, std::pair{at::kHalf, 0.02}}) {
     Decoder model = random_decoder(GetParam().config, dtype);
     const at::Tensor found = logits(model, tokens);
     EXPECT_EQ(found.scalar_type(), dtype);
@@ -223,12 +225,15 @@ TEST(Decoder, LayoutSaysWhatStatisticsNeed) {
 TEST(Decoder, ARequestItCannotServeIsNamed) {
   const DecoderConfig config = small_config();
   Decoder model = random_decoder(config);
-  const auto run = [&](const at::Tensor& ids, hooks::ForwardOptions options = {}) { model.forward({ids}, options, {}); };
+  const auto run = [&](const at::Tensor& ids, hooks::ForwardOptions options = {}) {
+    model.forward({ids}, options, {});
+  };
   EXPECT_THAT(
       [&] {
         run(at::tensor({0, 1, 50}, at::kLong).view({1, 3}));
       },
-      ThrowsMessage<InvalidArgument>(HasSubstr("id 50 at position 2 of sequence 0; the vocabulary has 50 ids, 0 to 49")));
+      ThrowsMessage<InvalidArgument>(
+          HasSubstr("id 50 at position 2 of sequence 0; the vocabulary has 50 ids, 0 to 49")));
   EXPECT_THAT(
       [&] {
         run(at::tensor({0, 1, -1, 3}, at::kLong).view({2, 2}));
@@ -238,7 +243,8 @@ TEST(Decoder, ARequestItCannotServeIsNamed) {
       [&] {
         run(at::zeros({1, 513}, at::kLong));
       },
-      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("513 positions"), HasSubstr("512 at most"), HasSubstr("--allow-extrapolation"))));
+      ThrowsMessage<InvalidArgument>(
+          AllOf(HasSubstr("513 positions"), HasSubstr("512 at most"), HasSubstr("--allow-extrapolation"))));
   EXPECT_NO_THROW(run(at::zeros({1, 513}, at::kLong), {.allow_extrapolation = true}));
   EXPECT_NO_THROW(run(at::zeros({1, 512}, at::kLong)));
   EXPECT_THAT([&] { run(at::zeros({1, 0}, at::kLong)); }, ThrowsMessage<InvalidArgument>(HasSubstr("there are none")));
@@ -278,13 +284,15 @@ TEST(Decoder, WeightsThatDoNotFitAreOurMistake) {
               ThrowsMessage<InternalError>(HasSubstr("query_bias of layer 0 is there")));
   EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers[0].mlp_up = w.layers[0].mlp_up.to(at::kFloat); }); },
               ThrowsMessage<InternalError>(HasSubstr("mlp_up of layer 0 is not of the embedding's dtype")));
-  EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers.pop_back(); }); }, ThrowsMessage<InternalError>(HasSubstr("1 layers")));
+  EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers.pop_back(); }); },
+              ThrowsMessage<InternalError>(HasSubstr("1 layers")));
 }
 
 /// Hands out the layers of weights it holds, and counts.
 class CountingSource : public LayerSource {
  public:
-  CountingSource(std::vector<LayerWeights> layers, std::vector<std::int64_t>& asked) : layers_(std::move(layers)), asked_(asked) {}
+  CountingSource(std::vector<LayerWeights> layers, std::vector<std::int64_t>& asked)
+      : layers_(std::move(layers)), asked_(asked) {}
   LayerWeights load(std::int64_t layer) override {
     asked_.push_back(layer);
     return layers_.at(static_cast<std::size_t>(layer));
@@ -307,11 +315,13 @@ TEST_P(EveryOption, SeveralRequestsPassEachLayerTogetherWithTheSameBits) {
   hooks::ForwardOptions first_layer;
   first_layer.stop_at_layer = 1;
   const hooks::Hooks none;
-  const std::vector<hooks::ForwardRequest> requests{{&longer, {}, &none}, {&shorter, {}, &none}, {&longer, first_layer, &none}};
+  const std::vector<hooks::ForwardRequest> requests{
+      {&longer, {}, &none}, {&shorter, {}, &none}, {&longer, first_layer, &none}};
   const auto together = streamed.forward_all(requests);
   EXPECT_THAT(asked, ::testing::ElementsAre(0, 1));
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    EXPECT_TRUE(at::equal(together[i].hidden, held.forward(*requests[i].tokens, requests[i].options, none).hidden)) << i;
+    EXPECT_TRUE(at::equal(together[i].hidden, held.forward(*requests[i].tokens, requests[i].options, none).hidden))
+        << i;
   }
 }
 

@@ -1,6 +1,6 @@
-#include "models/describe.h"
+#include "models/checkpoint/describe.h"
 
-#include "models/attention_layout.h"
+#include "models/decoder/attention_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,8 +31,10 @@ TEST(Describe, LayersOfOneKindAreOneRun) {
 }
 
 TEST(Describe, APatternIsToldOnce) {
-  EXPECT_EQ(layer_runs_text(kinds_of({512, 512, 0, 512, 512, 0})), "0-1 window:512, 2 global, and so on every 3 layers");
-  EXPECT_EQ(layer_runs_text(kinds_of({512, 512, 0, 512, 512, 0, 512})), "0-1 window:512, 2 global, and so on every 3 layers")
+  EXPECT_EQ(layer_runs_text(kinds_of({512, 512, 0, 512, 512, 0})),
+            "0-1 window:512, 2 global, and so on every 3 layers");
+  EXPECT_EQ(layer_runs_text(kinds_of({512, 512, 0, 512, 512, 0, 512})),
+            "0-1 window:512, 2 global, and so on every 3 layers")
       << "the last repetition may be cut short";
   EXPECT_EQ(layer_runs_text(kinds_of({8, 0, 8})), "0 window:8, 1 global, 2 window:8") << "once is no pattern";
   EXPECT_EQ(layer_runs_text(kinds_of({8, 0, 8, 8})), "0 window:8, 1 global, 2-3 window:8");
@@ -50,12 +52,17 @@ TEST(Describe, RotaryOfEachKindOfLayer) {
   config.window_rope = RopeConfig{};
   config.rope.scaling = RopeScaling::linear;
   config.rope.factor = 8;
-  EXPECT_THAT(texts(), ElementsAre("global layers: rotary, base 1000000, positions divided by 8", "window layers: rotary, base 10000"));
+  EXPECT_THAT(texts(), ElementsAre("global layers: rotary, base 1000000, positions divided by 8",
+                                   "window layers: rotary, base 10000"));
   config.window = {0, 0};
-  EXPECT_THAT(texts(), ElementsAre("all layers: rotary, base 1000000, positions divided by 8")) << "no layer has a window";
-  config.rope = {.base = 500000, .rotated = 0.25, .scaling = RopeScaling::llama3, .factor = 8, .original_max_positions = 8192};
-  EXPECT_THAT(texts(),
-              ElementsAre("all layers: rotary, base 500000, on the first 25% of each head, llama3 scaling by 8 from 8192 positions"));
+  EXPECT_THAT(texts(), ElementsAre("all layers: rotary, base 1000000, positions divided by 8"))
+      << "no layer has a window";
+  config.rope = {
+      .base = 500000, .rotated = 0.25, .scaling = RopeScaling::llama3, .factor = 8, .original_max_positions = 8192};
+  EXPECT_THAT(
+      texts(),
+      ElementsAre(
+          "all layers: rotary, base 500000, on the first 25% of each head, llama3 scaling by 8 from 8192 positions"));
   config.positions = Positions::learned;
   EXPECT_THAT(texts(), ElementsAre("all layers: learned vectors, added to the embedding"));
 }
@@ -66,8 +73,8 @@ TEST(Describe, SizesAndTypesOfASafetensorsFolder) {
   EXPECT_EQ(found.format, "safetensors");
   EXPECT_EQ(found.files, 2u);
   EXPECT_EQ(found.weight_files, 1u);
-  EXPECT_EQ(found.bytes_on_disk,
-            std::filesystem::file_size(folder / "config.json") + std::filesystem::file_size(folder / "model.safetensors"));
+  EXPECT_EQ(found.bytes_on_disk, std::filesystem::file_size(folder / "config.json") +
+                                     std::filesystem::file_size(folder / "model.safetensors"));
   ASSERT_EQ(found.dtypes.size(), 1u);
   EXPECT_EQ(found.dtypes.begin()->second.tensors, found.tensors);
 }

@@ -1,7 +1,7 @@
 #include "checkpoint_folder.h"
-#include "models/checkpoint.h"
-#include "models/family.h"
-#include "models/model_size.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/model_size.h"
+#include "models/families/family.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -35,12 +35,14 @@ DecoderConfig read_bare(const std::string& family, const Json& changes) {
 TEST(Families, TableNamesEachOnce) {
   std::vector<std::string_view> names;
   for (const Family& family : families()) names.push_back(family.name);
-  EXPECT_THAT(names, ElementsAre("bloom", "falcon", "gemma2", "gemma3_text", "gemma3", "gpt2", "gpt_neox", "gpt_oss", "llama", "mistral", "mpt",
-                                 "olmo2", "phi3", "qwen2", "qwen3", "qwen3_moe", "stablelm"));
+  EXPECT_THAT(names,
+              ElementsAre("bloom", "falcon", "gemma2", "gemma3_text", "gemma3", "gpt2", "gpt_neox", "gpt_oss", "llama",
+                          "mistral", "mpt", "olmo2", "phi3", "qwen2", "qwen3", "qwen3_moe", "stablelm"));
   for (const Family& family : families()) EXPECT_FALSE(family.title.empty() || family.examples.empty()) << family.name;
   EXPECT_EQ(family_named("qwen2", "here").name, "qwen2");
   EXPECT_EQ(message_of([] { family_named("qwen4", "here"); }),
-            "here: model_type 'qwen4' is not supported; supported are bloom, falcon, gemma2, gemma3_text, gemma3, gpt2, gpt_neox, gpt_oss, llama, "
+            "here: model_type 'qwen4' is not supported; supported are bloom, falcon, gemma2, gemma3_text, gemma3, "
+            "gpt2, gpt_neox, gpt_oss, llama, "
             "mistral, mpt, olmo2, phi3, qwen2, qwen3, qwen3_moe, stablelm; did you mean 'qwen2'?");
 }
 
@@ -90,7 +92,8 @@ TEST(Families, MistralWindow) {
 }
 
 TEST(Families, QwenWindows) {
-  const Json windowed = {{"num_hidden_layers", 4}, {"use_sliding_window", true}, {"sliding_window", 64}, {"max_window_layers", 3}};
+  const Json windowed = {
+      {"num_hidden_layers", 4}, {"use_sliding_window", true}, {"sliding_window", 64}, {"max_window_layers", 3}};
   for (const char* family : {"qwen2", "qwen3"}) {
     EXPECT_THAT(read(family, windowed).window, ElementsAre(0, 0, 0, 64));
     Json typed = windowed;
@@ -108,7 +111,8 @@ TEST(Families, QwenWindows) {
 TEST(Families, Qwen3Gates) {
   EXPECT_EQ(read("qwen3", {{"headwise_attn_output_gate", true}}).gate, Gate::headwise);
   EXPECT_EQ(read("qwen3", {{"elementwise_attn_output_gate", true}}).gate, Gate::elementwise);
-  EXPECT_EQ(read("qwen3", {{"headwise_attn_output_gate", true}, {"elementwise_attn_output_gate", true}}).gate, Gate::headwise);
+  EXPECT_EQ(read("qwen3", {{"headwise_attn_output_gate", true}, {"elementwise_attn_output_gate", true}}).gate,
+            Gate::headwise);
   EXPECT_EQ(read("qwen3", {{"use_qk_norm", false}}).qk_norm, QkNorm::none);
   const DecoderConfig biased = read("qwen3", {{"qkv_bias", true}, {"attention_bias", false}});
   EXPECT_TRUE(biased.qkv_bias && biased.output_bias);
@@ -119,20 +123,23 @@ TEST(ModelSize, ParametersByHand) {
   // embedding 20, head 20, norms 3 x 4, q 16, k 8, v 8, o 16, MLP 3 x 12
   EXPECT_EQ(parameter_count(read("llama")), 136);
   EXPECT_EQ(parameter_count(read("llama", {{"tie_word_embeddings", true}})), 116);
-  EXPECT_EQ(parameter_count(read("qwen2")), 136 + 4 + 2 + 2);                                        // biases of q, k, v
-  EXPECT_EQ(parameter_count(read("qwen3")), 136 + 2 + 2);                                            // norms of queries and keys
-  EXPECT_EQ(parameter_count(read("qwen3", {{"headwise_attn_output_gate", true}})), 140 + 2 * 4);     // one row a head
-  EXPECT_EQ(parameter_count(read("qwen3", {{"elementwise_attn_output_gate", true}})), 140 + 4 * 4);  // one row a head and dimension
+  EXPECT_EQ(parameter_count(read("qwen2")), 136 + 4 + 2 + 2);  // biases of q, k, v
+  EXPECT_EQ(parameter_count(read("qwen3")), 136 + 2 + 2);      // norms of queries and keys
+  EXPECT_EQ(parameter_count(read("qwen3", {{"headwise_attn_output_gate", true}})), 140 + 2 * 4);  // one row a head
+  EXPECT_EQ(parameter_count(read("qwen3", {{"elementwise_attn_output_gate", true}})),
+            140 + 4 * 4);  // one row a head and dimension
 }
 
 TEST(ModelSize, MemoryByHand) {
-  // T = 10, b = a = 4: weights 136 x 4; activations 10 x 4 x (3x4 + 2(2 + 2)2 + 2x2 + 3x3); statistics 10 x 4 x 2 x 20; logits 10 x 5 x 8
+  // T = 10, b = a = 4: weights 136 x 4; activations 10 x 4 x (3x4 + 2(2 + 2)2 + 2x2 + 3x3); statistics 10 x 4 x 2 x 20;
+  // logits 10 x 5 x 8
   EXPECT_EQ(memory_needed(read("llama"), at::kFloat, 10), 544 + 40 * 41 + 1600 + 400);
   // T = 1000: the MLP of 512 positions at a time
   EXPECT_EQ(memory_needed(read("llama"), at::kFloat, 1000), 544 + 4000 * 32 + 512 * 4 * 9 + 160000 + 512 * 5 * 8);
   EXPECT_EQ(memory_needed(read("llama"), at::kFloat, 0), 544);
   EXPECT_EQ(memory_needed(read("llama"), at::kHalf, 0), 272);
-  EXPECT_THAT(message_of([] { memory_needed(read("llama"), at::kFloat, -1); }), HasSubstr("memory needed: -1 is out of range"));
+  EXPECT_THAT(message_of([] { memory_needed(read("llama"), at::kFloat, -1); }),
+              HasSubstr("memory needed: -1 is out of range"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "models/feedforward.h"
+#include "models/decoder/feedforward.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,8 @@ TEST(ExpertFeedforward, ReplacedWeightsChooseTheExperts) {
   hooks.replace(hooks::Glob("blocks.0.mlp.hook_expert_weights"), [](const hooks::Site&, const at::Tensor& shares) {
     return at::zeros_like(shares).index_fill(-1, at::zeros({1}, at::kLong), 10);
   });
-  EXPECT_DOUBLE_EQ(expert_feedforward(model.config, model.weights, 0, doubles({1}, {1, 1, 1}), hooks).item<double>(), 10);
+  EXPECT_DOUBLE_EQ(expert_feedforward(model.config, model.weights, 0, doubles({1}, {1, 1, 1}), hooks).item<double>(),
+                   10);
 }
 
 TEST(DenseFeedforward, AClippedGateByHand) {
@@ -59,11 +60,11 @@ TEST(DenseFeedforward, AClippedGateByHand) {
   model.weights.mlp_gate = model.weights.mlp_down = doubles({1}, {1, 1});
   model.weights.mlp_up = doubles({-1}, {1, 1});
   // x = 3: the gate is clipped to 2, up to -2; (-2 + 1) 2 sigmoid(2)
-  EXPECT_NEAR(dense_feedforward(model.config, model.weights, 0, doubles({3}, {1, 1, 1}), {}).item<double>(), -2 / (1 + std::exp(-2.0)),
-              1e-12);
+  EXPECT_NEAR(dense_feedforward(model.config, model.weights, 0, doubles({3}, {1, 1, 1}), {}).item<double>(),
+              -2 / (1 + std::exp(-2.0)), 1e-12);
   // x = -3: the gate is not clipped from below; (2 + 1) (-3) sigmoid(-3)
-  EXPECT_NEAR(dense_feedforward(model.config, model.weights, 0, doubles({-3}, {1, 1, 1}), {}).item<double>(), -9 / (1 + std::exp(3.0)),
-              1e-12);
+  EXPECT_NEAR(dense_feedforward(model.config, model.weights, 0, doubles({-3}, {1, 1, 1}), {}).item<double>(),
+              -9 / (1 + std::exp(3.0)), 1e-12);
 }
 
 TEST(DenseFeedforward, WithoutAGateTheActivationIsOnUp) {

@@ -1,7 +1,7 @@
 #include "checkpoint_folder.h"
-#include "models/checkpoint.h"
-#include "models/checkpoint_source.h"
-#include "models/load_decoder.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/load_decoder.h"
 #include "support/gguf_bytes.h"
 
 #include <ATen/ATen.h>
@@ -25,13 +25,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// The smallest llama: width 4, 2 heads of 2 dimensions on one KV head, MLP 3, 5 tokens, 1 layer. Its numbers can be changed before it is
-/// written.
+/// The smallest llama: width 4, 2 heads of 2 dimensions on one KV head, MLP 3, 5 tokens, 1 layer. Its numbers can be
+/// changed before it is written.
 struct TinyGguf {
   std::string architecture = "llama";
-  std::map<std::string, std::uint32_t> sizes = {{"block_count", 1},          {"embedding_length", 4},        {"feed_forward_length", 3},
-                                                {"attention.head_count", 2}, {"attention.head_count_kv", 1}, {"context_length", 64},
-                                                {"attention.key_length", 2}, {"attention.value_length", 2}};
+  std::map<std::string, std::uint32_t> sizes = {
+      {"block_count", 1},          {"embedding_length", 4},        {"feed_forward_length", 3},
+      {"attention.head_count", 2}, {"attention.head_count_kv", 1}, {"context_length", 64},
+      {"attention.key_length", 2}, {"attention.value_length", 2}};
   std::vector<std::string> left_out;
   std::vector<std::pair<std::string, std::vector<std::uint64_t>>> tensors = {
       {"token_embd.weight", {5, 4}},     {"blk.0.attn_norm.weight", {4}},   {"blk.0.attn_q.weight", {4, 4}},
@@ -127,7 +128,8 @@ TEST_F(GgufCheckpoint, WhatIsWrongIsNamed) {
 
   TinyGguf unknown;
   unknown.sizes["attention.temperature"] = 2;
-  EXPECT_THAT(refusal(unknown.bytes()), HasSubstr("unknown metadata key 'llama.attention.temperature' may change what the model computes"));
+  EXPECT_THAT(refusal(unknown.bytes()),
+              HasSubstr("unknown metadata key 'llama.attention.temperature' may change what the model computes"));
 
   TinyGguf uneven;
   uneven.sizes["attention.head_count"] = 3;
@@ -162,8 +164,10 @@ TEST_F(GgufCheckpoint, BesideSafetensorsNobodyKnowsWhichIsMeant) {
   folder_.add_tiny_tensors();
   folder_.write();
   write(TinyGguf{}.bytes());
-  EXPECT_THAT(message_of([&] { read_decoder_config(folder_.path()); }),
-              HasSubstr("both model.safetensors and 'tiny.gguf', and either could be meant; give the .gguf file, or move it away"));
+  EXPECT_THAT(
+      message_of([&] { read_decoder_config(folder_.path()); }),
+      HasSubstr(
+          "both model.safetensors and 'tiny.gguf', and either could be meant; give the .gguf file, or move it away"));
   EXPECT_TRUE(open_checkpoint(folder_.path() / "tiny.gguf").is_gguf());
 }
 

@@ -1,4 +1,4 @@
-#include "models/load_decoder.h"
+#include "models/checkpoint/load_decoder.h"
 
 #include "core/error.h"
 

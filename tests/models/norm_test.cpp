@@ -1,4 +1,4 @@
-#include "models/norm.h"
+#include "models/decoder/norm.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -49,15 +49,17 @@ TEST(ScaledNorm, OffsetAndBiasByHand) {
   const at::Tensor x = at::tensor({2.0, 3.0}, at::kDouble), weight = at::tensor({0.5, -1.0}, at::kDouble);
   EXPECT_TRUE(at::equal(scaled(x, weight), at::tensor({1.0, -3.0}, at::kDouble)));
   EXPECT_TRUE(at::equal(scaled(x, weight, 1), at::tensor({3.0, 0.0}, at::kDouble)));
-  EXPECT_TRUE(at::equal(scaled(x, weight, 1, at::tensor({10.0, 20.0}, at::kDouble)), at::tensor({13.0, 20.0}, at::kDouble)));
+  EXPECT_TRUE(
+      at::equal(scaled(x, weight, 1, at::tensor({10.0, 20.0}, at::kDouble)), at::tensor({13.0, 20.0}, at::kDouble)));
 }
 
 TEST(ScaledNorm, AnOffsetIsAddedInFloat32) {
   const at::Tensor weight = at::full({1}, 0.00390625, at::kBFloat16);  // 1 + 1/256 is no bfloat16
   const at::Tensor found = scaled(at::full({1}, 128.0, at::kFloat), weight, 1);
   EXPECT_EQ(found.scalar_type(), at::kBFloat16);
-  EXPECT_EQ(found.item<float>(), 128);                                                // 128.5 rounds to even
-  EXPECT_EQ(scaled(at::full({1}, 384.0, at::kFloat), weight, 1).item<float>(), 386);  // 385.5; 384 if 1 + w had been rounded first
+  EXPECT_EQ(found.item<float>(), 128);  // 128.5 rounds to even
+  EXPECT_EQ(scaled(at::full({1}, 384.0, at::kFloat), weight, 1).item<float>(),
+            386);  // 385.5; 384 if 1 + w had been rounded first
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/decoder.h"
+#include "models/decoder/decoder.h"
 
 #include <ATen/ATen.h>
 
@@ -53,10 +53,12 @@ inline std::vector<NamedConfig> every_option() {
   add("gelu_tanh", [](models::DecoderConfig& c) { c.activation = models::Activation::gelu_tanh; });
   add("gelu_erf", [](models::DecoderConfig& c) { c.activation = models::Activation::gelu_erf; });
   add("rope_linear", [](models::DecoderConfig& c) { c.rope = {.scaling = RopeScaling::linear, .factor = 4}; });
-  add("rope_llama3",
-      [](models::DecoderConfig& c) { c.rope = {.base = 100, .scaling = RopeScaling::llama3, .factor = 4, .original_max_positions = 64}; });
-  add("rope_yarn",
-      [](models::DecoderConfig& c) { c.rope = {.base = 100, .scaling = RopeScaling::yarn, .factor = 4, .original_max_positions = 64}; });
+  add("rope_llama3", [](models::DecoderConfig& c) {
+    c.rope = {.base = 100, .scaling = RopeScaling::llama3, .factor = 4, .original_max_positions = 64};
+  });
+  add("rope_yarn", [](models::DecoderConfig& c) {
+    c.rope = {.base = 100, .scaling = RopeScaling::yarn, .factor = 4, .original_max_positions = 64};
+  });
   add("rope_longrope", [](models::DecoderConfig& c) {
     c.rope = {.scaling = RopeScaling::longrope,
               .original_max_positions = 20,
@@ -102,7 +104,13 @@ inline std::vector<NamedConfig> every_option() {
   });
   add("experts", [](models::DecoderConfig& c) { c.experts = {.count = 4, .per_token = 2, .width = 12}; });
   add("experts_in_one_layer", [](models::DecoderConfig& c) {
-    c.experts = {.count = 3, .per_token = 2, .width = 12, .normalised = false, .router_bias = true, .bias = true, .layers = {true, false}};
+    c.experts = {.count = 3,
+                 .per_token = 2,
+                 .width = 12,
+                 .normalised = false,
+                 .router_bias = true,
+                 .bias = true,
+                 .layers = {true, false}};
     c.clipped_gate = models::ClippedGate{.limit = 0.8};
   });
   add("many", [](models::DecoderConfig& c) {
@@ -114,7 +122,8 @@ inline std::vector<NamedConfig> every_option() {
   return all;
 }
 
-/// Normal weights of variance 1 / inputs, norms around 1, biases of deviation 0.5: every term is large enough to be missed.
+/// Normal weights of variance 1 / inputs, norms around 1, biases of deviation 0.5: every term is large enough to be
+/// missed.
 class RandomWeights {
  public:
   RandomWeights(std::uint64_t seed, at::ScalarType dtype) : dtype_(dtype) { at::manual_seed(seed); }
@@ -158,7 +167,8 @@ class RandomWeights {
 };
 
 /// The same configuration and seed give the same weights in every dtype, up to rounding.
-inline models::Decoder random_decoder(const models::DecoderConfig& config, at::ScalarType dtype = at::kDouble, std::uint64_t seed = 1) {
+inline models::Decoder random_decoder(const models::DecoderConfig& config, at::ScalarType dtype = at::kDouble,
+                                      std::uint64_t seed = 1) {
   return models::Decoder(config, RandomWeights(seed, dtype).of(config));
 }
 

@@ -1,4 +1,4 @@
-#include "models/rope.h"
+#include "models/decoder/rope.h"
 
 #include "core/error.h"
 
@@ -18,7 +18,8 @@ using ::testing::ThrowsMessage;
 void expect_frequencies(const RopeConfig& config, const std::vector<double>& expected, double attention_factor) {
   const RopeFrequencies found = rope_frequencies(config, 2 * static_cast<std::int64_t>(expected.size()), 1);
   ASSERT_EQ(found.inverse.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found.inverse[i], expected[i], 5e-7 * expected[i]) << "pair " << i;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(found.inverse[i], expected[i], 5e-7 * expected[i]) << "pair " << i;
   EXPECT_NEAR(found.attention_factor, attention_factor, 1e-8);
 }
 
@@ -32,40 +33,48 @@ TEST(Rope, PlainFrequenciesByHand) {
 
 // The numbers of the next four were printed by tests/golden/make_rope_golden.py.
 TEST(Rope, LinearScalingAsTheReference) {
-  expect_frequencies({.base = 10000, .scaling = RopeScaling::linear, .factor = 4},
-                     {0.25, 0.079056941, 0.0250000004, 0.00790569466, 0.00249999994, 0.000790569466, 0.000250000012, 7.90569466e-05}, 1);
+  expect_frequencies(
+      {.base = 10000, .scaling = RopeScaling::linear, .factor = 4},
+      {0.25, 0.079056941, 0.0250000004, 0.00790569466, 0.00249999994, 0.000790569466, 0.000250000012, 7.90569466e-05},
+      1);
 }
 
 TEST(Rope, Llama3ScalingAsTheReference) {
-  expect_frequencies({.base = 500000,
-                      .scaling = RopeScaling::llama3,
-                      .factor = 8,
-                      .low_frequency_factor = 1,
-                      .high_frequency_factor = 4,
-                      .original_max_positions = 8192},
-                     {1.0, 0.193922758, 0.0376060307, 0.00729266508, 0.000524846022, 3.42810235e-05, 6.64786967e-06, 1.28917316e-06}, 1);
+  expect_frequencies(
+      {.base = 500000,
+       .scaling = RopeScaling::llama3,
+       .factor = 8,
+       .low_frequency_factor = 1,
+       .high_frequency_factor = 4,
+       .original_max_positions = 8192},
+      {1.0, 0.193922758, 0.0376060307, 0.00729266508, 0.000524846022, 3.42810235e-05, 6.64786967e-06, 1.28917316e-06},
+      1);
 }
 
 TEST(Rope, YarnScalingAsTheReference) {
-  expect_frequencies({.base = 10000, .scaling = RopeScaling::yarn, .factor = 4, .original_max_positions = 2048},
-                     {1.0, 0.316227764, 0.100000001, 0.025693506, 0.00624999963, 0.00138349656, 0.000250000012, 7.90569466e-05},
-                     1.138629436111989);
+  expect_frequencies(
+      {.base = 10000, .scaling = RopeScaling::yarn, .factor = 4, .original_max_positions = 2048},
+      {1.0, 0.316227764, 0.100000001, 0.025693506, 0.00624999963, 0.00138349656, 0.000250000012, 7.90569466e-05},
+      1.138629436111989);
 }
 
 TEST(Rope, YarnWithEveryOptionAsTheReference) {
-  expect_frequencies({.base = 1000000,
-                      .scaling = RopeScaling::yarn,
-                      .factor = 4,
-                      .original_max_positions = 2048,
-                      .beta_fast = 24,
-                      .beta_slow = 2,
-                      .attention_factor = 1.25,
-                      .truncate = false},
-                     {1.0, 0.177827939, 0.0235559028, 0.00140585331, 0.000250000012, 4.44569851e-05, 7.90569356e-06, 1.40585337e-06}, 1.25);
+  expect_frequencies(
+      {.base = 1000000,
+       .scaling = RopeScaling::yarn,
+       .factor = 4,
+       .original_max_positions = 2048,
+       .beta_fast = 24,
+       .beta_slow = 2,
+       .attention_factor = 1.25,
+       .truncate = false},
+      {1.0, 0.177827939, 0.0235559028, 0.00140585331, 0.000250000012, 4.44569851e-05, 7.90569356e-06, 1.40585337e-06},
+      1.25);
 }
 
 TEST(Rope, TablesHoldCosinesOfPositionTimesFrequency) {
-  const RopeTables tables = rope_tables({.inverse = {1.0, 0.01}, .attention_factor = 2}, 3, at::TensorOptions(at::kDouble));
+  const RopeTables tables =
+      rope_tables({.inverse = {1.0, 0.01}, .attention_factor = 2}, 3, at::TensorOptions(at::kDouble));
   ASSERT_EQ(tables.cosine.sizes(), at::IntArrayRef({3, 2}));
   EXPECT_EQ(tables.cosine[0][0].item<double>(), 2.0);
   EXPECT_EQ(tables.sine[0][1].item<double>(), 0.0);
@@ -107,12 +116,16 @@ TEST(Rope, UnusableSettingsAreNamed) {
               ThrowsMessage<InvalidArgument>(HasSubstr("original_max_position_embeddings 0")));
   EXPECT_THAT(
       [] {
-        rope_frequencies({.scaling = RopeScaling::llama3, .factor = 2, .low_frequency_factor = 4, .original_max_positions = 64}, 8, 1);
+        rope_frequencies(
+            {.scaling = RopeScaling::llama3, .factor = 2, .low_frequency_factor = 4, .original_max_positions = 64}, 8,
+            1);
       },
       ThrowsMessage<InvalidArgument>(HasSubstr("low_freq_factor 4 and high_freq_factor 4")));
   EXPECT_THAT(
       [] {
-        rope_frequencies({.scaling = RopeScaling::yarn, .factor = 2, .original_max_positions = 64, .beta_fast = 1, .beta_slow = 2}, 8, 1);
+        rope_frequencies(
+            {.scaling = RopeScaling::yarn, .factor = 2, .original_max_positions = 64, .beta_fast = 1, .beta_slow = 2},
+            8, 1);
       },
       ThrowsMessage<InvalidArgument>(HasSubstr("beta_fast 1 and beta_slow 2")));
 }
@@ -128,7 +141,8 @@ TEST(Rope, LongropeHasOtherFrequenciesForLongSequences) {
   EXPECT_THAT(at_most.inverse, ::testing::ElementsAre(1, ::testing::DoubleEq(0.1 / 2)));
   EXPECT_THAT(beyond.inverse, ::testing::ElementsAre(0.25, ::testing::DoubleEq(0.1 / 5)));
   EXPECT_EQ(beyond.attention_factor, 1.5);
-  EXPECT_THAT([&] { rope_frequencies(config, 8, 20); }, ThrowsMessage<InvalidArgument>(HasSubstr("2 short and 2 long factors")));
+  EXPECT_THAT([&] { rope_frequencies(config, 8, 20); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("2 short and 2 long factors")));
 }
 
 TEST(Rope, DimensionsBeyondTheRotatedShareStayAsTheyAre) {

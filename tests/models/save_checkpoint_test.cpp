@@ -1,10 +1,10 @@
 // What is saved is what is loaded: configurations with every option that has tensors of its own.
-#include "models/save_checkpoint.h"
+#include "models/checkpoint/save_checkpoint.h"
 
 #include "core/error.h"
-#include "models/checkpoint.h"
-#include "models/decoder.h"
-#include "models/initial_weights.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/initial_weights.h"
+#include "models/decoder/decoder.h"
 #include "models/random_decoder.h"
 #include "support/shared_data.h"
 
@@ -18,9 +18,10 @@ namespace {
 using gainlens::testing::TemporaryFolder;
 
 OrderedJson document(bool gated, bool bias, bool tied) {
-  OrderedJson config = {{"model_type", "qwen3"},         {"num_hidden_layers", 2},     {"hidden_size", 16}, {"intermediate_size", 24},
-                        {"num_attention_heads", 4},      {"num_key_value_heads", 2},   {"head_dim", 8},     {"vocab_size", 50},
-                        {"max_position_embeddings", 64}, {"tie_word_embeddings", tied}};
+  OrderedJson config = {
+      {"model_type", "qwen3"},         {"num_hidden_layers", 2},     {"hidden_size", 16}, {"intermediate_size", 24},
+      {"num_attention_heads", 4},      {"num_key_value_heads", 2},   {"head_dim", 8},     {"vocab_size", 50},
+      {"max_position_embeddings", 64}, {"tie_word_embeddings", tied}};
   if (gated) config["headwise_attn_output_gate"] = true;
   if (bias) config["qkv_bias"] = true;
   return config;
@@ -41,7 +42,8 @@ TEST_P(SavedCheckpoint, LoadsWithTheSameBits) {
   EXPECT_TRUE(at::equal(gainlens::testing::logits(before, tokens), gainlens::testing::logits(after, tokens)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SavedCheckpoint, ::testing::Combine(::testing::Bool(), ::testing::Bool(), ::testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(All, SavedCheckpoint,
+                         ::testing::Combine(::testing::Bool(), ::testing::Bool(), ::testing::Bool()));
 
 TEST(SaveCheckpoint, RefusesWhatTheTypeCannotHold) {
   const TemporaryFolder folder;

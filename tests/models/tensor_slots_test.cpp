@@ -1,4 +1,4 @@
-#include "models/tensor_slots.h"
+#include "models/checkpoint/tensor_slots.h"
 
 #include "core/error.h"
 #include "random_decoder.h"
@@ -148,7 +148,8 @@ TEST_P(SlotsOfEveryOption, FillEveryWantedWeightOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SlotsOfEveryOption, ::testing::ValuesIn(every_option()), [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, SlotsOfEveryOption, ::testing::ValuesIn(every_option()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace gainlens::models

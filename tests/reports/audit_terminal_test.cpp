@@ -40,7 +40,10 @@ std::size_t table_rows(const std::string& text) {
 TEST(PrintAudit, StrongestAndMostNarrowlyMetHeads) {
   const std::string text = printed(small_run(), false);
   EXPECT_THAT(text, HasSubstr("Audit: means over chunks at 128"));
-  EXPECT_THAT(text, HasSubstr("    2    0     0.15     0.8  0.62    0.29   0.120   0.600   0.480      0.47     0.0%    0.178  25.0%\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "    2    0     0.15     0.8  0.62    0.29   0.120   0.600   0.480      0.47     0.0%    0.178  25.0%\n"));
   EXPECT_THAT(text, HasSubstr("(16 heads in all; --all prints every one)"));
   EXPECT_EQ(table_rows(text), 12u);
   EXPECT_LT(text.find("    2    0     0.15"), text.find("met most narrowly"));  // the strongest comes first

@@ -34,7 +34,8 @@ std::vector<Results> results_of(const SyntheticRun& run, std::size_t runs) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", run);
   std::vector<Results> results;
-  for (std::size_t i = 0; i < runs; ++i) results.push_back(analyse({std::string(1, static_cast<char>('a' + i)), reader}, {}));
+  for (std::size_t i = 0; i < runs; ++i)
+    results.push_back(analyse({std::string(1, static_cast<char>('a' + i)), reader}, {}));
   return results;
 }
 
@@ -72,7 +73,8 @@ TEST(ContextCaption, WithoutAGateSaysNothingOfOne) {
 }
 
 TEST(GainTheoryCaption, HasIntervalsWhereThereAreSome) {
-  EXPECT_THAT(gain_theory_caption(results_of(small_run(3), 1)).shows, HasSubstr("(markers, 95% intervals over chunks)"));
+  EXPECT_THAT(gain_theory_caption(results_of(small_run(3), 1)).shows,
+              HasSubstr("(markers, 95% intervals over chunks)"));
   EXPECT_THAT(gain_theory_caption(results_of(small_run(1), 1)).shows, HasSubstr("(markers)"));
 }
 

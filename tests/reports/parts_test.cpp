@@ -30,10 +30,10 @@ using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 TEST(Csv, QuotesWhatNeedsQuotes) {
-  const Table table{
-      "t",
-      {"name", "n", "x"},
-      {{std::string("a,\"b\""), std::int64_t{3}, 0.1}, {std::string("c"), std::int64_t{4}, std::numeric_limits<double>::quiet_NaN()}}};
+  const Table table{"t",
+                    {"name", "n", "x"},
+                    {{std::string("a,\"b\""), std::int64_t{3}, 0.1},
+                     {std::string("c"), std::int64_t{4}, std::numeric_limits<double>::quiet_NaN()}}};
   EXPECT_EQ(to_csv(table), "name,n,x\n\"a,\"\"b\"\"\",3,0.1\nc,4,\n");
 }
 
@@ -108,14 +108,16 @@ TEST(Palette, RunsDifferInColourMarkerAndDashOrShape) {
 }
 
 TEST(Palette, SvgFollowsTheReadersScheme) {
-  const std::string svg = with_schemes("<svg width=\"1\"><path stroke='rgb( 51,  51,  51)' fill='rgb(1,2,999)'/></svg>");
+  const std::string svg =
+      with_schemes("<svg width=\"1\"><path stroke='rgb( 51,  51,  51)' fill='rgb(1,2,999)'/></svg>");
   EXPECT_THAT(svg, HasSubstr("<svg width=\"1\">\n<style>@media screen and (prefers-color-scheme: dark) {"));
   EXPECT_THAT(svg, HasSubstr("svg [stroke=\"#333333\" i] { stroke: #B9C0C6; }"));
   EXPECT_THAT(svg, HasSubstr("stroke='#333333' fill='rgb(1,2,999)'"));  // what is no colour stays
 }
 
 TEST(Html, InlineSvgHasIdsOfItsOwn) {
-  const std::string svg = "<?xml version=\"1.0\"?><svg width=\"1\"><g id='p'/><use xlink:href='#p'/><g fill=\"url(#p)\"/></svg>\n";
+  const std::string svg =
+      "<?xml version=\"1.0\"?><svg width=\"1\"><g id='p'/><use xlink:href='#p'/><g fill=\"url(#p)\"/></svg>\n";
   EXPECT_THAT(inline_svg("<svg ><style>x</style><title>t</title></svg>", "f", "d"),
               Not(HasSubstr("<style>")));  // it would hold for the whole page
   EXPECT_EQ(inline_svg(svg, "fig", "a \"b\""),
@@ -131,8 +133,10 @@ TEST(PlotScript, TicksThatWouldOverlapLoseTheirLabel) {
 }
 
 TEST(PlotScript, ValueAxisHasRoundTicks) {
-  EXPECT_THAT(PlotScript().value_axis(0.82, 0.97).text(), HasSubstr("set xtics 0.05\n"));          // three steps; of 0.02 it would be eight
-  EXPECT_THAT(PlotScript().value_axis(0.5, 0.5).text(), HasSubstr("set xrange [0.4944:0.5056]"));  // 1% to each side and a margin
+  EXPECT_THAT(PlotScript().value_axis(0.82, 0.97).text(),
+              HasSubstr("set xtics 0.05\n"));  // three steps; of 0.02 it would be eight
+  EXPECT_THAT(PlotScript().value_axis(0.5, 0.5).text(),
+              HasSubstr("set xrange [0.4944:0.5056]"));  // 1% to each side and a margin
 }
 
 TEST(PlotScript, YAxisKeepsZeroAndGivesOtherEndsRoom) {
@@ -142,7 +146,8 @@ TEST(PlotScript, YAxisKeepsZeroAndGivesOtherEndsRoom) {
 
 TEST(PlotScript, MissingNumbersAreNaN) {
   PlotScript script;
-  EXPECT_THAT(script.data("d", {{1, std::numeric_limits<double>::infinity()}}).text(), HasSubstr("$d << EOD\n1 NaN\nEOD\n"));
+  EXPECT_THAT(script.data("d", {{1, std::numeric_limits<double>::infinity()}}).text(),
+              HasSubstr("$d << EOD\n1 NaN\nEOD\n"));
 }
 
 TEST(Program, ErrorsAreQuoted) {
@@ -152,7 +157,11 @@ TEST(Program, ErrorsAreQuoted) {
         run_program({"sh", "-c", "echo lost >&2; exit 4"}, folder.path(), {}, "sh");
       },
       ThrowsMessage<RunFailed>(HasSubstr("sh: ended with exit code 4: lost")));
-  EXPECT_THAT([&] { run_program({"sh", "-c", "kill -9 $$"}, folder.path(), {}, "sh"); }, ThrowsMessage<RunFailed>(HasSubstr("signal 9")));
+  EXPECT_THAT(
+      [&] {
+        run_program({"sh", "-c", "kill -9 $$"}, folder.path(), {}, "sh");
+      },
+      ThrowsMessage<RunFailed>(HasSubstr("signal 9")));
   EXPECT_THAT([&] { run_program({"no-such-program"}, folder.path(), {}, "the package"); },
               ThrowsMessage<RunFailed>(HasSubstr("install the package")));
 }
@@ -166,7 +175,8 @@ TEST(Program, RunsInTheFolderWithItsEnvironment) {
 
 TEST(Program, LongStreamsComeWholeSideBySide) {
   const TemporaryFolder folder;
-  const std::string out = run_program({"sh", "-c", "head -c 1000000 /dev/zero >&2; head -c 3000000 /dev/zero"}, folder.path(), {}, "sh");
+  const std::string out =
+      run_program({"sh", "-c", "head -c 1000000 /dev/zero >&2; head -c 3000000 /dev/zero"}, folder.path(), {}, "sh");
   EXPECT_EQ(out.size(), 3000000u);
 }
 

@@ -58,7 +58,8 @@ TEST(PerformanceCostFigure, NothingIsLeftOffALogarithmicAxis) {
 TEST(PerformanceFigures, MoreLinesThanStylesAreRefused) {
   std::vector<PerformancePoint> points;
   for (std::int64_t dim = 16; dim < 16 + 8 * 7; dim += 8) points.push_back(point("statistics", 512, dim, 1));
-  EXPECT_THAT([&] { performance_ratio_figure(points); }, ThrowsMessage<InvalidArgument>(HasSubstr("7 lines; at most 6")));
+  EXPECT_THAT([&] { performance_ratio_figure(points); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("7 lines; at most 6")));
 }
 
 }  // namespace

@@ -83,12 +83,13 @@ TEST(Report, EveryFileIsThereAndTheSameTwice) {
   ASSERT_EQ(one.size(), report.files.size());
   for (const auto& [file, bytes] : one) EXPECT_TRUE(two.contains(file) && two.at(file) == bytes) << file;
 
-  for (const char* figure : {"context", "gain-theory", "sink-vs-k", "sink-lemma", "heatmap-n_eff", "heatmap-kalman_gain",
-                             "heatmap-bos_mass", "heatmap-entropy", "value-norms"}) {
+  for (const char* figure : {"context", "gain-theory", "sink-vs-k", "sink-lemma", "heatmap-n_eff",
+                             "heatmap-kalman_gain", "heatmap-bos_mass", "heatmap-entropy", "value-norms"}) {
     for (const char* format : {"svg", "pdf", "png"})
       EXPECT_TRUE(one.contains(fmt::format("{}.{}", figure, format))) << figure << "." << format;
   }
-  for (const char* file : {"summary.json", "report.html", "tables/context.csv", "tables/sink-vs-k.csv", "tables/sinks.csv"})
+  for (const char* file :
+       {"summary.json", "report.html", "tables/context.csv", "tables/sink-vs-k.csv", "tables/sinks.csv"})
     EXPECT_TRUE(one.contains(file)) << file;
 }
 
@@ -102,8 +103,8 @@ TEST(Report, SummaryHasItsKeysAndEveryNullAReason) {
   const Json summary = read_json_file(folder.path() / "out" / "summary.json");
   std::set<std::string> keys;
   for (const auto& [key, value] : summary.items()) keys.insert(key);
-  EXPECT_THAT(keys, ::testing::ElementsAre("audit", "caveats", "context", "gain_theory", "lengths", "neighbouring_chunks", "policies",
-                                           "run", "sink_vs_k", "sinks", "verdicts"));
+  EXPECT_THAT(keys, ::testing::ElementsAre("audit", "caveats", "context", "gain_theory", "lengths",
+                                           "neighbouring_chunks", "policies", "run", "sink_vs_k", "sinks", "verdicts"));
 
   std::size_t nulls = 0;
   const auto visit = [&](const auto& self, const Json& node) -> void {
@@ -181,7 +182,8 @@ TEST(Report, RunWithoutStatisticsSaysWhyNothingIsDrawn) {
   run.statistics = run.gated = false;
   const WrittenReport report = write_report(write_run(folder.path() / "run", run), folder.path() / "out");
   EXPECT_EQ(report.left_out.size(), 9u);
-  EXPECT_THAT(read_text_file(folder.path() / "out" / "report.html"), HasSubstr("Left out: the run has no summary/n_eff"));
+  EXPECT_THAT(read_text_file(folder.path() / "out" / "report.html"),
+              HasSubstr("Left out: the run has no summary/n_eff"));
 }
 
 TEST(Report, FiguresOfAnEarlierReportDoNotStay) {
@@ -200,7 +202,8 @@ TEST(Report, MissingGnuplotSaysWhatToInstallAndLeavesNothing) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", small_run());
   const Path path(folder.path().string());
-  EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); }, ThrowsMessage<RunFailed>(HasSubstr("install gnuplot")));
+  EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); },
+              ThrowsMessage<RunFailed>(HasSubstr("install gnuplot")));
   EXPECT_TRUE(fs::is_empty(folder.path() / "out"));
 }
 
@@ -211,7 +214,8 @@ TEST(Report, FailingGnuplotIsQuotedAndLeavesTheOldReport) {
   std::fclose(std::fopen((folder.path() / "out" / "context.svg").c_str(), "w"));
   write_program(folder.path() / "bin", "gnuplot", "echo no such font >&2\nexit 3");
   const Path path((folder.path() / "bin").string() + ":" + std::getenv("PATH"));
-  EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); }, ThrowsMessage<RunFailed>(HasSubstr("exit code 3: no such font")));
+  EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); },
+              ThrowsMessage<RunFailed>(HasSubstr("exit code 3: no such font")));
   EXPECT_EQ(contents(folder.path() / "out").size(), 1u);
 }
 
@@ -234,8 +238,8 @@ TEST(ReportOfSeveral, OverlaysFiguresAndTabulatesDifferences) {
   const std::string page = read_text_file(out / "report.html");
   EXPECT_THAT(page, HasSubstr("gated_1 less plain, paired by chunk"));
   EXPECT_THAT(page, HasSubstr("Each model is one training run"));
-  for (const char* file : {"context.pdf", "tables/run-1/context.csv", "tables/run-2/sinks.csv", "tables/differences.csv",
-                           "tables/differences.tex", "tables/verdicts.tex"})
+  for (const char* file : {"context.pdf", "tables/run-1/context.csv", "tables/run-2/sinks.csv",
+                           "tables/differences.csv", "tables/differences.tex", "tables/verdicts.tex"})
     EXPECT_TRUE(fs::exists(out / file)) << file;
   const Json summary = read_json_file(out / "summary.json");
   EXPECT_EQ(summary.at("runs").size(), 2u);
@@ -267,7 +271,8 @@ TEST(ReportOfSeveral, RefusesTheSameRunTwiceTheSameNameAndTooMany) {
   const fs::path out = folder.path() / "out";
   const auto report = [&](const std::vector<RunInput>& runs) { return [&out, runs] { write_report(runs, out); }; };
   EXPECT_THAT(report({{"a", one}, {"b", one}}), ThrowsMessage<InvalidArgument>(HasSubstr("hold the same request")));
-  EXPECT_THAT(report({{"a", one}, {"b", other}, {"c", other}}), ThrowsMessage<InvalidArgument>(HasSubstr("hold the same request")));
+  EXPECT_THAT(report({{"a", one}, {"b", other}, {"c", other}}),
+              ThrowsMessage<InvalidArgument>(HasSubstr("hold the same request")));
   EXPECT_THAT(report({{"a", one}, {"a", other}}), ThrowsMessage<InvalidArgument>(HasSubstr("two runs are called 'a'")));
   EXPECT_THAT(report({{"a", one}, {"b", one}, {"c", one}, {"d", one}, {"e", one}, {"f", one}, {"g", one}}),
               ThrowsMessage<InvalidArgument>(HasSubstr("7 runs; 1 to 6")));
@@ -313,7 +318,8 @@ INSTANTIATE_TEST_SUITE_P(Runs, DegenerateRun,
                                                         run.missing = {{64, 0}, {64, 1}};
                                                       }},
                                            Degenerate{"one_layer", [](SyntheticRun& run) { run.layers = 1; }},
-                                           Degenerate{"one_head", [](SyntheticRun& run) { run.heads = run.kv_heads = 1; }},
+                                           Degenerate{"one_head",
+                                                      [](SyntheticRun& run) { run.heads = run.kv_heads = 1; }},
                                            Degenerate{"one_sample", [](SyntheticRun& run) { run.samples = 1; }},
                                            Degenerate{"short_chunks",
                                                       [](SyntheticRun& run) {
@@ -331,7 +337,9 @@ INSTANTIATE_TEST_SUITE_P(Runs, DegenerateRun,
                                                       }},
                                            Degenerate{"constant_values",
                                                       [](SyntheticRun& run) {
-                                                        run.value = [](const gainlens::testing::CellKey&) { return std::optional(0.5); };
+                                                        run.value = [](const gainlens::testing::CellKey&) {
+                                                          return std::optional(0.5);
+                                                        };
                                                       }}),
                          [](const auto& tested) { return tested.param.name; });
 

@@ -22,13 +22,16 @@ std::string printed(const SyntheticRun& run) {
 }
 
 TEST(SinkTerminal, PermutationPStandsBesideTheNaiveOne) {
-  const std::string text = printed({});  // 8 layers of 2 KV groups: 256 arrangements, the most extreme one and its mirror image
+  const std::string text =
+      printed({});  // 8 layers of 2 KV groups: 256 arrangements, the most extreme one and its mirror image
   EXPECT_THAT(text, HasSubstr("naive p  permutation p"));
   EXPECT_THAT(text, HasSubstr("blocks of a KV group: 256 arrangements, all tried, least attainable p 7.8e-03"));
   EXPECT_THAT(text, HasSubstr("K shifted round the layers: 8 arrangements"));
   EXPECT_THAT(text, HasSubstr("refused: with 8 arrangements no p below 0.12 can be reached"));
-  EXPECT_THAT(text, HasSubstr("layers: refused: layers with global attention: 8; at least 10 are needed to leave out layers"));
-  EXPECT_THAT(text, HasSubstr("stretches of text: refused: the chunks of 4k tokens lie in 2 stretches of text that are apart"));
+  EXPECT_THAT(
+      text, HasSubstr("layers: refused: layers with global attention: 8; at least 10 are needed to leave out layers"));
+  EXPECT_THAT(
+      text, HasSubstr("stretches of text: refused: the chunks of 4k tokens lie in 2 stretches of text that are apart"));
   EXPECT_THAT(text, HasSubstr(", block permutation)"));
   EXPECT_THAT(text, Not(HasSubstr("nan")));
 }

@@ -94,7 +94,8 @@ TEST(HashCache, EntriesOfAnotherShapeAreHashedAgain) {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "weights";
   put(file, "abc", old);
-  for (const Json& entry : {Json(7), Json::object(), Json{{"sha256", "short"}}, Json{{"sha256", std::string(64, '0')}}}) {
+  for (const Json& entry :
+       {Json(7), Json::object(), Json{{"sha256", "short"}}, Json{{"sha256", std::string(64, '0')}}}) {
     HashCache cache = HashCache::from_json({{file.string(), entry}});
     EXPECT_EQ(cache.sha256(file), sha256_hex("abc"));
   }

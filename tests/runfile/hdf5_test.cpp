@@ -22,17 +22,21 @@ TEST(Hdf5, TextIsReadUpToItsLimit) {
   const Handle file = open_file(path);
   EXPECT_EQ(read_strings(file.get(), "text", {3}, 10), (std::vector<std::string>{"abc", "", "defg"}));
   // "abc" and "defg" with a zero after each: 9 bytes.
-  EXPECT_THAT([&] { read_strings(file.get(), "text", {3}, 8); },
-              ThrowsMessage<Error>(HasSubstr("dataset 'text' claims more text than the 8 bytes that are read at most")));
-  EXPECT_THAT([&] { read_strings(file.get(), "text", {2}, 10); }, ThrowsMessage<Error>(HasSubstr("has shape [3]; expected [2]")));
-  EXPECT_THAT([&] { read_strings(file.get(), "texts", {3}, 10); }, ThrowsMessage<Error>(HasSubstr("dataset 'texts' is missing")));
+  EXPECT_THAT(
+      [&] { read_strings(file.get(), "text", {3}, 8); },
+      ThrowsMessage<Error>(HasSubstr("dataset 'text' claims more text than the 8 bytes that are read at most")));
+  EXPECT_THAT([&] { read_strings(file.get(), "text", {2}, 10); },
+              ThrowsMessage<Error>(HasSubstr("has shape [3]; expected [2]")));
+  EXPECT_THAT([&] { read_strings(file.get(), "texts", {3}, 10); },
+              ThrowsMessage<Error>(HasSubstr("dataset 'texts' is missing")));
 }
 
 TEST(Hdf5, ChunksAreCopiedAsTheyAreStored) {
   const TemporaryFolder folder;
   const std::vector<double> values = {1, 2, 3, 4, 5, 6};
   write_file(folder.path() / "chunks.h5", [&](const Handle& file) {
-    const Handle from = create_dataset(file.get(), "from", {H5T_IEEE_F32LE, {2, 3}, {1, 2}});  // the last chunk of a row is half used
+    const Handle from =
+        create_dataset(file.get(), "from", {H5T_IEEE_F32LE, {2, 3}, {1, 2}});  // the last chunk of a row is half used
     write(from, H5T_NATIVE_DOUBLE, values.data());
     const Handle to = create_dataset(file.get(), "to", {H5T_IEEE_F32LE, {2, 2, 3}, {1, 1, 2}});
     copy_chunks(from, to, 1);
@@ -53,7 +57,8 @@ TEST(Hdf5, AFailureThatPassesEndsTheWrite) {
   const std::vector<double> values(1000, 1.0);
   const auto lose_a_buffer = [&](const Handle& file) {
     auto dataset = std::make_optional(create_dataset(file.get(), "lost", {H5T_IEEE_F64LE, {1000}, {}}));
-    write_box(*dataset, {0}, {10}, H5T_NATIVE_DOUBLE, values.data());  // stays in the library's buffer until the dataset is closed
+    write_box(*dataset, {0}, {10}, H5T_NATIVE_DOUBLE,
+              values.data());  // stays in the library's buffer until the dataset is closed
     {
       const testing::FileSizeLimit full(1);
       dataset.reset();
@@ -61,14 +66,18 @@ TEST(Hdf5, AFailureThatPassesEndsTheWrite) {
     const Handle later = create_dataset(file.get(), "later", {H5T_IEEE_F64LE, {1000}, {}});  // there is room again
     write(later, H5T_NATIVE_DOUBLE, values.data());
   };
-  EXPECT_THAT([&] { write_file(folder.path() / "f.h5", lose_a_buffer); }, ThrowsMessage<Error>(HasSubstr("File too large")));
+  EXPECT_THAT([&] { write_file(folder.path() / "f.h5", lose_a_buffer); },
+              ThrowsMessage<Error>(HasSubstr("File too large")));
 }
 
 TEST(Hdf5, ForgottenHandlesAreLoud) {
   const TemporaryFolder folder;
   Handle forgotten;
-  EXPECT_THAT([&] { write_file(folder.path() / "f.h5", [&](const Handle& file) { forgotten = create_group(file.get(), "group"); }); },
-              ThrowsMessage<Error>(HasSubstr("objects of the file are still open")));
+  EXPECT_THAT(
+      [&] {
+        write_file(folder.path() / "f.h5", [&](const Handle& file) { forgotten = create_group(file.get(), "group"); });
+      },
+      ThrowsMessage<Error>(HasSubstr("objects of the file are still open")));
 }
 
 }  // namespace

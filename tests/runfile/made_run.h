@@ -33,7 +33,8 @@ inline runfile::Request made_request() {
   return request;
 }
 
-/// The number at each place of a made shard: sample + length / 1000 + its index in the dataset / 2^20, as float32 holds it.
+/// The number at each place of a made shard: sample + length / 1000 + its index in the dataset / 2^20, as float32 holds
+/// it.
 inline double made_value(const runfile::ShardKey& key, std::size_t index) {
   return static_cast<float>(static_cast<double>(key.sample) + static_cast<double>(key.length) / 1000 +
                             static_cast<double>(index) / (1 << 20));

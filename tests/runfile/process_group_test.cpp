@@ -64,10 +64,10 @@ TEST(ProcessGroup, BothLaunchers) {
   expect_group(one_task, 2, 4);
   expect_group({{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}, {"RANK", "2"}, {"WORLD_SIZE", "4"}}, 2, 4);
   Variables two_tasks = {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"RANK", "2"}, {"WORLD_SIZE", "4"}};
-  EXPECT_EQ(
-      refusal(two_tasks),
-      "RANK: this is process 2 of 4 by RANK and WORLD_SIZE, and 1 of 2 by SLURM_PROCID and SLURM_NTASKS; unset the pair that does not "
-      "count");
+  EXPECT_EQ(refusal(two_tasks),
+            "RANK: this is process 2 of 4 by RANK and WORLD_SIZE, and 1 of 2 by SLURM_PROCID and SLURM_NTASKS; unset "
+            "the pair that does not "
+            "count");
   two_tasks["TORCHELASTIC_RUN_ID"] = "none";  // srun started two torchruns, and they four processes
   expect_group(two_tasks, 2, 4);
 }
@@ -75,18 +75,21 @@ TEST(ProcessGroup, BothLaunchers) {
 TEST(ProcessGroup, WrongVariablesAreNamed) {
   for (const char* rank : {"", "x", "1.5", "-1", "4", " 1", "99999999999999999999"}) {
     EXPECT_THAT(refusal({{"RANK", rank}, {"WORLD_SIZE", "4"}}),
-                AllOf(HasSubstr(std::string("RANK: '") + rank + "' in the environment"), HasSubstr("must be a whole number from 0 to 3")));
+                AllOf(HasSubstr(std::string("RANK: '") + rank + "' in the environment"),
+                      HasSubstr("must be a whole number from 0 to 3")));
   }
   for (const char* size : {"", "0", "-2", "many", "1000000"}) {
     EXPECT_THAT(refusal({{"RANK", "0"}, {"WORLD_SIZE", size}}), HasSubstr(std::string("WORLD_SIZE: '") + size + "'"));
-    EXPECT_THAT(refusal({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", size}}), HasSubstr(std::string("SLURM_NTASKS: '") + size + "'"));
+    EXPECT_THAT(refusal({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", size}}),
+                HasSubstr(std::string("SLURM_NTASKS: '") + size + "'"));
   }
   EXPECT_THAT(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}), HasSubstr("LOCAL_RANK: '2'"));
   EXPECT_THAT(refusal({{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "2"}}), HasSubstr("SLURM_PROCID: '2'"));
 }
 
 TEST(ProcessGroup, APartnerThatIsNotSetIsNamed) {
-  EXPECT_EQ(refusal({{"RANK", "0"}}), "RANK: is set in the environment and WORLD_SIZE is not; set both, or neither for a single process");
+  EXPECT_EQ(refusal({{"RANK", "0"}}),
+            "RANK: is set in the environment and WORLD_SIZE is not; set both, or neither for a single process");
   EXPECT_THAT(refusal({{"WORLD_SIZE", "2"}}), HasSubstr("WORLD_SIZE: is set in the environment and RANK is not"));
   EXPECT_THAT(refusal({{"SLURM_PROCID", "3"}}), HasSubstr("SLURM_PROCID: '3' in the environment without SLURM_NTASKS"));
 }

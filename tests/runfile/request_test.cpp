@@ -47,7 +47,8 @@ TEST(Request, MissingSurplusAndMistypedKeysAreNamed) {
   EXPECT_EQ(refusal(json), "F: key 'head_dim' is missing; this is not a request of gainlens sweep");
   EXPECT_EQ(refusal(altered("headdim", 3)), "F: key 'headdim' is not known; did you mean 'head_dim'?");
   EXPECT_EQ(refusal(altered("heads", 1.5)), "F: 'heads' is 1.5; it must be an integer");
-  EXPECT_EQ(refusal(altered("heads", 18446744073709551615u)), "F: 'heads' is 18446744073709551615; it must be an integer");
+  EXPECT_EQ(refusal(altered("heads", 18446744073709551615u)),
+            "F: 'heads' is 18446744073709551615; it must be an integer");
   EXPECT_EQ(refusal(altered("gated", 1)), "F: 'gated' is 1; it must be true or false");
   EXPECT_EQ(refusal(altered("dtype", nullptr)), "F: 'dtype' is null; it must be a string");
   EXPECT_EQ(refusal(altered("lengths", 8)), "F: 'lengths' is 8; it must be an array");
@@ -61,7 +62,8 @@ TEST(Request, AnotherStatisticsVersionIsRefused) {
   EXPECT_THAT(refusal(altered("statistics_version", statistics_version + 1)),
               HasSubstr("statistics_version is 4; this gainlens reads versions 1 to 3: use the gainlens"));
   EXPECT_THAT(refusal(altered("statistics_version", 0)), HasSubstr("statistics_version is 0"));
-  EXPECT_THAT(refusal(altered("statistics_version", "1")), HasSubstr("'statistics_version' is \"1\"; it must be an integer"));
+  EXPECT_THAT(refusal(altered("statistics_version", "1")),
+              HasSubstr("'statistics_version' is \"1\"; it must be an integer"));
   Json json = made_request().to_json();
   json.erase("statistics_version");
   EXPECT_THAT(refusal(json), HasSubstr("key 'statistics_version' is missing"));
@@ -85,8 +87,10 @@ TEST(Request, ValuesOutOfRangeAreNamed) {
               HasSubstr("'attention' has 'window:0'; allowed are 'global' and 'window:N'"));
   EXPECT_THAT(refusal(altered("attention", {"global", "window:5x"})), HasSubstr("'window:5x'"));
   EXPECT_THAT(refusal(altered("samples", 0)), HasSubstr("'samples' is 0; it must be at least 1"));
-  EXPECT_THAT(refusal(altered("dtype", "float8")), HasSubstr("'dtype' is 'float8'; allowed are float64, float32, bfloat16, float16"));
-  EXPECT_THAT(refusal(altered("device", "tpu")), HasSubstr("'device' is 'tpu'; allowed are cpu, cpu:composed, cuda, cuda:fused"));
+  EXPECT_THAT(refusal(altered("dtype", "float8")),
+              HasSubstr("'dtype' is 'float8'; allowed are float64, float32, bfloat16, float16"));
+  EXPECT_THAT(refusal(altered("device", "tpu")),
+              HasSubstr("'device' is 'tpu'; allowed are cpu, cpu:composed, cuda, cuda:fused"));
   EXPECT_THAT(refusal(altered("samples", std::int64_t{1} << 62)), HasSubstr("size of the largest dataset"));
 }
 
@@ -119,7 +123,8 @@ TEST(Request, NestedRunsKeepTheirLongestLength) {
   EXPECT_EQ(stored.difference(asked), "");
   asked.lengths = {8, 24, 32};
   EXPECT_EQ(stored.difference(asked),
-            "the longest of lengths is 24 in the stored request and 32 in this one, and nested chunks are cut from the longest");
+            "the longest of lengths is 24 in the stored request and 32 in this one, and nested chunks are cut from the "
+            "longest");
 }
 
 TEST(Request, OneFromBeforeSpreadIsAsItWas) {
@@ -133,7 +138,8 @@ TEST(Request, SpreadIsKeptAndChecked) {
   request.spread = 500;
   EXPECT_EQ(Request::from_json(request.to_json(), "F").spread, 500);
   EXPECT_EQ(refusal(altered("spread", nullptr)), "F: 'spread' is null; it must be an integer");
-  EXPECT_EQ(refusal(altered("spread", 45)), "F: 'spread' is 45; 2 samples of length 24 are spread over at least 46 tokens");
+  EXPECT_EQ(refusal(altered("spread", 45)),
+            "F: 'spread' is 45; 2 samples of length 24 are spread over at least 46 tokens");
   EXPECT_EQ(refusal(altered("spread", 46)), "accepted");
   EXPECT_THAT(refusal(altered("spread", INT64_MAX)), HasSubstr("is too large"));
 }
@@ -152,8 +158,10 @@ TEST(Request, SpreadRunsKeepTheirSamples) {
     EXPECT_FALSE(stored.covers(asked));
   }
   asked = made_request();
-  EXPECT_EQ(stored.difference(asked), "chunks are spread over 500 tokens in the stored request and consecutive in this one");
-  EXPECT_EQ(asked.difference(stored), "chunks are consecutive in the stored request and spread over 500 tokens in this one");
+  EXPECT_EQ(stored.difference(asked),
+            "chunks are spread over 500 tokens in the stored request and consecutive in this one");
+  EXPECT_EQ(asked.difference(stored),
+            "chunks are consecutive in the stored request and spread over 500 tokens in this one");
   asked.spread = 501;
   EXPECT_NE(stored.difference(asked), "");
 }

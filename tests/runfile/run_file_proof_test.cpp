@@ -22,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 using testing::made_request;
 using testing::made_result;
+using ::testing::ThrowsMessage;
 
 /// A run file of three of its four shards; the shard of length 24, sample 1 is missing.
 class RunFileProof : public ::testing::Test {
@@ -84,7 +84,8 @@ TEST_F(RunFileProof, WhatWasWrittenIsAccepted) {
 
 TEST_F(RunFileProof, OtherNumbersAreNamed) {
   EXPECT_THAT(refusal_after([](hid_t file) { set_number(file, "summary/n_eff", 0, 0.5); }),
-              HasSubstr("does not read back as it was written: dataset 'summary/n_eff' differs from the shard of length 8, sample 0"));
+              HasSubstr("does not read back as it was written: dataset 'summary/n_eff' differs from the shard of "
+                        "length 8, sample 0"));
 }
 
 TEST_F(RunFileProof, AnotherNumberOfAQueryIsNamed) {
@@ -103,7 +104,8 @@ TEST_F(RunFileProof, ChunksWithoutAShardAreNamed) {
 }
 
 TEST_F(RunFileProof, TheMaskIsProven) {
-  EXPECT_THAT(refusal_after([](hid_t file) { set_number(file, "complete", 1, 1); }), HasSubstr("'/complete' is not as written"));
+  EXPECT_THAT(refusal_after([](hid_t file) { set_number(file, "complete", 1, 1); }),
+              HasSubstr("'/complete' is not as written"));
 }
 
 TEST_F(RunFileProof, UnitsAndScalesAreProven) {
@@ -131,7 +133,8 @@ std::vector<std::uint64_t> bits_of(const fs::path& path) {
   return bits;
 }
 
-/// Whether a place lies in a heap of texts and references: the library reads beyond its memory where a size in one was changed.
+/// Whether a place lies in a heap of texts and references: the library reads beyond its memory where a size in one was
+/// changed.
 bool in_heap(const std::string& bytes, std::size_t at) {
   const std::size_t heap = bytes.rfind("GCOL", at);
   if (heap == std::string::npos) return false;

@@ -204,10 +204,10 @@ TEST(RunFolder, AnotherRequestIsRefusedWithBothValues) {
   make_run(folder.path(), made_request());
   Request other = made_request();
   other.dtype = "bfloat16";
-  EXPECT_EQ(refusal(folder.path(), other),
-            folder.path().string() +
-                ": holds the run of another request: dtype is \"float32\" in the stored request and \"bfloat16\" in this one; give another "
-                "output folder, or repeat the stored request");
+  EXPECT_EQ(refusal(folder.path(), other), folder.path().string() +
+                                               ": holds the run of another request: dtype is \"float32\" in the stored "
+                                               "request and \"bfloat16\" in this one; give another "
+                                               "output folder, or repeat the stored request");
   other.heads = 0;
   EXPECT_THAT(refusal(folder.path(), other), HasSubstr("request: 'heads' is 0; it must be at least 1"));
 }
@@ -259,8 +259,8 @@ TEST(RunFolder, ATornManifestLineIsDroppedAndItsShardHashedAgain) {
   make_run(folder.path(), made_request());
   const fs::path path = folder.path() / "manifest.jsonl";
   const std::string whole = read_text_file(path);
-  for (const std::string& torn : {whole.substr(0, whole.size() - 1), whole.substr(0, whole.size() - 30), whole + "{\"length",
-                                  whole + std::string(20, '\0') + "\n", std::string()}) {
+  for (const std::string& torn : {whole.substr(0, whole.size() - 1), whole.substr(0, whole.size() - 30),
+                                  whole + "{\"length", whole + std::string(20, '\0') + "\n", std::string()}) {
     put(path, torn);
     EXPECT_THAT(RunFolder::open_or_resume(folder.path(), made_request()).missing(), IsEmpty());
     EXPECT_EQ(read_text_file(path).size(), whole.size());
@@ -273,8 +273,9 @@ TEST(RunFolder, ADamagedManifestIsNamedWithItsLine) {
   const fs::path path = folder.path() / "manifest.jsonl";
   const std::string whole = read_text_file(path);
   put(path, "{\"length\":8}\n" + whole);
-  EXPECT_THAT(refusal(folder.path()), AllOf(HasSubstr("manifest.jsonl, line 1: is not a line of a manifest"),
-                                            HasSubstr("delete the file and repeat the command: the shards are then checked")));
+  EXPECT_THAT(refusal(folder.path()),
+              AllOf(HasSubstr("manifest.jsonl, line 1: is not a line of a manifest"),
+                    HasSubstr("delete the file and repeat the command: the shards are then checked")));
   fs::remove(path);
   EXPECT_THAT(RunFolder::open_or_resume(folder.path(), made_request()).missing(), IsEmpty());
 }
@@ -287,8 +288,8 @@ TEST(RunFolder, AChangedShardIsNamedAndComputedAgainOnceDeleted) {
   const std::string shard_digest = sha256_file(shard);
   flip_byte(shard, fs::file_size(shard) - 100);
   EXPECT_THAT(refusal(folder.path()),
-              AllOf(HasSubstr("shards/T24-S1.h5: its sha256 is " + sha256_file(shard)), HasSubstr("manifest.jsonl says " + shard_digest),
-                    HasSubstr("delete it and repeat the command")));
+              AllOf(HasSubstr("shards/T24-S1.h5: its sha256 is " + sha256_file(shard)),
+                    HasSubstr("manifest.jsonl says " + shard_digest), HasSubstr("delete it and repeat the command")));
   fs::remove(shard);
   EXPECT_THAT(RunFolder::open_or_resume(folder.path(), made_request()).missing(), ElementsAre(ShardKey{24, 1}));
   make_run(folder.path(), made_request());
@@ -305,7 +306,8 @@ TEST(RunFolder, AnUnlistedShardMustBeWholeAndOfThisRequest) {
     return refusal(folder.path());
   };
   put(shard, bytes.substr(0, bytes.size() / 2));
-  EXPECT_THAT(refused(), AllOf(HasSubstr("T24-S1.h5: is not in manifest.jsonl and is no shard of this run"), HasSubstr("truncated")));
+  EXPECT_THAT(refused(), AllOf(HasSubstr("T24-S1.h5: is not in manifest.jsonl and is no shard of this run"),
+                               HasSubstr("truncated")));
   fs::copy_file(folder.path() / "shards/T8-S1.h5", shard, fs::copy_options::overwrite_existing);
   EXPECT_THAT(refused(), HasSubstr("it holds another length or sample than its name says"));
   const TemporaryFolder other;
@@ -327,7 +329,8 @@ TEST(RunFolder, LeftOversOfAKilledProcessAreRemoved) {
   make_run(folder.path(), made_request());
   for (const char* name : {"run.h5.tmp", "shards/T24-S1.h5.tmp", "log.json.tmp"}) put(folder.path() / name, "half");
   EXPECT_EQ(refusal(folder.path()), "accepted");
-  for (const char* name : {"run.h5.tmp", "shards/T24-S1.h5.tmp", "log.json.tmp"}) EXPECT_FALSE(fs::exists(folder.path() / name)) << name;
+  for (const char* name : {"run.h5.tmp", "shards/T24-S1.h5.tmp", "log.json.tmp"})
+    EXPECT_FALSE(fs::exists(folder.path() / name)) << name;
 }
 
 /// From here on no file of this process may grow beyond so many bytes: what a full disk does to a write.
@@ -394,7 +397,8 @@ TEST(RunFolder, AFullDiskWhileListingAShardLeavesNoTornLine) {
   auto run = RunFolder::open_or_resume(folder.path(), made_request());
   run.commit({24, 0}, made_result(run.request(), {24, 0}));
   const fs::path manifest = folder.path() / "manifest.jsonl";
-  // A manifest longer than a shard, so that the limit stops its next line and not the shard. The later of two lines counts.
+  // A manifest longer than a shard, so that the limit stops its next line and not the shard. The later of two lines
+  // counts.
   const std::string line = read_text_file(manifest);
   std::string lines;
   while (lines.size() < 2 * fs::file_size(folder.path() / "shards/T24-S0.h5")) lines += line;

@@ -54,25 +54,28 @@ TEST_F(RunProofTest, AWholeRunIsProvenAndLeftAsItIs) {
 TEST_F(RunProofTest, AChangedShardIsNamedWithItsChecksums) {
   const fs::path shard = some_shard();
   corrupt(shard);
-  EXPECT_THAT([&] { prove_run(run); }, ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(shard.string()), HasSubstr("its sha256 is "),
-                                                                            HasSubstr("manifest.jsonl says "))));
+  EXPECT_THAT([&] { prove_run(run); },
+              ThrowsMessage<InvalidArgument>(
+                  AllOf(HasSubstr(shard.string()), HasSubstr("its sha256 is "), HasSubstr("manifest.jsonl says "))));
 }
 
 TEST_F(RunProofTest, AMissingShardIsNamed) {
   const fs::path shard = some_shard();
   fs::remove(shard);
-  EXPECT_THAT([&] { prove_run(run); }, ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(shard.string()), HasSubstr("is not there"))));
+  EXPECT_THAT([&] { prove_run(run); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(shard.string()), HasSubstr("is not there"))));
 }
 
 TEST_F(RunProofTest, AChangedRunFileIsNamed) {
   corrupt(run / "run.h5");
-  EXPECT_THAT([&] { prove_run(run); },
-              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("run.h5: its sha256 is "), HasSubstr("repeat the sweep command"))));
+  EXPECT_THAT([&] { prove_run(run); }, ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("run.h5: its sha256 is "),
+                                                                            HasSubstr("repeat the sweep command"))));
 }
 
 TEST_F(RunProofTest, ARunBeingWrittenIsRefused) {
   const FolderLock writer(run);  // a lock of its own open file, as another process would have
-  EXPECT_THAT([&] { prove_run(run); }, ThrowsMessage<InvalidArgument>(HasSubstr("is writing this run, so that its numbers still change")));
+  EXPECT_THAT([&] { prove_run(run); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("is writing this run, so that its numbers still change")));
 }
 
 TEST_F(RunProofTest, ATornManifestLineCountsAsNotWritten) {

@@ -15,7 +15,8 @@
 #include <fstream>
 #include <functional>
 
-/// The HDF5 library does not free all it has when a damaged file makes it give up; under a leak checker that is not our leak.
+/// The HDF5 library does not free all it has when a damaged file makes it give up; under a leak checker that is not our
+/// leak.
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:libhdf5";
 }
@@ -91,7 +92,8 @@ TEST(RunReader, ARunOfTheFirstStatisticsVersionIsReadWithWhatItHas) {
   EXPECT_FALSE(reader.has("summary/sink_bound"));
   EXPECT_FALSE(reader.has("values/min_norm"));
   EXPECT_THAT([&] { make_run(folder.path(), made_request()); },
-              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("statistics_version is 1 in the stored request and 3 in this one")));
+              ::testing::ThrowsMessage<InvalidArgument>(
+                  HasSubstr("statistics_version is 1 in the stored request and 3 in this one")));
 }
 
 TEST_F(OneRun, EveryNumberComesBackAtItsPlace) {
@@ -104,7 +106,8 @@ TEST_F(OneRun, EveryNumberComesBackAtItsPlace) {
     for (std::size_t i = 0; i < array.values.size(); ++i) {
       const std::size_t shard = i / per_shard;
       const std::int64_t length = queries ? (name.starts_with("queries/8/") ? 8 : 24) : reader.lengths().at(shard / 2);
-      ASSERT_EQ(array.values[i], made_value({length, static_cast<std::int64_t>(shard % 2)}, i % per_shard)) << name << " " << i;
+      ASSERT_EQ(array.values[i], made_value({length, static_cast<std::int64_t>(shard % 2)}, i % per_shard))
+          << name << " " << i;
     }
   }
   EXPECT_EQ(reader.read("summary/nll").values, (std::vector<double>{0.008f, 1.008f, 0.024f, 1.024f}));
@@ -151,15 +154,17 @@ TEST(RunReader, AnUnfinishedRunSaysHowToFinish) {
     auto run = RunFolder::open_or_resume(folder.path(), made_request());
     run.commit({8, 0}, testing::made_result(made_request(), {8, 0}));
   }
-  EXPECT_EQ(refusal(folder.path()), folder.path().string() +
-                                        ": has no run.h5: the sweep has not finished (1 of 4 chunks are done); repeat its `gainlens sweep` "
-                                        "command with the same --out, which resumes");
+  EXPECT_EQ(refusal(folder.path()),
+            folder.path().string() +
+                ": has no run.h5: the sweep has not finished (1 of 4 chunks are done); repeat its `gainlens sweep` "
+                "command with the same --out, which resumes");
 }
 
 TEST(RunReader, WhatIsNoRunIsNamed) {
   const TemporaryFolder folder;
   EXPECT_THAT(refusal(folder.path()), HasSubstr("is not a run folder (it has neither run.h5 nor request.json)"));
-  EXPECT_THAT(refusal(folder.path() / "absent"), HasSubstr("absent: no such file or folder; give a run folder or its run.h5"));
+  EXPECT_THAT(refusal(folder.path() / "absent"),
+              HasSubstr("absent: no such file or folder; give a run folder or its run.h5"));
   std::ofstream(folder.path() / "text.h5") << "some text";
   EXPECT_THAT(refusal(folder.path() / "text.h5"),
               AllOf(HasSubstr("text.h5: open: "), HasSubstr("it is damaged or not a run of gainlens sweep")));
@@ -225,7 +230,8 @@ TEST_F(OneRun, ScalesAndTextMustAgreeWithTheRequest) {
   EXPECT_THAT(with_request("{"), HasSubstr("run.h5: /request: not valid JSON"));
   Json json = made_request().to_json();
   json["statistics_version"] = 7;
-  EXPECT_THAT(with_request(json.dump()), HasSubstr("/request: statistics_version is 7; this gainlens reads versions 1 to 3"));
+  EXPECT_THAT(with_request(json.dump()),
+              HasSubstr("/request: statistics_version is 7; this gainlens reads versions 1 to 3"));
   json = made_request().to_json();
   json["heads"] = 1 << 30;
   EXPECT_THAT(with_request(json.dump()), HasSubstr("dataset 'head' has shape [4]; expected [1073741824]"));

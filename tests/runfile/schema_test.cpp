@@ -22,15 +22,23 @@ std::set<std::string> names_in(Group group, const Request& request) {
 }
 
 const DatasetInfo& line(Group group, const std::string& name) {
-  return *std::find_if(schema().begin(), schema().end(), [&](const DatasetInfo& info) { return info.group == group && info.name == name; });
+  return *std::find_if(schema().begin(), schema().end(),
+                       [&](const DatasetInfo& info) { return info.group == group && info.name == name; });
 }
 
 TEST(Schema, HoldsTheDatasetsOfTheDocument) {
   Request request = made_request();
   request.sink_logits = true;
-  const std::set<std::string> last_quarter = {
-      "n_eff", "entropy", "residual", "observation_precision", "log_observation_precision", "kalman_gain", "kalman_gain_scaled", "gate"};
-  const std::set<std::string> half = {"kalman_gain_half", "kalman_gain_scaled_half", "without_first_n_eff", "without_first_kalman_gain"};
+  const std::set<std::string> last_quarter = {"n_eff",
+                                              "entropy",
+                                              "residual",
+                                              "observation_precision",
+                                              "log_observation_precision",
+                                              "kalman_gain",
+                                              "kalman_gain_scaled",
+                                              "gate"};
+  const std::set<std::string> half = {"kalman_gain_half", "kalman_gain_scaled_half", "without_first_n_eff",
+                                      "without_first_kalman_gain"};
   std::set<std::string> summary = last_quarter;
   summary.insert(half.begin(), half.end());
   summary.insert("bos_mass");
@@ -39,8 +47,8 @@ TEST(Schema, HoldsTheDatasetsOfTheDocument) {
   for (const std::string& name : summary) variances.insert(name + "_var");
   summary.merge(variances);
   summary.merge(std::set<std::string>{"first_mass", "column_mean", "sink_logit_mass", "nll"});
-  summary.merge(std::set<std::string>{"sink_bound", "sink_bound_gain", "sink_bound_vacuous", "sink_bound_gain_violated", "sink_bound_slack",
-                                      "sink_bound_slack_min", "sink_alignment"});
+  summary.merge(std::set<std::string>{"sink_bound", "sink_bound_gain", "sink_bound_vacuous", "sink_bound_gain_violated",
+                                      "sink_bound_slack", "sink_bound_slack_min", "sink_alignment"});
   EXPECT_EQ(names_in(Group::summary, request), summary);
 
   std::set<std::string> profile = last_quarter;
@@ -77,7 +85,8 @@ TEST(Schema, AbsentThingsAreAbsent) {
   request = made_request();
   request.statistics = false;
   EXPECT_EQ(names_in(Group::summary, request), (std::set<std::string>{"nll"}));
-  for (const Group group : {Group::profile, Group::values, Group::queries}) EXPECT_TRUE(names_in(group, request).empty());
+  for (const Group group : {Group::profile, Group::values, Group::queries})
+    EXPECT_TRUE(names_in(group, request).empty());
 }
 
 TEST(Schema, ShapesByHand) {
@@ -134,7 +143,8 @@ TEST(Schema, BlankResultFitsAndMismatchesAreNamed) {
   ShardResult result = blank_result(request, 8);
   EXPECT_EQ(result_mismatch(result, request, 8), "");
   EXPECT_TRUE(std::isnan(result.summary.at("nll").values.at(0)));
-  EXPECT_EQ(result_mismatch(result, request, 24), "queries/24/n_eff has shape [2, 4, 8] and 64 values; the request makes it [2, 4, 24]");
+  EXPECT_EQ(result_mismatch(result, request, 24),
+            "queries/24/n_eff has shape [2, 4, 8] and 64 values; the request makes it [2, 4, 24]");
   result.values["other"] = {};
   EXPECT_EQ(result_mismatch(result, request, 8), "values/other is no dataset of this request");
   result.values.erase("other");

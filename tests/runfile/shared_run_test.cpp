@@ -43,9 +43,11 @@ Request wide_request() {
 
 Measuring measuring(const Request& request, std::chrono::milliseconds time_of_each) {
   Measuring result;
-  auto promised = std::make_shared<std::vector<ShardKey>>();  // what begin says measure will be asked for, in that order
+  auto promised =
+      std::make_shared<std::vector<ShardKey>>();  // what begin says measure will be asked for, in that order
   result.measure = [=](const ShardKey& key) {
-    if (promised->empty() || promised->front() != key) throw std::logic_error("a shard that was not announced, or not in this order");
+    if (promised->empty() || promised->front() != key)
+      throw std::logic_error("a shard that was not announced, or not in this order");
     promised->erase(promised->begin());
     std::this_thread::sleep_for(time_of_each);
     return made_result(request, key);
@@ -115,7 +117,8 @@ std::map<std::string, std::string> content(const fs::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string name = fs::relative(entry.path(), folder).string();
-    if (name != "log.json" && name != "lock") files[name] = entry.is_directory() ? "folder" : sha256_hex(bytes_of(entry.path()));
+    if (name != "log.json" && name != "lock")
+      files[name] = entry.is_directory() ? "folder" : sha256_hex(bytes_of(entry.path()));
   }
   return files;
 }
@@ -153,7 +156,8 @@ TEST_F(SharedRun, TheWorkIsShared) {
   EXPECT_EQ(fill_run(run, &self, measure), 9);
   EXPECT_EQ(wait_for(others), 0);
   EXPECT_EQ(done, 9);
-  // Dealt longest first, loads 24 24 | 48 24 | 48 40 | 48 56 | 64 56 | 64 64 | 72 64 | 72 72: nine chunks to 0 1 0 1 1 0 1 0 1.
+  // Dealt longest first, loads 24 24 | 48 24 | 48 40 | 48 56 | 64 56 | 64 64 | 72 64 | 72 72: nine chunks to 0 1 0 1 1
+  // 0 1 0 1.
   EXPECT_THAT(own, ::testing::ElementsAre(ShardKey{8, 1}, ShardKey{16, 2}, ShardKey{24, 0}, ShardKey{24, 2}));
 }
 
@@ -188,8 +192,8 @@ TEST_F(SharedRun, RankZeroSaysWhichRankHasEnded) {
   while (!fs::exists(folder_ / "ranks/plan.json")) std::this_thread::sleep_for(1ms);
   ::kill(processes[1], SIGKILL);
   EXPECT_NE(wait_for(processes), 0);
-  EXPECT_THAT(message(folder_, 0),
-              AllOf(HasSubstr("rank 1 ended before its shards were there"), HasSubstr("run the same command again to resume")));
+  EXPECT_THAT(message(folder_, 0), AllOf(HasSubstr("rank 1 ended before its shards were there"),
+                                         HasSubstr("run the same command again to resume")));
 }
 
 TEST_F(SharedRun, OthersEndWhenRankZeroHasEnded) {
@@ -197,7 +201,8 @@ TEST_F(SharedRun, OthersEndWhenRankZeroHasEnded) {
   while (!fs::exists(folder_ / "ranks/plan.json")) std::this_thread::sleep_for(1ms);
   ::kill(processes[0], SIGKILL);
   EXPECT_NE(wait_for(processes), 0);
-  EXPECT_THAT(message(folder_, 1), HasSubstr("rank 0 ended before the run was complete; run the same command again to resume"));
+  EXPECT_THAT(message(folder_, 1),
+              HasSubstr("rank 0 ended before the run was complete; run the same command again to resume"));
 }
 
 TEST_F(SharedRun, ARankThatNeverComesIsNamed) {
@@ -215,13 +220,15 @@ TEST_F(SharedRun, ARankThatAsksForSomethingElseIsRefused) {
   EXPECT_NE(wait_for({start(folder_, other, 1, 2)}), 0);
   EXPECT_NE(wait_for({leader}), 0);
   EXPECT_EQ(message(folder_, 1),
-            "rank 1: was asked for another run than rank 0: dtype is \"float32\" in the stored request and \"float64\" in this one");
+            "rank 1: was asked for another run than rank 0: dtype is \"float32\" in the stored request and \"float64\" "
+            "in this one");
   other = request_;
   other.samples = 2;
   const pid_t again = start(folder_, request_, 0, 2);
   EXPECT_NE(wait_for({start(folder_, other, 1, 2)}), 0);
   EXPECT_NE(wait_for({again}), 0);
-  EXPECT_EQ(message(folder_, 1), "rank 1: was asked for 2 samples of lengths [8, 16, 24], and rank 0 for 3 of [8, 16, 24]");
+  EXPECT_EQ(message(folder_, 1),
+            "rank 1: was asked for 2 samples of lengths [8, 16, 24], and rank 0 for 3 of [8, 16, 24]");
 }
 
 TEST_F(SharedRun, GroupsOfDifferentSizesAreRefused) {
@@ -236,16 +243,18 @@ TEST_F(SharedRun, ARankStartedTwiceIsRefused) {
   const RankFile first(folder_, 1, 0ms);
   EXPECT_EQ(living_rank(folder_, 1), first.token());
   EXPECT_NE(wait_for({start(folder_, request_, 1, 2, 5ms, 100ms)}), 0);
-  EXPECT_THAT(message(folder_, 1),
-              AllOf(HasSubstr("process " + first.token() + " is rank 1 of this run"), HasSubstr("start each rank once")));
+  EXPECT_THAT(message(folder_, 1), AllOf(HasSubstr("process " + first.token() + " is rank 1 of this run"),
+                                         HasSubstr("start each rank once")));
 }
 
 TEST_F(SharedRun, WhatACrashedStartLeftBehindDoesNotConfuseTheNext) {
   prepare_run_folder(folder_);
   fs::create_directories(folder_ / "ranks");
-  for (const char* name : {"rank-0", "rank-1", "rank-7", "rank-2.x.tmp"}) std::ofstream(folder_ / "ranks" / name) << "1@elsewhere-0";
-  std::ofstream(folder_ / "ranks/plan.json") << Json{
-      {"request", request_.to_json()}, {"tokens", {"1@elsewhere-0", "1@elsewhere-0"}}, {"shares", {Json::array(), Json::array()}}};
+  for (const char* name : {"rank-0", "rank-1", "rank-7", "rank-2.x.tmp"})
+    std::ofstream(folder_ / "ranks" / name) << "1@elsewhere-0";
+  std::ofstream(folder_ / "ranks/plan.json") << Json{{"request", request_.to_json()},
+                                                     {"tokens", {"1@elsewhere-0", "1@elsewhere-0"}},
+                                                     {"shares", {Json::array(), Json::array()}}};
   EXPECT_FALSE(living_rank(folder_, 1));
   ASSERT_EQ(wait_for(start_all(folder_, request_, 2)), 0) << message(folder_, 0) << message(folder_, 1);
   EXPECT_EQ(content(folder_), alone());
@@ -257,7 +266,11 @@ TEST_F(SharedRun, AShardOfAnotherRequestIsNotTakenIn) {
   make_run(place_.path() / "other", other);
   auto run = RunFolder::open_or_resume(folder_, request_);
   fs::copy_file(place_.path() / "other/shards/T8-S0.h5", folder_ / "shards/T8-S0.h5");
-  EXPECT_THAT([&] { run.adopt({8, 0}); }, ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("it was made for another request")));
+  EXPECT_THAT(
+      [&] {
+        run.adopt({8, 0});
+      },
+      ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("it was made for another request")));
 }
 
 TEST_F(SharedRun, TheFolderOfSomethingElseIsLeftAlone) {

@@ -57,7 +57,8 @@ TEST(TextLayout, SpreadChunksNeverOverlapNorLeaveTheText) {
             const TextSpan whole = text_span(layout, length, chunk), inner = text_span(layout, 4, chunk);
             ASSERT_GE(whole.begin, end);
             ASSERT_EQ(whole.size(), length - bos);
-            ASSERT_TRUE(whole.begin <= inner.begin && inner.end <= whole.end) << "a shorter chunk lies within the longer one";
+            ASSERT_TRUE(whole.begin <= inner.begin && inner.end <= whole.end)
+                << "a shorter chunk lies within the longer one";
             end = whole.end;
           }
           ASSERT_LE(end, tokens);
@@ -69,7 +70,8 @@ TEST(TextLayout, SpreadChunksNeverOverlapNorLeaveTheText) {
 
 TEST(TextLayout, NumbersBeyond64BitsAreRefused) {
   const auto needed = [](const TextLayout& layout) { return tokens_needed(layout, layout.lengths.back()); };
-  EXPECT_THAT([&] { needed({.lengths = {INT64_MAX}, .samples = 3}); }, ThrowsMessage<InvalidArgument>(HasSubstr("is too large")));
+  EXPECT_THAT([&] { needed({.lengths = {INT64_MAX}, .samples = 3}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("is too large")));
   EXPECT_THAT([&] { needed({.lengths = {4}, .samples = 3, .spread = INT64_MAX}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("is too large")));
 }

@@ -15,11 +15,13 @@ using ::testing::ElementsAre;
 
 TEST(WorkShares, ByHand) {
   // 7 to rank 0, 5 to rank 1, 4 to rank 1 (5 < 7), 3 to rank 0 (7 < 9), 2 to rank 1 (9 < 10).
-  EXPECT_THAT(balanced_shares(std::vector{2.0, 7.0, 3.0, 5.0, 4.0}, 2), ElementsAre(ElementsAre(1, 2), ElementsAre(0, 3, 4)));
+  EXPECT_THAT(balanced_shares(std::vector{2.0, 7.0, 3.0, 5.0, 4.0}, 2),
+              ElementsAre(ElementsAre(1, 2), ElementsAre(0, 3, 4)));
 }
 
 TEST(WorkShares, EqualPiecesGoRoundInOrder) {
-  EXPECT_THAT(balanced_shares(std::vector{1.0, 1.0, 1.0, 1.0, 1.0}, 2), ElementsAre(ElementsAre(0, 2, 4), ElementsAre(1, 3)));
+  EXPECT_THAT(balanced_shares(std::vector{1.0, 1.0, 1.0, 1.0, 1.0}, 2),
+              ElementsAre(ElementsAre(0, 2, 4), ElementsAre(1, 3)));
 }
 
 TEST(WorkShares, MoreProcessesThanPieces) {

@@ -1,13 +1,14 @@
-// Preloaded into a program (LD_PRELOAD), this library counts its calls that write to files or make, flush, rename or close them, and lets
-// one of them fail with ENOSPC, as a disk does that is full for a moment. What the program is asked for in the environment is taken out of
-// it, so that the program's own children are left alone:
+// Preloaded into a program (LD_PRELOAD), this library counts its calls that write to files or make, flush, rename or
+// close them, and lets one of them fail with ENOSPC, as a disk does that is full for a moment. What the program is
+// asked for in the environment is taken out of it, so that the program's own children are left alone:
 //
 //     GAINLENS_FAIL_CALL  which call fails, from 1; absent or 0: none
 //     GAINLENS_FAIL_HALF  set: none fails, and each call that writes bytes writes half of them, as the system may
 //     GAINLENS_FAIL_PATH  only calls count whose file's path holds this text
 //     GAINLENS_FAIL_LOG   file to which each call that counts is added: "17 pwrite64 /tmp/run/shards/T16-S0.h5.tmp"
 //
-// Calls that the C library makes within itself (fwrite, mkstemp's open) cannot be seen from outside; mkstemp itself can.
+// Calls that the C library makes within itself (fwrite, mkstemp's open) cannot be seen from outside; mkstemp itself
+// can.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -48,7 +49,8 @@ __attribute__((constructor)) void read_plan() {
   plan.half = text[0] != '\0';
   take_variable("GAINLENS_FAIL_PATH", plan.path, sizeof plan.path);
   take_variable("GAINLENS_FAIL_LOG", text, sizeof text);
-  if (text[0] != '\0') plan.log = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, text, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (text[0] != '\0')
+    plan.log = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, text, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
 }
 
 /// The next definition of a function: the C library's.

@@ -47,10 +47,12 @@ struct GgufField {
 ///   gguf.tensor("token_embd.weight", {5, 4}, values);  // row-major: the file stores the sizes in reverse
 ///   gguf.write(folder.path() / "model.gguf");
 ///
-/// The C++ type of a value chooses the kind: std::uint32_t (2u) u32, int i32, float f32, bool boolean, and so on. Little-endian hosts only.
+/// The C++ type of a value chooses the kind: std::uint32_t (2u) u32, int i32, float f32, bool boolean, and so on.
+/// Little-endian hosts only.
 class GgufBytes {
  public:
-  explicit GgufBytes(std::uint32_t version = 3, std::size_t alignment = 32) : version_(version), alignment_(alignment) {}
+  explicit GgufBytes(std::uint32_t version = 3, std::size_t alignment = 32)
+      : version_(version), alignment_(alignment) {}
 
   template <typename Value>
   GgufBytes& add(const std::string& key, const Value& value) {
@@ -90,7 +92,8 @@ class GgufBytes {
 
   /// @param shape  row-major, in elements
   /// @param bytes  as stored, blocks and all; not checked against the shape
-  GgufBytes& tensor(const std::string& name, GgmlType type, const std::vector<std::uint64_t>& shape, const std::string& bytes) {
+  GgufBytes& tensor(const std::string& name, GgmlType type, const std::vector<std::uint64_t>& shape,
+                    const std::string& bytes) {
     ++tensors_;
     subject_ = "tensor '" + name + "': ";
     text_of(infos_, "name", name);
@@ -104,8 +107,10 @@ class GgufBytes {
   }
 
   /// A float32 tensor.
-  GgufBytes& tensor(const std::string& name, const std::vector<std::uint64_t>& shape, const std::vector<float>& values) {
-    return tensor(name, GgmlType::f32, shape, std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  GgufBytes& tensor(const std::string& name, const std::vector<std::uint64_t>& shape,
+                    const std::vector<float>& values) {
+    return tensor(name, GgmlType::f32, shape,
+                  std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
   }
 
   /// The whole file. general.alignment is not written unless added.

@@ -27,7 +27,8 @@ void redirect(int stream, const std::string& path) {
 }
 
 /// Forks and executes; the child's working folder, stdout and stderr are set first.
-int start(const std::vector<std::string>& words, const std::string& folder, const std::string& out, const std::string& error) {
+int start(const std::vector<std::string>& words, const std::string& folder, const std::string& out,
+          const std::string& error) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

@@ -7,8 +7,8 @@
 
 namespace gainlens::testing {
 
-/// A file or folder of the shared test data: under GAINLENS_SHARED_DATA, else beside the project. Empty where it is absent, so that a
-/// test can say SKIPPED with the reason.
+/// A file or folder of the shared test data: under GAINLENS_SHARED_DATA, else beside the project. Empty where it is
+/// absent, so that a test can say SKIPPED with the reason.
 inline std::optional<std::filesystem::path> shared_data(const std::string& relative) {
   const char* root = std::getenv("GAINLENS_SHARED_DATA");
   const std::filesystem::path folder =

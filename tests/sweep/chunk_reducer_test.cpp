@@ -37,9 +37,11 @@ const std::vector<Field> fields{
     {"without_first_norm", &kernels::QueryStatistics::without_first_norm},
 };
 
-/// What a field holds is its own number, so that no two can be taken for each other: 100, 200, ... and to it 10 head + query.
+/// What a field holds is its own number, so that no two can be taken for each other: 100, 200, ... and to it 10 head +
+/// query.
 double number_of(const std::string& field) {
-  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& candidate) { return candidate.name == field; });
+  const auto found =
+      std::find_if(fields.begin(), fields.end(), [&](const Field& candidate) { return candidate.name == field; });
   return 100 * static_cast<double>(found - fields.begin() + 1);
 }
 
@@ -49,7 +51,8 @@ kernels::QueryStatistics ramp_statistics() {
   kernels::QueryStatistics statistics;
   for (const Field& field : fields) statistics.*field.tensor = ramp + number_of(field.name);
   statistics.value_variance = at::tensor({2.0, 4.0}).to(at::kDouble).view({1, 2});
-  const at::Tensor by_key = 0.1 * at::arange(8, at::kDouble).view({1, 1, 8}) + 0.01 * at::arange(8, at::kDouble).view({1, 8, 1});
+  const at::Tensor by_key =
+      0.1 * at::arange(8, at::kDouble).view({1, 1, 8}) + 0.01 * at::arange(8, at::kDouble).view({1, 8, 1});
   statistics.first_mass = by_key.expand({2, 8, 8}).clone();
   statistics.column_mean = at::arange(16, at::kDouble).view({2, 8});
   return statistics;
@@ -64,7 +67,8 @@ hooks::AttentionLayout layout_of_two_heads() {
   return layout;
 }
 
-const at::Tensor values = at::stack({at::arange(8, at::kDouble) * 3, at::arange(8, at::kDouble) * 4}, -1).unsqueeze(0);  // norms 5 t
+const at::Tensor values =
+    at::stack({at::arange(8, at::kDouble) * 3, at::arange(8, at::kDouble) * 4}, -1).unsqueeze(0);  // norms 5 t
 
 TEST(ChunkReducer, EveryFieldGoesToItsOwnDatasets) {
   ChunkReducer reducer({3}, layout_of_two_heads(), 8, true);
@@ -83,14 +87,17 @@ TEST(ChunkReducer, EveryFieldGoesToItsOwnDatasets) {
     EXPECT_EQ(result.profile.contains(field.name), !norm) << field.name;
     EXPECT_EQ(result.queries.contains(field.name), !norm) << field.name;
     if (norm) continue;
-    EXPECT_DOUBLE_EQ(result.profile.at(field.name).values[64 + 16], number + 12) << field.name;  // head 1, query 2: bin 16
-    EXPECT_DOUBLE_EQ(result.queries.at(field.name).values[8 + 3], number + 13) << field.name;    // head 1, query 3
+    EXPECT_DOUBLE_EQ(result.profile.at(field.name).values[64 + 16], number + 12)
+        << field.name;  // head 1, query 2: bin 16
+    EXPECT_DOUBLE_EQ(result.queries.at(field.name).values[8 + 3], number + 13) << field.name;  // head 1, query 3
   }
-  for (const std::string name : {"kalman_gain", "kalman_gain_scaled"}) expect_window(name + "_half", number_of(name) + 5.5, 1.25);
+  for (const std::string name : {"kalman_gain", "kalman_gain_scaled"})
+    expect_window(name + "_half", number_of(name) + 5.5, 1.25);
   EXPECT_DOUBLE_EQ(result.summary.at("bos_mass").values[0], 0.055);
   EXPECT_DOUBLE_EQ(result.summary.at("first_mass").values[2], 0.2 + 0.055);
   EXPECT_DOUBLE_EQ(result.summary.at("column_mean").values[9], 9);
-  for (const char* absent : {"n_eff_half", "gate", "sink_logit_mass"}) EXPECT_FALSE(result.summary.contains(absent)) << absent;
+  for (const char* absent : {"n_eff_half", "gate", "sink_logit_mass"})
+    EXPECT_FALSE(result.summary.contains(absent)) << absent;
 }
 
 TEST(ChunkReducer, ProfileAndValueNorms) {
@@ -141,17 +148,20 @@ TEST(ChunkReducer, ValueNormsAndVarianceByHand) {
   ChunkReducer reducer({0}, layout_of_two_heads(), 8, false);
   reducer.add(0, ramp_statistics(), values + 1);
   const auto result = std::move(reducer).finish();
-  EXPECT_DOUBLE_EQ(result.values.at("min_norm").values[0], std::sqrt(16.0 + 25));  // key 1: (4, 5); key 0, (1, 1), is not among them
+  EXPECT_DOUBLE_EQ(result.values.at("min_norm").values[0],
+                   std::sqrt(16.0 + 25));  // key 1: (4, 5); key 0, (1, 1), is not among them
   EXPECT_DOUBLE_EQ(result.values.at("variance").values[0], 3);
 }
 
 TEST(ChunkReducer, SinkLogitMassHasNeitherVarianceNorQueries) {
   ChunkReducer reducer({0}, layout_of_two_heads(), 8, true);
   auto statistics = ramp_statistics();
-  statistics.sink_logit_mass = 0.1 * at::arange(2, at::kDouble).unsqueeze(1) + 0.01 * at::arange(8, at::kDouble).unsqueeze(0);
+  statistics.sink_logit_mass =
+      0.1 * at::arange(2, at::kDouble).unsqueeze(1) + 0.01 * at::arange(8, at::kDouble).unsqueeze(0);
   reducer.add(0, statistics, values);
   const auto result = std::move(reducer).finish();
-  EXPECT_THAT(result.summary.at("sink_logit_mass").values, ElementsAre(DoubleEq(0.055), DoubleEq(0.155)));  // queries 4..7
+  EXPECT_THAT(result.summary.at("sink_logit_mass").values,
+              ElementsAre(DoubleEq(0.055), DoubleEq(0.155)));  // queries 4..7
   EXPECT_DOUBLE_EQ(result.profile.at("sink_logit_mass").values[64 + 16], 0.12);
   EXPECT_FALSE(result.summary.contains("sink_logit_mass_var"));
   EXPECT_FALSE(result.queries.contains("sink_logit_mass"));
@@ -178,25 +188,30 @@ TEST(ChunkReducer, SinkBoundByHand) {
   EXPECT_DOUBLE_EQ(summary.at("sink_bound_gain_violated").values[0], 1);
   EXPECT_DOUBLE_EQ(summary.at("sink_bound_slack").values[0], 0.15);
   EXPECT_DOUBLE_EQ(summary.at("sink_bound_slack_min").values[0], 0.15);
-  EXPECT_DOUBLE_EQ(summary.at("sink_bound_slack_min").values[1], -0.75);  // of the other head, which no attention could have
+  EXPECT_DOUBLE_EQ(summary.at("sink_bound_slack_min").values[1],
+                   -0.75);  // of the other head, which no attention could have
   EXPECT_DOUBLE_EQ(summary.at("sink_alignment").values[0], 0.8);
 }
 
 /// Random attention over values that share a direction; key 0 has a small value and, by its bias, most of the weight.
 void expect_lemma(at::ScalarType type, double tolerance) {
   at::Generator generator = at::detail::createCPUGenerator(1);
-  const auto normal = [&](at::IntArrayRef sizes) { return at::randn(sizes, generator, at::TensorOptions(at::kDouble)); };
+  const auto normal = [&](at::IntArrayRef sizes) {
+    return at::randn(sizes, generator, at::TensorOptions(at::kDouble));
+  };
   at::Tensor value = 10 + normal({1, 64, 2});
   value.select(1, 0).mul_(1e-3);
   kernels::AttentionPlan plan({.key_bias = at::zeros({64})});
   plan.options().key_bias[0] = 8.0;
   value = value.to(type);
   ChunkReducer reducer({0}, layout_of_two_heads(), 64, false);
-  reducer.add(0, kernels::attention_statistics(plan, normal({2, 64, 2}).to(type), normal({1, 64, 2}).to(type), value), value);
+  reducer.add(0, kernels::attention_statistics(plan, normal({2, 64, 2}).to(type), normal({1, 64, 2}).to(type), value),
+              value);
   const auto summary = std::move(reducer).finish().summary;
   for (const std::size_t head : {0, 1}) {
     EXPECT_GE(summary.at("sink_bound_slack_min").values[head], -tolerance);
-    EXPECT_LT(summary.at("sink_bound_slack").values[head], 0.1);  // tight: the values are aligned and key 0 adds nothing
+    EXPECT_LT(summary.at("sink_bound_slack").values[head],
+              0.1);  // tight: the values are aligned and key 0 adds nothing
     EXPECT_GT(summary.at("sink_bound").values[head], 0.9);
     EXPECT_GT(summary.at("sink_bound_gain").values[head], summary.at("sink_bound").values[head]);
   }

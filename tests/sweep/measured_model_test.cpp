@@ -1,7 +1,7 @@
 #include "sweep/measured_model.h"
 
-#include "models/attention_layout.h"
-#include "models/checkpoint.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/decoder/attention_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

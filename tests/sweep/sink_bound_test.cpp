@@ -48,7 +48,8 @@ TEST(SinkBound, SummaryByHand) {
 }
 
 TEST(SinkBound, ALemmaThatIsBrokenShows) {
-  // No attention has these norms: weight 0.1 on a key of norm 0, the others average to norm 1, yet ||e|| = 0 and not 0.9.
+  // No attention has these norms: weight 0.1 on a key of norm 0, the others average to norm 1, yet ||e|| = 0 and not
+  // 0.9.
   const std::array weight{0.1}, zero{0.0}, others{1.0};
   const SinkBoundSummary found = summarise_sink_bound({weight, zero, zero, others}, 0, 1);
   EXPECT_DOUBLE_EQ(found.slack_min, 0.1 - 1);
@@ -58,8 +59,8 @@ TEST(SinkBound, ALemmaThatIsBrokenShows) {
 TEST(SinkBound, NoQueryLeavesNaN) {
   const std::array none{nan};
   const SinkBoundSummary found = summarise_sink_bound({none, none, none, none}, 0.1, 1);
-  for (const double value :
-       {found.bound, found.gain_bound, found.alignment, found.vacuous, found.slack, found.slack_min, found.gain_violated}) {
+  for (const double value : {found.bound, found.gain_bound, found.alignment, found.vacuous, found.slack,
+                             found.slack_min, found.gain_violated}) {
     EXPECT_TRUE(std::isnan(value));
   }
 }

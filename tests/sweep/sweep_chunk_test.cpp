@@ -1,7 +1,7 @@
 #include "sweep/sweep_chunk.h"
 
 #include "core/error.h"
-#include "models/load_decoder.h"
+#include "models/checkpoint/load_decoder.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ const std::filesystem::path golden = GAINLENS_SOURCE_DIR "/tests/golden/models";
 
 data::Chunk chunk_of(std::int64_t length) {
   data::Chunk chunk{length, 0, {}};
-  for (std::int64_t i = 0; i < length; ++i) chunk.tokens.push_back(static_cast<data::TokenId>(2 + i * i % 31));
+  for (std::int64_t i = 0; i < length; ++i) chunk.tokens.push_back(static_cast<tokenizers::TokenId>(2 + i * i % 31));
   return chunk;
 }
 
@@ -49,7 +49,8 @@ TEST(SweepChunk, ALayerMeasuredAloneHasTheSameNumbers) {
   last.nll = false;
   const auto alone = sweep_chunk(*model, chunk_of(48), last).shard;
   // Layer 0 runs fused attention in one and statistics in the other: equal within float32.
-  EXPECT_NEAR(alone.summary.at("n_eff").values.at(2), all.summary.at("n_eff").values.at(6), 1e-4 * all.summary.at("n_eff").values.at(6));
+  EXPECT_NEAR(alone.summary.at("n_eff").values.at(2), all.summary.at("n_eff").values.at(6),
+              1e-4 * all.summary.at("n_eff").values.at(6));
   EXPECT_FALSE(alone.summary.contains("nll"));
 }
 

@@ -40,8 +40,9 @@ TEST_F(TokenIds, AlwaysTakesTheConfigsBos) {
 }
 
 TEST_F(TokenIds, OutsideTheVocabularyAreNamed) {
-  EXPECT_THAT([&] { read_tokens(options("[0, 4]"), folder_.path(), 4, 1); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("token id 4 at index 1 lies outside the model's vocabulary of 4")));
+  EXPECT_THAT(
+      [&] { read_tokens(options("[0, 4]"), folder_.path(), 4, 1); },
+      ThrowsMessage<InvalidArgument>(HasSubstr("token id 4 at index 1 lies outside the model's vocabulary of 4")));
 }
 
 TEST_F(TokenIds, BosOutsideTheVocabularyIsRefused) {
@@ -51,7 +52,8 @@ TEST_F(TokenIds, BosOutsideTheVocabularyIsRefused) {
 }
 
 TEST_F(TokenIds, NeitherSourceIsRefused) {
-  EXPECT_THAT([&] { read_tokens({}, folder_.path(), 4, 1); }, ThrowsMessage<InvalidArgument>(HasSubstr("either --text FILE or --tokens")));
+  EXPECT_THAT([&] { read_tokens({}, folder_.path(), 4, 1); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("either --text FILE or --tokens")));
 }
 
 TEST(Text, OfARealCheckpoint) {

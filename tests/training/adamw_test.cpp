@@ -25,7 +25,8 @@ std::vector<double> values_of(const at::Tensor& tensor) {
 struct Fixture {
   at::Tensor matrix = leaf(at::linspace(-1, 1, 6, at::kDouble).view({2, 3}).clone());
   at::Tensor vector = leaf(at::tensor({0.5, -2.0}, at::kDouble));
-  AdamW optimizer{{{"matrices", {{"matrix", matrix}}, 1, 0.1}, {"vectors", {{"vector", vector}}, 2, 0}}, {.learning_rate = 0.01}};
+  AdamW optimizer{{{"matrices", {{"matrix", matrix}}, 1, 0.1}, {"vectors", {{"vector", vector}}, 2, 0}},
+                  {.learning_rate = 0.01}};
 
   void step(int number) {
     matrix.mutable_grad() = at::sin(at::arange(6, at::kDouble) + number).view({2, 3});
@@ -43,7 +44,8 @@ TEST(AdamW, EqualsTheReferenceStepByStep) {
       const auto expected = golden["steps"][static_cast<std::size_t>(step)][name].get<std::vector<double>>();
       const auto found = values_of(tensor);
       ASSERT_EQ(found.size(), expected.size());
-      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-12) << name << " after step " << step;
+      for (std::size_t i = 0; i < found.size(); ++i)
+        EXPECT_NEAR(found[i], expected[i], 1e-12) << name << " after step " << step;
     }
   }
 }

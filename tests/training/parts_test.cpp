@@ -39,7 +39,8 @@ TEST(Schedule, StaysConstantAfterTheWarmUp) {
 TEST(Schedule, NamesAreChecked) {
   EXPECT_EQ(parse_decay("constant"), Decay::constant);
   EXPECT_EQ(parse_decay("cosine"), Decay::cosine);
-  EXPECT_THAT([] { parse_decay("cosin"); }, ::testing::ThrowsMessage<InvalidArgument>(::testing::HasSubstr("did you mean 'cosine'")));
+  EXPECT_THAT([] { parse_decay("cosin"); },
+              ::testing::ThrowsMessage<InvalidArgument>(::testing::HasSubstr("did you mean 'cosine'")));
 }
 
 TEST(DataOrder, EachEpochIsAPermutationOfItsOwn) {

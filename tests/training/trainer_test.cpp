@@ -13,12 +13,13 @@
 namespace gainlens::training {
 namespace {
 
+using gainlens::testing::TemporaryFolder;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-using gainlens::testing::TemporaryFolder;
 
-/// Fits a point to noisy targets, with noise from libtorch's generator and targets in a drawn order: both have to survive a restart.
+/// Fits a point to noisy targets, with noise from libtorch's generator and targets in a drawn order: both have to
+/// survive a restart.
 class FitPoint : public Task {
  public:
   std::vector<ParameterGroup> parameters() override { return {{"all", {{"point", point}}}}; }
@@ -26,14 +27,17 @@ class FitPoint : public Task {
   double accumulate_gradients(std::int64_t step) override {
     if (step == stop_before) throw std::runtime_error("killed");
     if (step == nan_at) return std::numeric_limits<double>::quiet_NaN();
-    const at::Tensor target = at::full({3}, static_cast<double>(order_.at(step)), at::kDouble) + at::randn({3}, at::kDouble);
+    const at::Tensor target =
+        at::full({3}, static_cast<double>(order_.at(step)), at::kDouble) + at::randn({3}, at::kDouble);
     const at::Tensor loss = (point - target).pow(2).mean();
     loss.backward();
     return loss.item<double>();
   }
 
   double amount(std::int64_t) const override { return 1; }
-  double validation_loss() override { return validation ? validation() : (point.detach() - 4.5).pow(2).mean().item<double>(); }
+  double validation_loss() override {
+    return validation ? validation() : (point.detach() - 4.5).pow(2).mean().item<double>();
+  }
   void keep_best() override { kept.push_back(point.detach().clone()); }
 
   at::Tensor point = at::zeros({3}, at::kDouble).set_requires_grad(true);
@@ -114,14 +118,16 @@ TEST(Trainer, StopsAtNanAndSaysWhatIsKept) {
   task.nan_at = 9;
   const TrainingFolder training(folder.path(), {});
   EXPECT_THAT([&] { train(task, training, options()); },
-              ThrowsMessage<RunFailed>(AllOf(HasSubstr("loss is nan at step 10"), HasSubstr("best model, of step 7, is kept"))));
+              ThrowsMessage<RunFailed>(
+                  AllOf(HasSubstr("loss is nan at step 10"), HasSubstr("best model, of step 7, is kept"))));
   EXPECT_EQ(task.kept.size(), 1u);
 
   const TemporaryFolder other;
   FitPoint unjudged;
   unjudged.validation = [] { return std::numeric_limits<double>::infinity(); };
   EXPECT_THAT([&] { train(unjudged, TrainingFolder(other.path(), {}), options()); },
-              ThrowsMessage<RunFailed>(AllOf(HasSubstr("held-out loss is inf after step 7"), HasSubstr("no model was good enough"))));
+              ThrowsMessage<RunFailed>(
+                  AllOf(HasSubstr("held-out loss is inf after step 7"), HasSubstr("no model was good enough"))));
 }
 
 TEST(Trainer, RefusesAFolderOfAnotherRequestOrInUse) {
@@ -134,16 +140,25 @@ TEST(Trainer, RefusesAFolderOfAnotherRequestOrInUse) {
     FitPoint task;  // the first request came to no state: another takes its place
     train(task, TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1}}}), options());
   }
-  EXPECT_THAT([&] { TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1, 2}}}); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("/texts has more entries here")));
-  EXPECT_THAT([&] { TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 4}}}, {"texts", {1}}}); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("/recipe/steps is 3 there and 4 here")));
+  EXPECT_THAT(
+      [&] {
+        TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1, 2}}});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("/texts has more entries here")));
+  EXPECT_THAT(
+      [&] {
+        TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 4}}}, {"texts", {1}}});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("/recipe/steps is 3 there and 4 here")));
   EXPECT_NO_THROW(TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1}}}));
   FitPoint again;
   TrainerOptions fewer = options();
   fewer.steps = 20;
-  EXPECT_THAT([&] { train(again, TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1}}}), fewer); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("is at step 30 of 20")));
+  EXPECT_THAT(
+      [&] {
+        train(again, TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1}}}), fewer);
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("is at step 30 of 20")));
 }
 
 TEST(Trainer, RefusesOptionsOutOfRange) {

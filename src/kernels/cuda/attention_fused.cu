@@ -28,7 +28,8 @@ const char* launch(const FusedArguments& in, cudaStream_t stream) {
   const auto kernel = fused_kernel<Element, width>;
   cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Layout::shared_bytes);
   if (error == cudaSuccess) {
-    kernel<<<dim3(in.heads, static_cast<unsigned>(fused_blocks(in) / in.heads)), Layout::threads, Layout::shared_bytes, stream>>>(in);
+    kernel<<<dim3(in.heads, static_cast<unsigned>(fused_blocks(in) / in.heads)), Layout::threads, Layout::shared_bytes,
+             stream>>>(in);
     error = cudaGetLastError();
   }
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);

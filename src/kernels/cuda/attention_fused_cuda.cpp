@@ -1,18 +1,19 @@
 // The fused kernel on the inputs' device and its current stream.
 
-#include "kernels/attention_fused.h"
+#include "kernels/cuda/attention_fused.h"
 
+#include "kernels/cuda/fused_call.h"
 #include "kernels/cuda/fused_launch.h"
-#include "kernels/fused_call.h"
 
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
 namespace gainlens::kernels {
 
-QueryStatistics attention_fused_cuda(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
-                                     const at::Tensor& key, const at::Tensor& value) {
-  CHECK(query.is_cuda(), "attention_statistics: the inputs are on {}; the fused CUDA kernel needs them on a CUDA device",
+QueryStatistics attention_fused_cuda(const AttentionOptions& options, const AttentionShape& shape,
+                                     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+  CHECK(query.is_cuda(),
+        "attention_statistics: the inputs are on {}; the fused CUDA kernel needs them on a CUDA device",
         query.device().str());
   const c10::cuda::CUDAGuard device(query.device());
   return attention_fused(options, shape, query, key, value, [](const FusedArguments& arguments) {

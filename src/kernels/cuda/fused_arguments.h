@@ -27,7 +27,8 @@ struct FusedFields {
   float* first_weight;
 };
 
-/// One launch. Pointers are of the device that runs it; rows of `width` values are zero behind head_dim and start at multiples of 16 bytes.
+/// One launch. Pointers are of the device that runs it; rows of `width` values are zero behind head_dim and start at
+/// multiples of 16 bytes.
 struct FusedArguments {
   FusedElement element;
   int width;  ///< 64, 128 or 256: head_dim rounded up
@@ -35,12 +36,12 @@ struct FusedArguments {
   int heads, group, length;
   int first_query, end_query;  ///< the queries [first_query, end_query) are computed, the others left alone
 
-  const void* query;              ///< [head, position, width], element
-  const void* key;                ///< [kv_head, position, width], element
-  const void* centred;            ///< [kv_head, position, width] u = (v - c) / unit: bfloat16, or float32 where the element is
-  const float* centre;            ///< [kv_head, width] c
-  const float* unit;              ///< [kv_head, width] powers of two
-  const float* size;              ///< [kv_head] powers of two: norms are formed in them
+  const void* query;    ///< [head, position, width], element
+  const void* key;      ///< [kv_head, position, width], element
+  const void* centred;  ///< [kv_head, position, width] u = (v - c) / unit: bfloat16, or float32 where the element is
+  const float* centre;  ///< [kv_head, width] c
+  const float* unit;    ///< [kv_head, width] powers of two
+  const float* size;    ///< [kv_head] powers of two: norms are formed in them
   const float* first_offset;      ///< [kv_head, width] (v_0 - c) / unit
   const float* inverse_variance;  ///< [kv_head, width] unit^2 / sv^2 or 0; null: not wanted
 
@@ -66,16 +67,16 @@ struct FusedArguments {
   float* residual_by_dimension;  ///< [head, position, head_dim]; null: not wanted
   float* precision_by_dimension;
 
-  /// Room for sums that outgrow float32: fused_scratch_doubles() for each thread block. Null: no query sees more than fused_chain_keys
-  /// keys.
+  /// Room for sums that outgrow float32: fused_scratch_doubles() for each thread block. Null: no query sees more than
+  /// fused_chain_keys keys.
   double* scratch;
 };
 
 /// Query rows of one thread block, 16 for each warp.
 inline constexpr int fused_rows = 64;
 
-/// Products with values are summed in float32 over so many keys, in whole tiles and at least one, before they join sums in float64. Tensor
-/// cores add sixteen at a time.
+/// Products with values are summed in float32 over so many keys, in whole tiles and at least one, before they join sums
+/// in float64. Tensor cores add sixteen at a time.
 constexpr int fused_chain_keys(FusedElement element) {
   return element == FusedElement::float32 ? 16 : 256;
 }

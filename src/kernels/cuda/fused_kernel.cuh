@@ -1,7 +1,7 @@
 #pragma once
 
-// The fused kernel: one thread block has 64 queries of one head and walks over tiles of the keys and values they see. Include after
-// fused_rows.cuh.
+// The fused kernel: one thread block has 64 queries of one head and walks over tiles of the keys and values they see.
+// Include after fused_rows.cuh.
 
 namespace gainlens::kernels::device {
 
@@ -16,13 +16,16 @@ class FusedBlock {
   GAINLENS_DEVICE FusedBlock(const FusedArguments& in, char* shared)
       : in_(in),
         head_(block_x()),
-        block_query_(in.first_query + (grid_y() - 1 - block_y()) * fused_rows),  // causal blocks grow with the position: longest first
+        block_query_(in.first_query +
+                     (grid_y() - 1 - block_y()) * fused_rows),  // causal blocks grow with the position: longest first
         warp_row_(thread_index() / 32 % 4 * 16),
         row_(warp_row_ + thread_index() % 32 / 4),
         first_dim_(thread_index() / 128 * Layout::part_dims),
-        scratch_(in.scratch == nullptr ? nullptr
-                                       : in.scratch + (static_cast<std::int64_t>(block_y()) * in.heads + head_) * Layout::scratch_doubles +
-                                             thread_index()),
+        scratch_(in.scratch == nullptr
+                     ? nullptr
+                     : in.scratch +
+                           (static_cast<std::int64_t>(block_y()) * in.heads + head_) * Layout::scratch_doubles +
+                           thread_index()),
         queries_(reinterpret_cast<Stored*>(shared)),
         tiles_(shared + Layout::query_bytes),
         first_scores_(reinterpret_cast<float*>(tiles_ + 4 * Layout::tile_bytes)),
@@ -34,7 +37,8 @@ class FusedBlock {
     int begin = in_.window > 0 ? block_query_ - in_.window + 1 : 0;
     begin = begin > 0 ? begin / Layout::tile_keys * Layout::tile_keys : 0;
     const std::int64_t head = static_cast<std::int64_t>(head_) * in_.length * width;
-    load_tile<Stored, width>(queries_, static_cast<const Stored*>(in_.query) + head, block_query_, fused_rows, in_.length, Layout::threads);
+    load_tile<Stored, width>(queries_, static_cast<const Stored*>(in_.query) + head, block_query_, fused_rows,
+                             in_.length, Layout::threads);
     for (int i = thread_index(); i < 64 * Layout::first_keys; i += Layout::threads) first_scores_[i] = -infinity;
     start_tile(begin, 0);
     for (int key = begin, stage = 0; key < end; key += Layout::tile_keys, stage ^= 1) {
@@ -47,7 +51,9 @@ class FusedBlock {
       block_barrier();
       absorb_tile(key, stage);
       // Only where more keys come: the last chain joins at the end.
-      if ((key - begin) / Layout::tile_keys % Layout::chain_tiles == Layout::chain_tiles - 1 && key + Layout::tile_keys < end) end_chain();
+      if ((key - begin) / Layout::tile_keys % Layout::chain_tiles == Layout::chain_tiles - 1 &&
+          key + Layout::tile_keys < end)
+        end_chain();
       block_barrier();  // the next copy overwrites this tile
     }
     finish();
@@ -62,20 +68,26 @@ class FusedBlock {
     return end;
   }
 
-  GAINLENS_DEVICE Stored* keys(int stage) const { return reinterpret_cast<Stored*>(tiles_ + 2 * stage * Layout::tile_bytes); }
-  GAINLENS_DEVICE Centred* values(int stage) const { return reinterpret_cast<Centred*>(tiles_ + (2 * stage + 1) * Layout::tile_bytes); }
+  GAINLENS_DEVICE Stored* keys(int stage) const {
+    return reinterpret_cast<Stored*>(tiles_ + 2 * stage * Layout::tile_bytes);
+  }
+  GAINLENS_DEVICE Centred* values(int stage) const {
+    return reinterpret_cast<Centred*>(tiles_ + (2 * stage + 1) * Layout::tile_bytes);
+  }
 
   GAINLENS_DEVICE void start_tile(int key, int stage) const {
     const std::int64_t head = static_cast<std::int64_t>(head_ / in_.group) * in_.length * width;
-    load_tile<Stored, width>(keys(stage), static_cast<const Stored*>(in_.key) + head, key, Layout::tile_keys, in_.length, Layout::threads);
-    load_tile<Centred, width>(values(stage), static_cast<const Centred*>(in_.centred) + head, key, Layout::tile_keys, in_.length,
-                              Layout::threads);
+    load_tile<Stored, width>(keys(stage), static_cast<const Stored*>(in_.key) + head, key, Layout::tile_keys,
+                             in_.length, Layout::threads);
+    load_tile<Centred, width>(values(stage), static_cast<const Centred*>(in_.centred) + head, key, Layout::tile_keys,
+                              in_.length, Layout::threads);
     copy_async_commit();
   }
 
   GAINLENS_DEVICE bool visible(int query, int key) const {
     const int distance = query - key;
-    return key < in_.length && !(in_.causal && distance < 0) && !(in_.window > 0 && (distance >= in_.window || -distance >= in_.window));
+    return key < in_.length && !(in_.causal && distance < 0) &&
+           !(in_.window > 0 && (distance >= in_.window || -distance >= in_.window));
   }
 
   /// Whether some query of the block does not see some key of the tile.
@@ -114,7 +126,8 @@ class FusedBlock {
     const int column = thread_index() % 4 * 2;
     if (first_dim_ == 0) {
       GAINLENS_UNROLL
-      for (int i = 0; i < 4; ++i) first_scores_[(row_ + i / 2 * 8) * Layout::first_keys + column + i % 2] = scores[0][i];
+      for (int i = 0; i < 4; ++i)
+        first_scores_[(row_ + i / 2 * 8) * Layout::first_keys + column + i % 2] = scores[0][i];
     }
     if (column == 0) scores[0][0] = scores[0][2] = -infinity;
   }
@@ -143,7 +156,8 @@ class FusedBlock {
   }
 
   /// Weights in the form that the products with values take: pairs of bfloat16, or floats in shared memory.
-  GAINLENS_DEVICE void hand_over_weights(const float (&scores)[Layout::key_blocks][4], std::uint32_t (&packed)[Layout::key_blocks][2]) {
+  GAINLENS_DEVICE void hand_over_weights(const float (&scores)[Layout::key_blocks][4],
+                                         std::uint32_t (&packed)[Layout::key_blocks][2]) {
     float rounded[2] = {0, 0};
     const int lane = thread_index() % 32;
     if constexpr (!Element::tensor_cores) warp_barrier();  // readers of the last tile's weights are done
@@ -221,7 +235,8 @@ class FusedBlock {
         }
         mean *= inverse;
         const double spread = fmax(square * inverse - mean * mean, 0.0);
-        if (stored && dim < in_.head_dim) results.add(dim, static_cast<float>(mean), static_cast<float>(spread), dimensions);
+        if (stored && dim < in_.head_dim)
+          results.add(dim, static_cast<float>(mean), static_cast<float>(spread), dimensions);
       }
     }
     GAINLENS_UNROLL

@@ -1,6 +1,7 @@
 #pragma once
 
-// What a thread knows of its two query rows: running sums of the softmax, and the statistics at the end. Include after fused_tiles.cuh.
+// What a thread knows of its two query rows: running sums of the softmax, and the statistics at the end. Include after
+// fused_tiles.cuh.
 
 #include "kernels/cuda/fused_arguments.h"
 
@@ -26,14 +27,15 @@ GAINLENS_DEVICE double quad_sum(double value) {
   return value + shuffle_xor(value, 2);
 }
 
-/// Running sums over the keys other than key 0, relative to `maximum`: of a tile in float32, over tiles in float64. They are of this
-/// thread's columns until `gather`.
+/// Running sums over the keys other than key 0, relative to `maximum`: of a tile in float32, over tiles in float64.
+/// They are of this thread's columns until `gather`.
 struct RowSums {
   float maximum = -infinity;  ///< of the whole row, the same in the four threads that share it
   double total = 0;           ///< sum exp(s - maximum)
   double total_squares = 0;
   double weighted_score = 0;  ///< sum exp(s - maximum) (s - maximum)
-  double value_weight = 0;    ///< sum of the weights as the products with values see them: rounded, where those are bfloat16
+  double value_weight =
+      0;  ///< sum of the weights as the products with values see them: rounded, where those are bfloat16
 
   /// Turns this row's scores (elements `first` and `first + 1` of every block) into weights.
   /// @returns  what sums so far have been multiplied with
@@ -41,7 +43,8 @@ struct RowSums {
   GAINLENS_DEVICE float absorb(float (&scores)[blocks][4], int first) {
     float largest = maximum;
     GAINLENS_UNROLL
-    for (int block = 0; block < blocks; ++block) largest = fmaxf(largest, fmaxf(scores[block][first], scores[block][first + 1]));
+    for (int block = 0; block < blocks; ++block)
+      largest = fmaxf(largest, fmaxf(scores[block][first], scores[block][first + 1]));
     largest = quad_maximum(largest);
     const float origin = largest == -infinity ? 0 : largest;
     const float fall = fmaxf(maximum - origin, weightless_score);
@@ -106,7 +109,8 @@ GAINLENS_DEVICE RowMass mass_of_row(const RowSums& sums, double first_score) {
   mass.n_others = fmax(1.0, total_others * total_others / sums.total_squares);
   mass.n_eff = fmax(1.0, 1 / (mass.first * mass.first + mass.others * mass.others / mass.n_others));
   const double entropy_others = fmax(0.0, log(total_others) - sums.weighted_score / total_others);
-  mass.entropy = mass.others * entropy_others + entropy_term(mass.others, mass.first) + entropy_term(mass.first, mass.others);
+  mass.entropy =
+      mass.others * entropy_others + entropy_term(mass.others, mass.first) + entropy_term(mass.first, mass.others);
   return mass;
 }
 
@@ -126,7 +130,8 @@ enum DimensionSum {
   dimension_sums
 };
 
-/// One row's way into the results. Of its masses it keeps a few floats only: the sums over dimensions need the registers.
+/// One row's way into the results. Of its masses it keeps a few floats only: the sums over dimensions need the
+/// registers.
 template <typename Element>
 class RowResults {
  public:
@@ -191,7 +196,8 @@ class RowResults {
     sums[sum_squares_others] += relative_others * relative_others;
 
     const std::int64_t at = row_ * in_.head_dim + dim;
-    if (in_.output != nullptr) static_cast<typename Element::Stored*>(in_.output)[at] = Element::stored(keys_share_ * estimate);
+    if (in_.output != nullptr)
+      static_cast<typename Element::Stored*>(in_.output)[at] = Element::stored(keys_share_ * estimate);
     if (in_.residual_by_dimension != nullptr) in_.residual_by_dimension[at] = residual;
     if (in_.precision_by_dimension != nullptr) in_.precision_by_dimension[at] = precision;
   }

@@ -11,7 +11,8 @@ struct Bfloat16 {
   using Centred = std::uint16_t;
   static constexpr FusedElement element = FusedElement::bfloat16;
   static constexpr bool tensor_cores = true;
-  static GAINLENS_DEVICE void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  static GAINLENS_DEVICE void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                           std::uint32_t b1) {
     multiply_add_bfloat16(c, a, b0, b1);
   }
   static GAINLENS_DEVICE Stored stored(float value) { return bits_of_bfloat16(value); }
@@ -22,7 +23,8 @@ struct Float16 {
   using Centred = std::uint16_t;  // bfloat16 all the same: squares would leave float16's range
   static constexpr FusedElement element = FusedElement::float16;
   static constexpr bool tensor_cores = true;
-  static GAINLENS_DEVICE void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  static GAINLENS_DEVICE void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                           std::uint32_t b1) {
     multiply_add_float16(c, a, b0, b1);
   }
   static GAINLENS_DEVICE Stored stored(float value) { return bits_of_float16(value); }
@@ -36,15 +38,19 @@ struct Float32 {
   static GAINLENS_DEVICE Stored stored(float value) { return value; }
 };
 
-/// How one thread block is cut up. Warp w has the query rows 16 (w % 4) ..; beyond 128 dimensions a second set of warps has the same
-/// rows and the other half of the values, since a thread's registers hold the sums of 128.
+/// How one thread block is cut up. Warp w has the query rows 16 (w % 4) ..; beyond 128 dimensions a second set of warps
+/// has the same rows and the other half of the values, since a thread's registers hold the sums of 128.
 template <typename Element, int width>
 struct FusedLayout {
   static constexpr int value_parts = width > 128 ? 2 : 1;
   static constexpr int part_dims = width / value_parts;  ///< value dimensions of a warp
   static constexpr int threads = 128 * value_parts;
-  static constexpr int tile_keys = width > 128 ? 16 : width > 64 || !Element::tensor_cores ? 32 : 64;  // more would spill registers
-  static constexpr int chain_tiles = fused_chain_keys(Element::element) > tile_keys ? fused_chain_keys(Element::element) / tile_keys : 1;
+  static constexpr int tile_keys = width > 128                            ? 16
+                                   : width > 64 || !Element::tensor_cores ? 32
+                                                                          : 64;  // more would spill registers
+  static constexpr int chain_tiles = fused_chain_keys(Element::element) > tile_keys
+                                         ? fused_chain_keys(Element::element) / tile_keys
+                                         : 1;
   static constexpr int value_blocks = part_dims / 8;  ///< of 8 dimensions, as the matrix instructions give them out
   static constexpr int key_blocks = tile_keys / 8;
   static constexpr std::int64_t scratch_doubles = fused_scratch_doubles(width);
@@ -60,8 +66,8 @@ struct FusedLayout {
   static constexpr int shared_bytes = query_bytes + 4 * tile_bytes + first_scores_bytes + weights_bytes + partial_bytes;
 };
 
-/// Index of an element in a tile of rows of `width`: pieces of 16 bytes change places by row, so that eight rows of one column of pieces
-/// lie in different banks.
+/// Index of an element in a tile of rows of `width`: pieces of 16 bytes change places by row, so that eight rows of one
+/// column of pieces lie in different banks.
 template <typename T, int width>
 GAINLENS_DEVICE int tile_index(int row, int column) {
   constexpr int piece = 16 / static_cast<int>(sizeof(T));
@@ -80,11 +86,12 @@ GAINLENS_DEVICE void load_tile(T* tile, const T* head, int first, int rows, int 
   }
 }
 
-/// scores [16 rows of the warp, tile_keys] = queries keys^T. A thread holds rows g and g + 8 (g = lane / 4; elements 0, 1 and 2, 3) and
-/// columns 2 (lane % 4) + {0, 1} of every 8 keys.
+/// scores [16 rows of the warp, tile_keys] = queries keys^T. A thread holds rows g and g + 8 (g = lane / 4; elements 0,
+/// 1 and 2, 3) and columns 2 (lane % 4) + {0, 1} of every 8 keys.
 template <typename Element, int width>
-GAINLENS_DEVICE void score_products(float (&scores)[FusedLayout<Element, width>::key_blocks][4], const typename Element::Stored* queries,
-                                    const typename Element::Stored* keys, int warp_row) {
+GAINLENS_DEVICE void score_products(float (&scores)[FusedLayout<Element, width>::key_blocks][4],
+                                    const typename Element::Stored* queries, const typename Element::Stored* keys,
+                                    int warp_row) {
   using Layout = FusedLayout<Element, width>;
   using T = typename Element::Stored;
   const int lane = thread_index() % 32;
@@ -121,19 +128,20 @@ GAINLENS_DEVICE void score_products(float (&scores)[FusedLayout<Element, width>:
   }
 }
 
-/// x^2 of both halves as the sum of two bfloat16, exact but for underflow: the square has 16 bits, the second takes what the first leaves.
+/// x^2 of both halves as the sum of two bfloat16, exact but for underflow: the square has 16 bits, the second takes
+/// what the first leaves.
 GAINLENS_DEVICE void split_square(std::uint32_t x, std::uint32_t& high, std::uint32_t& low) {
   high = fused_multiply_add_bfloat16(x, x, 0x80008000u);  // -0: the product alone
   low = fused_multiply_add_bfloat16(x, x, high ^ 0x80008000u);
 }
 
-/// Adds weights [16, tile_keys] times (v - c) and times (v - c)^2. Weights are bfloat16 by then (`packed`), or lie in `plain` [16,
-/// tile_keys] of this warp.
+/// Adds weights [16, tile_keys] times (v - c) and times (v - c)^2. Weights are bfloat16 by then (`packed`), or lie in
+/// `plain` [16, tile_keys] of this warp.
 template <typename Element, int width>
 GAINLENS_DEVICE void value_products(float (&means)[FusedLayout<Element, width>::value_blocks][4],
                                     float (&squares)[FusedLayout<Element, width>::value_blocks][4],
-                                    const std::uint32_t (&packed)[FusedLayout<Element, width>::key_blocks][2], const float* plain,
-                                    const typename Element::Centred* values, int first_dim) {
+                                    const std::uint32_t (&packed)[FusedLayout<Element, width>::key_blocks][2],
+                                    const float* plain, const typename Element::Centred* values, int first_dim) {
   using Layout = FusedLayout<Element, width>;
   using T = typename Element::Centred;
   const int lane = thread_index() % 32;
@@ -144,7 +152,8 @@ GAINLENS_DEVICE void value_products(float (&means)[FusedLayout<Element, width>::
       GAINLENS_UNROLL
       for (int block = 0; block < Layout::value_blocks; block += 2) {
         std::uint32_t b[4], high[4], low[4];
-        load_matrices_transposed(b, values + tile_index<T, width>(k + lane % 16, first_dim + block * 8 + lane / 16 * 8));
+        load_matrices_transposed(b,
+                                 values + tile_index<T, width>(k + lane % 16, first_dim + block * 8 + lane / 16 * 8));
         GAINLENS_UNROLL
         for (int i = 0; i < 4; ++i) split_square(b[i], high[i], low[i]);
         multiply_add_bfloat16(means[block], a, b[0], b[1]);

@@ -1,7 +1,8 @@
 #pragma once
 
-// Every instruction of the device that the fused kernel uses beyond plain C++. tests/kernels/cuda_emulation/ptx.h is its twin for the
-// host, after the same definitions (PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions", "Asynchronous copy").
+// Every instruction of the device that the fused kernel uses beyond plain C++. tests/kernels/cuda_emulation/ptx.h is
+// its twin for the host, after the same definitions (PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions",
+// "Asynchronous copy").
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -59,10 +60,12 @@ GAINLENS_DEVICE std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// Starts copying 16 bytes from global to shared memory, or zeros where not `inside` (the source must be readable all the same).
+/// Starts copying 16 bytes from global to shared memory, or zeros where not `inside` (the source must be readable all
+/// the same).
 GAINLENS_DEVICE void copy_async_16(void* shared, const void* global, bool inside) {
   const int bytes = inside ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(bytes) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(bytes)
+               : "memory");
 }
 GAINLENS_DEVICE void copy_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -88,15 +91,21 @@ GAINLENS_DEVICE void load_matrices_transposed(std::uint32_t (&parts)[4], const v
 }
 
 /// c [16, 8] += a [16, 16] b [16, 8], bfloat16 with float32 sums.
-GAINLENS_DEVICE void multiply_add_bfloat16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+GAINLENS_DEVICE void multiply_add_bfloat16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                           std::uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-GAINLENS_DEVICE void multiply_add_float16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+GAINLENS_DEVICE void multiply_add_float16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                          std::uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 /// Two floats rounded to bfloat16, `low` in the lower half.

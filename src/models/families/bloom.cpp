@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "models/families/common_keys.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 namespace gainlens::models {
 namespace {
@@ -18,8 +18,9 @@ CommonKeys keys_of(std::string_view width, std::string_view heads, std::string_v
 }
 
 DecoderConfig parse(ConfigReader& reader) {
-  const CommonKeys keys = keys_of(either(reader, "hidden_size", "n_embed"), either(reader, "n_head", "num_attention_heads"),
-                                  either(reader, "n_layer", "num_hidden_layers"));
+  const CommonKeys keys =
+      keys_of(either(reader, "hidden_size", "n_embed"), either(reader, "n_head", "num_attention_heads"),
+              either(reader, "n_layer", "num_hidden_layers"));
   DecoderConfig config = parse_common(reader,
                                       {.max_positions = 2048,
                                        .bos_token = 1,
@@ -33,7 +34,8 @@ DecoderConfig parse(ConfigReader& reader) {
   config.norm = Norm::layer;
   config.norm_bias = config.embedding_norm = config.qkv_bias = config.output_bias = config.mlp_bias = true;
   config.gated_mlp = false;
-  require_value(reader, "apply_residual_connection_post_layernorm", false, "the stream is added as it is, before its norm");
+  require_value(reader, "apply_residual_connection_post_layernorm", false,
+                "the stream is added as it is, before its norm");
   require_value(reader, "slow_but_exact", false, "products are not split as in training");
   return config;
 }
@@ -63,8 +65,8 @@ Family bloom() {
           .keys = keys_of("hidden_size", "n_head", "n_layer"),
           .tensors = names(),
           // fused kernels of the training code
-          .inert_keys = {"attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi", "skip_bias_add",
-                         "skip_bias_add_qkv", "unk_token_id"},
+          .inert_keys = {"attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi",
+                         "skip_bias_add", "skip_bias_add_qkv", "unk_token_id"},
           .gguf = {.architecture = "bloom", .tensors = gguf_fused_names()}};
 }
 

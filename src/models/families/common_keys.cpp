@@ -9,7 +9,8 @@
 namespace gainlens::models {
 namespace {
 
-// Far above any model there is, and small enough that products of two of them fit in int64; whole counts are checked besides.
+// Far above any model there is, and small enough that products of two of them fit in int64; whole counts are checked
+// besides.
 constexpr std::int64_t max_layers = 4096;
 constexpr std::int64_t max_width = std::int64_t{1} << 20;
 constexpr std::int64_t max_heads = std::int64_t{1} << 14;
@@ -19,17 +20,20 @@ constexpr std::int64_t max_vocabulary = std::int64_t{1} << 31;
 constexpr std::int64_t max_context = std::int64_t{1} << 31;
 
 Activation parse_activation(ConfigReader& reader, std::string_view key, Activation fallback) {
-  static const std::map<std::string, Activation, std::less<>> known = {
-      {"silu", Activation::silu},          {"swish", Activation::silu},          {"gelu", Activation::gelu_erf},
-      {"gelu_new", Activation::gelu_tanh}, {"gelu_fast", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
-      {"relu", Activation::relu}};
+  static const std::map<std::string, Activation, std::less<>> known = {{"silu", Activation::silu},
+                                                                       {"swish", Activation::silu},
+                                                                       {"gelu", Activation::gelu_erf},
+                                                                       {"gelu_new", Activation::gelu_tanh},
+                                                                       {"gelu_fast", Activation::gelu_tanh},
+                                                                       {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                                       {"relu", Activation::relu}};
   if (reader.find_non_null(key) == nullptr) return fallback;
   const std::string name = reader.text(key);
   if (const auto found = known.find(name); found != known.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [known_name, activation] : known) names.push_back(known_name);
-  throw_invalid("{}: {} is '{}'; must be silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu{}", reader.where(), reader.quoted(key),
-                printable(name, 60), did_you_mean(name.substr(0, 60), names));
+  throw_invalid("{}: {} is '{}'; must be silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu{}", reader.where(),
+                reader.quoted(key), printable(name, 60), did_you_mean(name.substr(0, 60), names));
 }
 
 /// `torch_dtype` was renamed `dtype`; both may be written "torch.float32".
@@ -40,11 +44,13 @@ void check_dtypes_agree(ConfigReader& reader) {
     return name;
   };
   const std::string dtype = read("dtype"), torch_dtype = read("torch_dtype");
-  CHECK(dtype.empty() || torch_dtype.empty() || dtype == torch_dtype, "{}: 'dtype' is '{}' and 'torch_dtype' is '{}'; they must agree",
-        reader.where(), printable(dtype, 60), printable(torch_dtype, 60));
+  CHECK(dtype.empty() || torch_dtype.empty() || dtype == torch_dtype,
+        "{}: 'dtype' is '{}' and 'torch_dtype' is '{}'; they must agree", reader.where(), printable(dtype, 60),
+        printable(torch_dtype, 60));
 }
 
-std::optional<std::int64_t> parse_bos(ConfigReader& reader, std::optional<std::int64_t> fallback, std::int64_t vocabulary) {
+std::optional<std::int64_t> parse_bos(ConfigReader& reader, std::optional<std::int64_t> fallback,
+                                      std::int64_t vocabulary) {
   const Json* value = reader.find("bos_token_id");
   if (value == nullptr) return fallback && *fallback < vocabulary ? fallback : std::nullopt;
   if (value->is_array()) {
@@ -53,7 +59,8 @@ std::optional<std::int64_t> parse_bos(ConfigReader& reader, std::optional<std::i
   }
   if (value->is_null()) return std::nullopt;
   CHECK(value->is_number_integer() && *value >= 0 && *value < vocabulary,
-        "{}: 'bos_token_id' is {}; must be null or an id below vocab_size ({})", reader.where(), brief(*value), vocabulary);
+        "{}: 'bos_token_id' is {}; must be null or an id below vocab_size ({})", reader.where(), brief(*value),
+        vocabulary);
   return value->get<std::int64_t>();
 }
 
@@ -64,9 +71,10 @@ void parse_heads(ConfigReader& reader, const CommonDefaults& defaults, const Com
     // Null means one KV head per head in every family; what an absent key means differs.
     const Json* kv_heads = reader.find(keys.kv_heads);
     const bool is_null = kv_heads != nullptr && kv_heads->is_null();
-    if (!is_null) config.kv_heads = reader.integer(keys.kv_heads, 1, max_heads, defaults.kv_heads.value_or(config.heads));
-    CHECK(config.heads % config.kv_heads == 0, "{}: '{}' is {} and '{}' is {}; the former must be a multiple", reader.where(), keys.heads,
-          config.heads, keys.kv_heads, config.kv_heads);
+    if (!is_null)
+      config.kv_heads = reader.integer(keys.kv_heads, 1, max_heads, defaults.kv_heads.value_or(config.heads));
+    CHECK(config.heads % config.kv_heads == 0, "{}: '{}' is {} and '{}' is {}; the former must be a multiple",
+          reader.where(), keys.heads, config.heads, keys.kv_heads, config.kv_heads);
   }
 
   // Null means width / heads, except in a family with a default of its own, where nobody knows.
@@ -74,8 +82,9 @@ void parse_heads(ConfigReader& reader, const CommonDefaults& defaults, const Com
   if (defaults.head_dim || (head_dim != nullptr && !head_dim->is_null())) {
     config.head_dim = reader.integer(keys.head_dim, 1, max_head_dim, defaults.head_dim);
   } else {
-    CHECK(config.width % config.heads == 0, "{}: '{}' is {} and '{}' is {}; the former must be a multiple{}", reader.where(), keys.width,
-          config.width, keys.heads, config.heads, keys.head_dim.empty() ? "" : ", or give 'head_dim'");
+    CHECK(config.width % config.heads == 0, "{}: '{}' is {} and '{}' is {}; the former must be a multiple{}",
+          reader.where(), keys.width, config.width, keys.heads, config.heads,
+          keys.head_dim.empty() ? "" : ", or give 'head_dim'");
     config.head_dim = config.width / config.heads;
   }
 }
@@ -86,10 +95,11 @@ void parse_rotation(ConfigReader& reader, const CommonKeys& keys, DecoderConfig&
   config.window_rope = std::move(ropes.window);
   // As the reference does: the product is cut to a whole number.
   const auto rotated = static_cast<std::int64_t>(static_cast<double>(config.head_dim) * config.rope.rotated);
-  CHECK(config.rope.rotated != 1 || config.head_dim % 2 == 0, "{}: head_dim is {}; the rotary embedding needs an even one", reader.where(),
+  CHECK(config.rope.rotated != 1 || config.head_dim % 2 == 0,
+        "{}: head_dim is {}; the rotary embedding needs an even one", reader.where(), config.head_dim);
+  CHECK(rotated >= 2 && rotated % 2 == 0,
+        "{}: {} of a head's {} dimensions are rotated; it must be an even number from 2", reader.where(), rotated,
         config.head_dim);
-  CHECK(rotated >= 2 && rotated % 2 == 0, "{}: {} of a head's {} dimensions are rotated; it must be an even number from 2", reader.where(),
-        rotated, config.head_dim);
   const auto pairs = static_cast<std::size_t>(rotated / 2);
   CHECK(config.rope.scaling != RopeScaling::longrope ||
             (config.rope.short_factors.size() == pairs && config.rope.long_factors.size() == pairs),
@@ -99,7 +109,8 @@ void parse_rotation(ConfigReader& reader, const CommonKeys& keys, DecoderConfig&
 
 void refuse_other_mathematics(ConfigReader& reader, bool tensor_parallel_inert) {
   const Json* quantization = reader.find_non_null("quantization_config");
-  CHECK(quantization == nullptr, "{}: 'quantization_config' is {}; quantised weights are not read: give the checkpoint they were made from",
+  CHECK(quantization == nullptr,
+        "{}: 'quantization_config' is {}; quantised weights are not read: give the checkpoint they were made from",
         reader.where(), brief(*quantization));
   if (tensor_parallel_inert) {
     reader.find("pretraining_tp");
@@ -119,29 +130,32 @@ void refuse_other_mathematics(ConfigReader& reader, bool tensor_parallel_inert) 
 std::string_view either(ConfigReader& reader, std::string_view first, std::string_view second) {
   const Json* one = reader.find_non_null(first);
   const Json* other = reader.find_non_null(second);
-  CHECK(one == nullptr || other == nullptr || *one == *other, "{}: {} is {} and {} is {}; they mean the same and must agree",
-        reader.where(), reader.quoted(first), brief(*one), reader.quoted(second), brief(*other));
+  CHECK(one == nullptr || other == nullptr || *one == *other,
+        "{}: {} is {} and {} is {}; they mean the same and must agree", reader.where(), reader.quoted(first),
+        brief(*one), reader.quoted(second), brief(*other));
   return one == nullptr && other != nullptr ? second : first;
 }
 
 void require_value(ConfigReader& reader, std::string_view key, const Json& required, std::string_view why) {
   const Json* value = reader.find_non_null(key);
-  CHECK(value == nullptr || *value == required, "{}: {} is {}; must be {}: {}", reader.where(), reader.quoted(key), brief(*value),
-        required.dump(), why);
+  CHECK(value == nullptr || *value == required, "{}: {} is {}; must be {}: {}", reader.where(), reader.quoted(key),
+        brief(*value), required.dump(), why);
 }
 
 DecoderConfig parse_common(ConfigReader& reader, const CommonDefaults& defaults, const CommonKeys& keys) {
   DecoderConfig config;
   config.layers = reader.integer(keys.layers, 1, max_layers);
   config.width = reader.integer(keys.width, 1, max_width);
-  const bool derived = defaults.mlp_ratio && (keys.mlp_width.empty() || reader.find_non_null(keys.mlp_width) == nullptr);
+  const bool derived =
+      defaults.mlp_ratio && (keys.mlp_width.empty() || reader.find_non_null(keys.mlp_width) == nullptr);
   config.mlp_width = derived ? *defaults.mlp_ratio * config.width : reader.integer(keys.mlp_width, 1, max_mlp_width);
   config.vocabulary = reader.integer("vocab_size", 1, max_vocabulary, defaults.vocabulary);
   parse_heads(reader, defaults, keys, config);
   // As declared: files with llama3 or yarn scaling already state the extended length.
   config.max_positions = reader.integer(keys.positions, 1, max_context, defaults.max_positions);
   config.norm_epsilon = reader.number(keys.norm_epsilon, 1e-30, 1, defaults.norm_epsilon);
-  config.activation = keys.activation.empty() ? defaults.activation : parse_activation(reader, keys.activation, defaults.activation);
+  config.activation =
+      keys.activation.empty() ? defaults.activation : parse_activation(reader, keys.activation, defaults.activation);
   config.tied_head = reader.boolean("tie_word_embeddings", defaults.tied_head);
   config.positions = defaults.positions;
   if (config.positions == Positions::rotary) parse_rotation(reader, keys, config);
@@ -167,18 +181,21 @@ std::int64_t parse_window(ConfigReader& reader, std::int64_t fallback) {
 namespace {
 
 /// Windows by `layer_types`; empty where the file has none.
-std::vector<std::int64_t> windows_by_type(ConfigReader& reader, std::int64_t layers, std::int64_t window, const std::string& why_none) {
+std::vector<std::int64_t> windows_by_type(ConfigReader& reader, std::int64_t layers, std::int64_t window,
+                                          const std::string& why_none) {
   const Json* types = reader.find_non_null("layer_types");
   if (types == nullptr) return {};
   std::vector<std::int64_t> windows(static_cast<std::size_t>(layers), 0);
-  CHECK(types->is_array() && types->size() == windows.size(), "{}: 'layer_types' is {}; must be a list of {} names, one per layer",
-        reader.where(), brief(*types), layers);
+  CHECK(types->is_array() && types->size() == windows.size(),
+        "{}: 'layer_types' is {}; must be a list of {} names, one per layer", reader.where(), brief(*types), layers);
   for (std::size_t layer = 0; layer < windows.size(); ++layer) {
     const Json& type = (*types)[layer];
     if (type == "full_attention") continue;
-    CHECK(type == "sliding_attention", "{}: 'layer_types' has {} at layer {}; must be \"full_attention\" or \"sliding_attention\"",
-          reader.where(), brief(type), layer);
-    CHECK(window > 0, "{}: 'layer_types' has \"sliding_attention\" at layer {}, but {}", reader.where(), layer, why_none);
+    CHECK(type == "sliding_attention",
+          "{}: 'layer_types' has {} at layer {}; must be \"full_attention\" or \"sliding_attention\"", reader.where(),
+          brief(type), layer);
+    CHECK(window > 0, "{}: 'layer_types' has \"sliding_attention\" at layer {}, but {}", reader.where(), layer,
+          why_none);
     windows[layer] = window;
   }
   return windows;
@@ -191,9 +208,10 @@ std::vector<std::int64_t> parse_layer_windows(ConfigReader& reader, std::int64_t
   const std::int64_t declared = parse_window(reader, 4096);
   const std::int64_t window = used ? declared : 0;
   const std::int64_t first_windowed = reader.integer("max_window_layers", 0, max_context, 28);
-  std::vector<std::int64_t> windows = windows_by_type(
-      reader, layers, window,
-      fmt::format("use_sliding_window is {} and sliding_window is {}; set both", used, declared == 0 ? "null" : std::to_string(declared)));
+  std::vector<std::int64_t> windows =
+      windows_by_type(reader, layers, window,
+                      fmt::format("use_sliding_window is {} and sliding_window is {}; set both", used,
+                                  declared == 0 ? "null" : std::to_string(declared)));
   if (!windows.empty()) return windows;
   windows.assign(static_cast<std::size_t>(layers), 0);
   for (std::int64_t layer = first_windowed; layer < layers; ++layer) windows[static_cast<std::size_t>(layer)] = window;

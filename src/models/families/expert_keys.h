@@ -1,7 +1,7 @@
 #pragma once
 
-#include "models/config_reader.h"
-#include "models/decoder_config.h"
+#include "models/decoder/decoder_config.h"
+#include "models/families/config_reader.h"
 
 #include <cstdint>
 #include <string_view>
@@ -11,7 +11,8 @@ namespace gainlens::models {
 
 /// Number of experts, under the family's key, and num_experts_per_tok.
 /// @throws InvalidArgument  as ConfigReader; more per token than there are
-Experts parse_experts(ConfigReader& reader, std::string_view count_key, std::int64_t default_count, std::int64_t default_per_token);
+Experts parse_experts(ConfigReader& reader, std::string_view count_key, std::int64_t default_count,
+                      std::int64_t default_per_token);
 
 /// What a family with experts carries for training its router.
 std::vector<std::string_view> router_training_keys();

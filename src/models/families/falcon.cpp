@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "models/families/common_keys.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 #include <cmath>
 
@@ -22,7 +22,8 @@ std::int64_t parse_kv_heads(ConfigReader& reader, bool grouped, std::int64_t hea
   if (grouped) {
     if (reader.find_non_null("num_kv_heads") == nullptr) return heads;
     const std::int64_t kv_heads = reader.integer("num_kv_heads", 1, heads);
-    CHECK(heads % kv_heads == 0, "{}: 'num_attention_heads' is {} and 'num_kv_heads' is {}; the former must be a multiple", reader.where(),
+    CHECK(heads % kv_heads == 0,
+          "{}: 'num_attention_heads' is {} and 'num_kv_heads' is {}; the former must be a multiple", reader.where(),
           heads, kv_heads);
     return kv_heads;
   }
@@ -48,10 +49,12 @@ DecoderConfig parse(ConfigReader& reader) {
   config.qkv_bias = config.output_bias = config.mlp_bias = reader.boolean("bias", false);
   config.gated_mlp = false;
   config.parallel_residual = reader.boolean("parallel_attn", true) || grouped;
-  const std::int64_t norms =
-      reader.find_non_null("num_ln_in_parallel_attn") == nullptr ? (grouped ? 2 : 1) : reader.integer("num_ln_in_parallel_attn", 1, 2);
+  const std::int64_t norms = reader.find_non_null("num_ln_in_parallel_attn") == nullptr
+                                 ? (grouped ? 2 : 1)
+                                 : reader.integer("num_ln_in_parallel_attn", 1, 2);
   config.shared_norm = config.parallel_residual && norms == 1;
-  require_value(reader, "apply_residual_connection_post_layernorm", false, "the stream is added as it is, before its norm");
+  require_value(reader, "apply_residual_connection_post_layernorm", false,
+                "the stream is added as it is, before its norm");
   if (alibi) {
     for (const char* key : {"rope_theta", "rope_scaling", "rope_parameters"}) reader.find(key);  // there is no rotation
     // Added before the scores are scaled, in the precision of the family's own code.

@@ -1,7 +1,7 @@
 #include "core/error.h"
 #include "models/families/common_keys.h"
-#include "models/family.h"
-#include "models/inert_keys.h"
+#include "models/families/family.h"
+#include "models/families/inert_keys.h"
 
 #include <cmath>
 
@@ -11,12 +11,13 @@ namespace {
 constexpr CommonKeys gemma2_keys{.activation = "hidden_activation"};
 constexpr CommonKeys gemma3_keys{
     .activation = "hidden_activation",
-    .rope = {.by_window = true, .window_base = "rope_local_base_freq", .default_base = 1e6, .default_window_base = 1e4}};
+    .rope = {
+        .by_window = true, .window_base = "rope_local_base_freq", .default_base = 1e6, .default_window_base = 1e4}};
 // hidden_act is carried by old files; the reference reads hidden_activation.
 const std::vector<std::string_view> gemma_inert = {"hidden_act", "cache_implementation", "sliding_window_size"};
 
-/// What Gemma 2 and 3 share: norms before and after attention and MLP, their weights stored less one; an embedding scaled by the square
-/// root of the width; a scale of the scores given by a number of its own.
+/// What Gemma 2 and 3 share: norms before and after attention and MLP, their weights stored less one; an embedding
+/// scaled by the square root of the width; a scale of the scores given by a number of its own.
 DecoderConfig parse_gemma(ConfigReader& reader, CommonDefaults defaults, const CommonKeys& keys) {
   defaults.kv_heads = 4;
   defaults.head_dim = 256;
@@ -45,7 +46,8 @@ DecoderConfig parse_gemma3(ConfigReader& reader) {
   // Heads and vocabulary have defaults, since the files of the multimodal models leave them out.
   DecoderConfig config = parse_gemma(reader, {.max_positions = 131072, .heads = 8, .vocabulary = 262208}, gemma3_keys);
   config.qk_norm = QkNorm::head;
-  const std::int64_t pattern = reader.integer("sliding_window_pattern", 1, 4096, reader.integer("_sliding_window_pattern", 1, 4096, 6));
+  const std::int64_t pattern =
+      reader.integer("sliding_window_pattern", 1, 4096, reader.integer("_sliding_window_pattern", 1, 4096, 6));
   config.window = parse_alternating_windows(reader, config.layers, pattern, 4096);
   config.attention_soft_cap = parse_optional_positive(reader, "attn_logit_softcapping", std::nullopt);
   config.logit_soft_cap = parse_optional_positive(reader, "final_logit_softcapping", std::nullopt);
@@ -55,7 +57,8 @@ DecoderConfig parse_gemma3(ConfigReader& reader) {
 /// The text model inside a multimodal checkpoint.
 DecoderConfig parse_gemma3_multimodal(ConfigReader& reader) {
   auto text = reader.object("text_config");
-  CHECK(text.has_value(), "{}: no 'text_config'; it describes the language model of a gemma3 checkpoint", reader.where());
+  CHECK(text.has_value(), "{}: no 'text_config'; it describes the language model of a gemma3 checkpoint",
+        reader.where());
   text->find("model_type");
   DecoderConfig config = parse_gemma3(*text);
   std::vector<std::string_view> inert(inert_keys().begin(), inert_keys().end());
@@ -66,7 +69,8 @@ DecoderConfig parse_gemma3_multimodal(ConfigReader& reader) {
   return config;
 }
 
-/// Both: norms hold 1 + w, and the scores are scaled by the size of a head, but in the largest model by that of an even share of the width.
+/// Both: norms hold 1 + w, and the scores are scaled by the size of a head, but in the largest model by that of an even
+/// share of the width.
 void complete_gemma(GgufConfig& gguf, std::int64_t layers_of_largest) {
   gguf.config["norm_offset"] = 0.0;
   const auto& metadata = gguf.metadata();
@@ -75,8 +79,9 @@ void complete_gemma(GgufConfig& gguf, std::int64_t layers_of_largest) {
   const std::int64_t heads = metadata.integer(gguf.full("attention.head_count"), 1, 1 << 14);
   const std::int64_t scale = by_width ? metadata.integer(gguf.full("embedding_length"), 1, 1 << 20) / heads
                                       : metadata.integer(gguf.full("attention.key_length"), 1, 1 << 14, 256);
-  gguf.fill("query_pre_attn_scalar", scale,
-            by_width ? "not in the file; width / heads in this family's 27B model" : "not in the file; the size of a head");
+  gguf.fill(
+      "query_pre_attn_scalar", scale,
+      by_width ? "not in the file; width / heads in this family's 27B model" : "not in the file; the size of a head");
 }
 
 void complete_gemma2(GgufConfig& gguf) {
@@ -89,12 +94,15 @@ void complete_gemma3(GgufConfig& gguf) {
   if (const formats::GgufValue* pattern = gguf.find("attention.sliding_window_pattern")) {
     if (pattern->kind == formats::GgufKind::array) {
       const auto windowed = gguf.metadata().booleans(gguf.full("attention.sliding_window_pattern")).value();
-      for (const bool layer : windowed) gguf.config["layer_types"].push_back(layer ? "sliding_attention" : "full_attention");
+      for (const bool layer : windowed)
+        gguf.config["layer_types"].push_back(layer ? "sliding_attention" : "full_attention");
     } else {
-      gguf.config["sliding_window_pattern"] = gguf.metadata().integer(gguf.full("attention.sliding_window_pattern"), 1, 4096);
+      gguf.config["sliding_window_pattern"] =
+          gguf.metadata().integer(gguf.full("attention.sliding_window_pattern"), 1, 4096);
     }
   } else {
-    gguf.fill("sliding_window_pattern", 6, "not in the file; five layers with a window, then a global one, in every model of the family");
+    gguf.fill("sliding_window_pattern", 6,
+              "not in the file; five layers with a window, then a global one, in every model of the family");
   }
   gguf.fill("rope_theta", 1e6, "not in the file; of global layers in every model of the family");
   gguf.fill("rope_local_base_freq", 1e4, "not in the file; of layers with a window in every model of the family");
@@ -146,16 +154,16 @@ Family gemma3_multimodal() {
   TensorNames names = gemma_names();
   names.prefix = "language_model.model.";
   names.head = "language_model.lm_head";
-  return {
-      .name = "gemma3",
-      .title = "Gemma 3, multimodal",
-      .examples = "the language model of Gemma 3 4B, 12B, 27B",
-      .parse = parse_gemma3_multimodal,
-      .keys = gemma3_keys,
-      .tensors = names,
-      .inert_keys = {"vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index", "image_token_id"},
-      .inert_tensors = {"vision_tower.", "multi_modal_projector."},
-      .prefixes = {"model.language_model."}};
+  return {.name = "gemma3",
+          .title = "Gemma 3, multimodal",
+          .examples = "the language model of Gemma 3 4B, 12B, 27B",
+          .parse = parse_gemma3_multimodal,
+          .keys = gemma3_keys,
+          .tensors = names,
+          .inert_keys = {"vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index",
+                         "image_token_index", "image_token_id"},
+          .inert_tensors = {"vision_tower.", "multi_modal_projector."},
+          .prefixes = {"model.language_model."}};
 }
 
 }  // namespace gainlens::models

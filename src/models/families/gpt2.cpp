@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "models/families/common_keys.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 namespace gainlens::models {
 namespace {
@@ -53,7 +53,8 @@ TensorNames names() {
 }  // namespace
 
 Family gpt2() {
-  // n_ctx repeats n_positions in old files; reorder_and_upcast_attn changes the precision of the reference's attention, not what it is.
+  // n_ctx repeats n_positions in old files; reorder_and_upcast_attn changes the precision of the reference's attention,
+  // not what it is.
   return {.name = "gpt2",
           .title = "GPT-2",
           .examples = "GPT-2 (all sizes), DistilGPT-2",

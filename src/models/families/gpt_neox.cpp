@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "models/families/common_keys.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 namespace gainlens::models {
 namespace {
@@ -11,8 +11,8 @@ constexpr CommonKeys keys{.kv_heads = "",
                           .rope = {.base = "rotary_emb_base", .rotated = "rotary_pct", .default_rotated = 0.25}};
 
 DecoderConfig parse(ConfigReader& reader) {
-  DecoderConfig config =
-      parse_common(reader, {.max_positions = 2048, .bos_token = 0, .norm_epsilon = 1e-5, .activation = Activation::gelu_erf}, keys);
+  DecoderConfig config = parse_common(
+      reader, {.max_positions = 2048, .bos_token = 0, .norm_epsilon = 1e-5, .activation = Activation::gelu_erf}, keys);
   config.norm = Norm::layer;
   config.norm_bias = config.mlp_bias = true;
   config.qkv_bias = config.output_bias = reader.boolean("attention_bias", true);

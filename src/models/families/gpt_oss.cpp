@@ -1,30 +1,34 @@
 #include "core/error.h"
 #include "models/families/common_keys.h"
 #include "models/families/expert_keys.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 namespace gainlens::models {
 namespace {
 
 DecoderConfig parse_gpt_oss(ConfigReader& reader) {
   CHECK(reader.find_non_null("rope_scaling") != nullptr || reader.find_non_null("rope_parameters") != nullptr,
-        "{}: neither 'rope_scaling' nor 'rope_parameters'; this family's rotary embedding is stretched, and the file must say how",
+        "{}: neither 'rope_scaling' nor 'rope_parameters'; this family's rotary embedding is stretched, and the file "
+        "must say how",
         reader.where());
   CommonKeys keys;
   keys.rope.default_base = 150000;
-  DecoderConfig config = parse_common(reader, {.max_positions = 131072, .kv_heads = 8, .head_dim = 64, .norm_epsilon = 1e-5}, keys);
-  CHECK(config.activation == Activation::silu, "{}: 'hidden_act' is not silu; the experts of this family have no other", reader.where());
+  DecoderConfig config =
+      parse_common(reader, {.max_positions = 131072, .kv_heads = 8, .head_dim = 64, .norm_epsilon = 1e-5}, keys);
+  CHECK(config.activation == Activation::silu, "{}: 'hidden_act' is not silu; the experts of this family have no other",
+        reader.where());
   config.qkv_bias = config.output_bias = reader.boolean("attention_bias", true);
   config.sink_logits = true;
   config.window = parse_alternating_windows(reader, config.layers, 2, 128);
   config.experts = parse_experts(reader, "num_local_experts", 128, 4);
   config.experts.width = config.mlp_width;
   config.experts.router_bias = config.experts.bias = true;
-  config.clipped_gate = ClippedGate{reader.number("swiglu_limit", 1e-6, 1e6, 7), reader.number("swiglu_alpha", 1e-6, 1e6, 1.702)};
+  config.clipped_gate =
+      ClippedGate{reader.number("swiglu_limit", 1e-6, 1e6, 7), reader.number("swiglu_alpha", 1e-6, 1e6, 1.702)};
   const Json* active = reader.find_non_null("experts_per_token");  // older name, in files beside the newer
   CHECK(active == nullptr || *active == config.experts.per_token,
-        "{}: 'experts_per_token' is {} and 'num_experts_per_tok' is {}; they must agree", reader.where(), brief(*active),
-        config.experts.per_token);
+        "{}: 'experts_per_token' is {} and 'num_experts_per_tok' is {}; they must agree", reader.where(),
+        brief(*active), config.experts.per_token);
   return config;
 }
 

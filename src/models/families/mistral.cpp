@@ -1,5 +1,5 @@
 #include "models/families/common_keys.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 namespace gainlens::models {
 namespace {
@@ -19,7 +19,9 @@ Family mistral() {
           .examples = "Mistral 7B, Mistral Nemo",
           .parse = parse,
           .tensors = {},
-          .gguf = {.architecture = "llama", .tensors = gguf_paired_names(), .keys = {{"attention.sliding_window", "sliding_window"}}}};
+          .gguf = {.architecture = "llama",
+                   .tensors = gguf_paired_names(),
+                   .keys = {{"attention.sliding_window", "sliding_window"}}}};
 }
 
 }  // namespace gainlens::models

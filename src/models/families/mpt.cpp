@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "models/families/common_keys.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 namespace gainlens::models {
 namespace {
@@ -87,7 +87,8 @@ Family mpt() {
           .parse = parse,
           .keys = keys,
           .tensors = names(),
-          .inert_keys = {"learned_pos_emb", "norm_type", "resid_pdrop", "emb_pdrop", "init_device", "init_config", "verbose", "fc_type"},
+          .inert_keys = {"learned_pos_emb", "norm_type", "resid_pdrop", "emb_pdrop", "init_device", "init_config",
+                         "verbose", "fc_type"},
           .gguf = {.architecture = "mpt", .tensors = gguf_fused_names(), .complete = complete}};
 }
 

@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "models/families/common_keys.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 namespace gainlens::models {
 namespace {
@@ -10,7 +10,8 @@ constexpr CommonKeys keys{.rope = {.rotated = "partial_rotary_factor"}};
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 4096, .bos_token = 1, .norm_epsilon = 1e-5}, keys);
   // Without the key there is no window in this family; the fallback is not used.
-  if (reader.find_non_null("sliding_window") != nullptr) config.window.assign(config.window.size(), parse_window(reader, 1));
+  if (reader.find_non_null("sliding_window") != nullptr)
+    config.window.assign(config.window.size(), parse_window(reader, 1));
   require_value(reader, "attention_bias", false, "the projections of this family have no biases");
   return config;
 }

@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "models/families/common_keys.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 namespace gainlens::models {
 namespace {
@@ -16,10 +16,12 @@ DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 32, .head_dim = 128});
   config.gate = parse_gate(reader);
   config.qk_norm = reader.boolean("use_qk_norm", true) ? QkNorm::head : QkNorm::none;
-  // Gated checkpoints say qkv_bias and carry an attention_bias their code does not read; both are on the output projection too.
+  // Gated checkpoints say qkv_bias and carry an attention_bias their code does not read; both are on the output
+  // projection too.
   const bool attention_bias = reader.boolean("attention_bias", false);
   const bool bias = reader.boolean("qkv_bias", attention_bias);
-  CHECK(bias || !attention_bias, "{}: 'attention_bias' is true and 'qkv_bias' is false; they must agree", reader.where());
+  CHECK(bias || !attention_bias, "{}: 'attention_bias' is true and 'qkv_bias' is false; they must agree",
+        reader.where());
   config.qkv_bias = config.output_bias = bias;
   config.window = parse_layer_windows(reader, config.layers);
   return config;

@@ -1,7 +1,7 @@
 #include "core/error.h"
 #include "models/families/common_keys.h"
 #include "models/families/expert_keys.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 namespace gainlens::models {
 namespace {
@@ -17,8 +17,8 @@ std::vector<bool> parse_sparse_layers(ConfigReader& reader, std::int64_t layers)
   if (dense == nullptr) return sparse;
   CHECK(dense->is_array(), "{}: 'mlp_only_layers' is {}; must be a list of layers", reader.where(), brief(*dense));
   for (const Json& layer : *dense) {
-    CHECK(layer.is_number_integer() && layer >= 0 && layer < layers, "{}: 'mlp_only_layers' holds {}; each must be a layer, 0 to {}",
-          reader.where(), brief(layer), layers - 1);
+    CHECK(layer.is_number_integer() && layer >= 0 && layer < layers,
+          "{}: 'mlp_only_layers' holds {}; each must be a layer, 0 to {}", reader.where(), brief(layer), layers - 1);
     sparse[layer.get<std::size_t>()] = false;
   }
   return sparse;

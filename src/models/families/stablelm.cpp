@@ -1,14 +1,16 @@
 #include "core/error.h"
 #include "models/families/common_keys.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 namespace gainlens::models {
 namespace {
 
-constexpr CommonKeys keys{.norm_epsilon = "layer_norm_eps", .rope = {.rotated = "partial_rotary_factor", .default_rotated = 0.25}};
+constexpr CommonKeys keys{.norm_epsilon = "layer_norm_eps",
+                          .rope = {.rotated = "partial_rotary_factor", .default_rotated = 0.25}};
 
 DecoderConfig parse(ConfigReader& reader) {
-  DecoderConfig config = parse_common(reader, {.max_positions = 4096, .kv_heads = 32, .bos_token = 0, .norm_epsilon = 1e-5}, keys);
+  DecoderConfig config =
+      parse_common(reader, {.max_positions = 4096, .kv_heads = 32, .bos_token = 0, .norm_epsilon = 1e-5}, keys);
   config.norm = Norm::layer;
   config.norm_bias = true;
   config.qkv_bias = reader.boolean("use_qkv_bias", false);

@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "core/nearest.h"
-#include "models/family.h"
+#include "models/families/family.h"
 
 #include <fmt/ranges.h>
 
@@ -26,8 +26,10 @@ Family stablelm();
 
 std::span<const Family> families() {
   static const std::vector<Family> table = {
-      bloom(), falcon(), gemma2(), gemma3(), gemma3_multimodal(), gpt2(),     gpt_neox(), gpt_oss(), llama(), mistral(), mpt(),
-      olmo2(), phi3(),   qwen2(),  qwen3(),  qwen3_moe(),         stablelm(),
+      bloom(),     falcon(),   gemma2(),  gemma3(), gemma3_multimodal(),
+      gpt2(),      gpt_neox(), gpt_oss(), llama(),  mistral(),
+      mpt(),       olmo2(),    phi3(),    qwen2(),  qwen3(),
+      qwen3_moe(), stablelm(),
   };
   return table;
 }
@@ -42,8 +44,8 @@ const Family& family_named(std::string_view model_type, std::string_view where) 
     if (family.name == model_type) return family;
     names.emplace_back(family.name);
   }
-  throw_invalid("{}: model_type '{}' is not supported; supported are {}{}", where, printable(model_type, 60), fmt::join(names, ", "),
-                did_you_mean(model_type.substr(0, 60), names));
+  throw_invalid("{}: model_type '{}' is not supported; supported are {}{}", where, printable(model_type, 60),
+                fmt::join(names, ", "), did_you_mean(model_type.substr(0, 60), names));
 }
 
 }  // namespace gainlens::models

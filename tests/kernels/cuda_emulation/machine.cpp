@@ -95,9 +95,9 @@ void meet(Meeting& meeting, const Last& last) {
   const std::uint64_t round = meeting.rounds;
   while (meeting.rounds == round) {
     if (++machine->waiting > 2 * static_cast<int>(machine->fibers.size())) {
-      machine->error = std::make_exception_ptr(
-          InternalError(fmt::format("block ({}, {}): thread {} waits for {} of {} threads that never come", machine->block.x,
-                                    machine->block.y, machine->current, meeting.members - meeting.arrived, meeting.members)));
+      machine->error = std::make_exception_ptr(InternalError(
+          fmt::format("block ({}, {}): thread {} waits for {} of {} threads that never come", machine->block.x,
+                      machine->block.y, machine->current, meeting.members - meeting.arrived, meeting.members)));
       leave_block();
     }
     give_way();
@@ -187,7 +187,8 @@ void warp_together(void* argument, const std::function<void(void* const*)>& comp
 }
 
 void copy_async_16(void* shared, const void* global, bool inside) {
-  ASSERT(reinterpret_cast<std::uintptr_t>(shared) % copy_bytes == 0 && reinterpret_cast<std::uintptr_t>(global) % copy_bytes == 0,
+  ASSERT(reinterpret_cast<std::uintptr_t>(shared) % copy_bytes == 0 &&
+             reinterpret_cast<std::uintptr_t>(global) % copy_bytes == 0,
          "a copy of 16 bytes from or to an address that is no multiple of 16");
   const char* begin = shared_memory();
   ASSERT(shared >= begin && static_cast<char*>(shared) + copy_bytes <= machine->shared.data() + machine->shared.size(),

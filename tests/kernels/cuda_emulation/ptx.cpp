@@ -3,8 +3,9 @@
 #include <array>
 #include <cstring>
 
-// Fragments after the PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type" and "ldmatrix": lane l, g = l / 4, c = l % 4.
-//   a[i] holds A[g + 8 (i % 2)][2 c + 8 (i / 2) + {0, 1}], b[i] holds B[2 c + 8 i + {0, 1}][g], c[i] holds C[g + 8 (i / 2)][2 c + i % 2].
+// Fragments after the PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type" and "ldmatrix": lane l, g =
+//   l / 4, c = l % 4. a[i] holds A[g + 8 (i % 2)][2 c + 8 (i / 2) + {0, 1}], b[i] holds B[2 c + 8 i + {0, 1}][g], c[i]
+//   holds C[g + 8 (i / 2)][2 c + i % 2].
 
 namespace gainlens::kernels::device {
 namespace {
@@ -43,10 +44,12 @@ void load(std::uint32_t (&parts)[4], const void* row, bool transposed) {
   warp_together(&own, [transposed](void* const* lanes) {
     for (int matrix = 0; matrix < 4; ++matrix) {
       std::uint16_t elements[8][8];
-      for (int i = 0; i < 8; ++i) std::memcpy(elements[i], static_cast<const Load*>(lanes[matrix * 8 + i])->row, sizeof elements[i]);
+      for (int i = 0; i < 8; ++i)
+        std::memcpy(elements[i], static_cast<const Load*>(lanes[matrix * 8 + i])->row, sizeof elements[i]);
       for (int lane = 0; lane < 32; ++lane) {
         const int g = lane / 4, c = lane % 4 * 2;
-        const std::uint16_t low = transposed ? elements[c][g] : elements[g][c], high = transposed ? elements[c + 1][g] : elements[g][c + 1];
+        const std::uint16_t low = transposed ? elements[c][g] : elements[g][c],
+                            high = transposed ? elements[c + 1][g] : elements[g][c + 1];
         (*static_cast<const Load*>(lanes[lane])->parts)[matrix] = static_cast<std::uint32_t>(high) << 16 | low;
       }
     }
@@ -55,7 +58,8 @@ void load(std::uint32_t (&parts)[4], const void* row, bool transposed) {
 
 /// Products are exact; their sum is taken in double and rounded once, where the hardware truncates a little.
 template <typename Convert>
-void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1, const Convert& convert) {
+void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                  const Convert& convert) {
   Multiply own{&c, &a, {b0, b1}};
   warp_together(&own, [&convert](void* const* lanes) {
     std::array<std::array<double, 16>, 16> left;
@@ -64,7 +68,8 @@ void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, 
       const auto& in = *static_cast<const Multiply*>(lanes[lane]);
       const std::size_t g = static_cast<std::size_t>(lane / 4), pair = static_cast<std::size_t>(lane % 4 * 2);
       for (std::size_t half = 0; half < 2; ++half) {
-        for (std::size_t i = 0; i < 4; ++i) left[g + 8 * (i % 2)][pair + 8 * (i / 2) + half] = convert((*in.a)[i], static_cast<int>(half));
+        for (std::size_t i = 0; i < 4; ++i)
+          left[g + 8 * (i % 2)][pair + 8 * (i / 2) + half] = convert((*in.a)[i], static_cast<int>(half));
         for (std::size_t i = 0; i < 2; ++i) right[g][pair + 8 * i + half] = convert(in.b[i], static_cast<int>(half));
       }
     }
@@ -132,9 +137,10 @@ void multiply_add_float16(float (&c)[4], const std::uint32_t (&a)[4], std::uint3
 std::uint32_t fused_multiply_add_bfloat16(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
   std::uint32_t result = 0;
   for (int half = 0; half < 2; ++half) {
-    // Exact in double (16 bits of product, 8 of summand, exponents near one another wherever it matters), so rounded once.
-    const double exact =
-        static_cast<double>(bfloat16_of(a, half)) * static_cast<double>(bfloat16_of(b, half)) + static_cast<double>(bfloat16_of(c, half));
+    // Exact in double (16 bits of product, 8 of summand, exponents near one another wherever it matters), so rounded
+    // once.
+    const double exact = static_cast<double>(bfloat16_of(a, half)) * static_cast<double>(bfloat16_of(b, half)) +
+                         static_cast<double>(bfloat16_of(c, half));
     result |= static_cast<std::uint32_t>(bits_of_bfloat16(static_cast<float>(exact))) << 16 * half;
   }
   return result;

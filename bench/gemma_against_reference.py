@@ -1,0 +1,101 @@
+"""`gainlens sweep` of Gemma 3 270M with all statistics against the field's Python reference, which computes the model alone.
+
+    python bench/gemma_against_reference.py build/gainlens .models/gemma-3-270m-q4_k_m.gguf --length 4096
+
+needs torch, transformers, accelerate, gguf, sentencepiece, protobuf and safetensors (as tests/golden/make_gemma_golden.py). float32, the
+same threads and token ids, no output head on either side. A round is one forward pass of the reference with its SDPA attention, weights
+loaded before, and one process for each kind of sweep; medians of --repeats rounds. `whole` counts a sweep's process from start to end,
+`pass` what it takes beyond a sweep of 64 tokens, which loads the same weights: the figure that compares with the reference's pass.
+
+With --nll also sweeps with the output head: what that adds, as a share of the rate of a 2048 x 2048 product in the same rounds."""
+
+import argparse
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+import torch
+import transformers
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "golden"))
+
+import make_gemma_golden  # noqa: E402
+from timed_sweep import Sweeper, in_turn, write_random_ids  # noqa: E402
+
+LOADING = 64  # tokens of the sweep that stands for loading
+
+
+def seconds_of(work):
+    begin = time.monotonic()
+    work()
+    return time.monotonic() - begin
+
+
+def product_seconds():
+    left, right = torch.rand(2048, 2048), torch.rand(2048, 2048)
+    return statistics.median(seconds_of(lambda: left @ right) for _ in range(5))
+
+
+def head_share(tokens, seconds, product):
+    """The head's rate, 2 d V operations a token, and its share of that of a product."""
+    config = make_gemma_golden.CONFIG
+    operations = 2 * tokens * config["hidden_size"] * config["vocab_size"]
+    return operations / seconds, operations / seconds / (2 * 2048**3 / product)
+
+
+def rounds(arguments, sweeper, model, tokens):
+    def sweep(length, fields, nll=False):
+        return lambda: sweeper.run(length, fields, nll)[1]
+
+    runs = {
+        "reference": lambda: seconds_of(lambda: make_gemma_golden.hidden_states(model, tokens)),
+        "loading": sweep(LOADING, "none"),
+        "none": sweep(arguments.length, "none"),
+        "all": sweep(arguments.length, "all"),
+    }
+    if arguments.nll:
+        runs |= {"nll": sweep(arguments.length, "all", nll=True), "nll loading": sweep(LOADING, "all", nll=True), "product": product_seconds}
+    runs["reference"]()  # its first pass allocates
+    return {name: statistics.median(results) for name, results in in_turn(arguments.repeats, **runs).items()}
+
+
+def report(arguments, seconds):
+    reference = seconds["reference"]
+    print(f"T {arguments.length}, float32, {arguments.threads} threads, medians of {arguments.repeats} rounds")
+    print(f"{'':<34} {'whole s':>8} {'pass s':>8} {'whole / reference':>18} {'pass / reference':>17}")
+    print(f"{'reference, SDPA, no statistics':<34} {'':>8} {reference:>8.2f}")
+    for name in ("none", "all"):
+        whole, alone = seconds[name], seconds[name] - seconds["loading"]
+        label = f"gainlens sweep --statistics {name}"
+        print(f"{label:<34} {whole:>8.2f} {alone:>8.2f} {whole / reference:>18.3f} {alone / reference:>17.3f}")
+    if arguments.nll:
+        added = seconds["nll"] - seconds["all"] - (seconds["nll loading"] - seconds["loading"])
+        if added <= 0:
+            raise SystemExit("the head's time is lost in the noise of this machine: use a greater --length, more --repeats or a quiet machine")
+        rate, share = head_share(arguments.length - LOADING, added, seconds["product"])
+        print(f"the head and its likelihood add {added:.2f} s: {1e-9 * rate:.0f} GFLOP/s, {100 * share:.0f}% of the rate of a product")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("--length", type=int, default=4096)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--nll", action="store_true")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    transformers.utils.logging.disable_progress_bar()
+    model = make_gemma_golden.load(arguments.model, torch.float32, "sdpa")
+    with tempfile.TemporaryDirectory() as folder:
+        ids = pathlib.Path(folder) / "ids.json"
+        tokens = torch.tensor(write_random_ids(ids, make_gemma_golden.CONFIG["vocab_size"], arguments.length))
+        sweeper = Sweeper(arguments.program, arguments.model, ids, arguments.threads)
+        report(arguments, rounds(arguments, sweeper, model, tokens))
+
+
+main()

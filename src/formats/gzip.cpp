@@ -1,0 +1,41 @@
+#include "formats/gzip.h"
+
+#include "core/error.h"
+#include "core/quantity.h"
+
+#include <zlib.h>
+
+#include <memory>
+
+namespace gainlens::formats {
+
+std::string read_plain_or_gzip(const std::filesystem::path& path, std::uint64_t max_bytes) {
+  const std::string where = printable(path.string());
+  std::error_code error;
+  CHECK(std::filesystem::exists(path, error), "{}: no such file", where);
+  CHECK(std::filesystem::is_regular_file(path, error), "{}: not a regular file", where);
+  // zlib hands a file without the magic bytes through as it is.
+  const std::unique_ptr<gzFile_s, decltype(&gzclose)> file(gzopen(path.c_str(), "rb"), &gzclose);
+  CHECK(file != nullptr, "{}: cannot be opened for reading", where);
+  constexpr unsigned block = 1u << 20;
+  gzbuffer(file.get(), block);
+
+  std::string content;
+  for (;;) {
+    const std::size_t used = content.size();
+    content.resize(used + block);
+    const int read = gzread(file.get(), content.data() + used, block);
+    content.resize(used + static_cast<std::size_t>(read > 0 ? read : 0));
+    // A truncated stream shows only here: gzread returns the bytes there are and notes Z_BUF_ERROR.
+    int code = Z_OK;
+    const char* reason = gzerror(file.get(), &code);
+    CHECK(read >= 0 && (code == Z_OK || code == Z_STREAM_END),
+          "{}: broken or truncated after {} unpacked bytes ({}); fetch the file again", where, content.size(),
+          printable(reason));
+    CHECK(content.size() <= max_bytes, "{}: larger than {} unpacked; give a smaller file", where,
+          format_bytes(max_bytes));
+    if (read == 0) return content;
+  }
+}
+
+}  // namespace gainlens::formats

@@ -1,0 +1,178 @@
+#include "kernels/composed/composed_summary.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace gainlens::kernels {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// -p ln p, 0 at p = 0. `rest` is 1 - p: near p = 1 the logarithm of p itself would cancel.
+at::Tensor entropy_term(const at::Tensor& p, const at::Tensor& rest) {
+  return at::where(p.gt(0.5), -p * at::log1p(-rest), -at::xlogy(p, p));
+}
+
+/// How the mass of every query [head, query] is split between key 0 and the others; float64, NaN where a query sees no
+/// key.
+struct Masses {
+  at::Tensor alone;            ///< true where there are no other keys
+  at::Tensor first, others;    ///< p_0 and 1 - p_0, without the sink
+  at::Tensor n_eff, n_others;  ///< n_others: NaN where there are none
+  at::Tensor entropy;          ///< undefined unless wanted
+  at::Tensor log_total;        ///< ln sum exp(s) over all visible keys
+};
+
+Masses split_masses(const BlockSums& sums, bool with_entropy) {
+  const at::Tensor first_score = sums.first_scores.select(2, 0).to(at::kDouble),
+                   largest_other = sums.maximum.to(at::kDouble);
+  const at::Tensor& total_others = sums.total;
+  const at::Tensor maximum = at::maximum(largest_other, first_score);
+  const at::Tensor others = total_others * (largest_other - maximum).exp(), first = (first_score - maximum).exp();
+  const at::Tensor total = others + first;
+  Masses m;
+  m.alone = total_others.eq(0);
+  m.first = first / total;  // 0 / 0 = NaN where no key is seen
+  m.others = others / total;
+  // The bounds n_eff >= 1 and entropy >= 0 hold exactly; rounding may cross them by a unit in the last place.
+  m.n_others = (total_others.square() / sums.total_squares).clamp_min(1);
+  m.n_eff = at::where(m.alone, m.first, (m.first.square() + m.others.square() / m.n_others).reciprocal().clamp_min(1));
+  m.log_total = (maximum + total.log()).masked_fill(total.eq(0), nan);
+  if (!with_entropy) return m;
+  const at::Tensor entropy_others = (total_others.log() - sums.weighted_score / total_others).clamp_min(0);
+  m.entropy = (m.others * entropy_others).masked_fill(m.alone, 0) + entropy_term(m.others, m.first) +
+              entropy_term(m.first, m.others);
+  return m;
+}
+
+at::Tensor norm_of(const at::Tensor& rows) {
+  return rows.square().sum(-1).sqrt();
+}
+
+/// Writes the fields of one block into the result.
+class BlockSummary {
+ public:
+  BlockSummary(const AttentionOptions& options, const AttentionShape& shape, const SummaryPriors& priors,
+               const BlockSums& sums, std::int64_t begin, QueryStatistics& result)
+      : options_(options),
+        shape_(shape),
+        priors_(priors),
+        sums_(sums),
+        masses_(split_masses(sums, options.returned.entropy)),
+        begin_(begin),
+        rows_(sums.maximum.size(1)),
+        result_(result) {
+    if (priors.prior_precision.defined()) {
+      precision_ = pad_positions(priors.prior_precision.slice(1, begin, begin + rows_), rows_);
+    }
+  }
+
+  void run() {
+    put(result_.n_eff, masses_.n_eff);
+    put(result_.entropy, masses_.entropy);
+    const at::Tensor pull = masses_.first.unsqueeze(2) * sums_.first_distance;
+    const at::Tensor estimate = sums_.estimate_others + pull;
+    const at::Tensor residual =
+        masses_.others.unsqueeze(2) * at::addcmul(sums_.residual_others, pull, sums_.first_distance);
+    put_all(estimate, residual);
+    if (options_.returned.without_first || options_.returned.without_first_moments) put_others();
+    put_masses(estimate);
+  }
+
+ private:
+  void put(const at::Tensor& field, const at::Tensor& values) const {
+    if (!field.defined()) return;
+    const std::int64_t rows = std::min(rows_, shape_.length - begin_);
+    field.slice(1, begin_, begin_ + rows).copy_(values.slice(1, 0, rows));
+  }
+
+  /// n / (lambda variance + n) = lambda_obs / (lambda + lambda_obs), also where the variance is 0.
+  at::Tensor gain(const at::Tensor& count, const at::Tensor& variance) const {
+    const at::Tensor weighted = precision_.defined() ? precision_ * variance : options_.prior_precision * variance;
+    return count / (weighted + count);
+  }
+
+  void put_all(const at::Tensor& estimate, const at::Tensor& residual) const {
+    const at::Tensor count = (masses_.n_eff + options_.prior_strength).unsqueeze(2);
+    const at::Tensor variance = residual + options_.prior_strength * shape_.prior_variance;
+    const at::Tensor precision = count / variance, gains = gain(count, variance);
+    put(result_.residual, residual.mean(-1));
+    put(result_.observation_precision, precision.mean(-1));
+    put(result_.kalman_gain, gains.mean(-1));
+    put(result_.residual_by_dimension, residual);
+    put(result_.observation_precision_by_dimension, precision);
+    if (options_.returned.log_observation_precision) {
+      put(result_.log_observation_precision, (masses_.n_eff + options_.prior_strength).log() - variance.log().mean(-1));
+    }
+    if (options_.returned.kalman_gain_scaled) {
+      put(result_.kalman_gain_scaled,
+          gain(count, residual * priors_.inverse_variance + options_.prior_strength).mean(-1));
+    }
+    if (options_.returned.norms) {
+      put(result_.estimate_norm, norm_of(estimate));
+      put(result_.gained_estimate_norm, norm_of(gains * estimate));
+    }
+  }
+
+  void put_others() const {
+    const at::Tensor count = (masses_.n_others + options_.prior_strength).unsqueeze(2);
+    const at::Tensor variance = sums_.residual_others + options_.prior_strength * shape_.prior_variance;
+    if (options_.returned.without_first_moments) {
+      put(result_.without_first_residual, sums_.residual_others.mean(-1).masked_fill(masses_.alone, nan));
+      put(result_.without_first_observation_precision, (count / variance).mean(-1));
+    }
+    if (!options_.returned.without_first) return;
+    put(result_.without_first_n_eff, masses_.n_others);
+    put(result_.without_first_kalman_gain, gain(count, variance).mean(-1));
+    put(result_.without_first_norm, norm_of(sums_.estimate_others).masked_fill(masses_.alone, nan));
+  }
+
+  /// The output and the masses of keys and sink, which share the total with the sink's.
+  void put_masses(const at::Tensor& estimate) const {
+    at::Tensor output = estimate, masses;
+    if (result_.first_mass.defined()) {
+      const at::Tensor scores = sums_.first_scores.slice(2, 0, options_.returned.first_masses).to(at::kDouble);
+      masses = (scores - masses_.log_total.unsqueeze(2)).exp();
+    }
+    if (priors_.sink_logit.defined()) {
+      const at::Tensor keys_share = at::sigmoid(masses_.log_total - priors_.sink_logit);  // 1 - p_s
+      put(result_.sink_logit_mass, at::sigmoid(priors_.sink_logit - masses_.log_total));
+      put(result_.first_weight, masses_.first);
+      output = output * keys_share.unsqueeze(2);
+      if (masses.defined()) masses = masses * keys_share.unsqueeze(2);
+    }
+    put(result_.first_mass, masses);
+    const at::Tensor sees_none = at::isnan(masses_.log_total).unsqueeze(2);
+    if (result_.output.defined()) put(result_.output, output.masked_fill(sees_none, 0));
+  }
+
+  const AttentionOptions& options_;
+  const AttentionShape& shape_;
+  const SummaryPriors& priors_;
+  const BlockSums& sums_;
+  const Masses masses_;
+  at::Tensor precision_;  // [head, query, head_dim] lambda of these queries; undefined: one number
+  const std::int64_t begin_, rows_;
+  QueryStatistics& result_;
+};
+
+}  // namespace
+
+void finish_statistics(const AttentionOptions& options, QueryStatistics& result) {
+  result.queries_without_keys = at::isnan(result.n_eff.slice(1, options.first_query)).sum().item<std::int64_t>();
+  if (!result.first_mass.defined()) return;
+  for (std::int64_t key = 0; key < options.returned.first_masses; ++key) {
+    // The mean over the queries i >= m that see a key at all.
+    const at::Tensor masses = result.first_mass.select(2, key).slice(1, key);
+    result.column_mean.select(1, key).copy_(masses.to(at::kDouble).nanmean(1));
+  }
+}
+
+void summarise_block(const AttentionOptions& options, const AttentionShape& shape, const SummaryPriors& priors,
+                     const BlockSums& sums, std::int64_t begin, QueryStatistics& result) {
+  BlockSummary(options, shape, priors, sums, begin, result).run();
+}
+
+}  // namespace gainlens::kernels

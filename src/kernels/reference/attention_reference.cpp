@@ -1,0 +1,281 @@
+// The oracle: attention and its statistics as the definitions read, one query at a time.
+
+#include "kernels/attention_inputs.h"
+#include "kernels/attention_sequences.h"
+#include "kernels/query_fields.h"
+#include "kernels/reference/weighted_moments.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace gainlens::kernels {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// The inputs in double, with every value dimension contiguous.
+struct Inputs {
+  AttentionOptions options;
+  AttentionShape shape;
+  at::Tensor query, key;               // [head, position, head_dim]
+  at::Tensor columns;                  // [kv_head, head_dim, position]: the values
+  at::Tensor key_bias, distance_bias;  // [head or 1, position] or undefined
+  at::Tensor prior_precision;          // [head, query, head_dim] or undefined
+  at::Tensor value_variance;           // [kv_head, head_dim]
+
+  std::span<const double> column(std::int64_t kv_head, std::int64_t dimension) const {
+    return {columns.const_data_ptr<double>() + (kv_head * shape.head_dim + dimension) * shape.length,
+            static_cast<std::size_t>(shape.length)};
+  }
+};
+
+/// What `bias` [head or 1, position] holds; 0 where there is none.
+double bias_at(const at::Tensor& bias, std::int64_t head, std::int64_t position) {
+  if (!bias.defined()) return 0;
+  return bias.const_data_ptr<double>()[(bias.size(0) > 1 ? head * bias.size(1) : 0) + position];
+}
+
+/// Scores of the visible keys, -inf where the bias hides one.
+std::vector<double> visible_scores(const Inputs& in, std::int64_t head, std::int64_t query, KeyRange visible) {
+  const std::int64_t dims = in.shape.head_dim;
+  const double* q = in.query.const_data_ptr<double>() + (head * in.shape.length + query) * dims;
+  const double* keys = in.key.const_data_ptr<double>() + head / in.shape.group * in.shape.length * dims;
+  std::vector<double> scores;
+  for (std::int64_t key = visible.begin; key < visible.end; ++key) {
+    double score = 0;
+    for (std::int64_t i = 0; i < dims; ++i) score += q[i] * keys[key * dims + i];
+    score *= in.shape.scale;
+    if (in.options.soft_cap > 0) score = in.options.soft_cap * std::tanh(score / in.options.soft_cap);
+    scores.push_back(score + bias_at(in.key_bias, head, key) + bias_at(in.distance_bias, head, std::abs(query - key)));
+  }
+  return scores;
+}
+
+/// Softmax weights of some keys. Empty where no score is finite.
+struct Weights {
+  std::vector<double> p;
+  double entropy = 0;            ///< nats
+  double log_total = -infinity;  ///< ln sum exp(s)
+};
+
+Weights softmax(std::span<const double> scores) {
+  Weights weights;
+  const auto largest = std::max_element(scores.begin(), scores.end());
+  if (largest == scores.end() || *largest == -infinity) return weights;
+  double others = 0;  // apart from the largest, whose term is 1: ln(1 + others) then keeps its digits
+  for (auto score = scores.begin(); score != scores.end(); ++score)
+    others += score == largest ? 0 : std::exp(*score - *largest);
+  weights.entropy = std::log1p(others);
+  for (const double score : scores) {
+    const double p = std::exp(score - *largest) / (1 + others);
+    weights.p.push_back(p);
+    weights.entropy -= p > 0 ? p * (score - *largest) : 0;
+  }
+  weights.log_total = *largest + std::log1p(others);
+  return weights;
+}
+
+/// n_eff and, per dimension, e and S of one query over some of the keys.
+struct Moments {
+  double n_eff = 0;
+  std::vector<double> mean, residual;  // [head_dim]
+};
+
+Moments moments(const Inputs& in, std::int64_t kv_head, std::span<const double> weights, std::int64_t first_key) {
+  Moments result;
+  for (std::int64_t i = 0; i < in.shape.head_dim; ++i) {
+    const auto values = in.column(kv_head, i).subspan(static_cast<std::size_t>(first_key), weights.size());
+    const WeightedMoments m = weighted_moments(weights, values);
+    result.n_eff = m.effective_sample_size;
+    result.mean.push_back(m.mean);
+    result.residual.push_back(m.residual);
+  }
+  return result;
+}
+
+/// lambda_obs of Eq. reml.
+double observation_precision(const AttentionOptions& options, double n_eff, double residual, double prior_variance) {
+  return (n_eff + options.prior_strength) / (residual + options.prior_strength * prior_variance);
+}
+
+/// lambda_obs / (lambda + lambda_obs), also where S = 0 and nu = 0 make lambda_obs infinite.
+double kalman_gain(double prior_precision, double precision) {
+  return std::isinf(precision) ? 1 : precision / (prior_precision + precision);
+}
+
+/// lambda of the residual stream at one query, per dimension.
+std::vector<double> prior_precision(const Inputs& in, std::int64_t head, std::int64_t query) {
+  const auto dims = static_cast<std::size_t>(in.shape.head_dim);
+  if (!in.prior_precision.defined()) return std::vector<double>(dims, in.options.prior_precision);
+  const double* row =
+      in.prior_precision.const_data_ptr<double>() + (head * in.shape.length + query) * in.shape.head_dim;
+  return {row, row + dims};
+}
+
+double mean_of(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+double norm_of(std::span<const double> vector) {
+  double squares = 0;
+  for (const double element : vector) squares += element * element;
+  return std::sqrt(squares);
+}
+
+void fill_plain(const Inputs& in, std::int64_t kv_head, std::span<const double> lambda, const Moments& m,
+                QueryScalars& out) {
+  const double* variance = in.value_variance.const_data_ptr<double>() + kv_head * in.shape.head_dim;
+  std::vector<double> precision, log_precision, gain, gain_scaled, gained;
+  for (std::size_t i = 0; i < m.residual.size(); ++i) {
+    precision.push_back(observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance));
+    log_precision.push_back(std::log(precision.back()));
+    gain.push_back(kalman_gain(lambda[i], precision.back()));
+    gained.push_back(gain.back() * m.mean[i]);
+    const double relative_residual = variance[i] > 0 ? m.residual[i] / variance[i] : 0;
+    gain_scaled.push_back(kalman_gain(lambda[i], observation_precision(in.options, m.n_eff, relative_residual, 1)));
+  }
+  out.n_eff = m.n_eff;
+  out.residual = mean_of(m.residual);
+  out.observation_precision = mean_of(precision);
+  out.log_observation_precision = mean_of(log_precision);
+  out.kalman_gain = mean_of(gain);
+  out.kalman_gain_scaled = mean_of(gain_scaled);
+  out.estimate_norm = norm_of(m.mean);
+  out.gained_estimate_norm = norm_of(gained);
+}
+
+void fill_without_first(const Inputs& in, std::span<const double> lambda, const Moments& m, QueryScalars& out) {
+  std::vector<double> precision, gain;
+  for (std::size_t i = 0; i < m.residual.size(); ++i) {
+    precision.push_back(observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance));
+    gain.push_back(kalman_gain(lambda[i], precision.back()));
+  }
+  out.without_first_n_eff = m.n_eff;
+  out.without_first_residual = mean_of(m.residual);
+  out.without_first_observation_precision = mean_of(precision);
+  out.without_first_kalman_gain = mean_of(gain);
+  out.without_first_norm = norm_of(m.mean);
+}
+
+/// Everything of one query that is not a mean over dimensions: output, masses, fields by dimension.
+void store_query(const Inputs& in, std::int64_t head, std::int64_t query, std::int64_t first_visible, const Moments& m,
+                 const Weights& weights, QueryStatistics& out) {
+  const std::int64_t row = head * in.shape.length + query;
+  double keys_share = 1;  // 1 - p_s; where p_s is near 1 that difference would have no digits
+  if (in.options.sink_logit.defined()) {
+    const auto sink = in.options.sink_logit[head].item<double>();
+    keys_share = 1 / (1 + std::exp(sink - weights.log_total));
+    out.sink_logit_mass.mutable_data_ptr<double>()[row] = 1 / (1 + std::exp(weights.log_total - sink));
+    out.first_weight.mutable_data_ptr<double>()[row] = first_visible == 0 ? weights.p[0] : 0;
+  }
+  const std::int64_t masses = in.options.returned.first_masses;
+  for (std::int64_t key = 0; key < masses; ++key) {
+    const std::int64_t index = key - first_visible;
+    const bool seen = index >= 0 && index < static_cast<std::int64_t>(weights.p.size());
+    out.first_mass.mutable_data_ptr<double>()[row * masses + key] =
+        seen ? keys_share * weights.p[static_cast<std::size_t>(index)] : 0;
+  }
+  for (std::size_t i = 0; i < m.mean.size(); ++i) {
+    const std::size_t at = static_cast<std::size_t>(row) * m.mean.size() + i;
+    if (out.output.defined()) out.output.mutable_data_ptr<double>()[at] = keys_share * m.mean[i];
+    if (!in.options.returned.per_dimension) continue;
+    out.residual_by_dimension.mutable_data_ptr<double>()[at] = m.residual[i];
+    out.observation_precision_by_dimension.mutable_data_ptr<double>()[at] =
+        observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance);
+  }
+}
+
+void reference_query(const Inputs& in, std::int64_t head, std::int64_t query, QueryStatistics& out) {
+  const KeyRange visible = visible_keys(in.options, in.shape.length, query);
+  const std::vector<double> scores = visible_scores(in, head, query, visible);
+  const Weights weights = softmax(scores);
+  if (weights.p.empty()) {
+    ++out.queries_without_keys;
+    return;
+  }
+  const std::int64_t kv_head = head / in.shape.group;
+  const Moments all = moments(in, kv_head, weights.p, visible.begin);
+  store_query(in, head, query, visible.begin, all, weights, out);
+
+  QueryScalars scalars;
+  scalars.entropy = weights.entropy;
+  const std::vector<double> lambda = prior_precision(in, head, query);
+  fill_plain(in, kv_head, lambda, all, scalars);
+  const std::size_t skipped = visible.begin == 0 ? 1 : 0;
+  const Weights others = softmax(std::span(scores).subspan(skipped));
+  if (!others.p.empty()) {
+    fill_without_first(in, lambda, moments(in, kv_head, others.p, visible.begin + static_cast<std::int64_t>(skipped)),
+                       scalars);
+  }
+  for (const QueryField& field : query_fields) {
+    if (!field.wanted(in.options.returned)) continue;
+    (out.*field.tensor).mutable_data_ptr<double>()[head * in.shape.length + query] = scalars.*field.scalar;
+  }
+}
+
+/// Mean of first_mass over the queries i >= m that see a key at all.
+void fill_column_means(const AttentionShape& shape, QueryStatistics& out) {
+  if (!out.first_mass.defined()) return;
+  const auto mass = out.first_mass.accessor<double, 3>();
+  auto mean = out.column_mean.accessor<double, 2>();
+  for (std::int64_t head = 0; head < shape.heads; ++head) {
+    for (std::int64_t key = 0; key < mean.size(1); ++key) {
+      double sum = 0;
+      std::int64_t count = 0;
+      for (std::int64_t query = key; query < shape.length; ++query) {
+        if (std::isnan(mass[head][query][key])) continue;
+        sum += mass[head][query][key];
+        ++count;
+      }
+      mean[head][key] = count > 0 ? sum / static_cast<double>(count) : QueryScalars::nan;
+    }
+  }
+}
+
+QueryStatistics reference_sequence(const AttentionOptions& options, const AttentionShape& shape,
+                                   const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+  QueryStatistics out = allocate_statistics(options, shape, at::kDouble, query);
+  Inputs in{.options = options,
+            .shape = shape,
+            .query = query.contiguous(),
+            .key = key.contiguous(),
+            .columns = value.transpose(1, 2).contiguous(),
+            .key_bias = bias_rows(options.key_bias, at::kDouble),
+            .distance_bias = bias_rows(options.distance_bias, at::kDouble),
+            .prior_precision = precision_rows(options, shape, at::kDouble),
+            .value_variance = out.value_variance};
+  if (in.prior_precision.defined()) in.prior_precision = in.prior_precision.contiguous();
+  const std::vector<double> equal_weights(static_cast<std::size_t>(shape.length), 1.0);
+  for (std::int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
+    for (std::int64_t i = 0; i < shape.head_dim; ++i) {
+      out.value_variance[kv_head][i] = weighted_moments(equal_weights, in.column(kv_head, i)).residual;
+    }
+  }
+  for (std::int64_t head = 0; head < shape.heads; ++head) {
+    for (std::int64_t position = options.first_query; position < shape.length; ++position)
+      reference_query(in, head, position, out);
+  }
+  fill_column_means(shape, out);
+  return out;
+}
+
+}  // namespace
+
+QueryStatistics attention_statistics_reference(const AttentionOptions& options, const at::Tensor& query,
+                                               const at::Tensor& key, const at::Tensor& value) {
+  constexpr const char* where = "attention_statistics_reference";
+  const AttentionShape shape = checked_shape(where, options, query, key, value);
+  CHECK(query.device().is_cpu(), "{}: the inputs are on {}; must be on the CPU", where, query.device().str());
+  const at::Tensor queries = query.to(at::kDouble), keys = key.to(at::kDouble), values = value.to(at::kDouble);
+  check_magnitudes(where, at::kDouble, shape, queries, keys, values);
+  return over_sequences(options, queries, keys, values, reference_sequence);
+}
+
+}  // namespace gainlens::kernels

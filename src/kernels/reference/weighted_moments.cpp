@@ -1,0 +1,30 @@
+#include "kernels/reference/weighted_moments.h"
+
+#include "core/error.h"
+
+#include <cmath>
+
+namespace gainlens::kernels {
+
+WeightedMoments weighted_moments(std::span<const double> weights, std::span<const double> values) {
+  CHECK(weights.size() == values.size(), "weighted_moments: {} weights for {} values; give one weight a value",
+        weights.size(), values.size());
+  double total = 0, total_squares = 0, weighted_sum = 0;
+  for (std::size_t key = 0; key < weights.size(); ++key) {
+    CHECK(std::isfinite(weights[key]) && weights[key] >= 0,
+          "weighted_moments: weight {} at key {}; must be finite and >= 0", weights[key], key);
+    total += weights[key];
+    total_squares += weights[key] * weights[key];
+    weighted_sum += weights[key] * (values[key] - values.front());  // equal values then have exactly their own mean
+  }
+  CHECK(total > 0, "weighted_moments: all {} weights are zero; at least one must be positive", weights.size());
+
+  const double mean = values.front() + weighted_sum / total;
+  double residual = 0;  // second pass: the one-pass form cancels when values share a large mean
+  for (std::size_t key = 0; key < weights.size(); ++key) {
+    residual += weights[key] * (values[key] - mean) * (values[key] - mean);
+  }
+  return {total * total / total_squares, mean, residual / total};
+}
+
+}  // namespace gainlens::kernels

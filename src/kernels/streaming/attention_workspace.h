@@ -1,0 +1,66 @@
+#pragma once
+
+#include "kernels/attention_statistics.h"
+
+#include <ATen/ops/empty.h>
+
+#include <type_traits>
+#include <vector>
+
+namespace gainlens::kernels {
+
+/// Buffers of one worker; sizes in the rows of the largest block, rounded up to whole strips. All are aligned to 64
+/// bytes, as libtorch's allocator does.
+struct WorkerBuffers {
+  at::Tensor queries;       ///< [row, padded dims], times the scale
+  at::Tensor scores;        ///< [row, tile_keys]: scores, then weights
+  at::Tensor accumulators;  ///< [row, 2, width] float64: sum p u, sum p u^2, without key 0
+  at::Tensor first_scores;  ///< [row, first_keys]: scores of keys 0..7, -inf where hidden
+  at::Tensor dimensions;    ///< [DimensionRow, width]: rows of one query
+};
+
+/// What a call needs beside inputs and results, for as many kv heads as are worked on at a time. Values are packed as u
+/// = (v - c) / unit.
+struct AttentionPlan::Workspace {
+  at::Tensor keys;    ///< [kv_head, panel, head_dim, panel columns]
+  at::Tensor values;  ///< [kv_head, tile, 2 * panels, tile_keys, panel columns]: u, then u^2
+  at::Tensor centre;  ///< [kv_head, width]: c
+  at::Tensor unit;    ///< [kv_head, width]: a power of two
+  at::Tensor scale;   ///< [kv_head, width]: 1 / unit
+  at::Tensor
+      early_values;        ///< [kv_head, centre_keys, width]: (v - v_0) / unit of the first keys, for the two-pass form
+  at::Tensor first_value;  ///< [kv_head, width]: v_0
+  at::Tensor first_offset;      ///< [kv_head, width]: (v_0 - c) / unit
+  at::Tensor inverse_variance;  ///< [kv_head, width]: unit^2 / sv^2, 0 where the values are all equal
+  at::Tensor size;              ///< [kv_head, 1]: the power of two at or below the largest |v|, for norms
+  std::vector<WorkerBuffers> workers;
+};
+
+/// Makes `buffer` a tensor of this shape and dtype, keeping it where it already is one.
+inline void reserve(at::Tensor& buffer, at::IntArrayRef sizes, at::ScalarType type) {
+  if (!buffer.defined() || buffer.sizes() != sizes || buffer.scalar_type() != type)
+    buffer = at::empty(sizes, at::TensorOptions(type));
+}
+
+/// The rows of a matrix in memory: element (i, j) is data[i * stride + j].
+template <typename Real>
+struct Rows {
+  Real* data = nullptr;
+  std::int64_t stride = 0;
+
+  Real* row(std::int64_t i) const { return data + i * stride; }
+};
+
+/// The first dimension of a contiguous tensor as rows; none where it is undefined. Asking a tensor for its data costs
+/// more than reading it: inner loops hold these instead.
+template <typename Real>
+Rows<Real> rows_of(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  if constexpr (std::is_const_v<Real>) {
+    return {tensor.const_data_ptr<std::remove_const_t<Real>>(), tensor.stride(0)};
+  } else {
+    return {tensor.mutable_data_ptr<Real>(), tensor.stride(0)};
+  }
+}
+
+}  // namespace gainlens::kernels

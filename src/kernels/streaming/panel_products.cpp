@@ -1,0 +1,395 @@
+#include "kernels/streaming/panel_products.h"
+
+#include "kernels/streaming/vector_dispatch.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/panel_products.cpp"
+// Highway wants its headers in this order.
+// clang-format off
+#include "hwy/foreach_target.h"  // includes this file once for each instruction set
+#include "hwy/highway.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace gainlens::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <typename Real>
+using Tag = hn::CappedTag<Real, row_alignment / sizeof(Real)>;
+
+template <typename Real>
+constexpr std::int64_t Lanes() {
+  return static_cast<std::int64_t>(hn::MaxLanes(Tag<Real>()));
+}
+
+/// Vectors in a panel's row. With the strip's rows they fill the registers: rows x vectors sums, the panel's row, a
+/// broadcast number.
+constexpr std::int64_t panel_vectors = 2;
+#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
+constexpr std::int64_t strip_rows = 12;  // 32 registers
+#else
+constexpr std::int64_t strip_rows = 6;  // 16 registers
+#endif
+
+template <typename Real>
+constexpr std::int64_t PanelColumns() {
+  return panel_vectors * Lanes<Real>();
+}
+
+/// The sums of one strip and one panel, all in registers.
+template <typename Real>
+using StripSums = hn::Vec<Tag<Real>>[strip_rows][panel_vectors];
+
+/// Sums of left[i, k] right[k, j] over `inner` > 0 indices k.
+template <typename Real>
+HWY_INLINE void MultiplyStrip(std::int64_t inner, const Real* HWY_RESTRICT left, std::int64_t left_stride,
+                              const Real* HWY_RESTRICT right, StripSums<Real>& sums) {
+  const Tag<Real> tag;
+#pragma GCC unroll 16
+  for (std::int64_t i = 0; i < strip_rows; ++i) {
+#pragma GCC unroll 4
+    for (std::int64_t j = 0; j < panel_vectors; ++j) sums[i][j] = hn::Zero(tag);
+  }
+  for (std::int64_t k = 0; k < inner; ++k) {
+    hn::Vec<Tag<Real>> columns[panel_vectors];
+#pragma GCC unroll 4
+    for (std::int64_t j = 0; j < panel_vectors; ++j)
+      columns[j] = hn::Load(tag, right + k * PanelColumns<Real>() + j * Lanes<Real>());
+#pragma GCC unroll 16
+    for (std::int64_t i = 0; i < strip_rows; ++i) {
+      const auto element = hn::Set(tag, left[i * left_stride + k]);
+#pragma GCC unroll 4
+      for (std::int64_t j = 0; j < panel_vectors; ++j) sums[i][j] = hn::MulAdd(element, columns[j], sums[i][j]);
+    }
+  }
+}
+
+/// result = sums, or result += sums.
+template <bool add, typename Real>
+HWY_INLINE void StoreStrip(const StripSums<Real>& sums, Real* HWY_RESTRICT result, std::int64_t stride) {
+  const Tag<Real> tag;
+#pragma GCC unroll 16
+  for (std::int64_t i = 0; i < strip_rows; ++i) {
+#pragma GCC unroll 4
+    for (std::int64_t j = 0; j < panel_vectors; ++j) {
+      Real* place = result + i * stride + j * Lanes<Real>();
+      hn::Store(add ? hn::Add(sums[i][j], hn::Load(tag, place)) : sums[i][j], tag, place);
+    }
+  }
+}
+
+/// Adds a vector to as many doubles, or sets them.
+template <bool add>
+HWY_INLINE void AddToDoubles(hn::Vec<Tag<double>> vector, double* HWY_RESTRICT sums) {
+  const Tag<double> tag;
+  hn::Store(add ? hn::Add(hn::Load(tag, sums), vector) : vector, tag, sums);
+}
+
+template <bool add>
+HWY_INLINE void AddToDoubles(hn::Vec<Tag<float>> vector, double* HWY_RESTRICT sums) {
+#if HWY_TARGET == HWY_SCALAR  // which has no halves
+  sums[0] = (add ? sums[0] : 0) + static_cast<double>(hn::GetLane(vector));
+#else
+  const hn::Half<Tag<float>> half;
+  const hn::Rebind<double, hn::Half<Tag<float>>> wide;
+  const auto low = hn::PromoteTo(wide, hn::LowerHalf(half, vector)),
+             high = hn::PromoteTo(wide, hn::UpperHalf(half, vector));
+  double* const second = sums + Lanes<float>() / 2;
+  hn::Store(add ? hn::Add(hn::Load(wide, sums), low) : low, wide, sums);
+  hn::Store(add ? hn::Add(hn::Load(wide, second), high) : high, wide, second);
+#endif
+}
+
+/// Asks for one share of `shares` of the next panel while the current one is multiplied: panels come from memory, or
+/// the third-level cache, once a block, and the hardware does not look across the end of one. Into the second level:
+/// the first holds the current panel.
+template <typename Real>
+HWY_INLINE void FetchShare(const Real* next, std::int64_t elements, std::int64_t share, std::int64_t shares) {
+  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(Real));
+  const std::int64_t step = (elements / line + shares - 1) / shares * line, begin = share * step;
+  for (std::int64_t i = begin; i < std::min(begin + step, elements); i += line) __builtin_prefetch(next + i, 0, 2);
+}
+
+template <typename Real>
+void ScoreTile(std::int64_t strip_count, const StripRange* strips, std::int64_t dims, Rows<const Real> queries,
+               const Real* keys, Rows<Real> scores) {
+  std::int64_t begin = strips[0].begin, end = strips[0].end;
+  for (std::int64_t strip = 1; strip < strip_count; ++strip) {
+    begin = std::min(begin, strips[strip].begin);
+    end = std::max(end, strips[strip].end);
+  }
+  constexpr std::int64_t columns = PanelColumns<Real>();
+  for (std::int64_t first = begin / columns * columns; first < end; first += columns) {
+    for (std::int64_t strip = 0; strip < strip_count; ++strip) {
+      if (strips[strip].begin >= first + columns || strips[strip].end <= first) continue;
+      if (first + columns < end) FetchShare(keys + (first + columns) * dims, columns * dims, strip, strip_count);
+      const std::int64_t row = strip * strip_rows;
+      StripSums<Real> sums;
+      MultiplyStrip<Real>(dims, queries.data + row * queries.stride, queries.stride, keys + first * dims, sums);
+      StoreStrip<false, Real>(sums, scores.data + row * scores.stride + first, scores.stride);
+    }
+  }
+}
+
+/// One strip times one panel over the keys of `range`, which is not empty, to doubles.
+template <typename Real>
+HWY_INLINE void AddStrip(StripRange range, const Real* HWY_RESTRICT weights, std::int64_t weights_stride,
+                         const Real* HWY_RESTRICT values, double* HWY_RESTRICT sums, std::int64_t sums_stride) {
+  const Tag<Real> tag;
+  constexpr std::int64_t columns = PanelColumns<Real>();
+  HWY_ALIGN Real of_range[strip_rows * columns];
+  StripSums<Real> chain;
+  // Chains end at fixed places of the tile: a query's bits must not depend on what the other rows of its strip see.
+  const auto chain_end = [&](std::int64_t begin) { return std::min((begin / chain_keys + 1) * chain_keys, range.end); };
+  std::int64_t begin = range.begin, end = chain_end(begin);
+  MultiplyStrip<Real>(end - begin, weights + begin, weights_stride, values + begin * columns, chain);
+  StoreStrip<false, Real>(chain, of_range, columns);
+  for (begin = end; begin < range.end; begin = end) {
+    end = chain_end(begin);
+    MultiplyStrip<Real>(end - begin, weights + begin, weights_stride, values + begin * columns, chain);
+    StoreStrip<true, Real>(chain, of_range, columns);
+  }
+  for (std::int64_t i = 0; i < strip_rows; ++i) {
+    for (std::int64_t j = 0; j < columns; j += Lanes<Real>()) {
+      const auto vector = hn::Load(tag, of_range + i * columns + j);
+      double* place = sums + i * sums_stride + j;
+      range.first ? AddToDoubles<false>(vector, place) : AddToDoubles<true>(vector, place);
+    }
+  }
+}
+
+template <typename Real>
+void AddWeightedValues(std::int64_t strip_count, const StripRange* strips, std::int64_t panels, std::int64_t panel_keys,
+                       Rows<const Real> weights, const Real* values, Rows<double> sums) {
+  constexpr std::int64_t columns = PanelColumns<Real>();
+  for (std::int64_t panel = 0; panel < panels; ++panel) {
+    const Real* right = values + panel * panel_keys * columns;
+    for (std::int64_t strip = 0; strip < strip_count; ++strip) {
+      if (strips[strip].begin >= strips[strip].end) continue;
+      if (panel + 1 < panels) FetchShare(right + panel_keys * columns, panel_keys * columns, strip, strip_count);
+      const std::int64_t row = strip * strip_rows;
+      AddStrip(strips[strip], weights.data + row * weights.stride, weights.stride, right,
+               sums.data + row * sums.stride + panel * columns, sums.stride);
+    }
+  }
+}
+
+/// Smallest, largest and, in `poison`, 0 times every element: NaN once one was NaN or infinite.
+template <typename Real>
+struct VectorExtrema {
+  using Vector = hn::Vec<Tag<Real>>;
+  Vector smallest, largest, poison;
+
+  // No default member initialisers: a constructor the compiler writes would not be compiled for the target.
+  static HWY_INLINE VectorExtrema none() {
+    const Tag<Real> tag;
+    return {hn::Set(tag, std::numeric_limits<Real>::infinity()), hn::Set(tag, -std::numeric_limits<Real>::infinity()),
+            hn::Zero(tag)};
+  }
+
+  HWY_INLINE void add(Vector x) {
+    smallest = hn::Min(smallest, x);
+    largest = hn::Max(largest, x);
+    poison = hn::MulAdd(x, hn::Zero(Tag<Real>()), poison);
+  }
+  HWY_INLINE void add_to(Extrema& extrema) const {
+    const Tag<Real> tag;
+    const bool finite = hn::GetLane(hn::SumOfLanes(tag, poison)) == 0;  // NaN is not
+    extrema.add({.smallest = static_cast<double>(hn::GetLane(hn::MinOfLanes(tag, smallest))),
+                 .largest = static_cast<double>(hn::GetLane(hn::MaxOfLanes(tag, largest))),
+                 .finite = finite});
+  }
+};
+
+/// A vector of a row whose last one may be short: then the rest repeats nothing but zeros, and extrema see the row's
+/// own elements only.
+template <typename Real>
+HWY_INLINE hn::Vec<Tag<Real>> LoadRow(const Real* row, std::int64_t index, std::int64_t count,
+                                      VectorExtrema<Real>& extrema) {
+  const Tag<Real> tag;
+  if (index + Lanes<Real>() <= count) {
+    const auto x = hn::LoadU(tag, row + index);
+    extrema.add(x);
+    return x;
+  }
+  HWY_ALIGN Real rest[Lanes<Real>()] = {};
+  std::copy(row + index, row + count, rest);
+  HWY_ALIGN Real repeated[Lanes<Real>()];
+  std::fill_n(repeated, Lanes<Real>(), row[index]);
+  std::copy(row + index, row + count, repeated);
+  extrema.add(hn::Load(tag, repeated));
+  return hn::Load(tag, rest);
+}
+
+template <typename Real>
+void PackKeyPanel(Rows<const Real> keys, std::int64_t count, std::int64_t dims, Real* HWY_RESTRICT panel,
+                  Extrema& extrema) {
+  constexpr std::int64_t columns = PanelColumns<Real>();
+  auto seen = VectorExtrema<Real>::none();
+  for (std::int64_t key = 0; key < count; ++key) {
+    const Real* row = keys.data + key * keys.stride;
+    for (std::int64_t i = 0; i < dims; i += Lanes<Real>()) LoadRow(row, i, dims, seen);
+    for (std::int64_t i = 0; i < dims; ++i) panel[i * columns + key] = row[i];
+  }
+  for (std::int64_t key = count; key < columns; ++key) {
+    for (std::int64_t i = 0; i < dims; ++i) panel[i * columns + key] = Real{0};
+  }
+  seen.add_to(extrema);
+}
+
+template <typename Real>
+void LoadQuery(const Real* source, std::int64_t dims, Real factor, Real* HWY_RESTRICT row, Extrema& extrema) {
+  const Tag<Real> tag;
+  const auto scale = hn::Set(tag, factor);
+  auto seen = VectorExtrema<Real>::none();
+  for (std::int64_t i = 0; i < dims; i += Lanes<Real>())
+    hn::Store(hn::Mul(LoadRow(source, i, dims, seen), scale), tag, row + i);
+  seen.add_to(extrema);
+}
+
+/// Sums of numbers and of their squares in double, lane by lane; the square of a float is exact there.
+template <typename Real>
+struct WideSums;
+
+template <>
+struct WideSums<double> {
+  hn::Vec<Tag<double>> sum, squares;
+
+  static HWY_INLINE WideSums none() { return {hn::Zero(Tag<double>()), hn::Zero(Tag<double>())}; }
+  HWY_INLINE void add(hn::Vec<Tag<double>> x) {
+    sum = hn::Add(sum, x);
+    squares = hn::MulAdd(x, x, squares);
+  }
+  HWY_INLINE void store(double* HWY_RESTRICT to_sum, double* HWY_RESTRICT to_squares) const {
+    hn::StoreU(sum, Tag<double>(), to_sum);
+    hn::StoreU(squares, Tag<double>(), to_squares);
+  }
+};
+
+template <>
+struct WideSums<float> {
+#if HWY_TARGET == HWY_SCALAR  // which has no halves
+  double sum, squares;
+
+  static HWY_INLINE WideSums none() {
+    return {0, 0};
+  }
+  HWY_INLINE void add(hn::Vec<Tag<float>> x) {
+    const auto wide = static_cast<double>(hn::GetLane(x));
+    sum += wide;
+    squares += wide * wide;
+  }
+  HWY_INLINE void store(double* HWY_RESTRICT to_sum, double* HWY_RESTRICT to_squares) const {
+    *to_sum = sum;
+    *to_squares = squares;
+  }
+#else
+  using Half = hn::Half<Tag<float>>;
+  using Wide = hn::Rebind<double, Half>;
+  hn::Vec<Wide> low, high, low_squares, high_squares;
+
+  static HWY_INLINE WideSums none() {
+    const auto zero = hn::Zero(Wide());
+    return {zero, zero, zero, zero};
+  }
+  HWY_INLINE void add(hn::Vec<Tag<float>> x) {
+    const auto first = hn::PromoteTo(Wide(), hn::LowerHalf(Half(), x)),
+               second = hn::PromoteTo(Wide(), hn::UpperHalf(Half(), x));
+    low = hn::Add(low, first);
+    high = hn::Add(high, second);
+    low_squares = hn::MulAdd(first, first, low_squares);
+    high_squares = hn::MulAdd(second, second, high_squares);
+  }
+  HWY_INLINE void store(double* HWY_RESTRICT to_sum, double* HWY_RESTRICT to_squares) const {
+    hn::StoreU(low, Wide(), to_sum);
+    hn::StoreU(high, Wide(), to_sum + Lanes<float>() / 2);
+    hn::StoreU(low_squares, Wide(), to_squares);
+    hn::StoreU(high_squares, Wide(), to_squares + Lanes<float>() / 2);
+  }
+#endif
+};
+
+template <typename Real>
+void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* HWY_RESTRICT centre,
+                   const Real* HWY_RESTRICT scale, std::int64_t panel_keys, Real* HWY_RESTRICT packed,
+                   const PackedSums<Real>& sums, Extrema& extrema) {
+  const Tag<Real> tag;
+  constexpr std::int64_t columns = PanelColumns<Real>();
+  const std::int64_t width = (dims + columns - 1) / columns * columns;
+  auto seen = VectorExtrema<Real>::none();
+  for (std::int64_t i = 0; i < width; i += Lanes<Real>()) {
+    const auto c = hn::Load(tag, centre + i), factor = hn::Load(tag, scale + i);
+    const std::int64_t place = i / columns * panel_keys * columns + i % columns;  // of key 0
+    Real* offsets = packed + place;
+    Real* squares = packed + place + width * panel_keys;
+    auto wide = WideSums<Real>::none();
+    auto largest = hn::Zero(tag);
+    for (std::int64_t key = 0; key < count; ++key) {
+      auto offset = hn::Zero(tag);
+      if (i < dims) offset = hn::Mul(hn::Sub(LoadRow(values.data + key * values.stride, i, dims, seen), c), factor);
+      hn::Store(offset, tag, offsets + key * columns);
+      hn::Store(hn::Mul(offset, offset), tag, squares + key * columns);
+      wide.add(offset);
+      largest = hn::Max(largest, hn::Abs(offset));
+    }
+    wide.store(sums.offsets + i, sums.squares + i);
+    hn::StoreU(largest, tag, sums.largest + i);
+  }
+  seen.add_to(extrema);
+}
+
+#undef GAINLENS_PANEL_KERNELS
+#define GAINLENS_PANEL_KERNELS(X, Real)                                                                             \
+  X(Real, ScoreTile, score_tile,                                                                                    \
+    (std::int64_t strip_count, const StripRange* strips, std::int64_t dims, Rows<const Real> queries,               \
+     const Real* keys, Rows<Real> scores),                                                                          \
+    (strip_count, strips, dims, queries, keys, scores))                                                             \
+  X(Real, AddWeightedValues, add_weighted_values,                                                                   \
+    (std::int64_t strip_count, const StripRange* strips, std::int64_t panels, std::int64_t panel_keys,              \
+     Rows<const Real> weights, const Real* values, Rows<double> sums),                                              \
+    (strip_count, strips, panels, panel_keys, weights, values, sums))                                               \
+  X(Real, PackKeyPanel, pack_key_panel,                                                                             \
+    (Rows<const Real> keys, std::int64_t count, std::int64_t dims, Real * panel, Extrema & extrema),                \
+    (keys, count, dims, panel, extrema))                                                                            \
+  X(Real, LoadQuery, load_query, (const Real* source, std::int64_t dims, Real factor, Real* row, Extrema& extrema), \
+    (source, dims, factor, row, extrema))                                                                           \
+  X(Real, PackValueRows, pack_value_rows,                                                                           \
+    (Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* centre, const Real* scale,         \
+     std::int64_t panel_keys, Real* packed, const PackedSums<Real>& sums, Extrema& extrema),                        \
+    (values, count, dims, centre, scale, panel_keys, packed, sums, extrema))
+
+GAINLENS_PANEL_KERNELS(GAINLENS_PLAIN_FUNCTION, float)
+GAINLENS_PANEL_KERNELS(GAINLENS_PLAIN_FUNCTION, double)
+
+PanelShape PanelShape_float() {
+  return {.columns = PanelColumns<float>(), .rows = strip_rows};
+}
+PanelShape PanelShape_double() {
+  return {.columns = PanelColumns<double>(), .rows = strip_rows};
+}
+
+}  // namespace gainlens::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gainlens::kernels {
+
+HWY_EXPORT(PanelShape_float);
+HWY_EXPORT(PanelShape_double);
+template <>
+PanelShape panel_shape<float>() {
+  return HWY_DYNAMIC_DISPATCH(PanelShape_float)();
+}
+template <>
+PanelShape panel_shape<double>() {
+  return HWY_DYNAMIC_DISPATCH(PanelShape_double)();
+}
+
+GAINLENS_PANEL_KERNELS(GAINLENS_DISPATCH, float)
+GAINLENS_PANEL_KERNELS(GAINLENS_DISPATCH, double)
+
+}  // namespace gainlens::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,50 @@
+#include "kernels/streaming/query_blocks.h"
+
+#include <algorithm>
+
+namespace gainlens::kernels {
+namespace {
+
+/// 120 rows are whole strips of 6 and of 12. A block's queries, weights and sums should stay in a second-level cache of
+/// 512 KiB; more rows would waste work along the diagonal, fewer read the packed keys and values too often.
+std::int64_t queries_per_block(const AttentionShape& shape) {
+  const std::int64_t rows = shape.head_dim > 128 ? 60 : 120;
+  return std::max<std::int64_t>(1, rows / shape.group);
+}
+
+}  // namespace
+
+std::vector<QueryBlock> query_blocks(const AttentionOptions& options, const AttentionShape& shape) {
+  const std::int64_t step = queries_per_block(shape);
+  std::vector<QueryBlock> one_head;
+  for (std::int64_t begin = options.first_query; begin < shape.length;) {
+    const bool two_pass = options.causal && begin < centre_keys;
+    const std::int64_t limit = two_pass ? std::min(centre_keys, shape.length) : shape.length;
+    const std::int64_t end = std::min(begin + step, limit);
+    one_head.push_back({.kv_head = 0, .begin = begin, .end = end, .two_pass = two_pass});
+    begin = end;
+  }
+  std::reverse(one_head.begin(), one_head.end());  // causal blocks grow with the position
+
+  std::vector<QueryBlock> blocks;
+  for (std::int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
+    for (QueryBlock block : one_head) {
+      block.kv_head = kv_head;
+      blocks.push_back(block);
+    }
+  }
+  return blocks;
+}
+
+std::int64_t largest_block_rows(const AttentionShape& shape, const std::vector<QueryBlock>& blocks) {
+  std::int64_t rows = 0;
+  for (const QueryBlock& block : blocks) rows = std::max(rows, block.queries() * shape.group);
+  return rows;
+}
+
+KeyRange block_keys(const AttentionOptions& options, const AttentionShape& shape, const QueryBlock& block) {
+  return {visible_keys(options, shape.length, block.begin).begin,
+          visible_keys(options, shape.length, block.end - 1).end};
+}
+
+}  // namespace gainlens::kernels

@@ -1,0 +1,322 @@
+#include "kernels/streaming/streaming_block.h"
+
+#include "kernels/query_fields.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gainlens::kernels {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// -p ln p, 0 at p = 0. `rest` is 1 - p: near p = 1 the logarithm of p itself would cancel.
+double entropy_term(double p, double rest) {
+  if (p > 0.5) return -p * std::log1p(-rest);
+  return p > 0 ? -p * std::log(p) : 0;
+}
+
+/// What one query's sums and the score of key 0 amount to.
+struct RowMass {
+  MassSplit split;
+  double entropy;
+  double log_total;  ///< ln sum exp(s) over all visible keys
+};
+
+RowMass row_mass(const SoftmaxSums& others, double first_score) {
+  const double maximum = std::max(others.maximum, first_score);
+  const double others_total = others.total > 0 ? others.total * std::exp(others.maximum - maximum) : 0;
+  const double first_total = std::exp(first_score - maximum);
+  const double total = others_total + first_total;
+  RowMass row{.split = {.first = first_total / total,
+                        .others = others_total / total,
+                        .n_eff = 1,
+                        .n_eff_others = QueryScalars::nan},
+              .entropy = 0,
+              .log_total = maximum + std::log(total)};
+  if (others.total == 0) return row;
+  // The bounds n_eff >= 1 and entropy >= 0 hold exactly; rounding may cross them by a unit in the last place.
+  MassSplit& split = row.split;
+  split.n_eff_others = std::max(1.0, others.total * others.total / others.total_squares);
+  split.n_eff = std::max(1.0, 1 / (split.first * split.first + split.others * split.others / split.n_eff_others));
+  const double entropy_others = std::max(0.0, std::log(others.total) - others.weighted_score / others.total);
+  row.entropy =
+      split.others * entropy_others + entropy_term(split.others, split.first) + entropy_term(split.first, split.others);
+  return row;
+}
+
+Summary summary_of(const ReturnedFields& returned) {
+  if (returned.without_first_moments) return Summary::all;
+  const bool more =
+      returned.log_observation_precision || returned.kalman_gain_scaled || returned.without_first || returned.norms;
+  return more ? Summary::all_but_without_first_moments : Summary::plain;
+}
+
+/// [head, query, ...] as rows [head x query].
+template <typename Real>
+Rows<Real> query_rows(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  return {tensor.mutable_data_ptr<Real>(), tensor.stride(1)};
+}
+
+/// Where the query_fields are written; null where they are not wanted.
+template <typename Real>
+std::array<Real*, query_fields.size()> scalar_targets(const QueryStatistics& result) {
+  std::array<Real*, query_fields.size()> targets{};
+  for (std::size_t i = 0; i < query_fields.size(); ++i) {
+    const at::Tensor& tensor = result.*query_fields[i].tensor;
+    if (tensor.defined()) targets[i] = tensor.mutable_data_ptr<Real>();
+  }
+  return targets;
+}
+
+}  // namespace
+
+template <typename Real>
+BlockStream<Real>::BlockStream(const StreamingCall<Real>& call, WorkerBuffers& buffers)
+    : call_(call),
+      shared_{.keys = rows_of<const Real>(call.workspace.keys),
+              .values = rows_of<const Real>(call.workspace.values),
+              .centre = rows_of<const Real>(call.workspace.centre),
+              .unit = rows_of<const Real>(call.workspace.unit),
+              .early_values = rows_of<const Real>(call.workspace.early_values),
+              .first_value = rows_of<const Real>(call.workspace.first_value),
+              .first_offset = rows_of<const Real>(call.workspace.first_offset),
+              .inverse_variance = rows_of<const Real>(call.workspace.inverse_variance),
+              .size = rows_of<const Real>(call.workspace.size)},
+      results_{.scalars = scalar_targets<Real>(call.result),
+               .output = query_rows<Real>(call.result.output),
+               .first_mass = query_rows<Real>(call.result.first_mass),
+               .sink_logit_mass = query_rows<Real>(call.result.sink_logit_mass),
+               .first_weight = query_rows<Real>(call.result.first_weight),
+               .residual = query_rows<Real>(call.result.residual_by_dimension),
+               .precision = query_rows<Real>(call.result.observation_precision_by_dimension)},
+      queries_(rows_of<Real>(buffers.queries)),
+      scores_(rows_of<Real>(buffers.scores)),
+      first_scores_(rows_of<Real>(buffers.first_scores)),
+      dimensions_(rows_of<Real>(buffers.dimensions)),
+      accumulators_(rows_of<double>(buffers.accumulators)),
+      key_bias_(rows_of<const Real>(call.key_bias)),
+      distance_bias_(rows_of<const Real>(call.distance_bias)),
+      panel_(panel_shape<Real>()),
+      width_(panel_padded<Real>(call.shape.head_dim)),
+      summary_(summary_of(call.options.returned)) {
+  std::fill_n(dimensions_.row(prior_precision_row), width_, static_cast<Real>(call.options.prior_precision));
+}
+
+template <typename Real>
+void BlockStream<Real>::reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows) {
+  const at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
+  const std::int64_t strip = panel_shape<Real>().rows, whole = (rows + strip - 1) / strip * strip;
+  const std::int64_t width = panel_padded<Real>(shape.head_dim);
+  reserve(buffers.queries, {whole, padded<Real>(shape.head_dim)}, type);
+  reserve(buffers.scores, {whole, tile_keys}, type);
+  reserve(buffers.accumulators, {whole, 2 * width}, at::kDouble);
+  reserve(buffers.first_scores, {whole, first_keys}, type);
+  reserve(buffers.dimensions, {dimension_rows, width}, type);
+}
+
+template <typename Real>
+void BlockStream<Real>::run(const QueryBlock& block, ColumnSums* columns) {
+  load_block(block);
+  const KeyRange all = block_keys(call_.options, call_.shape, block);
+  for (std::int64_t begin = all.begin - all.begin % tile_keys; begin < all.end; begin += tile_keys) {
+    const KeyRange keys{begin, std::min(begin + tile_keys, all.end)};
+    score(block, keys);
+    absorb(block, keys);
+    if (block.two_pass) continue;
+    const Real* values = shared_.values.row(block.kv_head) + begin * 2 * width_;
+    add_weighted_values<Real>(std::ssize(strips_), strips_.data(), 2 * width_ / panel_.columns, tile_keys,
+                              {scores_.row(0), tile_keys}, values, {accumulators_.row(0), 2 * width_});
+  }
+  for (std::int64_t row = 0; row < rows_; ++row) finish_row(block, row, columns[row % call_.shape.group]);
+}
+
+template <typename Real>
+void BlockStream<Real>::load_block(const QueryBlock& block) {
+  rows_ = block.queries() * call_.shape.group;
+  const std::int64_t strips = (rows_ + panel_.rows - 1) / panel_.rows, whole = strips * panel_.rows;
+  sums_.assign(static_cast<std::size_t>(rows_), SoftmaxSums{});
+  strips_.resize(static_cast<std::size_t>(strips));
+  begun_.assign(static_cast<std::size_t>(strips), false);
+  const std::int64_t stride = queries_.stride;
+  const Real* query = call_.query.template const_data_ptr<Real>();
+  for (std::int64_t row = 0; row < rows_; ++row) {
+    const Real* source =
+        query + head_of(block, row) * call_.query.stride(0) + query_of(block, row) * call_.query.stride(1);
+    load_query<Real>(source, call_.shape.head_dim, static_cast<Real>(call_.shape.scale), queries_.row(row),
+                     query_extrema_);
+  }
+  // Rows that fill up the last strip: zero queries have zero scores, which nothing turns into weights.
+  std::fill_n(queries_.row(rows_), (whole - rows_) * stride, Real{0});
+  std::fill_n(first_scores_.row(0), rows_ * first_keys, -std::numeric_limits<Real>::infinity());
+}
+
+/// Scores of the tile in `scores`: scaled, capped, biased; not yet masked. Sets the strips' ranges.
+template <typename Real>
+void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
+  for (std::size_t strip = 0; strip < strips_.size(); ++strip) {
+    const std::int64_t first = static_cast<std::int64_t>(strip) * panel_.rows,
+                       last = std::min(first + panel_.rows, rows_) - 1;
+    const KeyRange from = visible_keys(call_.options, call_.shape.length, query_of(block, first));
+    const KeyRange to = visible_keys(call_.options, call_.shape.length, query_of(block, last));
+    StripRange& range = strips_[strip];
+    range = {std::max(from.begin, keys.begin) - keys.begin, std::min(to.end, keys.end) - keys.begin};
+    if (range.begin >= range.end || begun_[strip]) continue;
+    begun_[strip] = range.first = true;
+  }
+  const Real* panels = shared_.keys.row(block.kv_head) + keys.begin * call_.shape.head_dim;
+  score_tile<Real>(std::ssize(strips_), strips_.data(), call_.shape.head_dim, {queries_.row(0), queries_.stride},
+                   panels, {scores_.row(0), tile_keys});
+  const bool plain = call_.options.soft_cap == 0 && !call_.key_bias.defined() && !call_.distance_bias.defined();
+  if (plain) return;
+
+  const auto bias_of = [&](const Rows<const Real>& bias, const at::Tensor& tensor, std::int64_t row) {
+    return bias.row(tensor.size(0) > 1 ? head_of(block, row) : 0);
+  };
+  for (std::int64_t row = 0; row < rows_; ++row) {
+    Real* scores = scores_.row(row);
+    const StripRange range = strips_[static_cast<std::size_t>(row / panel_.rows)];
+    if (range.begin >= range.end) continue;
+    if (call_.options.soft_cap > 0)
+      cap_scores(scores, range.begin, range.end, static_cast<Real>(call_.options.soft_cap));
+    if (call_.key_bias.defined()) {
+      const Real* bias = bias_of(key_bias_, call_.key_bias, row) + keys.begin;
+      for (std::int64_t i = range.begin; i < range.end; ++i) scores[i] += bias[i];
+    }
+    if (call_.distance_bias.defined()) {
+      const Real* bias = bias_of(distance_bias_, call_.distance_bias, row) + call_.shape.length - 1 -
+                         query_of(block, row) + keys.begin;
+      for (std::int64_t i = range.begin; i < range.end; ++i) scores[i] += bias[i];
+    }
+  }
+}
+
+/// Masks the tile, takes its rows into their sums and leaves the weights in `scores`. Key 0 is left out, and its score
+/// kept.
+template <typename Real>
+void BlockStream<Real>::absorb(const QueryBlock& block, KeyRange keys) {
+  for (std::int64_t row = 0; row < rows_; ++row) {
+    const StripRange strip = strips_[static_cast<std::size_t>(row / panel_.rows)];
+    if (strip.begin >= strip.end) continue;
+    Real* scores = scores_.row(row);
+    const KeyRange visible = visible_keys(call_.options, call_.shape.length, query_of(block, row));
+    std::int64_t begin = std::max<std::int64_t>(visible.begin - keys.begin, 0);
+    const std::int64_t end = std::min(visible.end, keys.end) - keys.begin;
+    if (keys.begin == 0) {
+      Real* first = first_scores_.row(row);
+      for (std::int64_t key = begin; key < std::min(end, first_keys); ++key) first[key] = scores[key];
+      begin = std::max<std::int64_t>(begin, 1);
+    }
+    if (begin < end) {
+      absorb_scores(sums_[static_cast<std::size_t>(row)], scores, begin, end, strip.begin, strip.end,
+                    accumulators_.row(row), 2 * width_);
+    } else {
+      std::fill(scores + strip.begin, scores + strip.end, Real{0});
+    }
+  }
+}
+
+template <typename Real>
+const Real* BlockStream<Real>::prior_precision(std::int64_t head, std::int64_t query) {
+  Real* row = dimensions_.row(prior_precision_row);
+  if (call_.prior_precision.defined()) {
+    const at::Tensor& precision = call_.prior_precision;
+    const Real* source = precision.const_data_ptr<Real>() + head * precision.stride(0) + query * precision.stride(1);
+    for (std::int64_t i = 0; i < call_.shape.head_dim; ++i) row[i] = source[i * precision.stride(2)];
+  }
+  return row;
+}
+
+/// Moments of the keys other than key 0, and where the rest of a query's dimensions is found and put.
+template <typename Real>
+DimensionRows<Real> BlockStream<Real>::dimensions_of_row(const QueryBlock& block, std::int64_t row) {
+  const std::int64_t query = query_of(block, row);
+  Real *offset = dimensions_.row(offset_row), *residual_others = dimensions_.row(residual_others_row),
+       *zero = dimensions_.row(zero_row);
+  if (block.two_pass) {
+    const std::int64_t begin = visible_keys(call_.options, call_.shape.length, query).begin;
+    two_pass_moments(scores_.row(row) + begin, shared_.early_values.row(block.kv_head) + begin * width_,
+                     query + 1 - begin, width_, offset, residual_others);
+    std::fill_n(zero, width_, Real{0});
+  } else {
+    moments_of_others(accumulators_.row(row), width_, sums_[static_cast<std::size_t>(row)].total, offset,
+                      residual_others);
+  }
+  // The two-pass form may not use the common centre, which knows later keys: its centre is the value of key 0.
+  return {.centre = (block.two_pass ? shared_.first_value : shared_.centre).row(block.kv_head),
+          .unit = shared_.unit.row(block.kv_head),
+          .first_offset = block.two_pass ? zero : shared_.first_offset.row(block.kv_head),
+          .inverse_variance = shared_.inverse_variance.row(block.kv_head),
+          .prior_precision = prior_precision(head_of(block, row), query),
+          .offset = offset,
+          .residual_others = residual_others,
+          .size = *shared_.size.row(block.kv_head),
+          .estimate = dimensions_.row(estimate_row),
+          .residual = dimensions_.row(residual_row),
+          .precision = dimensions_.row(precision_row)};
+}
+
+template <typename Real>
+void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, ColumnSums& columns) {
+  const AttentionShape& shape = call_.shape;
+  const std::int64_t head = head_of(block, row), query = query_of(block, row), index = head * shape.length + query;
+  const SoftmaxSums& others = sums_[static_cast<std::size_t>(row)];
+  const Real* first_scores = first_scores_.row(row);
+  if (others.total == 0 && first_scores[0] == -infinity) {
+    ++columns.queries_without_keys;
+    if (results_.output.data != nullptr) std::fill_n(results_.output.row(index), shape.head_dim, Real{0});
+    return;
+  }
+  const RowMass mass = row_mass(others, static_cast<double>(first_scores[0]));
+  const DimensionRows<Real> rows = dimensions_of_row(block, row);
+  QueryScalars scalars;
+  scalars.entropy = mass.entropy;
+  const GainPriors priors{.strength = call_.options.prior_strength, .variance = shape.prior_variance};
+  summarise_dimensions(summary_, rows, shape.head_dim, mass.split, priors, scalars);
+  for (std::size_t i = 0; i < query_fields.size(); ++i) {
+    if (results_.scalars[i] != nullptr) results_.scalars[i][index] = static_cast<Real>(scalars.*query_fields[i].scalar);
+  }
+
+  double keys_share = 1;  // 1 - p_s
+  if (call_.sink_logit.defined()) {
+    const double difference = call_.sink_logit.template const_data_ptr<double>()[head] - mass.log_total;
+    keys_share = 1 / (1 + std::exp(difference));
+    *results_.sink_logit_mass.row(index) = static_cast<Real>(1 / (1 + std::exp(-difference)));
+    *results_.first_weight.row(index) = static_cast<Real>(mass.split.first);
+  }
+  store_masses(head, query, first_scores, mass.log_total, keys_share, columns);
+  const auto store = [&](const Real* values, const Rows<Real>& rows_of_queries, Real factor) {
+    Real* target = rows_of_queries.row(index);
+    for (std::int64_t i = 0; i < shape.head_dim; ++i) target[i] = values[i] * factor;
+  };
+  if (call_.options.returned.output) store(rows.estimate, results_.output, static_cast<Real>(keys_share));
+  if (!call_.options.returned.per_dimension) return;
+  store(rows.residual, results_.residual, Real{1});
+  store(rows.precision, results_.precision, Real{1});
+}
+
+template <typename Real>
+void BlockStream<Real>::store_masses(std::int64_t head, std::int64_t query, const Real* first_scores, double log_total,
+                                     double keys_share, ColumnSums& columns) {
+  const std::int64_t keys = call_.options.returned.first_masses;
+  if (keys == 0) return;
+  std::array<double, first_keys> found;
+  if (keys == 1) {
+    found[0] = keys_share * std::exp(static_cast<double>(first_scores[0]) - log_total);
+  } else {
+    masses_of_first(first_scores, log_total, keys_share, found.data());
+  }
+  Real* masses = results_.first_mass.row(head * call_.shape.length + query);
+  for (std::size_t key = 0; key < static_cast<std::size_t>(keys); ++key) {
+    masses[key] = static_cast<Real>(found[key]);
+    if (query < static_cast<std::int64_t>(key)) continue;
+    columns.mass[key] += found[key];
+    ++columns.queries[key];
+  }
+}
+
+template class BlockStream<float>;
+template class BlockStream<double>;
+
+}  // namespace gainlens::kernels

@@ -1,0 +1,107 @@
+#pragma once
+
+#include "kernels/attention_inputs.h"
+#include "kernels/query_fields.h"
+#include "kernels/streaming/attention_workspace.h"
+#include "kernels/streaming/panel_products.h"
+#include "kernels/streaming/query_blocks.h"
+#include "kernels/streaming/row_kernels.h"
+
+#include <array>
+#include <vector>
+
+namespace gainlens::kernels {
+
+/// What all blocks of a call share: read by every worker, written nowhere but in rows of the result that belong to one
+/// block.
+template <typename Real>
+struct StreamingCall {
+  const AttentionOptions& options;
+  const AttentionShape& shape;  ///< of the kv heads worked on and their query heads
+  const at::Tensor& query;      ///< [head, position, head_dim] of dtype Real, last dimension contiguous
+  const at::Tensor& key_bias;   ///< [head or 1, key] of dtype Real, contiguous, or undefined
+  const at::Tensor&
+      distance_bias;  ///< [head or 1, 2 length - 1] of dtype Real, of key - query = 1 - length and on, or undefined
+  const at::Tensor& sink_logit;       ///< [head] float64, contiguous, or undefined
+  const at::Tensor& prior_precision;  ///< [head, query, head_dim] of dtype Real, or undefined
+  const AttentionPlan::Workspace& workspace;
+  QueryStatistics& result;  ///< of those heads; `output` of dtype Real
+};
+
+/// Sums over the queries of one block and one head, for `column_mean`.
+struct ColumnSums {
+  std::array<double, first_keys> mass{};  ///< of p_im over queries i >= m
+  std::array<std::int64_t, first_keys> queries{};
+  std::int64_t queries_without_keys = 0;
+};
+
+/// Streams blocks of queries over their keys. One for each worker.
+template <typename Real>
+class BlockStream {
+ public:
+  BlockStream(const StreamingCall<Real>& call, WorkerBuffers& buffers);
+
+  /// Buffers for blocks of up to `rows` rows.
+  static void reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows);
+
+  /// Writes all results of the block's queries. @param columns  [head of the group]: added to
+  void run(const QueryBlock& block, ColumnSums* columns);
+
+  /// Of all queries seen so far.
+  const Extrema& query_extrema() const { return query_extrema_; }
+
+ private:
+  void load_block(const QueryBlock& block);
+  void score(const QueryBlock& block, KeyRange keys);
+  void absorb(const QueryBlock& block, KeyRange keys);
+  DimensionRows<Real> dimensions_of_row(const QueryBlock& block, std::int64_t row);
+  void finish_row(const QueryBlock& block, std::int64_t row, ColumnSums& columns);
+  void store_masses(std::int64_t head, std::int64_t query, const Real* first_scores, double log_total,
+                    double keys_share, ColumnSums& columns);
+  const Real* prior_precision(std::int64_t head, std::int64_t query);
+
+  // Rows are [query][head of the group]: those of a strip see nearly the same keys.
+  std::int64_t head_of(const QueryBlock& block, std::int64_t row) const {
+    return block.kv_head * call_.shape.group + row % call_.shape.group;
+  }
+  std::int64_t query_of(const QueryBlock& block, std::int64_t row) const {
+    return block.begin + row / call_.shape.group;
+  }
+
+  struct Shared {  // of the workspace
+    Rows<const Real> keys, values, centre, unit, early_values, first_value, first_offset, inverse_variance, size;
+  };
+  struct Results {
+    std::array<Real*, query_fields.size()> scalars;  // null: not wanted
+    Rows<Real> output, first_mass, sink_logit_mass, first_weight, residual, precision;
+  };
+  /// The worker's rows [width] of one query.
+  enum DimensionRow {
+    offset_row,
+    residual_others_row,
+    zero_row,
+    estimate_row,
+    residual_row,
+    precision_row,
+    prior_precision_row,
+    dimension_rows
+  };
+
+  const StreamingCall<Real>& call_;
+  const Shared shared_;
+  const Results results_;
+  // Rows of the worker's buffers
+  const Rows<Real> queries_, scores_, first_scores_, dimensions_;
+  const Rows<double> accumulators_;
+  const Rows<const Real> key_bias_, distance_bias_;
+  const PanelShape panel_;
+  const std::int64_t width_;  // head_dim in whole panels
+  const Summary summary_;
+  std::int64_t rows_ = 0;
+  std::vector<SoftmaxSums> sums_;   // [row]
+  std::vector<StripRange> strips_;  // [strip] keys that its rows see, counted from the tile's first
+  std::vector<bool> begun_;         // [strip] whether its accumulators are set
+  Extrema query_extrema_;
+};
+
+}  // namespace gainlens::kernels

@@ -1,0 +1,24 @@
+#include "models/checkpoint/checkpoint.h"
+
+#include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/checkpoint_tensors.h"
+#include "models/checkpoint/compute_dtype.h"
+
+namespace gainlens::models {
+
+void check_checkpoint(const std::filesystem::path& path) {
+  check_tensors(open_checkpoint(path));
+}
+
+Checkpoint load_checkpoint(const std::filesystem::path& path, const LoadOptions& options) {
+  dtype_name(options.dtype);  // refuses a dtype no model is computed in
+  const CheckpointSource source = open_checkpoint(path);
+  check_tensors(source);
+  Checkpoint checkpoint{source.config, load_outer(source, options.dtype), source.path, source.files};
+  for (std::int64_t layer = 0; layer < source.config.layers; ++layer) {
+    checkpoint.weights.layers.push_back(load_layer(source, layer, options.dtype));
+  }
+  return checkpoint;
+}
+
+}  // namespace gainlens::models

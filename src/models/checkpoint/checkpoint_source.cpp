@@ -1,0 +1,127 @@
+#include "models/checkpoint/checkpoint_source.h"
+
+#include "core/error.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/model_size.h"
+#include "models/families/inert_keys.h"
+
+#include <optional>
+#include <system_error>
+
+namespace gainlens::models {
+namespace {
+
+constexpr std::uintmax_t max_config_bytes = 16u << 20;
+constexpr std::int64_t max_parameters = std::int64_t{1}
+                                        << 48;  // a petabyte of float32: each size is possible, all of them are not
+
+struct FamilyConfig {
+  const Family* family;
+  DecoderConfig config;
+};
+
+FamilyConfig parse_config(const Json& document, const std::string& where) {
+  ConfigReader reader(document, where);
+  const Family& family = family_named(reader.text("model_type"), where);
+  DecoderConfig config = family.parse(reader);
+  config.family = family.name;
+  std::vector<std::string_view> inert(inert_keys().begin(), inert_keys().end());
+  inert.insert(inert.end(), family.inert_keys.begin(), family.inert_keys.end());
+  reader.refuse_unread(inert);
+  const std::int64_t parameters = parameter_count(config);
+  CHECK(parameters <= max_parameters, "{}: the sizes describe {} parameters; at most {} are supported", where,
+        parameters, max_parameters);
+  return {&family, std::move(config)};
+}
+
+FamilyConfig read_config(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "config.json";
+  return parse_config(read_json_file(file, max_config_bytes), printable(file.string()));
+}
+
+/// The GGUF file that `path` stands for, if it is not a folder in Hugging Face layout.
+/// @throws InvalidArgument  it could be either
+std::optional<std::filesystem::path> gguf_at(const std::filesystem::path& path) {
+  const auto gguf = formats::find_gguf(path);
+  std::error_code error;
+  if (!gguf || !std::filesystem::is_directory(path, error)) return gguf;
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) {
+    CHECK(!std::filesystem::exists(path / name, error),
+          "{}: both {} and '{}', and either could be meant; give the .gguf file, or move it away",
+          printable(path.string()), name, printable(gguf->filename().string()));
+  }
+  return gguf;
+}
+
+/// The family's names with the prefix that this checkpoint has.
+TensorNames names_in(const TensorEntries& entries, const Family& family, TensorNames names) {
+  const auto any_starts_with = [&entries](std::string_view start) {
+    const auto first = entries.lower_bound(start);
+    return first != entries.end() && first->first.starts_with(start);
+  };
+  if (any_starts_with(names.prefix)) return names;
+  for (const std::string_view prefix : family.prefixes) {
+    if (!any_starts_with(prefix)) continue;
+    names.prefix = prefix;
+    return names;
+  }
+  if (any_starts_with(names.layer.substr(0, names.layer.find('{')))) names.prefix = "";
+  return names;
+}
+
+CheckpointSource open_gguf(const std::filesystem::path& path) {
+  CheckpointSource source;
+  source.path = path;
+  auto file = formats::GgufFile::open(path);
+  source.files = file.files();
+  GgufDescription description = describe_gguf(file);
+  source.config = parse_config(description.config, printable(path.string())).config;
+  source.family = description.family;
+  source.remarks = std::move(description.remarks);
+  source.names = source.family->names == nullptr ? source.family->gguf.tensors
+                                                 : source.family->names(source.config, source.family->gguf.tensors);
+  source.tensors = std::move(file);
+  return source;
+}
+
+CheckpointSource open_folder(const std::filesystem::path& path) {
+  CheckpointSource source;
+  source.path = formats::resolve_checkpoint_folder(path);
+  FamilyConfig described = read_config(source.path);
+  source.family = described.family;
+  source.config = std::move(described.config);
+  auto directory = formats::TensorDirectory::open(source.path);
+  source.files = directory.files();
+  source.files.insert(source.files.begin(), source.path / "config.json");
+  source.names = names_in(directory.entries(), *source.family, tensor_names(*source.family, source.config));
+  source.tensors = std::move(directory);
+  return source;
+}
+
+}  // namespace
+
+const TensorEntries& CheckpointSource::entries() const {
+  return std::visit([](const auto& held) -> const TensorEntries& { return held.entries(); }, tensors);
+}
+
+std::string CheckpointSource::where() const {
+  return printable(path.string());
+}
+
+CheckpointSource open_checkpoint(const std::filesystem::path& path) {
+  const auto gguf = gguf_at(path);
+  return gguf ? open_gguf(*gguf) : open_folder(path);
+}
+
+DecoderConfig read_decoder_config(const std::filesystem::path& path) {
+  if (const auto gguf = gguf_at(path)) {
+    return parse_config(describe_gguf(formats::GgufFile::open(*gguf)).config, printable(gguf->string())).config;
+  }
+  return read_config(formats::resolve_checkpoint_folder(path)).config;
+}
+
+DecoderConfig parse_decoder_config(const Json& document, const std::string& where) {
+  return parse_config(document, where).config;
+}
+
+}  // namespace gainlens::models

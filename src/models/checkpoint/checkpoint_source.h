@@ -1,0 +1,41 @@
+#pragma once
+
+#include "core/json.h"
+#include "formats/gguf_file.h"
+#include "formats/tensor_file.h"
+#include "models/decoder/decoder_config.h"
+#include "models/families/family.h"
+#include "models/families/tensor_names.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace gainlens::models {
+
+using TensorEntries = std::map<std::string, formats::TensorEntry, std::less<>>;
+
+/// A checkpoint on disk with its configuration understood; its tensors are still in the mapped files.
+struct CheckpointSource {
+  std::filesystem::path path;                ///< the folder of config.json, or the GGUF file
+  std::vector<std::filesystem::path> files;  ///< config.json and the weight files with their index, or the parts of the
+                                             ///< GGUF: what determines the numbers
+  const Family* family = nullptr;
+  DecoderConfig config;
+  TensorNames names;                 ///< as this checkpoint spells them
+  std::vector<std::string> remarks;  ///< what the files leave out and was filled in from the family's table
+  std::variant<formats::TensorDirectory, formats::GgufFile> tensors;
+
+  const TensorEntries& entries() const;
+  bool is_gguf() const { return std::holds_alternative<formats::GgufFile>(tensors); }
+  std::string where() const;  ///< for messages
+};
+
+/// @param path  a folder in Hugging Face layout, a Hugging Face cache folder, a GGUF file, or a folder with one
+/// @throws InvalidArgument  as read_decoder_config, formats::TensorDirectory::open and formats::GgufFile::open
+CheckpointSource open_checkpoint(const std::filesystem::path& path);
+
+}  // namespace gainlens::models

@@ -1,0 +1,161 @@
+#include "models/checkpoint/checkpoint_tensors.h"
+
+#include "core/error.h"
+#include "core/nearest.h"
+#include "formats/dequantise.h"
+#include "formats/mapped_file.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/tensor_values.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+
+namespace gainlens::models {
+namespace {
+
+constexpr std::size_t max_listed = 10;        // faults spelt out in one message; the others are counted
+constexpr std::size_t max_candidates = 2000;  // names compared for a nearest match
+
+/// Tables that can be computed from the configuration, kept by old checkpoints and by GGUF files.
+constexpr std::array inert_tensor_suffixes = {".rotary_emb.inv_freq", ".rotary_emb.cos_cached",
+                                              ".rotary_emb.sin_cached"};
+constexpr std::array gguf_tables = {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"};
+
+bool is_inert(const CheckpointSource& source, std::string_view name) {
+  const auto ends = [name](std::string_view suffix) { return name.ends_with(suffix) || name == suffix.substr(1); };
+  const auto contains = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  return std::ranges::any_of(inert_tensor_suffixes, ends) ||
+         std::ranges::any_of(source.family->inert_tensors, contains) ||
+         (source.is_gguf() && std::ranges::find(gguf_tables, name) != gguf_tables.end());
+}
+
+/// The head's name where the embedding serves for it; empty where it does not.
+std::string tied_head(const CheckpointSource& source) {
+  return source.config.tied_head ? std::string(source.names.head) + ".weight" : "";
+}
+
+/// A tied embedding that the file only holds as head goes by that name.
+void rename_tied_embedding(const CheckpointSource& source, TensorSlot& embedding) {
+  const std::string head = tied_head(source);
+  if (!head.empty() && !source.entries().contains(embedding.name) && source.entries().contains(head))
+    embedding.name = head;
+}
+
+std::vector<TensorSlot> slots_of(const CheckpointSource& source, DecoderWeights& weights) {
+  auto slots = tensor_slots(source.config, source.names, weights);
+  rename_tied_embedding(source, slots.front());
+  return slots;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+/// Collects what is wrong with the tensors of a checkpoint, to say all of it at once.
+class FaultList {
+ public:
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    if (texts_.size() < max_listed) texts_.push_back(fmt::format(format, std::forward<Args>(args)...));
+    ++count_;
+  }
+  bool full() const { return texts_.size() >= max_listed; }
+  void throw_if_any(const std::string& where, std::string_view description) const {
+    const std::string rest = count_ > texts_.size() ? fmt::format("; and {} more", count_ - texts_.size()) : "";
+    CHECK(count_ == 0, "{}: the weights do not fit {}: {}{}", where, description, fmt::join(texts_, "; "), rest);
+  }
+
+ private:
+  std::vector<std::string> texts_;
+  std::size_t count_ = 0;
+};
+
+/// Names in the file that nothing asks for, inert ones apart.
+std::vector<std::string> surplus_names(const CheckpointSource& source, const std::vector<TensorSlot>& slots) {
+  std::set<std::string_view> wanted;
+  for (const TensorSlot& slot : slots) wanted.insert(slot.name);
+  std::vector<std::string> surplus;
+  for (const auto& [name, entry] : source.entries()) {
+    if (!wanted.contains(name) && !is_inert(source, name) && name != tied_head(source)) surplus.push_back(name);
+  }
+  return surplus;
+}
+
+/// Why a head may be missing, for the message.
+std::string_view missing_hint(const TensorSlot& slot, const TensorSlot& last, bool tied) {
+  return !tied && &slot == &last ? " (tie_word_embeddings is not true, so that the head has weights of its own)" : "";
+}
+
+void check_entries(const CheckpointSource& source, const std::vector<TensorSlot>& slots) {
+  FaultList faults;
+  const TensorEntries& entries = source.entries();
+  const std::vector<std::string> surplus = surplus_names(source, slots);
+  const auto candidates = std::span(surplus).first(std::min(surplus.size(), max_candidates));
+  for (const TensorSlot& slot : slots) {
+    const auto found = entries.find(slot.name);
+    if (found == entries.end()) {
+      faults.add("'{}' {} is missing{}{}", slot.name, shape_text(slot.shape),
+                 missing_hint(slot, slots.back(), source.config.tied_head),
+                 faults.full() ? "" : did_you_mean(slot.name, candidates));
+    } else if (found->second.shape != slot.shape) {
+      faults.add("'{}' has shape {}, expected {}", slot.name, shape_text(found->second.shape), shape_text(slot.shape));
+    } else if (!weight_dtype(found->second.dtype) && !formats::is_quantised(found->second.dtype)) {
+      faults.add("'{}' is {}, expected F64, F32, F16 or BF16{}", slot.name, formats::name_of(found->second.dtype),
+                 source.is_gguf() ? ", or a quantised type" : "");
+    }
+  }
+  for (const std::string& name : surplus)
+    faults.add("'{}' {} is not part of this model", printable(name, 100), shape_text(entries.at(name).shape));
+  faults.throw_if_any(source.where(), source.is_gguf() ? "metadata" : "config.json");
+}
+
+/// Both halves of a tied pair in the file: they must be the same, or one of them is not what the model was trained
+/// with.
+void check_tied_pair(const CheckpointSource& source, const TensorSlot& embedding) {
+  const std::string head = tied_head(source);
+  const auto other = source.entries().find(head);
+  if (head.empty() || other == source.entries().end() || embedding.name == head) return;
+  const formats::TensorEntry& first = source.entries().at(embedding.name);
+  CHECK(first.dtype == other->second.dtype && std::ranges::equal(first.bytes, other->second.bytes),
+        "{}: tie_word_embeddings is true, but '{}' and '{}' differ; set it to false if the head was trained apart",
+        source.where(), embedding.name, head);
+}
+
+void load_slots(const CheckpointSource& source, at::ScalarType dtype, const std::vector<TensorSlot>& slots) {
+  for (const TensorSlot& slot : slots) {
+    const formats::TensorEntry& entry = source.entries().at(slot.name);
+    const at::Tensor stored = read_values(entry, dtype, source.where());
+    formats::release_pages(entry.bytes);  // the model once plus one tensor, not twice
+    fill_targets(slot, unpack(slot, stored));
+  }
+}
+
+}  // namespace
+
+void check_tensors(const CheckpointSource& source) {
+  DecoderWeights unread;
+  const auto slots = slots_of(source, unread);
+  check_entries(source, slots);
+  check_tied_pair(source, slots.front());
+}
+
+DecoderWeights load_outer(const CheckpointSource& source, at::ScalarType dtype) {
+  DecoderWeights weights;
+  auto slots = outer_slots(source.config, source.names, weights);
+  rename_tied_embedding(source, slots.front());
+  load_slots(source, dtype, slots);
+  if (source.config.tied_head) weights.head = weights.embedding;
+  return weights;
+}
+
+LayerWeights load_layer(const CheckpointSource& source, std::int64_t layer, at::ScalarType dtype) {
+  LayerWeights weights;
+  load_slots(source, dtype, layer_slots(source.config, source.names, layer, weights));
+  return weights;
+}
+
+}  // namespace gainlens::models

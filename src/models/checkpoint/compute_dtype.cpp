@@ -1,0 +1,54 @@
+#include "models/checkpoint/compute_dtype.h"
+
+#include "core/error.h"
+#include "core/nearest.h"
+
+#include <array>
+#include <string>
+#include <utility>
+
+namespace gainlens::models {
+namespace {
+
+constexpr std::array compute_dtypes = {
+    std::pair<std::string_view, at::ScalarType>{"float64", at::kDouble},
+    std::pair<std::string_view, at::ScalarType>{"float32", at::kFloat},
+    std::pair<std::string_view, at::ScalarType>{"bfloat16", at::kBFloat16},
+    std::pair<std::string_view, at::ScalarType>{"float16", at::kHalf},
+};
+
+}  // namespace
+
+at::ScalarType parse_dtype(std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& [known, dtype] : compute_dtypes) {
+    if (known == name) return dtype;
+    names.emplace_back(known);
+  }
+  throw_invalid("dtype: '{}'; must be float64, float32, bfloat16 or float16{}", printable(name, 40),
+                did_you_mean(name.substr(0, 40), names));
+}
+
+std::string_view dtype_name(at::ScalarType dtype) {
+  for (const auto& [name, known] : compute_dtypes) {
+    if (known == dtype) return name;
+  }
+  throw_invalid("dtype: {}; models are computed in float64, float32, bfloat16 or float16", c10::toString(dtype));
+}
+
+std::optional<at::ScalarType> weight_dtype(formats::DType dtype) {
+  switch (dtype) {
+    case formats::DType::f64:
+      return at::kDouble;
+    case formats::DType::f32:
+      return at::kFloat;
+    case formats::DType::f16:
+      return at::kHalf;
+    case formats::DType::bf16:
+      return at::kBFloat16;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,111 @@
+#include "models/checkpoint/describe.h"
+
+#include "core/error.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <system_error>
+
+namespace gainlens::models {
+namespace {
+
+std::uint64_t size_of(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(file, error);
+  CHECK(!error, "{}: cannot be looked at: {}", printable(file.string()), error.message());
+  return size;
+}
+
+/// The shortest stretch of layers that the others repeat, at least once whole; all layers where there is none.
+std::size_t period_of(const std::vector<std::string>& kinds) {
+  for (std::size_t period = 1; 2 * period <= kinds.size(); ++period) {
+    if (std::equal(kinds.begin() + static_cast<std::ptrdiff_t>(period), kinds.end(), kinds.begin())) return period;
+  }
+  return kinds.size();
+}
+
+std::string scaling_text(const RopeConfig& rope) {
+  switch (rope.scaling) {
+    case RopeScaling::none:
+      return "";
+    case RopeScaling::linear:
+      return fmt::format(", positions divided by {}", rope.factor);
+    case RopeScaling::llama3:
+      return fmt::format(", llama3 scaling by {} from {} positions", rope.factor, rope.original_max_positions);
+    case RopeScaling::yarn:
+      return fmt::format(", yarn scaling by {} from {} positions", rope.factor, rope.original_max_positions);
+    case RopeScaling::longrope:
+      return fmt::format(", longrope from {} positions", rope.original_max_positions);
+  }
+  ASSERT(false, "unknown scaling");
+}
+
+std::string rope_text(const RopeConfig& rope) {
+  const std::string share =
+      rope.rotated == 1 ? "" : fmt::format(", on the first {:g}% of each head", 100 * rope.rotated);
+  return fmt::format("rotary, base {:.10g}{}{}", rope.base, share, scaling_text(rope));
+}
+
+}  // namespace
+
+CheckpointDescription describe_checkpoint(const CheckpointSource& source) {
+  CheckpointDescription found;
+  const auto* const gguf = std::get_if<formats::GgufFile>(&source.tensors);
+  found.format = gguf != nullptr ? fmt::format("GGUF version {}", gguf->version()) : "safetensors";
+  found.files = source.files.size();
+  for (const auto& file : source.files) {
+    found.bytes_on_disk += size_of(file);
+    found.weight_files += file.extension() == ".json" ? 0 : 1;
+  }
+  found.tensors = source.entries().size();
+  for (const auto& [name, entry] : source.entries()) {
+    DTypeShare& share = found.dtypes[std::string(formats::name_of(entry.dtype))];
+    ++share.tensors;
+    share.bytes += entry.bytes.size();
+  }
+  return found;
+}
+
+std::vector<LayerRun> layer_runs(const std::vector<std::string>& kinds) {
+  std::vector<LayerRun> runs;
+  for (std::int64_t layer = 0; layer < std::ssize(kinds); ++layer) {
+    const std::string& kind = kinds[static_cast<std::size_t>(layer)];
+    if (runs.empty() || runs.back().kind != kind) runs.push_back({layer, layer, kind});
+    runs.back().last = layer;
+  }
+  return runs;
+}
+
+std::string layer_runs_text(const std::vector<std::string>& kinds) {
+  const auto text_of = [](const std::vector<LayerRun>& runs) {
+    std::vector<std::string> texts;
+    for (const LayerRun& run : runs) {
+      texts.push_back(run.first == run.last ? fmt::format("{} {}", run.first, run.kind)
+                                            : fmt::format("{}-{} {}", run.first, run.last, run.kind));
+    }
+    return fmt::format("{}", fmt::join(texts, ", "));
+  };
+  const std::size_t period = period_of(kinds);
+  if (period == 1 || period == kinds.size()) return text_of(layer_runs(kinds));
+  const std::vector<std::string> once(kinds.begin(), kinds.begin() + static_cast<std::ptrdiff_t>(period));
+  return fmt::format("{}, and so on every {} layers", text_of(layer_runs(once)), period);
+}
+
+std::vector<PositionEncoding> position_encodings(const DecoderConfig& config) {
+  switch (config.positions) {
+    case Positions::learned:
+      return {{"all layers", "learned vectors, added to the embedding"}};
+    case Positions::alibi:
+      return {{"all layers", "ALiBi: scores fall linearly with the distance"}};
+    case Positions::rotary:
+      break;
+  }
+  const bool windows =
+      std::any_of(config.window.begin(), config.window.end(), [](std::int64_t window) { return window > 0; });
+  if (!windows || !config.window_rope || *config.window_rope == config.rope)
+    return {{"all layers", rope_text(config.rope)}};
+  return {{"global layers", rope_text(config.rope)}, {"window layers", rope_text(*config.window_rope)}};
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,86 @@
+#include "models/checkpoint/initial_weights.h"
+
+#include "core/error.h"
+#include "models/checkpoint/tensor_slots.h"
+#include "models/families/family.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <cmath>
+
+namespace gainlens::models {
+namespace {
+
+constexpr double embedding_deviation = 0.02;
+
+at::Tensor leaf(at::Tensor tensor) {
+  return tensor.set_requires_grad(true);
+}
+
+/// Fills the weights slot by slot, in the order of the checkpoint.
+class Initialiser {
+ public:
+  Initialiser(const DecoderConfig& config, std::uint64_t seed)
+      : config_(config), generator_(at::make_generator<at::CPUGeneratorImpl>(seed)) {}
+
+  at::Tensor normal(std::vector<std::int64_t> shape, double deviation) {
+    return leaf(at::empty(shape, at::kFloat).normal_(0, deviation, generator_));
+  }
+
+  at::Tensor fan_in(std::vector<std::int64_t> shape, double factor = 1) {
+    return normal(shape, factor / std::sqrt(static_cast<double>(shape.back())));
+  }
+
+  /// Of one part of a stored tensor.
+  at::Tensor part(const SlotPart& part, bool writes_stream) {
+    switch (part.kind) {
+      case WeightField::Kind::norm:
+        return leaf(at::full(part.shape, 1 - config_.norm_offset, at::kFloat));
+      case WeightField::Kind::bias:
+      case WeightField::Kind::logit:
+        return leaf(at::zeros(part.shape, at::kFloat));
+      case WeightField::Kind::embedding:
+        return normal(part.shape, embedding_deviation);
+      case WeightField::Kind::projection:
+        return fan_in(part.shape, writes_stream ? 1 / std::sqrt(2.0 * static_cast<double>(config_.layers)) : 1);
+    }
+    throw_internal_error(__FILE__, __LINE__, "a weight of no kind");
+  }
+
+ private:
+  const DecoderConfig& config_;
+  at::Generator generator_;
+};
+
+}  // namespace
+
+DecoderWeights initial_weights(const DecoderConfig& config, std::uint64_t seed) {
+  DecoderWeights weights;
+  Initialiser initialiser(config, seed);
+  const auto slots = tensor_slots(config, tensor_names(family_named(config.family, "model"), config), weights);
+  for (const TensorSlot& slot : slots) {
+    for (const SlotPart& part : slot.parts) {
+      ASSERT(part.expert < 0, "initial weights: stacks of experts are not trained");
+      bool writes_stream = false;
+      for (const LayerWeights& layer : weights.layers)
+        writes_stream |= part.target == &layer.output || part.target == &layer.mlp_down;
+      *part.target = initialiser.part(part, writes_stream);
+    }
+  }
+  if (config.tied_head) weights.head = weights.embedding;
+  return weights;
+}
+
+std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights) {
+  std::vector<NamedTensor> parameters;
+  for (const TensorSlot& slot :
+       tensor_slots(config, tensor_names(family_named(config.family, "model"), config), weights)) {
+    for (std::size_t part = 0; part < slot.parts.size(); ++part) {
+      parameters.push_back({slot.name + (part == 0 ? "" : ".gate"), *slot.parts[part].target});
+    }
+  }
+  return parameters;
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,40 @@
+#include "models/checkpoint/load_decoder.h"
+
+#include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/checkpoint_tensors.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/decoder/decoder.h"
+
+#include <utility>
+
+namespace gainlens::models {
+namespace {
+
+/// Reads a layer from the mapped files each time it is asked for.
+class MappedLayers : public LayerSource {
+ public:
+  MappedLayers(CheckpointSource source, at::ScalarType dtype) : source_(std::move(source)), dtype_(dtype) {}
+  LayerWeights load(std::int64_t layer) override { return load_layer(source_, layer, dtype_); }
+
+ private:
+  CheckpointSource source_;
+  at::ScalarType dtype_;
+};
+
+}  // namespace
+
+std::unique_ptr<hooks::HookedModel> load_decoder(const std::filesystem::path& path, const LoadOptions& options) {
+  if (!options.stream) {
+    Checkpoint checkpoint = load_checkpoint(path, options);
+    return std::make_unique<Decoder>(std::move(checkpoint.config), std::move(checkpoint.weights));
+  }
+  dtype_name(options.dtype);  // refuses a dtype no model is computed in
+  CheckpointSource source = open_checkpoint(path);
+  check_tensors(source);
+  DecoderConfig config = source.config;
+  DecoderWeights outer = load_outer(source, options.dtype);
+  return std::make_unique<Decoder>(std::move(config), std::move(outer),
+                                   std::make_unique<MappedLayers>(std::move(source), options.dtype));
+}
+
+}  // namespace gainlens::models

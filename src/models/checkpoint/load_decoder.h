@@ -1,0 +1,15 @@
+#pragma once
+
+#include "hooks/hooked_model.h"
+#include "models/checkpoint/checkpoint.h"
+
+#include <filesystem>
+#include <memory>
+
+namespace gainlens::models {
+
+/// A decoder ready to run, from a checkpoint: a folder or a GGUF file.
+/// @throws InvalidArgument  as load_checkpoint
+std::unique_ptr<hooks::HookedModel> load_decoder(const std::filesystem::path& path, const LoadOptions& options = {});
+
+}  // namespace gainlens::models

@@ -1,0 +1,62 @@
+#include "models/checkpoint/save_checkpoint.h"
+
+#include "core/atomic_file.h"
+#include "core/error.h"
+#include "formats/tensor_file.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/tensor_slots.h"
+#include "models/families/family.h"
+
+#include <ATen/ATen.h>
+
+namespace gainlens::models {
+namespace {
+
+formats::DType dtype_on_disk(at::ScalarType dtype) {
+  for (const formats::DType disk :
+       {formats::DType::f64, formats::DType::f32, formats::DType::f16, formats::DType::bf16}) {
+    if (weight_dtype(disk) == dtype) return disk;
+  }
+  throw_invalid("checkpoint: weights cannot be stored as {}", dtype_name(dtype));
+}
+
+at::Tensor narrowed(const std::string& name, const at::Tensor& tensor, at::ScalarType dtype) {
+  const at::Tensor stored = tensor.detach().to(dtype).contiguous();
+  CHECK(at::isfinite(stored).all().item<bool>(), "checkpoint: '{}' has values that {} cannot hold", name,
+        dtype_name(dtype));
+  return stored;
+}
+
+}  // namespace
+
+std::vector<NamedTensor> checkpoint_tensors(const DecoderConfig& config, DecoderWeights weights) {
+  std::vector<NamedTensor> tensors;
+  for (const TensorSlot& slot :
+       tensor_slots(config, tensor_names(family_named(config.family, "checkpoint"), config), weights)) {
+    tensors.push_back({slot.name, pack(slot, targets_of(slot))});
+    ASSERT(tensors.back().tensor.sizes() == at::IntArrayRef(slot.shape),
+           "'{}' is not of the shape its configuration says", slot.name);
+  }
+  return tensors;
+}
+
+void save_checkpoint(const std::filesystem::path& folder, const OrderedJson& document, const DecoderWeights& weights,
+                     at::ScalarType dtype) {
+  const formats::DType disk = dtype_on_disk(dtype);
+  const DecoderConfig config = parse_decoder_config(Json(document), "config.json");
+  std::vector<NamedTensor> stored;
+  for (const NamedTensor& weight : checkpoint_tensors(config, weights)) {
+    stored.push_back({weight.name, narrowed(weight.name, weight.tensor, dtype)});
+  }
+  std::vector<formats::TensorToWrite> tensors;
+  for (const auto& [name, tensor] : stored) {
+    tensors.push_back(
+        {name, disk, tensor.sizes().vec(), {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
+  }
+  ensure_writable_folder(folder);
+  formats::write_tensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
+  write_file_atomically(folder / "config.json", document.dump(2) + "\n");
+}
+
+}  // namespace gainlens::models

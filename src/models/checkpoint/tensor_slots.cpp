@@ -1,0 +1,292 @@
+#include "models/checkpoint/tensor_slots.h"
+
+#include "core/error.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <map>
+
+namespace gainlens::models {
+namespace {
+
+/// Builds the slots of one checkpoint out of the fields its configuration asks for.
+class SlotList {
+ public:
+  SlotList(const DecoderConfig& config, const TensorNames& names, const std::vector<WeightField>& fields,
+           std::string at)
+      : config_(config), names_(names), at_(std::move(at)) {
+    for (const WeightField& field : fields) fields_.emplace(field.name, field);
+  }
+
+  /// A tensor under its complete name.
+  void complete(std::string name, std::string_view field) {
+    if (const WeightField* found = wanted(field))
+      slots_.push_back({std::move(name), found->shape, {{found->tensor, found->shape, found->kind}}});
+  }
+  void norm(std::string_view module, std::string_view field, std::string_view bias) {
+    complete(fmt::format("{}{}.weight", at_, module), field);
+    complete(fmt::format("{}{}.bias", at_, module), bias);
+  }
+  /// Projections that share a stored tensor, and their biases, which share another.
+  void linear(std::string_view module, std::initializer_list<std::string_view> fields, RowOrder order,
+              bool rotary = false) {
+    std::vector<std::string> biases;
+    for (const std::string_view field : fields) biases.push_back(std::string(field) + "_bias");
+    add_rows(fmt::format("{}{}.weight", at_, module), {fields.begin(), fields.end()}, order, names_.transposed, rotary);
+    add_rows(fmt::format("{}{}.bias", at_, module), {biases.begin(), biases.end()}, order, false, rotary);
+  }
+  void attention();
+  void mlp();
+  void experts();
+
+  std::vector<TensorSlot> take() { return std::move(slots_); }
+
+ private:
+  const WeightField* wanted(std::string_view name) const {
+    const auto found = fields_.find(name);
+    ASSERT(found != fields_.end(), "no weight is called {}", name);
+    return found->second.wanted ? &found->second : nullptr;
+  }
+
+  void add_rows(std::string name, const std::vector<std::string_view>& fields, RowOrder order, bool transposed,
+                bool rotary) {
+    TensorSlot slot{.name = std::move(name), .order = order, .groups = config_.kv_heads, .transposed = transposed};
+    for (const std::string_view field : fields) {
+      const WeightField* found = wanted(field);
+      if (found == nullptr) continue;
+      slot.parts.push_back({found->tensor, found->shape, found->kind});
+      if (rotary) slot.rotary_heads = found->shape[0] / config_.head_dim;
+    }
+    if (slot.parts.empty()) return;
+    finish(std::move(slot));
+  }
+
+  /// Works out the stored shape of the slot's parts.
+  void finish(TensorSlot slot) {
+    slot.shape = slot.parts.front().shape;
+    auto& rows = slot.shape[static_cast<std::size_t>(slot.row_dimension)];
+    for (std::size_t part = 1; part < slot.parts.size(); ++part)
+      rows += slot.parts[part].shape[static_cast<std::size_t>(slot.row_dimension)];
+    if (slot.transposed) std::swap(slot.shape.end()[-1], slot.shape.end()[-2]);
+    slots_.push_back(std::move(slot));
+  }
+
+  void head_norms(std::string_view name, std::string_view field);
+  void expert_linear(std::string_view module, std::string_view field);
+  void expert_stack(std::string_view name, std::initializer_list<std::string_view> fields, bool transposed);
+
+  const DecoderConfig& config_;
+  const TensorNames& names_;
+  std::string at_;  // what the names begin with
+  std::map<std::string_view, WeightField> fields_;
+  std::vector<TensorSlot> slots_;
+};
+
+void SlotList::attention() {
+  norm(names_.attention_norm, "attention_norm", "attention_norm_bias");
+  if (names_.query_key_value.empty()) {
+    linear(names_.query, {"query", "gate_score"}, RowOrder::grouped, names_.rotary_pairs);
+    linear(names_.key, {"key"}, RowOrder::sequential, names_.rotary_pairs);
+    linear(names_.value, {"value"}, RowOrder::sequential);
+  } else {
+    linear(names_.query_key_value, {"query", "key", "value"}, names_.query_key_value_order);
+  }
+  if (names_.query_norm_of_head.empty()) {
+    complete(fmt::format("{}{}.weight", at_, names_.query_norm), "query_norm");
+    complete(fmt::format("{}{}.weight", at_, names_.key_norm), "key_norm");
+  } else {
+    head_norms(names_.query_norm_of_head, "query_norm");
+    head_norms(names_.key_norm_of_head, "key_norm");
+  }
+  complete(at_ + std::string(names_.sink_logit), "sink_logit");
+  linear(names_.output, {"output"}, RowOrder::sequential);
+  complete(fmt::format("{}{}.weight", at_, names_.attention_post_norm), "attention_post_norm");
+}
+
+void SlotList::mlp() {
+  norm(names_.mlp_norm, "mlp_norm", "mlp_norm_bias");
+  if (names_.mlp_gate_up.empty()) {
+    linear(names_.mlp_gate, {"mlp_gate"}, RowOrder::sequential);
+    linear(names_.mlp_up, {"mlp_up"}, RowOrder::sequential);
+  } else {
+    linear(names_.mlp_gate_up, {"mlp_gate", "mlp_up"}, RowOrder::sequential);
+  }
+  linear(names_.mlp_down, {"mlp_down"}, RowOrder::sequential);
+  experts();
+  complete(fmt::format("{}{}.weight", at_, names_.mlp_post_norm), "mlp_post_norm");
+}
+
+void SlotList::experts() {
+  linear(names_.router, {"router"}, RowOrder::sequential);
+  if (names_.expert_gate_up.empty()) {
+    expert_linear(names_.expert_gate, "expert_gate");
+    expert_linear(names_.expert_up, "expert_up");
+    expert_linear(names_.expert_down, "expert_down");
+  } else {
+    expert_stack(names_.expert_gate_up, {"expert_gate", "expert_up"}, /*transposed=*/true);
+    expert_stack(names_.expert_gate_up_bias, {"expert_gate_bias", "expert_up_bias"}, /*transposed=*/false);
+    expert_stack(names_.expert_down_stack, {"expert_down"}, /*transposed=*/true);
+    expert_stack(names_.expert_down_bias, {"expert_down_bias"}, /*transposed=*/false);
+  }
+}
+
+/// A norm whose rows are stored head by head.
+void SlotList::head_norms(std::string_view name, std::string_view field) {
+  const WeightField* found = wanted(field);
+  if (found == nullptr) return;
+  const std::int64_t heads = found->shape.front();
+  const std::vector<std::int64_t> shape(found->shape.begin() + 1, found->shape.end());
+  for (std::int64_t head = 0; head < heads; ++head) {
+    slots_.push_back(
+        {at_ + fmt::format(fmt::runtime(name), head), shape, {{found->tensor, shape, found->kind, head, heads}}});
+  }
+}
+
+/// A projection of every expert: one stack, or one tensor an expert.
+void SlotList::expert_linear(std::string_view module, std::string_view field) {
+  for (const auto& [name, suffix] :
+       {std::pair{std::string(field), "weight"}, std::pair{std::string(field) + "_bias", "bias"}}) {
+    const WeightField* found = wanted(name);
+    if (found == nullptr) continue;
+    if (module.find("{}") == std::string_view::npos) {
+      complete(fmt::format("{}{}.{}", at_, module, suffix), name);
+      continue;
+    }
+    const std::vector<std::int64_t> shape(found->shape.begin() + 1, found->shape.end());
+    for (std::int64_t expert = 0; expert < config_.experts.count; ++expert) {
+      slots_.push_back({fmt::format("{}{}.{}", at_, fmt::format(fmt::runtime(module), expert), suffix),
+                        shape,
+                        {{found->tensor, shape, found->kind, expert, config_.experts.count}}});
+    }
+  }
+}
+
+void SlotList::expert_stack(std::string_view name, std::initializer_list<std::string_view> fields, bool transposed) {
+  TensorSlot slot{
+      .name = at_ + std::string(name), .order = RowOrder::alternating, .row_dimension = 1, .transposed = transposed};
+  for (const std::string_view field : fields) {
+    if (const WeightField* found = wanted(field)) slot.parts.push_back({found->tensor, found->shape, found->kind});
+  }
+  if (!slot.parts.empty()) finish(std::move(slot));
+}
+
+/// Rows of each head from (pair, half) to (half, pair), or back.
+at::Tensor reordered_pairs(const at::Tensor& rows, std::int64_t heads, bool stored) {
+  const std::int64_t pairs = rows.size(0) / heads / 2;
+  const at::Tensor split = stored ? rows.unflatten(0, {heads, pairs, 2}) : rows.unflatten(0, {heads, 2, pairs});
+  return split.transpose(1, 2).flatten(0, 2);
+}
+
+std::int64_t rows_of(const TensorSlot& slot, const SlotPart& part) {
+  return part.shape[static_cast<std::size_t>(slot.row_dimension)];
+}
+
+}  // namespace
+
+std::vector<at::Tensor> unpack(const TensorSlot& slot, const at::Tensor& stored) {
+  ASSERT(stored.sizes() == at::IntArrayRef(slot.shape), "'{}' is not of its slot's shape", slot.name);
+  at::Tensor rows = slot.transposed ? stored.transpose(-1, -2) : stored;
+  if (slot.rotary_heads > 0) rows = reordered_pairs(rows, slot.rotary_heads, true);
+  const std::int64_t dimension = slot.row_dimension;
+  std::vector<at::Tensor> parts;
+  if (slot.parts.size() == 1) {
+    parts.push_back(rows);
+  } else if (slot.order == RowOrder::alternating) {
+    const auto count = static_cast<std::int64_t>(slot.parts.size());
+    for (std::int64_t part = 0; part < count; ++part)
+      parts.push_back(rows.slice(dimension, part, rows.size(dimension), count));
+  } else {
+    const std::int64_t groups = slot.order == RowOrder::grouped ? slot.groups : 1;
+    const at::Tensor grouped = rows.unflatten(dimension, {groups, -1});
+    std::int64_t begin = 0;
+    for (const SlotPart& part : slot.parts) {
+      const std::int64_t count = rows_of(slot, part) / groups;
+      parts.push_back(grouped.narrow(dimension + 1, begin, count).flatten(dimension, dimension + 1));
+      begin += count;
+    }
+  }
+  for (at::Tensor& part : parts) part = part.is_same(stored) ? part : part.contiguous();
+  return parts;
+}
+
+at::Tensor pack(const TensorSlot& slot, const std::vector<at::Tensor>& parts) {
+  ASSERT(parts.size() == slot.parts.size(), "'{}': {} parts for {}", slot.name, parts.size(), slot.parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    ASSERT(parts[i].sizes() == at::IntArrayRef(slot.parts[i].shape), "'{}': part {} is not of its slot's shape",
+           slot.name, i);
+  }
+  const std::int64_t dimension = slot.row_dimension;
+  at::Tensor rows = parts.front();
+  if (parts.size() > 1 && slot.order == RowOrder::alternating) {
+    rows = at::stack(parts, dimension + 1).flatten(dimension, dimension + 1);
+  } else if (parts.size() > 1) {
+    const std::int64_t groups = slot.order == RowOrder::grouped ? slot.groups : 1;
+    std::vector<at::Tensor> grouped;
+    for (const at::Tensor& part : parts) grouped.push_back(part.unflatten(dimension, {groups, -1}));
+    rows = at::cat(grouped, dimension + 1).flatten(dimension, dimension + 1);
+  }
+  if (slot.rotary_heads > 0) rows = reordered_pairs(rows, slot.rotary_heads, false);
+  return (slot.transposed ? rows.transpose(-1, -2) : rows).contiguous();
+}
+
+std::vector<at::Tensor> targets_of(const TensorSlot& slot) {
+  std::vector<at::Tensor> parts;
+  for (const SlotPart& part : slot.parts)
+    parts.push_back(part.expert < 0 ? *part.target : part.target->select(0, part.expert));
+  return parts;
+}
+
+void fill_targets(const TensorSlot& slot, std::vector<at::Tensor> parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const SlotPart& part = slot.parts[i];
+    if (part.expert < 0) {
+      *part.target = std::move(parts[i]);
+      continue;
+    }
+    if (!part.target->defined()) {
+      std::vector<std::int64_t> shape{part.experts};
+      shape.insert(shape.end(), part.shape.begin(), part.shape.end());
+      *part.target = at::empty(shape, parts[i].options());
+    }
+    part.target->select(0, part.expert).copy_(parts[i]);
+  }
+}
+
+std::vector<TensorSlot> outer_slots(const DecoderConfig& config, const TensorNames& names, DecoderWeights& weights) {
+  const std::string prefix(names.prefix);
+  SlotList list(config, names, outer_fields(config, weights), prefix);
+  list.complete(fmt::format("{}{}.weight", prefix, names.embedding), "embedding");
+  list.complete(fmt::format("{}{}.weight", prefix, names.position_embedding), "position_embedding");
+  list.norm(names.embedding_norm, "embedding_norm", "embedding_norm_bias");
+  list.norm(names.final_norm, "final_norm", "final_norm_bias");
+  list.complete(std::string(names.head) + ".weight", "head");
+  return list.take();
+}
+
+std::vector<TensorSlot> layer_slots(const DecoderConfig& config, const TensorNames& names, std::int64_t layer,
+                                    LayerWeights& weights) {
+  SlotList list(config, names, layer_fields(config, layer, weights),
+                std::string(names.prefix) + fmt::format(fmt::runtime(names.layer), layer));
+  list.attention();
+  list.mlp();
+  return list.take();
+}
+
+std::vector<TensorSlot> tensor_slots(const DecoderConfig& config, const TensorNames& names, DecoderWeights& weights) {
+  weights.layers.resize(static_cast<std::size_t>(config.layers));
+  std::vector<TensorSlot> outer = outer_slots(config, names, weights);
+  // The order of a checkpoint: what comes before the layers, the layers, the final norm and the head.
+  std::size_t before = 0;
+  while (outer[before].parts.front().target != &weights.final_norm) ++before;
+  std::vector<TensorSlot> slots(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(before));
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    for (TensorSlot& slot : layer_slots(config, names, layer, weights.layers[static_cast<std::size_t>(layer)]))
+      slots.push_back(std::move(slot));
+  }
+  slots.insert(slots.end(), outer.begin() + static_cast<std::ptrdiff_t>(before), outer.end());
+  return slots;
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,19 @@
+#include "models/decoder/attention_layout.h"
+
+namespace gainlens::models {
+
+hooks::AttentionLayout attention_layout(const DecoderConfig& config) {
+  hooks::AttentionLayout layout;
+  // Taken apart whole: a member that joins the layout does not compile until it gets its value here.
+  auto& [heads, kv_heads, head_dim, max_positions, window, gated, sink_logits] = layout;
+  heads = config.heads;
+  kv_heads = config.kv_heads;
+  head_dim = config.head_dim;
+  max_positions = config.max_positions;
+  window = config.window;
+  gated = config.gate != Gate::none;
+  sink_logits = config.sink_logits;
+  return layout;
+}
+
+}  // namespace gainlens::models

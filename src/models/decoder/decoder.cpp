@@ -1,0 +1,339 @@
+#include "models/decoder/decoder.h"
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/quantity.h"
+#include "models/decoder/alibi.h"
+#include "models/decoder/attention_layout.h"
+#include "models/decoder/attention_ops.h"
+#include "models/decoder/decoder_shapes.h"
+#include "models/decoder/decoder_sites.h"
+#include "models/decoder/feedforward.h"
+#include "models/decoder/norm.h"
+#include "models/decoder/rope.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace gainlens::models {
+namespace {
+
+const hooks::Site embed_site{"hook_embed"};
+const hooks::Site position_site{"hook_pos_embed"};
+const hooks::Site final_norm_site{"ln_final.hook_normalized"};
+
+void check_ids(const at::Tensor& ids, std::int64_t vocabulary) {
+  CHECK(ids.defined() && ids.dim() == 2 && ids.scalar_type() == at::kLong,
+        "tokens: ids must be int64 [batch, position]");
+  CHECK(ids.numel() > 0, "tokens: there are none; a forward pass needs at least one position");
+  const at::Tensor outside = (ids < 0).logical_or(ids >= vocabulary);
+  if (!outside.any().item<bool>()) return;
+  const at::Tensor first = outside.nonzero()[0];  // [sequence, position]
+  const auto sequence = first[0].item<std::int64_t>(), position = first[1].item<std::int64_t>();
+  throw_invalid("tokens: id {} at position {} of sequence {}; the vocabulary has {} ids, 0 to {}",
+                ids[sequence][position].item<std::int64_t>(), position, sequence, vocabulary, vocabulary - 1);
+}
+
+/// One reduction: smallest and largest are NaN where any element is.
+bool all_finite(const at::Tensor& hidden) {
+  const auto [smallest, largest] = at::aminmax(hidden.detach());
+  return at::isfinite(smallest).logical_and(at::isfinite(largest)).item<bool>();
+}
+
+/// Runs the operation; what fails in it is told with the layer.
+at::Tensor attend(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options,
+                  hooks::AttentionOp& operation) {
+  try {
+    return operation.run(layer, qkv, options);
+  } catch (const RunFailed& error) {
+    throw_run_failed("layer {}: {}", layer, error.what());
+  }
+}
+
+}  // namespace
+
+struct Decoder::Pass {
+  const hooks::ForwardRequest& request;
+  const hooks::Hooks& hooks;
+  hooks::AttentionOp& attention;
+  std::vector<RopeTables> ropes;       // of global layers, and of those with a window
+  at::Tensor key_bias, distance_bias;  // ALiBi, the one or the other
+  at::Tensor hidden;
+
+  at::Tensor at(std::int64_t layer, std::string_view site, at::Tensor tensor) const {
+    return hooks.at(hooks::block_site(layer, site), std::move(tensor));
+  }
+};
+
+Decoder::Decoder(DecoderConfig config, DecoderWeights weights, std::unique_ptr<LayerSource> source)
+    : config_(std::move(config)),
+      weights_(std::move(weights)),
+      source_(std::move(source)),
+      layout_(attention_layout(config_)) {
+  check_outer_shapes(config_, weights_);
+  const std::size_t held = source_ == nullptr ? static_cast<std::size_t>(config_.layers) : 0;
+  ASSERT(weights_.layers.size() == held, "decoder weights: {} layers; {} are expected", weights_.layers.size(), held);
+  for (std::size_t layer = 0; layer < held; ++layer) {
+    check_layer_shapes(config_, static_cast<std::int64_t>(layer), weights_.layers[layer],
+                       weights_.embedding.scalar_type());
+  }
+  if (config_.positions == Positions::rotary) {
+    for (std::int64_t layer = 0; layer < config_.layers; ++layer)
+      rope_frequencies(config_.rope_of(layer), config_.head_dim, 1);
+  }
+}
+
+Decoder::~Decoder() = default;
+
+hooks::Stream Decoder::forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
+                               const hooks::Hooks& hooks) {
+  const hooks::ForwardRequest request{&tokens, options, &hooks};
+  return std::move(forward_all({&request, 1}).front());
+}
+
+std::vector<hooks::Stream> Decoder::forward_all(std::span<const hooks::ForwardRequest> requests) {
+  std::int64_t last = 0;
+  SdpaAttention fused;  // for requests without an operation of their own
+  std::vector<Pass> passes;
+  for (const hooks::ForwardRequest& request : requests) {
+    check_request(request);
+    last = std::max(last, last_layer(request.options));
+  }
+  for (const hooks::ForwardRequest& request : requests) passes.push_back(begin(request, fused));
+  for (std::int64_t layer = 0; layer < last; ++layer) {
+    LayerWeights loaded;
+    if (source_ != nullptr) {
+      loaded = source_->load(layer);
+      check_layer_shapes(config_, layer, loaded, weights_.embedding.scalar_type());
+    }
+    const LayerWeights& weights = source_ != nullptr ? loaded : weights_.layers[static_cast<std::size_t>(layer)];
+    for (Pass& pass : passes) {
+      if (layer >= last_layer(pass.request.options)) continue;
+      pass.hidden = block(weights, layer, std::move(pass.hidden), pass);
+      if (!all_finite(pass.hidden)) {
+        throw_run_failed(
+            "forward: NaN or infinity in the residual stream, first after layer {}; a wider --dtype may hold it",
+            layer);
+      }
+    }
+  }
+  std::vector<hooks::Stream> streams;
+  for (Pass& pass : passes) streams.push_back(finish(pass));
+  return streams;
+}
+
+Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::AttentionOp& fused) const {
+  const at::Tensor& ids = request.tokens->ids;
+  const std::int64_t positions = ids.size(1);
+  Pass pass{
+      request, *request.hooks, request.options.attention != nullptr ? *request.options.attention : fused, {}, {}, {},
+      {}};
+  const auto like = weights_.embedding.options().requires_grad(false);
+  if (config_.positions == Positions::rotary) {
+    pass.ropes.push_back(rope_tables(rope_frequencies(config_.rope, config_.head_dim, positions), positions, like));
+    if (config_.window_rope) {
+      pass.ropes.push_back(
+          rope_tables(rope_frequencies(*config_.window_rope, config_.head_dim, positions), positions, like));
+    }
+  }
+  if (config_.positions == Positions::alibi) {
+    if (config_.alibi.bfloat16) {
+      pass.key_bias = alibi_key_bias(config_.alibi, config_.heads, positions);
+    } else {
+      pass.distance_bias = alibi_distance_bias(config_.alibi, config_.heads, positions);
+    }
+  }
+
+  at::Tensor embedded = at::embedding(weights_.embedding, ids);
+  if (config_.embedding_scale != 1) embedded = embedded * at::scalar_tensor(config_.embedding_scale, like);
+  at::Tensor hidden = pass.hooks.at(embed_site, embedded);
+  if (!all_finite(hidden))
+    throw_run_failed("forward: NaN or infinity in the embedded tokens; check what replaces {}", embed_site.name);
+  if (config_.positions == Positions::learned) {
+    hidden =
+        hidden + pass.hooks.at(position_site, weights_.position_embedding.slice(0, 0, positions).expand_as(hidden));
+  }
+  if (config_.embedding_norm) {
+    hidden = scaled(normalized(hidden, config_.norm, config_.norm_epsilon), weights_.embedding_norm,
+                    config_.norm_offset, weights_.embedding_norm_bias);
+  }
+  pass.hidden = std::move(hidden);
+  return pass;
+}
+
+hooks::Stream Decoder::finish(const Pass& pass) const {
+  if (pass.request.options.stop_at_layer >= 0) return {pass.hidden, std::nullopt};
+  return {normed(pass.hidden, weights_.final_norm, weights_.final_norm_bias, final_norm_site, pass), std::nullopt};
+}
+
+at::Tensor Decoder::unembed(const at::Tensor& normalized) {
+  const at::Tensor logits = at::linear(normalized, weights_.head);
+  if (config_.logit_soft_cap == 0) return logits;
+  return at::tanh(logits / config_.logit_soft_cap) * config_.logit_soft_cap;
+}
+
+std::vector<hooks::SiteShape> Decoder::sites() const {
+  return decoder_sites(config_);
+}
+
+void Decoder::check_request(const hooks::ForwardRequest& request) const {
+  check_ids(request.tokens->ids, config_.vocabulary);
+  const std::int64_t positions = request.tokens->ids.size(1);
+  const bool learned = config_.positions == Positions::learned;
+  CHECK(positions <= config_.max_positions || (request.options.allow_extrapolation && !learned),
+        "tokens: {} positions; the model was made for {} at most. Shorten the text{}", positions, config_.max_positions,
+        learned ? ": there is no vector for a later position" : ", or give --allow-extrapolation");
+  CHECK(request.options.stop_at_layer >= -1 && request.options.stop_at_layer <= config_.layers,
+        "stop_at_layer: {}; it must be 0 to {}, or -1 for all layers", request.options.stop_at_layer, config_.layers);
+  request.hooks->check_served_by(sites());
+  check_pattern_memory(request);
+}
+
+void Decoder::check_pattern_memory(const hooks::ForwardRequest& request) const {
+  const at::Tensor& ids = request.tokens->ids;
+  std::uint64_t needed = weights_.embedding.element_size();
+  for (const std::int64_t size : {ids.size(0), config_.heads, ids.size(1), ids.size(1)}) {
+    needed = checked_mul(needed, static_cast<std::uint64_t>(size), "size of hook_pattern");
+  }
+  if (needed <= request.options.pattern_memory_bytes) return;
+  for (std::int64_t layer = 0; layer < last_layer(request.options); ++layer) {
+    const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
+    CHECK(!request.hooks->wants(site),
+          "hook {}: [{}, {}, {}, {}] weights need {}; the bound is {}. Shorten the chunk, or raise --pattern-memory "
+          "(ForwardOptions::pattern_memory_bytes)",
+          site.name, ids.size(0), config_.heads, ids.size(1), ids.size(1), format_bytes(needed),
+          format_bytes(request.options.pattern_memory_bytes));
+  }
+}
+
+std::int64_t Decoder::last_layer(const hooks::ForwardOptions& options) const {
+  return options.stop_at_layer < 0 ? config_.layers : options.stop_at_layer;
+}
+
+at::Tensor Decoder::normed(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                           const hooks::Site& site, const Pass& pass) const {
+  at::Tensor wide = normalized(x, config_.norm, config_.norm_epsilon);
+  if (pass.hooks.wants(site)) {
+    // The site has the type of the stream; what is not replaced goes on unrounded, whether or not somebody looks.
+    const at::Tensor seen = pass.hooks.at(site, wide.to(x.scalar_type()));
+    if (pass.hooks.replaces(site)) wide = widened(seen);
+  }
+  return scaled(wide, weight, config_.norm_offset, bias);
+}
+
+at::Tensor Decoder::block(const LayerWeights& weights, std::int64_t layer, at::Tensor hidden, const Pass& pass) const {
+  const auto site = [layer](std::string_view rest) { return hooks::block_site(layer, rest); };
+  hidden = pass.at(layer, "hook_resid_pre", std::move(hidden));
+  const at::Tensor attention_input =
+      config_.pre_norm
+          ? normed(hidden, weights.attention_norm, weights.attention_norm_bias, site("ln1.hook_normalized"), pass)
+          : hidden;
+  at::Tensor attended = attention(weights, layer, attention_input, pass);
+  if (config_.post_norm)
+    attended = normed(attended, weights.attention_post_norm, {}, site("ln1_post.hook_normalized"), pass);
+  attended = pass.at(layer, "hook_attn_out", attended);
+
+  const at::Tensor middle = config_.parallel_residual ? hidden : pass.at(layer, "hook_resid_mid", hidden + attended);
+  const at::Tensor mlp_input =
+      config_.shared_norm ? attention_input
+      : config_.pre_norm  ? normed(middle, weights.mlp_norm, weights.mlp_norm_bias, site("ln2.hook_normalized"), pass)
+                          : middle;
+  at::Tensor fed = config_.has_experts(layer) ? expert_feedforward(config_, weights, layer, mlp_input, pass.hooks)
+                                              : dense_feedforward(config_, weights, layer, mlp_input, pass.hooks);
+  if (config_.post_norm) fed = normed(fed, weights.mlp_post_norm, {}, site("ln2_post.hook_normalized"), pass);
+  fed = pass.at(layer, "hook_mlp_out", fed);
+  return pass.at(layer, "hook_resid_post", config_.parallel_residual ? hidden + attended + fed : middle + fed);
+}
+
+at::Tensor Decoder::attention(const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,
+                              const Pass& pass) const {
+  const at::Tensor attended = weighted_values(weights, layer, projected(weights, layer, input, pass), pass);
+  const at::Tensor z = pass.at(layer, "attn.hook_z", attended.transpose(1, 2));  // [batch, position, head, head_dim]
+  return output_projection(weights, layer, gated(weights, layer, z, input, pass), pass);
+}
+
+hooks::Qkv Decoder::projected(const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,
+                              const Pass& pass) const {
+  const auto heads = [&](const at::Tensor& weight, const at::Tensor& bias, std::int64_t count, std::string_view site) {
+    at::Tensor rows = at::linear(input, weight, bias);
+    if (config_.qkv_clip) rows = rows.clamp(-*config_.qkv_clip, *config_.qkv_clip);
+    return pass.at(layer, site, rows.view({input.size(0), input.size(1), count, config_.head_dim}));
+  };
+  const at::Tensor query = heads(weights.query, weights.query_bias, config_.heads, "attn.hook_q");
+  const at::Tensor key = heads(weights.key, weights.key_bias, config_.kv_heads, "attn.hook_k");
+  const at::Tensor value = heads(weights.value, weights.value_bias, config_.kv_heads, "attn.hook_v");
+  return {positioned(query, weights.query_norm, layer, "attn.hook_rot_q", pass).transpose(1, 2),
+          positioned(key, weights.key_norm, layer, "attn.hook_rot_k", pass).transpose(1, 2), value.transpose(1, 2)};
+}
+
+at::Tensor Decoder::positioned(const at::Tensor& heads, const at::Tensor& norm, std::int64_t layer,
+                               std::string_view site, const Pass& pass) const {
+  at::Tensor x = heads;  // [batch, position, head, head_dim]
+  switch (config_.qk_norm) {
+    case QkNorm::none:
+      break;
+    case QkNorm::head:
+      x = scaled(rms_normalized(x, config_.norm_epsilon), norm, config_.norm_offset);
+      break;
+    case QkNorm::heads:
+      x = scaled(layer_normalized(x, config_.norm_epsilon), norm);
+      break;
+    case QkNorm::whole:
+      x = scaled(rms_normalized(x.flatten(2), config_.norm_epsilon), norm).view_as(x);
+      break;
+  }
+  if (config_.positions == Positions::rotary) {
+    const bool windowed = config_.window_rope && config_.window[static_cast<std::size_t>(layer)] > 0;
+    x = rotate(x, pass.ropes[windowed ? 1 : 0]);
+  }
+  return pass.at(layer, site, x);
+}
+
+at::Tensor Decoder::weighted_values(const LayerWeights& weights, std::int64_t layer, const hooks::Qkv& qkv,
+                                    const Pass& pass) const {
+  kernels::AttentionOptions options;
+  options.scale = config_.attention_scale;
+  if (config_.scale_by_layer) {
+    const double scale = options.scale == 0 ? 1 / std::sqrt(static_cast<double>(config_.head_dim)) : options.scale;
+    options.scale = scale / static_cast<double>(layer + 1);
+  }
+  if (const std::int64_t window = config_.window[static_cast<std::size_t>(layer)]; window > 0) options.window = window;
+  options.soft_cap = config_.attention_soft_cap;
+  options.key_bias = pass.key_bias;
+  options.distance_bias = pass.distance_bias;
+  options.sink_logit = weights.sink_logit;
+  const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
+  if (pass.hooks.replaces(site)) return apply_pattern(pass.hooks.at(site, attention_pattern(qkv, options)), qkv.value);
+  const at::Tensor output = attend(layer, qkv, options, pass.attention);
+  if (pass.hooks.wants(site)) pass.hooks.at(site, attention_pattern(qkv, options));
+  return output;
+}
+
+at::Tensor Decoder::gated(const LayerWeights& weights, std::int64_t layer, const at::Tensor& z, const at::Tensor& input,
+                          const Pass& pass) const {
+  if (config_.gate == Gate::none) return z;
+  at::Tensor gate =
+      at::sigmoid(at::linear(input, weights.gate_score, weights.gate_score_bias));  // [batch, position, rows]
+  if (config_.gate == Gate::elementwise) gate = gate.view(z.sizes());
+  gate = pass.at(layer, "attn.hook_gate", gate);
+  return z * (config_.gate == Gate::headwise ? gate.unsqueeze(-1) : gate);
+}
+
+at::Tensor Decoder::output_projection(const LayerWeights& weights, std::int64_t layer, const at::Tensor& z,
+                                      const Pass& pass) const {
+  const hooks::Site site = hooks::block_site(layer, "attn.hook_result");
+  if (pass.hooks.wants(site)) {
+    const at::Tensor by_head = weights.output.view({config_.width, config_.heads, config_.head_dim});
+    const at::Tensor result = pass.hooks.at(site, at::einsum("bthd,whd->bthw", {z, by_head}));
+    if (pass.hooks.replaces(site)) {
+      const at::Tensor sum = result.sum(2);
+      return config_.output_bias ? sum + weights.output_bias : sum;
+    }
+  }
+  return at::linear(z.flatten(2), weights.output, weights.output_bias);
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,44 @@
+#include "models/decoder/decoder_shapes.h"
+
+#include "core/error.h"
+
+#include <ATen/ATen.h>
+#include <fmt/ranges.h>
+
+namespace gainlens::models {
+namespace {
+
+void check_field(const WeightField& field, at::ScalarType dtype, const std::string& of) {
+  const at::Tensor& found = *field.tensor;
+  ASSERT(field.wanted == found.defined(), "decoder weights: {} of {} is {}, against the configuration", field.name, of,
+         field.wanted ? "missing" : "there");
+  if (!field.wanted) return;
+  ASSERT(found.sizes() == at::IntArrayRef(field.shape),
+         "decoder weights: {} of {} is [{}]; the configuration asks for [{}]", field.name, of,
+         fmt::join(found.sizes().vec(), ", "), fmt::join(field.shape, ", "));
+  ASSERT(found.scalar_type() == dtype, "decoder weights: {} of {} is not of the embedding's dtype", field.name, of);
+}
+
+}  // namespace
+
+void check_layer_shapes(const DecoderConfig& config, std::int64_t layer, LayerWeights weights, at::ScalarType dtype) {
+  for (const WeightField& field : layer_fields(config, layer, weights))
+    check_field(field, dtype, fmt::format("layer {}", layer));
+}
+
+void check_outer_shapes(const DecoderConfig& config, DecoderWeights weights) {
+  ASSERT(config.window.size() == static_cast<std::size_t>(config.layers), "decoder config: {} windows for {} layers",
+         config.window.size(), config.layers);
+  ASSERT(config.kv_heads > 0 && config.heads % config.kv_heads == 0, "decoder config: {} heads over {} kv heads",
+         config.heads, config.kv_heads);
+  ASSERT(weights.embedding.defined() && weights.embedding.is_floating_point(),
+         "decoder weights: the embedding is missing or not floating point");
+  const at::ScalarType dtype = weights.embedding.scalar_type();
+  if (config.tied_head) {
+    ASSERT(weights.head.is_same(weights.embedding), "decoder weights: the head is tied, but not the embedding");
+    weights.head = at::Tensor();
+  }
+  for (const WeightField& field : outer_fields(config, weights)) check_field(field, dtype, "the model");
+}
+
+}  // namespace gainlens::models

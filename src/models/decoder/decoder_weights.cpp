@@ -1,0 +1,97 @@
+#include "models/decoder/decoder_weights.h"
+
+namespace gainlens::models {
+namespace {
+
+using Kind = WeightField::Kind;
+using Shape = std::vector<std::int64_t>;
+
+/// Collects the fields of one layer.
+class FieldList {
+ public:
+  void add(std::string_view name, Kind kind, Shape shape, bool wanted, at::Tensor& tensor) {
+    fields_.push_back({name, kind, std::move(shape), wanted, &tensor});
+  }
+  void norm(std::string_view name, std::int64_t width, bool wanted, at::Tensor& tensor) {
+    add(name, Kind::norm, {width}, wanted, tensor);
+  }
+  /// A projection [.., out, in] with its bias [.., out].
+  void linear(std::string_view name, std::string_view bias_name, Shape shape, bool wanted, bool biased,
+              at::Tensor& weight, at::Tensor& bias) {
+    Shape bias_shape(shape.begin(), shape.end() - 1);
+    add(name, Kind::projection, std::move(shape), wanted, weight);
+    add(bias_name, Kind::bias, std::move(bias_shape), wanted && biased, bias);
+  }
+  std::vector<WeightField> take() { return std::move(fields_); }
+
+ private:
+  std::vector<WeightField> fields_;
+};
+
+void add_attention(const DecoderConfig& config, LayerWeights& w, FieldList& list) {
+  const std::int64_t queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
+  const bool biased = config.qkv_bias;
+  list.norm("attention_norm", config.width, config.pre_norm, w.attention_norm);
+  list.add("attention_norm_bias", Kind::bias, {config.width}, config.pre_norm && config.norm_bias,
+           w.attention_norm_bias);
+  list.linear("query", "query_bias", {queries, config.width}, true, biased, w.query, w.query_bias);
+  list.linear("gate_score", "gate_score_bias", {config.gate == Gate::headwise ? config.heads : queries, config.width},
+              config.gate != Gate::none, biased, w.gate_score, w.gate_score_bias);
+  list.linear("key", "key_bias", {keys, config.width}, true, biased, w.key, w.key_bias);
+  list.linear("value", "value_bias", {keys, config.width}, true, biased, w.value, w.value_bias);
+  const auto normed = [&](std::int64_t heads) {
+    return config.qk_norm == QkNorm::whole   ? Shape{heads * config.head_dim}
+           : config.qk_norm == QkNorm::heads ? Shape{heads, config.head_dim}
+                                             : Shape{config.head_dim};
+  };
+  list.add("query_norm", Kind::norm, normed(config.heads), config.qk_norm != QkNorm::none, w.query_norm);
+  list.add("key_norm", Kind::norm, normed(config.kv_heads), config.qk_norm != QkNorm::none, w.key_norm);
+  list.add("sink_logit", Kind::logit, {config.heads}, config.sink_logits, w.sink_logit);
+  list.linear("output", "output_bias", {config.width, queries}, true, config.output_bias, w.output, w.output_bias);
+  list.norm("attention_post_norm", config.width, config.post_norm, w.attention_post_norm);
+}
+
+void add_mlp(const DecoderConfig& config, bool experts, LayerWeights& w, FieldList& list) {
+  const bool own_norm = config.pre_norm && !config.shared_norm;
+  list.norm("mlp_norm", config.width, own_norm, w.mlp_norm);
+  list.add("mlp_norm_bias", Kind::bias, {config.width}, own_norm && config.norm_bias, w.mlp_norm_bias);
+  const Shape in{config.mlp_width, config.width};
+  list.linear("mlp_gate", "mlp_gate_bias", in, !experts && config.gated_mlp, config.mlp_bias, w.mlp_gate,
+              w.mlp_gate_bias);
+  list.linear("mlp_up", "mlp_up_bias", in, !experts, config.mlp_bias, w.mlp_up, w.mlp_up_bias);
+  list.linear("mlp_down", "mlp_down_bias", {config.width, config.mlp_width}, !experts, config.mlp_bias, w.mlp_down,
+              w.mlp_down_bias);
+  const Experts& of = config.experts;
+  const Shape expert_in{of.count, of.width, config.width};
+  list.linear("router", "router_bias", {of.count, config.width}, experts, of.router_bias, w.router, w.router_bias);
+  list.linear("expert_gate", "expert_gate_bias", expert_in, experts, of.bias, w.expert_gate, w.expert_gate_bias);
+  list.linear("expert_up", "expert_up_bias", expert_in, experts, of.bias, w.expert_up, w.expert_up_bias);
+  list.linear("expert_down", "expert_down_bias", {of.count, config.width, of.width}, experts, of.bias, w.expert_down,
+              w.expert_down_bias);
+  list.norm("mlp_post_norm", config.width, config.post_norm, w.mlp_post_norm);
+}
+
+}  // namespace
+
+std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer, LayerWeights& weights) {
+  FieldList list;
+  add_attention(config, weights, list);
+  add_mlp(config, config.has_experts(layer), weights, list);
+  return list.take();
+}
+
+std::vector<WeightField> outer_fields(const DecoderConfig& config, DecoderWeights& weights) {
+  FieldList list;
+  list.add("embedding", Kind::embedding, {config.vocabulary, config.width}, true, weights.embedding);
+  list.add("position_embedding", Kind::embedding, {config.max_positions, config.width},
+           config.positions == Positions::learned, weights.position_embedding);
+  list.norm("embedding_norm", config.width, config.embedding_norm, weights.embedding_norm);
+  list.add("embedding_norm_bias", Kind::bias, {config.width}, config.embedding_norm && config.norm_bias,
+           weights.embedding_norm_bias);
+  list.norm("final_norm", config.width, true, weights.final_norm);
+  list.add("final_norm_bias", Kind::bias, {config.width}, config.norm_bias, weights.final_norm_bias);
+  list.add("head", Kind::projection, {config.vocabulary, config.width}, !config.tied_head, weights.head);
+  return list.take();
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "models/decoder/decoder_config.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::models {
+
+/// One layer, in the compute dtype. Projections are [out, in]; undefined tensors are absent.
+struct LayerWeights {
+  at::Tensor attention_norm, attention_norm_bias;  ///< [width]
+  at::Tensor query, query_bias;                    ///< [heads head_dim, width]
+  at::Tensor gate_score, gate_score_bias;          ///< headwise [heads, width]; elementwise [heads head_dim, width]
+  at::Tensor key, key_bias;                        ///< [kv_heads head_dim, width]
+  at::Tensor value, value_bias;                    ///< [kv_heads head_dim, width]
+  at::Tensor query_norm, key_norm;           ///< QkNorm::head [head_dim]; heads [.., head_dim]; whole [.. head_dim]
+  at::Tensor sink_logit;                     ///< [heads]
+  at::Tensor output, output_bias;            ///< [width, heads head_dim]
+  at::Tensor attention_post_norm;            ///< [width]
+  at::Tensor mlp_norm, mlp_norm_bias;        ///< [width]
+  at::Tensor mlp_gate, mlp_gate_bias;        ///< [mlp_width, width]
+  at::Tensor mlp_up, mlp_up_bias;            ///< [mlp_width, width]
+  at::Tensor mlp_down, mlp_down_bias;        ///< [width, mlp_width]
+  at::Tensor router, router_bias;            ///< [experts, width]
+  at::Tensor expert_gate, expert_gate_bias;  ///< [experts, expert width, width]
+  at::Tensor expert_up, expert_up_bias;      ///< [experts, expert width, width]
+  at::Tensor expert_down, expert_down_bias;  ///< [experts, width, expert width]
+  at::Tensor mlp_post_norm;                  ///< [width]
+};
+
+struct DecoderWeights {
+  at::Tensor embedding;                            ///< [vocabulary, width]
+  at::Tensor position_embedding;                   ///< [max_positions, width]
+  at::Tensor embedding_norm, embedding_norm_bias;  ///< [width]
+  std::vector<LayerWeights> layers;
+  at::Tensor final_norm, final_norm_bias;  ///< [width]
+  at::Tensor head;                         ///< [vocabulary, width]; the same tensor as embedding where tied
+};
+
+/// One tensor a configuration asks for, or does not.
+struct WeightField {
+  enum class Kind { embedding, projection, norm, bias, logit };
+
+  std::string_view name;  ///< of the member: "attention_norm"
+  Kind kind;
+  std::vector<std::int64_t> shape;
+  bool wanted;  ///< an unwanted tensor stays undefined
+  at::Tensor* tensor;
+};
+
+/// Every tensor of one layer.
+std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer, LayerWeights& weights);
+/// Every tensor outside the layers. The head is not wanted where it is tied.
+std::vector<WeightField> outer_fields(const DecoderConfig& config, DecoderWeights& weights);
+
+}  // namespace gainlens::models

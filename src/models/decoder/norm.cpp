@@ -1,0 +1,33 @@
+#include "models/decoder/norm.h"
+
+#include <ATen/ATen.h>
+
+namespace gainlens::models {
+
+at::Tensor widened(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
+}
+
+at::Tensor rms_normalized(const at::Tensor& x, double epsilon) {
+  const at::Tensor wide = widened(x);
+  return wide * at::rsqrt(wide.pow(2).mean(-1, /*keepdim=*/true) + epsilon);
+}
+
+at::Tensor layer_normalized(const at::Tensor& x, double epsilon) {
+  const at::Tensor wide = widened(x);
+  const at::Tensor centred = wide - wide.mean(-1, /*keepdim=*/true);
+  return centred * at::rsqrt(centred.pow(2).mean(-1, /*keepdim=*/true) + epsilon);
+}
+
+at::Tensor normalized(const at::Tensor& x, Norm kind, double epsilon) {
+  return kind == Norm::rms ? rms_normalized(x, epsilon) : layer_normalized(x, epsilon);
+}
+
+at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset, const at::Tensor& bias) {
+  const at::Tensor wide = widened(weight);
+  at::Tensor result = (offset == 0 ? wide : wide + offset) * x;
+  if (bias.defined()) result = result + widened(bias);
+  return result.to(weight.scalar_type());
+}
+
+}  // namespace gainlens::models

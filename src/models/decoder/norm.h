@@ -1,0 +1,26 @@
+#pragma once
+
+#include "models/decoder/decoder_config.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace gainlens::models {
+
+/// The tensor in the type that normalisation runs in: float64 stays, all others become float32.
+at::Tensor widened(const at::Tensor& x);
+
+/// x / sqrt(mean(x^2) + epsilon) over the last dimension, widened.
+at::Tensor rms_normalized(const at::Tensor& x, double epsilon);
+
+/// (x - mean(x)) / sqrt(var(x) + epsilon) over the last dimension, widened.
+at::Tensor layer_normalized(const at::Tensor& x, double epsilon);
+
+/// One of the two, as the kind says.
+at::Tensor normalized(const at::Tensor& x, Norm kind, double epsilon);
+
+/// (offset + weight) x + bias in the type of x, rounded once to the type of the weight.
+/// @param x     widened
+/// @param bias  may be undefined
+at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset = 0, const at::Tensor& bias = {});
+
+}  // namespace gainlens::models

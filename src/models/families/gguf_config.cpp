@@ -1,0 +1,265 @@
+#include "models/families/gguf_config.h"
+
+#include "core/error.h"
+#include "core/nearest.h"
+#include "models/families/family.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+namespace gainlens::models {
+namespace {
+
+constexpr std::int64_t largest = std::int64_t{1} << 40;
+
+/// Keys of an architecture that say nothing about what a forward pass computes.
+constexpr std::array<std::string_view, 3> inert_keys = {"rope.scaling.finetuned", "vocab_size", "tensor_data_layout"};
+
+/// A size under its GGUF name and the family's.
+void copy_size(GgufConfig& gguf, std::string_view from, std::string_view to) {
+  if (gguf.find(from) == nullptr) return;
+  gguf.config[std::string(to)] = gguf.metadata().integer(gguf.full(from), 0, largest);
+}
+
+void copy_sizes(GgufConfig& gguf, const CommonKeys& keys) {
+  copy_size(gguf, "block_count", keys.layers);
+  copy_size(gguf, "embedding_length", keys.width);
+  copy_size(gguf, "attention.head_count", keys.heads);
+  copy_size(gguf, "context_length", keys.positions);
+  if (!keys.mlp_width.empty()) copy_size(gguf, "feed_forward_length", keys.mlp_width);
+  if (!keys.kv_heads.empty()) copy_size(gguf, "attention.head_count_kv", keys.kv_heads);
+  if (!keys.head_dim.empty()) copy_size(gguf, "attention.key_length", keys.head_dim);
+}
+
+/// Things said twice must agree.
+void check_twins(GgufConfig& gguf, const CommonKeys& keys) {
+  const auto same = [&](std::string_view key, std::string_view other) {
+    if (gguf.find(key) == nullptr || gguf.find(other) == nullptr) return;
+    const auto first = gguf.metadata().integer(gguf.full(key), 0, largest),
+               second = gguf.metadata().integer(gguf.full(other), 0, largest);
+    CHECK(first == second, "{}: {} is {} and {} is {}; they must be equal", gguf.metadata().where(), gguf.full(key),
+          first, gguf.full(other), second);
+  };
+  same("attention.value_length", "attention.key_length");
+  // A family whose heads all have their own keys, but for one that reads the number itself.
+  if (keys.kv_heads.empty() && !gguf.config.contains("num_kv_heads"))
+    same("attention.head_count_kv", "attention.head_count");
+}
+
+void copy_norm(GgufConfig& gguf, const CommonKeys& keys) {
+  for (const std::string_view key : {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"}) {
+    if (const auto value = gguf.value(key)) gguf.config[std::string(keys.norm_epsilon)] = *value;
+  }
+}
+
+Json as_json(const std::vector<float>& values) {
+  Json list = Json::array();
+  for (const float value : values) list.push_back(value);
+  return list;
+}
+
+/// rope_scaling of config.json: by name, or by tensors of factors.
+void copy_rope_scaling(GgufConfig& gguf) {
+  const std::string type = gguf.value("rope.scaling.type").value_or("none").get<std::string>();
+  Json scaling = Json::object();
+  const auto copy = [&](std::string_view from, const char* to) {
+    if (const auto value = gguf.value(from)) scaling[to] = *value;
+  };
+  copy("rope.scaling.original_context_length", "original_max_position_embeddings");
+  copy("rope.scaling.yarn_beta_fast", "beta_fast");
+  copy("rope.scaling.yarn_beta_slow", "beta_slow");
+  copy("rope.scaling.factor", "factor");
+  copy("rope.scaling.attn_factor", "attention_factor");
+  const auto short_factors = gguf.small_tensor("rope_factors_short.weight"),
+             long_factors = gguf.small_tensor("rope_factors_long.weight");
+  const auto factors = gguf.small_tensor("rope_freqs.weight");
+  if (!short_factors.empty() || !long_factors.empty()) {
+    scaling["rope_type"] = "longrope";
+    scaling["short_factor"] = as_json(short_factors);
+    scaling["long_factor"] = as_json(long_factors);
+    scaling.erase("factor");
+  } else if (!factors.empty()) {
+    // One set for every length, with nothing else to them: the llama3 scaling, worked out by whoever wrote the file.
+    scaling = {{"rope_type", "longrope"},
+               {"short_factor", as_json(factors)},
+               {"long_factor", as_json(factors)},
+               {"attention_factor", 1.0},
+               {"original_max_position_embeddings", 2}};
+  } else if (type == "none") {
+    return;
+  } else {
+    scaling["rope_type"] = type;
+  }
+  gguf.config["rope_scaling"] = scaling;
+}
+
+void copy_rope(GgufConfig& gguf, const CommonKeys& keys) {
+  if (const auto base = gguf.value("rope.freq_base")) gguf.config[std::string(keys.rope.base)] = *base;
+  copy_rope_scaling(gguf);
+  if (gguf.find("rope.dimension_count") == nullptr) return;
+  const std::int64_t rotated = gguf.metadata().integer(gguf.full("rope.dimension_count"), 0, largest);
+  const std::int64_t width = gguf.metadata().integer(gguf.full("embedding_length"), 1, largest);
+  const std::int64_t heads = gguf.metadata().integer(gguf.full("attention.head_count"), 1, largest);
+  const std::int64_t head_dim = gguf.metadata().integer(gguf.full("attention.key_length"), 1, largest, width / heads);
+  CHECK(rotated == head_dim || !keys.rope.rotated.empty(),
+        "{}: {} is {} and a head has {} dimensions; this family rotates whole heads", gguf.metadata().where(),
+        gguf.full("rope.dimension_count"), rotated, head_dim);
+  if (!keys.rope.rotated.empty())
+    gguf.config[std::string(keys.rope.rotated)] = static_cast<double>(rotated) / static_cast<double>(head_dim);
+}
+
+void copy_vocabulary(const formats::GgufFile& file, GgufConfig& gguf) {
+  const auto embedding = file.entries().find("token_embd.weight");
+  CHECK(embedding != file.entries().end() && embedding->second.shape.size() == 2,
+        "{}: no tensor 'token_embd.weight' of two dimensions; it has the size of the vocabulary",
+        file.metadata().where());
+  gguf.config["vocab_size"] = embedding->second.shape[0];
+  gguf.config["tie_word_embeddings"] = !gguf.has_tensor("output.weight");
+  const Json& vocabulary = gguf.config["vocab_size"];
+  const auto bos = file.metadata().has("tokenizer.ggml.bos_token_id")
+                       ? Json(file.metadata().integer("tokenizer.ggml.bos_token_id", 0, largest))
+                       : Json(nullptr);
+  gguf.config["bos_token_id"] = bos.is_null() || bos < vocabulary ? bos : Json(nullptr);
+}
+
+const Family& family_of(const formats::GgufFile& file, const std::string& architecture) {
+  std::vector<std::string> names;
+  for (const Family& family : families()) {
+    if (family.gguf.architecture.empty()) continue;
+    names.emplace_back(family.gguf.architecture);
+    if (family.gguf.architecture != architecture) continue;
+    // Files of llama and mistral share a name; a window is mistral's.
+    const bool windowed = file.metadata().has(architecture + ".attention.sliding_window");
+    if (architecture != "llama" || windowed == (family.name == "mistral")) return family;
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  throw_invalid("{}: general.architecture is '{}', which is not supported; supported are {}{}", file.metadata().where(),
+                printable(architecture, 60), fmt::join(names, ", "), did_you_mean(architecture.substr(0, 60), names));
+}
+
+void refuse_unread(const formats::GgufFile& file, const GgufConfig& gguf, const Family& family,
+                   const std::string& architecture) {
+  for (const std::string& key : file.metadata().keys()) {
+    if (!key.starts_with(architecture + ".")) continue;
+    const std::string_view rest = std::string_view(key).substr(architecture.size() + 1);
+    const auto among = [rest](const auto& list) { return std::find(list.begin(), list.end(), rest) != list.end(); };
+    if (gguf.read().contains(rest) || among(inert_keys) || among(family.gguf.inert_keys)) continue;
+    throw_invalid("{}: unknown metadata key '{}' may change what the model computes; this family's keys are {}",
+                  file.metadata().where(), printable(key, 100), fmt::join(gguf.read(), ", "));
+  }
+}
+
+}  // namespace
+
+GgufConfig::GgufConfig(const formats::GgufFile& file, std::string architecture)
+    : file_(&file), architecture_(std::move(architecture)) {}
+
+const formats::GgufValue* GgufConfig::find(std::string_view key) {
+  read_.emplace(key);
+  return file_->metadata().find(full(key));
+}
+
+std::optional<Json> GgufConfig::value(std::string_view key) {
+  const formats::GgufValue* found = find(key);
+  if (found == nullptr) return std::nullopt;
+  using Kind = formats::GgufKind;
+  switch (found->kind) {
+    case Kind::array:
+      throw_invalid("{}: {} is an array; one value is expected", metadata().where(), full(key));
+    case Kind::text:
+      return metadata().text(full(key));
+    case Kind::boolean:
+      return metadata().boolean(full(key));
+    case Kind::f32:
+    case Kind::f64:
+      return metadata().number(full(key));
+    default:
+      return metadata().integer(full(key), std::numeric_limits<std::int64_t>::min(),
+                                std::numeric_limits<std::int64_t>::max());
+  }
+}
+
+std::vector<float> GgufConfig::small_tensor(std::string_view name) const {
+  const auto found = file_->entries().find(name);
+  if (found == file_->entries().end()) return {};
+  const formats::TensorEntry& entry = found->second;
+  CHECK(entry.dtype == formats::DType::f32 && entry.shape.size() == 1,
+        "{}: tensor '{}' is {} of {} dimensions; must be a row of F32", metadata().where(), printable(name),
+        formats::name_of(entry.dtype), entry.shape.size());
+  std::vector<float> values(entry.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), entry.bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+void GgufConfig::fill(const std::string& key, const Json& value, std::string_view why) {
+  if (config.contains(key)) return;
+  config[key] = value;
+  remarks.push_back(fmt::format("{} = {} ({})", key, value.dump(), why));
+}
+
+GgufDescription describe_gguf(const formats::GgufFile& file) {
+  const std::string architecture = file.metadata().text("general.architecture");
+  const Family& family = family_of(file, architecture);
+  GgufConfig gguf(file, architecture);
+  gguf.config["model_type"] = family.name;
+  copy_sizes(gguf, family.keys);
+  copy_norm(gguf, family.keys);
+  copy_rope(gguf, family.keys);
+  copy_vocabulary(file, gguf);
+  for (const auto& [from, to] : family.gguf.keys) {
+    if (const auto value = gguf.value(from)) gguf.config[std::string(to)] = *value;
+  }
+  if (family.gguf.complete != nullptr) family.gguf.complete(gguf);
+  check_twins(gguf, family.keys);
+  refuse_unread(file, gguf, family, architecture);
+  return {&family, std::move(gguf.config), std::move(gguf.remarks)};
+}
+
+TensorNames gguf_names() {
+  TensorNames names;
+  names.prefix = "";
+  names.embedding = "token_embd";
+  names.position_embedding = "position_embd";
+  names.embedding_norm = "token_embd_norm";
+  names.final_norm = "output_norm";
+  names.head = "output";
+  names.layer = "blk.{}.";
+  names.attention_norm = "attn_norm";
+  names.query = "attn_q";
+  names.key = "attn_k";
+  names.value = "attn_v";
+  names.query_norm = "attn_q_norm";
+  names.key_norm = "attn_k_norm";
+  names.sink_logit = "attn_sinks.weight";
+  names.output = "attn_output";
+  names.attention_post_norm = "post_attention_norm";
+  names.mlp_norm = "ffn_norm";
+  names.mlp_gate = "ffn_gate";
+  names.mlp_up = "ffn_up";
+  names.mlp_down = "ffn_down";
+  names.mlp_post_norm = "post_ffw_norm";
+  names.router = "ffn_gate_inp";
+  names.expert_gate = "ffn_gate_exps";
+  names.expert_up = "ffn_up_exps";
+  names.expert_down = "ffn_down_exps";
+  return names;
+}
+
+TensorNames gguf_fused_names() {
+  TensorNames names = gguf_names();
+  names.query_key_value = "attn_qkv";
+  return names;
+}
+
+TensorNames gguf_paired_names() {
+  TensorNames names = gguf_names();
+  names.rotary_pairs = true;
+  return names;
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,256 @@
+#include "models/families/rope_config.h"
+
+#include "core/error.h"
+#include "core/nearest.h"
+
+#include <array>
+#include <cmath>
+#include <map>
+
+namespace gainlens::models {
+namespace {
+
+constexpr double max_base = 1e12;
+constexpr double max_factor = 1e6;
+constexpr std::int64_t max_original = std::int64_t{1} << 31;
+
+/// What one object says; base and rotated share are apart, since they may stand beside the object.
+struct RopeObject {
+  std::string name;  ///< as messages write it
+  RopeConfig rope;
+  std::optional<double> base;
+  std::optional<double> rotated;
+};
+
+/// What stands beside the objects.
+struct Beside {
+  std::int64_t max_positions;
+  std::int64_t original;  ///< original_max_position_embeddings of the file, else max_positions
+};
+
+std::string rope_type(ConfigReader& object) {
+  const bool has_both = object.find("rope_type") != nullptr && object.find("type") != nullptr;
+  const std::string type = object.text("rope_type", object.text("type", "default"));
+  CHECK(!has_both || object.text("type") == type, "{}: {} is '{}' and {} is '{}'; they must agree", object.where(),
+        object.quoted("rope_type"), printable(type), object.quoted("type"), printable(object.text("type")));
+  return type;
+}
+
+RopeScaling scaling_named(const ConfigReader& object, const std::string& type) {
+  static const std::map<std::string, RopeScaling, std::less<>> known = {
+      {"default", RopeScaling::none}, {"linear", RopeScaling::linear},     {"llama3", RopeScaling::llama3},
+      {"yarn", RopeScaling::yarn},    {"longrope", RopeScaling::longrope}, {"su", RopeScaling::longrope}};
+  if (const auto found = known.find(type); found != known.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [name, scaling] : known) names.push_back(name);
+  throw_invalid("{}: {} is '{}', which is not supported; default, linear, llama3, yarn or longrope{}", object.where(),
+                object.quoted("rope_type"), printable(type), did_you_mean(type.substr(0, 100), names));
+}
+
+/// A number that may be absent or null.
+std::optional<double> optional_number(ConfigReader& object, std::string_view key, double low, double high) {
+  if (object.find_non_null(key) == nullptr) return std::nullopt;
+  return object.number(key, low, high);
+}
+
+std::int64_t original_positions(ConfigReader& object, const Beside& beside) {
+  return object.integer("original_max_position_embeddings", 1, max_original, beside.original);
+}
+
+void parse_llama3(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
+  rope.factor = object.number("factor", 1, max_factor);
+  rope.low_frequency_factor = object.number("low_freq_factor", 1e-6, max_factor);
+  rope.high_frequency_factor = object.number("high_freq_factor", 1e-6, max_factor);
+  rope.original_max_positions = original_positions(object, beside);
+  CHECK(rope.high_frequency_factor > rope.low_frequency_factor, "{}: {} is {} and {} is {}; the former must be greater",
+        object.where(), object.quoted("high_freq_factor"), rope.high_frequency_factor, object.quoted("low_freq_factor"),
+        rope.low_frequency_factor);
+}
+
+/// m(s, a) of the header; 1 where nothing is stretched.
+double magnitude(double factor, double scale) {
+  return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1;
+}
+
+void parse_yarn(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
+  rope.original_max_positions = original_positions(object, beside);
+  const double ratio = static_cast<double>(beside.max_positions) / static_cast<double>(rope.original_max_positions);
+  rope.factor = optional_number(object, "factor", 1, max_factor).value_or(ratio);
+  CHECK(rope.factor >= 1,
+        "{}: {} is absent and max_position_embeddings / original_max_position_embeddings is {}; the factor must be at "
+        "least 1",
+        object.where(), object.quoted("factor"), rope.factor);
+  rope.beta_fast = optional_number(object, "beta_fast", 1e-6, max_factor).value_or(32);
+  rope.beta_slow = optional_number(object, "beta_slow", 1e-6, max_factor).value_or(1);
+  CHECK(rope.beta_fast >= rope.beta_slow, "{}: {} is {} and {} is {}; the former must not be smaller", object.where(),
+        object.quoted("beta_fast"), rope.beta_fast, object.quoted("beta_slow"), rope.beta_slow);
+  rope.truncate = object.boolean("truncate", true);
+  object.find("finetuned");  // a remark of early yarn checkpoints
+
+  const double mscale = optional_number(object, "mscale", 0, max_factor).value_or(0);
+  const double mscale_all_dim = optional_number(object, "mscale_all_dim", 0, max_factor).value_or(0);
+  const double derived = mscale != 0 && mscale_all_dim != 0
+                             ? magnitude(rope.factor, mscale) / magnitude(rope.factor, mscale_all_dim)
+                             : magnitude(rope.factor, 1);
+  rope.attention_factor = optional_number(object, "attention_factor", 1e-6, max_factor).value_or(derived);
+}
+
+/// One number a rotated pair.
+std::vector<double> parse_factors(ConfigReader& object, std::string_view key) {
+  const Json* value = object.find(key);
+  CHECK(value != nullptr && value->is_array() && !value->empty(),
+        "{}: {} is {}; must be a list of numbers, one a rotated pair", object.where(), object.quoted(key),
+        value == nullptr ? "missing" : brief(*value));
+  std::vector<double> factors;
+  for (const Json& factor : *value) {
+    CHECK(factor.is_number() && factor > 0 && factor <= max_factor,
+          "{}: {} holds {}; each must be a number above 0, at most {}", object.where(), object.quoted(key),
+          brief(factor), max_factor);
+    factors.push_back(factor.get<double>());
+  }
+  return factors;
+}
+
+void parse_longrope(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
+  rope.original_max_positions = original_positions(object, beside);
+  rope.short_factors = parse_factors(object, "short_factor");
+  rope.long_factors = parse_factors(object, "long_factor");
+  const double original = static_cast<double>(rope.original_max_positions);
+  const double factor = optional_number(object, "factor", 1e-6, max_factor)
+                            .value_or(static_cast<double>(beside.max_positions) / original);
+  const double derived = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(original));
+  CHECK(std::isfinite(derived), "{}: {} is {}; longrope needs more than 1", object.where(),
+        object.quoted("original_max_position_embeddings"), rope.original_max_positions);
+  rope.attention_factor = optional_number(object, "attention_factor", 1e-6, max_factor).value_or(derived);
+}
+
+RopeObject parse_object(std::string name, ConfigReader object, const Beside& beside) {
+  RopeObject result;
+  result.name = std::move(name);
+  result.rope.scaling = scaling_named(object, rope_type(object));
+  result.base = optional_number(object, "rope_theta", 1, max_base);
+  result.rotated = optional_number(object, "partial_rotary_factor", 0, 1);
+  switch (result.rope.scaling) {
+    case RopeScaling::none:
+      // Early files of models with longrope repeat the trained length here.
+      object.find("original_max_position_embeddings");
+      break;
+    case RopeScaling::linear:
+      result.rope.factor = object.number("factor", 1, max_factor);
+      break;
+    case RopeScaling::llama3:
+      parse_llama3(object, beside, result.rope);
+      break;
+    case RopeScaling::yarn:
+      parse_yarn(object, beside, result.rope);
+      break;
+    case RopeScaling::longrope:
+      parse_longrope(object, beside, result.rope);
+      break;
+  }
+  object.refuse_unread();
+  return result;
+}
+
+/// The objects that speak: of layers without a window (and of all, where there is one kind), and of those with one.
+struct Spoken {
+  std::vector<RopeObject> global;
+  std::optional<RopeObject> window;
+};
+
+/// @param has_base_beside  a base that holds where an object is silent
+Spoken spoken_objects(ConfigReader& reader, const Beside& beside, bool has_base_beside) {
+  Spoken spoken;
+  if (const auto scaling = reader.object("rope_scaling"))
+    spoken.global.push_back(parse_object("rope_scaling", *scaling, beside));
+  auto parameters = reader.object("rope_parameters");
+  if (!parameters) return spoken;
+  const auto full = parameters->object("full_attention"), sliding = parameters->object("sliding_attention");
+  if (!full && !sliding) {
+    spoken.global.push_back(parse_object("rope_parameters", *parameters, beside));
+    return spoken;
+  }
+  parameters->refuse_unread();
+  if (full) spoken.global.push_back(parse_object("rope_parameters.full_attention", *full, beside));
+  if (sliding) spoken.window = parse_object("rope_parameters.sliding_attention", *sliding, beside);
+  const bool one_base = full && sliding && spoken.global.back().base.has_value() != spoken.window->base.has_value();
+  CHECK(!one_base || has_base_beside,
+        "{}: only one of 'rope_parameters.full_attention' and 'rope_parameters.sliding_attention' has a rope_theta; "
+        "give it to both",
+        reader.where());
+  return spoken;
+}
+
+/// One number that may stand in several places, which must agree.
+double agreed(const ConfigReader& reader, std::optional<double> beside, std::string_view key,
+              const std::vector<RopeObject>& objects, std::optional<double> RopeObject::*member,
+              std::string_view object_key, double fallback) {
+  std::optional<double> value = beside;
+  std::string from(key);
+  for (const RopeObject& object : objects) {
+    if (!(object.*member)) continue;
+    CHECK(value.value_or(*(object.*member)) == *(object.*member), "{}: '{}' is {} and '{}.{}' is {}; they must agree",
+          reader.where(), from, value.value_or(0), object.name, object_key, *(object.*member));
+    value = object.*member;
+    from = fmt::format("{}.{}", object.name, object_key);
+  }
+  return value.value_or(fallback);
+}
+
+/// What the share of a head that is rotated is called beside the objects; a family that rotates whole heads must not be
+/// given another.
+std::string_view rotated_key(const RopeKeys& keys) {
+  return keys.rotated.empty() ? "partial_rotary_factor" : keys.rotated;
+}
+
+/// The rope of one kind of layer out of the objects that speak of it.
+RopeConfig merged(const ConfigReader& reader, const std::vector<RopeObject>& objects, const RopeKeys& keys,
+                  std::string_view base_key, std::optional<double> base, double default_base,
+                  std::optional<double> rotated) {
+  RopeConfig rope = objects.empty() ? RopeConfig{} : objects.front().rope;
+  for (const RopeObject& object : objects) {
+    CHECK(object.rope == rope, "{}: '{}' and '{}' disagree; give one", reader.where(), objects.front().name,
+          object.name);
+  }
+  rope.base = agreed(reader, base, base_key, objects, &RopeObject::base, "rope_theta", default_base);
+  rope.rotated = agreed(reader, rotated, rotated_key(keys), objects, &RopeObject::rotated, "partial_rotary_factor",
+                        keys.default_rotated);
+  CHECK(rope.base > 1 || rope.scaling != RopeScaling::yarn, "{}: {} is {}; yarn needs more than 1", reader.where(),
+        base_key, rope.base);
+  return rope;
+}
+
+}  // namespace
+
+Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKeys& keys) {
+  const std::int64_t original = reader.find_non_null("original_max_position_embeddings") == nullptr
+                                    ? max_positions
+                                    : reader.integer("original_max_position_embeddings", 1, max_original);
+  const auto base = optional_number(reader, keys.base, 1, max_base);
+  const auto window_base =
+      keys.window_base.empty() ? std::nullopt : optional_number(reader, keys.window_base, 1, max_base);
+  const auto rotated = optional_number(reader, rotated_key(keys), 0, 1);
+  const bool own_base = window_base || keys.default_window_base;
+  const Spoken spoken = spoken_objects(reader, {max_positions, original}, base || own_base);
+
+  Ropes ropes;
+  ropes.rope = merged(reader, spoken.global, keys, keys.base, base, keys.default_base, rotated);
+  CHECK(!keys.rotated.empty() || ropes.rope.rotated == 1,
+        "{}: '{}' is {}; only whole heads are rotated in this family (1)", reader.where(), rotated_key(keys),
+        ropes.rope.rotated);
+  if (!spoken.window && !own_base) return ropes;
+  std::vector<RopeObject> objects;
+  if (spoken.window) objects.push_back(*spoken.window);
+  // Without a base of its own key, `rope_theta` beside the objects is that of all layers.
+  const RopeConfig window = own_base ? merged(reader, objects, keys, keys.window_base, window_base,
+                                              keys.default_window_base.value_or(0), rotated)
+                                     : merged(reader, objects, keys, keys.base, base, keys.default_base, rotated);
+  CHECK(keys.by_window || window == ropes.rope,
+        "{}: 'rope_parameters.full_attention' and 'rope_parameters.sliding_attention' disagree; in this family they "
+        "must agree",
+        reader.where());
+  if (window != ropes.rope) ropes.window = window;
+  return ropes;
+}
+
+}  // namespace gainlens::models

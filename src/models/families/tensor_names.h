@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace gainlens::models {
+
+/// How the rows of several projections share one stored tensor.
+enum class RowOrder {
+  sequential,   ///< all rows of the first, then all of the second, ...
+  grouped,      ///< per KV head: its rows of the first, then of the second, ...
+  alternating,  ///< one row of each in turn
+};
+
+/// Where a checkpoint keeps each tensor of DecoderWeights: module names, to which ".weight" and ".bias" are added. The
+/// defaults are the names most families share. Names of a layer follow `layer` with its index put in. An empty name:
+/// the tensor is part of another.
+struct TensorNames {
+  std::string_view prefix = "model.";  ///< of everything but the head; a checkpoint saved without it is read too
+  std::string_view embedding = "embed_tokens";
+  std::string_view position_embedding;
+  std::string_view embedding_norm;
+  std::string_view final_norm = "norm";
+  std::string_view head = "lm_head";
+  std::string_view layer = "layers.{}.";
+
+  std::string_view attention_norm = "input_layernorm";
+  std::string_view
+      query_key_value;  ///< one tensor for all three, in this order; then `query`, `key`, `value` are not looked for
+  RowOrder query_key_value_order = RowOrder::sequential;
+  std::string_view query = "self_attn.q_proj";  ///< holds the rows of an output gate too, grouped
+  std::string_view key = "self_attn.k_proj";
+  std::string_view value = "self_attn.v_proj";
+  std::string_view query_norm = "self_attn.q_norm";
+  std::string_view key_norm = "self_attn.k_norm";
+  std::string_view query_norm_of_head;  ///< QkNorm::heads with one tensor a head: complete names with its index put in
+  std::string_view key_norm_of_head;
+  std::string_view sink_logit;  ///< complete name
+  std::string_view output = "self_attn.o_proj";
+  std::string_view attention_post_norm;
+  bool rotary_pairs = false;  ///< query and key rows of a head lie pair by pair (GGUF's llama), not half by half
+
+  std::string_view mlp_norm = "post_attention_layernorm";
+  std::string_view mlp_gate_up;  ///< one tensor for both, in this order
+  std::string_view mlp_gate = "mlp.gate_proj";
+  std::string_view mlp_up = "mlp.up_proj";
+  std::string_view mlp_down = "mlp.down_proj";
+  std::string_view mlp_post_norm;
+  bool transposed = false;  ///< attention and MLP projections are stored [in, out]
+
+  std::string_view router;
+  std::string_view expert_gate, expert_up, expert_down;  ///< with {} one tensor an expert, else one stack
+  std::string_view expert_gate_up;       ///< complete name of one stack [experts, width, gate and up alternating]
+  std::string_view expert_gate_up_bias;  ///< complete name
+  std::string_view expert_down_stack;    ///< complete name of the stack [experts, expert width, width] beside it
+  std::string_view expert_down_bias;     ///< complete name
+};
+
+}  // namespace gainlens::models

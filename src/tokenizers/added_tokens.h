@@ -1,0 +1,59 @@
+#pragma once
+
+#include "tokenizers/tokenizer.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace gainlens::tokenizers {
+
+/// A token that is found in the text as it is written, before anything is cut into words.
+struct AddedToken {
+  std::string content;
+  TokenId id = 0;
+  bool single_word = false;  ///< only where no word character stands beside it
+  bool left_strip = false;   ///< takes the white space before it along
+  bool right_strip = false;  ///< takes the white space behind it along
+  bool normalized = false;   ///< looked for in the normalised text
+  bool special = false;
+};
+
+/// Finds added tokens: at each place the longest, from left to right, without overlap.
+class AddedTokenFinder {
+ public:
+  struct Part {
+    std::string_view text;
+    std::size_t begin = 0;         ///< byte offset in the searched text
+    std::optional<TokenId> token;  ///< nothing: text between tokens
+  };
+
+  /// @param token  looked for as `written`, which differs from its content where a normaliser changes it; the first of
+  ///     equal texts wins
+  void add(const AddedToken& token, std::string_view written);
+  bool empty() const { return tokens_.empty(); }
+
+  /// Tokens and the texts between them, empty ones left out.
+  /// @param text  valid UTF-8; the parts point into it
+  std::vector<Part> split(std::string_view text) const;
+
+ private:
+  static constexpr std::size_t nothing = ~std::size_t{0};
+  struct Match {
+    std::size_t begin, end, token;
+  };
+  struct Node {
+    std::unordered_map<unsigned char, std::size_t> next;
+    std::size_t token = nothing;
+  };
+  std::optional<Match> longest_at(std::string_view text, std::size_t begin) const;
+  bool stands_alone(std::string_view text, const Match& match) const;
+
+  std::vector<AddedToken> tokens_;
+  std::vector<Node> nodes_ = std::vector<Node>(1);  ///< a trie by bytes, the root first
+};
+
+}  // namespace gainlens::tokenizers

@@ -1,0 +1,73 @@
+#pragma once
+
+#include "tokenizers/vocabulary.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace gainlens::tokenizers {
+
+struct BpeOptions {
+  std::optional<std::string> unknown_token;
+  bool fuse_unknown = false;  ///< unknown characters in a row become one unknown token
+  bool byte_fallback =
+      false;  ///< an unknown character becomes its bytes, tokens <0x00> to <0xFF>, where all of them exist
+  bool ignore_merges = false;  ///< a word that is a token as a whole is not split
+};
+
+/// Byte-pair encoding of words: characters first, then the pair whose merge comes first in the list, leftmost on ties,
+/// until no merge applies. Exactly the order of Hugging Face's `tokenizers`, O(n log n) in the length of the word.
+class Bpe {
+ public:
+  using Merge = std::pair<std::string, std::string>;
+  /// Words already encoded; one per thread of work.
+  using Cache = std::unordered_map<std::string, std::vector<TokenId>, TextHash, std::equal_to<>>;
+
+  /// @param merges  in order of rank
+  /// @param where   names the file in messages
+  /// @throws InvalidArgument  a merge of, or into, something that is not a token
+  Bpe(Vocabulary vocabulary, const std::vector<Merge>& merges, BpeOptions options, std::string where);
+
+  /// Appends the ids of a word.
+  /// @param word  valid UTF-8, shorter than 2^31 bytes
+  /// @throws InvalidArgument  a character that is not in the vocabulary where there is no unknown token
+  void encode(std::string_view word, Cache& cache, std::vector<TokenId>& ids) const;
+
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+
+ private:
+  struct Ranked {
+    std::int32_t rank;
+    TokenId merged;
+  };
+  class Merging;
+
+  void add_merge(const Merge& merge, std::size_t rank);
+  void note_neighbours(std::string_view token);
+  bool never_joined(char32_t left, char32_t right) const;
+  void encode_piece(std::string_view piece, Cache& cache, std::vector<TokenId>& ids) const;
+  std::vector<TokenId> initial_symbols(std::string_view piece) const;
+  bool append_bytes(std::string_view character, std::vector<TokenId>& symbols) const;
+  TokenId unknown_id(char32_t character) const;
+  const Ranked* find_merge(TokenId left, TokenId right) const;
+
+  Vocabulary vocabulary_;
+  BpeOptions options_;
+  std::string where_;
+  std::unordered_map<char32_t, TokenId> characters_;  ///< tokens of one character
+  std::unordered_map<std::uint64_t, Ranked> merges_;  ///< by (left id, right id)
+  std::unordered_set<std::uint64_t> neighbours_;      ///< character pairs inside some merged token
+  std::vector<std::optional<TokenId>> bytes_;         ///< ids of <0x00> to <0xFF>
+};
+
+/// A merge in the form "a b".
+/// @param where  names the line in messages
+/// @throws InvalidArgument  not two tokens with one space between
+Bpe::Merge parse_merge(std::string_view line, std::string_view where);
+
+}  // namespace gainlens::tokenizers

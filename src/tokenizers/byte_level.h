@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gainlens::tokenizers {
+
+/// GPT-2's way to write any bytes as printable characters: printable Latin-1 stands for itself, the other 68 bytes in
+/// order for U+0100 upwards (so the space is U+0120). Source: encoder.py of openai/gpt-2, bytes_to_unicode.
+void append_byte_level(std::string_view bytes, std::string& text);
+
+/// GPT-2's pattern of words: contractions, then letters, numbers, or other signs, each with at most one space before,
+/// then white space.
+inline constexpr std::string_view gpt2_pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+}  // namespace gainlens::tokenizers

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "tokenizers/normalizer.h"
+#include "tokenizers/pre_tokenizer.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::tokenizers {
+
+/// What a name under `tokenizer.ggml.pre` stands for.
+struct GgufPreTokenizer {
+  std::unique_ptr<Normalizer> normalizer;  ///< may be null
+  std::unique_ptr<PreTokenizer> pre_tokenizer;
+  bool ignore_merges = false;  ///< a word that is a token as a whole is not split
+  bool adds_bos = false;       ///< where the file does not say
+};
+
+/// Every name that is known, sorted.
+std::vector<std::string> gguf_pre_tokenizer_names();
+
+/// Normaliser and pre-tokenizer as in the tokenizer.json of the models that the name was made for.
+/// @param where  names the file in messages
+/// @throws InvalidArgument  a name that is not known (lists those that are); "default", which stands for no model's
+///     pattern
+GgufPreTokenizer make_gguf_pre_tokenizer(std::string_view name, std::string_view where);
+
+}  // namespace gainlens::tokenizers

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "tokenizers/json_node.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::tokenizers {
+
+/// A part of a text, in bytes.
+struct Span {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  bool matched = false;
+};
+
+/// A compiled pattern (PCRE2, UTF-8). Usable from several threads at once.
+class Pattern {
+ public:
+  /// A pattern of tokenizer.json, in Oniguruma's syntax.
+  /// @param where  names the file and entry in messages
+  /// @throws InvalidArgument  PCRE2 refuses it, or it holds a construct the two libraries read differently; names
+  ///     `--tokens`
+  static Pattern oniguruma(std::string_view pattern, std::string_view where);
+  /// A literal text.
+  static Pattern literal(std::string_view text, std::string_view where);
+  /// A pattern of our own, in PCRE2's syntax.
+  static Pattern pcre2(std::string_view pattern, std::string_view where);
+
+  Pattern(Pattern&&) noexcept;
+  Pattern& operator=(Pattern&&) noexcept;
+  ~Pattern();
+
+  /// Matches and the stretches between them, in order; together they cover the text. One empty unmatched span for an
+  /// empty text.
+  /// @param text  valid UTF-8
+  /// @throws InvalidArgument  PCRE2's match limit is reached
+  std::vector<Span> spans(std::string_view text) const;
+
+ private:
+  struct Compiled;
+  explicit Pattern(std::unique_ptr<Compiled> compiled);
+  std::unique_ptr<Compiled> compiled_;
+};
+
+/// A pattern as tokenizer.json writes it: {"String": literal} or {"Regex": pattern}.
+/// @throws InvalidArgument  anything else, or as Pattern::oniguruma
+Pattern read_pattern(const JsonNode& node);
+
+}  // namespace gainlens::tokenizers

@@ -1,0 +1,196 @@
+#include "tokenizers/pre_tokenizer.h"
+
+#include "core/error.h"
+#include "tokenizers/byte_level.h"
+#include "tokenizers/pattern.h"
+#include "tokenizers/split.h"
+
+#include <optional>
+
+namespace gainlens::tokenizers {
+namespace {
+
+using Sink = PreTokenizer::Sink;
+
+void send(std::string_view text, bool at_start, const std::vector<Span>& pieces, const Sink& sink) {
+  for (const Span& piece : pieces) {
+    if (piece.begin != piece.end) sink(text.substr(piece.begin, piece.end - piece.begin), at_start && piece.begin == 0);
+  }
+}
+
+class Split : public PreTokenizer {
+ public:
+  Split(Pattern pattern, SplitBehavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+  void apply(std::string_view text, bool at_start, const Sink& sink) const override {
+    std::vector<Span> spans = pattern_.spans(text);
+    if (invert_) {
+      for (Span& span : spans) span.matched = !span.matched;
+    }
+    send(text, at_start, split_spans(std::move(spans), behavior_), sink);
+  }
+
+ private:
+  Pattern pattern_;
+  SplitBehavior behavior_;
+  bool invert_;
+};
+
+class ByteLevel : public PreTokenizer {
+ public:
+  ByteLevel(bool add_prefix_space, std::optional<Pattern> pattern)
+      : add_prefix_space_(add_prefix_space), pattern_(std::move(pattern)) {}
+  void apply(std::string_view text, bool at_start, const Sink& sink) const override {
+    if (!add_prefix_space_ || text.empty() || text.starts_with(' ')) return cut(text, at_start, sink);
+    std::string prefixed(1, ' ');
+    prefixed += text;
+    cut(prefixed, at_start, sink);
+  }
+
+ private:
+  void cut(std::string_view text, bool at_start, const Sink& sink) const {
+    std::string mapped;
+    const auto map = [&](std::string_view word, bool first) {
+      mapped.clear();
+      append_byte_level(word, mapped);
+      sink(mapped, first);
+    };
+    if (!pattern_) return map(text, at_start);
+    send(text, at_start, pattern_->spans(text), map);
+  }
+
+  bool add_prefix_space_;
+  std::optional<Pattern> pattern_;
+};
+
+/// SentencePiece's way: spaces become a visible sign, one is put before the text, and words start at each.
+class Metaspace : public PreTokenizer {
+ public:
+  enum class Prepend { always, first, never };
+  Metaspace(std::string replacement, Prepend prepend, bool split, const std::string& where)
+      : replacement_(std::move(replacement)),
+        prepend_(prepend),
+        split_(split),
+        pattern_(Pattern::literal(replacement_, where)) {}
+  void apply(std::string_view text, bool at_start, const Sink& sink) const override {
+    if (text.empty()) return;
+    std::string replaced;
+    for (const char byte : text) {
+      if (byte == ' ')
+        replaced += replacement_;
+      else
+        replaced += byte;
+    }
+    const bool wanted = prepend_ == Prepend::always || (prepend_ == Prepend::first && at_start);
+    if (wanted && !replaced.starts_with(replacement_)) replaced.insert(0, replacement_);
+    if (!split_) return sink(replaced, at_start);
+    send(replaced, at_start, split_spans(pattern_.spans(replaced), SplitBehavior::merged_with_next), sink);
+  }
+
+ private:
+  std::string replacement_;
+  Prepend prepend_;
+  bool split_;
+  Pattern pattern_;
+};
+
+class Sequence : public PreTokenizer {
+ public:
+  explicit Sequence(std::vector<std::unique_ptr<PreTokenizer>> steps) : steps_(std::move(steps)) {}
+  void apply(std::string_view text, bool at_start, const Sink& sink) const override { run(0, text, at_start, sink); }
+
+ private:
+  void run(std::size_t step, std::string_view text, bool at_start, const Sink& sink) const {
+    if (step == steps_.size()) return sink(text, at_start);
+    steps_[step]->apply(text, at_start, [&](std::string_view word, bool first) { run(step + 1, word, first, sink); });
+  }
+
+  std::vector<std::unique_ptr<PreTokenizer>> steps_;
+};
+
+std::unique_ptr<PreTokenizer> make_metaspace(const JsonNode& node) {
+  node.allow_only({"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
+  const bool prefix = node.at("add_prefix_space").boolean_or(true);  // older files
+  const std::string scheme = node.has("prepend_scheme") ? node.at("prepend_scheme").text()
+                             : prefix                   ? "always"
+                                                        : "never";
+  CHECK(prefix || scheme == "never", "{}: add_prefix_space is false, but prepend_scheme is '{}'; they must agree",
+        node.where(), printable(scheme));
+  Metaspace::Prepend prepend = Metaspace::Prepend::never;
+  if (scheme == "always")
+    prepend = Metaspace::Prepend::always;
+  else if (scheme == "first")
+    prepend = Metaspace::Prepend::first;
+  else if (scheme != "never")
+    node.unsupported(fmt::format("prepend_scheme '{}'", printable(scheme)));
+  return std::make_unique<Metaspace>(node.at("replacement").character(), prepend, node.at("split").boolean_or(true),
+                                     node.where());
+}
+
+std::unique_ptr<PreTokenizer> make_split(const JsonNode& node) {
+  node.allow_only({"type", "pattern", "behavior", "invert"});
+  return std::make_unique<Split>(read_pattern(node.at("pattern")), read_split_behavior(node.at("behavior")),
+                                 node.at("invert").boolean_or(false));
+}
+
+std::unique_ptr<PreTokenizer> make_digits(const JsonNode& node) {
+  node.allow_only({"type", "individual_digits"});
+  const auto behavior =
+      node.at("individual_digits").boolean_or(false) ? SplitBehavior::isolated : SplitBehavior::contiguous;
+  return std::make_unique<Split>(Pattern::pcre2(R"(\p{N})", node.where()), behavior, false);
+}
+
+std::unique_ptr<PreTokenizer> make_punctuation(const JsonNode& node) {
+  node.allow_only({"type", "behavior"});
+  const auto behavior = node.has("behavior") ? read_split_behavior(node.at("behavior")) : SplitBehavior::isolated;
+  return std::make_unique<Split>(Pattern::pcre2(R"([!-/:-@\[-`{-~\p{P}])", node.where()), behavior, false);
+}
+
+/// Words and runs of other signs, white space dropped; the classes are those of the reference's Rust patterns.
+std::unique_ptr<PreTokenizer> make_whitespace(const JsonNode& node) {
+  node.allow_only({"type"});
+  const char* pattern =
+      R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}\p{White_Space}]+)";
+  return std::make_unique<Split>(Pattern::pcre2(pattern, node.where()), SplitBehavior::removed, true);
+}
+
+std::unique_ptr<PreTokenizer> make_sequence(const JsonNode& node) {
+  node.allow_only({"type", "pretokenizers"});
+  std::vector<std::unique_ptr<PreTokenizer>> steps;
+  for (const JsonNode& item : node.at("pretokenizers").items()) {
+    auto step = make_pre_tokenizer(item);
+    CHECK(step != nullptr, "{}: null in a sequence; give a pre-tokenizer", item.where());
+    steps.push_back(std::move(step));
+  }
+  return std::make_unique<Sequence>(std::move(steps));
+}
+
+}  // namespace
+
+std::unique_ptr<PreTokenizer> make_byte_level(bool add_prefix_space, bool use_pattern) {
+  std::optional<Pattern> pattern;
+  if (use_pattern) pattern = Pattern::oniguruma(gpt2_pattern, "GPT-2's pattern of words");
+  return std::make_unique<ByteLevel>(add_prefix_space, std::move(pattern));
+}
+
+std::unique_ptr<PreTokenizer> make_pre_tokenizer(const JsonNode& node) {
+  if (node.is_null()) return nullptr;
+  const std::string type = node.at("type").text();
+  if (type == "Sequence") return make_sequence(node);
+  if (type == "Split") return make_split(node);
+  if (type == "Metaspace") return make_metaspace(node);
+  if (type == "Digits") return make_digits(node);
+  if (type == "Punctuation") return make_punctuation(node);
+  if (type == "Whitespace") return make_whitespace(node);
+  if (type == "WhitespaceSplit") {
+    node.allow_only({"type"});
+    return std::make_unique<Split>(Pattern::pcre2(R"(\p{White_Space})", node.where()), SplitBehavior::removed, false);
+  }
+  if (type == "ByteLevel") {
+    node.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+    return make_byte_level(node.at("add_prefix_space").boolean(), node.at("use_regex").boolean_or(true));
+  }
+  node.unsupported(fmt::format("pre-tokenizer '{}'", printable(type)));
+}
+
+}  // namespace gainlens::tokenizers

@@ -1,0 +1,91 @@
+#include "tokenizers/sentencepiece_model.h"
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace gainlens::tokenizers {
+namespace {
+
+/// One protobuf message, written field by field. Packages bring no headers of SentencePiece's own messages, and
+/// libprotobuf beside the copy inside libsentencepiece would clash, so the five kinds of fields needed are written
+/// here.
+class Message {
+ public:
+  void number(std::uint32_t field, std::uint64_t value) {
+    tag(field, 0);
+    varint(value);
+  }
+  /// Protobuf writes a negative int32 as the ten bytes of its int64.
+  void signed_number(std::uint32_t field, std::int32_t value) {
+    number(field, static_cast<std::uint64_t>(std::int64_t{value}));
+  }
+  void boolean(std::uint32_t field, bool value) { number(field, value ? 1 : 0); }
+  void float32(std::uint32_t field, float value) {
+    tag(field, 5);
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    for (int shift = 0; shift < 32; shift += 8) bytes_ += static_cast<char>(bits >> shift & 0xFF);
+  }
+  void bytes(std::uint32_t field, std::string_view value) {
+    tag(field, 2);
+    varint(value.size());
+    bytes_ += value;
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  void tag(std::uint32_t field, std::uint32_t wire_type) { varint(field << 3 | wire_type); }
+  void varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>((value & 0x7F) | 0x80);
+    bytes_ += static_cast<char>(value);
+  }
+
+  std::string bytes_;
+};
+
+std::string piece_message(const Piece& piece) {
+  Message message;
+  message.bytes(1, piece.text);
+  message.float32(2, piece.score);
+  message.number(3, static_cast<std::uint64_t>(piece.type));
+  return message.take();
+}
+
+std::string trainer_message(const SentencePieceModel& model) {
+  constexpr std::uint64_t bpe = 2;
+  Message message;
+  message.number(3, bpe);
+  message.number(4, model.pieces.size());
+  message.boolean(35, model.byte_fallback);
+  // Ids 40 to 43 and the pieces they stand for, 45 to 48: an absent one is -1, and its name stays the default, which
+  // finds nothing.
+  const std::optional<TokenId> ids[] = {model.unknown, model.bos, model.eos, model.padding};
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    message.signed_number(40 + i, ids[i].value_or(-1));
+    if (ids[i]) message.bytes(45 + i, model.pieces.at(static_cast<std::size_t>(*ids[i])).text);
+  }
+  return message.take();
+}
+
+std::string normalizer_message(const SentencePieceModel& model) {
+  Message message;
+  message.bytes(1, "identity");
+  message.bytes(2, "");
+  message.boolean(3, model.add_dummy_prefix);
+  message.boolean(4, model.remove_extra_whitespaces);
+  message.boolean(5, true);  // escape_whitespaces: spaces become U+2581
+  return message.take();
+}
+
+}  // namespace
+
+std::string serialise(const SentencePieceModel& model) {
+  Message message;
+  for (const Piece& piece : model.pieces) message.bytes(1, piece_message(piece));
+  message.bytes(2, trainer_message(model));
+  message.bytes(3, normalizer_message(model));
+  return message.take();
+}
+
+}  // namespace gainlens::tokenizers

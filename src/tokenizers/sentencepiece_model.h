@@ -1,0 +1,35 @@
+#pragma once
+
+#include "tokenizers/tokenizer.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gainlens::tokenizers {
+
+/// What a piece is to SentencePiece, by the numbers of its model file (GGUF uses the same).
+enum class PieceType : std::uint8_t { normal = 1, unknown, control, user_defined, unused, byte };
+
+struct Piece {
+  std::string text;  ///< UTF-8, spaces as U+2581
+  float score = 0;   ///< merges with larger scores come first
+  PieceType type = PieceType::normal;
+};
+
+/// A vocabulary of pieces merged by score (SentencePiece's BPE), as it lies in a `tokenizer.model`. The text is not
+/// normalised.
+struct SentencePieceModel {
+  std::vector<Piece> pieces;              ///< by id
+  bool byte_fallback = false;             ///< unknown characters become bytes; needs all 256 byte pieces
+  bool add_dummy_prefix = true;           ///< puts a space before the text
+  bool remove_extra_whitespaces = false;  ///< spaces at both ends, and all but one in a row
+  TokenId unknown = 0;                    ///< the one piece of type unknown
+  std::optional<TokenId> bos, eos, padding;
+};
+
+/// The bytes of a `ModelProto`, for SentencePiece to load. Checks nothing: the library does.
+/// Source: sentencepiece_model.proto of google/sentencepiece; encoding: protobuf.dev, "Encoding".
+std::string serialise(const SentencePieceModel& model);
+
+}  // namespace gainlens::tokenizers

@@ -1,0 +1,107 @@
+#include "tokenizers/pattern.h"
+
+#include "core/error.h"
+#include "tokenizers/byte_level.h"
+#include "tokenizers/oniguruma.h"
+#include "tokenizers/split.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gainlens::tokenizers {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using Pieces = std::vector<std::string>;
+
+/// Pieces of the text; matches stand in brackets.
+Pieces marked(const Pattern& pattern, std::string_view text) {
+  Pieces pieces;
+  for (const Span& span : pattern.spans(text)) {
+    const std::string piece(text.substr(span.begin, span.end - span.begin));
+    pieces.push_back(span.matched ? "[" + piece + "]" : piece);
+  }
+  return pieces;
+}
+Pieces marked(std::string_view pattern, std::string_view text) {
+  return marked(Pattern::oniguruma(pattern, "test"), text);
+}
+
+TEST(Pattern, MatchesAndWhatIsBetweenCoverTheText) {
+  EXPECT_EQ(marked("b+", "abbc"), (Pieces{"a", "[bb]", "c"}));
+  EXPECT_EQ(marked("x", "abc"), (Pieces{"abc"}));
+  EXPECT_EQ(marked("x", ""), (Pieces{""}));
+}
+
+TEST(Pattern, EmptyMatchesMoveOnByCharacters) {
+  EXPECT_EQ(marked("x*", "äx"), (Pieces{"[]", "ä", "[x]"}));
+}
+
+TEST(Pattern, Gpt2Words) {
+  EXPECT_EQ(marked(gpt2_pattern, "I've  12é!"), (Pieces{"[I]", "['ve]", "[ ]", "[ 12]", "[é]", "[!]"}));
+}
+
+TEST(Pattern, LinesAreRubys) {
+  EXPECT_EQ(marked("^.", "ab\ncd"), (Pieces{"[a]", "b\n", "[c]", "d"}));
+}
+
+TEST(Pattern, ClassesAreOnigurumas) {
+  EXPECT_EQ(marked(R"(\s)", "a\u180Eb\u0085"),
+            (Pieces{"a\u180Eb", "[\u0085]"}));  // U+180E is white space to PCRE2 only
+  EXPECT_EQ(marked(R"([^\S\n]+)", "a \n\tb"), (Pieces{"a", "[ ]", "\n", "[\t]", "b"}));
+  EXPECT_EQ(marked(R"(\h+)", "xfAy"), (Pieces{"x", "[fA]", "y"}));
+  EXPECT_EQ(marked(R"(\p{Han}+)", "a\u4E00\u3002"),
+            (Pieces{"a", "[\u4E00]", "\u3002"}));  // the stop is Han by script extension only
+  EXPECT_EQ(marked(R"(\u00e9|\x41)", "éA"), (Pieces{"[é]", "[A]"}));
+}
+
+TEST(Pattern, LiteralsAreNotPatterns) {
+  EXPECT_EQ(marked(Pattern::literal("a.", "test"), "aba."), (Pieces{"ab", "[a.]"}));
+}
+
+TEST(Pattern, WhatIsReadDifferentlyIsRefused) {
+  for (const char* pattern : {"a{1,3}+", "[a[b]]", "[a&&b]", "a(?i)b", "(?<n>a)", R"(\bword)", R"((a)\1)", "a{,3}",
+                              R"([\W])", R"(\xE9)", "a\\", "(?m:a)"}) {
+    EXPECT_THAT([&] { Pattern::oniguruma(pattern, "file: where"); },
+                ThrowsMessage<InvalidArgument>(::testing::AllOf(HasSubstr("file: where"), HasSubstr("--tokens"))))
+        << pattern;
+  }
+}
+
+TEST(Pattern, WhatPcre2RefusesIsNamed) {
+  EXPECT_THAT([] { Pattern::oniguruma("(a", "test"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("PCRE2 refuses the pattern '(a'")));
+  EXPECT_THAT([] { Pattern::literal("", "test"); }, ThrowsMessage<InvalidArgument>(HasSubstr("empty text")));
+}
+
+TEST(Pattern, RunawayMatchingIsAnError) {
+  const Pattern pattern = Pattern::oniguruma("(a|aa)+\\z", "test");
+  EXPECT_THAT([&] { pattern.spans(std::string(60, 'a') + "b"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("--tokens")));
+}
+
+TEST(Split, Behaviors) {
+  const auto pieces = [](SplitBehavior behavior) {
+    const std::string_view text = "a--b";
+    Pieces result;
+    for (const Span& span : split_spans(Pattern::literal("-", "test").spans(text), behavior)) {
+      result.emplace_back(text.substr(span.begin, span.end - span.begin));
+    }
+    return result;
+  };
+  EXPECT_EQ(pieces(SplitBehavior::removed), (Pieces{"a", "b"}));
+  EXPECT_EQ(pieces(SplitBehavior::isolated), (Pieces{"a", "-", "-", "b"}));
+  EXPECT_EQ(pieces(SplitBehavior::merged_with_previous), (Pieces{"a-", "-", "b"}));
+  EXPECT_EQ(pieces(SplitBehavior::merged_with_next), (Pieces{"a", "-", "-b"}));
+  EXPECT_EQ(pieces(SplitBehavior::contiguous), (Pieces{"a", "--", "b"}));
+}
+
+TEST(ByteLevel, PrintableBytesStandForThemselves) {
+  std::string text;
+  append_byte_level(" A\xC3\xA9\n", text);
+  EXPECT_EQ(text, "ĠAÃ©Ċ");  // space -> U+0120, newline -> U+010A
+}
+
+}  // namespace
+}  // namespace gainlens::tokenizers
