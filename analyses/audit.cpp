@@ -1,5 +1,6 @@
 #include "analyses/audit.h"
 
+#include "analyses/counted.h"
 #include "core/quantity.h"
 
 namespace gainlens::analyses {
@@ -9,21 +10,22 @@ std::vector<std::string> notes_of(const runfile::RunReader& reader, const std::v
                                   const Maybe<SinkLemma>& lemma) {
   std::vector<std::string> notes;
   notes.emplace_back(
-      "Norms are taken in head space, before W_O, since the layers of the paper have no W_O; mu is the smallest norm "
-      "of the whole chunk, "
-      "so "
-      "that the bound holds for every query and is a little weaker than with the keys that a query sees.");
+      "Norms are taken in head space, before W_O, because the paper's layers have no W_O. mu is the smallest norm in "
+      "the whole chunk: the bound then holds for every query, and is a little weaker than with only the keys that the "
+      "query sees.");
   if (!reader.request().bos) {
     notes.emplace_back(
-        "Key 0 is the text's first token, not a BOS token: the lemma holds for any key, and another may be the sink.");
+        "Key 0 is the text's first token, not a BOS token: the lemma holds for any key, and another key may be the "
+        "sink.");
   }
   if (reader.request().gated) {
     notes.emplace_back(
-        "The gate of this model scales e before W_O; delta is the norm before the gate, as in a layer without one.");
+        "The gate of this model scales e before W_O; delta is the norm before the gate, as in a layer without a gate.");
   }
   if (reader.request().sink_logits) {
     notes.emplace_back(
-        "The lemma is about the keys' weights without the learned sink logit; BOS mass counts it in the total.");
+        "The lemma is about weights among the keys, without the learned sink logit; BOS mass is a share of the keys "
+        "and the sink together.");
   }
   for (const Length& length : lengths) {
     if (length.missing > 0)
@@ -31,13 +33,12 @@ std::vector<std::string> notes_of(const runfile::RunReader& reader, const std::v
                                   reader.samples()));
   }
   if (lemma && lemma->judged < lemma->heads.size()) {
-    notes.push_back(
-        fmt::format("{} heads are set apart: their windows hide key 0, so that its weight is 0 by construction.",
-                    lemma->heads.size() - lemma->judged));
+    notes.push_back(fmt::format("{} excluded: key 0 is outside the window, so its weight is 0 there.",
+                                counted_are(lemma->heads.size() - lemma->judged, "head")));
   }
   if (lemma && lemma->left_out > 0) {
-    notes.push_back(
-        fmt::format("{} heads are left out of the lemma's table: one of their numbers is missing.", lemma->left_out));
+    notes.push_back(fmt::format("{} left out of the lemma's table because a number is missing.",
+                                counted_are(lemma->left_out, "head")));
   }
   return notes;
 }

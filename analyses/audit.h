@@ -8,8 +8,8 @@
 
 namespace gainlens::analyses {
 
-/// What in the paper's theory can be held against numbers of one run: its lemma, head by head, and the statements that
-/// are false as printed.
+/// The paper's theory compared with the numbers of one run: the sink lemma head by head, and statements of the paper
+/// that are false as printed or depend on the model.
 struct Audit {
   std::vector<Length> lengths;
   std::string lengths_rule;
@@ -19,10 +19,10 @@ struct Audit {
   Maybe<SinkLemma> lemma;
   Maybe<std::vector<PriorShare>> prior_shares;
   std::vector<Statement> statements;
-  std::vector<std::string> notes;  ///< what a reader has to know about these numbers
+  std::vector<std::string> notes;  ///< what a reader must know about these numbers
 };
 
-/// Source: bft.tex, app. "Sink Necessity Lemma"; method.md, "False as printed".
+/// Source: bft.tex, app. "Sink Necessity Lemma"; docs/method.md, "False as printed".
 /// @throws InvalidArgument  see sink_lengths()
 Audit audit(const runfile::RunReader& reader, const Options& options = {});
 OrderedJson to_json(const Audit& audit);

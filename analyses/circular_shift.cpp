@@ -7,7 +7,7 @@
 namespace gainlens::analyses {
 namespace {
 
-/// Values of all heads of contiguous layers, [layer][head], or why there are none.
+/// Values of all heads of contiguous layers, [layer][head], or the reason why they are not usable.
 struct Grid {
   std::size_t layers = 0, heads = 0;
   Blocks x, y;
@@ -22,12 +22,12 @@ Grid grid_of(const ClusteredPairs& pairs) {
   if (points.empty()) return grid;
   grid.heads = points.begin()->second.size();
   if (points.rbegin()->first - points.begin()->first + 1 != points.size()) {
-    grid.refusal = "refused: the layers are not contiguous";
+    grid.refusal = "not testable: the layers are not contiguous";
     return grid;
   }
   for (const auto& [layer, heads] : points) {
     const bool whole = heads.size() == grid.heads && heads.rbegin()->first + 1 == heads.size();
-    if (!whole) grid.refusal = "refused: a layer lacks the value of a head";
+    if (!whole) grid.refusal = "not testable: a layer has no value for one of its heads";
     grid.x.emplace_back();
     grid.y.emplace_back();
     for (const auto& [head, point] : heads) {
@@ -66,7 +66,7 @@ PermutationTest shift_layers(const ClusteredPairs& pairs, const std::optional<st
   const TestedStatistic none = no_statistic("no head has both values");
   PermutationTest test{layers, true, static_cast<std::int64_t>(grid.layers), 0, none, none};
   if (grid.layers == 0) return test;
-  const std::string refusal = mixed ? "refused: " + *mixed : grid.refusal;
+  const std::string refusal = mixed ? "not testable: " + *mixed : grid.refusal;
   if (!refusal.empty()) {
     test.pearson =
         test.spearman = {Measured::none(refusal), Measured::none(refusal), 1 / layers, Measured::none(refusal)};

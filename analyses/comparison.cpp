@@ -2,8 +2,10 @@
 
 #include "analyses/cells.h"
 #include "analyses/selection.h"
+#include "analyses/sink_count.h"
 #include "analyses/statistics.h"
 #include "core/quantity.h"
+#include "runfile/schema.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +22,7 @@ using ByChunk = std::map<std::int64_t, double>;  // sample number -> value
 
 struct ChunkValues {
   ByChunk values;
-  std::string reason;  // where there are none
+  std::string reason;  // if there are no values
 };
 
 ChunkValues from_aggregate(const Maybe<Aggregate>& aggregate) {
@@ -61,7 +63,7 @@ ChunkValues chunk_values(const RunReader& reader, const ComparedQuantity& quanti
   if (quantity.name == "nll") return nll(reader, length);
   if (quantity.name == "sink_share" || quantity.name == "bos_mass") {
     const std::vector<std::size_t> layers = layers_that_see_key_0(reader, length.tokens);
-    if (layers.empty()) return {{}, "every layer's window hides key 0"};
+    if (layers.empty()) return {{}, "key 0 is outside the window of every layer"};
     return quantity.name == "sink_share" ? sink_share(reader, length, layers)
                                          : from_aggregate(aggregate(reader, "bos_mass", length, layers));
   }
@@ -104,16 +106,13 @@ std::vector<std::string> comparison_caveats(const Request& first, const Request&
   std::vector<std::string> caveats;
   if (first.model != second.model) {
     caveats.emplace_back(
-        "Each model is one training run: intervals over chunks speak of other text of this kind, not of what another "
-        "seed of the same "
-        "training would give.");
+        "Each model is one training run: intervals over chunks are about other text of this kind, not about the same "
+        "training with another seed.");
     caveats.emplace_back(
-        "K and lambda_obs depend on the scale of each model's own values, which no logit depends on: between models "
-        "compare scaled K, "
-        "n_eff, "
-        "entropy, BOS mass and NLL.");
+        "K and lambda_obs depend on the scale of each model's values, which is arbitrary: between models, compare "
+        "scaled K, n_eff, entropy, BOS mass and NLL.");
     caveats.emplace_back(
-        "Heads of separately trained models carry no common order: cells are not paired, only chunk means are.");
+        "Heads of separately trained models have no common order: only chunk means are paired, not cells.");
   }
   for (const RunDifference& difference : comparison.differences) {
     if (!difference.consequence.empty())
@@ -136,23 +135,24 @@ std::vector<std::int64_t> tokens_without(const std::vector<Length>& lengths, con
 const std::vector<ComparedQuantity>& compared_quantities() {
   constexpr std::string_view deep = "deep layers, last-quarter queries";
   constexpr std::string_view all = "layers that see key 0, second-half queries";
-  static const std::vector<ComparedQuantity> quantities = {
-      {"n_eff", "keys", deep},
-      {"entropy", "nats", deep},
-      {"observation_precision", "values", deep},
-      {"kalman_gain", "values", deep},
-      {"kalman_gain_scaled", "1", deep},
-      {"gate", "1", deep},
-      {"bos_mass", "1", all},
-      {"sink_share", "1", "layers that see key 0, column mean above 0.3"},
-      {"nll", "nats", "every predicted token"},
-  };
+  static const std::vector<ComparedQuantity> quantities = [] {
+    std::vector<ComparedQuantity> list;
+    for (const char* name :
+         {"n_eff", "entropy", "observation_precision", "kalman_gain", "kalman_gain_scaled", "gate", "bos_mass"}) {
+      const runfile::HeadQuantity& stored = runfile::head_quantity(name);
+      list.push_back(
+          {stored.name, stored.label, stored.unit, stored.window == runfile::Window::last_quarter ? deep : all});
+    }
+    list.push_back({"sink_share", "sink share", "1", "layers that see key 0, column mean above 0.3"});
+    list.push_back({"nll", "NLL", "nats per token", "every predicted token"});
+    return list;
+  }();
   return quantities;
 }
 
 void check_different(const RunReader& first, const RunReader& second) {
   CHECK(first.request().to_json() != second.request().to_json(),
-        "{} and {}: hold the same request, and so the same numbers; give runs that differ",
+        "{} and {}: hold the same request, and so the same numbers; give two different runs",
         printable(first.path().string()), printable(second.path().string()));
 }
 
@@ -162,8 +162,8 @@ Comparison compare(const RunReader& first, const RunReader& second, const Option
   Comparison result{request_differences(a, b), {}, {}, {}, {}, {}, {}};
   if (a.version != b.version) {
     result.refused = fmt::format(
-        "their statistics have versions {} and {}, whose numbers may mean different things; sweep both with one "
-        "gainlens",
+        "the runs have statistics versions {} and {}, and their numbers may mean different things; sweep both with the "
+        "same gainlens",
         a.version, b.version);
     result.caveats.push_back(fmt::format("No numbers are compared: {}.", result.refused));
     return result;

@@ -32,7 +32,7 @@ Change no_change(const std::string& reason, double margin) {
   return {Measured::none(reason), Maybe<Interval>::none(reason), "", no_equivalence(margin, 0, reason)};
 }
 
-/// Sets one length against the shortest.
+/// Compares one length with the shortest.
 class Comparer {
  public:
   Comparer(const runfile::Request& request, const Length& length, const Length& shortest, double margin)
@@ -64,7 +64,7 @@ class Comparer {
   double margin_;
 };
 
-/// Why chunk means give no change, if they give none.
+/// Why the chunk means give no change.
 std::string no_change_reason(const Maybe<Aggregate>& shortest, const Maybe<Aggregate>& here) {
   if (!here) return here.reason();
   if (!shortest) return shortest.reason();
@@ -124,8 +124,8 @@ ContextPoint read_point(const runfile::RunReader& reader, const Length& length, 
 
 std::string margin_meaning(double margin) {
   return fmt::format(
-      "a change of {:g} in logit(gate) multiplies the odds of the gate by {:.2f}; smaller ones count as flat", margin,
-      std::exp(margin));
+      "a change of {:g} in logit(gate) multiplies the odds of the gate by {:.2f}; smaller changes count as flat",
+      margin, std::exp(margin));
 }
 
 void put(OrderedJson& object, const std::string& name, const Maybe<Aggregate>& aggregate) {

@@ -11,7 +11,7 @@
 namespace gainlens::analyses {
 namespace {
 
-/// P(T > difference / error); differences without any spread are certain.
+/// P(T > difference / error); if the differences do not vary, it is 0 or 1.
 double upper_tail(double difference, double error, double degrees_of_freedom) {
   if (error == 0) return difference > 0 ? 0.0 : 1.0;
   return boost::math::cdf(boost::math::complement(boost::math::students_t(degrees_of_freedom), difference / error));

@@ -10,35 +10,36 @@
 
 namespace gainlens::analyses {
 
-/// What paired differences say about "nothing changes".
+/// The answer to "does nothing change?".
 enum class Flatness {
   equivalent,  ///< equivalent to flat: the 90% interval lies within the margin
   changes,     ///< the 95% interval excludes 0, and equivalence is not shown
-  not_shown,   ///< neither
+  not_shown,   ///< neither of these
   unknown      ///< too few pairs
 };
 
-/// Two one-sided Student tests of mean differences against +-margin, and the two-sided one against 0. Equivalence at
-/// level 0.05 is the 90% interval inside the margin; a mean beyond it at that level the 95% interval outside.
+/// Two one-sided Student tests of the mean difference against +-margin, and a two-sided test against 0. At level 0.05,
+/// the mean is equivalent to 0 if the 90% interval lies inside the margin, and is beyond the margin if the 95% interval
+/// lies outside.
 struct Equivalence {
   double margin;  ///< in the unit of the differences
   std::size_t pairs;
-  Measured p;                ///< of equivalence: the larger of the two one-sided p
-  Measured difference_p;     ///< two-sided, of a mean of 0
-  Measured exceeds_p;        ///< two-sided, of a mean within the margin: small where the mean is shown to lie beyond it
+  Measured p;                ///< for equivalence: the larger of the two one-sided p
+  Measured difference_p;     ///< two-sided, for a mean of 0
+  Measured exceeds_p;        ///< two-sided, for a mean within the margin: small if the mean is shown to lie beyond it
   Maybe<Interval> interval;  ///< 90% Student interval of the mean
   Flatness flatness;
 };
 
 /// @param estimate  a normal mean with its Student error
-/// @param pairs     units that it rests on
+/// @param pairs     number of units behind the estimate
 Equivalence test_equivalence(const Estimate& estimate, std::size_t pairs, double margin);
-/// Nothing can be said, for a reason.
+/// The result if no test is possible.
 Equivalence no_equivalence(double margin, std::size_t pairs, const std::string& reason);
 
-/// Source: Schuirmann 1987; inference.md, gate is flat.
-/// @param differences  independent (one a chunk); finite
-/// @param reason       why there are none, if there are none
+/// Source: Schuirmann 1987; docs/inference.md, "Gate is flat".
+/// @param differences  independent (one per chunk), finite
+/// @param reason       used if `differences` is empty
 Equivalence test_equivalence(std::span<const double> differences, double margin,
                              const std::string& reason = "there is no pair");
 

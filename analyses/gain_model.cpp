@@ -12,6 +12,10 @@ bool finite(const GainMeans& means) {
 
 }  // namespace
 
+double prior_variance(const runfile::Request& request) {
+  return 1.0 / static_cast<double>(request.head_dim);
+}
+
 double aggregated_precision(const GainMeans& means, double prior_variance) {
   return (means.n_eff + prior_observations) / (means.residual + prior_observations * prior_variance);
 }

@@ -37,7 +37,7 @@ GainTheoryPoint read_point(const runfile::RunReader& reader, const Length& lengt
   return point;
 }
 
-/// lambda that makes the prediction right at this length.
+/// The lambda with which the prediction is exact at this length.
 Measured fit(const GainTheoryPoint& point, double prior_variance) {
   if (!point.aggregated_precision || !point.kalman_gain) {
     return Measured::none(first_reason(point.aggregated_precision, point.kalman_gain));
@@ -78,7 +78,7 @@ void summarise(GainTheory& theory) {
   }
   if (errors.empty()) {
     const std::string reason = theory.points.size() < 2
-                                   ? "the run has one length; a prediction needs a second"
+                                   ? "the run has one length; a prediction needs a second one"
                                    : first_reason(theory.prior_precision, theory.points.back().relative_error);
     theory.max_relative_error = theory.max_constant_error = theory.skill = Measured::none(reason);
     return;
@@ -108,7 +108,7 @@ void put_mean(OrderedJson& object, const std::string& name, const Maybe<Aggregat
 GainTheory gain_theory(const runfile::RunReader& reader, const Options& options) {
   const std::vector<std::size_t> layers = deep_layers(reader, options);
   const Measured unset = Measured::none("not fitted yet");
-  const double prior_variance = 1.0 / static_cast<double>(reader.request().head_dim);
+  const double prior_variance = analyses::prior_variance(reader.request());
   check(options);
   GainTheory theory{.deep_layers = original_layers(reader, layers),
                     .prior_strength = prior_observations,
@@ -160,7 +160,7 @@ OrderedJson to_json(const GainTheory& theory) {
     json["points"].push_back(std::move(entry));
   }
   json["margin"] = theory.margin;
-  json["margin_meaning"] = "an error of the formula, relative to K, that still counts as none";
+  json["margin_meaning"] = "largest error of the formula, relative to K, that still counts as no error";
   json["paper_max_relative_error"] = paper_theory_error;
   put_result(json, "unseen_text", theory.unseen);
   put_result(json, "by_head", theory.cells);

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "analyses/cell_errors.h"
 #include "analyses/cells.h"
-#include "analyses/gain_checks.h"
 #include "analyses/options.h"
 #include "analyses/theory_equivalence.h"
 
@@ -16,20 +16,19 @@ struct GainTheoryPoint {
   Maybe<Aggregate> n_eff;
   Maybe<Aggregate> residual;            ///< S, squared unit of the values
   Maybe<Aggregate> kalman_gain;         ///< K as measured at lambda = 1
-  Maybe<Aggregate> kalman_gain_scaled;  ///< K of values scaled to unit variance: no theory here, shown since K has no
+  Maybe<Aggregate> kalman_gain_scaled;  ///< K of values scaled to unit variance: not predicted, shown because K has no
                                         ///< scale of its own
-  Maybe<Aggregate>
-      observation_precision;      ///< mean of lambda_obs: shown beside aggregated_precision, which is another number
-  Measured aggregated_precision;  ///< lambda*(T) = (n_eff + nu) / (S + nu sigma0^2) of the aggregated n_eff and S
-  Measured predicted_gain;        ///< K_opt(T) = lambda* / (lambda + lambda*)
-  Measured relative_error;        ///< |K_opt - K| / K; missing at T_min, where it is 0 by the fit
-  Measured constant_error;        ///< |K(T_min) - K| / K: of the prediction that nothing changes
-  Measured skill;                 ///< 1 - relative_error / constant_error: above 0 beats the constant
+  Maybe<Aggregate> observation_precision;  ///< mean of lambda_obs, which is not aggregated_precision
+  Measured aggregated_precision;           ///< lambda*(T) = (n_eff + nu) / (S + nu sigma0^2) from the mean n_eff and S
+  Measured predicted_gain;                 ///< K_opt(T) = lambda* / (lambda + lambda*)
+  Measured relative_error;                 ///< |K_opt - K| / K; missing at T_min, where the fit makes it 0
+  Measured constant_error;                 ///< |K(T_min) - K| / K: the error of a constant K
+  Measured skill;                          ///< 1 - relative_error / constant_error: above 0 if better than the constant
 };
 
 /// Does K follow from n_eff and S? One lambda is fitted at the shortest length and predicts the mean K at the others.
-/// Here it is fitted and judged on the same chunks; theory_equivalence() tests its error on others, cell_errors()
-/// judges head by head.
+/// Here it is fitted and judged on the same chunks; theory_equivalence() tests the error on unseen text, and
+/// cell_errors() judges head by head.
 struct GainTheory {
   std::vector<std::int64_t> deep_layers;  ///< the model's own numbers
   double prior_strength;                  ///< nu, in observations
@@ -39,12 +38,12 @@ struct GainTheory {
   Measured max_constant_error;
   Measured skill;                       ///< 1 - mean relative error / mean constant error, over lengths above T_min
   std::vector<GainTheoryPoint> points;  ///< shortest first
-  double margin;                        ///< error that still counts as none, relative to K
-  Maybe<TheoryEquivalence> unseen;      ///< test of the error on text like this against the margin
+  double margin;                        ///< largest error that still counts as none, relative to K
+  Maybe<TheoryEquivalence> unseen;      ///< test of the error on unseen text of this kind against the margin
   Maybe<CellErrors> cells;              ///< each deep head with its own K, n_eff and S
 };
 
-/// Source: bft.tex, Eq. reml and Fig. K-theory-measured; method.md, Gain theory.
+/// Source: bft.tex, Eq. reml and Fig. K-theory-measured; docs/method.md, "Gain theory".
 /// @throws InvalidArgument  see deep_layers() and usable_lengths()
 GainTheory gain_theory(const runfile::RunReader& reader, const Options& options = {});
 OrderedJson to_json(const GainTheory& theory);

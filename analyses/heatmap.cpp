@@ -1,27 +1,11 @@
 #include "analyses/heatmap.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
-
-constexpr std::array<HeatmapQuantity, 5> quantities = {{
-    {"n_eff", "last-quarter queries"},
-    {"kalman_gain", "last-quarter queries"},
-    {"kalman_gain_scaled", "last-quarter queries"},
-    {"bos_mass", "second-half queries"},
-    {"entropy", "last-quarter queries"},
-}};
-
-}  // namespace
-
-std::span<const HeatmapQuantity> heatmap_quantities() {
-  return quantities;
-}
-
-Maybe<Heatmap> heatmap(const runfile::RunReader& reader, const HeatmapQuantity& quantity) {
+Maybe<Heatmap> heatmap(const runfile::RunReader& reader, std::string_view name) {
+  const runfile::HeadQuantity& quantity = runfile::head_quantity(name);
   const auto cells = Cells::read(reader, fmt::format("summary/{}", quantity.name));
   if (!cells) return Maybe<Heatmap>::none(cells.reason());
   Heatmap map{quantity, usable_lengths(reader).back(), reader.layers(), cells->heads(), {}, {}, 0};
@@ -41,7 +25,7 @@ Maybe<Heatmap> heatmap(const runfile::RunReader& reader, const HeatmapQuantity& 
 OrderedJson to_json(const Heatmap& map) {
   OrderedJson json;
   json["quantity"] = map.quantity.name;
-  json["window"] = map.quantity.window;
+  json["window"] = map.quantity.averaged_over();
   json["tokens"] = map.length.tokens;
   json["chunks"] = map.length.samples.size();
   json["layers"] = map.layers;

@@ -12,7 +12,7 @@ std::vector<double> holm(std::span<const double> p) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
   std::vector<double> adjusted(p.size());
-  double largest = 0;  // of the smaller ones: an adjusted p is at least as large as those
+  double largest = 0;  // adjusted p so far: the next one is at least as large
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
     const double each = p[order[rank]];
     ASSERT(each >= 0 && each <= 1, "a p of {}", each);

@@ -5,11 +5,11 @@
 
 namespace gainlens::analyses {
 
-/// p-values adjusted for their number: a ruling that asks whether any of them, or which, is at most the level, errs
-/// with at most that level, however the tests depend on each other. A ruling that asks whether all are at most the
-/// level needs no adjustment.
+/// p-values adjusted for the number of tests. A ruling that one test of several can bring about compares adjusted p
+/// with the level: it is then wrong with at most that probability, however the tests depend on each other. A ruling
+/// that needs every p to be at most the level uses unadjusted p.
 /// @param p  each in [0, 1]
-/// @returns  in the order of `p`; at least as large, at most 1
+/// @returns  in the order of `p`; each at least as large as in `p`, and at most 1
 /// Source: Holm 1979, step-down.
 std::vector<double> holm(std::span<const double> p);
 

@@ -23,18 +23,18 @@ Correlations no_correlations(const std::string& reason) {
   return {Measured::none(reason), Measured::none(reason)};
 }
 
-/// Fisher's z of a correlation; missing at -1 and 1, where it is infinite.
+/// Fisher's z of a correlation; missing at -1 and 1, where z is infinite.
 Measured fisher(const Measured& r) {
   if (!r) return r;
-  if (std::abs(*r) >= 1) return Measured::none("heads lie on a straight line, where Fisher's z is infinite");
+  if (std::abs(*r) >= 1) return Measured::none("the heads lie on a straight line, so Fisher's z is infinite");
   return std::atanh(*r);
 }
 
-/// Units that may be left out, by stratum: the correlations without each.
+/// [stratum][unit] the correlations with this unit left out.
 using Strata = std::vector<std::vector<Correlations>>;
 
-/// Squared errors add up over strata. The bias is that of a single stratum: a unit that leaves one of several changes
-/// their shares too, which moves every z(-i) and is no noise.
+/// Squared errors add up over strata. The bias is corrected with a single stratum only: with several, leaving out a
+/// unit also changes the shares of the strata, which moves every z(-i) and is no noise.
 Maybe<Interval> interval_of(const Measured& whole, const Strata& without, std::size_t which,
                             double degrees_of_freedom) {
   const Measured z = fisher(whole);
@@ -45,7 +45,7 @@ Maybe<Interval> interval_of(const Measured& whole, const Strata& without, std::s
     std::vector<double> values;
     for (const Correlations& correlations : stratum) {
       const Measured value = fisher(correlations[which]);
-      if (!value) return Maybe<Interval>::none("without one of the units: " + value.reason());
+      if (!value) return Maybe<Interval>::none("with one unit left out: " + value.reason());
       values.push_back(*value);
     }
     if (without.size() == 1) bias = (static_cast<double>(values.size()) - 1) * (mean(values) - *z);
@@ -76,8 +76,8 @@ Correlations without_layer(const ClusteredPairs& pairs, std::size_t left_out) {
   return correlations(x, y, layer, pairs.names);
 }
 
-/// Mean over lengths of each point's mean over the chunks outside one stretch of text; NaN where no such chunk of a
-/// length has a value.
+/// Mean over lengths of each point's mean over the chunks outside one stretch of text; NaN if a length has no such
+/// chunk with a value.
 std::vector<double> means_without(const std::vector<std::vector<std::vector<double>>>& values,
                                   const TextStretches& text, std::size_t left_out, std::size_t points) {
   std::vector<double> means(points, 0.0);
@@ -91,7 +91,7 @@ std::vector<double> means_without(const std::vector<std::vector<std::vector<doub
         sum += value;
         ++count;
       }
-      means[point] += sum / static_cast<double>(count) / static_cast<double>(values.size());  // 0/0 is the NaN wanted
+      means[point] += sum / static_cast<double>(count) / static_cast<double>(values.size());  // 0/0 gives the NaN
     }
   }
   return means;
@@ -110,8 +110,8 @@ double variance_within(const std::vector<double>& values, const std::vector<std:
   return sum / static_cast<double>(values.size());
 }
 
-/// What the noise of the text adds to the heads' variance: mean over heads of the squared jackknife error of a head's
-/// value.
+/// What the noise of the text adds to the variance over heads: the squared jackknife error of a head's value, averaged
+/// over heads.
 double noise_of(const std::vector<std::vector<double>>& without, std::size_t points) {
   double sum = 0;
   for (std::size_t point = 0; point < points; ++point) {
@@ -124,8 +124,8 @@ double noise_of(const std::vector<std::vector<double>>& without, std::size_t poi
 
 Maybe<Interval> too_noisy(double share, std::string_view of) {
   return Maybe<Interval>::none(
-      fmt::format("the noise of the chunks makes up {:.0f}% of the variance of {}; a level is stated up to {:g}%",
-                  100 * share, of, 100 * most_noise));
+      fmt::format("chunk noise is {:.0f}% of the variance of {}; intervals are given up to {:g}%", 100 * share, of,
+                  100 * most_noise));
 }
 
 }  // namespace
@@ -140,8 +140,8 @@ Maybe<Jackknife> leave_out_layers(const ClusteredPairs& pairs, const std::vector
   for (const auto& [name, members] : layers) {
     if (members.size() < least_layers) {
       return Maybe<Jackknife>::none(
-          fmt::format("refused: layers with {} attention: {}; at least {} are needed to leave out layers", name,
-                      members.size(), least_layers));
+          fmt::format("no interval: it takes at least {} layers with {} attention; the run has {}", least_layers, name,
+                      members.size()));
     }
     units += members.size();
     auto& stratum = without.emplace_back();
@@ -156,10 +156,9 @@ Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs) {
   if (points == 0) return Maybe<Jackknife>::none("no head has both values");
   if (pairs.text.fewest < least_stretches) {
     return Maybe<Jackknife>::none(
-        fmt::format("refused: the chunks of {} tokens lie in {} stretches of text that are apart; at least {} are "
-                    "needed: more --samples, "
-                    "--nested or --spread",
-                    format_count(pairs.text.scarcest), pairs.text.fewest, least_stretches));
+        fmt::format("no interval: it takes at least {} separate stretches of text, and the chunks of {} tokens lie in "
+                    "{}; sweep with more --samples, or with --nested or --spread",
+                    least_stretches, format_count(pairs.text.scarcest), pairs.text.fewest));
   }
   std::vector<std::vector<double>> x, y;
   Strata without(1);

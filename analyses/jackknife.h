@@ -10,45 +10,45 @@
 namespace gainlens::analyses {
 
 /// Intervals, at level `confidence`, of Pearson correlations over heads, by leaving out one independent unit at a time.
-/// On the scale of Fisher's z = atanh r the interval is Student's. Its centre is z less b, where b = (G - 1)(mean z(-i)
-/// - z) is the bias that the noise of G units leaves in a correlation; its squared error is that of jackknife_error()
-/// and (b / 2)^2, since b itself is not known well. Percentile intervals of a bootstrap over few units cover far less
-/// than they say (docs/analyses/coverage.md has both). Of all runs at most 8% are given one of these that misses; where
-/// the noise of the chunks is large, those that are given miss more often. Leaving out a unit does not tell how ranks
-/// change, so Spearman's correlation has no interval.
+/// - The interval is Student's on the scale of Fisher's z = atanh r. Its centre is z - b, where
+///   b = (G - 1)(mean z(-i) - z) is the bias that the noise of G units causes. Its squared error is that of
+///   jackknife_error() plus (b / 2)^2, because b is not known well.
+/// - At most 8% of all runs get an interval that misses the true value (docs/analyses/coverage.md). If the chunks are
+///   noisy, fewer runs get an interval, and those intervals miss more often. Percentile intervals of a bootstrap over
+///   few units miss far more often.
+/// - Spearman's correlation has no interval: leaving out a unit does not show how ranks change.
 struct Jackknife {
-  std::size_t units;  ///< left out one at a time: layers, or stretches of text
+  std::size_t units;  ///< number of units (layers, or stretches of text), left out one at a time
   double degrees_of_freedom;
   Maybe<Interval> pearson;         ///< pooled
   Maybe<Interval> pearson_within;  ///< within layers
 };
 
-inline constexpr std::size_t least_layers = 10;  ///< of each attention kind, for leaving out layers
-/// Share of the variance over heads, within layers for the correlation within layers, that the noise of the chunks may
-/// make up in either number. Beyond, r bends so much within the noise that intervals of few chunks miss too often
+inline constexpr std::size_t least_layers = 10;  ///< of each kind of attention, for leave_out_layers()
+/// Largest share of the variance over heads that chunk noise may have, in either number (for the correlation within
+/// layers: of the variance within layers). With more noise, intervals from few chunks miss too often
 /// (docs/analyses/coverage.md).
 inline constexpr double most_noise = 0.25;
 
-/// Leaves out whole layers, those of each attention kind being a stratum of their own; with several kinds b is left at
-/// 0, since a layer that leaves one changes their shares too. Neighbouring layers count as independent, which a
-/// permutation test does not need. Missing below `least_layers` of a kind. Source: Efron and Tibshirani 1993, chapter
-/// 11.
-/// @param kind  [layer position] attention kind
+/// Leaves out whole layers. The layers of each kind of attention are a stratum; with several kinds b is 0, because
+/// leaving out a layer also changes the shares of the kinds. Neighbouring layers count as independent, an assumption
+/// that the permutation tests do not make. Missing with fewer than `least_layers` of a kind.
+/// @param kind  [layer position] kind of attention
+/// Source: Efron and Tibshirani 1993, chapter 11.
 Maybe<Jackknife> leave_out_layers(const ClusteredPairs& pairs, const std::vector<std::string>& kind);
 
 /// Values of heads chunk by chunk: a head's value is the mean over lengths of the mean over its chunks.
 struct ChunkedPairs {
   ClusteredPairs heads;  ///< x and y over all chunks
-  TextStretches text;    ///< which stretch of text each chunk lies in
-  /// [length][chunk][point]; NaN where a chunk has no value.
+  TextStretches text;    ///< the stretch of text that each chunk lies in
+  /// [length][chunk][point]; NaN if a chunk has no value.
   std::vector<std::vector<std::vector<double>>> x, y;
 };
 
-/// Leaves out stretches of text, each at all lengths together, so that what lengths share counts once. Where a stretch
-/// holds more chunks of a length than another, the means without it are those of the chunks that remain; degrees of
-/// freedom are those of the length that lies in the fewest stretches. Covers the noise of the text alone, not that
-/// other heads, layers or models might differ. Missing below `least_stretches`, and where the noise exceeds
-/// `most_noise`.
+/// Leaves out stretches of text, each at all lengths together, so text that lengths share counts once. The means
+/// without a stretch are over the chunks that remain, however many it held. Degrees of freedom are those of the length
+/// that lies in the fewest stretches. The interval covers the noise of the text only, not how other heads, layers or
+/// models might differ. Missing with fewer than `least_stretches`, and if the noise exceeds `most_noise`.
 Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs);
 
 OrderedJson to_json(const Jackknife& jackknife);

@@ -10,11 +10,11 @@
 
 namespace gainlens::analyses {
 
-/// A result, or the reason why there is none: never both, never neither.
+/// A result, or the reason why it is missing; always exactly one of the two.
 template <typename T>
 class Maybe {
  public:
-  Maybe(T value) : value_(std::move(value)) {}  // NOLINT: a result is given as it is
+  Maybe(T value) : value_(std::move(value)) {}  // NOLINT: implicit, so that a function can return the value
   static Maybe none(std::string reason) {
     ASSERT(!reason.empty(), "a missing result without a reason");
     Maybe missing;
@@ -28,7 +28,7 @@ class Maybe {
     return *value_;
   }
   const T* operator->() const { return &**this; }
-  const std::string& reason() const { return reason_; }  ///< empty where there is a value
+  const std::string& reason() const { return reason_; }  ///< empty if there is a value
 
  private:
   Maybe() = default;
@@ -38,15 +38,15 @@ class Maybe {
 
 using Measured = Maybe<double>;
 
-/// Ends of an interval, in the unit of what it is of.
+/// Ends of an interval, in the unit of the quantity.
 struct Interval {
   double low;
   double high;
 };
 
-/// `object[name]` = the number, or null with `<name>_reason` beside it.
+/// `object[name]` = the number; if it is missing, null, and `object[name + "_reason"]` = the reason.
 void put(OrderedJson& object, std::string_view name, const Measured& value);
-/// `object[name]` = [low, high], or null with `<name>_reason` beside it.
+/// `object[name]` = [low, high]; if it is missing, as for a number.
 void put(OrderedJson& object, std::string_view name, const Maybe<Interval>& value);
 
 }  // namespace gainlens::analyses

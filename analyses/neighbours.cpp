@@ -1,6 +1,7 @@
 #include "analyses/neighbours.h"
 
 #include "analyses/cells.h"
+#include "analyses/counted.h"
 #include "core/quantity.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ NeighbourCorrelation measure(std::string_view quantity, const Length& length, co
         count, 1 / std::sqrt(n), -1 / n));
   }
   const double corrected = *row.correlation + 1 / n;
-  if (!(std::abs(corrected) < 1)) return refuse("the correlation less its bias is not below 1");
+  if (!(std::abs(corrected) < 1)) return refuse("the correlation, corrected for its bias, is not between -1 and 1");
   row.inflation = variance_inflation(corrected);
   Estimate estimate = mean_estimate(values);
   estimate.error *= std::sqrt(std::max(1.0, *row.inflation));
@@ -47,7 +48,7 @@ NeighbourCorrelation without_value(std::string_view quantity, const Length& leng
   return {quantity, length.tokens, none, chunks, none, none, no_interval, no_interval};
 }
 
-/// The chunk means of a quantity in the scale in which it is judged.
+/// The chunk means of a quantity; their logarithm for lambda_obs.
 std::vector<NeighbourCorrelation> rows_of(const runfile::RunReader& reader, std::string_view dataset,
                                           std::string_view quantity, const std::vector<Length>& lengths,
                                           const std::vector<std::size_t>& layers) {
@@ -69,10 +70,8 @@ std::vector<NeighbourCorrelation> rows_of(const runfile::RunReader& reader, std:
 std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
   constexpr double example = 0.3;
   const std::string general = fmt::format(
-      "Every interval over chunks takes them as independent. Neighbours that correlate by {:g} inflate the variance of "
-      "a mean up to "
-      "{:.2f}-fold, "
-      "and a 95% interval then covers less.",
+      "Every interval over chunks treats the chunks as independent. If neighbours correlate by {:g}, the variance of a "
+      "mean is up to {:.2f} times as large, and a 95% interval covers less than 95%.",
       example, variance_inflation(example));
   const NeighbourCorrelation* largest = nullptr;
   std::size_t most = 0, used = 0;
@@ -84,19 +83,19 @@ std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
   }
   if (largest == nullptr) {
     return fmt::format(
-        "{} With at most {} chunks a length this run cannot tell how much they do: from {} chunks on it is estimated.",
-        general, most, least_neighbours);
+        "{} This run has at most {} per length, too few to estimate that correlation: it takes at least {}.", general,
+        counted(most, "chunk"), least_neighbours);
   }
   const std::string here = fmt::format(
-      "{} Here the largest of {} correlations of neighbours is {:+.2f} ({} at {} tokens); by chance alone each would "
-      "lie within about "
-      "{:.2f} of {:.2f}",
-      general, used, *largest->correlation, largest->quantity, format_count(largest->tokens),
+      "{} Here the {} of neighbours is {:+.2f} ({} at {} tokens); by chance alone {} would lie within about {:.2f} of "
+      "{:.2f}",
+      general, used == 1 ? "correlation" : fmt::format("largest of {} correlations", used), *largest->correlation,
+      largest->quantity, format_count(largest->tokens), used == 1 ? "it" : "each",
       2 / std::sqrt(static_cast<double>(largest->chunks)), -1 / static_cast<double>(largest->chunks));
-  if (!(*largest->inflation > 1)) return here + ". It makes no interval too short.";
+  if (!(*largest->inflation > 1)) return here + ". It does not make an interval too short.";
   return fmt::format(
-      "{}. Less its bias of -1/n it multiplies the variance of that mean by {:.2f} and the width of its interval by "
-      "{:.2f}.",
+      "{}. After correction for its bias of -1/n, it multiplies the variance of that mean by {:.2f} and the width of "
+      "its interval by {:.2f}.",
       here, *largest->inflation, std::sqrt(*largest->inflation));
 }
 
@@ -122,7 +121,7 @@ Measured lag_one_correlation(std::span<const double> values, std::span<const std
     products += (values[i] - centre) * (values[i - 1] - centre);
     any = true;
   }
-  if (!any) return Measured::none("no two complete chunks are neighbours");
+  if (!any) return Measured::none("no two complete chunks are neighbours in the text");
   if (!(squares > 0)) return Measured::none("the chunks are all equal");
   return products / squares;
 }

@@ -13,40 +13,42 @@
 
 namespace gainlens::analyses {
 
-/// Below this many chunks a correlation of neighbours is shown and not used: its standard error, about 1 / sqrt(n),
-/// exceeds 0.35.
+/// With fewer chunks a correlation of neighbours is shown but not used: its standard error, about 1 / sqrt(n), exceeds
+/// 0.35.
 inline constexpr std::size_t least_neighbours = 8;
 
-/// Factor (1 + r)/(1 - r) by which neighbours of correlation r inflate the variance of a mean of many.
-/// Exact for a first-order autoregression as the number of values grows. @param r  in (-1, 1)
+/// Factor (1 + r)/(1 - r) on the variance of a mean of many values whose neighbours have correlation r. Exact for a
+/// first-order autoregression in the limit of many values.
+/// @param r  in (-1, 1)
 double variance_inflation(double r);
 
-/// Lag-1 correlation sum (x_i - m)(x_{i+1} - m) / sum (x_i - m)^2 over the pairs that are neighbours in the text, m the
-/// mean of all. Of n independent values its mean is about -1/n and its standard error about 1/sqrt(n). Missing for
-/// fewer than three values, for equal ones, and where no two are neighbours.
-/// @param chunks  [value] number of its chunk, ascending
+/// Lag-1 correlation sum (x_i - m)(x_{i+1} - m) / sum (x_i - m)^2 over the pairs that are neighbours in the text, with
+/// m the mean of all values. For n independent values its mean is about -1/n and its standard error about 1/sqrt(n).
+/// Missing if there are fewer than three values, if all are equal, or if no two are neighbours.
+/// @param chunks  [value] number of the value's chunk, ascending
 Measured lag_one_correlation(std::span<const double> values, std::span<const std::int64_t> chunks);
 
-/// How alike neighbouring chunks of one length are in one quantity, and what that does to the interval of its mean.
+/// The correlation of neighbouring chunks of one length in one quantity, and its effect on the interval of the mean.
 struct NeighbourCorrelation {
   std::string_view quantity;  ///< one of neighbour_quantities
   std::int64_t tokens;        ///< context length
   Measured mean;              ///< over chunks
   std::size_t chunks;
   Measured correlation;      ///< lag_one_correlation()
-  Measured inflation;        ///< of the variance of the mean, from correlation + 1/n; missing below least_neighbours
-  Maybe<Interval> interval;  ///< the Student interval of the mean, which takes chunks as independent
-  Maybe<Interval> allowing;  ///< the same with the inflated variance; never the narrower of the two
+  Measured inflation;        ///< factor on the variance of the mean, from correlation + 1/n; missing below
+                             ///< least_neighbours
+  Maybe<Interval> interval;  ///< Student interval of the mean, with chunks as independent
+  Maybe<Interval> allowing;  ///< the same with the inflated variance; never narrower than `interval`
 };
-/// The headline quantities, over the deep layers' last-quarter queries: dataset, name.
+/// The main quantities, for last-quarter queries of the deep layers: dataset, name.
 inline constexpr std::pair<std::string_view, std::string_view> neighbour_quantities[] = {
     {"kalman_gain", "K"}, {"observation_precision", "ln lambda_obs"}, {"n_eff", "n_eff"}, {"gate", "gate"}};
 
-/// Every interval over chunks takes them as independent; neighbours in a text are not quite. Every quantity that the
-/// run has, length by length.
+/// Intervals over chunks treat the chunks as independent, but neighbours in a text are somewhat alike: how alike, for
+/// every quantity of the run and every length.
 struct Neighbours {
   std::vector<NeighbourCorrelation> rows;
-  std::string finding;  ///< what follows for the intervals, in sentences
+  std::string finding;  ///< what this means for the intervals, in sentences
 };
 
 /// @throws InvalidArgument  see deep_layers() and usable_lengths()

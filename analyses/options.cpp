@@ -10,9 +10,8 @@
 namespace gainlens::analyses {
 
 void check(const Options& options) {
-  constexpr std::int64_t most = 10'000'000;  // beyond, memory and hours go and no digit of a p comes
-  constexpr std::int64_t fewest_permutations =
-      19;  // with fewer draws no p reaches the level, and every verdict would be a refusal
+  constexpr std::int64_t most = 10'000'000;  // more would cost hours and much memory, and make p hardly more precise
+  constexpr std::int64_t fewest_permutations = 19;  // with fewer draws p cannot reach the level of significance
   static_assert(1.0 / (1 + fewest_permutations) <= significance && 1.0 / fewest_permutations > significance);
   const Resampling& r = options.resampling;
   CHECK(r.permutations >= fewest_permutations, "permutations: {}; at least {} are needed to reach p = {:g}",

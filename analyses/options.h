@@ -6,23 +6,22 @@
 
 namespace gainlens::analyses {
 
-/// How much is resampled, and from which seed.
+/// Settings of the permutation tests.
 struct Resampling {
-  std::int64_t permutations = 9999;  ///< random arrangements of a permutation test; all of them where there are no more
+  std::int64_t permutations = 9999;  ///< drawn per test; a test that has no more than this many tries all of them
   std::uint64_t seed = 0;
 };
 
 /// What a user may choose about the analyses of a sweep.
 struct Options {
-  std::optional<std::int64_t>
-      deep_layers;  ///< how many of the run's last layers count as deep; absent: a quarter, rounded up
-  std::vector<std::int64_t>
-      at;  ///< lengths, in tokens, of the sink analyses; empty: 4k and 8k where present, else the two longest
-  std::int64_t sinks = 20;  ///< rows of the table of the strongest sink heads
-  /// Change of logit(gate) or ln lambda_obs that still counts as flat: 0.1 moves the odds of a gate by about 10%, less
-  /// than half of the 0.25 by which the paper's own ln lambda_obs moves.
+  std::optional<std::int64_t> deep_layers;  ///< number of last layers that count as deep; absent: a quarter, rounded up
+  std::vector<std::int64_t> at;             ///< lengths, in tokens, of the sink analyses; empty: see sink_lengths()
+  std::int64_t sinks = 20;                  ///< rows of the table of the strongest sink heads
+  /// Largest change of logit(gate) or ln lambda_obs that still counts as flat. 0.1 changes the odds of a gate by about
+  /// 10%, and is less than half of the change of ln lambda_obs in the paper, 0.25.
   double equivalence_margin = 0.1;
-  /// Error of the gain theory, relative to K, that still counts as none. The paper reports 0.28% at most.
+  /// Largest error of the gain theory, relative to K, that still counts as no error. The paper reports
+  /// `paper_theory_error` (theory_equivalence.h).
   double theory_margin = 0.01;
   Resampling resampling;
 };

@@ -15,8 +15,7 @@ namespace {
 constexpr double most_arrangements = 1e300;  // counted no further
 constexpr std::uint64_t block_stream = 0xB10C;
 
-/// A layer's whole KV groups as a table of what each pairing of one group's x with another's y adds to the cross
-/// product.
+/// The complete KV groups of a layer: what each pairing of one group's x with another's y adds to the cross product.
 struct LayerTable {
   std::size_t groups;
   std::vector<double> cross;          // [group whose y moves, group whose x stays]
@@ -26,7 +25,7 @@ struct LayerTable {
   double at(std::size_t moved, std::size_t place) const { return cross[moved * groups + place]; }
 };
 
-/// The cross products of one statistic (Pearson or Spearman) over all layers, of values without slot means.
+/// The cross products of one statistic (Pearson or Spearman) over all layers, of values minus their slot means.
 struct Tables {
   std::vector<LayerTable> layers;
   Sums sums;
@@ -54,7 +53,7 @@ void add_layer(Tables& tables, Blocks x, Blocks y) {
   x = without_slot_means(std::move(x));
   y = without_slot_means(std::move(y));
   tables.sums.moved.add(x, y);
-  // Moving the x against the y is the same test: the side with fewer distinct orders has fewer repeats among them.
+  // Moving the x instead of the y is the same test. The side with fewer distinct orders gives fewer repeated ones.
   const bool move_x = x_orders < y_orders;
   const Blocks &moved = move_x ? x : y, &kept = move_x ? y : x;
   LayerTable table{x.size(), {}, move_x ? x_identity : y_identity, std::min(x_orders, y_orders)};
@@ -64,7 +63,7 @@ void add_layer(Tables& tables, Blocks x, Blocks y) {
   tables.layers.push_back(std::move(table));
 }
 
-/// Whole KV groups of layers that have at least two of them.
+/// The complete KV groups of every layer that has at least two.
 std::vector<std::pair<Blocks, Blocks>> whole_groups(const ClusteredPairs& pairs) {
   std::map<std::size_t, std::map<std::size_t, std::map<std::size_t, std::size_t>>>
       points;  // layer, group, head -> point
@@ -87,7 +86,7 @@ std::vector<std::pair<Blocks, Blocks>> whole_groups(const ClusteredPairs& pairs)
   return layers;
 }
 
-/// Cross products of every distinct arrangement of all layers, each as probable as any other.
+/// Cross products of every distinct permutation of all layers, all equally probable.
 std::vector<double> enumerate(const Tables& tables) {
   std::vector<double> sums = {0};
   for (const LayerTable& layer : tables.layers) {
@@ -106,14 +105,15 @@ std::vector<double> enumerate(const Tables& tables) {
 
 std::optional<TestedStatistic> nothing_to_arrange(const Tables& tables, const PairNames& names) {
   if (tables.layers.empty()) {
-    const std::string reason = "refused: 1 arrangement, as no layer has two KV groups with a value for every head";
+    const std::string reason =
+        "not testable: it takes at least 2 KV heads in a layer, with a value for each of their query heads";
     return TestedStatistic{Measured::none(reason), Measured::none(reason), 1.0, Measured::none(reason)};
   }
   return nothing_to_arrange(tables.sums, names, "is constant within layers",
                             "does not differ between the KV groups of any layer");
 }
 
-/// Draws arrangements for both statistics at once.
+/// Draws permutations for both statistics at once.
 void draw(const Tables& values, const Tables& ranks, const Resampling& resampling, PermutationTest& test) {
   Random random(resampling.seed, block_stream);
   std::vector<std::vector<std::size_t>> order;
@@ -179,10 +179,10 @@ PermutationTest permute_blocks(const ClusteredPairs& pairs, const Resampling& re
 }
 
 std::string count_arrangements(double arrangements) {
-  if (arrangements == 1) return "1 arrangement";
-  if (arrangements >= most_arrangements) return "1e300 or more arrangements";
-  return arrangements < 1e6 ? fmt::format("{:.0f} arrangements", arrangements)
-                            : fmt::format("{:.1e} arrangements", arrangements);
+  if (arrangements == 1) return "1 permutation";
+  if (arrangements >= most_arrangements) return "1e300 or more permutations";
+  return arrangements < 1e6 ? fmt::format("{:.0f} permutations", arrangements)
+                            : fmt::format("{:.1e} permutations", arrangements);
 }
 
 OrderedJson to_json(const PermutationTest& test) {

@@ -6,9 +6,9 @@
 namespace gainlens::analyses {
 namespace {
 
-constexpr double rounding = 1e-12;  // of a correlation: sums of the same numbers in another order are ties
+constexpr double rounding = 1e-12;  // in units of a correlation: the same sum in another order counts as a tie
 
-/// The mean, or the value itself where all are equal: rounding must not look like variation.
+/// The mean; exactly the value if all are equal, because rounding must not look like variation.
 double exact_mean(const std::vector<double>& values) {
   const bool constant =
       std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); });
@@ -32,11 +32,11 @@ double largest(const std::vector<double>& sums) {
   return most;
 }
 
-/// The p, or the refusal where none small enough can be reached.
+/// The p; missing if the smallest possible p exceeds `significance`.
 Measured allowed(double p, double least_p, double arrangements) {
   if (least_p > significance) {
-    return Measured::none(
-        fmt::format("refused: with {} no p below {:.2g} can be reached", count_arrangements(arrangements), least_p));
+    return Measured::none(fmt::format("not testable: with {} the smallest possible p is {:.2g}, above {:g}",
+                                      count_arrangements(arrangements), least_p, significance));
   }
   return p;
 }
@@ -94,7 +94,7 @@ std::optional<TestedStatistic> nothing_to_arrange(const Sums& sums, const PairNa
   if (!(sums.reported.y_squares > 0)) return no_statistic(fmt::format("{} {}", names.y, constant));
   const bool x_varies = sums.moved.x_squares > 0;
   if (x_varies && sums.moved.y_squares > 0) return std::nullopt;
-  const std::string refusal = fmt::format("refused: {} {}", x_varies ? names.y : names.x, same);
+  const std::string refusal = fmt::format("not testable: {} {}", x_varies ? names.y : names.x, same);
   return TestedStatistic{sums.value(), sums.value(), 1.0, Measured::none(refusal)};
 }
 
@@ -108,7 +108,7 @@ TestedStatistic judge_all(const std::vector<double>& crosses, const Sums& sums) 
 
 TestedStatistic judge_drawn(const std::vector<double>& crosses, const Sums& sums, double arrangements) {
   const double drawn = static_cast<double>(crosses.size());
-  // an arrangement and its mirror image may tie; among so many no more than that is of weight
+  // 2 because a permutation and its mirror image may tie; among so many, more ties hardly matter
   const double least = std::max(1 / (1 + drawn), 2 / arrangements);
   const double p =
       (1 + static_cast<double>(at_least(crosses, std::abs(sums.moved.cross), sums.moved.scale()))) / (1 + drawn);

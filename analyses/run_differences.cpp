@@ -33,7 +33,7 @@ std::string chunking(const Request& request) {
   return request.nested ? placed + ", shorter ones nested in the longest" : placed;
 }
 
-/// What a request says about one thing, and what follows where two requests say different things.
+/// One property of a request, and what it means if two requests differ in it.
 struct Aspect {
   std::string_view what;
   std::function<std::string(const Request&)> shown;
@@ -55,51 +55,51 @@ std::function<std::string(const Request&)> number(Field Part::*field) {
 const std::vector<Aspect>& aspects() {
   static const std::vector<Aspect> all = {
       {"statistics version", number(&Request::version), equal(&Request::version),
-       "its numbers may mean different things.", true},
+       "the numbers may mean different things.", true},
       {"model", model_digest, equal(&Request::model), "", false},
       {"family", [](const Request& r) { return r.family; }, equal(&Request::family), "", false},
       {"text", [](const Request& r) { return short_digest(r.text); }, equal(&Request::text),
-       "the chunks hold different text, so that models and texts cannot be told apart.", true},
+       "the chunks hold different text, so a difference may come from the model or from the text.", true},
       {"tokenizer", [](const Request& r) { return short_digest(r.tokenizer); }, equal(&Request::tokenizer),
-       "the same words are other tokens: chunks of equal number do not match, and NLL per token has another unit.",
+       "the same words become different tokens: chunks with the same number do not match, and NLL per token has "
+       "another unit.",
        true},
       {"BOS", [](const Request& r) { return r.bos ? fmt::format("token {}", *r.bos) : std::string("none"); },
-       equal(&Request::bos), "key 0 is another token, which shifts the chunks and makes BOS mass another quantity.",
-       true},
+       equal(&Request::bos), "key 0 is another token: the chunks are shifted, and BOS mass is another quantity.", true},
       {"chunking", chunking,
        [](const Request& a, const Request& b) { return a.nested == b.nested && a.spread == b.spread; },
-       "chunks of equal number hold different text.", true},
+       "chunks with the same number hold different text.", true},
       {"longest nested chunk",
        [](const Request& r) { return r.nested ? format_count(r.lengths.back()) : std::string("not nested"); },
        [](const Request& a, const Request& b) {
          return !a.nested || !b.nested || a.lengths.back() == b.lengths.back();
        },
-       "shorter chunks are cut from it, so that chunks of equal number hold different text.", true},
+       "shorter chunks are cut from it, so chunks with the same number hold different text.", true},
       {"number of spread chunks",
        [](const Request& r) { return r.spread ? std::to_string(r.samples) : std::string("not spread"); },
        [](const Request& a, const Request& b) { return !a.spread || !b.spread || a.samples == b.samples; },
-       "their places follow from it, so that chunks of equal number hold different text.", true},
+       "their positions depend on it, so chunks with the same number hold different text.", true},
       {"number of layers", [](const Request& r) { return std::to_string(r.layers.size()); },
        [](const Request& a, const Request& b) { return a.layers.size() == b.layers.size(); },
-       "cells are not paired; the deep layers are the last quarter of each run's own.", false},
+       "cells are not paired; the deep layers of each run are counted among its own layers.", false},
       {"layers measured", [](const Request& r) { return fmt::format("{} to {}", r.layers.front(), r.layers.back()); },
        [](const Request& a, const Request& b) { return a.layers.size() != b.layers.size() || a.layers == b.layers; },
-       "means are over other depths of the model.", false},
+       "means are over different depths of the model.", false},
       {"heads", number(&Request::heads), equal(&Request::heads), "cells are not paired.", false},
       {"KV heads", number(&Request::kv_heads), equal(&Request::kv_heads),
        "queries share their keys and values differently.", false},
       {"head dimension", number(&Request::head_dim), equal(&Request::head_dim),
-       "the prior variance is 1/d, so that lambda_obs and K rest on different priors.", false},
+       "the prior variance is 1/d, so lambda_obs and K have different priors.", false},
       {"attention", [](const Request& r) { return fmt::format("{}", fmt::join(r.attention, ", ")); },
        [](const Request& a, const Request& b) {
          return a.layers.size() != b.layers.size() || a.attention == b.attention;
        },
-       "windows limit n_eff and hide key 0 in other layers.", false},
+       "windows limit n_eff, and key 0 is outside the window in different layers.", false},
       {"gate", [](const Request& r) { return yes_or_no(r.gated); }, equal(&Request::gated), "", false},
       {"sink logits", [](const Request& r) { return yes_or_no(r.sink_logits); }, equal(&Request::sink_logits),
-       "a learned sink takes the mass that a key would.", false},
+       "a learned sink takes weight that would otherwise go to keys.", false},
       {"dtype", [](const Request& r) { return r.dtype; }, equal(&Request::dtype),
-       "part of every difference is rounding; repeat one run in the other's dtype to see how much.", false},
+       "part of every difference is rounding; repeat one run with the dtype of the other to see how much.", false},
       {"device", [](const Request& r) { return r.device; }, equal(&Request::device),
        "part of every difference is rounding.", false},
   };

@@ -2,17 +2,15 @@
 
 #include "core/error.h"
 #include "core/quantity.h"
-#include "runfile/windows.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <numeric>
 
 namespace gainlens::analyses {
 namespace {
 
-constexpr std::int64_t paper_lengths[] = {4096, 8192};  // of the paper's sink figure
+constexpr std::int64_t paper_lengths[] = {4096, 8192};  // the lengths of the sink figure in the paper
 
 const Length* find(const std::vector<Length>& lengths, std::int64_t tokens) {
   const auto found =
@@ -75,16 +73,20 @@ std::vector<Length> sink_lengths(const runfile::RunReader& reader, const Options
 }
 
 std::string sink_lengths_rule(const runfile::RunReader& reader, const Options& options) {
-  if (!options.at.empty()) return "as asked for with --at";
-  if (!paper_lengths_in(usable_lengths(reader)).empty()) return "default: those of 4k and 8k that are present";
-  return "default: the two longest (or the only one), since neither 4k nor 8k is present";
+  if (!options.at.empty()) return "given with --at";
+  const std::vector<Length> usable = usable_lengths(reader);
+  if (usable.size() == 1) return "the only length";
+  const std::size_t present = paper_lengths_in(usable).size();
+  if (present == std::size(paper_lengths)) return "the paper's lengths; change with --at";
+  return present == 1 ? "the only one of the paper's lengths, 4k and 8k; change with --at"
+                      : "the two longest; change with --at";
 }
 
 std::vector<std::size_t> deep_layers(const runfile::RunReader& reader, const Options& options) {
   const auto count = static_cast<std::int64_t>(reader.layers().size());
   const std::int64_t deep = options.deep_layers.value_or((count + 3) / 4);
-  CHECK(deep >= 1 && deep <= count, "--deep-layers: {} asked for; the run has {} layers, so 1 to {} are allowed", deep,
-        count, count);
+  CHECK(deep >= 1 && deep <= count, "--deep-layers: {}; 1 to {} are allowed, the number of layers in the run", deep,
+        count);
   std::vector<std::size_t> positions(static_cast<std::size_t>(deep));
   std::iota(positions.begin(), positions.end(), static_cast<std::size_t>(count - deep));
   return positions;
@@ -100,20 +102,6 @@ std::vector<std::int64_t> original_layers(const runfile::RunReader& reader, cons
   std::vector<std::int64_t> numbers;
   for (const std::size_t position : positions) numbers.push_back(reader.layers().at(position));
   return numbers;
-}
-
-FirstKey first_key_visibility(const std::string& attention, std::int64_t tokens) {
-  if (attention == "global") return FirstKey::seen;
-  constexpr std::string_view prefix = "window:";
-  std::int64_t window = 0;
-  const bool windowed = attention.starts_with(prefix);
-  const char* const end = attention.data() + attention.size();
-  const auto parsed = windowed ? std::from_chars(attention.data() + prefix.size(), end, window)
-                               : std::from_chars_result{end, std::errc{}};
-  CHECK(windowed && parsed.ec == std::errc{} && parsed.ptr == end && window > 0,
-        "attention kind '{}'; a run has 'global' or 'window:N' with N > 0", printable(attention));
-  if (window <= runfile::second_half_begin(tokens)) return FirstKey::hidden;
-  return window < tokens ? FirstKey::partly_hidden : FirstKey::seen;
 }
 
 std::vector<std::size_t> layers_that_see_key_0(const runfile::RunReader& reader, std::int64_t tokens) {

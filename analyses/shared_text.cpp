@@ -1,5 +1,6 @@
 #include "analyses/shared_text.h"
 
+#include "analyses/counted.h"
 #include "core/quantity.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ std::int64_t overlap(const TextSpan& a, const TextSpan& b) {
   return std::max<std::int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
 }
 
-/// The chunk of the longest length that holds most of the span; the first of two that hold as much.
+/// The chunk of the longest length that holds most of the span; the first one if two hold the same amount.
 std::size_t stretch_of(const TextLayout& layout, std::int64_t longest, const TextSpan& span) {
   std::int64_t best = 0;
   for (std::int64_t chunk = 1; chunk < layout.samples; ++chunk) {
@@ -73,10 +74,10 @@ Maybe<TextDifference> paired_difference(const ByChunk& longer, const ByChunk& sh
   return TextDifference{
       mean(differences),
       pairs < 2 ? Maybe<Estimate>::none(few_pairs(pairs)) : Maybe<Estimate>(mean_estimate(differences)),
-      fmt::format("{} paired chunk{}", pairs, pairs == 1 ? "" : "s")};
+      counted(pairs, "paired chunk")};
 }
 
-/// Mean of the values whose chunk lies in another stretch.
+/// Mean of the values whose chunk lies in any other stretch.
 double mean_without(const std::vector<double>& values, const std::vector<std::size_t>& stretch_of_chunk,
                     std::size_t left_out) {
   std::vector<double> kept;
@@ -120,8 +121,9 @@ Maybe<TextDifference> difference_of_means(const runfile::Request& request, const
     return Maybe<TextDifference>::none("no chunk has a finite value here or at the shortest length");
   const std::vector<double> x = values_of(longer), y = values_of(shorter);
   const double value = mean(x) - mean(y);
-  const std::string counts = fmt::format("{} chunks of {} and {} of {}", x.size(), format_count(longer_length.tokens),
-                                         y.size(), format_count(shorter_length.tokens));
+  const std::string counts =
+      fmt::format("{} of {} and {} of {}", counted(x.size(), "chunk"), format_count(longer_length.tokens), y.size(),
+                  format_count(shorter_length.tokens));
   const TextStretches text =
       text_stretches(request, {with_chunks(shorter_length, shorter), with_chunks(longer_length, longer)});
   if (text.fewest >= least_stretches) {
@@ -140,7 +142,7 @@ Maybe<TextDifference> difference_of_means(const runfile::Request& request, const
   const double a = mean_estimate(x).error, b = mean_estimate(y).error;
   return TextDifference{value,
                         Estimate{value, std::sqrt(a * a + b * b + 2 * shared * a * b), static_cast<double>(fewest - 1)},
-                        fmt::format("{}, what they share taken at its worst", counts)};
+                        fmt::format("{}, with the largest covariance that shared text allows", counts)};
 }
 
 Maybe<TextRatio> ratio_of_means(const runfile::Request& request, const Length& longer_length, const ByChunk& longer,
@@ -149,7 +151,7 @@ Maybe<TextRatio> ratio_of_means(const runfile::Request& request, const Length& l
     return Maybe<TextRatio>::none("no chunk has a finite value here or at the shortest length");
   const double here = mean(values_of(longer)), there = mean(values_of(shorter));
   if (!(here > 0 && there > 0))
-    return Maybe<TextRatio>::none("a ratio needs means above 0 here and at the shortest length");
+    return Maybe<TextRatio>::none("a ratio needs means above 0, here and at the shortest length");
   const auto difference = difference_of_means(request, longer_length, relative_to(longer, here), shorter_length,
                                               relative_to(shorter, there));
   if (!difference) return Maybe<TextRatio>::none(difference.reason());
@@ -162,25 +164,22 @@ Maybe<TextRatio> ratio_of_means(const runfile::Request& request, const Length& l
 std::string sharing_in_words(const runfile::Request& request, const std::vector<Length>& lengths) {
   if (lengths.size() < 2) return "One length: no text is shared between lengths.";
   if (request.nested) {
-    return "Nested: shorter chunks are the heads of the longest ones, so that chunk c of every length begins with the "
-           "same text. Changes "
-           "between lengths are paired by chunk.";
+    return "Nested: chunk c of a shorter length is the beginning of chunk c of the longest. Changes between lengths "
+           "are paired by chunk.";
   }
   if (request.spread) {
     return "Spread: chunk c of a shorter length lies in the middle of chunk c of each longer one. Changes between "
-           "lengths are paired by "
-           "chunk.";
+           "lengths are paired by chunk.";
   }
   const Length &shortest = lengths.front(), &longest = lengths.back();
   const TextStretches text = text_stretches(request, {shortest, longest});
   return fmt::format(
-      "Consecutive chunks of each length from the head of the text on, so that lengths share text: the chunks of {} "
-      "lie in {} of the {} "
-      "chunks of {}. Changes between lengths leave out a stretch of text at both lengths together, and where the "
-      "shared text lies in fewer "
-      "than {} stretches they allow for any covariance that it may cause.",
-      format_count(shortest.tokens), text.fewest, longest.samples.size(), format_count(longest.tokens),
-      least_stretches);
+      "Consecutive: the chunks of each length follow one another from the start of the text, so lengths share text: "
+      "the chunks of {} lie in {} of the {} of {}. The interval of a change between lengths comes from leaving out one "
+      "stretch of text at a time, at both lengths. With fewer than {} stretches it assumes the largest covariance that "
+      "the shared text allows.",
+      format_count(shortest.tokens), text.fewest, counted(longest.samples.size(), "chunk"),
+      format_count(longest.tokens), least_stretches);
 }
 
 }  // namespace gainlens::analyses

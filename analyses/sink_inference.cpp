@@ -16,12 +16,12 @@ SinkDecision by(std::string_view test, const TestedStatistic& statistic) {
   return {test, statistic.value, statistic.null_mean, statistic.p, verdict_of(statistic.excess(), statistic.p)};
 }
 
-/// Why the layers of these points cannot be shifted against each other, if they cannot.
+/// The reason if the layers of these points may not be shifted against each other.
 std::optional<std::string> mixed_kinds(const ClusteredPairs& pairs, const std::vector<std::string>& kind) {
   std::set<std::string> kinds;
   for (const std::size_t layer : pairs.layer) kinds.insert(kind.at(layer));
   if (kinds.size() < 2) return std::nullopt;
-  return fmt::format("the layers are of {} attention kinds ({})", kinds.size(), fmt::join(kinds, ", "));
+  return fmt::format("the layers have {} kinds of attention ({})", kinds.size(), fmt::join(kinds, ", "));
 }
 
 void put(OrderedJson& json, std::string_view name, const Maybe<Jackknife>& jackknife) {
@@ -54,7 +54,9 @@ SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::s
 std::string relation_in_words(const SinkDecision& decision) {
   if (!decision.statistic || !decision.null_mean) return "r not known";
   const std::string r = fmt::format("r = {:+.3f}", *decision.statistic);
-  return std::abs(*decision.null_mean) < 0.0005 ? r : fmt::format("{}, {:+.3f} by chance", r, *decision.null_mean);
+  return std::abs(*decision.null_mean) < least_shown_null_mean
+             ? r
+             : fmt::format("{}, {:+.3f} by chance", r, *decision.null_mean);
 }
 
 OrderedJson to_json(const SinkInference& inference) {

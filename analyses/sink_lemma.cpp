@@ -1,16 +1,18 @@
 #include "analyses/sink_lemma.h"
 
+#include "analyses/counted.h"
 #include "analyses/statistics.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace gainlens::analyses {
 namespace {
 
-/// A number of LemmaHead and the dataset it is the mean of.
+/// A member of LemmaHead, and the dataset that it is a mean of.
 struct Field {
   const char* dataset;
   double LemmaHead::*member;
@@ -55,7 +57,7 @@ Maybe<LemmaCells> read_cells(const runfile::RunReader& reader) {
   return LemmaCells{std::move(fields), others[0], others[1], others[2], others[3]};
 }
 
-/// Smallest over chunks and lengths; NaN where no chunk has a value.
+/// Smallest over chunks and lengths; NaN if no chunk has a value.
 double smallest(const Cells& cells, const std::vector<Length>& lengths, std::size_t layer, std::size_t head) {
   double least = std::numeric_limits<double>::quiet_NaN();
   for (const Length& length : lengths) {
@@ -71,7 +73,7 @@ bool is_whole(const LemmaHead& head) {
   return whole;
 }
 
-/// Whether some length's window hides key 0 from every second-half query.
+/// Whether key 0 is outside the window of every second-half query at one of the lengths.
 bool hides_first_key(const std::string& attention, const std::vector<Length>& lengths) {
   return std::any_of(lengths.begin(), lengths.end(), [&](const Length& length) {
     return first_key_visibility(attention, length.tokens) == FirstKey::hidden;
@@ -133,37 +135,48 @@ Measured mean_slack(const std::vector<LemmaHead>& heads) {
 std::string holds_in_words(const SinkLemma& lemma) {
   if (lemma.violated > 0) {
     return fmt::format(
-        "The bound is broken at {} of {} heads, by up to {:.2g}: since it is a theorem, the measurement is wrong there "
-        "or less exact than "
-        "float32.",
-        lemma.violated, lemma.judged, -lemma.slack_min);
+        "The bound is broken at {} of {}, by up to {:.2g}. It is a theorem, so the measurement is wrong there, or less "
+        "exact than float32.",
+        lemma.violated, counted(lemma.judged, "head"), -lemma.slack_min);
   }
   return fmt::format(
-      "The bound holds at every query of {} heads (smallest weight - bound {:.2g}), as the triangle inequality makes "
-      "it.",
-      lemma.judged, lemma.slack_min);
+      "The bound holds at every query of {}, as it must by the triangle inequality (smallest weight - bound: {:.2g}).",
+      counted(lemma.judged, "head"), lemma.slack_min);
+}
+
+/// At how many heads the bound is above 0 for most queries.
+std::string binding_in_words(const SinkLemma& lemma) {
+  if (lemma.binding == 0) return "no head has a bound above 0 at most of its queries";
+  return fmt::format("{} of {} {} a bound above 0 at most of {} queries", lemma.binding, counted(lemma.judged, "head"),
+                     lemma.binding == 1 ? "has" : "have", lemma.binding == 1 ? "its" : "their");
 }
 
 std::string in_words(const SinkLemma& lemma) {
   std::string text = holds_in_words(lemma);
-  text += fmt::format(
-      " It is vacuous (not above 0) at {:.1f}% of the queries and says something at more than half of the queries of "
-      "{} of {} heads",
-      100 * lemma.vacuous, lemma.binding, lemma.judged);
-  text += lemma.slack ? fmt::format("; where it does, the weight lies {:.3f} above it on average.", *lemma.slack) : ".";
+  text += fmt::format(" It is vacuous (not above 0) at {:.1f}% of the queries; {}.", 100 * lemma.vacuous,
+                      binding_in_words(lemma));
+  if (lemma.slack)
+    text += fmt::format(" Where the bound is above 0, the weight is {:.3f} above it on average.", *lemma.slack);
   std::vector<double> first_to_least;
   for (const LemmaHead& head : lemma.heads) {
     if (!head.set_apart && head.min_norm > 0) first_to_least.push_back(head.first_norm / head.min_norm);
   }
   if (!first_to_least.empty()) {
-    text += fmt::format(" The value of key 0 is {:.2f} of mu long at the median head; only a short one can bind.",
-                        median(first_to_least));
+    text += fmt::format(
+        " The median of epsilon / mu over heads is {:.2f} (epsilon: norm of the value of key 0); the bound says "
+        "something only well below 1.",
+        median(first_to_least));
   }
-  text += fmt::format(" With K o e for e its conclusion fails at {:.1f}% of the queries.", 100 * lemma.gain_violated);
+  text += fmt::format(" With K o e in place of e, the weight is below the bound at {:.1f}% of the queries.",
+                      100 * lemma.gain_violated);
   return text;
 }
 
 }  // namespace
+
+bool binds_more(const LemmaHead& a, const LemmaHead& b) {
+  return std::pair(a.bound, a.bos_mass) > std::pair(b.bound, b.bos_mass);
+}
 
 Maybe<SinkLemma> sink_lemma(const runfile::RunReader& reader, const Options& options) {
   const std::vector<Length> lengths = sink_lengths(reader, options);
@@ -198,7 +211,7 @@ Maybe<SinkLemma> sink_lemma(const runfile::RunReader& reader, const Options& opt
   if (result.judged == 0) {
     return Maybe<SinkLemma>::none(result.heads.empty()
                                       ? "no head has all the numbers of the lemma"
-                                      : "the windows of all layers hide key 0, so that no head can be a sink");
+                                      : "key 0 is outside the window of every layer, so no head can be a sink on it");
   }
   result.vacuous = mean_over_heads(result.heads, &LemmaHead::vacuous);
   result.gain_violated = mean_over_heads(result.heads, &LemmaHead::gain_violated);

@@ -1,6 +1,8 @@
 #include "analyses/sink_vs_k.h"
 
 #include "analyses/cells.h"
+#include "analyses/counted.h"
+#include "analyses/sink_count.h"
 #include "core/quantity.h"
 
 #include <algorithm>
@@ -15,7 +17,7 @@ constexpr std::size_t measured_gain = 0;  // kalman_gain among the variants
 constexpr PairNames names{"BOS mass", "K"};
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
-/// Per layer position: why the layer is set apart, or nothing.
+/// [layer position] why the layer is set apart; empty if it is not.
 std::vector<std::string> reasons_apart(const runfile::RunReader& reader, const std::vector<Length>& lengths) {
   std::vector<std::string> reasons;
   for (const std::string& attention : reader.attention()) {
@@ -23,14 +25,16 @@ std::vector<std::string> reasons_apart(const runfile::RunReader& reader, const s
     for (const Length& length : lengths) {
       if (first_key_visibility(attention, length.tokens) == FirstKey::hidden) hidden.push_back(length);
     }
-    reasons.push_back(hidden.empty() ? ""
-                                     : fmt::format("its window hides key 0 from every second-half query at {}",
-                                                   list_lengths(hidden)));
+    reasons.push_back(
+        hidden.empty()
+            ? ""
+            : fmt::format("key 0 is outside the window of every second-half query at {}, so the BOS mass is 0 there",
+                          list_lengths(hidden)));
   }
   return reasons;
 }
 
-/// What the run holds about BOS mass and the gains.
+/// The datasets of BOS mass and of the gains.
 struct SinkCells {
   Maybe<Cells> bos_mass;
   std::vector<Maybe<Cells>> gains;  // [variant]
@@ -63,7 +67,7 @@ std::vector<SinkPoint> read_points(const runfile::RunReader& reader, const SinkC
   return points;
 }
 
-/// The points that are pooled, chunk by chunk.
+/// The pooled points, with their values chunk by chunk.
 ChunkedPairs chunked(const runfile::RunReader& reader, const SinkCells& cells, const std::vector<Length>& lengths,
                      const std::vector<const SinkPoint*>& points, std::size_t variant) {
   ChunkedPairs pairs{{}, text_stretches(reader.request(), lengths), {}, {}};
@@ -175,7 +179,7 @@ void describe_late_layers(SinkVsK& result) {
 
 std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::vector<Length>& lengths) {
   const auto column_mean = Cells::read(reader, "summary/column_mean");
-  if (!column_mean) return std::vector<Measured>(runfile::keys, Measured::none(column_mean.reason()));
+  if (!column_mean) return std::vector<Measured>(runfile::first_keys, Measured::none(column_mean.reason()));
   std::vector<Measured> shares;
   for (std::size_t key = 0; key < column_mean->last(); ++key) {
     SinkCount count;
@@ -186,7 +190,7 @@ std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::ve
       for (const std::int64_t sample : length.samples) count.add(*column_mean, length.index, sample, layers, key);
     }
     const std::string_view nothing =
-        layers_counted == 0 ? "every layer's window hides key 0" : "no chunk has a value for this key";
+        layers_counted == 0 ? "key 0 is outside the window of every layer" : "no chunk has a value for this key";
     shares.push_back(count.cells == 0 ? Measured::none(std::string(nothing)) : Measured(count.share()));
   }
   return shares;
@@ -203,17 +207,18 @@ void add_notes(SinkVsK& result, const runfile::RunReader& reader, std::size_t va
   }
   for (const std::string& where : partly) {
     result.notes.push_back(fmt::format(
-        "layers with attention {} see key 0 from only part of the second-half queries, which lowers their BOS mass",
+        "with attention {}, only some of the second-half queries see key 0, which lowers the BOS mass of these layers",
         where));
   }
   for (const Length& length : result.lengths) {
     if (length.missing > 0) {
-      result.notes.push_back(fmt::format("{} of {} chunks at {} are missing and left out", length.missing,
-                                         reader.samples(), format_count(length.tokens)));
+      result.notes.push_back(fmt::format("chunks missing at {} tokens: {} of {}", format_count(length.tokens),
+                                         length.missing, reader.samples()));
     }
   }
   if (values_left_out > 0)
-    result.notes.push_back(fmt::format("{} values of complete chunks are not finite and left out", values_left_out));
+    result.notes.push_back(
+        fmt::format("left out because not finite: {} of complete chunks", counted(values_left_out, "value")));
 }
 
 OrderedJson to_json(const Correlation& c) {
@@ -291,13 +296,13 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
       .bos = reader.request().bos.has_value(),
       .head_dim = reader.request().head_dim,
       .points = {},
-      .bos_mass = masses.empty() ? Measured::none("no head outside the layers set apart has a BOS mass")
+      .bos_mass = masses.empty() ? Measured::none("no head outside the excluded layers has a BOS mass")
                                  : Measured(mean(masses)),
       .correlations = {correlated(0), correlated(1), correlated(2), correlated(3), correlated(4)},
       .sinks = {},
       .late_layers = original_layers(reader, deep_layers(reader, options)),
       .late_gain = Maybe<Interval>::none("the late layers have no K"),
-      .late_bos_mass = Measured::none("the late layers have no BOS mass, or all are set apart"),
+      .late_bos_mass = Measured::none("the late layers have no BOS mass, or all of them are excluded"),
       .apart = {},
       .notes = {},
       .sink_share = sink_share(reader, lengths),
@@ -323,7 +328,7 @@ OrderedJson to_json(const SinkVsK& result) {
   json["bos_policy"] = result.bos_policy;
   json["key_0_is_bos"] = result.bos;
   json["heads"] = result.points.size();
-  json["naive_p"] = "two-sided Student t that takes heads as independent; they are not";
+  json["naive_p"] = "two-sided Student t that treats heads as independent, which they are not";
   put(json, "mean_bos_mass", result.bos_mass);
   json["correlations"] = OrderedJson::object();
   for (std::size_t v = 0; v < gain_variants.size(); ++v) {

@@ -14,10 +14,10 @@
 
 namespace gainlens::analyses {
 
-/// BOS masses above which heads are counted as sinks: the paper's, and the usual one of sink reports.
+/// BOS masses above which heads count as sinks: the paper's threshold, and the one usual in reports on sinks.
 inline constexpr double sink_thresholds[] = {0.05, 0.3};
 
-/// A gain that BOS mass is set against, and the queries it is averaged over.
+/// A gain that is compared with BOS mass, and the queries of its mean.
 struct GainVariant {
   std::string_view name;     ///< dataset under summary/
   std::string_view meaning;  ///< in words
@@ -35,20 +35,20 @@ struct SinkPoint {
   std::size_t layer_position;  ///< on the run's layer axis
   std::int64_t layer;          ///< the model's own number
   std::int64_t head;
-  std::string attention;                          ///< "global" or "window:N"
-  bool set_apart;                                 ///< its window hides key 0, so that its BOS mass is 0 by construction
-  double bos_mass;                                ///< mean over second-half queries; NaN where the run has none
-  std::array<double, gain_variants.size()> gain;  ///< NaN where the run has none
+  std::string attention;  ///< "global" or "window:N"
+  bool set_apart;         ///< key 0 is outside its window, so its BOS mass is 0; excluded from pooled figures
+  double bos_mass;        ///< mean over second-half queries; NaN if missing
+  std::array<double, gain_variants.size()> gain;  ///< NaN if missing
 };
 
 /// BOS mass against one gain over heads.
 struct SinkCorrelation {
-  Correlation pooled;                                          ///< all heads but those set apart
-  std::map<std::string, Correlation> within_attention_type;    ///< every kind of the run, those set apart too
-  Correlation within_layers;                                   ///< layer means taken off; but those set apart
-  std::vector<std::pair<std::int64_t, Correlation>> by_layer;  ///< the model's layer numbers; but those set apart
-  std::size_t left_out;                                        ///< heads without one of the two numbers
-  SinkInference inference;                                     ///< what stands beside the naive p; but those set apart
+  Correlation pooled;                                          ///< all heads, except in layers set apart
+  std::map<std::string, Correlation> within_attention_type;    ///< by kind of attention; includes layers set apart
+  Correlation within_layers;                                   ///< layer means subtracted; except layers set apart
+  std::vector<std::pair<std::int64_t, Correlation>> by_layer;  ///< by the model's layer number; except layers set apart
+  std::size_t left_out;                                        ///< number of heads without one of the two numbers
+  SinkInference inference;                                     ///< beside the naive p; except layers set apart
 };
 
 /// Heads whose BOS mass exceeds a threshold.
@@ -59,15 +59,15 @@ struct SinkHeads {
   Measured smallest_gain;            ///< of K over last-quarter queries
 };
 
-/// A layer kept out of the pooled figures.
+/// A layer excluded from the pooled figures.
 struct LayerApart {
   std::int64_t layer;
   std::string attention;
   std::string reason;
 };
 
-/// Do heads that watch the first key have a gain near 1? One point per (layer, head). BOS mass and K are coupled by
-/// arithmetic (a sink forces n_eff to 1 and S to 0, so K to 2d/(1+2d)): see without_first_kalman_gain.
+/// Do heads that attend to the first key have a gain near 1? One point per (layer, head). BOS mass and K are coupled by
+/// arithmetic: a sink forces n_eff to 1 and S to 0, so K to 2d/(1+2d). Therefore see without_first_kalman_gain too.
 struct SinkVsK {
   std::vector<Length> lengths;
   std::string lengths_rule;
@@ -75,22 +75,22 @@ struct SinkVsK {
   bool bos;  ///< whether key 0 is a BOS token; otherwise it is the text's first token
   std::int64_t head_dim;
   std::vector<SinkPoint> points;  ///< layer by layer
-  Measured bos_mass;              ///< mean over the heads that are not set apart; the reason where the run has none
+  Measured bos_mass;              ///< mean over the heads that are not set apart
   std::array<Maybe<SinkCorrelation>, gain_variants.size()> correlations;
-  std::vector<SinkHeads> sinks;  ///< at each of sink_thresholds, of heads that are not set apart
+  std::vector<SinkHeads> sinks;  ///< for each of sink_thresholds, over heads that are not set apart
   std::vector<std::int64_t> late_layers;
   Maybe<Interval> late_gain;  ///< smallest and largest K, last quarter, of the late (deep) layers' heads
-  Measured late_bos_mass;     ///< largest of the late layers' heads that are not set apart
+  Measured late_bos_mass;     ///< largest over heads of the late layers that are not set apart
   std::vector<LayerApart> apart;
-  std::vector<std::string> notes;  ///< what a reader has to know about these layers and chunks
-  /// Share of (chunk, layer, head) whose column mean at key m exceeds 0.3 (Gu et al.). At each length without the
-  /// layers whose window hides key 0 there: they hold no sink on it by construction.
+  std::vector<std::string> notes;  ///< what a reader must know about these layers and chunks
+  /// [key m] Share of (chunk, layer, head) whose column mean at key m exceeds 0.3 (Gu et al.). Layers with key 0
+  /// outside their window at a length are excluded there: they cannot have a sink on it.
   std::vector<Measured> sink_share;
   std::vector<std::vector<Measured>>
-      sink_share_by_length;  ///< [length of `lengths`][key]; a longer context spreads a column mean thinner
+      sink_share_by_length;  ///< [length of `lengths`][key]; column means shrink with longer contexts
 };
 
-/// Source: bft.tex, Fig. sink-vs-K; method.md, Sink against K.
+/// Source: bft.tex, Fig. sink-vs-K; docs/method.md, "Sink against K".
 /// @throws InvalidArgument  see sink_lengths() and deep_layers()
 SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options = {});
 OrderedJson to_json(const SinkVsK& result);

@@ -1,5 +1,7 @@
 #include "analyses/sinks.h"
 
+#include "analyses/sink_count.h"
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,6 @@
 #include "analyses/statements.h"
 
+#include "analyses/counted.h"
 #include "analyses/gain_model.h"
 #include "analyses/statistics.h"
 #include "analyses/value_norms.h"
@@ -11,29 +12,28 @@
 namespace gainlens::analyses {
 namespace {
 
-constexpr double small_share = 0.01;          // below it the finding says what makes the share small
+constexpr double small_share = 0.01;          // for a smaller share the finding says why it is small
 constexpr std::size_t most_prior_groups = 4;  // of heads
 
-/// "0.013", "99", "100": two digits without an exponent where there are more before the point.
+/// "0.013", "99", "100": two significant digits, and all digits before the point.
 std::string two_digits(double number) {
   return number >= 10 ? fmt::format("{:.0f}", number) : fmt::format("{:.2g}", number);
 }
 
-/// A run's numbers by head, [layer * heads + head]; every entry finite. Missing with the reason.
+/// A run's numbers by head, [layer * heads + head]; every entry is finite.
 using ByHead = Maybe<std::vector<double>>;
 
-/// What every statement reads.
+/// The input of every statement.
 struct Source {
   const runfile::RunReader& reader;
   std::vector<Length> lengths;
 
-  double prior_variance() const { return 1 / static_cast<double>(reader.request().head_dim); }
+  double prior_variance() const { return analyses::prior_variance(reader.request()); }
   std::size_t kv_head_of(std::size_t head) const {
     return head * static_cast<std::size_t>(reader.kv_heads()) / static_cast<std::size_t>(reader.heads());
   }
 
-  /// Calls number(layer, head) for every head, or KV head; a run with a head that has no finite number has none to
-  /// show.
+  /// Calls number(layer, head) for every head, or KV head. Missing if one of the numbers is not finite.
   template <typename Number>
   ByHead collect(std::int64_t heads, std::string_view name, Number&& number) const {
     std::vector<double> values;
@@ -52,7 +52,7 @@ struct Source {
   ByHead of_heads(std::string_view name) const { return read(name, reader.heads()); }
   ByHead of_kv_heads(std::string_view name) const { return read(name, reader.kv_heads()); }
 
-  /// Mean norm of the values of all keys but key 0, by query head.
+  /// Mean norm of the values of all keys except key 0, by query head.
   ByHead other_norms() const {
     const auto binned = Cells::read(reader, "values/norm"), first = Cells::read(reader, "values/first_norm");
     if (!binned || !first) return ByHead::none(binned ? first.reason() : binned.reason());
@@ -89,10 +89,10 @@ double largest(const std::vector<double>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-/// The statement of a run that lacks a dataset. Algebra needs none.
+/// The statement for a run without a dataset. A statement decided by algebra needs no numbers.
 Statement without_numbers(Statement statement, const std::string& reason) {
   const bool algebra = statement.outcome == Outcome::by_algebra;
-  statement.finding = fmt::format("No numbers: {}.{}", reason, algebra ? " None are needed." : "");
+  statement.finding = fmt::format("No numbers: {}.{}", reason, algebra ? " The algebra needs no numbers." : "");
   statement.outcome = algebra ? Outcome::by_algebra : Outcome::no_numbers;
   return statement;
 }
@@ -101,58 +101,55 @@ Statement unit_gain(const Source& source) {
   Statement statement{
       .name = "unit_gain",
       .claim =
-          "With prior precision lambda = 1 everywhere the Kalman gain is K = 1, which is the plain residual layer.",
+          "With prior precision lambda = 1 everywhere, the Kalman gain is K = 1, which is the plain residual layer.",
       .source = "Remark \"Standard Transformer as a degenerate BFT\"",
       .numbers = {},
       .finding = {},
       .conclusion =
-          "K = lambda_obs / (1 + lambda_obs) at lambda = 1, below 1 for every finite lambda_obs. The plain layer is "
-          "K forced to 1, with equal precisions and without process noise.",
+          "At lambda = 1, K = lambda_obs / (1 + lambda_obs), which is below 1 for every finite lambda_obs. The plain "
+          "layer is K forced to 1, with equal precisions and without process noise.",
       .outcome = Outcome::by_algebra};
   const ByHead gain = source.of_heads("summary/kalman_gain"),
                precision = source.of_heads("summary/observation_precision");
   if (!gain || !precision) return without_numbers(std::move(statement), gain ? precision.reason() : gain.reason());
   statement.numbers = {{"gain_mean", "K at lambda = 1, mean over heads", mean(*gain)},
-                       {"gain_min", "K of the head where it is smallest", least(*gain)},
-                       {"gain_max", "K of the head where it is largest", largest(*gain)},
+                       {"gain_min", "smallest K of a head", least(*gain)},
+                       {"gain_max", "largest K of a head", largest(*gain)},
                        {"precision_mean", "lambda_obs, mean over heads, 1/value^2", mean(*precision)}};
-  statement.finding =
-      fmt::format("At lambda = 1, K is {:.3f} on average over {} heads; 1 - K goes from {:.2g} to {:.2g} over them.",
-                  mean(*gain), gain->size(), 1 - largest(*gain), 1 - least(*gain));
+  statement.finding = fmt::format("At lambda = 1, K is {:.3f} on average over {}; 1 - K ranges from {:.2g} to {:.2g}.",
+                                  mean(*gain), counted(gain->size(), "head"), 1 - largest(*gain), 1 - least(*gain));
   return statement;
 }
 
 Statement prior_fades(const Source& source, const Maybe<std::vector<PriorShare>>& groups) {
   Statement statement{
       .name = "prior_fades",
-      .claim = "Where n_eff is much larger than nu the prior contributes negligibly to the observation variance.",
+      .claim = "If n_eff is much larger than nu, the prior contributes negligibly to the observation variance.",
       .source = "Appendix on the REML estimator, \"Regimes\"",
       .numbers = {},
       .finding = {},
       .conclusion =
           "S is a weighted mean and not a sum, so nu sigma0^2 / (S + nu sigma0^2) does not contain n_eff: the prior "
-          "fades only "
-          "where S is large. Where the values' variance is sigma0^2 the estimate is near twice the truth at any n_eff "
-          "(1.96 times at "
-          "n_eff = 80). A prior of nu observations would be weighed against n_eff S.",
+          "becomes negligible only if S is large. If the variance of the values is sigma0^2, the estimate is nearly "
+          "twice the truth at any n_eff (1.96 times at n_eff = 80). A prior of nu observations would be weighed "
+          "against n_eff S.",
       .outcome = Outcome::by_algebra};
   if (!groups) return without_numbers(std::move(statement), groups.reason());
   const PriorShare& top = groups->back();
-  statement.numbers = {{"n_eff", "n_eff of the heads where it is largest", top.n_eff},
-                       {"prior_share", "the prior's share of S + nu sigma0^2 there", top.share},
-                       {"fading_share", "share of a prior that counts as nu observations there", top.fading},
-                       {"low_n_eff", "n_eff of the heads where it is smallest", groups->front().n_eff},
-                       {"low_prior_share", "the prior's share there", groups->front().share},
+  statement.numbers = {{"n_eff", "n_eff of the heads with the largest n_eff", top.n_eff},
+                       {"prior_share", "the prior's share of S + nu sigma0^2 at these heads", top.share},
+                       {"fading_share", "the share if the prior counted as nu observations", top.fading},
+                       {"low_n_eff", "n_eff of the heads with the smallest n_eff", groups->front().n_eff},
+                       {"low_prior_share", "the prior's share at these heads", groups->front().share},
                        {"prior_variance", "sigma0^2 = 1 / d_k, value^2", source.prior_variance()}};
   statement.finding = fmt::format(
-      "At the {} heads with the largest n_eff ({:.1f} on average) the prior is {}% of S + nu sigma0^2; a prior of nu "
-      "observations "
-      "would "
-      "be {}%.",
-      top.heads, top.n_eff, two_digits(100 * top.share), two_digits(100 * top.fading));
+      "At the {} with the largest n_eff ({:.1f} on average) the prior is {}% of S + nu sigma0^2; a prior of nu "
+      "observations would be {}%.",
+      counted(top.heads, "head"), top.n_eff, two_digits(100 * top.share), two_digits(100 * top.fading));
   if (top.share < small_share) {
     statement.finding += fmt::format(
-        " That is little because S = {:.3g} is far above sigma0^2 = {:.3g} in this model, not because n_eff is large.",
+        " This share is small because S = {:.3g} is far above sigma0^2 = {:.3g} in this model, not because n_eff is "
+        "large.",
         top.residual, source.prior_variance());
   }
   return statement;
@@ -162,14 +159,13 @@ Statement value_variance(const Source& source) {
   Statement statement{
       .name = "value_variance",
       .claim =
-          "Value coordinates have variance 1/d_k (Xavier initialisation), so that sigma0^2 = 1/d_k is correctly "
-          "scaled.",
+          "Value coordinates have variance 1/d_k (Xavier initialisation), so sigma0^2 = 1/d_k has the right scale.",
       .source = "Appendix on the REML estimator, \"Choice of hyperparameters\"",
       .numbers = {},
       .finding = {},
       .conclusion =
-          "A coordinate of W_V h is a sum of d terms, of variance about 1 under Xavier initialisation when h has "
-          "coordinates of unit variance. A trained model has the variance it has learnt.",
+          "A coordinate of W_V h is a sum of d terms. Under Xavier initialisation its variance is about 1 if the "
+          "coordinates of h have unit variance. A trained model has the variance that it has learnt.",
       .outcome = Outcome::measured};
   const ByHead variance = source.of_kv_heads("values/variance");
   if (!variance) return without_numbers(std::move(statement), variance.reason());
@@ -178,27 +174,28 @@ Statement value_variance(const Source& source) {
   statement.numbers = {
       {"variance_mean", "variance of the values over the keys of a chunk, mean over dimensions and KV heads, value^2",
        mean(*variance)},
-      {"ratio_min", "its ratio to 1/d_k at the KV head where that is smallest", least(ratio)},
+      {"ratio_min", "smallest ratio of this variance to 1/d_k at a KV head", least(ratio)},
       {"ratio_median", "median ratio over KV heads", median(ratio)},
       {"ratio_max", "largest ratio", largest(ratio)}};
   statement.finding = fmt::format(
-      "The values' variance is {:.3g} times 1/d_k at the median of {} KV heads, {:.3g} to {:.3g} times over them.",
-      median(ratio), ratio.size(), least(ratio), largest(ratio));
+      "The variance of the values is {:.3g} times 1/d_k in the median over {}, and {:.3g} to {:.3g} times in single "
+      "heads.",
+      median(ratio), counted(ratio.size(), "KV head"), least(ratio), largest(ratio));
   return statement;
 }
 
 Statement alignment(const Source& source) {
   Statement statement{.name = "alignment",
                       .claim =
-                          "Values of random Gaussian directions average to a vector nearly as long as they are (c near "
-                          "1 in the lemma).",
+                          "The average of values with random Gaussian directions is nearly as long as the values (c "
+                          "near 1 in the lemma).",
                       .source = "Remark after Lemma \"Sink necessity at K = 1\"",
                       .numbers = {},
                       .finding = {},
                       .conclusion =
-                          "Independent directions of mean 0 have an average of mean square norm sum p^2 = 1/n_eff of "
-                          "theirs, so of about 1/sqrt(n_eff) of "
-                          "their length. Only a direction that the values share makes it longer.",
+                          "For independent directions with mean 0, the mean square norm of the average is sum p^2 = "
+                          "1/n_eff times theirs, so its length is about 1/sqrt(n_eff) of theirs. It is longer only if "
+                          "the values share a direction.",
                       .outcome = Outcome::by_algebra};
   const ByHead average = source.of_heads("summary/without_first_norm"),
                count = source.of_heads("summary/without_first_n_eff"), norm = source.other_norms();
@@ -213,21 +210,21 @@ Statement alignment(const Source& source) {
     nearer += std::abs(std::log(ratio.back() / orthogonal.back())) < std::abs(std::log(ratio.back())) ? 1 : 0;
   }
   if (!std::isfinite(mean(ratio))) return without_numbers(std::move(statement), "all values of a head are zero");
-  statement.numbers = {{"ratio_mean", "||vbar|| by the mean norm of the values, mean over heads", mean(ratio)},
-                       {"ratio_min", "smallest of a head", least(ratio)},
-                       {"ratio_max", "largest of a head", largest(ratio)},
+  statement.numbers = {{"ratio_mean", "||vbar|| divided by the mean norm of the values, mean over heads", mean(ratio)},
+                       {"ratio_min", "smallest such ratio of a head", least(ratio)},
+                       {"ratio_max", "largest such ratio of a head", largest(ratio)},
                        {"orthogonal_mean", "1/sqrt(n_eff without key 0), mean over heads", mean(orthogonal)},
-                       {"heads_nearer_orthogonal", "heads whose ratio is nearer to 1/sqrt(n_eff) than to 1",
+                       {"heads_nearer_orthogonal", "number of heads whose ratio is nearer to 1/sqrt(n_eff) than to 1",
                         static_cast<double>(nearer)}};
   statement.finding = fmt::format(
-      "||vbar|| is {:.3f} of the mean norm of the values on average over heads ({:.3f} to {:.3f}), where 1/sqrt(n_eff) "
-      "is {:.3f}; {} of {} "
-      "heads are nearer to 1/sqrt(n_eff) than to 1.",
-      mean(ratio), least(ratio), largest(ratio), mean(orthogonal), nearer, ratio.size());
+      "||vbar|| is {:.3f} times the mean norm of the values on average over heads ({:.3f} to {:.3f}), and "
+      "1/sqrt(n_eff) is {:.3f} on average; {} of {} {} nearer to 1/sqrt(n_eff) than to 1.",
+      mean(ratio), least(ratio), largest(ratio), mean(orthogonal), nearer, counted(ratio.size(), "head"),
+      nearer == 1 ? "is" : "are");
   return statement;
 }
 
-/// 64 -> 16 -> 1 with biases, and the like at other widths.
+/// Parameters of a network width -> 16 -> 1 with biases.
 double precision_network_parameters(double width) {
   return width * 16 + 16 + 16 + 1;
 }
@@ -235,14 +232,14 @@ double precision_network_parameters(double width) {
 Statement network_size(const Source& source) {
   const double width = static_cast<double>(source.reader.heads() * source.reader.request().head_dim);
   return {.name = "network_size",
-          .claim = "The network that reads a precision off an item's embedding has about 800 parameters.",
+          .claim = "The network that computes a precision from an item's embedding has about 800 parameters.",
           .source = "Section on initial precision; Appendix, \"Parameter count\"",
           .numbers = {{"at_64", "parameters at d = 64", precision_network_parameters(64)},
                       {"at_attention_width", "parameters at this model's heads x head_dim",
                        precision_network_parameters(width)}},
           .finding = fmt::format(
-              "Two layers with 16 hidden units have 16 d + 33 parameters: {:.0f} at d = 64, {:.0f} at d = {:.0f}, this "
-              "model's heads x head_dim (a run does not know the width of the stream).",
+              "Two layers with 16 hidden units have 16 d + 33 parameters: {:.0f} at d = 64, and {:.0f} at d = {:.0f}, "
+              "this model's heads x head_dim (a run does not store the width of the residual stream).",
               precision_network_parameters(64), precision_network_parameters(width), width),
           .conclusion = "1,057 at the width of the paper's experiments; 800 would need d = 48.",
           .outcome = Outcome::by_algebra};
@@ -251,29 +248,29 @@ Statement network_size(const Source& source) {
 Statement layer_size() {
   constexpr double floats = 64 + 16 * (64 + 256), layer = 4 * 64 * 64 + 2 * 64 * 256;
   return {.name = "layer_size",
-          .claim = "About 5,200 floats a layer are well under 0.1% of a typical Transformer.",
+          .claim = "About 5,200 floats per layer are well under 0.1% of a typical Transformer.",
           .source = "Appendix, \"Parameter count\"",
           .numbers = {{"floats", "process noise and SVD cache at d = 64, r = 16, d_ff = 256", floats},
                       {"layer_weights", "weights of a SASRec layer of that size", layer},
                       {"share", "their ratio", floats / layer}},
-          .finding = fmt::format(
-              "64 + 16 (64 + 256) = {:.0f} floats beside {:.0f} weights of the layer that they are added to: {:.1f}%.",
-              floats, layer, 100 * floats / layer),
+          .finding = fmt::format("64 + 16 (64 + 256) = {:.0f} floats are added to a layer of {:.0f} weights: {:.1f}%.",
+                                 floats, layer, 100 * floats / layer),
           .conclusion =
-              "About a tenth of a SASRec layer. The share of a whole model depends on its item table; count it there.",
+              "About a tenth of a SASRec layer. The share of a whole model depends on its item table, so count it for "
+              "the model.",
           .outcome = Outcome::by_algebra};
 }
 
 Statement five_axes() {
   return {.name = "five_axes",
-          .claim = "Attention weights with a precision for each dimension need a tensor of five axes.",
+          .claim = "Attention weights with a precision for each dimension need a tensor with five axes.",
           .source = "Section on the algorithm; table of design choices",
           .numbers = {},
-          .finding = "A sweep runs no layer with precisions.",
+          .finding = "A sweep does not run layers with precisions.",
           .conclusion =
-              "They factorise: with L the head's slice of the precisions, P (L o v) / (P L) is the estimate, at O(T) "
-              "memory. It can "
-              "be checked where such a layer is computed, against the plain form on a short text.",
+              "The weights factorise: with L the head's slice of the precisions, the estimate is P (L o v) / (P L), in "
+              "O(T) memory. It can be checked in an implementation of such a layer, against the direct form on a short "
+              "text.",
           .outcome = Outcome::by_algebra};
 }
 
@@ -282,8 +279,8 @@ Statement user_count() {
           .claim = "The Sports data set has 25,598 users.",
           .source = "Table of data sets",
           .numbers = {},
-          .finding = "A sweep reads no recommendation data.",
-          .conclusion = "The usual 5-core version has 35,598. It can be checked by counting the users of the data.",
+          .finding = "A sweep does not read recommendation data.",
+          .conclusion = "The usual 5-core version has 35,598. It can be checked by counting the users in the data.",
           .outcome = Outcome::not_measured};
 }
 

@@ -1,5 +1,7 @@
 #include "analyses/statistics.h"
 
+#include "analyses/counted.h"
+
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/statistics/bivariate_statistics.hpp>
 #include <boost/math/statistics/univariate_statistics.hpp>
@@ -19,7 +21,7 @@ bool constant(std::span<const double> values) {
 /// Two-sided p of a correlation r under independence of the points.
 Measured naive_p(const Measured& r, double degrees_of_freedom) {
   if (!r) return Measured::none(r.reason());
-  if (degrees_of_freedom < 1) return Measured::none("no degree of freedom is left");
+  if (degrees_of_freedom < 1) return Measured::none("no degrees of freedom are left");
   const double unexplained = 1 - *r * *r;
   if (unexplained <= 0) return 0.0;
   const double t = std::abs(*r) * std::sqrt(degrees_of_freedom / unexplained);
@@ -27,7 +29,8 @@ Measured naive_p(const Measured& r, double degrees_of_freedom) {
 }
 
 Measured coefficient(std::span<const double> x, std::span<const double> y, PairNames names) {
-  if (x.size() < 3) return Measured::none(fmt::format("{} points; a correlation needs at least 3", x.size()));
+  if (x.size() < 3)
+    return Measured::none(fmt::format("{}; a correlation needs at least 3", counted(x.size(), "point")));
   if (constant(x)) return Measured::none(fmt::format("{} is constant", names.x));
   if (constant(y)) return Measured::none(fmt::format("{} is constant", names.y));
   return boost::math::statistics::correlation_coefficient(x, y);
@@ -46,8 +49,7 @@ Correlation correlate(const Pairs& pairs, std::size_t means_taken, PairNames nam
           naive_p(spearman, degrees_of_freedom)};
 }
 
-/// Appends the values less their mean; exact zeros where they are all equal, since rounding must not look like
-/// variation.
+/// Appends the values minus their mean; exact zeros if all are equal, because rounding must not look like variation.
 void append_centred(std::vector<double>& to, std::span<const double> values) {
   const double centre = constant(values) ? values.front() : mean(values);
   for (const double value : values) to.push_back(value - centre);
@@ -97,7 +99,8 @@ Interval student_interval(const Estimate& estimate, double level) {
 
 Maybe<Interval> mean_interval(std::span<const double> values) {
   if (values.size() < 2)
-    return Maybe<Interval>::none(fmt::format("an interval needs at least 2 chunks; there is {}", values.size()));
+    return Maybe<Interval>::none(fmt::format("an interval needs at least 2 chunks; there {} {}",
+                                             values.size() == 1 ? "is" : "are", values.size()));
   return student_interval(mean_estimate(values));
 }
 

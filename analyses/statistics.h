@@ -9,38 +9,38 @@
 
 namespace gainlens::analyses {
 
-inline constexpr double confidence = 0.95;  ///< of every interval that names no other level
+inline constexpr double confidence = 0.95;  ///< level of every interval, unless another is named
 
-/// Arithmetic mean; of at least one value.
+/// Arithmetic mean of at least one value.
 double mean(std::span<const double> values);
-/// Variance with ddof 0; of at least one value.
+/// Variance with ddof 0, of at least one value.
 double population_variance(std::span<const double> values);
-/// Middle value, or the mean of the two; of at least one value.
+/// Median of at least one value; for an even count, the mean of the two middle values.
 double median(std::vector<double> values);
-/// A number that estimates another, with its standard error and the degrees of freedom of that error.
+/// An estimate with its standard error and the degrees of freedom of this error.
 struct Estimate {
   double value;
   double error;
   double degrees_of_freedom;  ///< above 0
 };
-/// The mean of independent values and its error.
+/// The mean of independent values, with its error.
 /// @param values  at least two
 Estimate mean_estimate(std::span<const double> values);
-/// Standard error of a statistic of G independent units from the G values that it takes without one of them each: the
-/// jackknife. Of a mean of equally large units it is the usual standard error.
+/// Jackknife standard error of a statistic of G independent units, from the G values of the statistic with one unit
+/// left out. For a mean over units of equal size it is the usual standard error.
 double jackknife_error(std::span<const double> without_one);
-/// Two-sided Student interval at a level, of an estimate with a finite error.
+/// Two-sided Student interval of an estimate with a finite error.
 Interval student_interval(const Estimate& estimate, double level = confidence);
 
 /// Two-sided Student interval of the mean of independent values (chunks of text), at level `confidence`.
-/// Missing where there are fewer than two values.
+/// Missing if there are fewer than two values.
 Maybe<Interval> mean_interval(std::span<const double> values);
 
-/// Ranks 1..n; ties share the average of the ranks they cover.
+/// Ranks 1..n; ties share the average of their ranks.
 std::vector<double> average_ranks(std::span<const double> values);
 
-/// Pearson and Spearman correlation of paired values with naive p-values: two-sided Student t that takes the points as
-/// independent, which heads of one layer are not. For Spearman the same formula is applied to the ranks.
+/// Pearson and Spearman correlation of paired values, with naive p-values: two-sided Student t that treats the points
+/// as independent, which heads of one layer are not. For Spearman the same formula is applied to the ranks.
 struct Correlation {
   std::size_t points;  ///< number of pairs
   Measured pearson;
@@ -49,19 +49,19 @@ struct Correlation {
   Measured spearman_naive_p;
 };
 
-/// What the two sides are called in the reasons for a missing correlation.
+/// Names of the two sides, for the reason of a missing correlation.
 struct PairNames {
   std::string_view x = "x";
   std::string_view y = "y";
 };
 
-/// Missing where there are fewer than three pairs or where one side is constant.
+/// Missing if there are fewer than three pairs or if one side is constant.
 /// @param x, y  same size, every value finite
 Correlation correlation(std::span<const double> x, std::span<const double> y, PairNames names = {});
 
-/// Correlation that remains inside groups: the group's mean is taken off both sides (Spearman: off the ranks within the
-/// group) and the remainders of all groups are correlated together. Degrees of freedom: points - groups - 1. A group of
-/// one point says nothing and is left out of `points`.
+/// Correlation within groups: the group's mean is subtracted on both sides (Spearman: from the ranks within the group),
+/// and the remainders of all groups are correlated together. Degrees of freedom: points - groups - 1. A group of one
+/// point carries no information and is left out of `points`.
 /// @param group  [point] any numbering; same size as x and y
 Correlation correlation_within(std::span<const double> x, std::span<const double> y, std::span<const std::size_t> group,
                                PairNames names = {});

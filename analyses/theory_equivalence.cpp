@@ -1,6 +1,7 @@
 #include "analyses/theory_equivalence.h"
 
 #include "analyses/cells.h"
+#include "analyses/counted.h"
 #include "analyses/holm.h"
 #include "analyses/statistics.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 using ByLength = std::vector<std::vector<GainMeans>>;  // [length][chunk]
 
-/// Means over heads, chunk by chunk, of the chunks that every length has.
+/// Means over heads of each chunk that every length has.
 Maybe<ByLength> chunk_means(const runfile::RunReader& reader, const std::vector<Length>& lengths,
                             const std::vector<std::size_t>& layers) {
   constexpr std::array<std::string_view, 3> inputs = {"n_eff", "residual", "kalman_gain"};
@@ -58,7 +59,7 @@ GainMeans mean_without(const std::vector<GainMeans>& chunks, std::size_t left_ou
   return {sum.n_eff / n, sum.residual / n, sum.gain / n};
 }
 
-/// ln(K_opt / K) at every length above the shortest, of the means without a chunk.
+/// ln(K_opt / K) at every length above the shortest, for the means without one chunk.
 Maybe<std::vector<double>> log_ratios(const ByLength& values, std::size_t left_out, double prior_variance) {
   using Result = Maybe<std::vector<double>>;
   const Measured lambda = fitted_prior_precision(mean_without(values.front(), left_out), prior_variance);
@@ -110,12 +111,12 @@ Maybe<TheoryEquivalence> test_theory(const ByLength& values, const std::vector<s
                                      double prior_variance, double margin) {
   using Result = Maybe<TheoryEquivalence>;
   ASSERT(values.size() == tokens.size(), "{} lengths of values for {} of tokens", values.size(), tokens.size());
-  if (values.size() < 2) return Result::none("one length with a complete chunk; a prediction needs a second");
+  if (values.size() < 2) return Result::none("only one length has a complete chunk; a prediction needs a second one");
   const std::size_t chunks = values.front().size();
   if (chunks < least_theory_chunks) {
-    return Result::none(fmt::format("refused: {} complete at every length; an error on unseen text needs at least {}",
-                                    chunks == 1 ? "1 chunk is" : fmt::format("{} chunks are", chunks),
-                                    least_theory_chunks));
+    return Result::none(
+        fmt::format("not testable: {} complete at every length; the error on unseen text needs at least {}",
+                    counted_are(chunks, "chunk"), least_theory_chunks));
   }
   const auto n = static_cast<double>(chunks);
   const auto all = log_ratios(values, none_left_out, prior_variance);
@@ -143,7 +144,7 @@ Maybe<TheoryEquivalence> theory_equivalence(const runfile::RunReader& reader, co
   if (!means) return Maybe<TheoryEquivalence>::none(means.reason());
   std::vector<std::int64_t> tokens;
   for (const Length& length : lengths) tokens.push_back(length.tokens);
-  return test_theory(*means, tokens, 1.0 / static_cast<double>(reader.request().head_dim), options.theory_margin);
+  return test_theory(*means, tokens, prior_variance(reader.request()), options.theory_margin);
 }
 
 OrderedJson to_json(const TheoryEquivalence& test) {

@@ -9,13 +9,13 @@ namespace {
 
 /// Smallest key of a bin: bin b holds the keys t with floor(bins t / tokens) = b.
 std::int64_t bin_start(std::int64_t bin, std::int64_t bins, std::int64_t tokens) {
-  // ceil(bin tokens / bins) without the product, which a file's numbers could make overflow
+  // ceil(bin tokens / bins) without the product, which could overflow for numbers from a file
   const std::int64_t whole = tokens / bins, part = tokens % bins;
   return bin * whole + (bin * part + bins - 1) / bins;
 }
 
 std::vector<double> read_last_axis(const Cells& cells, const Length& length, std::size_t layer, std::size_t head) {
-  std::size_t ignored = 0;  // empty bins are NaN in every chunk and are no loss
+  std::size_t ignored = 0;  // empty bins are NaN in every chunk and do not count
   std::vector<double> values;
   for (std::size_t i = 0; i < cells.last(); ++i)
     values.push_back(mean_over_samples(cells, length, layer, head, i, ignored));

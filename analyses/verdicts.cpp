@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t measured_gain = 0, scaled_gain = 3, without_first = 4;  // among gain_variants
 static_assert(gain_variants[scaled_gain].name == "kalman_gain_scaled_half");
 static_assert(gain_variants[without_first].name == "without_first_kalman_gain");
-constexpr const char* no_second_length = "one length with a complete chunk; a change needs a second";
+constexpr const char* no_second_length = "only one length has a complete chunk; a change needs a second one";
 
 std::string shown(const Measured& value, const char* format = "{:+.3f}") {
   return value ? fmt::format(fmt::runtime(format), *value) : "not known";
@@ -36,11 +36,11 @@ std::string shown_mean(const Maybe<Aggregate>& aggregate, const char* format) {
 
 std::string in_words(std::string_view name, const PermutationTest& test) {
   if (!test.pearson.p) return fmt::format("{}: {}", name, test.pearson.p.reason());
-  const bool by_chance = test.pearson.null_mean && std::abs(*test.pearson.null_mean) >= 0.0005;
-  return fmt::format(
-      "{}: p = {:.3g} ({}{})", name, *test.pearson.p,
-      test.exact ? "all " + count_arrangements(test.arrangements) : fmt::format("{} draws", test.resamples),
-      by_chance ? fmt::format("; r by chance {:+.3f}", *test.pearson.null_mean) : "");
+  const bool by_chance = test.pearson.null_mean && std::abs(*test.pearson.null_mean) >= least_shown_null_mean;
+  return fmt::format("{}: p = {:.3g} ({}{})", name, *test.pearson.p,
+                     test.exact ? "all " + count_arrangements(test.arrangements)
+                                : fmt::format("{} of {}", test.resamples, count_arrangements(test.arrangements)),
+                     by_chance ? fmt::format("; r by chance {:+.3f}", *test.pearson.null_mean) : "");
 }
 
 std::string decision_in_words(const Maybe<SinkCorrelation>& correlation) {
@@ -50,17 +50,17 @@ std::string decision_in_words(const Maybe<SinkCorrelation>& correlation) {
   return fmt::format("{} ({}, p = {:.3g})", decision.verdict, relation_in_words(decision), *decision.p);
 }
 
-/// The test that decides, with what it cannot tell apart.
+/// The name of the deciding test, with its weakness.
 std::string named(const SinkDecision& decision) {
   const bool shift = decision.test == "circular shift";
-  return fmt::format("{}{}", decision.test, shift ? " (to which a trend along the depth in both looks the same)" : "");
+  return fmt::format("{}{}", decision.test, shift ? " (which cannot tell this from a trend with depth in both)" : "");
 }
 
 std::string verdict_of(const Maybe<SinkCorrelation>& correlation) {
   return correlation ? correlation->inference.decision.verdict : "not decidable";
 }
 
-/// Both directions have to survive the same two controls: BOS mass and K are coupled by arithmetic, with either sign.
+/// Both directions must pass the same two controls: arithmetic couples BOS mass and K, with either sign.
 std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
   const auto& k = sinks.correlations[measured_gain];
   if (!k) return {Ruling::not_decidable, k.reason()};
@@ -74,15 +74,15 @@ std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
       fmt::format("by the {}, sink heads have the {} K", named(decision), rises ? "larger" : "smaller");
   const auto &control = sinks.correlations[without_first], &scaled = sinks.correlations[scaled_gain];
   if (verdict_of(control) != decision.verdict) {
-    return {Ruling::not_shown, fmt::format("{}, which arithmetic can do by itself; K without key 0: {}", found,
+    return {Ruling::not_shown, fmt::format("{}, but arithmetic alone can cause this; K without key 0: {}", found,
                                            decision_in_words(control))};
   }
   if (verdict_of(scaled) == (rises ? "negative" : "positive")) {
-    return {Ruling::not_shown, fmt::format("{}, but the sign hangs on the scale of the values: scaled K: {}", found,
+    return {Ruling::not_shown, fmt::format("{}, but the sign depends on the scale of the values; scaled K: {}", found,
                                            decision_in_words(scaled))};
   }
   return {rises ? Ruling::supported : Ruling::contradicted,
-          fmt::format("{}, and K without key 0, where the arithmetic is taken out, agrees", found)};
+          fmt::format("{}, and K without key 0, which removes the arithmetic, agrees", found)};
 }
 
 Prediction sink_prediction(const SinkVsK& sinks) {
@@ -93,25 +93,25 @@ Prediction sink_prediction(const SinkVsK& sinks) {
     claim.measurement = fmt::format("Pearson {} over {} heads at {}, {} within layers", shown(k->pooled.pearson),
                                     k->pooled.points, list_lengths(sinks.lengths), shown(k->within_layers.pearson));
     claim.naive = fmt::format("p = {} over all heads", shown(k->pooled.pearson_naive_p, "{:.2g}"));
-    const SinkInference& honest = k->inference;
-    claim.honest =
-        fmt::format("{}; {}; K without key 0: {}; scaled K: {}", in_words("block permutation", honest.blocks),
-                    in_words("circular shift", honest.shift), decision_in_words(sinks.correlations[without_first]),
+    const SinkInference& tests = k->inference;
+    claim.decisive =
+        fmt::format("{}; {}; K without key 0: {}; scaled K: {}", in_words("block permutation", tests.blocks),
+                    in_words("circular shift", tests.shift), decision_in_words(sinks.correlations[without_first]),
                     decision_in_words(sinks.correlations[scaled_gain]));
   } else {
-    claim.measurement = claim.naive = claim.honest = "none: " + k.reason();
+    claim.measurement = claim.naive = claim.decisive = "none: " + k.reason();
   }
   if (!sinks.bos) claim.reason += "; key 0 is ordinary text here";
   return {1, "Sink heads are those with a gain near 1", {claim}, claim.ruling, claim.reason};
 }
 
-/// Of consecutive chunks: the lengths share a part of their text, and what differs between them may be the rest of it.
+/// The caveat for consecutive chunks: lengths share only a part of their text, and the rest may cause a change.
 constexpr std::string_view unlike_texts = "lengths compared on partly different text";
 
-/// Says of a claim about changes between lengths what its pairs are worth.
+/// Adds this caveat to a claim about changes between lengths.
 void add_pairing(Claim& claim, const Context& context) {
   if (context.paired || context.points.size() < 2) return;
-  claim.honest += fmt::format("; {}", unlike_texts);
+  claim.decisive += fmt::format("; {}", unlike_texts);
   if (claim.ruling == Ruling::supported || claim.ruling == Ruling::contradicted)
     claim.reason += fmt::format("; {}", unlike_texts);
 }
@@ -124,7 +124,7 @@ Claim evidence_claim(const Context& context) {
     claim.reason = no_second_length;
     claim.measurement =
         fmt::format("{} tokens: n_eff {}", format_count(first.length.tokens), shown_mean(first.n_eff, "{:.2f}"));
-    claim.naive = claim.honest = "none: " + claim.reason;
+    claim.naive = claim.decisive = "none: " + claim.reason;
     return claim;
   }
   claim.measurement =
@@ -133,25 +133,26 @@ Claim evidence_claim(const Context& context) {
                   shown(change.mean));
   claim.naive = fmt::format("lambda_obs multiplied by {}, standard deviation over cells {}",
                             shown(last.precision_ratio, "{:.3f}"), shown(last.precision_ratio_deviation, "{:.3f}"));
-  claim.honest = fmt::format("95% interval {} over {}", shown(change.interval), change.basis);
+  claim.decisive = fmt::format("95% interval {} over {}", shown(change.interval), change.basis);
   if (change.flat.difference_p) claim.contradiction_p = *change.mean < 0 ? *change.flat.difference_p : 1.0;
   if (!change.flat.difference_p) {
     claim.reason = change.flat.difference_p.reason();
   } else if (*change.flat.difference_p > significance) {
     claim.ruling = Ruling::not_shown;
-    claim.reason = "the interval of the change of ln lambda_obs holds 0";
+    claim.reason = "the interval of the change of ln lambda_obs contains 0";
   } else {
     claim.ruling = *change.mean > 0 ? Ruling::supported : Ruling::contradicted;
-    claim.reason = *change.mean > 0 ? "ln lambda_obs rises beyond the noise of the chunks" : "ln lambda_obs falls";
+    claim.reason =
+        *change.mean > 0 ? "ln lambda_obs rises, by more than the noise of the chunks" : "ln lambda_obs falls";
   }
   add_pairing(claim, context);
   return claim;
 }
 
-/// Tests of the lengths above the shortest, joined.
+/// The tests at all lengths above the shortest, joined.
 struct OverLengths {
-  std::vector<std::size_t> lengths;  // those that have a test
-  std::vector<double> adjusted;      // p of each, by Holm
+  std::vector<std::size_t> lengths;  // lengths with a test
+  std::vector<double> adjusted;      // their p, adjusted by Holm
 
   /// The length with the smallest p.
   std::size_t first() const {
@@ -187,8 +188,8 @@ std::string shown_error(const TheoryError& length) {
                      signed_percent(length.interval.high), format_count(length.tokens));
 }
 
-/// Within the margin at every length: each test must pass, which needs no correction for their number. Beyond it at
-/// some length: any may, which does.
+/// "Within the margin at every length" needs every test to pass, so it needs no correction for their number. "Beyond
+/// the margin at some length" needs only one, so it does.
 void rule_on_theory(const TheoryEquivalence& test, Claim& claim) {
   const OverLengths beyond =
       over_lengths(test.lengths, [](const TheoryError& length) { return length.log_ratio.exceeds_p; });
@@ -202,15 +203,17 @@ void rule_on_theory(const TheoryEquivalence& test, Claim& claim) {
                                shown_error(test.lengths[beyond.first()]), beyond.in_words());
   } else if (!within) {
     claim.ruling = Ruling::not_shown;
-    claim.reason = fmt::format("on text like this not shown to be off by less than {:g}% at every length: {}",
-                               100 * test.margin, shown_error(test.worst()));
+    claim.reason =
+        fmt::format("on text like this the formula is not shown to be off by less than {:g}% at every length: {}",
+                    100 * test.margin, shown_error(test.worst()));
   } else {
     claim.ruling = Ruling::supported;
-    claim.reason = fmt::format("on text like this it is off by less than {:g}% at every length", 100 * test.margin);
+    claim.reason =
+        fmt::format("on text like this the formula is off by less than {:g}% at every length", 100 * test.margin);
     const bool constant = std::all_of(test.lengths.begin(), test.lengths.end(), [&](const TheoryError& length) {
       return std::abs(length.constant_error) < test.margin;
     });
-    if (constant) claim.reason += "; so is a constant K, as K hardly changes here";
+    if (constant) claim.reason += "; so is a constant K, because K hardly changes here";
   }
 }
 
@@ -224,22 +227,20 @@ Claim theory_claim(const GainTheory& theory) {
               ""};
   if (!theory.unseen) {
     claim.reason = theory.unseen.reason();
-    claim.honest = "none: " + claim.reason;
+    claim.decisive = "none: " + claim.reason;
     return claim;
   }
   const TheoryEquivalence& test = *theory.unseen;
-  claim.honest = fmt::format(
-      "on unseen text, from {} chunks: largest error {} (90%), margin ±{:g}% (the paper: {:g}%); of each chunk left "
-      "out {} "
-      "(constant {}), skill {}",
+  claim.decisive = fmt::format(
+      "on unseen text, from {} chunks: largest error {} (90% interval), margin ±{:g}% (the paper: {:g}%); on chunks "
+      "left out of the fit: largest error {} on average (constant {}), skill {}",
       test.chunks, shown_error(test.worst()), 100 * test.margin, 100 * paper_theory_error,
       percent(test.left_out.relative), percent(test.left_out.constant), shown(test.left_out.skill, "{:.2f}"));
   rule_on_theory(test, claim);
   return claim;
 }
 
-/// As for the theory. A change is no contradiction until it is shown to exceed the margin: a smaller one counts as
-/// flat.
+/// As for the theory. A change contradicts only if it is shown to exceed the margin: a smaller change counts as flat.
 void rule_on_gate(const Context& context, Claim& claim) {
   const auto rule = [&](Ruling ruling, std::string reason) {
     claim.ruling = ruling;
@@ -282,28 +283,28 @@ Claim gate_claim(const Context& context) {
   Claim claim{"the trained gate stays flat", "", "", "", Ruling::not_decidable, ""};
   rule_on_gate(context, claim);
   if (!last.gate) {
-    claim.measurement = claim.naive = claim.honest = "none: " + last.gate.reason();
+    claim.measurement = claim.naive = claim.decisive = "none: " + last.gate.reason();
     if (claim.ruling == Ruling::not_decidable) claim.reason = last.gate.reason();
     return claim;
   }
   if (context.points.size() < 2) {
     claim.measurement =
         fmt::format("{} tokens: gate {}", format_count(first.length.tokens), shown_mean(first.gate, "{:.3f}"));
-    claim.naive = claim.honest = fmt::format("none: {}", no_second_length);
+    claim.naive = claim.decisive = fmt::format("none: {}", no_second_length);
     return claim;
   }
   claim.measurement = fmt::format("gate {} to {}, logit(gate) {}", shown_mean(first.gate, "{:.3f}"),
                                   shown_mean(last.gate, "{:.3f}"), shown(last.logit_gate.mean));
   claim.naive = fmt::format("standard deviation over cells {}", shown(last.gate->deviation, "{:.3f}"));
-  claim.honest = fmt::format("90% interval {} over {}, margin ±{:g}: {}; less ln lambda_obs: {}",
-                             shown(last.logit_gate.flat.interval), last.logit_gate.basis, context.equivalence_margin,
-                             in_words(last.logit_gate.flat), shown(last.difference.interval));
+  claim.decisive = fmt::format("90% interval {} over {}, margin ±{:g}: {}; minus the change of ln lambda_obs: {}",
+                               shown(last.logit_gate.flat.interval), last.logit_gate.basis, context.equivalence_margin,
+                               in_words(last.logit_gate.flat), shown(last.difference.interval));
   add_pairing(claim, context);
   return claim;
 }
 
-/// What the claims of one prediction come to. Supported if every one is, which needs no correction; contradicted if any
-/// is, which does.
+/// The ruling on a prediction from its claims. Supported if every claim is, which needs no correction; contradicted if
+/// one claim is, which does.
 std::pair<Ruling, std::string> combine(const std::vector<Claim>& claims) {
   std::vector<std::size_t> tested;
   std::vector<double> against;
@@ -331,7 +332,7 @@ std::pair<Ruling, std::string> combine(const std::vector<Claim>& claims) {
         std::find_if(claims.begin(), claims.end(), [&](const Claim& each) { return each.ruling == worse; });
     if (claim != claims.end()) return {worse, of(*claim)};
   }
-  return {Ruling::supported, "every part is supported"};
+  return {Ruling::supported, "every claim is supported"};
 }
 
 Prediction tracking_prediction(const Context& context, const GainTheory& theory) {
@@ -347,15 +348,15 @@ Prediction tracking_prediction(const Context& context, const GainTheory& theory)
 }
 
 Prediction intervention_prediction() {
-  const std::string reason = "it needs the gate replaced by K while the model runs; a sweep only watches";
+  const std::string reason = "it needs the gate replaced by K while the model runs; a sweep only measures";
   const Claim claim{
-      "beyond the trained length the model predicts better with K in the gate's place, the more so the longer the text",
+      "beyond the trained length the model predicts better with K in place of the gate, and more so for longer text",
       "none",
       "none",
       "none",
       Ruling::not_tested,
       reason};
-  return {3, "K in the gate's place helps beyond the trained length", {claim}, Ruling::not_tested, reason};
+  return {3, "K in place of the gate helps beyond the trained length", {claim}, Ruling::not_tested, reason};
 }
 
 }  // namespace
@@ -391,7 +392,7 @@ OrderedJson to_json(const Verdicts& verdicts) {
       row["claims"].push_back({{"claim", claim.claim},
                                {"measurement", claim.measurement},
                                {"naive", claim.naive},
-                               {"honest", claim.honest},
+                               {"decisive_test", claim.decisive},
                                {"verdict", in_words(claim.ruling)},
                                {"reason", claim.reason}});
       put(row["claims"].back(), "contradiction_p", claim.contradiction_p);

@@ -31,8 +31,8 @@ at::ScalarType dtype_named(std::string_view name) {
 }
 
 void check_case(const AttentionCase& shape) {
-  CHECK(shape.heads % shape.kv_heads == 0, "--kv-heads: {} do not divide {} query heads (--heads)", shape.kv_heads,
-        shape.heads);
+  CHECK(shape.heads % shape.kv_heads == 0, "--kv-heads: {} does not divide the {} query heads (--heads)",
+        shape.kv_heads, shape.heads);
   CHECK(shape.head_dim >= 16 && shape.head_dim <= 256 && shape.head_dim % 8 == 0,
         "--head-dims: {}; must be a multiple of 8 from 16 to 256", shape.head_dim);
   constexpr std::int64_t longest = 1 << 20, most_heads = 1 << 12;

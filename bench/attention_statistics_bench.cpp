@@ -1,4 +1,4 @@
-// Attention with its statistics against libtorch's fused attention, composed library calls and T x T tensors:
+// Compares attention with its statistics to libtorch's SDPA, composed library calls and T x T tensors. Options:
 // attention_statistics_bench --help
 
 #include "bench/bench_options.h"
@@ -22,7 +22,7 @@
 namespace gainlens::bench {
 namespace {
 
-/// Writes the results where --json says; tables go to standard output unless the results do.
+/// Writes the results to the file of --json. Prints tables to standard output, except if the results go there.
 class Output {
  public:
   explicit Output(const BenchOptions& options)
@@ -122,5 +122,5 @@ int run_program(int argc, const char* const* argv) {
 int main(int argc, char** argv) {
   const int code = gainlens::bench::run_program(argc, argv);
   std::fflush(nullptr);
-  std::_Exit(code);  // the destructors of libtorch's globals would only take another tenth of a second
+  std::_Exit(code);  // skips the destructors of libtorch's globals, which take a tenth of a second
 }

@@ -9,7 +9,7 @@
 namespace gainlens::bench {
 namespace {
 
-/// The options as they are written.
+/// The options as the user wrote them.
 struct Words {
   std::string lengths = "512,1k,2k,4k,8k,16k", head_dims, kv_heads, windows, dtype = "float32", json, from, plot, ratio,
               error_lengths;
@@ -38,8 +38,8 @@ struct Column {
   std::optional<std::int64_t> window;
 };
 
-/// Without choice one thing at a time is changed: three head sizes, three groups, a window. With one, all combinations
-/// of what was given.
+/// Without a choice by the user, one thing at a time changes: three head sizes, three groups, a window. With a choice,
+/// all combinations of the given values.
 std::vector<Column> columns_of(const Words& words) {
   constexpr std::int64_t usual_dim = 128;
   if (words.head_dims.empty() && words.kv_heads.empty() && words.windows.empty()) {
@@ -78,7 +78,7 @@ std::vector<AttentionCase> cases_of(const Words& words) {
 
 BenchOptions checked(const Words& words) {
   CHECK(words.repeats >= 0 && words.repeats <= 10000,
-        "--repeats: {}; must be between 1 and 10000, or 0 for as many as --seconds allow", words.repeats);
+        "--repeats: {}; must be between 1 and 10000, or 0 for as many as fit into --seconds", words.repeats);
   CHECK(words.threads >= 0 && words.threads <= 4096, "--threads: {}; must be between 1 and 4096, or 0 for all",
         words.threads);
   CHECK(words.seconds > 0 && words.seconds <= 3600, "--seconds: {}; must be above 0 and at most 3600", words.seconds);
@@ -107,31 +107,33 @@ void add_options(CLI::App& app, Words& words) {
   CLI::Option* heads = app.add_option("--heads", words.heads, "Query heads")->capture_default_str();
   CLI::Option* kv_heads = app.add_option("--kv-heads", words.kv_heads, "Key/value heads");
   CLI::Option* windows =
-      app.add_option("--window", words.windows, "Keys that a query sees, or none; several: none,512");
+      app.add_option("--window", words.windows, "Number of keys that a query sees, or none; several: none,512");
   CLI::Option* dtype =
       app.add_option("--dtype", words.dtype, "float64, float32, bfloat16 or float16")->capture_default_str();
   app.add_option("--threads", words.threads, "Threads to compute with; 0: all cores")->capture_default_str();
   CLI::Option* repeats =
-      app.add_option("--repeats", words.repeats, "Runs of each method; 0: as many as --seconds allow")
+      app.add_option("--repeats", words.repeats, "Runs of each method; 0: as many as fit into --seconds")
           ->capture_default_str();
   CLI::Option* seconds =
-      app.add_option("--seconds", words.seconds, "Seconds for the runs of one method at one shape, three runs at least")
+      app.add_option("--seconds", words.seconds, "Seconds for the runs of one method at one shape; at least three runs")
           ->capture_default_str();
   CLI::Option* skip = app.add_flag("--skip-materialised", words.skip_materialised, "Leave out the T x T tensors");
-  CLI::Option* roofline = app.add_flag("--roofline", words.roofline,
-                                       "Also the rates of matrix products and copies, and the shares reached");
-  CLI::Option* ratio =
-      app.add_option("--ratio", words.ratio,
-                     "Only 16 query and key/value heads of 128 dimensions, causal, at this length; the last line is "
-                     "'ratio R', time of the statistics over SDPA's");
-  CLI::Option* errors =
-      app.add_flag("--errors", words.errors, "Instead: errors against float64 by backend, dtype and adversarial case");
+  CLI::Option* roofline =
+      app.add_flag("--roofline", words.roofline,
+                   "Also measure the rates of matrix products and copies, and show each method's share of them");
+  CLI::Option* ratio = app.add_option(
+      "--ratio", words.ratio,
+      "Measure one shape: 16 query and key/value heads of 128 dimensions, causal, at this length; the last "
+      "line is 'ratio R', the time of the statistics divided by that of SDPA");
+  CLI::Option* errors = app.add_flag(
+      "--errors", words.errors, "Show errors against float64 instead, for each backend, dtype and adversarial case");
   app.add_option("--length", words.error_lengths,
-                 "With --errors: the error of S in texts of these lengths, last 64 queries; e.g. 1k,8k,32k,128k")
+                 "With --errors: the error of S for the last 64 queries of texts of these lengths, e.g. 1k,8k,32k,128k")
       ->needs(errors);
-  CLI::Option* from = app.add_option("--from", words.from, "Measure nothing: show what --json FILE wrote");
+  CLI::Option* from =
+      app.add_option("--from", words.from, "Measure nothing; show the results of a file that --json wrote");
   CLI::Option* plot = app.add_option("--plot", words.plot, "Folder for the figures (SVG, PDF, PNG)");
-  app.add_option("--json", words.json, "File for the results; - for standard output, in place of the tables");
+  app.add_option("--json", words.json, "File for the results; - for standard output, without the tables");
   for (CLI::Option* shape : {lengths, dims, heads, kv_heads, windows, skip, plot}) ratio->excludes(shape);
   for (CLI::Option* other :
        {lengths, dims, heads, kv_heads, windows, dtype, repeats, seconds, skip, roofline, ratio, plot, from})
@@ -143,11 +145,11 @@ void add_options(CLI::App& app, Words& words) {
 }  // namespace
 
 std::optional<BenchOptions> parse_options(int argc, const char* const* argv) {
-  CLI::App app{"Attention with its statistics against libtorch's fused attention, on the same tensors in one process",
+  CLI::App app{"Compares attention with its statistics to libtorch's SDPA, on the same tensors in one process",
                "attention_statistics_bench"};
   app.footer(
-      "Without --head-dims, --kv-heads and --window: d 128, 64 and 256; groups of 4 and 8; window 512; each by "
-      "itself.");
+      "Without --head-dims, --kv-heads and --window, these are measured one at a time: d 128, 64 and 256; groups of 4 "
+      "and 8; window 512.");
   Words words;
   add_options(app, words);
   const std::vector<std::string> arguments(argv + 1, argv + argc);

@@ -21,7 +21,7 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-/// The first run: memory, and whether there is such a backend.
+/// Runs a method for the first time: counts its memory, and finds out whether its backend exists.
 MethodResult first_run(const Method& method) {
   MethodResult result{.name = method.name, .times = {}, .reason = "", .operations = method.operations};
   try {
@@ -77,7 +77,8 @@ CaseResult case_of(const Json& json) {
                   dtype_named(json.at("dtype").get<std::string>())};
   if (!json.at("window").is_null()) result.shape.window = json.at("window").get<std::int64_t>();
   check_case(result.shape);
-  for (const std::string_view name : all_methods) {  // in the order of the tables, not of the file
+  // The order is that of the tables, which may differ from that of the file.
+  for (const std::string_view name : all_methods) {
     const std::string key(name);
     if (json.at("methods").contains(key)) result.methods.push_back(method_of(key, json.at("methods").at(key)));
   }

@@ -13,10 +13,10 @@
 
 namespace gainlens::bench {
 
-/// Where numbers come from.
+/// The machine on which the numbers were measured.
 struct Machine {
   std::string processor;
-  std::string instructions;  ///< the widest that libtorch uses: AVX2, AVX512, ...
+  std::string instructions;  ///< the widest instruction set that libtorch uses: AVX2, AVX512, ...
   std::string libtorch;      ///< version
   std::int64_t threads = 0;
 };
@@ -25,9 +25,9 @@ Machine this_machine();
 struct MethodResult {
   std::string name;
   std::optional<RunTimes> times;
-  std::string reason;           ///< why there are no times
+  std::string reason;           ///< why `times` is empty
   double operations = 0;        ///< of one run
-  std::int64_t peak_bytes = 0;  ///< beyond the inputs: workspace, result, temporaries, mask
+  std::int64_t peak_bytes = 0;  ///< in addition to the inputs: workspace, result, temporaries, mask
 
   double operations_per_second() const { return operations / times->median; }
 };
@@ -36,9 +36,9 @@ struct CaseResult {
   AttentionCase shape;
   std::vector<MethodResult> methods;
 
-  /// Null where it was not measured or could not run.
+  /// Null if the method was not measured or could not run.
   const MethodResult* measured(std::string_view name) const;
-  /// Median time of a method over that of SDPA; empty where one is missing.
+  /// Median time of a method divided by that of SDPA; empty if one of the two is missing.
   std::optional<double> ratio_to_sdpa(std::string_view name) const;
 };
 
@@ -48,8 +48,8 @@ struct Comparison {
   std::vector<CaseResult> cases;
 };
 
-/// Runs every method once, counting memory, and then in turn by the clock. A backend that this build lacks is left out
-/// with the reason.
+/// Runs every method once to count its memory. Then runs the methods in turn to measure their times. If this build
+/// lacks the composed backend, its result has the reason instead.
 CaseResult compare_methods(const AttentionCase& shape, const MethodChoice& choice, const RunBudget& budget);
 
 OrderedJson to_json(const Machine& machine);

@@ -24,7 +24,7 @@ std::string method_line(const CaseResult& result, const MethodResult& method) {
                      attention ? format_bytes(static_cast<std::uint64_t>(method.peak_bytes)) : "");
 }
 
-/// Share of the matrix product's rate, in per cent.
+/// Share of the rate of the matrix product, in per cent.
 std::string share(const CaseResult& result, std::string_view name) {
   const MethodResult *method = result.measured(name), *product = result.measured(method::matrix_product);
   if (method == nullptr) return "-";
@@ -52,12 +52,13 @@ std::string machine_line(const Machine& machine) {
 std::string table_notes() {
   return "seconds: median of runs taken in turn; +-: half the distance between their quartiles; x SDPA: ratio of "
          "medians\n"
-         "GFLOP/s: 2 d operations for each visible query-key pair and product: two products (Q K^T, P V) in attention, "
-         "three (P V^2) with\n"
-         "statistics; what a method computes besides, hidden pairs above all, is not counted\n"
-         "peak: bytes of libtorch's allocator beyond the inputs. With a window SDPA is given a T × T mask, made "
-         "beforehand: it knows no "
-         "window\n"
+         "GFLOP/s: 2 d operations for each visible query-key pair and product; attention has two products (Q K^T, P "
+         "V), "
+         "attention with\n"
+         "statistics three (also P V^2); other operations, for example on hidden pairs, are not counted\n"
+         "peak: bytes of libtorch's allocator beyond the inputs. With a window, SDPA gets a T × T mask that was made "
+         "before: it has no\n"
+         "option for a window\n"
          "statistics: output, n_eff, entropy, bos_mass, S, lambda_obs, K. T × T tensors: the same, head by head\n";
 }
 
@@ -81,8 +82,9 @@ std::string roofline_table(const Comparison& comparison) {
     if (result.measured(method::matrix_product) != nullptr) text += roofline_line(result, *comparison.copy_rate);
   }
   return text +
-         "flop/byte: of statistics, over query, key, value and output moved once; traffic: share of its time that this "
-         "would take\n";
+         "flop/byte: operations of statistics for each byte of query, key, value and output; traffic: share of its "
+         "time "
+         "that moving these bytes once would take\n";
 }
 
 }  // namespace gainlens::bench

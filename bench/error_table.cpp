@@ -21,7 +21,7 @@ using kernels::testing::HardCase;
 using kernels::testing::Inputs;
 
 constexpr at::ScalarType dtypes[] = {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf};
-constexpr std::int64_t length = 257, head_dim = 64;  // a query beyond the tiles' ends
+constexpr std::int64_t length = 257, head_dim = 64;  // one query more than whole tiles
 
 struct Place {
   std::string name;
@@ -37,13 +37,13 @@ const std::vector<Place>& places() {
   return all;
 }
 
-/// The tests' hard cases, and the plain ones.
+/// The hard cases of the tests, and some plain ones.
 std::vector<HardCase> error_cases() {
   std::vector<HardCase> cases = {{"normal", {}, kernels::testing::random_inputs(length, head_dim, 1, 2)},
                                  {"one_position", {}, kernels::testing::random_inputs(1, head_dim, 1, 2)}};
   AttentionOptions hidden{.key_bias = at::zeros({length}, at::TensorOptions(at::kDouble))};
-  hidden.key_bias.narrow(0, 0, length / 3)
-      .fill_(-std::numeric_limits<double>::infinity());  // the first third of the queries sees no key
+  // The first third of the queries sees no key.
+  hidden.key_bias.narrow(0, 0, length / 3).fill_(-std::numeric_limits<double>::infinity());
   cases.push_back({"hidden_rows", hidden, cases.front().inputs});
   for (HardCase& hard : kernels::testing::hard_cases(length, head_dim)) cases.push_back(std::move(hard));
   return cases;
@@ -63,15 +63,15 @@ WorstError worst_error(const Place& place, const HardCase& hard, at::ScalarType 
   WorstError worst{
       .backend = place.name, .hard_case = hard.name, .dtype = dtype, .error = {}, .field = "", .reason = ""};
   const Inputs in = kernels::testing::cast(hard.inputs, dtype);
-  if (one_number(in.value) &&
-      !one_number(hard.inputs.value)) {  // nothing is left of the case: S is 0, its relative error undefined
-    worst.reason = "the values round to one number";
+  // Then the case has lost its meaning: S is 0 and has no relative error.
+  if (one_number(in.value) && !one_number(hard.inputs.value)) {
+    worst.reason = "all values round to the same number";
     return worst;
   }
   QueryStatistics actual;
   try {
     actual = computed(place, hard.options, in);
-  } catch (const std::runtime_error& error) {  // no such backend, dtype or option; or values beyond the dtype's range
+  } catch (const std::runtime_error& error) {  // no such backend, dtype or option; values exceed the range of the dtype
     worst.reason = error.what();
     return worst;
   }
@@ -102,7 +102,7 @@ std::vector<WorstError> measured_errors() {
   const std::vector<HardCase> cases = error_cases();
   for (const Place& place : places()) {
     if (place.device == at::kCUDA && !at::hasCUDA()) {
-      errors.push_back({place.name, "", at::kFloat, {}, "", "no GPU is at hand"});
+      errors.push_back({place.name, "", at::kFloat, {}, "", "this machine has no GPU"});
       continue;
     }
     for (const HardCase& hard : cases) {
@@ -114,9 +114,9 @@ std::vector<WorstError> measured_errors() {
 
 std::string error_table(const std::vector<WorstError>& errors) {
   std::string text = fmt::format(
-      "largest error against float64 and its field; T {}, d {}, inputs rounded to the dtype first; relative, output to "
-      "its largest "
-      "element\n",
+      "largest error against float64 and its field; T {}, d {}, inputs rounded to the dtype first; errors are "
+      "relative, "
+      "those of the output to its largest element\n",
       length, head_dim);
   std::string backend, last_case;
   for (const WorstError& error : errors) {
@@ -143,7 +143,7 @@ OrderedJson to_json(const std::vector<WorstError>& errors) {
     } else {
       entry["error"] = nullptr;
       entry["error_reason"] =
-          error.error ? fmt::format("{}: NaN or infinite where the reference is not", error.field) : error.reason;
+          error.error ? fmt::format("{}: NaN or infinite, but the reference is not", error.field) : error.reason;
     }
     json.push_back(std::move(entry));
   }

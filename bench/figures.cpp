@@ -5,8 +5,6 @@
 namespace gainlens::bench {
 namespace {
 
-using reports::PerformancePoint;
-
 bool same_heads(const AttentionCase& a, const AttentionCase& b) {
   return a.heads == b.heads && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.dtype == b.dtype;
 }
@@ -39,8 +37,8 @@ std::vector<std::string> draw_figures(const Comparison& comparison, const std::f
   }
   CHECK(!ratios.empty(), "--plot: nothing was measured");
   std::filesystem::create_directories(folder);
-  std::vector<std::string> files = reports::render(reports::performance_ratio_figure(ratios), folder);
-  const std::vector<std::string> others = reports::render(reports::performance_cost_figure(costs), folder);
+  std::vector<std::string> files = reports::render(performance_ratio_figure(ratios), folder);
+  const std::vector<std::string> others = reports::render(performance_cost_figure(costs), folder);
   files.insert(files.end(), others.begin(), others.end());
   return files;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "bench/comparison.h"
-#include "reports/performance_figures.h"
+#include "bench/performance_figures.h"
 
 #include <filesystem>
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace gainlens::bench {
 
-/// Every measured method but the matrix product.
-std::vector<reports::PerformancePoint> performance_points(const CaseResult& result);
+/// The results of a case for figures: every measured method except the matrix product.
+std::vector<PerformancePoint> performance_points(const CaseResult& result);
 
-/// Draws `performance-ratio`, the statistics over all shapes, and `performance-cost`, all methods at the first shape
-/// (and ours with a window where the same heads were measured with one), as SVG, PDF and PNG.
-/// @return names of the files
-/// @throws InvalidArgument  nothing was measured; RunFailed  as reports::render
+/// Draws two figures as SVG, PDF and PNG. `performance-ratio` shows the statistics at all shapes. `performance-cost`
+/// shows all methods at the first shape, and ours with a window if the same heads were measured with one.
+/// @returns  names of the files
+/// @throws InvalidArgument  nothing was measured
+/// @throws RunFailed        as reports::render
 std::vector<std::string> draw_figures(const Comparison& comparison, const std::filesystem::path& folder);
 
 }  // namespace gainlens::bench

@@ -1,13 +1,16 @@
-"""`gainlens sweep` of Gemma 3 270M with all statistics against the field's Python reference, which computes the model alone.
+"""Compares the time of `gainlens sweep` on Gemma 3 270M, with all statistics, to the Python reference (transformers), which
+computes the model alone.
 
     python bench/gemma_against_reference.py build/gainlens .models/gemma-3-270m-q4_k_m.gguf --length 4096
 
-needs torch, transformers, accelerate, gguf, sentencepiece, protobuf and safetensors (as tests/golden/make_gemma_golden.py). float32, the
-same threads and token ids, no output head on either side. A round is one forward pass of the reference with its SDPA attention, weights
-loaded before, and one process for each kind of sweep; medians of --repeats rounds. `whole` counts a sweep's process from start to end,
-`pass` what it takes beyond a sweep of 64 tokens, which loads the same weights: the figure that compares with the reference's pass.
+Needs torch, transformers, accelerate, gguf, sentencepiece, protobuf and safetensors, like tests/golden/make_gemma_golden.py.
+Both sides use float32, the same threads and the same token ids, and no output head. One round has one forward pass of the
+reference with its SDPA attention (its weights are loaded before), and one process for each kind of sweep. The results are
+medians of --repeats rounds. `whole` is the time of a sweep's process from start to end. `pass` is that time minus the time of
+a sweep of 64 tokens, which loads the same weights. Compare `pass` with the time of the reference.
 
-With --nll also sweeps with the output head: what that adds, as a share of the rate of a 2048 x 2048 product in the same rounds."""
+--nll also runs sweeps with the output head. It prints the time that the head adds, and the rate of the head as a share of the
+rate of a 2048 x 2048 product in the same rounds."""
 
 import argparse
 import os
@@ -20,12 +23,12 @@ import time
 import torch
 import transformers
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "golden"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"))
 
 import make_gemma_golden  # noqa: E402
 from timed_sweep import Sweeper, in_turn, write_random_ids  # noqa: E402
 
-LOADING = 64  # tokens of the sweep that stands for loading
+LOADING = 64  # length of the sweep that measures the time of loading
 
 
 def seconds_of(work):
@@ -40,7 +43,7 @@ def product_seconds():
 
 
 def head_share(tokens, seconds, product):
-    """The head's rate, 2 d V operations a token, and its share of that of a product."""
+    """Rate of the head (2 d V operations for each token), and its share of the rate of a product."""
     config = make_gemma_golden.CONFIG
     operations = 2 * tokens * config["hidden_size"] * config["vocab_size"]
     return operations / seconds, operations / seconds / (2 * 2048**3 / product)
@@ -58,7 +61,7 @@ def rounds(arguments, sweeper, model, tokens):
     }
     if arguments.nll:
         runs |= {"nll": sweep(arguments.length, "all", nll=True), "nll loading": sweep(LOADING, "all", nll=True), "product": product_seconds}
-    runs["reference"]()  # its first pass allocates
+    runs["reference"]()  # the first pass allocates memory
     return {name: statistics.median(results) for name, results in in_turn(arguments.repeats, **runs).items()}
 
 
@@ -74,7 +77,7 @@ def report(arguments, seconds):
     if arguments.nll:
         added = seconds["nll"] - seconds["all"] - (seconds["nll loading"] - seconds["loading"])
         if added <= 0:
-            raise SystemExit("the head's time is lost in the noise of this machine: use a greater --length, more --repeats or a quiet machine")
+            raise SystemExit("the noise of this machine is larger than the time of the head: use a larger --length, more --repeats or a quiet machine")
         rate, share = head_share(arguments.length - LOADING, added, seconds["product"])
         print(f"the head and its likelihood add {added:.2f} s: {1e-9 * rate:.0f} GFLOP/s, {100 * share:.0f}% of the rate of a product")
 

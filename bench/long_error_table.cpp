@@ -21,7 +21,7 @@ using kernels::testing::LongCase;
 
 constexpr std::int64_t head_dim = 64, queries = 64;
 
-/// One way to S of every query and dimension, [head, query, head_dim].
+/// One way to compute S of every query and dimension, [head, query, head_dim].
 struct Way {
   std::string name;
   at::DeviceType device;
@@ -49,7 +49,7 @@ std::vector<Way> ways() {
 LongError measured(const Way& way, const LongCase& hard, std::int64_t length, const at::Tensor& expected) {
   LongError result{way.name, hard.name, length, {}, {}};
   if (way.device == at::kCUDA && !at::hasCUDA()) {
-    result.reason = "no GPU is at hand";
+    result.reason = "this machine has no GPU";
     return result;
   }
   kernels::AttentionOptions options = hard.options;
@@ -57,7 +57,7 @@ LongError measured(const Way& way, const LongCase& hard, std::int64_t length, co
   const Inputs in{hard.inputs.query.to(way.device), hard.inputs.key.to(way.device), hard.inputs.value.to(way.device)};
   try {
     result.error = kernels::testing::error_of_residual(way.residual(options, in).cpu(), expected, hard.inputs.value);
-  } catch (const std::runtime_error& error) {  // no such backend in this build
+  } catch (const std::runtime_error& error) {  // this build does not have the backend
     result.reason = error.what();
   }
   return result;
@@ -99,7 +99,7 @@ std::string long_error_table(const std::vector<LongError>& errors) {
     for (const std::int64_t length : lengths) {
       const LongError& error = *cells.at({way, hard_case, length});
       text += error.error ? fmt::format("{:>10.1e}", *error.error) : fmt::format("  - {}", error.reason);
-      if (!error.error) break;  // the same at every length
+      if (!error.error) break;  // the reason is the same at every length
     }
   }
   return text + "\n";

@@ -2,7 +2,7 @@
 
     python bench/make_random_checkpoint.py OUT --layers 4 --heads 16 --kv-heads 16 --head-dim 128
 
-Needs numpy alone. The same arguments give the same bytes."""
+Needs only numpy. The same arguments give the same bytes."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ import numpy
 
 
 def tensors(arguments, random):
-    """Name and shape of every tensor, in the order in which they are drawn."""
+    """Name, shape and standard deviation (None: all ones) of every tensor, in the order in which they are drawn."""
     width, mlp = arguments.width, arguments.mlp_width
     rows = arguments.heads * arguments.head_dim
     kv_rows = arguments.kv_heads * arguments.head_dim

@@ -1,11 +1,12 @@
-"""Peak memory and time of `gainlens sweep` against context length, with statistics and without, in one table.
+"""Prints one table of the peak memory and the time of `gainlens sweep` against context length, with and without statistics.
 
     python bench/memory_and_time.py build/gainlens CHECKPOINT --lengths 1024,2048,4096,8192
     python bench/memory_and_time.py build/gainlens .models/gemma-3-270m-q4_k_m.gguf --vocabulary 262144 --lengths 4096,8192
 
-CHECKPOINT comes from make_random_checkpoint.py (it holds ids.json), or --vocabulary says how many ids to draw random tokens from. Each
-figure is the median of --repeats processes, those with and without statistics in turn. A sweep of 64 tokens gives what the weights and
-libraries take alone; `total` is the ratio of whole processes, `beyond` that of what they take beyond it."""
+CHECKPOINT is made by make_random_checkpoint.py and holds ids.json. For another checkpoint, --vocabulary gives the number of
+ids from which random tokens are drawn. Each number is the median of --repeats processes; those with and without statistics
+run in turn. A sweep of 64 tokens measures the weights and libraries alone. `total` is the ratio of the times of whole
+processes. `beyond` is the ratio of the times after subtracting the time of that sweep."""
 
 import argparse
 import os
@@ -18,7 +19,7 @@ HEADER = f"{'T':>6} {'MiB none':>9} {'MiB all':>9} {'KiB/token':>10} {'s none':>
 
 
 def line(length, base, none, both):
-    """`base`, `none`, `both`: (bytes, seconds) of weights alone, without and with statistics."""
+    """One line of the table. `base`, `none`, `both`: (bytes, seconds) of weights alone, without and with statistics."""
     beyond_none, beyond_all = none[0] - base[0], both[0] - base[0]
     return (
         f"{length:>6} {beyond_none / 2**20:>9.0f} {beyond_all / 2**20:>9.0f} {beyond_all / 1024 / length:>10.1f} {none[1]:>8.2f} "
@@ -28,7 +29,7 @@ def line(length, base, none, both):
 
 def measure(sweeper, lengths, repeats):
     base = medians(in_turn(repeats, base=lambda: sweeper.run(64, "none"))["base"])
-    print(f"weights and libraries alone (T = 64): {base[0] / 2**20:.0f} MiB, {base[1]:.2f} s; the columns of MiB are beyond these")
+    print(f"weights and libraries alone (T = 64): {base[0] / 2**20:.0f} MiB, {base[1]:.2f} s; the MiB columns do not include these")
     print(HEADER)
     for length in lengths:
         runs = in_turn(repeats, none=lambda: sweeper.run(length, "none"), all=lambda: sweeper.run(length, "all"))

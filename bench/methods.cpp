@@ -18,9 +18,10 @@ using kernels::AttentionOptions;
 using kernels::AttentionPlan;
 using kernels::ReturnedFields;
 
-constexpr std::int64_t product_size = 2048;  // large enough for the full rate, small enough to run in every round
+constexpr std::int64_t product_size = 2048;  // large enough for the full rate, small enough for every round
 
-/// n_eff, entropy, bos_mass, residual, observation_precision, kalman_gain, output.
+/// The fields of the method `statistics`: n_eff, entropy, bos_mass, residual, observation_precision, kalman_gain,
+/// output.
 ReturnedFields asked_fields() {
   return {.log_observation_precision = false,
           .kalman_gain_scaled = false,
@@ -29,7 +30,7 @@ ReturnedFields asked_fields() {
           .first_masses = 1};
 }
 
-/// Query t sees key j where t - window < j <= t: [T, T], true where seen. SDPA knows no window.
+/// [T, T], true if query t sees key j: t - window < j <= t. SDPA has no option for a window.
 at::Tensor window_mask(std::int64_t length, std::int64_t window) {
   return at::ones({length, length}, at::TensorOptions(at::kBool)).tril_(0).triu_(1 - window);
 }
@@ -60,8 +61,8 @@ Method ours(std::string_view name, const AttentionCase& shape, const AttentionIn
           }};
 }
 
-/// The fields of one head from its T x T weights, in float32 for half precision; in place where that saves memory or
-/// time.
+/// Computes the fields of one head from its T x T weights, in float32 for half precision. Works in place if that saves
+/// memory or time.
 void reduce_head(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& hidden,
                  at::Tensor output) {
   const auto head_dim = static_cast<double>(query.size(1));

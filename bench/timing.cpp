@@ -22,7 +22,7 @@ double seconds_of(const std::function<void()>& method) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// What one method has run so far.
+/// The runs of one method so far.
 struct Runs {
   std::vector<double> seconds;
   double total = 0;

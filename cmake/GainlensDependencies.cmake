@@ -1,4 +1,4 @@
-# Every library the project stands on. A missing one is named with the Debian package that has it.
+# Every library that the project needs. The comments name the Debian packages; scripts/build installs them.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)              # libfmt-dev
@@ -19,10 +19,10 @@ if(GAINLENS_TESTS)
 endif()
 
 add_library(gainlens_hdf5 INTERFACE)
-target_include_directories(gainlens_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
-target_link_libraries(gainlens_hdf5 INTERFACE ${HDF5_LIBRARIES} ${HDF5_HL_LIBRARIES})
+target_include_directories(gainlens_hdf5 SYSTEM INTERFACE "$<BUILD_INTERFACE:${HDF5_INCLUDE_DIRS}>")
+target_link_libraries(gainlens_hdf5 INTERFACE "$<BUILD_INTERFACE:${HDF5_LIBRARIES};${HDF5_HL_LIBRARIES}>")
 
-# libtorch as targets of our own: the wheel's own package file demands a CUDA toolkit even for CPU use.
+# A target for libtorch.
 if(NOT GAINLENS_TORCH_ROOT)
   file(GLOB _torch_in_venv ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
   if(_torch_in_venv)
@@ -30,24 +30,39 @@ if(NOT GAINLENS_TORCH_ROOT)
     set(GAINLENS_TORCH_ROOT ${_torch_root} CACHE PATH "" FORCE)
   endif()
 endif()
-find_library(GAINLENS_TORCH_CPU_LIBRARY torch_cpu PATHS ${GAINLENS_TORCH_ROOT}/lib NO_DEFAULT_PATH)
-find_library(GAINLENS_C10_LIBRARY c10 PATHS ${GAINLENS_TORCH_ROOT}/lib NO_DEFAULT_PATH)
-if(NOT GAINLENS_TORCH_CPU_LIBRARY OR NOT GAINLENS_C10_LIBRARY)
-  message(FATAL_ERROR "libtorch not found under GAINLENS_TORCH_ROOT='${GAINLENS_TORCH_ROOT}' (no lib/libtorch_cpu.so, lib/libc10.so); "
-                      "run scripts/build, which fetches it into .venv, or give -DGAINLENS_TORCH_ROOT=/path/to/torch")
+include(GainlensFindTorch)
+gainlens_find_torch("${GAINLENS_TORCH_ROOT}")
+if(NOT GAINLENS_TORCH_LIBRARIES)
+  message(FATAL_ERROR "libtorch not found under GAINLENS_TORCH_ROOT='${GAINLENS_TORCH_ROOT}' "
+                      "(no lib/libtorch_cpu.so, lib/libc10.so); run scripts/build, which fetches it into .venv, "
+                      "or give -DGAINLENS_TORCH_ROOT=/path/to/torch")
 endif()
 add_library(gainlens_torch INTERFACE)
-target_include_directories(gainlens_torch SYSTEM INTERFACE
-  ${GAINLENS_TORCH_ROOT}/include ${GAINLENS_TORCH_ROOT}/include/torch/csrc/api/include)
-target_link_libraries(gainlens_torch INTERFACE ${GAINLENS_TORCH_CPU_LIBRARY} ${GAINLENS_C10_LIBRARY} OpenMP::OpenMP_CXX Threads::Threads)
-# libtorch's include folder holds an fmt of its own, newer than the system's library: header-only, it needs no library.
+target_include_directories(gainlens_torch SYSTEM INTERFACE "$<BUILD_INTERFACE:${GAINLENS_TORCH_INCLUDE_DIRS}>")
+target_link_libraries(gainlens_torch INTERFACE
+  "$<BUILD_INTERFACE:${GAINLENS_TORCH_LIBRARIES}>" OpenMP::OpenMP_CXX Threads::Threads)
+# libtorch's include folder has its own fmt, newer than the system's library. Used header-only, it needs no library.
 target_compile_definitions(gainlens_torch INTERFACE FMT_HEADER_ONLY)
-target_compile_options(gainlens_torch INTERFACE -fopenmp)  # without it at::parallel_for runs serially without a word
+target_compile_options(gainlens_torch INTERFACE -fopenmp)  # without it at::parallel_for silently runs serially
 
-# One precompiled header for every target that sees libtorch.
-file(WRITE ${PROJECT_BINARY_DIR}/gainlens_pch.cpp "// host of the shared precompiled header\n")
-add_library(gainlens_pch STATIC ${PROJECT_BINARY_DIR}/gainlens_pch.cpp)
-target_link_libraries(gainlens_pch PUBLIC gainlens_options gainlens_torch)
-target_precompile_headers(gainlens_pch PRIVATE
-  <ATen/ATen.h> <ATen/Parallel.h> <c10/core/InferenceMode.h> <c10/util/Logging.h>
-  <algorithm> <cmath> <filesystem> <functional> <map> <memory> <optional> <span> <string> <string_view> <vector>)
+# Precompiled headers: parsing libtorch, GoogleTest and JSON is most of a compilation. Each is shared by all targets of
+# its kind (gainlens_library and gainlens_test choose).
+set(_plain_headers
+  <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory> <optional> <span> <string>
+  <string_view> <utility> <vector> <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp>)
+set(_torch_headers <ATen/ATen.h> <ATen/Parallel.h> <c10/core/InferenceMode.h> <c10/util/Logging.h>)
+set(_test_headers <gmock/gmock.h> <gtest/gtest.h>)
+function(_gainlens_precompiled name)
+  cmake_parse_arguments(arg "" "" "HEADERS;DEPENDS" ${ARGN})
+  file(WRITE ${PROJECT_BINARY_DIR}/${name}.cpp "// host of a shared precompiled header\n")
+  add_library(${name} STATIC ${PROJECT_BINARY_DIR}/${name}.cpp)
+  target_link_libraries(${name} PUBLIC gainlens_options fmt::fmt nlohmann_json::nlohmann_json ${arg_DEPENDS})
+  target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+endfunction()
+_gainlens_precompiled(gainlens_pch HEADERS ${_plain_headers})
+_gainlens_precompiled(gainlens_pch_torch HEADERS ${_torch_headers} ${_plain_headers} DEPENDS gainlens_torch)
+if(GAINLENS_TESTS)
+  _gainlens_precompiled(gainlens_pch_test HEADERS ${_plain_headers} ${_test_headers} DEPENDS GTest::gmock)
+  _gainlens_precompiled(gainlens_pch_test_torch HEADERS ${_torch_headers} ${_plain_headers} ${_test_headers}
+                        DEPENDS gainlens_torch GTest::gmock)
+endif()

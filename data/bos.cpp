@@ -4,7 +4,8 @@
 namespace gainlens::data {
 namespace {
 
-/// The tokenizer's own BOS comes before the checkpoint's, since the text is encoded with the tokenizer.
+/// The tokenizer's own BOS, or else the one in the checkpoint's config. The tokenizer's BOS goes first because the
+/// tokenizer encodes the text.
 std::optional<tokenizers::TokenId> known_bos(const tokenizers::Tokenizer* tokenizer,
                                              std::optional<tokenizers::TokenId> config_bos) {
   if (tokenizer != nullptr && tokenizer->bos_token()) return tokenizer->bos_token();

@@ -30,8 +30,8 @@ std::vector<Chunk> cut(std::span<const tokenizers::TokenId> tokens, const ChunkP
   for (const std::int64_t length : plan.lengths) {
     const std::int64_t needed = runfile::tokens_needed(layout, length);
     CHECK(needed <= available,
-          "chunks: the text has {} tokens, {} samples of length {}{}{} need {}; give a longer text, fewer --samples or "
-          "shorter --lengths",
+          "chunks: the text has {} tokens, but {} samples of length {}{}{} need {}; give a longer text, "
+          "fewer --samples or shorter --lengths",
           available, plan.samples, format_count(plan.nested ? plan.lengths.back() : length),
           plan.nested ? " (nested)" : "", plan.spread ? " (spread)" : "", needed);
     for (std::int64_t sample = 0; sample < plan.samples; ++sample) {

@@ -9,12 +9,12 @@
 
 namespace gainlens::data {
 
-/// How a token stream is cut (method.md, "Sweep protocol").
+/// How a token stream is cut (docs/method.md, "Sweep protocol").
 struct ChunkPlan {
   std::vector<std::int64_t> lengths;  ///< context lengths T, sorted, each >= 1
   std::int64_t samples = 1;           ///< chunks per length
-  bool nested = false;                ///< cut the shorter chunks from the heads of the longest
-  bool spread = false;                ///< lay the chunks of a length evenly over the whole text, not from its head on
+  bool nested = false;                ///< cut the shorter chunks from the starts of the longest ones
+  bool spread = false;                ///< spread the chunks of a length evenly over the text; else one after another
   std::optional<tokenizers::TokenId> bos;  ///< takes position 0 of every chunk; the stride is then T - 1
 };
 
@@ -24,14 +24,14 @@ struct Chunk {
   std::vector<tokenizers::TokenId> tokens;  ///< `length` ids, BOS included
 };
 
-/// Chunks of each length where runfile::text_span() lays them. Shortest lengths first, samples in order.
-/// @throws InvalidArgument  too few tokens for a length (says how many there are and how many are needed); with a BOS a
-///     length below 2
+/// Cuts the chunks of each length; runfile::text_span() gives their places. Shortest lengths first, samples in order.
+/// @throws InvalidArgument  too few tokens for a length (says how many there are and how many are needed); a length
+///     below 2 with a BOS
 std::vector<Chunk> cut(std::span<const tokenizers::TokenId> tokens, const ChunkPlan& plan);
 
 enum class BosPolicy { automatic, always, never };
 
-/// What `--bos` leads to.
+/// The result of `--bos`.
 struct BosDecision {
   std::optional<tokenizers::TokenId> token;  ///< put before each chunk
   std::string explanation;                   ///< in words, printed with every sink figure

@@ -20,7 +20,8 @@ struct Qkv {
   at::Tensor value;  ///< [batch, kv_head, position, head_dim]
 };
 
-/// How the heads of a layer attend; run by every layer of a forward pass. Implementations: models/attention_ops.h.
+/// Computes the attention of a layer. Every layer of a forward pass runs it. Implementations:
+/// models/decoder/attention_ops.h.
 class AttentionOp {
  public:
   virtual ~AttentionOp() = default;
@@ -34,18 +35,17 @@ struct Tokens {
   at::Tensor ids;  ///< [batch, position] int64
 };
 
-/// The residual stream; `precision` is present where BFT runs.
+/// The residual stream.
 struct Stream {
   at::Tensor hidden;  ///< [batch, position, width]
-  std::optional<at::Tensor> precision;
 };
 
 struct ForwardOptions {
-  AttentionOp* attention = nullptr;  ///< null: libtorch's fused attention
-  std::int64_t stop_at_layer =
-      -1;  ///< run layers [0, stop_at_layer) and return the stream without the final norm; -1: all
+  AttentionOp* attention = nullptr;  ///< null: libtorch's SDPA
+  /// Run layers [0, stop_at_layer) and return the stream without the final norm. -1: run all layers.
+  std::int64_t stop_at_layer = -1;
   std::uint64_t pattern_memory_bytes = std::uint64_t{1} << 30;  ///< a layer's `hook_pattern` above this size is refused
-  bool allow_extrapolation = false;  ///< more positions than the model was made for are an error without this
+  bool allow_extrapolation = false;  ///< allow more positions than the model was made for; else they are an error
 };
 
 /// One forward pass to run.
@@ -55,7 +55,7 @@ struct ForwardRequest {
   const Hooks* hooks = nullptr;
 };
 
-/// What the attention of a model looks like to a caller that reads statistics.
+/// Describes the attention of a model to callers that read statistics.
 struct AttentionLayout {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
@@ -69,7 +69,7 @@ struct AttentionLayout {
   std::vector<std::string> kinds() const;      ///< of every layer
 };
 
-/// A model that fires its sites as it runs. Evaluation only unless gradients are enabled by the caller.
+/// A model that calls the hooks at its sites while it runs. For evaluation only, unless the caller enables gradients.
 class HookedModel {
  public:
   virtual ~HookedModel() = default;
@@ -78,7 +78,8 @@ class HookedModel {
   ///     served
   /// @throws RunFailed        NaN or infinity in the stream (names the first layer)
   virtual Stream forward(const Tokens& tokens, const ForwardOptions& options, const Hooks& hooks) = 0;
-  /// Several forward passes, the result of each as if it ran alone; a model may take them layer by layer.
+  /// Runs several forward passes. Each gives the same result as if it ran alone. A model may run them together, layer
+  /// by layer.
   virtual std::vector<Stream> forward_all(std::span<const ForwardRequest> requests) {
     std::vector<Stream> streams;
     for (const ForwardRequest& request : requests)

@@ -26,8 +26,8 @@ std::string description(const at::Tensor& tensor) {
 void check_replacement(const Site& site, const at::Tensor& original, const at::Tensor& replacement) {
   const bool fits = replacement.defined() && replacement.sizes() == original.sizes() &&
                     replacement.scalar_type() == original.scalar_type() && replacement.device() == original.device();
-  CHECK(fits, "hook {}: the replacement is {}; it must be {}, as what it replaces", site.name, description(replacement),
-        description(original));
+  CHECK(fits, "hook {}: the replacement is {}; it must be {}, like the tensor it replaces", site.name,
+        description(replacement), description(original));
 }
 
 }  // namespace

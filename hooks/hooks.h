@@ -12,7 +12,8 @@ namespace gainlens::hooks {
 
 /// Sees the tensor at a site; must not write to it.
 using Observer = std::function<void(const Site&, const at::Tensor&)>;
-/// Returns the tensor that the model goes on with; same shape, dtype and device, or InvalidArgument names the site.
+/// Returns the tensor that the model continues with. It must have the same shape, dtype and device; otherwise
+/// InvalidArgument names the site.
 using Intervention = std::function<at::Tensor(const Site&, const at::Tensor&)>;
 
 /// What a caller attaches to a forward pass. Interventions run in the order they were added, then observers see the
@@ -22,13 +23,13 @@ class Hooks {
   void observe(Glob glob, Observer observer);
   void replace(Glob glob, Intervention intervention);
 
-  /// Called by the model at each site: the tensor to go on with.
+  /// The model calls it at each site. Returns the tensor to continue with.
   at::Tensor at(const Site& site, at::Tensor tensor) const;
-  /// Is anything attached to this site? Sites `on_request` are computed only then.
+  /// Whether anything is attached to this site. Sites `on_request` are computed only then.
   bool wants(const Site& site) const;
-  /// Is an intervention attached to this site?
+  /// Whether an intervention is attached to this site.
   bool replaces(const Site& site) const;
-  /// A hook that would never fire is a mistake: called by the model before it runs.
+  /// Refuses a hook that would never be called. The model calls this before it runs.
   /// @throws InvalidArgument  a glob that matches none of `sites` (names the nearest)
   void check_served_by(const std::vector<SiteShape>& sites) const;
 

@@ -21,7 +21,7 @@ std::size_t closing_brace(std::string_view pattern, std::size_t open) {
     if (pattern[i] == '{') ++depth;
     if (pattern[i] == '}' && --depth == 0) return i;
   }
-  throw_invalid("hook pattern '{}': the '{{' at character {} is never closed; alternatives read {{q,k}}",
+  throw_invalid("hook pattern '{}': the '{{' at character {} is never closed; write alternatives as {{q,k}}",
                 printable(pattern), open + 1);
 }
 
@@ -45,7 +45,7 @@ void expand_braces(std::string_view pattern, std::string_view whole, std::vector
   const std::size_t open = pattern.find('{');
   if (open == std::string_view::npos) {
     CHECK(pattern.find('}') == std::string_view::npos,
-          "hook pattern '{}': a '}}' without its '{{'; alternatives read {{q,k}}", printable(whole));
+          "hook pattern '{}': a '}}' without its '{{'; write alternatives as {{q,k}}", printable(whole));
     CHECK(expanded.size() < max_alternatives, "hook pattern '{}': its braces stand for more than {} patterns",
           printable(whole), max_alternatives);
     expanded.emplace_back(pattern);
@@ -53,7 +53,7 @@ void expand_braces(std::string_view pattern, std::string_view whole, std::vector
   }
   const std::string_view before = pattern.substr(0, open);
   CHECK(before.find('}') == std::string_view::npos,
-        "hook pattern '{}': a '}}' without its '{{'; alternatives read {{q,k}}", printable(whole));
+        "hook pattern '{}': a '}}' without its '{{'; write alternatives as {{q,k}}", printable(whole));
   const std::size_t close = closing_brace(pattern, open);
   const std::string_view after = pattern.substr(close + 1);
   for (const std::string& alternative : split_alternatives(pattern.substr(open + 1, close - open - 1))) {
@@ -73,7 +73,7 @@ Glob::Glob(std::string pattern) : text_(std::move(pattern)) {
 }
 
 bool Glob::matches(const Site& site) const {
-  // Without FNM_PATHNAME and FNM_PERIOD a star crosses every character, dots included.
+  // Without FNM_PATHNAME and FNM_PERIOD a star matches every character, also dots.
   return std::any_of(alternatives_.begin(), alternatives_.end(), [&](const std::string& alternative) {
     return ::fnmatch(alternative.c_str(), site.name.c_str(), FNM_NOESCAPE) == 0;
   });

@@ -7,7 +7,7 @@
 
 namespace gainlens::hooks {
 
-/// A named place in a model where a tensor can be looked at or replaced, in the field's scheme:
+/// A named place in a model where a tensor can be looked at or replaced. Names follow the usual scheme of the field:
 /// `hook_embed`, `blocks.{i}.hook_resid_pre`, `blocks.{i}.attn.hook_q`, `ln_final.hook_normalized`, ...
 struct Site {
   std::string name;
@@ -17,12 +17,13 @@ struct Site {
 /// `blocks.{layer}.{rest}`
 Site block_site(std::int64_t layer, std::string_view rest);
 
-/// What `gainlens hooks` lists: a site with its shape, sizes that depend on the input by name ("batch", "position").
+/// A site with its shape, as `gainlens hooks` lists it. Sizes that depend on the input are given by name ("batch",
+/// "position").
 struct SiteShape {
   Site site;
   std::vector<std::string> shape;
-  bool on_request =
-      false;  ///< costs memory or time: exists only when a hook asks for it (`hook_pattern`, `hook_result`)
+  /// Costs memory or time: exists only when a hook asks for it (`hook_pattern`, `hook_result`).
+  bool on_request = false;
 };
 
 /// Shell-style pattern over site names: `*`, `?`, `[abc]`, and alternatives in braces `{q,k}`; `*` crosses dots.

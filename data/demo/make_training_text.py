@@ -2,8 +2,9 @@
 
     python3 data/demo/make_training_text.py SHARED_DATA OUT
 
-OUT gets wikitext-test.txt, squad.txt and natural-questions.txt: plain UTF-8, documents apart by an empty line. The WikiText validation file,
-on which the models are judged, is not read. Needs Python's standard library alone; the same input gives the same bytes.
+OUT gets wikitext-test.txt, squad.txt and natural-questions.txt: plain UTF-8, an empty line between documents. The
+WikiText validation file, on which the models are judged, is not read. Needs only Python's standard library. The same
+input gives the same bytes.
 """
 
 import gzip
@@ -19,7 +20,7 @@ def wikitext(data):
 
 
 def squad(data):
-    """Each paragraph with its questions: an article's paragraphs stand together."""
+    """Each paragraph with its questions. The paragraphs of an article are one document."""
     with gzip.open(data / "squad" / "dev-v1.1.json.gz", "rt", encoding="utf-8") as file:
         articles = json.load(file)["data"]
     documents = []
@@ -27,13 +28,15 @@ def squad(data):
         lines = [article["title"].replace("_", " ")]
         for paragraph in article["paragraphs"]:
             lines.append(paragraph["context"])
-            lines += [f"{question['question'].strip()} {question['answers'][0]['text']}." for question in paragraph["qas"]]
+            lines += [
+                f"{question['question'].strip()} {question['answers'][0]['text']}." for question in paragraph["qas"]
+            ]
         documents.append("\n".join(lines))
     return "\n\n".join(documents) + "\n"
 
 
 def natural_questions(data):
-    """Question, then the passage that answers it; a passage that was there before is left out."""
+    """The question, then the passage that answers it. A repeated passage is left out."""
     seen, documents = set(), []
     with gzip.open(data / "nq-open" / "nq-open-oracle.jsonl.gz", "rt", encoding="utf-8") as file:
         for line in file:

@@ -20,29 +20,28 @@ enum ExitCode {
   done = 0,
   run_failed = 1,
   wrong_request = 2,
-  reader_gone = 141
-};  // the last as a shell reports SIGPIPE
+  reader_gone = 141  // the code with which a shell reports SIGPIPE
+};
 
 constexpr std::string_view exit_status =
-    "Global options (--threads, --device, --seed, --quiet, --json) may stand before or after the subcommand: gainlens "
-    "--help.\n"
-    "Exit status: 0 done; 1 the run failed (full disk, NaN); 2 the request or an input was wrong. One line on stderr "
-    "says what and how to "
-    "fix it.";
+    "The global options --threads, --device, --seed, --quiet and --json may stand before or after the subcommand;\n"
+    "gainlens --help explains them.\n"
+    "Exit status: 0 done; 1 the run failed (full disk, NaN); 2 the request or an input was wrong: one line on stderr\n"
+    "says what is wrong and how to fix it; 141 the reader of stdout closed it early, as in gainlens ... | head.";
 
 constexpr std::string_view overview =
-    "A run is a folder made by sweep and read by report, sink-vs-k and audit; the same sweep again resumes it or ends "
-    "at once.\n"
-    "Results go to stdout (--json for programs), progress and messages to stderr.\n"
+    "A run is a folder that sweep makes and that report, sink-vs-k and audit read. The same sweep command called\n"
+    "again resumes the run, or ends at once if the run is complete.\n"
+    "Results go to stdout (as JSON with --json). Progress and messages go to stderr.\n"
     "Start with: gainlens inspect MODEL; gainlens sweep MODEL --text F --out RUN; gainlens report RUN\n"
-    "Documentation: docs/README.md of the sources; each analysis has its page there.";
+    "Documentation: docs/README.md in the source tree. Each analysis has a page there.";
 
 int fail(ExitCode code, std::string_view message) {
   print_notice("gainlens: error: {}\n", message);
   return code;
 }
 
-/// The first line of a message of libtorch's: the rest is where in its sources it arose.
+/// The first line of a message from libtorch. The other lines say where in its sources the error arose.
 std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
@@ -53,24 +52,28 @@ void apply(const GlobalOptions& global) {
   if (global.threads > 0) at::set_num_threads(static_cast<int>(global.threads));
   if (global.device.starts_with("cuda"))
     throw NotCompiled(
-        fmt::format("--device: '{}'; this build computes on the CPU only, use --device cpu", global.device));
+        fmt::format("--device: '{}'; this build computes on the CPU only; use --device cpu", global.device));
   CHECK(global.device == "cpu", "--device: '{}'; must be cpu or cuda:N", printable(global.device, 40));
 }
 
 int parse_and_run(int argc, const char* const* argv) {
   CLI::App app{"gainlens: how much evidence is an attention head really based on?", "gainlens"};
   app.set_version_flag("--version", "gainlens " GAINLENS_VERSION);
-  app.set_help_all_flag("--help-all", "Help of every subcommand");
+  app.set_help_all_flag("--help-all", "Print the help of every subcommand and exit");
   app.require_subcommand(1);
   app.fallthrough();
   app.get_formatter()->column_width(34);
   app.footer(fmt::format("{}\n\n{}", overview, exit_status));
   GlobalOptions global;
-  app.add_option("--threads", global.threads, "Threads to compute with; 0: all cores")->capture_default_str();
-  app.add_option("--device", global.device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--seed", global.seed, "Seed of everything random")->capture_default_str();
-  app.add_flag("--quiet", global.quiet, "No progress on stderr");
-  app.add_flag("--json", global.json, "Results on stdout as JSON");
+  app.add_option("--threads", global.threads, "Number of threads, at most 4096; 0: all cores")->capture_default_str();
+  app.add_option("--device", global.device, "Device to compute on; this build supports only cpu")
+      ->capture_default_str();
+  app.add_option(
+         "--seed", global.seed,
+         "Seed of all random numbers: the permutations of report and sink-vs-k, the weights and data order of train")
+      ->capture_default_str();
+  app.add_flag("--quiet", global.quiet, "Print no progress to stderr");
+  app.add_flag("--json", global.json, "Print results to stdout as JSON");
   Action action;
   for (const auto add :
        {add_sweep, add_report, add_sink_vs_k, add_audit, add_capture, add_inspect, add_hooks, add_train, add_evaluate})
@@ -119,7 +122,8 @@ int run_application(int argc, const char* const* argv) {
   } catch (const c10::Error& error) {
     return fail(run_failed, fmt::format("libtorch: {}", first_line(error.what_without_backtrace())));
   } catch (const std::bad_alloc&) {
-    return fail(run_failed, "out of memory; use fewer or shorter --lengths, or --dtype bfloat16 for a smaller model");
+    return fail(run_failed,
+                "out of memory; use shorter --lengths, or --dtype bfloat16, which halves the memory of the weights");
   } catch (const std::exception& error) {
     return fail(run_failed, first_line(error.what()));
   }

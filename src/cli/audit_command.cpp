@@ -1,12 +1,11 @@
 #include "cli/commands.h"
 
 #include "analyses/audit.h"
+#include "cli/given_run.h"
 #include "core/console.h"
 #include "core/error.h"
 #include "core/quantity.h"
-#include "reports/audit_terminal.h"
-#include "runfile/run_proof.h"
-#include "runfile/run_reader.h"
+#include "reports/terminal/audit_terminal.h"
 
 #include <memory>
 
@@ -19,11 +18,10 @@ struct AuditArguments {
 };
 
 void audit(const AuditArguments& arguments, bool json) {
-  runfile::prove_run(arguments.run);  // before anything is read from it
-  const auto run = runfile::RunReader::open(arguments.run);
+  const GivenRun run = open_given_run(arguments.run);
   analyses::Options options;
   if (!arguments.at.empty()) options.at = parse_counts(arguments.at, "--at");
-  const analyses::Audit result = analyses::audit(run, options);
+  const analyses::Audit result = analyses::audit(run.reader, options);
   if (json) {
     print_result("{}\n", analyses::to_json(result).dump(2));
   } else {
@@ -36,22 +34,21 @@ void audit(const AuditArguments& arguments, bool json) {
 void add_audit(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
       app, "audit",
-      "Does the sink lemma hold at every head, and what do the numbers say about statements that are false as printed?",
+      "Check the sink lemma at every head, and compare the run with statements of the paper that are false as printed",
       "gainlens audit RUN --all",
-      "The lemma bounds the weight of key 0 from below by 1 - (delta + epsilon) / (mu c), with every norm measured at "
-      "each second-half\n"
-      "query before W_O. It is a theorem, so that a violation beyond rounding is a fault of the measurement; a bound "
-      "that is not above\n"
-      "0 says nothing. Norms are in the unit of the values. A statement is contradicted, not contradicted, not "
-      "decidable for want of\n"
-      "numbers, or not measured by a sweep. Runs swept before the norms were stored have no lemma; the reason is "
-      "printed.");
+      "The lemma bounds the weight of key 0 from below by 1 - (delta + epsilon) / (mu c). Every norm in it is\n"
+      "measured before W_O, at each query of the second half, in the unit of the values. The lemma is a theorem: a\n"
+      "violation beyond rounding is an error of the measurement. A bound that is not above 0 says nothing.\n"
+      "A statement is contradicted, not contradicted, not decidable because numbers are missing, or not measured by a\n"
+      "sweep. A run made before sweeps stored these norms has no lemma; the reason is printed.");
   auto arguments = std::make_shared<AuditArguments>();
   command->add_option("run", arguments->run, "Run folder or run.h5")->required();
   command->add_option("--at", arguments->at,
-                      "Lengths in tokens to average over (default: 4k and 8k where present, else the two longest)");
-  command->add_flag("--all", arguments->all,
-                    "Every head, not only those with the strongest and the most narrowly met bounds");
+                      "Context lengths in tokens to average over, comma-separated; 1k is 1024 (default: 4k and 8k if "
+                      "the run has them, else its two longest)");
+  command->add_flag(
+      "--all", arguments->all,
+      "Print every head, not only the heads with the strongest bounds and those that meet theirs most narrowly");
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { audit(*arguments, global.json); }; });
 }

@@ -7,14 +7,12 @@ namespace gainlens::cli {
 namespace {
 
 constexpr char message[] =
-    "gainlens: error: a mapped file was shortened while it was read, or its disk failed; leave model and data files "
-    "alone until the "
-    "command "
-    "has ended, then run it again\n";
+    "gainlens: error: a mapped file was shortened while it was read, or its disk failed; run the command again and do "
+    "not change model or data files while it runs\n";
 
-/// Only calls that are safe in a signal handler.
+/// Uses only calls that are safe in a signal handler.
 void on_bus_error(int signal_number, siginfo_t* info, void*) {
-  if (info->si_code != BUS_ADRERR) {  // an address without a file's page behind it
+  if (info->si_code != BUS_ADRERR) {  // BUS_ADRERR: the file has no page for this address
     ::signal(signal_number, SIG_DFL);
     ::raise(signal_number);  // takes effect when this handler returns
     return;

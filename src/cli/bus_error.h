@@ -2,8 +2,8 @@
 
 namespace gainlens::cli {
 
-/// From now on, reading beyond the end of a mapped file that was shortened since ends the program with one line on
-/// stderr and exit code 2, where it would else be killed by SIGBUS. Other causes of that signal are left to the system.
+/// Installs a handler for SIGBUS. A mapped file may be shortened while the program reads it. The handler then prints
+/// one line on stderr and ends the program with exit code 2. Other causes of SIGBUS are left to the system.
 void explain_bus_errors();
 
 }  // namespace gainlens::cli

@@ -18,6 +18,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -27,7 +28,7 @@ namespace {
 struct CaptureArguments {
   std::string model;
   TextOptions text;
-  std::string length = "256";
+  std::string length;  ///< empty: the whole text
   std::string globs;
   std::string out;
   std::string dtype = "float32";
@@ -50,7 +51,7 @@ formats::DType stored_dtype(at::ScalarType type) {
   }
 }
 
-/// Globs separated by commas; a comma inside braces belongs to its glob.
+/// Splits globs at commas. A comma inside braces belongs to its glob.
 std::vector<hooks::Glob> parse_globs(const std::string& text) {
   std::vector<hooks::Glob> globs;
   std::string current;
@@ -68,12 +69,34 @@ std::vector<hooks::Glob> parse_globs(const std::string& text) {
   return globs;
 }
 
-/// The first chunk of the text, as a sweep would cut it.
+/// The number of tokens to run: --length, or all that there are.
+/// @param available  tokens of the text, with the BOS if there is one
+std::int64_t length_to_run(const CaptureArguments& arguments, const models::DecoderConfig& config,
+                           std::int64_t available, bool has_bos) {
+  const auto text = [&] { return fmt::format("the text has {} tokens{}", available, has_bos ? " with BOS" : ""); };
+  const std::int64_t limit =
+      arguments.allow_extrapolation ? std::numeric_limits<std::int64_t>::max() : config.max_positions;
+  if (arguments.length.empty()) {
+    CHECK(available <= limit, "--length: {}, and the model has {} positions; give --length {} or less", text(), limit,
+          limit);
+    return available;
+  }
+  const std::int64_t length = parse_count(arguments.length, "--length");
+  CHECK(length <= available, "--length: {}; --length {} needs {}", text(), length, length);
+  CHECK(length <= limit,
+        "--length: {} exceeds the model's {} positions; give a smaller one, or --allow-extrapolation to go beyond them",
+        length, limit);
+  return length;
+}
+
+/// The start of the text, as the first chunk of a sweep.
 data::Chunk first_chunk(const CaptureArguments& arguments, const models::DecoderConfig& config,
                         const std::filesystem::path& folder) {
   const sweep::TokenSource source =
       sweep::read_tokens(arguments.text.source(), folder, config.vocabulary, config.bos_token);
-  const std::int64_t length = parse_count(arguments.length, "--length");
+  const bool has_bos = source.bos.token.has_value();
+  const std::int64_t available = std::ssize(source.tokens) + (has_bos ? 1 : 0);
+  const std::int64_t length = length_to_run(arguments, config, available, has_bos);
   return data::cut(source.tokens, {.lengths = {length}, .bos = source.bos.token}).front();
 }
 
@@ -87,7 +110,7 @@ std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments) {
   std::map<std::string, at::Tensor> tensors;
   hooks::Hooks hooks;
   const auto globs = parse_globs(arguments.globs);
-  hooks::select_sites(globs, model->sites());  // every glob names a site
+  hooks::select_sites(globs, model->sites());  // throws if a glob names no site
   for (const auto& glob : globs) {
     hooks.observe(glob, [&](const hooks::Site& site, const at::Tensor& tensor) {
       tensors[site.name] = tensor.contiguous().clone();
@@ -118,8 +141,16 @@ std::uint64_t write(const std::filesystem::path& path, const std::map<std::strin
   return bytes;
 }
 
+void check_out(const std::string& out) {
+  CHECK(!out.empty(), "--out: is empty; give the file to write");
+  CHECK(!std::filesystem::exists(out), "--out: {} exists; choose another name or remove it", printable(out));
+  const std::filesystem::path folder = std::filesystem::absolute(out).parent_path();
+  CHECK(std::filesystem::is_directory(folder), "--out: there is no folder {}; make it first",
+        printable(folder.string()));
+}
+
 void capture(const CaptureArguments& arguments, bool json) {
-  CHECK(!std::filesystem::exists(arguments.out), "--out: {} exists; choose another name or remove it", arguments.out);
+  check_out(arguments.out);
   const auto tensors = captured(arguments);
   const std::uint64_t bytes = write(arguments.out, tensors);
   if (json) {
@@ -136,23 +167,33 @@ void capture(const CaptureArguments& arguments, bool json) {
 
 void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "capture", "Write activations at hook sites to a safetensors file",
+      app, "capture",
+      "Run a model over a text, or its first tokens, and write the activations at hook sites to a safetensors file",
       "gainlens capture MODEL --text wiki.txt --length 256 --hooks 'blocks.*.attn.hook_{q,k}' --out qk.safetensors");
   auto arguments = std::make_shared<CaptureArguments>();
-  command->add_option("model", arguments->model, "Checkpoint folder")->required();
+  command
+      ->add_option(
+          "model", arguments->model,
+          "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
+      ->required();
   add_text_options(*command, arguments->text);
   command
       ->add_option("--hooks", arguments->globs,
-                   "Sites, as globs separated by commas: * ? [ab] {q,k}; `gainlens hooks MODEL` lists them")
+                   "Sites, as globs (* ? [ab] {q,k}) separated by commas; `gainlens hooks MODEL` lists the sites")
       ->required();
-  command->add_option("--out", arguments->out, "File to write; must not exist")->required();
-  command->add_option("--length", arguments->length, "Tokens of text to run over, BOS included")->capture_default_str();
-  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")
+  command->add_option("--out", arguments->out, "File to write; must not exist yet")->required();
+  command->add_option("--length", arguments->length,
+                      "Number of tokens to run, from the start of the text, BOS included; 1k is 1024 (default: all)");
+  command
+      ->add_option("--dtype", arguments->dtype,
+                   "Compute in float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
       ->capture_default_str();
-  command->add_option("--pattern-memory", arguments->pattern_memory, "Largest hook_pattern of a layer, in GiB")
+  command
+      ->add_option("--pattern-memory", arguments->pattern_memory,
+                   "Most memory for the hook_pattern of one layer, in GiB; a larger one is refused")
       ->capture_default_str();
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
-                    "Let the length exceed the model's positions");
+                    "Allow a length above the model's number of positions");
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { capture(*arguments, global.json); }; });
 }

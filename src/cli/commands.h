@@ -11,7 +11,7 @@ namespace gainlens::cli {
 /// What a subcommand does once the whole command line has been read.
 using Action = std::function<void()>;
 
-/// Each adds one subcommand; parsing it sets `action`.
+/// Each function adds one subcommand. Parsing the subcommand sets `action`.
 void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_report(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action);
@@ -22,10 +22,10 @@ void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_train(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action);
 
-/// Adds a subcommand whose help ends with details (units, files, what resumes), an example that works as printed, and
-/// the exit status.
-/// @param app      the application, or the subcommand it belongs to
-/// @param details  paragraphs, wrapped by the caller; may be empty
+/// Adds a subcommand. Its help ends with the details (units, files, how it resumes), an example, and the exit status.
+/// @param app      the application, or the subcommand that this one belongs to
+/// @param example  a command that works as printed
+/// @param details  lines that the caller has wrapped; may be empty
 CLI::App* add_subcommand(CLI::App& app, const std::string& name, const std::string& description,
                          const std::string& example, const std::string& details = "");
 

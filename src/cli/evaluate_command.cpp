@@ -62,10 +62,10 @@ void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
   evaluate->require_subcommand(1);
   CLI::App* command = add_subcommand(
       *evaluate, "language-model",
-      "Loss of a checkpoint on a whole text, in consecutive chunks, beside the entropy of its token frequencies",
+      "Measure the loss of a checkpoint over a whole text, cut into consecutive chunks, and the text's unigram entropy",
       "gainlens evaluate language-model MODEL --text wiki.txt --length 2k",
-      "Losses in nats per token. The unigram entropy is that of the text's own token frequencies: the best loss "
-      "without context.");
+      "Losses are in nats per token. The unigram entropy is the entropy of the text's own token frequencies: the\n"
+      "smallest loss that is possible without context.");
   auto arguments = std::make_shared<EvaluateLanguageModelArguments>();
   command
       ->add_option(
@@ -73,9 +73,12 @@ void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
           "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
       ->required();
   add_text_options(*command, arguments->text);
-  command->add_option("--length", arguments->length,
-                      "Tokens a chunk; 1k is 1024 (default: the model's positions, at most 2048)");
-  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")
+  command->add_option(
+      "--length", arguments->length,
+      "Length of a chunk in tokens, BOS included; 1k is 1024 (default: the model's number of positions, at most 2048)");
+  command
+      ->add_option("--dtype", arguments->dtype,
+                   "Compute in float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
       ->capture_default_str();
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
 }

@@ -8,19 +8,19 @@
 
 namespace gainlens::cli {
 
-/// What `inspect` has found, in order: lines for the terminal, and one JSON object.
+/// The findings of `inspect`, in order: lines for the terminal, and one JSON object.
 class Findings {
  public:
-  /// @param name  of the line, and with _ for spaces the JSON key
+  /// @param name  name of the line; with _ in place of spaces it is the JSON key
   void add(const std::string& name, const std::string& text, const Json& value);
   void add(const std::string& name, const std::string& text) { add(name, text, text); }
-  /// In JSON alone.
+  /// Adds a finding to the JSON object only.
   void add_json(const std::string& key, const Json& value) { json_[key] = value; }
-  /// On the terminal alone.
+  /// Adds a line for the terminal only.
   void add_line(const std::string& name, const std::string& text) { lines_.emplace_back(name, text); }
 
-  /// The verdict, last of all.
-  /// @param reason  empty: usable
+  /// Adds the last finding: whether the checkpoint or run is usable.
+  /// @param reason  why it is not usable; empty if it is usable
   void conclude(const std::string& reason);
 
   void print(bool json) const;

@@ -7,7 +7,7 @@ namespace gainlens::cli {
 
 /// Options that every subcommand takes.
 struct GlobalOptions {
-  std::int64_t threads = 0;  ///< 0: all that the machine offers
+  std::int64_t threads = 0;  ///< 0: all cores of the machine
   std::string device = "cpu";
   bool quiet = false;  ///< no progress on stderr
   bool json = false;   ///< results on stdout as JSON

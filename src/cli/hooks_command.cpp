@@ -23,17 +23,26 @@ void list_sites(const std::string& model, bool json) {
     return;
   }
   for (const auto& site : sites) {
-    print_result("{:<40} [{}]{}\n", site.site.name, fmt::join(site.shape, ", "), site.on_request ? "  on request" : "");
+    print_result("{:<40} [{}]{}\n", site.site.name, fmt::join(site.shape, ", "),
+                 site.on_request ? "  computed only if --hooks matches it" : "");
   }
 }
 
 }  // namespace
 
 void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* command =
-      add_subcommand(app, "hooks", "List the hook sites of a model with their shapes", "gainlens hooks MODEL");
+  CLI::App* command = add_subcommand(
+      app, "hooks", "List the hook sites of a model and the shapes of their tensors", "gainlens hooks MODEL",
+      "The names are those of TransformerLens. What a name does not tell:\n"
+      "  hook_normalized      after the division by the norm, before its weight and bias (TransformerLens' LayerNorm\n"
+      "                       takes it after them); ln1_post and ln2_post are norms of the results\n"
+      "  hook_q, hook_k       as projected, before their own norm and the rotation\n"
+      "  hook_rot_q, _rot_k   after both; only in models with rotary position embedding\n"
+      "  hook_z, hook_gate    the result of attention before the gate; the gate that multiplies it\n"
+      "  hook_result          what each head adds to the stream, without bias\n"
+      "capture computes some sites only if its --hooks matches them ('*' does): they cost memory or time.");
   auto model = std::make_shared<std::string>();
-  command->add_option("model", *model, "Checkpoint folder; only its config.json is read")->required();
+  command->add_option("model", *model, "Checkpoint folder or GGUF file; only its configuration is read")->required();
   command->callback([model, &global, &action] { action = [model, &global] { list_sites(*model, global.json); }; });
 }
 

@@ -27,7 +27,7 @@ std::string count_of_parameters(std::int64_t count) {
   return number < 1e9 ? fmt::format("{:.3g} million", number / 1e6) : fmt::format("{:.3g} billion", number / 1e9);
 }
 
-/// What most models do not have, so that a line each would say nothing.
+/// Features that most models do not have. They get a line only if the model has them.
 void add_particulars(const models::DecoderConfig& config, Findings& findings) {
   if (config.sink_logits) findings.add("sink logits", "one learned logit a head", true);
   if (config.attention_soft_cap > 0) {
@@ -99,29 +99,30 @@ void add_tokenizer(const std::filesystem::path& path, Findings& findings) {
                   {"bos", bos ? Json(*bos) : Json(nullptr)},
                   {"puts_bos_first", tokenizer->adds_bos()}});
   } catch (const InvalidArgument& error) {
-    const std::string text = std::string("none that can be used: ") + error.what();  // --tokens is the way round
+    const std::string text = std::string("none that can be used: ") + error.what();  // --tokens works without one
     findings.add("tokenizer", text, {{"unusable", error.what()}});
   }
 }
 
 void add_memory(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
   const std::int64_t length = question.length.empty() ? config.max_positions : parse_count(question.length, "--length");
-  const auto memory = models::memory_needed(config, models::parse_dtype(question.dtype), length);
+  const auto dtype = models::parse_dtype(question.dtype);
+  const auto memory = models::memory_needed(config, dtype, length);
   findings.add_line(
       fmt::format("memory at {}", format_count(length)),
-      fmt::format("about {} in {}{}", format_bytes(memory), question.dtype,
+      fmt::format("about {} in {}{}", format_bytes(memory), models::dtype_name(dtype),
                   length > config.max_positions ? "; beyond the context limit, for --allow-extrapolation" : ""));
-  findings.add_json("memory", {{"length", length}, {"dtype", question.dtype}, {"bytes", memory}});
+  findings.add_json("memory", {{"length", length}, {"dtype", models::dtype_name(dtype)}, {"bytes", memory}});
 }
 
-/// What can still be said where the weights cannot be opened.
+/// Opens the checkpoint. If the weights cannot be opened, adds the findings about the configuration before it throws.
 models::CheckpointSource open_or_say_the_rest(const std::filesystem::path& path, Findings& findings) {
   try {
     return models::open_checkpoint(path);
   } catch (const InvalidArgument&) {
     try {
       add_config(models::read_decoder_config(path), findings);
-    } catch (const InvalidArgument&) {  // the configuration is what is wrong, or is in the same broken file
+    } catch (const InvalidArgument&) {  // the configuration is wrong too, or lies in the same broken file
     }
     throw;
   }

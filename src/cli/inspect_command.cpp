@@ -21,7 +21,8 @@ bool looks_like_run(const std::filesystem::path& path) {
 }
 
 void inspect(const InspectArguments& arguments, bool json) {
-  models::parse_dtype(arguments.memory.dtype);  // a misspelt option is no fault of the checkpoint's
+  // Checked first: a misspelt option does not make the checkpoint unusable.
+  models::parse_dtype(arguments.memory.dtype);
   CHECK(std::filesystem::exists(arguments.path), "{}: no such file or folder", printable(arguments.path));
   Findings findings;
   try {
@@ -43,18 +44,23 @@ void inspect(const InspectArguments& arguments, bool json) {
 
 void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "inspect", "What a checkpoint or a run holds, and whether it can be used (exit 2 if not)",
+      app, "inspect", "Show what a checkpoint or a run holds, and whether it can be used (exit status 2 if not)",
       "gainlens inspect MODEL --length 8k",
-      "Reads headers and configuration, no weights: time and memory do not grow with the files. Sizes are those on "
-      "disk;\n"
-      "'weights' counts bytes and, in brackets, tensors of each type. What a GGUF file leaves out and gainlens fills "
-      "in\n"
-      "from what is known of the family stands under 'filled in'. --json lists the attention of every layer.");
+      "Of a checkpoint it reads headers and configuration, but no weights: time and memory do not grow with the\n"
+      "files. Sizes are sizes on disk. 'weights' shows the bytes of each type and, in brackets, its number of\n"
+      "tensors. 'filled in' shows settings that a GGUF file leaves out and that gainlens adds from its knowledge of\n"
+      "the family. --json lists the attention of every layer.\n"
+      "Of a run it compares every shard and run.h5 with their checksums; 'checksums' says what was compared.");
   auto arguments = std::make_shared<InspectArguments>();
   command->add_option("path", arguments->path, "Checkpoint (folder or GGUF file), run folder or run.h5")->required();
-  command->add_option("--length", arguments->memory.length,
-                      "Context length to estimate memory at, in tokens (default: all of the model's positions)");
-  command->add_option("--dtype", arguments->memory.dtype, "Compute dtype to estimate memory in")->capture_default_str();
+  command->add_option(
+      "--length", arguments->memory.length,
+      "Context length in tokens for the memory estimate; 1k is 1024 (default: the model's number of positions)");
+  command
+      ->add_option(
+          "--dtype", arguments->memory.dtype,
+          "Compute dtype for the memory estimate: float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
+      ->capture_default_str();
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { inspect(*arguments, global.json); }; });
 }

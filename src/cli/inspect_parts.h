@@ -7,17 +7,17 @@
 
 namespace gainlens::cli {
 
-/// For which use a checkpoint's memory is estimated.
+/// The use for which a checkpoint's memory is estimated.
 struct MemoryQuestion {
-  std::string length;  ///< tokens, as in "8k"; empty: all of the model's positions
-  std::string dtype;
+  std::string length;  ///< context length in tokens, for example "8k"; empty: the model's number of positions
+  std::string dtype;   ///< dtype of the computation
 };
 
-/// Adds what is found in a checkpoint until something is wrong with it.
-/// @throws InvalidArgument  what makes it unusable
+/// Adds the findings about a checkpoint. Stops at the first error.
+/// @throws InvalidArgument  the error that makes the checkpoint unusable
 void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion& question, Findings& findings);
 
-/// The same of a run folder or run.h5.
+/// As inspect_checkpoint(), for a run folder or run.h5.
 void inspect_run(const std::filesystem::path& path, Findings& findings);
 
 }  // namespace gainlens::cli

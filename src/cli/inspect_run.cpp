@@ -1,11 +1,28 @@
 #include "cli/inspect_parts.h"
 #include "core/error.h"
 #include "core/quantity.h"
+#include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
 
 #include <fmt/ranges.h>
 
 namespace gainlens::cli {
+namespace {
+
+/// Compares the files with their checksums and says what was compared.
+void add_checksums(const std::filesystem::path& path, Findings& findings) {
+  const runfile::RunProof proof = runfile::prove_run(path);
+  std::string text = proof.unproven;
+  if (proof.unproven.empty()) {
+    text = fmt::format("run.h5 and its {} shards are as they were written (sha256)", proof.shards);
+  } else if (proof.shards > 0) {
+    text = fmt::format("its {} shards are as they were written (sha256). {}", proof.shards, proof.unproven);
+  }
+  findings.add("checksums", text,
+               {{"shards", proof.shards}, {"unproven", proof.unproven.empty() ? Json(nullptr) : Json(proof.unproven)}});
+}
+
+}  // namespace
 
 void inspect_run(const std::filesystem::path& path, Findings& findings) {
   const auto run = runfile::RunReader::open(path);
@@ -34,6 +51,7 @@ void inspect_run(const std::filesystem::path& path, Findings& findings) {
   findings.add("dtype", request.dtype);
   findings.add("BOS", request.bos_policy);
   findings.add("statistics", request.statistics ? (request.per_query ? "all, per query too" : "all") : "none");
+  add_checksums(path, findings);
   CHECK(complete > 0, "{}: no chunk is complete; run the sweep again to finish it", path.string());
 }
 

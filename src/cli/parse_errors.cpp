@@ -23,7 +23,7 @@ void append_option_names(const CLI::App& app, std::vector<std::string>& names) {
   }
 }
 
-/// The first word that is written as an option and is none.
+/// The first word that starts like an option but is not an option; empty if there is none.
 std::string unknown_option(const std::vector<std::string>& arguments, const std::vector<std::string>& options) {
   for (const std::string& word : arguments) {
     const std::string name = word.substr(0, word.find('='));
@@ -49,7 +49,53 @@ std::string joined_names(const std::vector<const CLI::App*>& path) {
   return names;
 }
 
-/// CLI11's own text without line breaks: messages here are one line.
+/// Whether a word stands for a count: "512", "4k".
+bool is_count(const std::string& word) {
+  const std::size_t digits = word.find_first_not_of("0123456789");
+  if (digits == 0 || word.empty()) return false;
+  return digits == std::string::npos || (digits + 1 == word.size() && (word.back() == 'k' || word.back() == 'K'));
+}
+
+/// Counts that follow an option as separate words, where one word with commas is wanted.
+struct SeparateCounts {
+  std::string option;
+  std::vector<std::string> counts;
+};
+
+bool takes_commas(const CLI::App& command, const std::string& word) {
+  const CLI::Option* option = word.starts_with("--") ? command.get_option_no_throw(word) : nullptr;
+  return option != nullptr && option->get_description().find("comma-separated") != std::string::npos;
+}
+
+/// The first comma-separated option that is followed by two or more counts; no counts if there is none.
+SeparateCounts separate_counts(const CLI::App& command, const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!takes_commas(command, arguments[i])) continue;
+    SeparateCounts found{arguments[i], {}};
+    for (std::size_t next = i + 1; next < arguments.size() && is_count(arguments[next]); ++next)
+      found.counts.push_back(arguments[next]);
+    if (found.counts.size() > 1) return found;
+  }
+  return {};
+}
+
+/// The message about a subcommand that is missing or not known.
+/// @param left  words that no option and no subcommand has taken
+std::string explain_subcommand(const std::string& where, const std::vector<std::string>& commands,
+                               const std::vector<std::string>& left) {
+  const std::string known = fmt::format("; known are {}", fmt::join(commands, ", "));
+  if (left.empty()) return where + ": a subcommand is required" + known;
+  const std::string& word = left.front();
+  const std::string suggestion = did_you_mean(word, commands);
+  if (suggestion.empty() && commands.size() == 1) {
+    return fmt::format("{}: the subcommand is missing; write gainlens {} {} {} ...", where, where, commands.front(),
+                       printable(word, 60));
+  }
+  return fmt::format("{}: unknown subcommand '{}'{}", where, printable(word, 60),
+                     suggestion.empty() ? known : suggestion);
+}
+
+/// The text of CLI11 as one line.
 std::string one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   for (char& c : text) {
@@ -66,6 +112,11 @@ std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& erro
   const std::string where = chosen.empty() ? "command line" : joined_names(chosen);
   const std::string help = chosen.empty() ? "" : fmt::format("; see gainlens {} --help", where);
 
+  const CLI::App& last = chosen.empty() ? app : *chosen.back();
+  const auto commands = subcommand_names(last);
+  // Options of a subcommand that is missing are not known here, so the subcommand goes first.
+  if (!chosen.empty() && !commands.empty()) return explain_subcommand(where, commands, app.remaining(true));
+
   std::vector<std::string> options;
   append_option_names(app, options);
   for (const CLI::App* command : chosen) append_option_names(*command, options);
@@ -73,17 +124,13 @@ std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& erro
     const std::string suggestion = did_you_mean(name, options);
     return fmt::format("{}: unknown option '{}'{}", where, printable(name, 60), suggestion.empty() ? help : suggestion);
   }
-  const CLI::App& last = chosen.empty() ? app : *chosen.back();
-  if (const auto commands = subcommand_names(last); !commands.empty()) {
-    const std::string known = fmt::format("; known are {}", fmt::join(commands, ", "));
-    const auto left = app.remaining(true);
-    if (left.empty()) return where + ": a subcommand is required" + known;
-    const std::string word = left.front(), suggestion = did_you_mean(word, commands);
-    return fmt::format("{}: unknown subcommand '{}'{}", where, printable(word, 60),
-                       suggestion.empty() ? known : suggestion);
-  }
+  if (!commands.empty()) return explain_subcommand(where, commands, app.remaining(true));
   if (const auto extras = app.remaining(true);
       dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
+    if (const auto [option, counts] = separate_counts(last, arguments); !counts.empty()) {
+      return fmt::format("{}: unexpected argument '{}'; separate the numbers by commas: {} {}", where,
+                         printable(extras.front(), 60), option, fmt::join(counts, ","));
+    }
     return fmt::format("{}: unexpected argument '{}'{}", where, printable(extras.front(), 60), help);
   }
   return fmt::format("{}: {}{}", where, one_line(error.what()), help);

@@ -1,15 +1,18 @@
 #include "cli/commands.h"
 
+#include "analyses/theory_equivalence.h"
+#include "cli/given_run.h"
 #include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
-#include "reports/report.h"
-#include "runfile/run_proof.h"
-#include "runfile/run_reader.h"
+#include "reports/sweep/sweep_report.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 namespace gainlens::cli {
 namespace {
@@ -20,19 +23,19 @@ struct ReportArguments {
   std::vector<std::string> runs;
   std::string out;
   std::vector<std::string> names;
-  std::string at;
-  std::int64_t deep_layers = 0;
+  std::optional<std::string> at;
+  std::optional<std::int64_t> deep_layers;
   double theory_margin = analyses::Options{}.theory_margin;
 };
 
-/// The run's folder, whether it or its run.h5 was given.
+/// The folder of a run, given as the folder or as its run.h5.
 fs::path folder_of(const std::string& run) {
   const fs::path path = fs::weakly_canonical(run);
   return fs::is_directory(path) ? path : path.parent_path();
 }
 
-/// Names of the runs as asked for, else those of their folders; where folders of one name lie in different places, with
-/// the one above.
+/// The names given with --names, else the names of the runs' folders. Folders of the same name get the name of their
+/// parent folder in front.
 std::vector<std::string> labels(const ReportArguments& arguments) {
   if (!arguments.names.empty()) {
     CHECK(arguments.names.size() == arguments.runs.size(),
@@ -40,7 +43,7 @@ std::vector<std::string> labels(const ReportArguments& arguments) {
           arguments.runs.size());
     for (const std::string& name : arguments.names)
       CHECK(!name.empty() && printable(name) == name,
-            "--names: '{}'; must be UTF-8 without control characters, at most 200 bytes", printable(name));
+            "--names: '{}'; a name must be UTF-8 without control characters, 1 to 200 bytes long", printable(name));
     return arguments.names;
   }
   std::vector<std::string> names;
@@ -63,30 +66,32 @@ void refuse_repeats(const std::vector<std::string>& runs) {
 }
 
 fs::path folder_to_write(const ReportArguments& arguments) {
-  if (!arguments.out.empty()) return arguments.out;
+  if (!arguments.out.empty()) {
+    for (const std::string& run : arguments.runs)
+      CHECK(fs::weakly_canonical(arguments.out) != folder_of(run),
+            "--out: {} is the folder of a run; give a folder of its own, for instance {}/report",
+            printable(arguments.out), printable(arguments.out));
+    return arguments.out;
+  }
   CHECK(arguments.runs.size() == 1, "--out: is missing; a report of several runs needs a folder of its own");
-  const fs::path run = arguments.runs.front();  // as it was given: so the printed path can be used as it is
+  const fs::path run = arguments.runs.front();  // the path as given, so that the user can use the printed path
   return (fs::is_directory(run) ? run : run.parent_path()) / "report";
 }
 
 void report(const ReportArguments& arguments, const GlobalOptions& global) {
   analyses::Options options;
   options.resampling.seed = global.seed;
-  if (!arguments.at.empty()) options.at = parse_counts(arguments.at, "--at");
-  if (arguments.deep_layers != 0) options.deep_layers = arguments.deep_layers;
+  if (arguments.at) options.at = parse_counts(*arguments.at, "--at");
+  options.deep_layers = arguments.deep_layers;
   options.theory_margin = arguments.theory_margin;
   refuse_repeats(arguments.runs);
   const std::vector<std::string> names = labels(arguments);
   const fs::path out = folder_to_write(arguments);
 
-  std::vector<runfile::RunReader> readers;
-  std::vector<runfile::RunProof> proofs;
-  for (const std::string& run : arguments.runs) {
-    proofs.push_back(runfile::prove_run(run));  // before anything is read from it
-    readers.push_back(runfile::RunReader::open(run));
-  }
+  std::vector<GivenRun> given;
+  for (const std::string& run : arguments.runs) given.push_back(open_given_run(run));
   std::vector<reports::RunInput> runs;
-  for (std::size_t i = 0; i < readers.size(); ++i) runs.push_back({names[i], readers[i], proofs[i]});
+  for (std::size_t i = 0; i < given.size(); ++i) runs.push_back({names[i], given[i].reader, given[i].proof});
 
   const reports::WrittenReport written = reports::write_report(runs, out, options);
   for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
@@ -96,36 +101,43 @@ void report(const ReportArguments& arguments, const GlobalOptions& global) {
   } else {
     print_result("{}\n", (out / "report.html").string());
   }
+  if (!written.failed.empty())
+    throw_run_failed("report: {} could not be made; the other sections are written",
+                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
 }
 
 }  // namespace
 
 void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* command = add_subcommand(app, "report",
-                                     "Write every figure and table of a run as a page that reads like a paper's "
-                                     "results: report.html, SVG, PDF, PNG, CSV, LaTeX and "
-                                     "summary.json. Several runs are overlaid, and their differences tabulated. A run "
-                                     "that is being written, or a shard that differs "
-                                     "from its checksum, is refused.",
-                                     "gainlens report RUN");
+  CLI::App* command = add_subcommand(
+      app, "report", "Write the figures and tables of a run as a page like the results section of a paper",
+      "gainlens report RUN",
+      "Writes report.html, summary.json, and the figures and tables as SVG, PDF, PNG, CSV and LaTeX. Figures overlay\n"
+      "several runs, and tables show their differences. A run that is being written is refused, and so is a run\n"
+      "with a shard that differs from its checksum.");
   auto arguments = std::make_shared<ReportArguments>();
   command
       ->add_option("runs", arguments->runs,
                    "Run folders or run.h5 files, at most 6; later ones are compared with the first")
       ->required();
-  command->add_option("--out", arguments->out, "Folder to write (default for one run: RUN/report)");
+  command->add_option("--out", arguments->out,
+                      "Folder to write to (default for one run: RUN/report; several runs need this option)");
   command
       ->add_option("--names", arguments->names,
-                   "What to call the runs, comma-separated (default: their folders' names)")
-      ->delimiter(',');
+                   "Names of the runs, comma-separated, one for each run (default: the names of their folders)")
+      ->delimiter(',')
+      ->allow_extra_args(false);  // the words after it are runs
   command->add_option("--at", arguments->at,
-                      "Lengths in tokens of the sink figures (default: 4k and 8k where present, else the two longest)");
+                      "Context lengths in tokens for the sink figures, comma-separated; 1k is 1024 (default: 4k and 8k "
+                      "if the run has them, else its two longest)");
   command->add_option("--deep-layers", arguments->deep_layers,
-                      "How many of the last layers count as deep (default: a quarter, rounded up)");
+                      "Number of last layers that count as deep (default: a quarter of the run's layers, rounded up)");
   command
       ->add_option(
           "--theory-margin", arguments->theory_margin,
-          "Error of the gain theory, as a share of K, that still counts as none; the paper reports 0.0028 at most")
+          fmt::format("Largest relative error of the gain theory, as a share of K, that counts as no error; the "
+                      "paper reports at most {}",
+                      analyses::paper_theory_error))
       ->capture_default_str();
   command->callback([arguments, &global, &action] { action = [arguments, &global] { report(*arguments, global); }; });
 }

@@ -1,12 +1,11 @@
 #include "cli/commands.h"
 
 #include "analyses/sink_vs_k.h"
+#include "cli/given_run.h"
 #include "core/console.h"
 #include "core/error.h"
 #include "core/quantity.h"
-#include "reports/terminal.h"
-#include "runfile/run_proof.h"
-#include "runfile/run_reader.h"
+#include "reports/terminal/sink_vs_k_terminal.h"
 
 #include <memory>
 
@@ -19,11 +18,10 @@ struct Arguments {
 };
 
 void correlate(Arguments arguments, std::uint64_t seed, bool json) {
-  runfile::prove_run(arguments.run);  // before anything is read from it
-  const auto run = runfile::RunReader::open(arguments.run);
+  const GivenRun run = open_given_run(arguments.run);
   if (!arguments.at.empty()) arguments.options.at = parse_counts(arguments.at, "--at");
   arguments.options.resampling.seed = seed;
-  const analyses::SinkVsK result = analyses::sink_vs_k(run, arguments.options);
+  const analyses::SinkVsK result = analyses::sink_vs_k(run.reader, arguments.options);
   if (json) {
     print_result("{}\n", analyses::to_json(result).dump(2));
   } else {
@@ -34,17 +32,19 @@ void correlate(Arguments arguments, std::uint64_t seed, bool json) {
 }  // namespace
 
 void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* command = add_subcommand(
-      app, "sink-vs-k", "Do heads that watch the first key have a gain near 1? BOS mass against K over heads",
-      "gainlens sink-vs-k RUN");
+  CLI::App* command =
+      add_subcommand(app, "sink-vs-k",
+                     "Do heads with much attention on token 0 have a gain near 1? Correlate BOS mass with K over heads",
+                     "gainlens sink-vs-k RUN");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("run", arguments->run, "Run folder or run.h5")->required();
   command->add_option("--at", arguments->at,
-                      "Lengths in tokens to average over (default: 4k and 8k where present, else the two longest)");
+                      "Context lengths in tokens to average over, comma-separated; 1k is 1024 (default: 4k and 8k if "
+                      "the run has them, else its two longest)");
   analyses::Resampling& resampling = arguments->options.resampling;
   command
       ->add_option("--permutations", resampling.permutations,
-                   "Arrangements a permutation test draws; all where there are no more")
+                   "Number of random arrangements in a permutation test; if fewer exist, all of them are used")
       ->capture_default_str();
   command->callback([arguments, &global, &action] {
     action = [arguments, &global] { correlate(*arguments, global.seed, global.json); };

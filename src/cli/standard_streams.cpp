@@ -8,7 +8,7 @@ namespace gainlens::cli {
 
 void prepare_standard_streams() {
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
-    // open takes the lowest free number: those below are open by now
+    // open() takes the lowest free number. All lower numbers are open by now.
     if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
   ::signal(SIGPIPE, SIG_IGN);

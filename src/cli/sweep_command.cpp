@@ -20,7 +20,7 @@ struct SweepArguments {
   std::string model;
   TextOptions text;
   std::string out;
-  std::string lengths = "1k,2k,4k,6k,8k,10k";
+  std::optional<std::string> lengths;  ///< absent: chosen for the model
   std::int64_t samples = 5;
   bool nested = false;
   bool spread = false;
@@ -35,19 +35,19 @@ struct SweepArguments {
   std::optional<std::int64_t> stop_at_layer;
 };
 
-/// "A:B" to the half-open range [A, B).
+/// Parses "A:B" as the half-open range [A, B).
 std::pair<std::int64_t, std::int64_t> parse_layers(const std::string& text) {
   std::pair<std::int64_t, std::int64_t> range;
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, range.first);
   const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
   const auto second = colon ? std::from_chars(first.ptr + 1, end, range.second) : first;
-  CHECK(colon && second.ec == std::errc() && second.ptr == end,
-        "--layers: '{}'; write A:B for layers A up to but not B", printable(text, 40));
+  CHECK(colon && second.ec == std::errc() && second.ptr == end, "--layers: '{}'; write A:B for the layers A to B - 1",
+        printable(text, 40));
   return range;
 }
 
-/// What a kernel is called on the command line; the CPU has two.
+/// The kernel that has this name on the command line.
 kernels::AttentionBackend parse_kernel(const std::string& name) {
   static const std::map<std::string, kernels::AttentionBackend> kernels{
       {"auto", kernels::AttentionBackend::automatic},
@@ -55,7 +55,7 @@ kernels::AttentionBackend parse_kernel(const std::string& name) {
       {"composed", kernels::AttentionBackend::composed}};
   if (name == "fused-cuda") {
     throw NotCompiled(
-        "--kernel: 'fused-cuda' has not run on a GPU yet and this build computes on the CPU only; use auto or "
+        "--kernel: 'fused-cuda' has not run on a GPU yet, and this build computes on the CPU only; use auto or "
         "composed");
   }
   const auto found = kernels.find(name);
@@ -68,7 +68,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.model = arguments.model;
   options.source = arguments.text.source();
   options.out = arguments.out;
-  options.lengths = parse_counts(arguments.lengths, "--lengths");
+  if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths");
   options.samples = arguments.samples;
   options.nested = arguments.nested;
   options.spread = arguments.spread;
@@ -99,7 +99,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
 
 void warn(const sweep::SweepOutcome& outcome) {
   if (outcome.queries_without_keys == 0) return;
-  print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN and left out of means\n",
+  print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN, and means leave them out\n",
                outcome.queries_without_keys);
 }
 
@@ -108,9 +108,13 @@ void print(const sweep::SweepOutcome& outcome, bool json) {
     const Json result = {{"run", outcome.run.string()},
                          {"chunks", outcome.shards},
                          {"computed", outcome.computed},
+                         {"run_file_written", outcome.run_file_written},
                          {"queries_without_keys", outcome.queries_without_keys},
                          {"bos_policy", outcome.bos_policy}};
     print_result("{}\n", result.dump());
+  } else if (outcome.computed == 0 && outcome.run_file_written) {
+    print_result("{}: written from its shards; no chunk was missing ({} chunks)\n", outcome.run.string(),
+                 outcome.shards);
   } else if (outcome.computed == 0) {
     print_result("{}: complete, nothing to do ({} chunks)\n", outcome.run.string(), outcome.shards);
   } else {
@@ -119,7 +123,7 @@ void print(const sweep::SweepOutcome& outcome, bool json) {
   }
 }
 
-/// Of several processes rank 0 alone prints the result; each warns of what it has seen.
+/// If several processes share the run, only rank 0 prints the result. Each process prints its own warning.
 void sweep_and_print(const SweepArguments& arguments, const GlobalOptions& global) {
   const sweep::SweepOptions options = options_of(arguments, global);
   const sweep::SweepOutcome outcome = sweep::run_sweep(options);
@@ -133,17 +137,17 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
       app, "sweep", "Run a frozen model over text at growing context lengths and store the statistics of every head",
       "gainlens sweep MODEL --text wiki.txt --lengths 1k,2k,4k --samples 5 --out RUN",
-      "Chunk c of length T holds tokens [cT, (c+1)T) of the text; with a BOS it takes position 0 and the stride is T - "
-      "1. --spread and\n"
-      "--nested lay them otherwise.\n"
-      "Averages: n_eff, entropy, S, lambda_obs, K and gate over the last quarter of the queries, BOS mass over the "
+      "Chunk c of length T holds the tokens [cT, (c+1)T) of the text. If there is a BOS, it takes position 0 of every\n"
+      "chunk, and the stride is T - 1. --spread and --nested place the chunks differently.\n"
+      "Averages: n_eff, entropy, S, lambda_obs, K and gate over the last quarter of the queries; BOS mass over the\n"
       "second half.\n"
-      "Writes RUN/run.h5 (HDF5; opens in xarray), one shard a chunk under RUN/shards, RUN/request.json and "
+      "Writes RUN/run.h5 (HDF5, opens in xarray), one shard per chunk under RUN/shards, RUN/request.json and\n"
       "RUN/log.json.\n"
-      "Memory grows with T, never with T x T. Killed at any moment and called again it gives the same bytes.\n"
-      "Started by torchrun or srun (RANK and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS), the processes share the "
-      "chunks through\n"
-      "the run folder: the run is that of one process with as many threads as each has, byte for byte.");
+      "Memory grows with T, not with T x T. A sweep may be killed at any moment. The same command called again\n"
+      "continues it and gives the same bytes.\n"
+      "torchrun or srun can start several processes (RANK and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS). They\n"
+      "share the chunks through the run folder. The run is byte for byte the run of one process with as many threads\n"
+      "as each of them has.");
   auto arguments = std::make_shared<SweepArguments>();
   command
       ->add_option(
@@ -152,44 +156,45 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->required();
   add_text_options(*command, arguments->text);
   command
-      ->add_option(
-          "--out", arguments->out,
-          "Run folder; the same request resumes in it, more lengths or samples (with --spread lengths only) extend it")
+      ->add_option("--out", arguments->out,
+                   "Run folder. The same request resumes the run in it. More lengths or samples extend it (with "
+                   "--spread only more lengths)")
       ->required();
-  command->add_option("--lengths", arguments->lengths, "Context lengths in tokens, comma-separated; 1k is 1024")
-      ->capture_default_str();
-  command->add_option("--samples", arguments->samples, "Chunks of text per length")->capture_default_str();
+  command->add_option("--lengths", arguments->lengths,
+                      "Context lengths in tokens, comma-separated; 1k is 1024 (default: 1k,2k,4k,6k,8k,10k as far as "
+                      "the model has positions; if fewer than three fit, a quarter, half and all of its positions)");
+  command->add_option("--samples", arguments->samples, "Number of chunks per length")->capture_default_str();
   command->add_flag("--nested", arguments->nested,
-                    "Cut the shorter chunks from the heads of the longest, to compare lengths on the same text");
+                    "Cut the shorter chunks from the start of the longest, to compare lengths on the same text");
   command->add_flag("--spread", arguments->spread,
-                    "Lay the chunks of each length evenly over the whole text, each in the middle of its part, not "
-                    "from the head of the text "
-                    "on; with --nested the longest chunks are laid so. More samples would move every chunk: they need "
-                    "another folder");
-  command->add_option("--dtype", arguments->dtype, "Compute in float64, float32, bfloat16 or float16")
+                    "Divide the text into equal parts, one for each chunk of a length, and place each chunk in the "
+                    "middle of its part, instead of one after the other from the start of the text. With --nested this "
+                    "places the longest chunks. More samples move every chunk, so they need another folder");
+  command
+      ->add_option("--dtype", arguments->dtype,
+                   "Compute in float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
       ->capture_default_str();
   command
       ->add_option("--statistics", arguments->statistics,
-                   "all, or none: the model alone with fused attention, for timing")
+                   "all, or none: run the model alone, with fused attention, for timing")
       ->capture_default_str();
   command
-      ->add_option("--kernel", arguments->kernel,
-                   "What computes the statistics: auto (the device's fastest), streaming (CPU), composed (library "
-                   "calls, any device); "
-                   "fused-cuda stays off until it has run on a GPU")
+      ->add_option(
+          "--kernel", arguments->kernel,
+          "What computes the statistics: auto (the fastest on the device), streaming (vector code for the CPU), "
+          "composed (library calls, any device); fused-cuda is refused until it has run on a GPU")
       ->capture_default_str();
-  command->add_flag("--no-nll", arguments->no_nll, "Leave out the output head and the negative log likelihood");
-  command->add_flag("--per-query", arguments->per_query, "Keep the numbers of every query, not only their means");
-  command->add_option("--layers", arguments->layers, "Measure layers A up to but not B, as A:B (default: all)");
+  command->add_flag("--no-nll", arguments->no_nll, "Do not compute the output head and the negative log likelihood");
+  command->add_flag("--per-query", arguments->per_query, "Store the numbers of every query, not only their means");
+  command->add_option("--layers", arguments->layers,
+                      "Layers to measure, as A:B for the layers A to B - 1 (default: all layers that run)");
   command->add_option("--stop-at-layer", arguments->stop_at_layer,
-                      "Run layers 0 to N - 1 only, and measure these or the --layers among them; without the last "
-                      "layer there is no likelihood");
+                      "Run only the layers 0 to N - 1 (default: all). Without the last layer there is no likelihood");
   command->add_flag("--stream-weights", arguments->stream_weights,
-                    "For models larger than memory: read each layer from the files when it is its turn, once for a "
-                    "group of chunks of up to "
-                    "128k tokens; the same numbers, and an interruption loses the group");
+                    "For models larger than memory: read each layer from the files when it runs, once for a group of "
+                    "chunks with up to 128k tokens. The numbers are the same. An interruption loses the current group");
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
-                    "Let lengths exceed the model's positions");
+                    "Allow lengths above the model's number of positions");
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { sweep_and_print(*arguments, global); }; });
 }

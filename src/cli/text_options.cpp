@@ -17,9 +17,14 @@ sweep::TokenSourceOptions TextOptions::source() const {
 }
 
 void add_text_options(CLI::App& command, TextOptions& options) {
-  command.add_option("--text", options.text, "UTF-8 text, plain or gzipped, read with the checkpoint's tokenizer");
-  command.add_option("--tokens", options.tokens, "Token ids instead of text: a JSON array, plain or gzipped");
-  command.add_option("--bos", options.bos, "BOS token before each chunk: auto (as the tokenizer says), always, never")
+  command.add_option("--text", options.text,
+                     "File with UTF-8 text, plain or gzipped; the checkpoint's tokenizer turns it into tokens");
+  command.add_option("--tokens", options.tokens,
+                     "File with token ids, to use instead of --text: a JSON array, plain or gzipped");
+  command
+      .add_option("--bos", options.bos,
+                  "BOS token at the start of each chunk: auto (as the tokenizer is configured; none with --tokens), "
+                  "always, never")
       ->capture_default_str();
 }
 

@@ -8,7 +8,7 @@
 
 namespace gainlens::cli {
 
-/// The options of every command that runs a model over text.
+/// Options of every command that runs a model over text.
 struct TextOptions {
   std::string text;
   std::string tokens;

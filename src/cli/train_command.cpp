@@ -3,8 +3,10 @@
 #include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "language/recipe.h"
 #include "language/train_language_model.h"
-#include "reports/loss_curve_figure.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "reports/training/loss_curve_figure.h"
 
 #include <memory>
 
@@ -67,40 +69,61 @@ void run(const TrainLanguageModelArguments& arguments, const GlobalOptions& glob
   print(outcome, global.json);
 }
 
+/// The keys of a recipe with their defaults.
+std::string recipe_help() {
+  const language::Recipe recipe;
+  const auto& [learning_rate, beta1, beta2, epsilon] = recipe.optimizer;
+  std::string text =
+      "A training may be killed at any moment. The same command called again continues from the last saved state and\n"
+      "ends with the same weights.\n"
+      "The recipe is a JSON object. model, stages and learning_rate are needed; the other keys have these defaults:\n";
+  const auto add = [&text](std::string_view key, const std::string& meaning) {
+    text += fmt::format("  {:<20} {}\n", key, meaning);
+  };
+  add("model", "as in config.json, without vocab_size, bos_token_id and eos_token_id");
+  add("tokenizer",
+      fmt::format("{{vocabulary: {}, algorithm: {} (or unigram), character_coverage: {}}}", recipe.tokenizer.vocabulary,
+                  recipe.tokenizer.algorithm, recipe.tokenizer.character_coverage));
+  add("stages", "[{context: tokens of a sequence, steps}, ...], one after the other");
+  add("tokens_per_step", fmt::format("{}", recipe.tokens_per_step));
+  add("tokens_at_once", fmt::format("{}, or the longest context if that is more", recipe.tokens_at_once));
+  add("learning_rate", "at the peak of the schedule");
+  add("schedule", "cosine (or constant)");
+  add("warmup_steps", fmt::format("{}", recipe.schedule.warmup_steps));
+  add("final_factor", fmt::format("{} of the peak, at the end of cosine", recipe.schedule.final_factor));
+  add("beta1, beta2", fmt::format("{}, {}", beta1, beta2));
+  add("epsilon", fmt::format("{}", epsilon));
+  add("weight_decay", fmt::format("{}, of matrices", recipe.weight_decay));
+  add("max_gradient_norm", fmt::format("{} (0: no clipping)", recipe.max_gradient_norm));
+  add("validation_fraction", fmt::format("{} of each text, at its end", recipe.validation_fraction));
+  add("validation_tokens", fmt::format("{} at most", recipe.validation_tokens));
+  add("evaluate_every", fmt::format("{} steps", recipe.evaluate_every));
+  add("save_every", fmt::format("{} steps", recipe.save_every));
+  add("patience", fmt::format("{} evaluations (0: no early stopping)", recipe.patience));
+  add("dtype", fmt::format("{}, of the stored weights", models::dtype_name(recipe.dtype)));
+  return text +
+         "Losses are in nats per token. The checkpoint holds the weights with the best held-out loss. OUT/training "
+         "holds\nthe request, the saved state, history.csv and the loss curve. The initial weights and the order of "
+         "the data\nfollow from --seed. The bits of the weights depend on --threads too.";
+}
+
 }  // namespace
 
 void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* train = add_subcommand(app, "train", "Train a model from scratch", "gainlens train language-model --help");
   train->require_subcommand(1);
-  CLI::App* command =
-      add_subcommand(*train, "language-model",
-                     "Train a small decoder and its SentencePiece vocabulary from text; leaves a checkpoint in Hugging "
-                     "Face layout. Killed at any moment "
-                     "and "
-                     "called again it goes on from its last state and ends with the same weights",
-                     "gainlens train language-model --config data/demo/gated.json --text a.txt b.txt.gz --out my-model",
-                     "The recipe is JSON: `model` as in config.json without vocab_size, `tokenizer` {vocabulary, "
-                     "algorithm, character_coverage}, "
-                     "`stages`\n"
-                     "[{context, steps}], tokens_per_step, tokens_at_once, learning_rate, schedule (cosine, constant), "
-                     "warmup_steps, final_factor, beta1, "
-                     "beta2,\n"
-                     "epsilon, weight_decay, max_gradient_norm (0: none), validation_fraction, validation_tokens, "
-                     "evaluate_every, save_every, patience "
-                     "(0: never\n"
-                     "stops early), dtype of the stored weights. Losses are in nats per token. The checkpoint is that "
-                     "of the best held-out loss;\n"
-                     "OUT/training holds the request, the state to go on from, history.csv and the loss curve. --seed "
-                     "draws weights and order; the bits\n"
-                     "depend on --threads too.");
+  CLI::App* command = add_subcommand(
+      *train, "language-model",
+      "Train a small decoder and its SentencePiece vocabulary from text, and write a checkpoint in Hugging Face layout",
+      "gainlens train language-model --config data/demo/gated.json --text a.txt b.txt.gz --out my-model",
+      recipe_help());
   auto arguments = std::make_shared<TrainLanguageModelArguments>();
+  command->add_option("--config", arguments->config, "File with the recipe, a JSON object (see below)")->required();
   command
-      ->add_option("--config", arguments->config,
-                   "Recipe (JSON): model as in config.json, tokenizer, stages, optimiser")
+      ->add_option("--text", arguments->texts, "Files with UTF-8 text, plain or gzipped; the end of each is held out")
       ->required();
-  command->add_option("--text", arguments->texts, "UTF-8 texts, plain or gzipped; the end of each is held out")
+  command->add_option("--out", arguments->out, "Checkpoint folder to write; the same request continues in it")
       ->required();
-  command->add_option("--out", arguments->out, "Checkpoint folder to make")->required();
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
 }
 

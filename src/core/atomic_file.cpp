@@ -99,7 +99,7 @@ void publish_file(const std::filesystem::path& temporary, const std::filesystem:
 void flush_to_disk(const std::filesystem::path& path) {
   const FileDescriptor file = synced(path, O_RDONLY);
   [[maybe_unused]] const int hint =
-      ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);  // file systems in memory cannot
+      ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);  // file systems in memory do not support it
 }
 
 TemporaryFile::TemporaryFile(const std::filesystem::path& final_path)

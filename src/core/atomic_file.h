@@ -9,7 +9,7 @@
 
 namespace gainlens {
 
-/// A file that is being written. There is nothing to close: what hands it out flushes and closes it, with a check.
+/// A file that is being written. write_file_atomically() makes it, flushes it and closes it, and checks each step.
 class OutputFile {
  public:
   OutputFile(const OutputFile&) = delete;
@@ -29,25 +29,26 @@ class OutputFile {
   std::string buffer_;
 };
 
-/// Writes a file so that a reader, or a crash at any moment, sees the old one or the new one, never a part: `path`.tmp,
-/// fsync, close, rename, fsync of the folder. After any failure nothing of the new file is left.
+/// Writes a file completely or not at all. A reader sees the old file or the new one, never a part, also after a crash
+/// at any moment. Steps: write `path`.tmp, fsync, close, rename, fsync of the folder. If a step before the rename
+/// fails, nothing of the new file is left.
 /// @throws RunFailed        the disk is full, or a write, a flush or the closing fails
 /// @throws InvalidArgument  the folder does not exist or is not writable
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 /// The same for content too large to hold in one string.
 void write_file_atomically(const std::filesystem::path& path, const std::function<void(OutputFile&)>& fill);
 
-/// fsync of an already written file, then rename to `final_path` and fsync of its folder.
+/// Flushes a written file to disk (fsync), renames it to `final_path` and flushes the folder.
 /// @throws RunFailed  one of them fails
 void publish_file(const std::filesystem::path& temporary, const std::filesystem::path& final_path);
 
-/// fsync of a written file, and the system is asked to forget its pages: who reads the file next reads what the disk
-/// holds.
+/// Flushes a written file to disk (fsync) and asks the system to drop its pages from memory. The next reader then reads
+/// what the disk holds.
 /// @throws RunFailed  the flush fails
 void flush_to_disk(const std::filesystem::path& path);
 
-/// For files that a library writes: `final_path`.tmp, or another name beside it. Write it, close it, flush_to_disk,
-/// then publish(). Unpublished, it is removed with the object.
+/// A temporary file for a library to write: `final_path`.tmp, or another name in the same folder. Write it, close it,
+/// call flush_to_disk(), then publish(). Without publish() the destructor removes it.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& final_path);
@@ -57,7 +58,7 @@ class TemporaryFile {
   ~TemporaryFile();
 
   const std::filesystem::path& path() const { return path_; }
-  /// rename of the flushed file to the final path and fsync of its folder.
+  /// Renames the flushed file to the final path and flushes the folder (fsync).
   /// @throws RunFailed  one of them fails
   void publish();
 
@@ -67,17 +68,17 @@ class TemporaryFile {
   bool published_ = false;
 };
 
-/// Says why a file or folder could not be made, from errno.
+/// Throws for a file or folder that could not be made. The reason comes from errno.
 /// @param what  "<path>: cannot be written"
 /// @throws RunFailed        no room, too many open files, a broken disk: the same request may work later
 /// @throws InvalidArgument  anything else: the place is wrong
 [[noreturn]] void throw_cannot_be_made(const std::string& what);
 
-/// Makes one folder in one that is there; that it is there already is fine.
+/// Makes one folder; its parent must exist. Does nothing if the name exists already.
 /// @throws RunFailed, InvalidArgument  as throw_cannot_be_made
 void make_folder(const std::filesystem::path& folder);
 
-/// Creates the folder (and parents) if need be and proves that a file can be written in it.
+/// Creates the folder and its parents where they are missing, and proves that a file can be made in it.
 /// @throws InvalidArgument  it exists as something else, cannot be created or cannot be written to
 /// @throws RunFailed        there is no room in it
 void ensure_writable_folder(const std::filesystem::path& folder);

@@ -10,7 +10,8 @@
 
 namespace gainlens {
 
-/// Integer arithmetic on numbers that come from a file: the exact result, or InvalidArgument naming `what`.
+/// Integer arithmetic on numbers that come from a file. Gives the exact result, or throws InvalidArgument that names
+/// `what`.
 template <std::integral T>
 T checked_add(T a, T b, std::string_view what) {
   T result;

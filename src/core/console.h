@@ -8,20 +8,20 @@
 
 namespace gainlens {
 
-/// Whoever read standard output has read enough (`gainlens ... | head -1`). The program ends without a word, as others
-/// do.
+/// The reader of standard output has closed it (`gainlens ... | head -1`). The program then ends without a message, as
+/// other programs do.
 class ReaderGone : public RunFailed {
  public:
   using RunFailed::RunFailed;
 };
 
-/// Progress, notices and errors, on standard error. Never fails: where they cannot be shown (a full disk, a closed
-/// terminal) nothing happens, since no result depends on them.
+/// Progress, notices and errors, on standard error. Never fails: a text that cannot be shown (full disk, closed
+/// terminal) is lost, and no result depends on it.
 void write_notice(std::string_view text) noexcept;
 /// Results, on standard output.
-/// @throws RunFailed  they cannot be written; ReaderGone where nobody reads them
+/// @throws RunFailed  they cannot be written; ReaderGone if the reader has closed standard output
 void write_result(std::string_view text);
-/// What is still in the buffer of standard output. @throws as write_result
+/// Writes what is still in the buffer of standard output. @throws as write_result
 void flush_results();
 
 template <typename... Args>

@@ -9,8 +9,8 @@
 namespace gainlens {
 namespace {
 
-/// Whether a terminal would show the character as itself: not a control (C1 too), not a line break, nor a mark that
-/// reorders or hides text.
+/// Whether a terminal shows the character as itself. False for control characters (C1 too), line breaks, and marks that
+/// reorder or hide text.
 bool shows_as_itself(UChar32 character) {
   constexpr std::uint32_t hidden = U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CS_MASK | U_GC_ZL_MASK | U_GC_ZP_MASK;
   return character >= 0 && (U_GET_GC_MASK(character) & hidden) == 0;  // negative: not UTF-8

@@ -1,7 +1,7 @@
 #pragma once
 
-// libtorch's logging header defines a CHECK of its own; taking it in first and dropping its macro leaves ours the only
-// one, whatever the order of includes. Targets without libtorch do not have the header.
+// libtorch's logging header defines its own CHECK. It is included first and its macro is removed, so CHECK is always
+// the one below, whatever the order of includes. Targets without libtorch do not have that header.
 #if __has_include(<c10/util/Logging.h>)
 #include <c10/util/Logging.h>
 #undef CHECK
@@ -34,14 +34,15 @@ class NotCompiled : public InvalidArgument {
   using InvalidArgument::InvalidArgument;
 };
 
-/// A mistake of ours, never the user's.
+/// A mistake in gainlens, never the user's.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
-/// A path or other untrusted text as it may appear in a one-line message: always UTF-8; control and formatting
-/// characters, and bytes that are not UTF-8, as \xNN; cut after at most `limit` bytes, never within a character.
+/// Makes a path or other untrusted text safe for a one-line message. The result is always UTF-8. Control and formatting
+/// characters, and bytes that are not UTF-8, become \xNN. The text is cut after at most `limit` bytes, never inside a
+/// character.
 std::string printable(std::string_view text, std::size_t limit = 200);
 
 [[noreturn]] void throw_internal_error(const char* file, int line, const std::string& message);
@@ -58,13 +59,13 @@ template <typename... Args>
 
 }  // namespace gainlens
 
-/// What the user got wrong: throws InvalidArgument with the formatted message.
+/// For mistakes of the user: throws InvalidArgument with the formatted message if the condition is false.
 #define CHECK(condition, ...)                                 \
   do {                                                        \
     if (!(condition)) ::gainlens::throw_invalid(__VA_ARGS__); \
   } while (false)
 
-/// What we got wrong: throws InternalError naming file and line.
+/// For mistakes in gainlens: throws InternalError with file, line and message if the condition is false.
 #define ASSERT(condition, ...)                                                                        \
   do {                                                                                                \
     if (!(condition)) ::gainlens::throw_internal_error(__FILE__, __LINE__, fmt::format(__VA_ARGS__)); \

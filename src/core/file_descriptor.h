@@ -10,7 +10,7 @@
 
 namespace gainlens {
 
-/// Owns a POSIX file descriptor; a negative one stands for a failed open, and errno for its reason.
+/// Owns a POSIX file descriptor. A negative descriptor means that opening failed; errno says why.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd) : fd_(fd) {}
@@ -23,14 +23,14 @@ class FileDescriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   int get() const { return fd_; }
-  /// For a file that was written. False, with errno set, where the system says only now that something was lost.
+  /// Closes a file that was written. Returns false, with errno set, if the system reports only now that data was lost.
   bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
 
  private:
   int fd_;
 };
 
-/// Writes all of it, however few bytes the system takes at a time. False, with errno set, where at most a part could be
+/// Writes all bytes, in as many system calls as it takes. Returns false, with errno set, if only a part could be
 /// written.
 inline bool write_all(const FileDescriptor& file, std::string_view bytes) {
   while (!bytes.empty()) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int max_depth = 64;
 
-/// Builds the document and refuses what nlohmann's parser would pass: repeated keys and deep nesting.
+/// Builds the document and refuses what nlohmann's parser would accept: repeated keys and deep nesting.
 class StrictBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
   using Base = nlohmann::detail::json_sax_dom_parser<Json>;
 
@@ -42,8 +42,8 @@ class StrictBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
   }
   template <typename Exception>
   bool parse_error(std::size_t position, const std::string& token, const Exception& error) {
-    // nlohmann's text reads "[json.exception...] parse error at line L, column C: reason"; its number and our offset
-    // say the rest.
+    // nlohmann's text reads "[json.exception...] parse error at line L, column C: reason". The part in brackets is cut
+    // off.
     std::string reason = error.what();
     if (const auto end = reason.find("] "); end != std::string::npos) reason.erase(0, end + 2);
     throw_invalid("{}: not valid JSON at byte {}: {} (last read '{}')", where_, position, printable(reason, 300),
@@ -61,7 +61,7 @@ class StrictBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view where) {
-  // nlohmann's lexer takes a NUL for the end of its input and would pass whatever follows.
+  // nlohmann's lexer takes a NUL for the end of its input and would ignore what follows.
   const auto nul = text.find('\0');
   CHECK(nul == std::string_view::npos, "{}: not valid JSON at byte {}: a NUL byte; remove it", where, nul + 1);
   Json document;
@@ -75,8 +75,8 @@ std::string read_text_file(const std::filesystem::path& path, std::uintmax_t max
   CHECK(std::filesystem::exists(path, error), "{}: no such file", printable(path.string()));
   CHECK(std::filesystem::is_regular_file(path, error), "{}: not a regular file", printable(path.string()));
   const auto size = std::filesystem::file_size(path, error);
-  CHECK(!error && size <= max_bytes, "{}: {} bytes; at most {} are read of a file of this kind",
-        printable(path.string()), size, max_bytes);
+  CHECK(!error && size <= max_bytes, "{}: {} bytes; a file of this kind may have at most {}", printable(path.string()),
+        size, max_bytes);
   std::ifstream file(path, std::ios::binary);
   CHECK(file.is_open(), "{}: cannot be opened for reading", printable(path.string()));
   std::string content(static_cast<std::size_t>(size), '\0');

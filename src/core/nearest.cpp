@@ -24,7 +24,7 @@ std::string nearest_match(std::string_view name, std::span<const std::string> ca
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    // The distance is at least the difference in length: a giant name from a file costs nothing.
+    // The distance is at least the difference in length, so a giant name from a file costs no time.
     const std::size_t longer = std::max(name.size(), candidate.size());
     if (longer - std::min(name.size(), candidate.size()) >= best_distance) continue;
     const std::size_t distance = edit_distance(name, candidate);

@@ -7,9 +7,9 @@
 
 namespace gainlens {
 
-/// Progress of long work on stderr: a bar with time left and rate on a terminal, plain lines (at most one in two
-/// seconds, and the last) elsewhere, nothing when quiet. Time left is estimated from `cost`, not from the number of
-/// steps, since the steps of a sweep differ in length.
+/// Progress of long work on stderr. On a terminal: a bar with time left and rate. Elsewhere: plain lines, at most one
+/// in two seconds, and always the last. Quiet: nothing. The time left is estimated from `cost`, not from the number of
+/// steps, because the steps of a sweep differ in length.
 class Progress {
  public:
   enum class Style { automatic, terminal, lines, quiet };
@@ -21,7 +21,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// One step done. `label` says which; `amount` is counted for the rate.
+  /// Reports that one step is done. `label` names the step; `amount` counts for the rate.
   void advance(double cost, double amount, std::string_view label);
   /// Ends the bar with a newline; called by the destructor too.
   void finish();

@@ -45,7 +45,7 @@ std::string format_bytes(std::uint64_t bytes) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  // 1023.5 and 59.95: what would round up to 1024 and 60.0 is told in the next unit.
+  // From 1023.5 on the value would round up to 1024, so it is shown in the next unit. The same holds below for 59.95 s.
   while (value >= 1023.5 && unit + 1 < std::size(units)) {
     value /= 1024;
     ++unit;

@@ -19,7 +19,7 @@ Random::Random(std::uint64_t seed, std::uint64_t stream) : engine_(spread(spread
 
 std::uint64_t Random::below(std::uint64_t bound) {
   ASSERT(bound > 0, "a random number below 0");
-  // Numbers from the last, incomplete round of `bound` would make the first remainders likelier: drawn again.
+  // Numbers from the last, incomplete round of `bound` would make small remainders more likely. They are drawn again.
   const std::uint64_t incomplete = (UINT64_MAX % bound + 1) % bound;
   std::uint64_t drawn = engine_();
   while (drawn > UINT64_MAX - incomplete) drawn = engine_();

@@ -9,11 +9,11 @@
 
 namespace gainlens {
 
-/// Random numbers that are the same on every machine and with every standard library: the engine's output is fixed by
-/// the C++ standard, the distributions of <random> are not, so that bounded numbers are drawn here.
+/// Random numbers that are the same on every machine and with every standard library. The C++ standard fixes the output
+/// of the engine, but not the distributions of <random>. So bounded numbers are drawn here.
 class Random {
  public:
-  /// @param stream  numbers of different streams of one seed have nothing to do with each other
+  /// @param stream  different streams of one seed give unrelated numbers
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0);
 
   std::uint64_t bits() { return engine_(); }

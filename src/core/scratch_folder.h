@@ -5,12 +5,11 @@
 
 namespace gainlens {
 
-/// A fresh folder for files that are not wanted, or not there yet, when the work is done; it goes with the object, with
-/// all that is in it.
+/// A new folder for temporary files. The destructor removes it with everything in it.
 class ScratchFolder {
  public:
-  /// @param parent  where it is made: files can be renamed to places on the same file system
-  /// @param prefix  of its name
+  /// @param parent  the folder is made in it; files can be renamed from there to other places on the same file system
+  /// @param prefix  start of the folder's name
   /// @throws RunFailed  it cannot be made
   ScratchFolder(const std::filesystem::path& parent, std::string_view prefix);
   ScratchFolder(const ScratchFolder&) = delete;

@@ -16,7 +16,7 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void update(std::string_view bytes);
-  /// 64 lower-case hex digits; the object is spent afterwards.
+  /// 64 lower-case hex digits. The object cannot be used afterwards.
   std::string hex();
 
  private:

@@ -6,9 +6,9 @@
 namespace gainlens::formats {
 namespace {
 
-// Notation: block[a..b] are the bytes a to b - 1 of a block, low(x) and high(x) the lower and upper four bits of a
-// byte. In the formats of 32 elements, element i of the first half takes the low bits of its byte and element i + 16
-// the high ones.
+// Notation: block[a..b] are the bytes a to b - 1 of a block; `half` is a 16-bit float; low and high bits are the lower
+// and upper four bits of a byte. In the formats of 32 elements, element i of the first half takes the low bits of its
+// byte and element i + 16 the high ones.
 
 constexpr int half_block = 16;
 
@@ -68,8 +68,8 @@ void q5_1(const std::uint8_t* block, float* values) {
 /// The numbers of the four-bit float E2M1, doubled so that they are whole; the scale is halved instead.
 constexpr float doubled_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-/// 2^(exponent - 128): half of what E8M0 stands for; exact, the least two are subnormal. Its NaN, 255, is taken for
-/// 2^127 as in the package.
+/// 2^(exponent - 128): half of the E8M0 value. It is exact; the two smallest are subnormal. The NaN of E8M0, 255, gives
+/// 2^127, as in the Python package `gguf`.
 float half_of_e8m0(std::uint8_t exponent) {
   return std::bit_cast<float>(exponent < 2 ? std::uint32_t{0x00200000} << exponent
                                            : (std::uint32_t{exponent} - 1) << 23);

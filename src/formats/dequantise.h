@@ -7,7 +7,7 @@
 
 namespace gainlens::formats {
 
-/// Whether a dtype stores blocks of several elements with scales of their own.
+/// Whether a dtype stores blocks of several elements with their own scales.
 bool is_quantised(DType dtype);
 
 /// The float32 values of whole blocks, bit for bit those of the public Python package `gguf`.

@@ -20,7 +20,7 @@ inline float half_at(const std::uint8_t* bytes) {
   return half_to_float(static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8));
 }
 
-// One block of 256 elements each: bytes_per_block in, 256 values out. The layouts stand with the functions.
+// Each function turns one block (bytes_per_block bytes) into 256 values. dequantise_k.cpp describes the layouts.
 void q2_k(const std::uint8_t* block, float* values);
 void q3_k(const std::uint8_t* block, float* values);
 void q4_k(const std::uint8_t* block, float* values);

@@ -1,5 +1,6 @@
-// The formats of 256 elements: groups of 16 or 32 elements have scales of a few bits, which one or two halves scale in
-// turn. The order of the roundings is the package's: a group's scale is rounded to float before it meets its elements.
+// The formats with blocks of 256 elements. Each group of 16 or 32 elements has a scale of a few bits. One or two halves
+// (16-bit floats) scale these scales. Roundings happen in the order of the Python package `gguf`: a group's scale is
+// rounded to float before it is multiplied with its elements. Notation as in dequantise.cpp.
 #include "formats/dequantise_blocks.h"
 
 #include <array>
@@ -12,9 +13,9 @@ struct ScalesAndMinima {
   std::array<std::uint8_t, 8> scale, minimum;  // six bits each
 };
 
-/// From twelve bytes: groups 0 to 3 have their scale in the low six bits of bytes 0..4, their minimum in those of bytes
-/// 4..8. Groups 4 to 7 have four bits of both in bytes 8..12 (scale low, minimum high), and two more at the top of
-/// bytes 0..4 (scale) and 4..8 (minimum).
+/// Unpacks twelve bytes. Groups 0 to 3: the scale is in the low six bits of bytes 0..4, the minimum in the low six bits
+/// of bytes 4..8. Groups 4 to 7: bytes 8..12 hold four bits of both (scale low, minimum high), and the top of bytes
+/// 0..4 (scale) and 4..8 (minimum) holds two more bits.
 ScalesAndMinima unpack(const std::uint8_t* bytes) {
   ScalesAndMinima result{};
   for (std::size_t i = 0; i < 4; ++i) {
@@ -29,10 +30,11 @@ ScalesAndMinima unpack(const std::uint8_t* bytes) {
 
 }  // namespace
 
-/// block[0..16]: per group of 16 elements four bits of scale (low) and four of minimum (high); block[16..80]: two bits
-/// for each element; half block[80..82] scales the scales, half block[82..84] the minima. Byte j of the first 32 holds
-/// elements j, 32 + j, 64 + j, 96 + j from its lowest bits up, and so for the other 32 and the second half of the
-/// elements. element = scale * two bits - minimum
+/// element = scale * two bits - minimum
+/// - block[0..16]: a byte for each group of 16 elements, four bits of scale (low) and four bits of minimum (high)
+/// - block[16..80]: two bits for each element. Byte j of the first 32 bytes holds the elements j + 32 k with k = 0..3,
+///   from its lowest bits up. The other 32 bytes hold the second half of the elements in the same way.
+/// - half block[80..82] scales the scales, half block[82..84] the minima
 void q2_k(const std::uint8_t* block, float* values) {
   const std::uint8_t* bits = block + 16;
   const float scale_of_scales = half_at(block + 80), scale_of_minima = half_at(block + 82);
@@ -45,10 +47,13 @@ void q2_k(const std::uint8_t* block, float* values) {
   }
 }
 
-/// block[0..32]: the third bit of each element, bit k of byte j for element 32 k + j; block[32..96]: two bits of each,
-/// as in q2_k; block[96..108]: six bits of scale for each group of 16; half block[108..110] scales the scales. Scale g
-/// has its low four bits in byte g % 8 of the twelve (groups 8 to 15 in the upper half) and two more in byte 8 + g % 4,
-/// at bit 2 (g / 4). Scales count from -32. element = scale * (two bits - (third bit ? 0 : 4))
+/// element = scale * (two bits - (third bit ? 0 : 4))
+/// - block[0..32]: the third bit of each element. Bit k of byte j belongs to element 32 k + j.
+/// - block[32..96]: two bits of each element, as in q2_k
+/// - block[96..108]: six bits of scale for each group of 16. Scale g has its low four bits in byte g % 8 of the twelve
+///   (groups 8 to 15 in the upper half of the byte). Two more bits are in byte 8 + g % 4, from bit 2 (g / 4) on. 32 is
+///   subtracted from each scale.
+/// - half block[108..110] scales the scales
 void q3_k(const std::uint8_t* block, float* values) {
   const std::uint8_t *third_bits = block, *bits = block + 32, *scales = block + 96;
   const float scale_of_scales = half_at(block + 108);
@@ -66,9 +71,11 @@ void q3_k(const std::uint8_t* block, float* values) {
   }
 }
 
-/// half block[0..2] scales the scales, half block[2..4] the minima; block[4..16]: scales and minima of groups of 32
-/// (unpack); block[16..144]: four bits for each element. Of each 32 bytes the low bits are one group and the high bits
-/// the next. element = scale * four bits - minimum
+/// element = scale * four bits - minimum
+/// - half block[0..2] scales the scales, half block[2..4] the minima
+/// - block[4..16]: scales and minima of groups of 32, see unpack()
+/// - block[16..144]: four bits for each element. In each 32 bytes the low bits are one group and the high bits the next
+///   group.
 void q4_k(const std::uint8_t* block, float* values) {
   const float scale_of_scales = half_at(block), scale_of_minima = half_at(block + 2);
   const ScalesAndMinima groups = unpack(block + 4);
@@ -81,8 +88,9 @@ void q4_k(const std::uint8_t* block, float* values) {
   }
 }
 
-/// As q4_k, with block[16..48]: the fifth bit of each element, bit g of byte i for element i of group g;
-/// block[48..176]: four bits.
+/// As q4_k, but with five bits for each element:
+/// - block[16..48]: the fifth bit. Bit g of byte i belongs to element i of group g.
+/// - block[48..176]: the other four bits, as in q4_k
 void q5_k(const std::uint8_t* block, float* values) {
   const float scale_of_scales = half_at(block), scale_of_minima = half_at(block + 2);
   const ScalesAndMinima groups = unpack(block + 4);
@@ -99,10 +107,13 @@ void q5_k(const std::uint8_t* block, float* values) {
   }
 }
 
-/// block[0..128]: four bits of each element; block[128..192]: two more; block[192..208]: an int8 scale for each group
-/// of 16; half block[208..210] scales the scales. Each half of the elements has 64 bytes of the first and 32 of the
-/// second: of these 64 bytes the low bits are its elements 0..64 and the high bits the next 64; byte j of the 32 holds
-/// elements j, 32 + j, 64 + j, 96 + j from its lowest bits up. element = scale * (six bits - 32)
+/// element = scale * (six bits - 32)
+/// - block[0..128]: the low four bits of each element. Each half of the elements has 64 of these bytes: their low bits
+///   are its elements 0..64, their high bits the next 64.
+/// - block[128..192]: the two upper bits. Each half of the elements has 32 of these bytes: byte j holds the elements j
+///   + 32 k with k = 0..3, from its lowest bits up.
+/// - block[192..208]: an int8 scale for each group of 16
+/// - half block[208..210] scales the scales
 void q6_k(const std::uint8_t* block, float* values) {
   const auto* scales = reinterpret_cast<const std::int8_t*>(block + 192);
   const float scale_of_scales = half_at(block + 208);

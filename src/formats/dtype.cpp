@@ -26,7 +26,8 @@ constexpr std::array table{
     Row{DType::i8, "I8", 1, 1},
     Row{DType::u8, "U8", 1, 1},
     Row{DType::boolean, "BOOL", 1, 1},
-    // Scales (and minima) first, then what each element needs. A scale of 16 bits is a half.
+    // Bytes of a block: first those of the scales (and minima), then those of the elements. A scale of 16 bits is a
+    // half.
     Row{DType::q8_0, "Q8_0", 32, 2 + 32},
     Row{DType::q4_0, "Q4_0", 32, 2 + 16},
     Row{DType::q4_1, "Q4_1", 32, 4 + 16},

@@ -8,10 +8,10 @@
 
 namespace gainlens::formats {
 
-/// The element type that safetensors writes as `name`; empty for one we do not read.
+/// The element type that safetensors writes as `name`; empty for a type that is not read.
 std::optional<DType> dtype_named(std::string_view name);
 
-/// "F64, F32, ...": what a message about a safetensors file says is allowed.
+/// "F64, F32, ...": the allowed types, for messages about a safetensors file.
 std::string allowed_dtypes();
 
 }  // namespace gainlens::formats

@@ -9,7 +9,7 @@
 namespace gainlens::formats {
 namespace {
 
-/// One type of ggml's list. Numbers that are missing were given up or never used.
+/// One type of ggml's list. Missing numbers were given up or never used.
 struct Row {
   std::uint32_t number;
   std::string_view name;

@@ -16,7 +16,7 @@ namespace gainlens::formats {
 static_assert(std::endian::native == std::endian::little,
               "GGUF numbers are read as they lie in memory, and the files are little-endian");
 
-/// A number from the first bytes of `bytes`, at any address.
+/// Reads a number from the first bytes of `bytes`, which may be unaligned.
 template <typename Number>
 Number number_at(std::span<const std::byte> bytes) {
   ASSERT(bytes.size() >= sizeof(Number), "{} bytes for a number of {}", bytes.size(), sizeof(Number));
@@ -25,8 +25,8 @@ Number number_at(std::span<const std::byte> bytes) {
   return number;
 }
 
-/// Reads the header of a GGUF file from front to back. Whatever would reach beyond the file is refused, with the byte
-/// where it begins.
+/// Reads the header of a GGUF file from front to back. Refuses a field that reaches beyond the file; the message gives
+/// the byte where the field begins.
 class GgufCursor {
  public:
   /// @param file   the whole file
@@ -36,7 +36,7 @@ class GgufCursor {
   std::size_t offset() const { return offset_; }
   std::size_t rest() const { return file_.size() - offset_; }
 
-  /// What is being read, for messages: "key 'general.name'". Empty in between.
+  /// Sets what is being read, for messages: "key 'general.name'". Empty between two such items.
   void set_subject(std::string subject) { subject_ = std::move(subject); }
 
   /// "model.gguf: byte 24: key 'general.name'": the beginning of a message about the field at `offset`.
@@ -58,21 +58,20 @@ class GgufCursor {
     return taken;
   }
 
-  /// A length of eight bytes and so many bytes of text.
+  /// Reads a length of eight bytes, then that many bytes of text.
   std::span<const std::byte> text(const char* what) {
     const auto length = number<std::uint64_t>(what);
     return take(length, what);
   }
 
-  /// A number of things still to come, of which each takes at least `least_bytes`: refused before anyone makes room for
-  /// them.
+  /// Reads the number of items that follow, each of at least `least_bytes`. Refuses a number that is too large for the
+  /// file, before memory is allocated for the items.
   std::uint64_t count(const char* what, std::uint64_t least_bytes, std::uint64_t limit) {
     const std::size_t begin = offset_;
     const auto count = number<std::uint64_t>(what);
     CHECK(count <= limit, "{}: {} of {}; at most {} are allowed", at(begin), what, count, limit);
-    CHECK(count <= rest() / least_bytes,
-          "{}: {} of {}, for which the {} bytes that follow are too few; the file is cut short or damaged", at(begin),
-          what, count, rest());
+    CHECK(count <= rest() / least_bytes, "{}: {} of {}, but only {} bytes follow; the file is cut short or damaged",
+          at(begin), what, count, rest());
     return count;
   }
 

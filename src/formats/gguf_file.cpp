@@ -31,7 +31,7 @@ std::string suffix_of(std::int64_t number, std::int64_t count) {
   return fmt::format("-{:05}-of-{:05}.gguf", number + 1, count);
 }
 
-/// The paths of all parts, by the name of one.
+/// The paths of all parts, made from the name of one part.
 std::vector<std::filesystem::path> paths_of_parts(const GgufPart& part, const Split& split) {
   const std::string name = part.path.filename().string();
   const std::string suffix = suffix_of(split.number, split.count);
@@ -50,7 +50,7 @@ std::vector<std::filesystem::path> paths_of_parts(const GgufPart& part, const Sp
   return paths;
 }
 
-/// That a part belongs to the same checkpoint as the first, in the place that its name says.
+/// Checks that a part belongs to the same checkpoint as the first part, and has the number that its name says.
 void check_belongs(const GgufPart& part, std::int64_t number, const GgufPart& first, const Split& whole) {
   const std::string where = printable(part.path.string());
   const Split split = split_of(part.metadata);

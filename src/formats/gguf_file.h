@@ -18,14 +18,14 @@ namespace gainlens::formats {
 /// Kinds of metadata values, by the numbers GGUF gives them.
 enum class GgufKind : std::uint32_t { u8 = 0, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 
-/// One metadata value, still in the mapped file: arrays are read element by element when asked for, so that a
-/// vocabulary costs nothing to a caller who does not want it.
+/// One metadata value. Its bytes stay in the mapped file. Arrays are read element by element only on request, so a
+/// vocabulary costs nothing to a caller that does not need it.
 struct GgufValue {
   GgufKind kind{};
   GgufKind element{};       ///< of an array
   std::uint64_t count = 1;  ///< elements of an array, else 1
-  /// The value or the elements, checked to lie in the file. A text's length is left out, but an array's texts have
-  /// theirs (u64) before them.
+  /// The bytes of the value or of the elements, checked to lie in the file. For a single text they begin after its
+  /// length. In an array each text has its length (u64) before it.
   std::span<const std::byte> bytes;
 };
 
@@ -41,8 +41,8 @@ class GgufMetadata {
   bool has(std::string_view key) const;
   std::vector<std::string> keys() const;  ///< sorted
 
-  /// Any integer kind whose value lies in [low, high]. `fallback` where the key is absent, an error where there is
-  /// none.
+  /// Any integer kind whose value lies in [low, high]. If the key is absent, the result is `fallback`, or an error
+  /// without a fallback.
   /// @throws InvalidArgument  missing without fallback, of another kind, out of range
   std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high,
                        std::optional<std::int64_t> fallback = std::nullopt) const;
@@ -52,8 +52,8 @@ class GgufMetadata {
   /// UTF-8.
   std::string text(std::string_view key, std::optional<std::string> fallback = std::nullopt) const;
 
-  /// Arrays; empty optional where the key is absent. The views lie in the mapped file and hold any bytes, for a
-  /// vocabulary may have pieces of characters.
+  /// Arrays; empty optional where the key is absent. The views point into the mapped file. They may hold any bytes,
+  /// because a vocabulary may have parts of characters.
   /// @throws InvalidArgument  not an array, elements of another kind, an integer beyond int64, a number that is not
   ///     finite
   std::optional<std::vector<std::string_view>> texts(std::string_view key) const;
@@ -77,14 +77,14 @@ class GgufMetadata {
 };
 
 /// A GGUF checkpoint, version 2 or 3, little-endian: one file, or all parts of a split one
-/// (`name-00001-of-00003.gguf`), memory-mapped and checked whole before anything is handed out.
+/// (`name-00001-of-00003.gguf`). It is memory-mapped and checked completely before any of it is returned.
 class GgufFile {
  public:
   /// @param path  the file, or any part of a split one
   /// @throws InvalidArgument  missing, truncated, not GGUF, another version or byte order; a count, length, alignment
-  ///                          or offset that does not fit the file; data that overlap or have gaps beyond the padding;
-  ///                          a duplicate key or tensor; a tensor type that is not read (names it); parts that are
-  ///                          missing or disagree. Says where in the file (byte offset) the first fault lies
+  ///     or offset that does not fit the file; data that overlap or have gaps beyond the padding; a duplicate key or
+  ///     tensor; a tensor type that is not read (names it); parts that are missing or disagree. The message gives the
+  ///     byte offset of the first fault
   static GgufFile open(const std::filesystem::path& path);
 
   const GgufMetadata& metadata() const { return metadata_; }  ///< of the first part
@@ -100,8 +100,8 @@ class GgufFile {
   std::uint32_t version_ = 0;
 };
 
-/// The GGUF file that `path` stands for: itself, or the only one of a folder (of a split one the first part that is
-/// there); nothing for a folder without any, and for a file of another kind.
+/// The GGUF file that `path` stands for: the file itself, or the only GGUF checkpoint in a folder (for a split one, its
+/// first part that exists). Nothing for a folder without GGUF files and for a file of another kind.
 /// @throws InvalidArgument  several in one folder (names two of them); a folder that cannot be listed
 std::optional<std::filesystem::path> find_gguf(const std::filesystem::path& path);
 

@@ -20,8 +20,8 @@ std::string name_of(GgufKind kind) {
   return kind_names.at(static_cast<std::size_t>(kind));
 }
 
-/// Calls `f` with a zero of the C++ type of a number, whose bytes are those of the file. False where the kind is no
-/// number.
+/// Calls `f` with a zero of the C++ type that has the same bytes as the number in the file. Returns false if the kind
+/// is not a number.
 template <typename Function>
 bool visit_number(GgufKind kind, Function&& f) {
   switch (kind) {
@@ -51,7 +51,7 @@ bool visit_number(GgufKind kind, Function&& f) {
 }
 
 /// The values of a number or of an array of numbers as int64.
-/// @throws InvalidArgument  `kind` is no integer kind; a value beyond int64
+/// @throws InvalidArgument  `kind` is not an integer kind; a value beyond int64
 std::vector<std::int64_t> as_integers(GgufKind kind, const GgufValue& value, const std::string& where) {
   std::vector<std::int64_t> result;
   bool read = false;
@@ -71,7 +71,7 @@ std::vector<std::int64_t> as_integers(GgufKind kind, const GgufValue& value, con
 }
 
 /// The values of a number or of an array of numbers as double, all exact.
-/// @throws InvalidArgument  `kind` is no number; a value that is not finite, or an integer beyond 2^53
+/// @throws InvalidArgument  `kind` is not a number; a value that is not finite, or an integer beyond 2^53
 std::vector<double> as_numbers(GgufKind kind, const GgufValue& value, const std::string& where) {
   std::vector<double> result;
   result.reserve(value.count);

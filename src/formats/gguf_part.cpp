@@ -19,15 +19,15 @@ namespace {
 
 using Entries = std::map<std::string, TensorEntry, std::less<>>;
 
-// Limits beyond any real model, so that a forged file cannot make us fill the memory with names.
+// Limits far above any real model: they stop a forged file from filling the memory with names.
 constexpr std::uint64_t max_keys = 65'536;
 constexpr std::uint64_t max_tensors = 65'536;
-constexpr std::size_t max_key_bytes = 65'535;  // the specification's own
+constexpr std::size_t max_key_bytes = 65'535;  // the limit of the specification
 constexpr std::size_t max_name_bytes = 1'024;
 constexpr std::uint32_t max_dimensions = 4;
 constexpr std::uint32_t default_alignment = 32;
 
-// The least that each item takes: a length (8), one byte of name, and its numbers.
+// The smallest size of each item in bytes: a length (8), one byte of name, and its numbers.
 constexpr std::uint64_t least_key_bytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t least_tensor_bytes = 8 + 1 + 4 + 4 + 8;
 
@@ -35,7 +35,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Bytes of one value; 0 for texts and arrays, whose size is their own.
+/// Bytes of one value; 0 for texts and arrays, whose sizes vary.
 std::size_t bytes_of(GgufKind kind) {
   switch (kind) {
     case GgufKind::u8:
@@ -84,7 +84,7 @@ GgufValue read_array(GgufCursor& cursor) {
   value.count = cursor.count("a count of elements", least_bytes, ~std::uint64_t{0});
   if (!texts) {
     const std::size_t begin = cursor.offset();
-    value.bytes = cursor.take(value.count * least_bytes, "elements");  // count() has seen that they fit
+    value.bytes = cursor.take(value.count * least_bytes, "elements");  // count() has checked that they fit
     if (value.element == GgufKind::boolean) check_booleans(cursor, value.bytes, begin);
     return value;
   }
@@ -113,7 +113,7 @@ std::string read_name(GgufCursor& cursor, const char* what, std::size_t max_byte
         max_bytes);
   const std::string name(as_text(cursor.take(length, what)));
   CHECK(!first_invalid_utf8(name).has_value(), "{}: {} '{}' is not UTF-8", cursor.at(begin), what, printable(name, 60));
-  // No name has any, but the numbers around a name do: they tell a wrong length.
+  // No real name has control characters, but the numbers around a name do. So they show that the length is wrong.
   const bool has_control = std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   CHECK(!has_control, "{}: {} '{}' has control characters; the file is damaged", cursor.at(begin), what,
         printable(name, 60));
@@ -152,7 +152,7 @@ std::vector<std::int64_t> read_shape(GgufCursor& cursor) {
     shape.push_back(
         checked_cast<std::int64_t>(cursor.number<std::uint64_t>("a size"), cursor.at(place) + ": size in its shape"));
   }
-  std::reverse(shape.begin(), shape.end());  // the file begins with the dimension that lies closest in memory
+  std::reverse(shape.begin(), shape.end());  // the file lists the innermost dimension first
   return shape;
 }
 
@@ -179,7 +179,7 @@ Info read_info(GgufCursor& cursor, std::uint32_t alignment) {
 std::vector<Info> read_infos(GgufCursor& cursor, std::uint64_t count, std::uint32_t alignment) {
   std::vector<Info> infos;
   std::map<std::string_view, std::size_t> seen;
-  infos.reserve(static_cast<std::size_t>(count));  // names must not move, for `seen` looks at them
+  infos.reserve(static_cast<std::size_t>(count));  // `seen` points to the names: they must not move
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::size_t begin = cursor.offset();
     infos.push_back(read_info(cursor, alignment));
@@ -194,8 +194,8 @@ std::size_t round_up(std::size_t bytes, std::size_t alignment, std::string_view 
   return checked_add(bytes, alignment - 1, where) / alignment * alignment;
 }
 
-/// Gives each tensor its bytes. They must follow one another with no more than padding in between: all who write GGUF
-/// lay them out so, and a damaged size, type, offset, count or alignment shows as a gap or an overlap.
+/// Gives each tensor its bytes. Tensors must follow one another with only padding between them. All programs that write
+/// GGUF lay them out so. A damaged size, type, offset, count or alignment shows as a gap or an overlap.
 void place_tensors(std::vector<Info>& infos, std::span<const std::byte> file, std::size_t header_end,
                    std::uint32_t alignment, const std::string& where) {
   const std::size_t data_begin = round_up(header_end, alignment, where);
@@ -212,7 +212,7 @@ void place_tensors(std::vector<Info>& infos, std::span<const std::byte> file, st
     CHECK(info->offset >= covered,
           "{}: begins at byte {} of the data, inside {}, which ends at {}; tensors must not overlap", at, info->offset,
           last, covered);
-    CHECK(info->offset == expected, "{}: begins at byte {} of the data; after {} the next place is {}", at,
+    CHECK(info->offset == expected, "{}: begins at byte {} of the data; after {} it must begin at byte {}", at,
           info->offset, last, expected);
     covered = checked_add(expected, info->needed, at);
     const std::size_t end = checked_add(data_begin, covered, at);

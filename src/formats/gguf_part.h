@@ -18,10 +18,10 @@ struct GgufPart {
   std::map<std::string, TensorEntry, std::less<>> entries;
 };
 
-/// Maps the file and checks all of its header: layout, in order: "GGUF", version (u32), number of tensors and of keys
+/// Maps the file and checks its whole header. Layout, in order: "GGUF", version (u32), number of tensors and of keys
 /// (u64 each), the keys with their values, the tensors' names, sizes, types and places, padding, the tensors' data.
 /// Source: the GGUF specification, github.com/ggml-org/ggml/blob/master/docs/gguf.md.
-/// @throws InvalidArgument  as GgufFile::open, but for what concerns other parts
+/// @throws InvalidArgument  as GgufFile::open, except for faults of other parts
 GgufPart read_gguf_part(const std::filesystem::path& path);
 
 }  // namespace gainlens::formats

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files of one folder by the checkpoint they belong to: all parts of a split one count as their first.
+/// One file for each GGUF checkpoint in a folder. A split checkpoint is represented by its first part.
 std::map<std::string, fs::path> checkpoints_in(const fs::path& folder) {
   static const std::regex part(R"((.*)-\d{5}-of-(\d{5})\.gguf)");
   std::error_code error;

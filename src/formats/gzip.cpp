@@ -14,7 +14,7 @@ std::string read_plain_or_gzip(const std::filesystem::path& path, std::uint64_t 
   std::error_code error;
   CHECK(std::filesystem::exists(path, error), "{}: no such file", where);
   CHECK(std::filesystem::is_regular_file(path, error), "{}: not a regular file", where);
-  // zlib hands a file without the magic bytes through as it is.
+  // zlib passes a file without the magic bytes through unchanged.
   const std::unique_ptr<gzFile_s, decltype(&gzclose)> file(gzopen(path.c_str(), "rb"), &gzclose);
   CHECK(file != nullptr, "{}: cannot be opened for reading", where);
   constexpr unsigned block = 1u << 20;
@@ -26,7 +26,7 @@ std::string read_plain_or_gzip(const std::filesystem::path& path, std::uint64_t 
     content.resize(used + block);
     const int read = gzread(file.get(), content.data() + used, block);
     content.resize(used + static_cast<std::size_t>(read > 0 ? read : 0));
-    // A truncated stream shows only here: gzread returns the bytes there are and notes Z_BUF_ERROR.
+    // Only gzerror() shows a truncated stream: gzread() returns the bytes that exist and sets Z_BUF_ERROR.
     int code = Z_OK;
     const char* reason = gzerror(file.get(), &code);
     CHECK(read >= 0 && (code == Z_OK || code == Z_STREAM_END),

@@ -6,7 +6,7 @@
 
 namespace gainlens::formats {
 
-/// Content of a file, unpacked where it starts with gzip's magic bytes (several members in a row are joined).
+/// Content of a file, unpacked if it starts with gzip's magic bytes. Several gzip members in a row are joined.
 /// @param max_bytes  limit on the unpacked size
 /// @throws InvalidArgument  missing, not a regular file, unreadable, truncated or corrupt gzip, or larger than
 ///     `max_bytes`

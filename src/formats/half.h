@@ -5,7 +5,7 @@
 
 namespace gainlens::formats {
 
-/// The value of an IEEE 754 binary16 number, exact in float32; a NaN stays one.
+/// The value of an IEEE 754 binary16 number, exact in float32; a NaN stays a NaN.
 inline float half_to_float(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000u) << 16;
   const std::uint32_t exponent = half >> 10 & 0x1fu;

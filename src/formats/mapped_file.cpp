@@ -34,7 +34,7 @@ namespace {
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  // O_NONBLOCK: a named pipe is refused below rather than waited for.
+  // O_NONBLOCK: opening a named pipe does not wait; the pipe is refused below.
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) refuse(path, errno);
   struct stat status {};
@@ -77,7 +77,7 @@ void release_pages(std::span<const std::byte> mapped) {
   const auto address = reinterpret_cast<std::uintptr_t>(mapped.data());
   const std::uintptr_t begin = (address + page - 1) / page * page;
   const std::uintptr_t end = (address + mapped.size()) / page * page;
-  // Only advice: where it is not taken the numbers are the same.
+  // This is only advice: if the system ignores it, the numbers are the same.
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 

@@ -9,10 +9,10 @@
 
 namespace gainlens::formats {
 
-/// A file mapped into memory for reading, for as long as the object lives. Nobody may shorten the file meanwhile: what
-/// is read past its new end is zero up to the end of that page, and raises SIGBUS beyond. check_still_whole tells the
-/// first case; the program turns the second into a message (cli/bus_error.h). A file that is replaced by rename is
-/// safe, since the mapping keeps the old one.
+/// A file mapped into memory for reading, as long as the object lives. The file must not be shortened meanwhile: past
+/// its new end, a read gives zeros up to the end of that page and raises SIGBUS after it. check_still_whole() detects
+/// the first case; the program turns the second into a message (cli/bus_error.h). Replacing the file by rename is safe,
+/// because the mapping keeps the old file.
 class MappedFile {
  public:
   /// @throws InvalidArgument  missing, a dangling link, not a regular file, unreadable
@@ -32,12 +32,12 @@ class MappedFile {
   MappedFile(std::filesystem::path path, FileDescriptor file, std::span<const std::byte> bytes);
 
   std::filesystem::path path_;
-  FileDescriptor file_;               // kept open to ask for the size: the path may lead to another file by now
+  FileDescriptor file_;               // kept open for check_still_whole(): the path may lead to another file by then
   std::span<const std::byte> bytes_;  // empty for an empty file, which has no mapping
 };
 
-/// Gives the whole pages within these mapped bytes back to the system: they count as the process's memory until then,
-/// and come back from the file when read again.
+/// Gives the whole pages within these mapped bytes back to the system. Until then they count as memory of the process.
+/// They are read from the file again when needed.
 void release_pages(std::span<const std::byte> mapped);
 
 }  // namespace gainlens::formats

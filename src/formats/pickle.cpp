@@ -39,8 +39,8 @@ std::vector<std::filesystem::path> pickled_weights(const std::filesystem::path& 
 
 std::string conversion_command(const std::vector<std::filesystem::path>& pickled) {
   std::string command =
-      "python -c \"import sys, torch; from safetensors.torch import save_file; save_file({k: v.clone().contiguous() "
-      "for f in sys.argv[2:] "
+      "python -c \"import sys, torch; from safetensors.torch import save_file; "
+      "save_file({k: v.clone().contiguous() for f in sys.argv[2:] "
       "for k, v in torch.load(f, map_location='cpu', weights_only=True).items()}, sys.argv[1])\" model.safetensors";
   for (const auto& file : pickled) command += " '" + printable(file.filename().string()) + "'";
   return command;

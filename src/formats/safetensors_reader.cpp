@@ -20,7 +20,7 @@ using Entries = std::map<std::string, TensorEntry, std::less<>>;
 /// The two parts of a safetensors file.
 struct Frame {
   std::string_view header;          // JSON
-  std::span<const std::byte> data;  // what data_offsets count in
+  std::span<const std::byte> data;  // data_offsets are offsets in it
 };
 
 std::uint64_t little_endian_u64(std::span<const std::byte> bytes) {
@@ -29,7 +29,7 @@ std::uint64_t little_endian_u64(std::span<const std::byte> bytes) {
   return value;
 }
 
-/// What stops `bytes` from being cut into header and data; empty if nothing does.
+/// Why `bytes` cannot be cut into header and data; empty if they can.
 std::string frame_fault(std::span<const std::byte> bytes) {
   if (bytes.size() < header_length_bytes) {
     return fmt::format("{} bytes; a safetensors file begins with {} bytes that hold the length of its header",
@@ -95,7 +95,7 @@ DType read_dtype(const Json& value, const std::string& where) {
   return *dtype;
 }
 
-/// A number in `key`'s array: no sign, no fraction, no exponent.
+/// Reads a number of the array `key`: no sign, no fraction, no exponent.
 std::uint64_t read_whole(const Json& value, const char* key, const std::string& where) {
   CHECK(value.is_number_unsigned(), "{}: {} holds {}; each must be a whole number from 0 to 2^64 - 1", where, key,
         value.is_number() ? value.dump() : std::string(value.type_name()));

@@ -15,7 +15,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "tensors are written as they lie in memory, and the format is little-endian");
 
-/// JSON text is UTF-8; nlohmann would throw only when the whole header is dumped, without saying which name.
+/// JSON text must be UTF-8. nlohmann would throw only when the whole header is dumped, and would not say which name is
+/// wrong.
 void check_utf8(const std::string& text, const char* what, const std::string& where) {
   try {
     (void)Json(text).dump();
@@ -24,7 +25,7 @@ void check_utf8(const std::string& text, const char* what, const std::string& wh
   }
 }
 
-/// Tensors by name; each checked.
+/// The tensors sorted by name, after checking each.
 std::vector<const TensorToWrite*> in_order(const std::vector<TensorToWrite>& tensors, const std::string& where) {
   std::vector<const TensorToWrite*> order;
   for (const TensorToWrite& tensor : tensors) {
@@ -46,7 +47,7 @@ std::vector<const TensorToWrite*> in_order(const std::vector<TensorToWrite>& ten
   return order;
 }
 
-/// Length, JSON, and spaces that make the data begin at a multiple of eight.
+/// The length, the JSON text, and spaces that make the data begin at a multiple of eight.
 std::string header_of(const std::vector<const TensorToWrite*>& order,
                       const std::map<std::string, std::string>& metadata, const std::string& where) {
   OrderedJson json = OrderedJson::object();

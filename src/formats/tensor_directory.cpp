@@ -15,7 +15,8 @@ constexpr const char* single_name = "model.safetensors";
 constexpr const char* index_name = "model.safetensors.index.json";
 constexpr std::string_view suffix = ".safetensors";
 
-/// Whether the folder lists such a file; a link to a lost file counts, so that opening it can say what is lost.
+/// Whether the folder has a file of this name. A link to a missing file counts too, so that opening it can name that
+/// file.
 bool listed(const std::filesystem::path& path) {
   std::error_code error;
   return std::filesystem::exists(std::filesystem::symlink_status(path, error));
@@ -76,7 +77,7 @@ std::map<std::string, std::string> read_weight_map(const Json& index, const std:
   return shard_of;
 }
 
-/// Shards left from another checkpoint, which nobody would notice otherwise.
+/// Refuses shards that were left from another checkpoint; nothing else would notice them.
 void check_no_stray_shards(const std::filesystem::path& folder, const std::set<std::string>& named,
                            const std::string& where) {
   for (const std::string& name : safetensors_names(folder)) {
@@ -110,7 +111,7 @@ void check_against_shards(const std::map<std::string, std::string>& shard_of, co
   }
 }
 
-/// metadata.total_size, where there is one, is the sum of all tensors' bytes.
+/// Checks that metadata.total_size, if it is there, is the sum of the bytes of all tensors.
 void check_total_size(const Json& index, const std::vector<TensorFile>& shards, const std::string& where) {
   if (!index.contains("metadata")) return;
   const Json& metadata = index["metadata"];
@@ -122,7 +123,7 @@ void check_total_size(const Json& index, const std::vector<TensorFile>& shards, 
     for (const auto& [name, entry] : shard.entries())
       total = checked_add<std::uint64_t>(total, entry.bytes.size(), where);
   }
-  // Compared as a number, not by its JSON kind: some writers put 1024.0.
+  // Compared as a number, whatever its JSON type: some writers store 1024.0.
   CHECK(stated.is_number() && stated == total,
         "{}: metadata.total_size is {}; the tensors of the shards take {} bytes: fetch the right shards, or remove the "
         "key",

@@ -14,8 +14,8 @@ namespace gainlens::formats {
 
 class MappedFile;
 
-/// Element types of tensors on disk. From q8_0 on: blocks of several elements that share scales, found in GGUF files
-/// only.
+/// Element types of tensors on disk. The types from q8_0 on store blocks of several elements that share scales; only
+/// GGUF files have them.
 enum class DType {
   f64,
   f32,
@@ -41,26 +41,26 @@ enum class DType {
 };
 
 std::string_view name_of(DType dtype);  ///< as safetensors and GGUF write it: "F32", "Q4_K"
-/// @throws InternalError  a dtype of blocks, whose elements have no bytes of their own
+/// @throws InternalError  the dtype stores blocks: one element has no bytes of its own
 std::size_t bytes_per_element(DType dtype);
 std::size_t elements_per_block(DType dtype);  ///< 1 for plain types
 std::size_t bytes_per_block(DType dtype);     ///< an element's bytes for plain types
 
-/// One tensor, still in the mapped file: valid while the TensorFile lives.
+/// One tensor. Its bytes stay in the mapped file, which `file` keeps mapped.
 struct TensorEntry {
   std::string name;
   DType dtype{};
   std::vector<std::int64_t> shape;
-  std::span<const std::byte>
-      bytes;  ///< little-endian, row-major, no alignment promised; blocks run along the last dimension
-  std::shared_ptr<const MappedFile> file;  ///< that the bytes lie in; null for bytes in memory
+  /// Little-endian, row-major, possibly unaligned. Blocks run along the last dimension.
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const MappedFile> file;  ///< the bytes lie in it; null for bytes in memory
 };
 
-/// To be called before and after an entry's bytes are read: what was read in between was the file's.
+/// Call it before and after reading an entry's bytes. If both calls pass, the bytes that were read came from the file.
 /// @throws InvalidArgument  the file has become shorter than its mapping
 void check_still_whole(const TensorEntry& entry);
 
-/// A safetensors file, memory-mapped and checked whole before anything is handed out.
+/// A safetensors file. It is memory-mapped and checked completely before any tensor is returned.
 class TensorFile {
  public:
   /// @throws InvalidArgument  missing, truncated, header too large or not JSON, offsets that overlap, leave gaps or lie
@@ -92,7 +92,7 @@ class TensorDirectory {
   static TensorDirectory open(const std::filesystem::path& folder);
 
   const std::map<std::string, TensorEntry, std::less<>>& entries() const { return entries_; }
-  std::vector<std::filesystem::path> files() const;  ///< weight files, and the index where there is one; sorted
+  std::vector<std::filesystem::path> files() const;  ///< the weight files and, if there is one, the index; sorted
 
  private:
   std::vector<TensorFile> files_;
@@ -113,7 +113,7 @@ struct TensorToWrite {
   std::span<const std::byte> bytes;
 };
 
-/// Writes a safetensors file atomically; the order is by name, so that the same tensors give the same bytes.
+/// Writes a safetensors file atomically. Tensors are sorted by name, so the same tensors give the same bytes.
 /// @throws InvalidArgument  a name twice, sizes that do not fit; RunFailed  disk full
 void write_tensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
                    const std::map<std::string, std::string>& metadata = {});

@@ -17,18 +17,25 @@ std::string shape_text(const at::Tensor& tensor) {
   return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
 }
 
-void check_options(const char* where, const AttentionOptions& options) {
+/// Priors and soft caps beyond these are infinite or zero in float32, and some statistics would be NaN.
+constexpr double smallest_cap = 1e-30, largest_option = 1e30;
+
+void check_prior(const char* where, const char* name, double prior) {
+  CHECK(prior >= 0 && prior <= largest_option, "{}: {} {}; must be between 0 and {}", where, name, prior,
+        largest_option);
+}
+
+void check_options(const char* where, const AttentionOptions& options, double prior_variance) {
   CHECK(std::isfinite(options.scale), "{}: scale {}; must be finite (0 means 1/sqrt(head_dim))", where, options.scale);
   CHECK(!options.window || *options.window >= 1, "{}: window {}; must be at least 1 (the query itself), or absent",
         where, options.window.value_or(0));
-  CHECK(std::isfinite(options.soft_cap) && options.soft_cap >= 0,
-        "{}: soft_cap {}; must be finite and >= 0 (0 means none)", where, options.soft_cap);
-  CHECK(std::isfinite(options.prior_strength) && options.prior_strength >= 0,
-        "{}: prior_strength {}; must be finite and >= 0", where, options.prior_strength);
-  CHECK(std::isfinite(options.prior_precision) && options.prior_precision >= 0,
-        "{}: prior_precision {}; must be finite and >= 0", where, options.prior_precision);
-  const double variance = options.prior_variance.value_or(1);
-  CHECK(std::isfinite(variance) && variance >= 0, "{}: prior_variance {}; must be finite and >= 0", where, variance);
+  const double cap = options.soft_cap;
+  CHECK(cap == 0 || (cap >= smallest_cap && cap <= largest_option),
+        "{}: soft_cap {}; must be between {} and {}, or 0 for none", where, cap, smallest_cap, largest_option);
+  check_prior(where, "prior_strength", options.prior_strength);
+  check_prior(where, "prior_variance", prior_variance);
+  check_prior(where, "prior_strength times prior_variance", options.prior_strength * prior_variance);
+  check_prior(where, "prior_precision", options.prior_precision);
   CHECK(options.returned.first_masses >= 0 && options.returned.first_masses <= first_keys,
         "{}: first_masses {}; must be between 0 and {}", where, options.returned.first_masses, first_keys);
 }
@@ -37,12 +44,12 @@ void check_sequences(const char* where, const AttentionOptions& options, std::in
   CHECK(options.first_query >= 0 && options.first_query < length, "{}: first_query {}; must be between 0 and {}", where,
         options.first_query, length - 1);
   CHECK(options.first_query == 0 || options.sequences.empty(),
-        "{}: first_query {} beside packed sequences; give one of them", where, options.first_query);
+        "{}: first_query is {} and `sequences` are given; give only one of the two", where, options.first_query);
   std::int64_t free = 0;
   for (const Sequence& sequence : options.sequences) {
     CHECK(sequence.begin >= free && sequence.begin < sequence.end && sequence.end <= length,
-          "{}: sequence [{}, {}) after position {} of {}; sequences must not be empty, must ascend, not overlap and "
-          "lie inside",
+          "{}: sequence [{}, {}) after position {} of {}; a sequence must not be empty, must not overlap the "
+          "one before it, and must end within the text",
           where, sequence.begin, sequence.end, free, length);
     free = sequence.end;
   }
@@ -61,7 +68,7 @@ void check_tensor(const char* where, const char* name, const at::Tensor& tensor,
   CHECK(tensor.numel() > 0, "{}: {} has shape {}; no size may be 0", where, name, shape_text(tensor));
 }
 
-/// A floating point tensor of the options, on the device of the inputs.
+/// Checks that a tensor of the options is of floating point and on the device of the inputs.
 void check_option_tensor(const char* where, const char* name, const at::Tensor& tensor, const at::Tensor& query) {
   CHECK(at::isFloatingType(tensor.scalar_type()), "{}: {} has dtype {}; must be a floating point tensor", where, name,
         at::toString(tensor.scalar_type()));
@@ -69,7 +76,7 @@ void check_option_tensor(const char* where, const char* name, const at::Tensor& 
         tensor.device().str(), query.device().str());
 }
 
-/// A [position] or [head, position] tensor that is added to scores.
+/// Checks a [position] or [head, position] tensor that is added to scores.
 void check_bias(const char* where, const char* name, const at::Tensor& bias, const AttentionShape& shape,
                 const at::Tensor& query) {
   if (!bias.defined()) return;
@@ -100,11 +107,13 @@ void check_precision(const char* where, const at::Tensor& precision, const Atten
         "{}: prior_precision_by_dimension has shape {}; must be [{}], [{}, {}] or [{}, {}, {}]", where,
         shape_text(precision), shape.head_dim, shape.heads, shape.head_dim, shape.heads, shape.length, shape.head_dim);
   check_option_tensor(where, "prior_precision_by_dimension", precision, query);
-  CHECK(at::logical_and(at::isfinite(precision), precision.ge(0)).all().item<bool>(),
-        "{}: prior_precision_by_dimension holds NaN, infinity or a negative number; must be finite and >= 0", where);
+  CHECK(
+      at::isfinite(precision).logical_and(precision.ge(0)).logical_and(precision.le(largest_option)).all().item<bool>(),
+      "{}: prior_precision_by_dimension holds NaN, a negative number or one above {}; must be between 0 and {}", where,
+      largest_option, largest_option);
 }
 
-/// Nothing that a call allocates may have a size that overflows: expanded inputs can be larger than any memory.
+/// Checks that no size that a call allocates overflows. Expanded inputs can be larger than any memory.
 void check_sizes(const char* where, const AttentionShape& shape) {
   const std::int64_t bytes_per_value = 64;  // results, packed keys and values, in float64
   std::int64_t bytes = checked_mul(shape.heads, shape.length, where);
@@ -112,14 +121,20 @@ void check_sizes(const char* where, const AttentionShape& shape) {
   checked_mul(bytes, bytes_per_value, where);
 }
 
-/// Allocates nothing of the tensor's size.
+/// Does not allocate memory of the tensor's size.
 Extrema extrema_of(const at::Tensor& tensor) {
   const auto [smallest, largest] = at::aminmax(tensor);
   const double low = smallest.item<double>(), high = largest.item<double>();  // a NaN anywhere makes both NaN
   return {.smallest = low, .largest = high, .finite = std::isfinite(low) && std::isfinite(high)};
 }
 
-/// The margin of 1e-3 covers rounding and the sums of the softmax.
+/// What to do where products may overflow the type of the computation.
+std::string overflow_advice(at::ScalarType compute_type) {
+  return compute_type == at::kDouble ? "float64; the activations are too large to be computed"
+                                     : "float32; use --dtype float64";
+}
+
+/// The factor 1e-3 leaves room for rounding and for the sums of the softmax.
 double overflow_limit(at::ScalarType compute_type) {
   return 1e-3 * (compute_type == at::kDouble ? std::numeric_limits<double>::max()
                                              : static_cast<double>(std::numeric_limits<float>::max()));
@@ -141,8 +156,7 @@ AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query
 KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std::int64_t query) {
   KeyRange range{0, options.causal ? query + 1 : length};
   if (options.window) {
-    const std::int64_t reach =
-        std::min(*options.window, length);  // a window beyond the text would overflow the sums below
+    const std::int64_t reach = std::min(*options.window, length);  // a larger window could overflow the sums below
     range.begin = std::max<std::int64_t>(range.begin, query - reach + 1);
     range.end = std::min(range.end, query + reach);
   }
@@ -151,7 +165,7 @@ KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std:
 
 AttentionShape checked_shape(const char* where, const AttentionOptions& options, const at::Tensor& query,
                              const at::Tensor& key, const at::Tensor& value) {
-  check_options(where, options);
+  check_options(where, options, options.prior_variance.value_or(0));
   check_tensor(where, "query", query, query);
   check_tensor(where, "key", key, query);
   check_tensor(where, "value", value, query);
@@ -180,8 +194,7 @@ void Extrema::add(const Extrema& other) {
 
 void check_extrema(const char* where, const char* name, const Extrema& extrema) {
   if (extrema.finite) return;
-  throw_run_failed("{}: {} holds NaN or infinity; the activations before it overflowed or a weight is damaged", where,
-                   name);
+  throw_run_failed("{}: {} holds NaN or infinity; earlier activations overflowed or a weight is damaged", where, name);
 }
 
 void check_scores(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& query,
@@ -189,8 +202,8 @@ void check_scores(const char* where, at::ScalarType compute_type, const Attentio
   const double largest_score =
       query.magnitude() * key.magnitude() * static_cast<double>(shape.head_dim) * std::max(1.0, std::abs(shape.scale));
   if (largest_score < overflow_limit(compute_type)) return;
-  throw_run_failed("{}: query up to {:.3g} times key up to {:.3g} may overflow {}; compute in a wider type", where,
-                   query.magnitude(), key.magnitude(), at::toString(compute_type));
+  throw_run_failed("{}: query up to {:.3g} times key up to {:.3g} may overflow {}", where, query.magnitude(),
+                   key.magnitude(), overflow_advice(compute_type));
 }
 
 void check_spread(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& value) {
@@ -198,8 +211,8 @@ void check_spread(const char* where, at::ScalarType compute_type, const Attentio
   const double residual_squares = spread * spread;
   const double norm_squares = largest * largest * static_cast<double>(shape.head_dim);
   if (std::max(residual_squares, norm_squares) < overflow_limit(compute_type)) return;
-  throw_run_failed("{}: value from {:.3g} to {:.3g}: their squares may overflow {}; compute in a wider type", where,
-                   value.smallest, value.largest, at::toString(compute_type));
+  throw_run_failed("{}: value from {:.3g} to {:.3g}: their squares may overflow {}", where, value.smallest,
+                   value.largest, overflow_advice(compute_type));
 }
 
 void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape,

@@ -9,11 +9,11 @@
 
 namespace gainlens::kernels {
 
-/// Kernels that square in float32 centre the values by the mean of this many first keys; causal queries before that
-/// position, which do not see all of them, take another way.
+/// Kernels that square values in float32 first subtract the mean of this many first values. Causal queries before that
+/// position do not see all of these keys, so they are computed in another way.
 inline constexpr std::int64_t centre_keys = 64;
 
-/// Sizes of one call of attention, and the options' defaults filled in.
+/// Sizes of one call of attention. Options that were left at their defaults have their numbers here.
 struct AttentionShape {
   std::int64_t heads;
   std::int64_t kv_heads;
@@ -35,7 +35,7 @@ struct KeyRange {
   bool empty() const { return begin >= end; }
 };
 
-/// What causality and the window leave of the keys 0..length-1 for the query at position `query`. Never empty.
+/// The keys of 0..length-1 that the query at position `query` sees under causality and the window. Never empty.
 KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std::int64_t query);
 
 /// Checks the options and the three tensors, as documented at attention_statistics_reference.
@@ -56,28 +56,31 @@ struct Extrema {
 /// @throws RunFailed  NaN or infinity in the tensor called `name`
 void check_extrema(const char* where, const char* name, const Extrema& extrema);
 
-/// Checks that no score computed in `compute_type` (float32 or float64) can overflow: then what a query must not see
-/// reaches it as an exact zero. @throws RunFailed
+/// Checks that no score computed in `compute_type` (float32 or float64) can overflow. As long as no score overflows, a
+/// hidden key has a weight of exactly zero.
+/// @throws RunFailed  a score may overflow
 void check_scores(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& query,
                   const Extrema& key);
 
-/// Checks that no sum of squares of values can overflow. @throws RunFailed
+/// Checks that no sum of squares of values can overflow.
+/// @throws RunFailed  a sum may overflow
 void check_spread(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& value);
 
-/// All of these checks, by passes over the tensors.
+/// Makes the three checks above, by passes over the tensors.
+/// @throws RunFailed  as the checks above
 void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape,
                       const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
 
-/// All fields that the options ask for, of the documented shapes, on the device of `query`: `output` zero in its dtype,
-/// every other one NaN in `scalar_type`.
+/// Allocates every field that the options ask for, with the documented shape, on the device of `query`. `output` is
+/// zero and has the dtype of `query`. Every other field is NaN and has the dtype `scalar_type`.
 QueryStatistics allocate_statistics(const AttentionOptions& options, const AttentionShape& shape,
                                     at::ScalarType scalar_type, const at::Tensor& query);
 
-/// A bias of the options as a contiguous [head or 1, position] tensor; undefined where there is none.
+/// A bias of the options as a contiguous [head or 1, position] tensor; undefined if `bias` is undefined.
 at::Tensor bias_rows(const at::Tensor& bias, at::ScalarType compute_type);
 
-/// lambda of every query and dimension as [head, query, head_dim], expanded without copies; undefined where the options
-/// give one number.
+/// lambda of every query and dimension as [head, query, head_dim], expanded without copies. Undefined if the options
+/// give one number for all.
 at::Tensor precision_rows(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType compute_type);
 
 }  // namespace gainlens::kernels

@@ -1,13 +1,17 @@
 #include "kernels/attention_sequences.h"
 
+#include "core/error.h"
 #include "kernels/query_fields.h"
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace gainlens::kernels {
+
 namespace {
 
-/// Queries of a sequence that count towards column m: those at m or later that see a key.
+/// The number of queries that count for each column m, [head, m]: queries at m or later that see a key.
 at::Tensor queries_of_columns(const QueryStatistics& statistics) {
   const at::Tensor seen = at::isnan(statistics.first_mass).logical_not();  // [head, query, key]
   std::vector<at::Tensor> counts;
@@ -16,6 +20,13 @@ at::Tensor queries_of_columns(const QueryStatistics& statistics) {
 }
 
 }  // namespace
+
+const QueryField& query_field(std::string_view name) {
+  const auto found = std::find_if(query_fields.begin(), query_fields.end(),
+                                  [&](const QueryField& field) { return field.name == name; });
+  ASSERT(found != query_fields.end(), "the kernels compute no scalar {}", name);
+  return *found;
+}
 
 void copy_queries(const QueryStatistics& part, std::int64_t begin, QueryStatistics& whole) {
   const auto copy = [&](at::Tensor QueryStatistics::*tensor) {

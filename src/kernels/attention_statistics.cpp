@@ -1,4 +1,4 @@
-// The entry: checks, the choice of the implementation, one sequence at a time.
+// Entry point: checks the inputs, chooses the implementation and runs it on one sequence at a time.
 
 #include "kernels/attention_statistics.h"
 
@@ -16,18 +16,16 @@ namespace {
 
 constexpr const char* where = "attention_statistics";
 
-/// The backend that runs, `automatic` resolved. @throws InvalidArgument  the wish does not fit the device
+/// The backend that runs: `automatic` is replaced by the choice for the device.
+/// @throws InvalidArgument  the wanted backend does not run on the device
 AttentionBackend backend_for(AttentionBackend wish, const at::Device& device) {
   if (wish == AttentionBackend::automatic)
     return device.is_cpu() ? AttentionBackend::streaming : AttentionBackend::composed;
   CHECK(wish != AttentionBackend::streaming || device.is_cpu(),
-        "{}: the streaming backend computes on the CPU and the inputs are on {}; use "
-        "composed",
-        where, device.str());
+        "{}: the streaming backend computes on the CPU and the inputs are on {}; use composed", where, device.str());
   CHECK(wish != AttentionBackend::fused_cuda || device.is_cuda(),
-        "{}: the fused CUDA backend needs inputs on a CUDA device, not {}; use "
-        "streaming or composed",
-        where, device.str());
+        "{}: the fused CUDA backend needs inputs on a CUDA device, not {}; use streaming or composed", where,
+        device.str());
   return wish;
 }
 
@@ -49,7 +47,7 @@ QueryStatistics attention_statistics(AttentionPlan& plan, const at::Tensor& quer
     case AttentionBackend::fused_cuda:
       check_magnitudes(where, at::kFloat, whole, query, key, value);
       return over_sequences(plan.options(), query, key, value, attention_fused_cuda);
-    default:  // it checks magnitudes as it packs, one pass over the inputs fewer
+    default:  // checks magnitudes while it packs, which saves a pass over the inputs
       return over_sequences(plan.options(), query, key, value,
                             [&plan](const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& q,
                                     const at::Tensor& k, const at::Tensor& v) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/query_scalars.h"
+
 #include "core/error.h"
 
 #include <ATen/core/Tensor.h>
@@ -14,15 +16,16 @@ namespace gainlens::kernels {
 /// How many of the first keys have their mass reported (`first_mass`, `column_mean`).
 inline constexpr std::int64_t first_keys = 8;
 
-/// Which implementation computes. All give the same fields; they differ in speed, rounding and where they run.
+/// Which implementation computes. All give the same fields. They differ in speed, in rounding and in the devices they
+/// run on.
 enum class AttentionBackend {
   automatic,   ///< streaming on the CPU, composed on a GPU
   streaming,   ///< tiles with our own vector code, CPU
   composed,    ///< library calls over blocks of queries, any device
-  fused_cuda,  ///< one CUDA kernel, sm_80 and newer; only where it was compiled
+  fused_cuda,  ///< one CUDA kernel for sm_80 and newer; only in builds with CUDA
 };
 
-/// Positions [begin, end) that form one text: queries see keys of their own sequence only.
+/// Positions [begin, end) that form one text. Queries see keys of their own sequence only.
 struct Sequence {
   std::int64_t begin;
   std::int64_t end;
@@ -30,8 +33,9 @@ struct Sequence {
   bool operator==(const Sequence&) const = default;
 };
 
-/// Which fields of QueryStatistics are wanted. What is not wanted stays undefined and, where it costs something, is not
-/// computed. `n_eff`, `residual`, `observation_precision`, `kalman_gain` and `value_variance` are always there.
+/// Which fields of QueryStatistics are wanted. A field that is not wanted stays undefined; it is not computed if
+/// computing it costs time. `n_eff`, `residual`, `observation_precision`, `kalman_gain` and `value_variance` are always
+/// returned.
 struct ReturnedFields {
   bool output = true;
   bool entropy = true;
@@ -46,84 +50,79 @@ struct ReturnedFields {
   bool operator==(const ReturnedFields&) const = default;
 };
 
-/// What attention is computed, and which priors its statistics use.
+/// What attention is computed, and the priors of its statistics.
 struct AttentionOptions {
   double scale = 0;    ///< factor on q.k; 0 means 1/sqrt(head_dim)
   bool causal = true;  ///< query t sees keys j <= t
-  std::optional<std::int64_t>
-      window;  ///< query t sees only keys with |t - j| < window (the query itself counts); at least 1
-  std::vector<Sequence>
-      sequences;  ///< texts packed one after another, ascending, disjoint; positions in none are padding: neither
-                  /// < keys nor queries. Empty: one sequence of all positions. "Key 0" is a sequence's first
-  std::int64_t first_query = 0;  ///< earlier positions are keys but no queries: their rows are those of padding. Not
-                                 ///< together with `sequences`
-  double soft_cap = 0;           ///< score s becomes soft_cap tanh(s / soft_cap), before the biases; 0: none
-  at::Tensor key_bias;           ///< added to the scores: [key] or [head, key]; undefined: none. -inf hides a key
-  at::Tensor
-      distance_bias;      ///< added to the scores at distance |t - j|: [position] or [head, position]; undefined: none
-  at::Tensor sink_logit;  ///< learned sink logit, [head]; undefined: none
-  double prior_strength = 1;                ///< nu, in pseudo-observations (Eq. reml)
-  std::optional<double> prior_variance;     ///< sigma0^2, in values squared; default 1/head_dim
-  double prior_precision = 1;               ///< lambda of the residual stream, the same for every dimension
-  at::Tensor prior_precision_by_dimension;  ///< lambda instead as [head_dim], [head, head_dim] or [head, query,
-                                            ///< head_dim]; undefined: none
+  /// Query t sees only keys with |t - j| < window, itself included. At least 1; empty: no window.
+  std::optional<std::int64_t> window;
+  /// Texts packed one after another, ascending and disjoint. Positions outside of all sequences are padding: they are
+  /// neither keys nor queries. Empty: all positions form one sequence. "Key 0" is the first key of a sequence.
+  std::vector<Sequence> sequences;
+  /// Earlier positions are keys but not queries. Their rows hold the same as rows of padding. Not together with
+  /// `sequences`.
+  std::int64_t first_query = 0;
+  double soft_cap = 0;  ///< score s becomes soft_cap tanh(s / soft_cap), before the biases; 1e-30 to 1e30, or 0: no cap
+  at::Tensor key_bias;  ///< added to the scores: [key] or [head, key]; -inf hides a key; undefined: no bias
+  /// Added to the scores at distance |t - j|: [position] or [head, position]; undefined: no bias.
+  at::Tensor distance_bias;
+  at::Tensor sink_logit;  ///< learned sink logit, [head]; undefined: no sink logit
+  // No prior, nor the product of strength and variance, may exceed 1e30: float32 could not hold it.
+  double prior_strength = 1;             ///< nu, in pseudo-observations (the paper, eq. (6))
+  std::optional<double> prior_variance;  ///< sigma0^2, in values squared; default 1/head_dim
+  double prior_precision = 1;            ///< lambda of the residual stream, the same for every dimension
+  /// Replaces `prior_precision`: lambda as [head_dim], [head, head_dim] or [head, query, head_dim]; undefined: not
+  /// used.
+  at::Tensor prior_precision_by_dimension;
   ReturnedFields returned;
   AttentionBackend backend = AttentionBackend::automatic;
 };
 
 /// Statistics of every query of every head. Scalars are means over the head_dim dimensions, taken after the nonlinear
 /// step. [head, query] tensors are float64 for float64 inputs, else float32. A query that sees no key, or is padding,
-/// has output 0 and NaN statistics. All lie on the device of the inputs. Definitions: method.md "Statistics of one
-/// query"; with a sink logit of mass p_s, n_eff, entropy, residual use p/(1-p_s).
+/// has output 0 and NaN statistics. All tensors are on the device of the inputs. With a sink logit of mass p_s, n_eff,
+/// entropy and residual use p / (1 - p_s) for p. Definitions: docs/method.md, "Statistics of one query".
 struct QueryStatistics {
-  at::Tensor output;                     ///< [head, query, head_dim], dtype of the inputs: (1 - p_s) sum_j p_j v_j
-  at::Tensor n_eff;                      ///< 1 / sum p^2, in [1, visible keys]
-  at::Tensor entropy;                    ///< -sum p ln p, nats
-  at::Tensor residual;                   ///< S = sum p (v - e)^2, mean over dimensions
-  at::Tensor observation_precision;      ///< (n_eff + nu) / (S + nu sigma0^2) (Eq. reml), mean over dimensions
-  at::Tensor log_observation_precision;  ///< mean over dimensions of its natural log
-  at::Tensor kalman_gain;                ///< lambda_obs / (lambda + lambda_obs), mean over dimensions
-  at::Tensor
-      kalman_gain_scaled;  ///< the same with S / value_variance for S and sigma0^2 = 1; a dimension whose values are
-                           /// < all equal has S / value_variance = 0. Values times a constant leave it as it is
-  at::Tensor
-      without_first_n_eff;  ///< as the fields above, over the keys other than key 0; NaN where key 0 is alone. A query
-  at::Tensor without_first_residual;  ///< that does not see key 0 has the plain values
-  at::Tensor without_first_observation_precision;
-  at::Tensor without_first_kalman_gain;
-  at::Tensor estimate_norm;  ///< ||e||, L2 over the dimensions, e = sum_j p_j v_j; with a sink logit over p/(1-p_s)
-  at::Tensor gained_estimate_norm;  ///< ||K o e||, K of each dimension at the plan's lambda
-  at::Tensor
-      without_first_norm;  ///< ||e'||, e' over the keys other than key 0; NaN and plain values as without_first_n_eff
-  at::Tensor first_mass;   ///< [head, query, first_masses] p of keys 0.. (over keys and sink); 0 where hidden or absent
-  at::Tensor sink_logit_mass;  ///< [head, query] p_s, NaN where no key is seen; undefined without a sink logit
-  at::Tensor
-      first_weight;  ///< [head, query] weight of key 0 among the keys, p_0 / (1 - p_s) without that division; NaN where
-                     ///< no key is seen; undefined without a sink logit, where it is `first_mass` of key 0
-  at::Tensor column_mean;  ///< [head, first_masses] mean over queries i >= m of p_im (Gu et al.), those that see no key
-                           ///< left out; NaN without any. Queries and keys count from the start of their sequence
-  at::Tensor value_variance;  ///< [kv_head, head_dim] population variance of the values over all keys; [sequence,
-                              ///< kv_head, head_dim] where `sequences` are given
+  at::Tensor output;  ///< [head, query, head_dim], dtype of the inputs: (1 - p_s) sum_j p_j v_j
+  // The scalars of core/query_scalars.h, [head, query] each: n_eff, entropy, residual, observation_precision,
+  // log_observation_precision, kalman_gain, kalman_gain_scaled, without_first_n_eff, without_first_residual,
+  // without_first_observation_precision, without_first_kalman_gain, estimate_norm, gained_estimate_norm,
+  // without_first_norm. In a dimension whose values are all equal, the scaled gain takes S / value_variance as 0.
+#define GAINLENS_FIELD(name, ...) at::Tensor name;
+  GAINLENS_QUERY_SCALARS(GAINLENS_FIELD)
+#undef GAINLENS_FIELD
+  /// [head, query, first_masses] p of keys 0, 1, ... (over keys and sink); 0 if the key is hidden or does not exist.
+  at::Tensor first_mass;
+  at::Tensor sink_logit_mass;  ///< [head, query] p_s, NaN if the query sees no key; undefined without a sink logit
+  /// [head, query] weight of key 0 among the keys: p_0 / (1 - p_s), computed without that division. NaN if the query
+  /// sees no key. Undefined without a sink logit: then `first_mass` of key 0 is the same number.
+  at::Tensor first_weight;
+  /// [head, first_masses] mean of p_im over the queries i >= m that see a key (Gu et al.); NaN if there is no such
+  /// query. Queries and keys are counted from the start of their sequence.
+  at::Tensor column_mean;
+  /// [kv_head, head_dim] population variance of the values over all keys; [sequence, kv_head, head_dim] if `sequences`
+  /// are given.
+  at::Tensor value_variance;
   at::Tensor residual_by_dimension;               ///< [head, query, head_dim] S, on request
   at::Tensor observation_precision_by_dimension;  ///< [head, query, head_dim] lambda_obs, on request
-  std::int64_t queries_without_keys = 0;          ///< over all heads, padding apart
+  std::int64_t queries_without_keys = 0;          ///< number over all heads; padding does not count
 };
 
-/// The oracle: float64, one query at a time, two passes, written to be read. O(T) memory per query, single-threaded.
+/// The oracle: float64, one query at a time, two passes, written for readers. Single-threaded, O(T) memory for a query.
 ///
 /// @param query  [head, position, head_dim], float32, float64, float16 or bfloat16; any strides
 /// @param key    [kv_head, position, head_dim]; head must be a multiple of kv_head; query head h uses kv head h / (head
 ///     / kv_head)
 /// @param value  [kv_head, position, head_dim]
 /// @returns      float64 fields, `output` included
-/// @throws InvalidArgument  shapes or dtypes disagree, an option out of its range, NaN or +inf in key_bias or
-///     sink_logit
-/// @throws RunFailed        NaN or infinity in query, key or value (names which), or products that may overflow the
-///     compute dtype
+/// @throws InvalidArgument  shapes or dtypes disagree; an option is out of its range; key_bias, distance_bias or
+///     sink_logit holds NaN or +inf
+/// @throws RunFailed        NaN or infinity in query, key or value (the message names which); products that may
+///     overflow the compute dtype
 QueryStatistics attention_statistics_reference(const AttentionOptions& options, const at::Tensor& query,
                                                const at::Tensor& key, const at::Tensor& value);
 
-/// Options and the workspace of the streaming backend, reused from call to call. Not to be shared between threads.
+/// Options, and the workspace of the streaming backend, which later calls use again. Threads must not share a plan.
 class AttentionPlan {
  public:
   explicit AttentionPlan(AttentionOptions options);
@@ -140,40 +139,48 @@ class AttentionPlan {
   std::unique_ptr<Workspace> workspace_;
 };
 
-/// All statistics in one pass over blocks of the scores: O(T) memory, never a T x T tensor. The streaming backend's
-/// workspace is tiles and the packed keys and values of a few heads at a time (3 to 4 times theirs).
+/// All statistics in one pass over blocks of the scores, with O(T) memory: a T x T tensor never exists. The workspace
+/// of the streaming backend holds tiles, and the packed keys and values of a few heads at a time (3 to 4 times the
+/// memory of their keys in the type of the computation).
 ///
 /// float64 inputs are computed in float64, all others in float32 (fused_cuda: attention_fused.h).
 ///
-/// **Error of S in float32**, per dimension, where the scores are exact, in units of M = max (v_j - c)^2 over the
-/// visible keys, c the mean of the first 64 values: at most 4e-6 where the terms p (v - c) and p (v - c)^2 are nearly
-/// equal, or vary as data do, and 1.6e-5 whatever they are. It does not grow with T. The analysis, with u = 2^-24, A1 =
-/// sum p (v - c), A2 = sum p (v - c)^2, l = sum p and S = A2 / l - (A1 / l)^2, for the streaming backend:
-/// - A1 and A2 are summed in float32 over chains of 64 keys, four chains make the sum of a tile of 256 keys, and tiles
-///    are added up in float64. A sum of n equal terms is off by about n u / 4 of itself: each addition rounds by at
-///    most half a unit in the last place of the sum so far. So A1 and A2 are off by (64 + 4) / 4 u = 17 u of
-///    themselves, and l by 4 u (a lane of its vectors sums 16 keys of a tile with 64-byte vectors; 16 u with 16-byte
-///    ones). Nearly equal terms round alike, and what one tile loses is lost 512 times in 128k: that is how a single
-///    float32 sum drifts.
-/// - S is off by (err A2 + 2 err A1 + err l) M and by 3 u M because v - c is itself rounded: 58 u M = 3.5e-6 M. (70 u,
-///    4.2e-6 M, with 16-byte vectors if all were at their worst at once; A1 and A2 together were not seen above 48 u.)
-/// - Whatever the terms, a sum of n is off by n u at most: 3 (64 + 4) u for A1 and A2, 64 u for l, 3 u for v - c,
-///    1.6e-5 M in all. Input made for it comes to more than half of that: one key in each chain with nearly all the
-///    weight, the others with weights of half a unit in the last place, just below it for A1 and just above it for A2.
-///    Scores are rounded before: a score that is off by d changes its weight by a factor 1 + d, whatever the sums do.
-///    The composed and gradient backends take the products of weights and values in float64; what is left there is the
-///    weights' own rounding. Mass on key 0 does not spoil S: that key is added at the end.
-///    tests/kernels/long_texts_test.cpp holds T up to 128k to the bound.
+/// **Error of S in float32**, per dimension, for exact scores. M is max (v_j - c)^2 over the visible keys, c the mean
+/// of the first 64 values. The error is at most 4e-6 M if the terms p (v - c) and p (v - c)^2 are nearly equal or vary
+/// as they do in data. It is at most 1.6e-5 M for any terms. It does not grow with T. The analysis for the streaming
+/// backend uses u = 2^-24, A1 = sum p (v - c), A2 = sum p (v - c)^2, l = sum p and S = A2 / l - (A1 / l)^2:
+/// - A1 and A2 are summed in float32 over chains of 64 keys. Four chains make the sum of a tile of 256 keys. The tiles
+///   are added in float64.
+/// - A sum of n equal terms has a relative error of about n u / 4: each addition rounds by at most half a unit in the
+///   last place of the sum so far. So the relative error of A1 and A2 is (64 + 4) / 4 u = 17 u. That of l is 4 u with
+///   vectors of 64 bytes, where each lane sums 16 keys of a tile, and 16 u with vectors of 16 bytes.
+/// - Nearly equal terms round alike, so every tile makes the same error; there are 512 tiles in 128k tokens. A single
+///   float32 sum would drift for this reason.
+/// - The error of S is (err A2 + 2 err A1 + err l) M, plus 3 u M because v - c is itself rounded: 58 u M = 3.5e-6 M.
+///   With vectors of 16 bytes it is 70 u M = 4.2e-6 M if all errors are at their worst at once. A1 and A2 together were
+///   not observed above 48 u.
+/// - For any terms, the relative error of a sum of n terms is at most n u: 3 (64 + 4) u for A1 and A2, 64 u for l and 3
+///   u for v - c, in all 1.6e-5 M. An input made for this purpose reaches more than half of the bound: in each chain
+///   one key has nearly all the weight; the others have weights of half a unit in the last place, just below it for A1
+///   and just above it for A2.
+/// - Scores are rounded before these sums: an error d of a score multiplies its weight by 1 + d. This error does not
+///   depend on how the sums are formed.
+/// - The composed and gradient backends multiply weights and values in float64. Their only remaining error is the
+///   rounding of the weights.
+/// - A large mass on key 0 does not make S less precise: that key is added at the end.
 ///
-/// Values may be as small as they like: v - c is scaled by a power of two of its dimension before it is squared. Values
+/// tests/kernels/long_texts_test.cpp checks the bound for T up to 128k.
+///
+/// Values may be arbitrarily small: in each dimension v - c is scaled by a power of two before it is squared. Values
 /// whose squares float32 cannot hold are refused.
 ///
-/// Streaming: a query's bits depend on neither the number of threads nor, `kalman_gain_scaled`, `value_variance` and
-/// `column_mean` apart, on later positions (as long as |v - c| of a dimension, and |v| of a head, stay within a factor
-/// of 2^45: powers of two may come from later positions, and beyond that squares of the smallest lose digits).
+/// Streaming: the bits of a query do not depend on the number of threads. Except for `kalman_gain_scaled`,
+/// `value_variance` and `column_mean`, they do not depend on later positions either. The second statement holds as long
+/// as |v - c| of a dimension, and |v| of a head, stay within a factor of 2^45. The reason is that powers of two may
+/// come from later positions; beyond this range, squares of the smallest values lose digits.
 ///
-/// Shapes and errors: as attention_statistics_reference; and
-/// @throws InvalidArgument  a backend that does not compute on the inputs' device
+/// Shapes and errors: as attention_statistics_reference; in addition
+/// @throws InvalidArgument  the backend does not compute on the inputs' device
 /// @throws NotCompiled      fused_cuda in a build without CUDA
 QueryStatistics attention_statistics(AttentionPlan& plan, const at::Tensor& query, const at::Tensor& key,
                                      const at::Tensor& value);

@@ -4,29 +4,21 @@
 
 #include <array>
 #include <limits>
+#include <string_view>
 
 namespace gainlens::kernels {
 
-/// The scalar statistics of one query; the fields of QueryStatistics with the same names hold them for all queries.
+/// The scalars of one query (core/query_scalars.h); the fields of QueryStatistics with the same names hold them for all
+/// queries.
 struct QueryScalars {
-  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  double n_eff = nan;
-  double entropy = nan;
-  double residual = nan;
-  double observation_precision = nan;
-  double log_observation_precision = nan;
-  double kalman_gain = nan;
-  double kalman_gain_scaled = nan;
-  double without_first_n_eff = nan;
-  double without_first_residual = nan;
-  double without_first_observation_precision = nan;
-  double without_first_kalman_gain = nan;
-  double estimate_norm = nan;
-  double gained_estimate_norm = nan;
-  double without_first_norm = nan;
+#define GAINLENS_SCALAR(name, ...) double name = std::numeric_limits<double>::quiet_NaN();
+  GAINLENS_QUERY_SCALARS(GAINLENS_SCALAR)
+#undef GAINLENS_SCALAR
 };
 
+/// One scalar: its name, and where it stands in each of the structs.
 struct QueryField {
+  std::string_view name;
   at::Tensor QueryStatistics::*tensor;  ///< [head, query]
   double QueryScalars::*scalar;
   bool ReturnedFields::*choice;  ///< null: always returned
@@ -34,29 +26,28 @@ struct QueryField {
   bool wanted(const ReturnedFields& returned) const { return choice == nullptr || returned.*choice; }
 };
 
-/// Which scalar goes into which tensor.
-inline constexpr std::array<QueryField, 14> query_fields{{
-    {&QueryStatistics::n_eff, &QueryScalars::n_eff, nullptr},
-    {&QueryStatistics::entropy, &QueryScalars::entropy, &ReturnedFields::entropy},
-    {&QueryStatistics::residual, &QueryScalars::residual, nullptr},
-    {&QueryStatistics::observation_precision, &QueryScalars::observation_precision, nullptr},
-    {&QueryStatistics::log_observation_precision, &QueryScalars::log_observation_precision,
-     &ReturnedFields::log_observation_precision},
-    {&QueryStatistics::kalman_gain, &QueryScalars::kalman_gain, nullptr},
-    {&QueryStatistics::kalman_gain_scaled, &QueryScalars::kalman_gain_scaled, &ReturnedFields::kalman_gain_scaled},
-    {&QueryStatistics::without_first_n_eff, &QueryScalars::without_first_n_eff, &ReturnedFields::without_first},
-    {&QueryStatistics::without_first_residual, &QueryScalars::without_first_residual,
-     &ReturnedFields::without_first_moments},
-    {&QueryStatistics::without_first_observation_precision, &QueryScalars::without_first_observation_precision,
-     &ReturnedFields::without_first_moments},
-    {&QueryStatistics::without_first_kalman_gain, &QueryScalars::without_first_kalman_gain,
-     &ReturnedFields::without_first},
-    {&QueryStatistics::estimate_norm, &QueryScalars::estimate_norm, &ReturnedFields::norms},
-    {&QueryStatistics::gained_estimate_norm, &QueryScalars::gained_estimate_norm, &ReturnedFields::norms},
-    {&QueryStatistics::without_first_norm, &QueryScalars::without_first_norm, &ReturnedFields::without_first},
-}};
+namespace choices {
+inline constexpr bool ReturnedFields::*always = nullptr;
+inline constexpr bool ReturnedFields::*entropy = &ReturnedFields::entropy;
+inline constexpr bool ReturnedFields::*log_observation_precision = &ReturnedFields::log_observation_precision;
+inline constexpr bool ReturnedFields::*kalman_gain_scaled = &ReturnedFields::kalman_gain_scaled;
+inline constexpr bool ReturnedFields::*without_first = &ReturnedFields::without_first;
+inline constexpr bool ReturnedFields::*without_first_moments = &ReturnedFields::without_first_moments;
+inline constexpr bool ReturnedFields::*norms = &ReturnedFields::norms;
+}  // namespace choices
 
-/// Tensors of QueryStatistics beside the query_fields, with their leading dimensions.
+/// Every scalar, in the order of the list.
+inline constexpr auto query_fields = std::to_array<QueryField>({
+#define GAINLENS_QUERY_FIELD(name, returned, ...) \
+  {#name, &QueryStatistics::name, &QueryScalars::name, choices::returned},
+    GAINLENS_QUERY_SCALARS(GAINLENS_QUERY_FIELD)
+#undef GAINLENS_QUERY_FIELD
+});
+
+/// The field of this name. @throws InternalError  there is none
+const QueryField& query_field(std::string_view name);
+
+/// The tensors of QueryStatistics that are not in query_fields, except value_variance.
 struct StatisticsTensor {
   at::Tensor QueryStatistics::*tensor;
   bool by_query;  ///< [head, query, ...]; else [head, ...]

@@ -16,7 +16,7 @@
 namespace gainlens::language {
 
 double unigram_entropy(std::span<const tokenizers::TokenId> tokens) {
-  ASSERT(!tokens.empty(), "entropy of no tokens");
+  ASSERT(!tokens.empty(), "unigram entropy: there are no tokens");
   std::map<tokenizers::TokenId, std::int64_t> counts;
   for (const tokenizers::TokenId token : tokens) ++counts[token];
   double entropy = 0;
@@ -43,7 +43,7 @@ LanguageModelLoss evaluate_language_model(hooks::HookedModel& model, std::span<c
     const auto text = tokens.subspan(begin, std::min(stride, tokens.size() - begin));
     std::vector<tokenizers::TokenId> chunk(bos ? 1 : 0, bos.value_or(0));
     chunk.insert(chunk.end(), text.begin(), text.end());
-    if (chunk.size() < 2) break;  // one last token without a BOS: nothing predicts it
+    if (chunk.size() < 2) break;  // a single last token without a BOS cannot be predicted
     const auto length = static_cast<std::int64_t>(chunk.size());
     const hooks::Stream stream = model.forward(sweep::one_sequence(chunk), {}, {});
     sum += sweep::mean_negative_log_likelihood(model, stream.hidden, chunk) * static_cast<double>(length - 1);

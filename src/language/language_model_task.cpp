@@ -14,7 +14,7 @@
 namespace gainlens::language {
 namespace {
 
-/// Streams of the seed, so that orders and offsets of all stages have nothing to do with each other.
+/// Start of the random streams that draw the offsets. It keeps the orders and offsets of all stages independent.
 constexpr std::uint64_t offset_stream = std::uint64_t{1} << 40;
 
 std::uint64_t stage_seed(std::uint64_t seed, std::size_t stage) {
@@ -36,14 +36,14 @@ LanguageModelTask::LanguageModelTask(const Recipe& recipe, models::DecoderConfig
   const auto available = static_cast<std::int64_t>(tokens_.training.size());
   for (std::size_t stage = 0; stage < recipe_.stages.size(); ++stage) {
     const std::int64_t context = recipe_.stages[stage].context;
-    // One sequence less than fit: the offset of an epoch takes up to one.
+    // One sequence less than would fit, because the offset of an epoch takes up to one.
     const std::int64_t sequences = available / context - 1;
     CHECK(sequences >= 1, "training text: {} tokens to train on; a context of {} needs at least {}", available, context,
           2 * context);
     CHECK(static_cast<std::int64_t>(tokens_.validation.size()) >= context,
-          "training text: {} tokens are held out; a context of {} needs as many. Give more text or a larger "
+          "training text: {} tokens are held out; a context of {} needs at least {}. Give more text or a larger "
           "'validation_fraction'",
-          tokens_.validation.size(), context);
+          tokens_.validation.size(), context, context);
     orders_.emplace_back(stage_seed(seed_, stage), sequences);
   }
 }
@@ -63,7 +63,7 @@ LanguageModelTask::Place LanguageModelTask::place_of(std::int64_t step) const {
       return {stage, step * (recipe_.tokens_per_step / recipe_.stages[stage].context)};
     step -= recipe_.stages[stage].steps;
   }
-  ASSERT(false, "a step beyond the last stage");
+  ASSERT(false, "the step lies after the last stage");
   return {};
 }
 

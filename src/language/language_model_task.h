@@ -19,8 +19,8 @@ struct TrainingTokens {
   tokenizers::TokenId bos = 0;
 };
 
-/// Next-token prediction by one Decoder. Each epoch cuts the stream at another offset and sees its sequences in another
-/// order.
+/// Next-token prediction by one Decoder. Each epoch cuts the token stream at a new offset and takes the sequences in a
+/// new order.
 class LanguageModelTask : public training::Task {
  public:
   /// @param keep  called with the weights at each new best validation loss
@@ -31,12 +31,12 @@ class LanguageModelTask : public training::Task {
   std::vector<training::ParameterGroup> parameters() override;
   double accumulate_gradients(std::int64_t step) override;
   double amount(std::int64_t) const override { return static_cast<double>(recipe_.tokens_per_step); }
-  /// Mean over the tokens of held-out sequences of the longest context, in nats.
+  /// Mean loss per token over held-out sequences of the longest context, in nats.
   double validation_loss() override;
   void keep_best() override { keep_(weights_); }
 
  private:
-  /// Where a step stands: its stage, and how many sequences of that stage came before it.
+  /// The place of a step in the training: its stage, and the number of sequences of this stage before it.
   struct Place {
     std::size_t stage;
     std::int64_t sequence;

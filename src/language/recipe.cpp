@@ -62,7 +62,7 @@ training::Schedule read_schedule(ConfigReader& reader, const std::vector<Stage>&
   return schedule;
 }
 
-/// A step is a whole number of sequences at every stage, taken in equal parts.
+/// At every stage, a step must be a whole number of sequences that can be taken in equal parts.
 void check_batches(const Recipe& recipe, const std::string& where) {
   for (const Stage& stage : recipe.stages) {
     CHECK(recipe.tokens_per_step % stage.context == 0,
@@ -83,7 +83,7 @@ Recipe parse_recipe(const Json& document, const std::string& where) {
   CHECK(model != nullptr && model->is_object(), "{}: 'model' is {}; must be an object as in config.json", where,
         model == nullptr ? "missing" : models::brief(*model));
   for (const std::string_view key : {"vocab_size", "bos_token_id", "eos_token_id"}) {
-    CHECK(!model->contains(key), "{}: 'model.{}' is given; the tokenizer that is trained decides it", where, key);
+    CHECK(!model->contains(key), "{}: 'model.{}' is given; remove it, the trained tokenizer decides it", where, key);
   }
   recipe.model = OrderedJson(*model);
   recipe.tokenizer = read_tokenizer(reader);

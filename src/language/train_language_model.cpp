@@ -16,16 +16,17 @@
 namespace gainlens::language {
 namespace {
 
-/// Of what a request means: raised when the same request would give other weights.
+/// Version of the training procedure, part of a request. To be raised when the same request would give other weights.
 constexpr int training_version = 1;
 
-/// Where the checkpoint goes, without "..", links and doubled slashes: what is checked is what is written to.
+/// The absolute path of the checkpoint folder, without "..", links and doubled slashes, so that the folder that is
+/// checked is the one that is written to.
 std::filesystem::path resolved(const std::filesystem::path& out) {
   CHECK(!out.empty(), "--out: is empty; give the folder to make");
   return std::filesystem::weakly_canonical(std::filesystem::absolute(out)).lexically_normal();
 }
 
-/// A folder of this command's making, or one that holds nothing this command would replace.
+/// Accepts a folder that this command made, and a folder without any file that this command would replace.
 void check_is_free(const std::filesystem::path& out) {
   if (std::filesystem::exists(out / "training" / "request.json")) return;
   for (const char* file : {"config.json", "model.safetensors", "model.safetensors.index.json", "tokenizer.model",
@@ -45,8 +46,8 @@ Json request_of(const LanguageModelRequest& request, const Recipe& recipe, const
           {"seed", request.seed}};
 }
 
-/// Takes the end of a text off as held out: from the next start of a line if at least half of what is wanted remains,
-/// else from the next character.
+/// Cuts off the end of a text and returns it as held out. Cuts at the next start of a line if at least half of the
+/// wanted length remains after it, else at the next character.
 std::string take_validation(std::string& text, double fraction) {
   const auto wanted = static_cast<std::size_t>(static_cast<double>(text.size()) * (1 - fraction));
   const std::size_t newline = text.find('\n', wanted);
@@ -54,7 +55,7 @@ std::string take_validation(std::string& text, double fraction) {
   if (text.size() - cut < (text.size() - wanted) / 2) {
     cut = wanted;
     while (cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80)
-      ++cut;  // not within a character of UTF-8
+      ++cut;  // skip the continuation bytes of a UTF-8 character
   }
   std::string validation = text.substr(cut);
   text.resize(cut);
@@ -74,17 +75,17 @@ TrainingTokens encode(const std::vector<std::string>& texts, const Recipe& recip
     append(tokens.validation, validation);
   }
   const auto bos = tokenizer.bos_token();
-  ASSERT(bos.has_value(), "a trained vocabulary without BOS");
+  ASSERT(bos.has_value(), "the trained vocabulary has no BOS");
   tokens.bos = *bos;
   return tokens;
 }
 
-/// config.json of the checkpoint: the recipe's model, completed by what the tokenizer decides.
+/// config.json of the checkpoint: the recipe's model and the keys that the tokenizer decides.
 OrderedJson checkpoint_config(const Recipe& recipe, const tokenizers::Tokenizer& tokenizer) {
   OrderedJson document = recipe.model;
   document["vocab_size"] = tokenizer.vocabulary_size();
   document["bos_token_id"] = *tokenizer.bos_token();
-  document["eos_token_id"] = *tokenizer.bos_token() + 1;  // as SentencePiece numbers its control pieces
+  document["eos_token_id"] = *tokenizer.bos_token() + 1;  // SentencePiece numbers EOS directly after BOS
   document["torch_dtype"] = models::dtype_name(recipe.dtype);
   return document;
 }
@@ -92,7 +93,7 @@ OrderedJson checkpoint_config(const Recipe& recipe, const tokenizers::Tokenizer&
 void check_contexts(const Recipe& recipe, const models::DecoderConfig& config, const std::string& where) {
   for (const Stage& stage : recipe.stages) {
     CHECK(stage.context <= config.max_positions,
-          "{}: a stage has a context of {}; 'model.max_position_embeddings' is {}", where, stage.context,
+          "{}: a stage has a context of {}; must be at most 'model.max_position_embeddings', {}", where, stage.context,
           config.max_positions);
   }
 }
@@ -112,22 +113,22 @@ training::TrainerOptions trainer_options(const Recipe& recipe, const LanguageMod
   return options;
 }
 
-/// The vocabulary of a training that has begun is the one beside its state, if it is still what was made then; else it
-/// is made anew, which gives the same.
+/// The SentencePiece model to train with. A training that has a saved state continues with the vocabulary stored next
+/// to this state. Otherwise the vocabulary is trained from the texts; the same texts give the same bytes.
 std::string vocabulary(const std::filesystem::path& out, const std::vector<std::string>& texts, const Recipe& recipe) {
   const std::filesystem::path kept = out / "training" / "tokenizer.model";
   if (std::filesystem::exists(kept) && std::filesystem::exists(out / "training" / "state.safetensors")) {
     const std::string model = read_text_file(kept);
     const std::filesystem::path published = out / "tokenizer.model";
     CHECK(std::filesystem::exists(published) && read_text_file(published) == model,
-          "{}: is missing or not the vocabulary that this training began with, {}; copy that one over it",
+          "{}: is missing, or is not the vocabulary that this training began with; copy {} there",
           printable(published.string()), printable(kept.string()));
     return model;
   }
   return train_tokenizer(texts, recipe.tokenizer);
 }
 
-/// All of a recipe that can be judged before a text is read.
+/// Checks everything in a recipe that can be checked before a text is read.
 void check(const Recipe& recipe, const std::string& where) {
   check(recipe.tokenizer);
   OrderedJson document = recipe.model;
@@ -147,7 +148,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   const std::filesystem::path out = resolved(request.out);
   check_is_free(out);
 
-  // Everything that can be refused is found before the first file is written.
+  // Every wrong input must be refused before the first file is written.
   const ScratchFolder scratch(std::filesystem::temp_directory_path(), "gainlens-");
   const std::string tokenizer_model = vocabulary(out, texts, recipe);
   write_tokenizer(tokenizer_model, scratch.path());

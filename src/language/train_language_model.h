@@ -10,9 +10,9 @@
 namespace gainlens::language {
 
 struct LanguageModelRequest {
-  std::filesystem::path recipe;              ///< see Recipe
+  std::filesystem::path recipe;              ///< JSON file, see Recipe
   std::vector<std::filesystem::path> texts;  ///< plain or gzipped UTF-8
-  std::filesystem::path out;                 ///< checkpoint folder to be made
+  std::filesystem::path out;                 ///< checkpoint folder to make
   std::uint64_t seed = 0;
   bool quiet = false;
 };
@@ -25,9 +25,9 @@ struct LanguageModelOutcome {
   std::int64_t validation_tokens = 0;
 };
 
-/// Trains a vocabulary and one Decoder from scratch and leaves a checkpoint in Hugging Face layout in `out`: the
-/// weights of the best held-out loss, config.json, the tokenizer; under `out`/training the request, the state and
-/// history.csv. The same request goes on where it stopped.
+/// Trains a vocabulary and one Decoder from scratch. Leaves a checkpoint in Hugging Face layout in `out`: the weights
+/// with the best held-out loss, config.json and the tokenizer. The folder `out`/training holds the request, the
+/// training state and history.csv. The same request continues where it stopped.
 ///
 /// @throws InvalidArgument  recipe or texts wrong (see Recipe, data::read_text); texts too small; `out` holds a
 ///                          checkpoint that this request did not make, or is being written to

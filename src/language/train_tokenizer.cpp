@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::int64_t least_vocabulary = 300;  // 256 bytes, 3 control pieces and a few letters
 constexpr std::int64_t largest_vocabulary = 1 << 20;
-constexpr std::size_t longest_line = std::size_t{1}
-                                     << 20;  // the library leaves out longer ones without a word: they are cut instead
+// In bytes. SentencePiece silently leaves out longer lines, so they are cut here.
+constexpr std::size_t longest_line = std::size_t{1} << 20;
 
-/// The lines of the texts, one by one.
+/// Iterates over the lines of the texts that are not empty. Cuts lines longer than longest_line.
 class Lines : public sentencepiece::SentenceIterator {
  public:
   explicit Lines(std::span<const std::string> texts) : texts_(texts) { Next(); }
@@ -52,7 +52,7 @@ class Lines : public sentencepiece::SentenceIterator {
     return true;
   }
 
-  /// Length of `text` without a character cut in two at its end.
+  /// Length of `text` without its last character, which may be cut in two.
   static std::size_t whole_characters(std::string_view text) {
     std::size_t end = text.size();
     while (end > 0 && (static_cast<unsigned char>(text[end - 1]) & 0xc0) == 0x80) --end;
@@ -80,7 +80,7 @@ void check(const TokenizerRecipe& recipe) {
 std::string train_tokenizer(std::span<const std::string> texts, const TokenizerRecipe& recipe) {
   check(recipe);
   Lines lines(texts);
-  CHECK(!lines.done(), "training text: has no line of text");
+  CHECK(!lines.done(), "training text: all lines are empty; give a text with words");
   const std::unordered_map<std::string, std::string> arguments = {
       {"model_type", recipe.algorithm},
       {"vocab_size", std::to_string(recipe.vocabulary)},
@@ -94,7 +94,8 @@ std::string train_tokenizer(std::span<const std::string> texts, const TokenizerR
   };
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
-  CHECK(status.ok(), "training text: no vocabulary of {} pieces can be made of it ({}); give more text or fewer pieces",
+  CHECK(status.ok(),
+        "training text: cannot make a vocabulary of {} pieces from it ({}); give more text or fewer pieces",
         recipe.vocabulary, printable(status.message(), 160));
   return model;
 }

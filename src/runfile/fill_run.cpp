@@ -8,7 +8,7 @@
 namespace gainlens::runfile {
 namespace {
 
-/// What each of `size` processes measures of the missing shards.
+/// Splits the missing shards among `size` processes.
 std::vector<std::vector<ShardKey>> shares_of(const std::vector<ShardKey>& missing, std::int64_t size,
                                              const Measuring& measuring) {
   std::vector<double> costs;
@@ -30,7 +30,7 @@ void adopt_arrived(RunFolder& run, LeadingRank& others, const Measuring& measuri
 
 }  // namespace
 
-std::int64_t fill_run(RunFolder& run, LeadingRank* others, const Measuring& measuring) {
+FilledRun fill_run(RunFolder& run, LeadingRank* others, const Measuring& measuring) {
   const std::vector<ShardKey> missing = run.missing();
   std::vector<ShardKey> own = missing;
   if (others != nullptr) {
@@ -49,9 +49,9 @@ std::int64_t fill_run(RunFolder& run, LeadingRank* others, const Measuring& meas
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
-  run.combine();
+  const bool written = run.combine();
   if (others != nullptr) others->wait_for_the_others_to_end();
-  return std::ssize(missing);
+  return {std::ssize(missing), written};
 }
 
 std::int64_t fill_share(FollowingRank& rank, const Request& asked, const Measuring& measuring) {

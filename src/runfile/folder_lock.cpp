@@ -12,7 +12,7 @@
 namespace gainlens::runfile {
 namespace {
 
-/// As the process wrote it into its lock file.
+/// The process id in the lock file; "unknown" if there is none.
 std::string holder_of(const FileDescriptor& file) {
   std::array<char, 32> holder{};
   const ssize_t size = ::pread(file.get(), holder.data(), holder.size(), 0);
@@ -30,7 +30,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder)
     throw_invalid("{}: process {} is writing this run; wait until it ends, or give another output folder",
                   printable(folder.string()), holder_of(file_));
   }
-  // Only shown to others: the lock itself holds without it, so a full disk does not matter here.
+  // The id is only shown in messages of other processes. The lock works without it, so a full disk does no harm here.
   const std::string self = std::to_string(::getpid());
   [[maybe_unused]] const bool shown =
       ::ftruncate(file_.get(), 0) == 0 && ::pwrite(file_.get(), self.data(), self.size(), 0) > 0;
@@ -38,9 +38,9 @@ FolderLock::FolderLock(const std::filesystem::path& folder)
 
 void check_not_being_written(const std::filesystem::path& folder) {
   const FileDescriptor file(::open((folder / "lock").c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return;  // no process has ever locked it, or we may not look: a copy on a read-only disk, say
+  if (file.get() < 0) return;  // never locked, or not readable (e.g. a copy on a read-only disk)
   if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-  throw_invalid("{}: process {} is writing this run, so that its numbers still change; wait until it ends",
+  throw_invalid("{}: process {} is writing this run, so its numbers still change; wait until it ends",
                 printable(folder.string()), holder_of(file));
 }
 

@@ -6,8 +6,8 @@
 
 namespace gainlens::runfile {
 
-/// Keeps every other process from writing a run folder: flock on its file `lock`, released when the object or the
-/// process ends, however that happens.
+/// Keeps every other process from writing a run folder: flock on the file `lock` in it. The lock is released when the
+/// object is destroyed or the process ends, also by a crash.
 class FolderLock {
  public:
   /// @throws InvalidArgument  another process (its id is shown) has the lock, or the folder cannot be locked
@@ -17,7 +17,7 @@ class FolderLock {
   FileDescriptor file_;
 };
 
-/// For readers, who change nothing: holds no lock afterwards.
+/// For readers: checks that no process is writing the run. Holds no lock afterwards.
 /// @throws InvalidArgument  another process (its id is shown) has the lock
 void check_not_being_written(const std::filesystem::path& folder);
 

@@ -22,7 +22,8 @@ Json signature(const std::filesystem::path& file) {
           {"inode", std::uint64_t{status.st_ino}}};
 }
 
-/// A file written in the last moments may be written again within one tick of its clock, without a trace in its time.
+/// Whether the file was last written more than about two seconds ago. A newer file may be written again within the same
+/// clock tick, and its modification time would not show it.
 bool settled(const Json& file_signature) {
   return file_signature.at("mtime_ns").get<std::int64_t>() / nanoseconds + 2 < std::int64_t{std::time(nullptr)};
 }

@@ -7,10 +7,10 @@
 
 namespace gainlens::runfile {
 
-/// SHA-256 of large files, each hashed once: an entry counts while path, size, modification time and inode are the
-/// same. Kept in the run folder's log.json, so that a resumed sweep does not read its weights twice:
+/// SHA-256 of large files. Each file is hashed once: an entry is valid while path, size, modification time and inode
+/// stay the same. The cache is kept in log.json of the run folder, so a resumed sweep does not hash its weights again:
 ///
-///     HashCache cache = HashCache::of_run(out);        // before the request can be made
+///     HashCache cache = HashCache::of_run(out);        // before the request is made
 ///     request.model[name] = cache.sha256(weights);
 ///     auto run = RunFolder::open_or_resume(out, request);
 ///     run.remember(cache);
@@ -20,7 +20,7 @@ class HashCache {
   /// The cache of a run folder; empty where there is no run yet.
   /// @throws InvalidArgument  log.json is damaged
   static HashCache of_run(const std::filesystem::path& folder);
-  /// Entries of another shape are left out: they are hashed again.
+  /// Leaves out malformed entries; their files are hashed again.
   static HashCache from_json(const Json& json);
   Json to_json() const;
 

@@ -14,8 +14,9 @@
 namespace gainlens::runfile::hdf5 {
 namespace {
 
-/// Before the first call of the library: its messages become our errors, untrusted files load no plugins, and a file
-/// that could not be closed (full disk) is not tried again, with a crash, when the program ends.
+/// Runs before the first call of the library. The library then prints no messages (they become Error), loads no plugins
+/// for untrusted files, and does not try again to close a file when the program ends: after a full disk that would
+/// crash.
 void prepare_library() {
   [[maybe_unused]] static const bool once = [] {
     H5dont_atexit();
@@ -26,8 +27,8 @@ void prepare_library() {
   }();
 }
 
-/// The innermost entry of the library's error stack: the cause. Of a failed system call only its message, since the
-/// rest has the time and addresses.
+/// The cause of the last failure: the innermost entry of the library's error stack. For a failed system call only its
+/// message is kept, because the rest holds the time and addresses.
 std::string library_reason() {
   std::string reason;
   const auto keep = [](unsigned, const H5E_error2_t* entry, void* data) -> herr_t {
@@ -43,13 +44,13 @@ std::string library_reason() {
   return reason.empty() ? "the HDF5 library gives no reason" : reason;
 }
 
-/// The first failure since a file is being written; empty where all went well. Destructors leave theirs here.
+/// The first failure since write_file() began; empty if there was none. Destructors store their failures here.
 std::string& failure_while_writing() {
   static std::string failure;
   return failure;
 }
 
-/// "<action>: <why the library failed>", kept in mind.
+/// "<action>: <why the library failed>". Stored for write_file() if it is the first failure.
 std::string failure_of(std::string_view action) {
   const std::string failure = fmt::format("{}: {}", action, library_reason());
   H5Eclear2(H5E_DEFAULT);
@@ -110,20 +111,14 @@ Shape shape_of(const Handle& dataset, const std::string& name) {
 Handle file_access() {
   Handle access = property_list(H5P_FILE_ACCESS);
   check(H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG), "file access");
-  // One format version, whichever the library's default: version 3 objects carry checksums.
+  // A fixed format version, whatever the library's default is. Version 3 objects carry checksums.
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110), "file access");
-  // The run folder has its own lock; the library's would refuse read-only and network file systems.
+  // The run folder has its own lock. The library's lock would fail on read-only and network file systems.
   check(H5Pset_file_locking(access.get(), false, true), "file access");
   return access;
 }
 
-Handle open_unchecked(hid_t parent, const std::string& path) {
-  require(has_object(parent, path), "dataset '{}' is missing", path);
-  return {H5Dopen2(parent, path.c_str(), H5P_DEFAULT), H5Dclose, fmt::format("dataset '{}'", path)};
-}
-
-/// Refuses data outside of the file and storage that the file is too short for, before anything of its size is
-/// allocated.
+/// Refuses data in other files, and storage that is larger than the file, before memory of that size is allocated.
 void check_storage(const Handle& dataset, const std::string& path, const Layout& layout) {
   const Handle creation(H5Dget_create_plist(dataset.get()), H5Pclose, "dataset properties");
   require(H5Pget_external_count(creation.get()) == 0, "dataset '{}' keeps its data in another file", path);
@@ -144,12 +139,12 @@ void check_storage(const Handle& dataset, const std::string& path, const Layout&
   check(H5Fget_filesize(file.get(), &file_bytes), "file size");
   const haddr_t start = H5Dget_offset(dataset.get());
   const std::uint64_t stored =
-      stored_bytes(dataset);  // of text more than `bytes`: a reference is longer in the file than in memory
+      stored_bytes(dataset);  // for text more than `bytes`: a reference is longer in the file than in memory
   require(stored >= bytes && start != HADDR_UNDEF && start <= file_bytes && stored <= file_bytes - start,
           "dataset '{}' claims {} bytes that the file does not hold", path, bytes);
 }
 
-/// Memory of the strings of one read: bounded, and freed with the object whether the read succeeds or not.
+/// Memory for the strings of one read. It is bounded, and freed with the object, also if the read fails.
 class TextArena {
  public:
   explicit TextArena(std::uint64_t most_bytes) : left_(most_bytes) {}
@@ -242,8 +237,13 @@ Handle create_dataset(hid_t parent, const std::string& name, const Layout& layou
           H5Dclose, fmt::format("dataset '{}'", name)};
 }
 
+Handle open_any(hid_t parent, const std::string& path) {
+  require(has_object(parent, path), "dataset '{}' is missing", path);
+  return {H5Dopen2(parent, path.c_str(), H5P_DEFAULT), H5Dclose, fmt::format("dataset '{}'", path)};
+}
+
 Handle open_dataset(hid_t parent, const std::string& path, const Layout& layout) {
-  Handle dataset = open_unchecked(parent, path);
+  Handle dataset = open_any(parent, path);
   const Shape shape = shape_of(dataset, path);
   require(shape == layout.shape, "dataset '{}' has shape {}; expected {}", path, shown(shape), shown(layout.shape));
   const Handle type(H5Dget_type(dataset.get()), H5Tclose, "type");
@@ -283,7 +283,7 @@ std::uint64_t stored_bytes(const Handle& dataset) {
 
 namespace {
 
-/// A chunk as it is stored, before any filter is undone.
+/// A chunk as it is stored, with all filters still applied.
 struct StoredChunk {
   std::vector<hsize_t> offset;
   std::uint32_t skipped_filters = 0;
@@ -301,7 +301,7 @@ StoredChunk read_chunk(const Handle& dataset, std::vector<hsize_t> offset) {
   return chunk;
 }
 
-/// Calls `use` with each chunk of a shard's dataset, placed where it belongs in [sample, axes...].
+/// Calls `use` with each chunk of a shard's dataset. Its offset is changed to the one in [sample, axes...].
 template <typename Use>
 void for_each_chunk(const Handle& from, std::int64_t sample, Use use) {
   const Handle space = space_of(from);
@@ -353,7 +353,7 @@ Handle write_strings(hid_t parent, const std::string& name, const std::vector<st
 
 std::vector<std::string> read_strings(hid_t parent, const std::string& path, const Shape& shape,
                                       std::uint64_t most_bytes) {
-  const Handle dataset = open_unchecked(parent, path);
+  const Handle dataset = open_any(parent, path);
   const Shape found = shape_of(dataset, path);
   require(found == shape, "dataset '{}' has shape {}; expected {}", path, shown(found), shown(shape));
   const Handle stored(H5Dget_type(dataset.get()), H5Tclose, "type");
@@ -367,7 +367,8 @@ std::vector<std::string> read_strings(hid_t parent, const std::string& path, con
         "text buffers");
   std::vector<char*> pointers(static_cast<std::size_t>(checked_elements(shape, path)), nullptr);
   const herr_t status = H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, transfer.get(), pointers.data());
-  require(!arena.refused(), "dataset '{}' claims more text than the {} bytes that are read at most", path, most_bytes);
+  require(!arena.refused(), "dataset '{}' claims more text than {} bytes, which is the most that is read", path,
+          most_bytes);
   check(status, fmt::format("read of '{}'", path));
   std::vector<std::string> strings;
   for (const char* text : pointers) strings.emplace_back(text != nullptr ? text : "");
@@ -375,10 +376,11 @@ std::vector<std::string> read_strings(hid_t parent, const std::string& path, con
 }
 
 void write_attribute(hid_t object, const std::string& name, std::string_view text) {
-  const Handle type = text_type(text.size());
+  const std::string stored(text.empty() ? std::string_view("\0", 1) : text);  // the library has no type for no bytes
+  const Handle type = text_type(stored.size());
   const Handle attribute(H5Acreate2(object, name.c_str(), type.get(), dataspace({}).get(), H5P_DEFAULT, H5P_DEFAULT),
                          H5Aclose, name);
-  check(H5Awrite(attribute.get(), type.get(), text.data()), name);
+  check(H5Awrite(attribute.get(), type.get(), stored.data()), name);
 }
 
 void write_attribute(hid_t object, const std::string& name, std::int64_t number) {

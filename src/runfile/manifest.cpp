@@ -28,7 +28,7 @@ std::string line_of(const ShardKey& key, const std::string& sha256) {
   return Json{{"length", key.length}, {"sample", key.sample}, {"sha256", sha256}}.dump() + "\n";
 }
 
-/// The lines of a manifest up to a torn last one.
+/// The lines of a manifest, without an incomplete last one.
 struct WholeLines {
   std::map<ShardKey, std::string> digests;
   std::size_t bytes = 0;
@@ -44,7 +44,8 @@ WholeLines whole_lines(const std::string& text, const std::filesystem::path& pat
                                             fmt::format("{}, line {}", path.string(), number));
       whole.digests.insert_or_assign(key, digest);
     } catch (const InvalidArgument& error) {
-      // Some file systems leave a torn line as zeros with its length kept; only the last can be torn.
+      // Some file systems keep the length of an incomplete line and fill it with zeros. Only the last line can be
+      // incomplete.
       if (last) break;
       throw_invalid("{}; delete the file and repeat the command: the shards are then checked and listed again",
                     error.what());
@@ -74,7 +75,7 @@ void Manifest::append(const ShardKey& key, const std::string& sha256) {
   const bool opened = file.get() >= 0 && ::fstat(file.get(), &before) == 0;
   if (!opened || !write_all(file, line) || ::fsync(file.get()) != 0 || !file.close()) {
     const std::string why = system_reason();
-    // Without the part that was written the next line would be glued to it.
+    // Remove the part that was written: otherwise the next line would be joined to it.
     [[maybe_unused]] const bool restored = opened && ::truncate(path_.c_str(), before.st_size) == 0;
     throw_run_failed("{}: cannot be written: {}; finished shards are kept: make room and repeat the command to resume",
                      path_.string(), why);

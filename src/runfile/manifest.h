@@ -8,23 +8,25 @@
 
 namespace gainlens::runfile {
 
-/// The checksums in a manifest.jsonl, which is left as it is. A torn last line counts as not written.
+/// Reads the checksums in a manifest.jsonl; does not change the file. An incomplete last line is ignored.
 /// @throws InvalidArgument  it cannot be read, or an earlier line is not valid
 std::map<ShardKey, std::string> read_manifest(const std::filesystem::path& path);
 
-/// manifest.jsonl: a line {"length", "sample", "sha256"} for each finished shard, in the order they were finished until
-/// the run is combined, then by length and sample. Of two lines of one shard the later counts.
+/// manifest.jsonl: one line {"length", "sample", "sha256"} for each finished shard, in the order of finishing. When the
+/// run is combined, the lines are sorted by length and sample. If a shard has two lines, the later one counts.
 class Manifest {
  public:
-  /// Reads it, or makes an empty one. A torn last line (the process was killed while writing it) is dropped.
+  /// Reads the file, or makes an empty one. An incomplete last line (the process was killed while writing it) is
+  /// removed.
   /// @throws InvalidArgument  an earlier line is not valid
   explicit Manifest(std::filesystem::path path);
 
   const std::map<ShardKey, std::string>& digests() const { return digests_; }
   /// Adds a line and flushes it to the disk. @throws RunFailed  disk full
   void append(const ShardKey& key, const std::string& sha256);
-  /// One line a shard, by length and sample: how often the run was interrupted, and who computed what, no longer shows.
-  /// Writes only what would change. @throws RunFailed disk full
+  /// Rewrites the file with one line for each shard, sorted by length and sample. Then it does not depend on
+  /// interruptions or on which process computed which shard. Writes nothing if the file is so already.
+  /// @throws RunFailed  disk full
   void put_in_order();
 
  private:

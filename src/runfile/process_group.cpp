@@ -50,10 +50,10 @@ std::optional<ProcessGroup> read_torchrun(const Environment& environment) {
   return read(environment, torchrun);
 }
 
-/// Empty where SLURM speaks of one task: then it has nothing to say about who shares the work.
+/// Empty if SLURM has started one task: then SLURM does not say which processes share the work.
 std::optional<ProcessGroup> read_slurm(const Environment& environment) {
   if (!environment(slurm.rank)) return std::nullopt;  // the shell of an allocation: no task has been started
-  if (!environment(slurm.size)) {                     // a batch script on its own, which SLURM numbers 0
+  if (!environment(slurm.size)) {                     // a batch script without srun, which has number 0
     CHECK(*read(environment, slurm.rank, 0, most_processes) == 0,
           "{}: '{}' in the environment without {}; start the processes with srun", slurm.rank,
           printable(*environment(slurm.rank), 40), slurm.size);
@@ -73,9 +73,7 @@ ProcessGroup read_process_group(const Environment& environment) {
   if (by_torchrun && by_slurm) {
     CHECK(by_torchrun->rank == by_slurm->rank && by_torchrun->size == by_slurm->size,
           "RANK: this is process {} of {} by RANK and WORLD_SIZE, and {} of {} by SLURM_PROCID and SLURM_NTASKS; unset "
-          "the pair that does "
-          "not "
-          "count",
+          "the wrong pair",
           by_torchrun->rank, by_torchrun->size, by_slurm->rank, by_slurm->size);
   }
   return by_torchrun ? *by_torchrun : by_slurm.value_or(ProcessGroup{});

@@ -10,18 +10,19 @@ namespace gainlens::runfile {
 /// The processes that share one run, as their launcher numbers them.
 struct ProcessGroup {
   std::int64_t rank = 0;                   ///< of this process, in [0, size)
-  std::int64_t size = 1;                   ///< 1: nobody else
+  std::int64_t size = 1;                   ///< 1: this process alone
   std::optional<std::int64_t> local_rank;  ///< among the processes of this machine
 };
 
 /// Value of an environment variable; empty where it is not set.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-/// What torchrun (RANK, WORLD_SIZE, LOCAL_RANK) or SLURM's srun (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID) has set;
-/// one process where neither has. SLURM with one task, or without a process id (the shell of an allocation), is one
-/// process. Where torchrun itself runs under srun (TORCHELASTIC_RUN_ID is set), torchrun numbers the processes.
-/// @throws InvalidArgument  a variable that is no number, out of range, or set without its partner; torchrun's and
-///     SLURM's disagree
+/// Reads what torchrun (RANK, WORLD_SIZE, LOCAL_RANK) or SLURM's srun (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID) has
+/// set. Without these variables there is one process. SLURM with one task, or without a process id (the shell of an
+/// allocation), also means one process. If torchrun itself runs under srun (TORCHELASTIC_RUN_ID is set), torchrun
+/// numbers the processes.
+/// @throws InvalidArgument  a variable that is not a number, out of range, or set without its partner; the variables of
+///     torchrun and SLURM disagree
 ProcessGroup read_process_group(const Environment& environment);
 ProcessGroup read_process_group();  ///< of this process's environment
 

@@ -55,8 +55,8 @@ RankFile::RankFile(const fs::path& run, std::int64_t rank, std::chrono::millisec
   }
 }
 
-/// Locked and whole before anyone can see it. False where another process has in between removed the folder, or the
-/// file as not locked yet.
+/// Makes the rank file. It is locked and complete before another process can see it under its name. Returns false if
+/// another process has meanwhile removed the folder, or the file because it was not locked yet.
 bool RankFile::publish() {
   const std::string cannot = printable(path_.parent_path().string()) + ": cannot be written to";
   std::error_code error;
@@ -65,12 +65,12 @@ bool RankFile::publish() {
     errno = error.value();
     throw_cannot_be_made(cannot);
   }
-  const fs::path temporary = path_.string() + "." + token_ + ".tmp";  // what a failure leaves goes with the dead ranks
+  const fs::path temporary = path_.string() + "." + token_ + ".tmp";  // after a failure remove_dead_ranks() removes it
   file_ = FileDescriptor(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file_.get() < 0 && errno == ENOENT)
     return false;  // the last process of an earlier start has just removed the folder
   if (file_.get() < 0) throw_cannot_be_made(cannot);
-  // Nobody else keeps a lock on it, but who looks for dead ranks holds one for a moment.
+  // No other process keeps a lock on it, but one that looks for dead ranks locks it for a moment.
   CHECK(::flock(file_.get(), LOCK_EX) == 0, "{}: cannot be locked: {}; use a folder on a file system with locks",
         printable(path_.parent_path().string()), system_reason());
   if (!write_all(file_, token_)) throw_run_failed("{}: {}", cannot, system_reason());
@@ -82,7 +82,7 @@ bool RankFile::publish() {
 RankFile::~RankFile() {
   std::error_code ignored;
   if (living_token(path_) == token_) fs::remove(path_, ignored);
-  fs::remove(path_.parent_path(), ignored);  // the last one out; others are still in it else
+  fs::remove(path_.parent_path(), ignored);  // succeeds only for the last process: the folder is empty then
 }
 
 std::optional<std::string> living_rank(const fs::path& run, std::int64_t rank) {

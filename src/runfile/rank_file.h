@@ -10,12 +10,12 @@
 
 namespace gainlens::runfile {
 
-/// The folder in a run folder through which the processes of a group find each other; there only while they work.
+/// The folder in a run folder where the processes of a group find each other. It exists only while they work.
 inline constexpr const char* ranks_folder_name = "ranks";
 
-/// "This process is rank K of the run, and alive": the file ranks/rank-K, locked (flock) until the object or the
-/// process ends, however that happens. It holds a token that no other start has, so that what a crashed start left
-/// behind is never taken for this one's.
+/// Tells other processes that this process is rank K of the run and alive: the file ranks/rank-K, locked (flock) until
+/// the object is destroyed or the process ends, also by a crash. It holds a token that no other start has, so files of
+/// a crashed start are never taken for files of this start.
 class RankFile {
  public:
   /// @param patience  how long to wait for an earlier holder of this rank to end
@@ -37,10 +37,10 @@ class RankFile {
   FileDescriptor file_;
 };
 
-/// The token of a rank whose process is alive; empty where it has ended, or has not come yet.
+/// The token of a rank whose process is alive; empty if it has ended or has not started yet.
 std::optional<std::string> living_rank(const std::filesystem::path& run, std::int64_t rank);
 
-/// Removes what ranks that are no longer alive have left behind, and the folder `ranks` where nothing else is in it.
+/// Removes the files of ranks that are no longer alive, and the folder `ranks` if it is empty then.
 void remove_dead_ranks(const std::filesystem::path& run);
 
 }  // namespace gainlens::runfile

@@ -3,6 +3,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "runfile/first_key.h"
 #include "runfile/shard.h"
 #include "runfile/text_layout.h"
 
@@ -10,14 +11,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <set>
 
 namespace gainlens::runfile {
 namespace {
 
-/// The one list of fields: what is written, read and compared.
+/// The only list of the fields that are written, read and compared.
 template <typename RequestType, typename Visitor>
 void visit_fields(RequestType& request, Visitor&& visit) {
   visit("model", request.model);
@@ -47,7 +47,7 @@ void visit_fields(RequestType& request, Visitor&& visit) {
 }
 
 constexpr const char* version_key = "statistics_version";
-constexpr const char* spread_key = "spread";  // no field of visit_fields: absent where chunks are consecutive
+constexpr const char* spread_key = "spread";  // not in visit_fields: absent if chunks are consecutive
 
 std::string shown(const Json& value) {
   return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 160);
@@ -119,21 +119,36 @@ Json as_json(const std::optional<std::int64_t>& field) {
   return field ? Json(*field) : Json(nullptr);
 }
 
-bool is_attention(std::string_view text) {
-  constexpr std::string_view window = "window:";
-  if (text == "global") return true;
-  if (!text.starts_with(window)) return false;
-  std::int64_t size = 0;
-  const auto [end, error] = std::from_chars(text.data() + window.size(), text.data() + text.size(), size);
-  return error == std::errc() && end == text.data() + text.size() && size >= 1;
-}
-
 bool strictly_increasing_from(const std::vector<std::int64_t>& values, std::int64_t least) {
   return !values.empty() && values.front() >= least &&
          std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) == values.end();
 }
 
-/// "model/config.json: A stored, B asked" for the first difference of two JSON values.
+/// The option that decides a field, where a message names the field by it.
+std::string_view option_of(std::string_view field) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> options = {{
+      {"allow_extrapolation", "--allow-extrapolation"},
+      {"bos_policy", "--bos"},
+      {"device", "device (--device, --kernel)"},
+      {"dtype", "--dtype"},
+      {"layers", "layers (--layers, --stop-at-layer)"},
+      {"nested", "--nested"},
+      {"nll", "nll (--no-nll)"},
+      {"per_query", "--per-query"},
+      {"statistics", "statistics (--statistics)"},
+      {"threads", "--threads"},
+  }};
+  for (const auto& [name, option] : options) {
+    if (name == field) return option;
+  }
+  return field;
+}
+
+std::string difference_line(std::string_view what, std::string_view stored, std::string_view asked) {
+  return fmt::format("{} is {} in the stored request and {} in this one", printable(what), stored, asked);
+}
+
+/// The difference of a field. Objects: of their first key that differs.
 std::string first_difference(const std::string& name, const Json& stored, const Json& asked) {
   if (stored == asked) return {};
   if (stored.is_object() && asked.is_object()) {
@@ -146,7 +161,16 @@ std::string first_difference(const std::string& name, const Json& stored, const 
       if (!line.empty()) return line;
     }
   }
-  return fmt::format("{} is {} in the stored request and {} in this one", printable(name), shown(stored), shown(asked));
+  return difference_line(option_of(name), shown(stored), shown(asked));
+}
+
+/// The difference of two inputs whose checksums differ, by their names if these are known.
+/// @param line  their checksums
+std::string named_difference(const char* what, const std::string& stored, const std::string& asked,
+                             const std::string& line) {
+  if (stored.empty() || asked.empty()) return line;
+  if (stored == asked) return fmt::format("{} {} has changed since: {}", what, printable(stored), line);
+  return difference_line(what, printable(stored), printable(asked));
 }
 
 }  // namespace
@@ -160,7 +184,7 @@ Json Request::to_json() const {
 
 Request Request::from_json(const Json& json, std::string_view where) {
   CHECK(json.is_object(), "{}: is not a JSON object; a request of gainlens sweep is one", where);
-  // Before the other keys: another version may have others.
+  // Checked before the other keys: another version may have other keys.
   CHECK(json.contains(version_key), "{}: key '{}' is missing; this is not a request of gainlens sweep", where,
         version_key);
   Request request;
@@ -192,7 +216,8 @@ void Request::validate(std::string_view where) const {
   CHECK(attention.size() == layers.size(), "{}: 'attention' names {} layers; 'layers' has {}", where, attention.size(),
         layers.size());
   for (const std::string& kind : attention) {
-    CHECK(is_attention(kind), "{}: 'attention' has '{}'; allowed are 'global' and 'window:N'", where, printable(kind));
+    CHECK(attention_window(kind), "{}: 'attention' has '{}'; allowed are 'global' and 'window:N'", where,
+          printable(kind));
   }
   constexpr std::array<std::string_view, 4> dtypes = {"float64", "float32", "bfloat16", "float16"};
   CHECK(std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end(), "{}: 'dtype' is '{}'; allowed are {}", where,
@@ -200,24 +225,32 @@ void Request::validate(std::string_view where) const {
   static constexpr std::array<std::string_view, 4> devices{"cpu", "cpu:composed", "cuda", "cuda:fused"};
   CHECK(std::find(devices.begin(), devices.end(), device) != devices.end(), "{}: 'device' is '{}'; allowed are {}",
         where, printable(device), fmt::join(devices, ", "));
-  // The largest dataset a run of this request can have: its size must be a number.
+  // The largest dataset that a run of this request can have: its size in bytes must fit int64.
   const std::array largest = {std::ssize(lengths),
                               samples,
                               std::ssize(layers),
                               std::max(heads, kv_heads),
                               std::max(lengths.back(), bins),
-                              keys,
+                              first_keys,
                               std::int64_t{sizeof(double)}};
   checked_elements(largest, fmt::format("{}: size of the largest dataset", where));
   if (!spread) return;
   const std::int64_t needed = tokens_needed(layout_of(*this), lengths.back());
-  CHECK(*spread >= needed, "{}: 'spread' is {}; {} samples of length {} are spread over at least {} tokens", where,
-        *spread, samples, lengths.back(), needed);
+  CHECK(*spread >= needed, "{}: 'spread' is {}; {} samples of length {} need at least {} tokens", where, *spread,
+        samples, lengths.back(), needed);
 }
 
-std::string Request::difference(const Request& other) const {
+std::string Request::difference(const Request& other, const InputNames& stored_names, const InputNames& names) const {
   Json stored = to_json();
   Json asked = other.to_json();
+  // What the user sees first: a field that follows from another one is not compared before it.
+  for (const std::string name : {version_key, "model", "text", "bos_policy", "layers"}) {
+    const std::string line = first_difference(name, stored.at(name), asked.at(name));
+    if (line.empty()) continue;
+    if (name == "model") return named_difference("the model", stored_names.model, names.model, line);
+    if (name == "text") return named_difference("the text", stored_names.text, names.text, line);
+    return line;
+  }
   if (nested && other.nested && lengths.back() != other.lengths.back()) {
     return fmt::format(
         "the longest of lengths is {} in the stored request and {} in this one, and nested chunks are cut from the "
@@ -232,7 +265,7 @@ std::string Request::difference(const Request& other) const {
   }
   if (spread && samples != other.samples) {
     return fmt::format(
-        "samples is {} in the stored request and {} in this one, and the place of every spread chunk follows from it",
+        "samples is {} in the stored request and {} in this one, and this number decides where every spread chunk lies",
         samples, other.samples);
   }
   for (Json* json : {&stored, &asked}) {

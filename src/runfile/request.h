@@ -11,13 +11,14 @@
 
 namespace gainlens::runfile {
 
-/// Of the numbers that this program computes. Raised whenever a stored number changes meaning or bits, or one joins; a
-/// run of another version is not resumed. Runs of lower versions can be read. 2: norms of the estimate and the sink
-/// bound, min_norm, variance. 3: sums whose error does not grow with the length, scaled K of values of any size.
+/// Version of the numbers that this program computes. It is raised when a stored number changes its meaning or its
+/// bits, or when a number is added. A run of another version is not resumed. Runs of lower versions can be read.
+/// - Version 2 added the norms of the estimate, the sink bound, min_norm and variance.
+/// - Since version 3 the error of sums does not grow with the length, and scaled K works for values of any size.
 inline constexpr std::int64_t statistics_version = 3;
 
-/// What is measured of which model: with it the datasets of a run and their shapes are known. A sweep derives it whole
-/// from the model's attention layout (sweep/measured_model.h).
+/// What is measured, and of which model. It determines the datasets of a run and their shapes. A sweep derives all of
+/// it from the model's attention layout (sweep/measured_model.h).
 struct MeasuredModel {
   std::string family;
   std::vector<std::int64_t> layers;  ///< original indices, in order
@@ -30,6 +31,12 @@ struct MeasuredModel {
   bool sink_logits = false;
 };
 
+/// Names of the inputs of a sweep, for messages. They are not part of its request.
+struct InputNames {
+  std::string model;
+  std::string text;  ///< or of the file of token ids
+};
+
 /// What determines the numbers of a sweep, and nothing else (no paths, no times).
 struct Request : MeasuredModel {
   std::int64_t version = statistics_version;  ///< of the statistics
@@ -39,14 +46,16 @@ struct Request : MeasuredModel {
   std::vector<std::int64_t> lengths;          ///< sorted
   std::int64_t samples = 0;
   bool nested = false;
-  /// Tokens of the text that the chunks of each length are spread evenly over; absent: consecutive from its head, and
-  /// no key in JSON, so that requests from before there was a choice read and write as they are.
+  /// Number of tokens of the text over which the chunks of each length are spread evenly. Absent: the chunks are
+  /// consecutive from the start of the text, and JSON has no such key, so older requests, which do not know it, are
+  /// read and written unchanged.
   std::optional<std::int64_t> spread;
   std::optional<std::int64_t> bos;  ///< token put before each chunk; absent: none
-  std::string bos_policy;           ///< auto|always|never and what it led to, in words
+  std::string bos_policy;           ///< auto|always|never and its effect, in words
   std::string dtype;                ///< compute dtype: float64 float32 bfloat16 float16
-  std::string device;  ///< "cpu" or "cuda", each with the kernel of its statistics where it is not the device's own:
-                       ///< "cpu:composed"
+  /// "cpu" or "cuda". If the kernel of the statistics is not the default one of the device, its name follows:
+  /// "cpu:composed".
+  std::string device;
   std::int64_t threads = 0;  ///< per process
   bool nll = true;
   bool statistics = true;
@@ -54,16 +63,19 @@ struct Request : MeasuredModel {
   bool allow_extrapolation = false;
 
   Json to_json() const;
-  /// @throws InvalidArgument  a missing, surplus or mistyped key
+  /// @throws InvalidArgument  a key is missing, unknown or of the wrong type
   static Request from_json(const Json& json, std::string_view where);
   /// @throws InvalidArgument  a field out of range, or fields that contradict each other
   void validate(std::string_view where) const;
 
-  /// Empty if `other` asks for the same numbers up to lengths and samples; else one line naming the first difference
-  /// and both values. Nested requests must agree on the longest length too: their shorter chunks are cut from it.
-  /// Spread ones must agree on the samples: the place of every chunk follows from their number.
-  std::string difference(const Request& other) const;
-  /// Lengths united, samples the larger. Requires difference(other).empty().
+  /// Empty if `other` asks for the same numbers, apart from lengths and samples. Otherwise one line that names the
+  /// first difference and both values: the option of `gainlens sweep` where one decides the field. The model and the
+  /// text are compared before options. Nested requests must also have the same longest length, because the shorter
+  /// chunks are cut from it. Spread requests must also have the same number of samples, because it decides where every
+  /// chunk lies.
+  /// @param stored_names, names  of the inputs of this request and of `other`; used where model or text differ
+  std::string difference(const Request& other, const InputNames& stored_names = {}, const InputNames& names = {}) const;
+  /// The union of the lengths, and the larger number of samples. Requires difference(other).empty().
   Request united(const Request& other) const;
   bool covers(const Request& other) const;
 };

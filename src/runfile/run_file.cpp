@@ -3,11 +3,16 @@
 #include "core/atomic_file.h"
 #include "core/checked.h"
 #include "core/error.h"
+#include "runfile/attributes.h"
 #include "runfile/shard_file.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace gainlens::runfile {
@@ -15,17 +20,40 @@ namespace {
 
 using Scales = std::map<Axis, hdf5::Handle>;
 
-/// run.h5 while it is written: first the whole frame, then the shards one by one.
+void describe(const hdf5::Handle& object, const Attributes& attributes) {
+  for (const auto& [name, text] : attributes) hdf5::write_attribute(object.get(), name, text);
+}
+
+/// The type of a coordinate in the file. Text has none here: hdf5::write_strings() chooses it.
+hid_t stored_type(const CoordinateValues& values) {
+  if (std::holds_alternative<std::vector<std::int8_t>>(values)) return H5T_STD_I8LE;
+  if (std::holds_alternative<std::vector<std::int64_t>>(values)) return H5T_STD_I64LE;
+  return std::holds_alternative<std::vector<double>>(values) ? H5T_IEEE_F64LE : H5I_INVALID_HID;
+}
+
+hid_t memory_type(std::int8_t) {
+  return H5T_NATIVE_INT8;
+}
+hid_t memory_type(std::int64_t) {
+  return H5T_NATIVE_INT64;
+}
+hid_t memory_type(double) {
+  return H5T_NATIVE_DOUBLE;
+}
+
+/// Writes run.h5: first all groups, datasets and coordinates, then the numbers of the shards one by one.
 class RunFileWriter {
  public:
-  RunFileWriter(const hdf5::Handle& file, const Request& request) : request_(request), file_(file) {
+  RunFileWriter(const hdf5::Handle& file, const Request& request, std::string_view program_version)
+      : request_(request), file_(file) {
     hdf5::write_attribute(file_.get(), "format", run_format);
     hdf5::write_attribute(file_.get(), "format_version", run_format_version);
-    hdf5::write_strings(file_.get(), "request", {request.to_json().dump()}, {});
+    describe(file_, attributes_of_run(request, program_version));
+    describe(hdf5::write_strings(file_.get(), "request", {request.to_json().dump()}, {}), attributes_of_request());
     for (const Axis axis : root_axes) scales_.emplace(axis, write_scale(file_, axis, 0));
-    const hdf5::Handle attention =
-        hdf5::write_strings(file_.get(), "attention", request.attention, {std::ssize(request.attention)});
-    attach(attention, {Axis::layer}, scales_);
+    for (const Coordinate* coordinate : coordinates_on(root_axes, Group::summary, request)) {
+      coordinates_.emplace(coordinate->name, write_coordinate(file_, *coordinate, Group::summary, request.lengths));
+    }
     for (const Group group : {Group::summary, Group::profile, Group::values}) {
       if (holds(group)) add_group(file_, std::string(name_of(group)), group, request.lengths.front());
     }
@@ -45,7 +73,7 @@ class RunFileWriter {
     const hdf5::Handle dataset = hdf5::create_dataset(
         file_.get(), "complete", {H5T_STD_I8LE, {std::ssize(request_.lengths), request_.samples}, {}});
     hdf5::write(dataset, H5T_NATIVE_INT8, complete.data());
-    hdf5::write_attribute(dataset.get(), "long_name", "1 where the chunk has been measured");
+    describe(dataset, attributes_of_complete(request_));
     attach(dataset, {Axis::length, Axis::sample}, scales_);
   }
 
@@ -77,24 +105,43 @@ class RunFileWriter {
         hdf5::create_dataset(folder.get(), std::string(name_of(axis)), {H5T_STD_I64LE, {std::ssize(values)}, {}});
     hdf5::write(scale, H5T_NATIVE_INT64, values.data());
     hdf5::make_scale(scale, std::string(name_of(axis)));
+    describe(scale, attributes_of(axis));
     return scale;
+  }
+
+  /// @param group    Group::summary also stands for the root
+  /// @param lengths  those of the length axis, or the one of /queries/<T>
+  hdf5::Handle write_coordinate(const hdf5::Handle& folder, const Coordinate& coordinate, Group group,
+                                std::span<const std::int64_t> lengths) const {
+    const std::string name(coordinate.name);
+    const CoordinateValues values = coordinate.values(request_, lengths);
+    const hdf5::Layout layout = coordinate_layout(coordinate, values, group, request_);
+    hdf5::Handle dataset = std::visit(
+        [&]<typename T>(const std::vector<T>& entries) {
+          if constexpr (std::is_same_v<T, std::string>) {
+            return hdf5::write_strings(folder.get(), name, entries, layout.shape);
+          } else {
+            hdf5::Handle made = hdf5::create_dataset(folder.get(), name, layout);
+            hdf5::write(made, memory_type(T{}), entries.data());
+            return made;
+          }
+        },
+        values);
+    describe(dataset, attributes_of(coordinate));
+    attach(dataset, coordinate.axes_in(group), scales_);
+    return dataset;
   }
 
   static void attach(const hdf5::Handle& dataset, const std::vector<Axis>& axes, const Scales& scales) {
     for (unsigned i = 0; i < axes.size(); ++i) hdf5::attach_scale(dataset, scales.at(axes[i]), i);
   }
 
-  /// A group with its datasets, and in it a second name of every scale they use: readers look for coordinates beside
-  /// the data.
+  /// Adds a group with its datasets. Every scale and every other coordinate that they use gets a second name in the
+  /// group, because readers look there for coordinates. What depends on the length is made anew in a group of one
+  /// length.
   void add_group(const hdf5::Handle& parent, const std::string& name, Group group, std::int64_t length) {
     const hdf5::Handle folder = hdf5::create_group(parent.get(), name);
-    std::vector<Axis> used;
-    for (const DatasetInfo& info : schema()) {
-      if (info.group != group || !info.present(request_)) continue;
-      for (const Axis axis : info.run_axes()) {
-        if (std::find(used.begin(), used.end(), axis) == used.end()) used.push_back(axis);
-      }
-    }
+    const std::vector<Axis> used = axes_of_group(group, request_);
     for (const Axis axis : used) {
       if (axis == Axis::query) {
         scales_.insert_or_assign(axis, write_scale(folder, axis, length));
@@ -102,11 +149,17 @@ class RunFileWriter {
         hdf5::hard_link(scales_.at(axis), folder.get(), std::string(name_of(axis)));
       }
     }
+    for (const Coordinate* coordinate : coordinates_on(used, group, request_)) {
+      if (coordinate->axes_in(group) == coordinate->axes) {
+        hdf5::hard_link(coordinates_.at(coordinate->name), folder.get(), std::string(coordinate->name));
+      } else {
+        write_coordinate(folder, *coordinate, group, std::array{length});
+      }
+    }
     for (const DatasetInfo& info : schema()) {
       if (info.group != group || !info.present(request_)) continue;
       const hdf5::Handle dataset = hdf5::create_dataset(folder.get(), info.name, run_layout(info, request_, length));
-      hdf5::write_attribute(dataset.get(), "units", info.unit);
-      hdf5::write_attribute(dataset.get(), "long_name", info.meaning);
+      describe(dataset, attributes_of(info, request_));
       attach(dataset, info.run_axes(), scales_);
     }
   }
@@ -126,6 +179,7 @@ class RunFileWriter {
   const Request& request_;
   const hdf5::Handle& file_;
   Scales scales_;
+  std::map<std::string_view, hdf5::Handle> coordinates_;  // those at the root
 };
 
 hdf5::Handle open_for_combining(const std::filesystem::path& path, const Request& request, const ShardKey& key) {
@@ -145,11 +199,18 @@ hdf5::Layout run_layout(const DatasetInfo& info, const Request& request, std::in
   return layout;
 }
 
+hdf5::Layout coordinate_layout(const Coordinate& coordinate, const CoordinateValues& values, Group group,
+                               const Request& request) {
+  hdf5::Layout layout{stored_type(values), {}, {}};
+  for (const Axis axis : coordinate.axes_in(group)) layout.shape.push_back(axis_size(axis, request, 0));
+  return layout;
+}
+
 void write_run_file(const std::filesystem::path& path, const Request& request,
-                    const std::map<ShardKey, std::filesystem::path>& shards) {
+                    const std::map<ShardKey, std::filesystem::path>& shards, std::string_view program_version) {
   try {
     hdf5::write_file(path, [&](const hdf5::Handle& file) {
-      RunFileWriter writer(file, request);
+      RunFileWriter writer(file, request, program_version);
       writer.write_complete(shards);
       for (const auto& [key, shard] : shards) writer.add_shard(key, open_for_combining(shard, request, key));
     });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runfile/coordinates.h"
 #include "runfile/hdf5.h"
 #include "runfile/request.h"
 #include "runfile/schema.h"
@@ -7,21 +8,32 @@
 
 #include <filesystem>
 #include <map>
+#include <string_view>
 
 namespace gainlens::runfile {
 
 inline constexpr const char* run_file_name = "run.h5";
 
+/// Raised when write_run_file() writes other bytes for the same request and shards, for example when an attribute is
+/// added. Repeating the sweep command then makes run.h5 again from the shards. Readers do not look at it.
+/// - Edition 2 added the coordinates and attributes of runfile/coordinates.h and runfile/attributes.h.
+inline constexpr std::int64_t run_file_edition = 2;
+
 /// The dataset of a run: its type, shape and chunks.
 hdf5::Layout run_layout(const DatasetInfo& info, const Request& request, std::int64_t length);
 
-/// Writes run.h5 as a pure function of the request and the shards: no times, no paths, one order of calls. At most one
-/// shard's dataset is in memory. The file is flushed to the disk; what a failure leaves at `path` is for the caller to
-/// remove.
-/// @param shards  files of the keys that are done; the others stay NaN, with /complete 0
+/// Type and shape of a coordinate in a group; Group::summary also stands for the root.
+hdf5::Layout coordinate_layout(const Coordinate& coordinate, const CoordinateValues& values, Group group,
+                               const Request& request);
+
+/// Writes run.h5. Its bytes depend only on the arguments and the contents of the shards: no times, no paths, a fixed
+/// order of calls. At most one dataset of one shard is in memory. The file is flushed to disk. After a failure the
+/// caller must remove what is at `path`.
+/// @param shards  files of the finished chunks; the others stay NaN, with /complete 0
+/// @param program_version  version of the program, stored in the file; empty: not known
 /// @throws RunFailed        a write, a flush or a closing failed
 /// @throws InvalidArgument  a shard cannot be read
 void write_run_file(const std::filesystem::path& path, const Request& request,
-                    const std::map<ShardKey, std::filesystem::path>& shards);
+                    const std::map<ShardKey, std::filesystem::path>& shards, std::string_view program_version = {});
 
 }  // namespace gainlens::runfile

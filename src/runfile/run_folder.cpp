@@ -22,21 +22,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Refuses a folder that someone uses for something else. What a start killed before request.json leaves is ours.
+/// Refuses a folder that is used for something else. Files of a start that was killed before it wrote request.json are
+/// accepted.
 void check_is_ours(const fs::path& folder) {
   if (!fs::is_directory(folder) || fs::exists(folder / "request.json")) return;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     const bool ours =
         name == "lock" || name == ranks_folder_name || name == "request.json.tmp" || name.starts_with(".writable.");
-    // Asked again: rank 0 of a group may be making the run while another rank looks.
+    // Checked again: rank 0 of a group may be making the run at the same time.
     CHECK(ours || fs::exists(folder / "request.json"),
           "{}: is not empty and not a run (it holds '{}' and no request.json); give a new or empty folder",
           printable(folder.string()), printable(name));
   }
 }
 
-/// What was being written when a process was killed; nothing refers to it.
+/// Removes files that were being written when a process was killed. Nothing refers to them.
 void remove_temporaries(const fs::path& folder) {
   for (const fs::path& place : {folder, folder / "shards"}) {
     for (const fs::directory_entry& entry : fs::directory_iterator(place)) {
@@ -46,13 +47,34 @@ void remove_temporaries(const fs::path& folder) {
   }
 }
 
-/// The stored request grown to cover the asked one.
-Request store_request(const fs::path& folder, const Request& asked) {
+/// The names of the files that a start was called with, from its entry in log.json.
+InputNames names_in(const Json& start) {
+  const auto text_of = [&start](const char* key) {
+    const Json value = start.is_object() ? start.value(key, Json()) : Json();
+    return value.is_string() ? value.get<std::string>() : std::string();
+  };
+  const std::string text = text_of("text");
+  return {text_of("model"), text.empty() ? text_of("tokens") : text};
+}
+
+/// Those of the last start of the run; empty if log.json does not say them.
+InputNames names_of_last_start(const fs::path& folder) {
+  const Json starts = RunLog::read(folder).starts();
+  return starts.empty() ? InputNames{} : names_in(starts.back());
+}
+
+/// Extends the stored request to cover the asked one, writes it if it changed, and returns it.
+/// @param log  of this start
+Request store_request(const fs::path& folder, const Request& asked, const Json& log) {
   const fs::path path = folder / "request.json";
   Request stored = asked;
   if (fs::exists(path)) {
     const Request found = Request::from_json(read_json_file(path), path.string());
-    const std::string difference = found.difference(asked);
+    CHECK(found.version == asked.version,
+          "{}: made by another version of gainlens (statistics version {}, this one computes {}); sweep into a new "
+          "folder, or read it with report",
+          printable(folder.string()), found.version, asked.version);
+    const std::string difference = found.difference(asked, names_of_last_start(folder), names_in(log));
     CHECK(difference.empty(),
           "{}: holds the run of another request: {}; give another output folder, or repeat the stored request",
           printable(folder.string()), difference);
@@ -77,11 +99,12 @@ struct RunFolder::State {
   Request stored;
   Manifest manifest;
   RunLog log;
-  std::map<ShardKey, fs::path> shards;  // those that are there and proven
+  std::map<ShardKey, fs::path> shards;  // those in the folder, all proven
 
   fs::path shard_path(const ShardKey& key) const { return folder / "shards" / shard_file_name(key); }
 
-  /// Every shard in the folder is either what the manifest says, or whole and then listed in it.
+  /// Checks every shard in the folder. It must have the checksum in the manifest, or be a complete shard of this run,
+  /// which is then listed.
   void check_shards() {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder / "shards")) {
       if (const auto key = parse_shard_file_name(entry.path().filename().string())) shards.emplace(*key, entry.path());
@@ -96,8 +119,7 @@ struct RunFolder::State {
       } else {
         CHECK(listed->second == digest,
               "{}: its sha256 is {} and manifest.jsonl says {}: the file has changed since it was written; delete it "
-              "and repeat the command, "
-              "which computes it again",
+              "and repeat the command, which computes it again",
               path.string(), digest, listed->second);
       }
     }
@@ -114,10 +136,12 @@ struct RunFolder::State {
     }
   }
 
-  /// Everything run.h5 is a function of.
+  /// The checksum of everything that determines the numbers of run.h5 and what the file says about them. The version of
+  /// the program is left out: a new version alone does not make the file anew.
   std::string content_digest() const {
     Sha256 hash;
-    hash.update(fmt::format("{} {}\n{}\n", run_format, run_format_version, stored.to_json().dump()));
+    hash.update(
+        fmt::format("{} {} {}\n{}\n", run_format, run_format_version, run_file_edition, stored.to_json().dump()));
     for (const auto& [key, path] : shards)
       hash.update(fmt::format("{} {} {}\n", key.length, key.sample, manifest.digests().at(key)));
     return hash.hex();
@@ -133,7 +157,7 @@ RunFolder RunFolder::open_or_resume(const fs::path& folder, const Request& reque
   request.validate("request");
   prepare_run_folder(folder);
   FolderLock lock(folder);
-  Request stored = store_request(folder, request);
+  Request stored = store_request(folder, request, log);
   make_folder(folder / "shards");
   remove_temporaries(folder);
   remove_dead_ranks(folder);
@@ -194,22 +218,24 @@ void RunFolder::adopt(const ShardKey& key) {
   state_->shards.emplace(key, path);
 }
 
-void RunFolder::combine() {
+bool RunFolder::combine() {
   state_->manifest.put_in_order();
   const fs::path path = state_->folder / run_file_name;
   const std::string content = state_->content_digest();
   const Json& known = state_->log.combined();
   if (known.is_object() && known.value("content", Json()) == content && fs::exists(path) &&
       known.value("sha256", Json()) == sha256_file(path)) {
-    return;
+    return false;
   }
   TemporaryFile temporary(path);
-  write_run_file(temporary.path(), state_->stored, state_->shards);
-  prove_run_file(temporary.path(), state_->stored, state_->shards);
+  const std::string version = state_->log.last_version();
+  write_run_file(temporary.path(), state_->stored, state_->shards, version);
+  prove_run_file(temporary.path(), state_->stored, state_->shards, version);
   const std::string digest = sha256_file(temporary.path());
   temporary.publish();
   state_->log.set_combined({{"content", content}, {"sha256", digest}});
   state_->log.write();
+  return true;
 }
 
 void RunFolder::remember(const HashCache& cache) {

@@ -11,16 +11,17 @@
 
 namespace gainlens::runfile {
 
-/// What every process that writes into a run folder does first: makes it where it is not there.
+/// Makes the run folder if it does not exist. Every process that writes into a run folder calls this first.
 /// @throws InvalidArgument  it holds something else, or cannot be written to
 void prepare_run_folder(const std::filesystem::path& folder);
 
-/// A run being written. Holds the folder's lock while it lives; every step is atomic, so that a kill at any moment
-/// loses at most the shard being computed. Layout: run-file.md.
+/// A run that is being written. The object holds the folder's lock. Every step is atomic: killing the process at any
+/// moment loses at most the shard that is being computed. Layout: docs/run-file.md.
 class RunFolder {
  public:
   /// Creates the folder, or resumes (same request) or extends (more lengths or samples) the run in it.
-  /// @param log  command line, paths, times, versions: kept in log.json, never compared
+  /// @param log  command line, paths, times, versions: kept in log.json, never compared. Its key "gainlens" is the
+  ///             program's version, which run.h5 names. "model", "text" and "tokens" name the inputs in messages.
   /// @throws InvalidArgument  the folder holds something else or another request (both values named), is locked by
   ///                          another process, or cannot be written to; a shard has changed since it was written
   /// @throws RunFailed        disk full
@@ -34,18 +35,21 @@ class RunFolder {
   const Request& request() const;
   /// The request given to open_or_resume.
   const Request& asked() const;
-  /// Keys of the request given to open_or_resume (not of the whole union: a request already covered ends at once)
-  /// without a shard, shortest first. Every shard in the folder has been proven against its checksum on opening.
+  /// The chunks without a shard, shortest first. Only chunks of the request given to open_or_resume count, not those of
+  /// the whole union, so the list is empty for a request that is already covered. On opening, every shard in the folder
+  /// was compared with its checksum.
   std::vector<ShardKey> missing() const;
   /// Writes one immutable shard and its manifest line. @throws RunFailed  disk full
   void commit(const ShardKey& key, const ShardResult& result);
-  /// Takes in a shard that another process of the same run has written (shared_run.h): proves that it is whole and of
-  /// this run, and lists it.
-  /// @throws InvalidArgument  it is not
+  /// Adds a shard that another process of the same run has written (shared_run.h): proves that it is complete and
+  /// belongs to this run, and lists it in the manifest.
+  /// @throws InvalidArgument  it is incomplete or belongs to another run
   void adopt(const ShardKey& key);
-  /// Writes run.h5 from all shards of the union that are there (NaN and /complete 0 for the others); does nothing where
-  /// run.h5 already holds exactly these. Puts the manifest in order. @throws RunFailed disk full; the shards are kept
-  void combine();
+  /// Sorts the manifest and writes run.h5 from all shards of the union. Missing chunks are NaN, with /complete 0. A
+  /// run.h5 that already holds exactly these shards, in the present edition (run_file.h), is not written again.
+  /// @returns whether run.h5 was written
+  /// @throws RunFailed  disk full; the shards are kept
+  bool combine();
   /// Keeps the checksums of files in log.json for the next start.
   void remember(const HashCache& cache);
 

@@ -38,4 +38,10 @@ void RunLog::add_start(const Json& start) {
   content_["starts"].push_back(std::move(entry));
 }
 
+std::string RunLog::last_version() const {
+  if (starts().empty() || !starts().back().is_object()) return {};
+  const Json version = starts().back().value("gainlens", Json());
+  return version.is_string() ? version.get<std::string>() : std::string();
+}
+
 }  // namespace gainlens::runfile

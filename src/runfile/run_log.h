@@ -7,20 +7,25 @@
 
 namespace gainlens::runfile {
 
-/// log.json: what is worth keeping and does not determine the numbers. Never compared; deleting it costs time only.
+/// log.json: facts to keep that do not determine the numbers of a run. It is never compared. Deleting it costs only
+/// time.
 class RunLog {
  public:
-  /// Empty where there is none.
+  /// An empty log if there is no file.
   /// @throws InvalidArgument  it is damaged
   static RunLog read(const std::filesystem::path& folder);
   /// @throws RunFailed  disk full
   void write() const;
 
-  /// Adds what the caller says of this start (command line, paths, versions) with the time.
+  /// Adds the caller's facts about this start (command line, paths, versions), with the time.
   void add_start(const Json& start);
+  /// The starts of the run so far, oldest first.
+  const Json& starts() const { return content_.at("starts"); }
+  /// The version of gainlens of the last start; empty if the log does not say it.
+  std::string last_version() const;
   const Json& hashes() const { return content_.at("file_hashes"); }
   void set_hashes(const Json& hashes) { content_["file_hashes"] = hashes; }
-  /// Which shards run.h5 was made of, and its own checksum; null where it has not been made.
+  /// The checksum of what run.h5 was made from, and the checksum of run.h5 itself; null if it has not been made.
   const Json& combined() const { return content_.at("combined"); }
   void set_combined(const Json& combined) { content_["combined"] = combined; }
 

@@ -6,14 +6,15 @@
 
 namespace gainlens::runfile {
 
-/// What has been shown of a run's files before its numbers are read.
+/// What has been proven about the files of a run before its numbers are read.
 struct RunProof {
-  std::size_t shards = 0;  ///< chunks whose shard has the checksum that manifest.jsonl gives it
-  std::string gap;         ///< a sentence on what could not be shown; empty where everything was
+  std::size_t shards = 0;  ///< shards that have the checksum in manifest.jsonl
+  std::string unproven;    ///< a sentence on what could not be proven; empty if everything was
 };
 
-/// Proves a run folder without changing it: nobody is writing it, every shard that manifest.jsonl lists has its
-/// checksum, and so has run.h5 (log.json keeps it). A run.h5 given as a file is taken as it is, with the gap named.
+/// Proves a run folder without changing it: no process is writing it, every shard in manifest.jsonl has its checksum,
+/// and run.h5 has the checksum in log.json. A run.h5 that is given as a file
+/// is compared with `<file>.sha256` beside it, where there is one; `unproven` says what was not compared.
 /// @param path  a run folder or a run.h5
 /// @throws InvalidArgument  another process is writing the run; a file is missing or differs from its checksum (both
 ///     are named)

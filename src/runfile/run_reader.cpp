@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t most_text_bytes = 64u << 20;
-/// No packing by deflate is tighter than 1032 to 1.
+/// Upper limit of deflate's compression, which is at most 1032 to 1.
 constexpr std::uint64_t most_packing = 1100;
 
 /// run.h5 of a run folder, or the file itself.
@@ -39,8 +39,7 @@ fs::path locate(const fs::path& path) {
   }
   throw_invalid(
       "{}: has no run.h5: the sweep has not finished ({} of {} chunks are done); repeat its `gainlens sweep` command "
-      "with the same "
-      "--out, which resumes",
+      "with the same --out, which resumes",
       shown, done, std::ssize(request.lengths) * request.samples);
 }
 
@@ -53,7 +52,8 @@ std::vector<std::int64_t> read_integers(const hdf5::Handle& file, const std::str
 
 void check_axis(const hdf5::Handle& file, const std::string& path, Axis axis, const Request& request,
                 std::int64_t length) {
-  // Opened before its values are made: the file must hold as many, so that a claimed size is never allocated.
+  // Read before the expected values are made: the file must hold as many values, so a size that is only claimed is
+  // never allocated.
   const std::vector<std::int64_t> stored =
       read_integers(file, path, {H5T_STD_I64LE, {axis_size(axis, request, length)}, {}});
   if (stored != axis_values(axis, request, length))

@@ -2,6 +2,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/query_scalars.h"
 
 #include <algorithm>
 #include <array>
@@ -11,59 +12,51 @@
 namespace gainlens::runfile {
 namespace {
 
-constexpr auto last_quarter = Window::last_quarter;
-constexpr auto second_half = Window::second_half;
+// The words of core/query_scalars.h.
+constexpr auto last_quarter = Window::last_quarter, second_half = Window::second_half;
+constexpr auto nowhere = Stored::nowhere, summary_mean = Stored::summary_mean, profile = Stored::profile,
+               summary = Stored::summary, everywhere = Stored::everywhere;
 constexpr auto always = Presence::statistics;
 
-constexpr std::array head_quantities{
-    HeadQuantity{"n_eff", always, true, true, true, "keys", "keys^2", "Kish effective number of keys", last_quarter},
-    HeadQuantity{"entropy", always, true, true, true, "nats", "nats^2", "entropy of the attention weights",
-                 last_quarter},
-    HeadQuantity{"residual", always, true, true, true, "value^2", "value^4", "weighted variance S of the values",
-                 last_quarter},
-    HeadQuantity{"observation_precision", always, true, true, true, "1/value^2", "1/value^4",
-                 "REML observation precision", last_quarter},
-    HeadQuantity{"log_observation_precision", always, true, true, true, "ln(1/value^2)", "1",
-                 "log of the REML observation precision", last_quarter},
-    HeadQuantity{"kalman_gain", always, true, true, true, "1", "1", "Kalman gain at prior precision 1", last_quarter},
-    HeadQuantity{"kalman_gain_scaled", always, true, true, true, "1", "1",
-                 "Kalman gain of values scaled to unit variance", last_quarter},
-    HeadQuantity{"gate", Presence::gate, true, true, true, "1", "1", "output gate sigmoid(score)", last_quarter},
-    HeadQuantity{"kalman_gain_half", always, true, false, false, "1", "1", "Kalman gain at prior precision 1",
-                 second_half},
-    HeadQuantity{"kalman_gain_scaled_half", always, true, false, false, "1", "1",
-                 "Kalman gain of values scaled to unit variance", second_half},
-    HeadQuantity{"without_first_n_eff", always, true, true, true, "keys", "keys^2",
-                 "Kish effective number of the keys other than key 0", second_half},
-    HeadQuantity{"without_first_kalman_gain", always, true, true, true, "1", "1",
-                 "Kalman gain of the keys other than key 0", second_half},
-    HeadQuantity{"bos_mass", always, true, true, true, "1", "1", "attention weight of key 0", second_half},
-    HeadQuantity{"estimate_norm", always, true, false, false, "value", "value^2", "L2 norm of the estimate e",
-                 second_half, 2},
-    HeadQuantity{"gained_estimate_norm", always, true, false, false, "value", "value^2",
-                 "L2 norm of K o e at prior precision 1", second_half, 2},
-    HeadQuantity{"without_first_norm", always, true, false, false, "value", "value^2",
-                 "L2 norm of the estimate without key 0", second_half, 2},
-    HeadQuantity{"sink_bound", always, false, false, false, "1", "",
-                 "lower bound of the sink lemma on the weight of key 0, 0 where vacuous", second_half, 2},
-    HeadQuantity{"sink_bound_gain", always, false, false, false, "1", "", "the same bound with K o e for e",
-                 second_half, 2},
-    HeadQuantity{"sink_bound_vacuous", always, false, false, false, "1", "",
-                 "1 where the bound of the sink lemma is not above 0", second_half, 2},
-    HeadQuantity{"sink_bound_gain_violated", always, false, false, false, "1", "",
-                 "1 where the weight of key 0 is below the bound with K o e for e", second_half, 2},
-    HeadQuantity{"sink_bound_slack", always, false, false, false, "1", "",
-                 "weight of key 0 minus the bound of the sink lemma", second_half, 2, " whose bound is above 0"},
-    HeadQuantity{"sink_alignment", always, false, false, false, "1", "",
-                 "norm of the estimate without key 0 by the smallest norm of a value, at most 1", second_half, 2},
-    HeadQuantity{"sink_logit_mass", Presence::sink_logits, false, true, false, "1", "1",
-                 "attention weight of the learned sink logit", second_half},
-};
+/// Of the kernels' scalars: those that are stored.
+constexpr auto kernel_scalars = std::to_array<HeadQuantity>({
+#define GAINLENS_HEAD_QUANTITY(name, returned, label, unit, unit_squared, window, stored, since, meaning) \
+  {#name, #name, always, label, unit, unit_squared, window, stored, since, meaning},
+    GAINLENS_QUERY_SCALARS(GAINLENS_HEAD_QUANTITY)
+#undef GAINLENS_HEAD_QUANTITY
+});
 
-/// "last-quarter queries"
-std::string averaged_over(const HeadQuantity& quantity) {
-  return fmt::format("{} queries{}", quantity.window == Window::last_quarter ? "last-quarter" : "second-half",
-                     quantity.restriction);
+/// Means of the same scalars over another window, and scalars that a sweep computes itself.
+constexpr auto sweep_scalars = std::to_array<HeadQuantity>({
+    {"gate", "", Presence::gate, "gate", "1", "1", last_quarter, everywhere, 1, "output gate sigmoid(score)"},
+    {"kalman_gain_half", "kalman_gain", always, "K", "1", "1", second_half, summary, 1,
+     "Kalman gain at prior precision 1"},
+    {"kalman_gain_scaled_half", "kalman_gain_scaled", always, "scaled K", "1", "1", second_half, summary, 1,
+     "Kalman gain of values scaled to unit variance"},
+    {"bos_mass", "", always, "BOS mass", "1", "1", second_half, everywhere, 1, "attention weight of key 0"},
+    {"sink_bound", "", always, "bound", "1", "", second_half, summary_mean, 2,
+     "lower bound of the sink lemma on the weight of key 0, 0 where vacuous"},
+    {"sink_bound_gain", "", always, "bound with K", "1", "", second_half, summary_mean, 2,
+     "the same bound with K o e for e"},
+    {"sink_bound_vacuous", "", always, "vacuous", "1", "", second_half, summary_mean, 2,
+     "1 where the bound of the sink lemma is not above 0"},
+    {"sink_bound_gain_violated", "", always, "below the bound with K", "1", "", second_half, summary_mean, 2,
+     "1 where the weight of key 0 is below the bound with K o e for e"},
+    {"sink_bound_slack", "", always, "slack", "1", "", second_half, summary_mean, 2,
+     "weight of key 0 minus the bound of the sink lemma", " whose bound is above 0"},
+    {"sink_alignment", "", always, "c", "1", "", second_half, summary_mean, 2,
+     "norm of the estimate without key 0 by the smallest norm of a value, at most 1"},
+    {"sink_logit_mass", "", Presence::sink_logits, "sink logit's mass", "1", "1", second_half, profile, 1,
+     "attention weight of the learned sink logit"},
+});
+
+std::vector<HeadQuantity> stored_quantities() {
+  std::vector<HeadQuantity> all;
+  for (const HeadQuantity& quantity : kernel_scalars) {
+    if (quantity.stored != Stored::nowhere) all.push_back(quantity);
+  }
+  all.insert(all.end(), sweep_scalars.begin(), sweep_scalars.end());
+  return all;
 }
 
 std::vector<DatasetInfo> make_schema() {
@@ -73,14 +66,14 @@ std::vector<DatasetInfo> make_schema() {
     table.push_back({group, std::move(name), std::move(axes), presence, std::string(unit), std::move(meaning), since});
   };
   const std::vector<Axis> per_head = {Axis::layer, Axis::head};
-  for (const HeadQuantity& q : head_quantities) {
+  for (const HeadQuantity& q : head_quantities()) {
     add(Group::summary, std::string(q.name), per_head, q.presence, q.unit,
-        fmt::format("{}, mean over {}", q.meaning, averaged_over(q)), q.since);
+        fmt::format("{}, mean over {}", q.meaning, q.averaged_over()), q.since);
   }
-  for (const HeadQuantity& q : head_quantities) {
-    if (!q.variance) continue;
+  for (const HeadQuantity& q : head_quantities()) {
+    if (!q.has_variance()) continue;
     add(Group::summary, fmt::format("{}_var", q.name), per_head, q.presence, q.unit_squared,
-        fmt::format("{}, population variance over {}", q.meaning, averaged_over(q)), q.since);
+        fmt::format("{}, population variance over {}", q.meaning, q.averaged_over()), q.since);
   }
   add(Group::summary, "sink_bound_slack_min", per_head, always, "1",
       "weight of key 0 minus the bound of the sink lemma, smallest over second-half queries", 2);
@@ -90,8 +83,8 @@ std::vector<DatasetInfo> make_schema() {
   add(Group::summary, "column_mean", per_key, always, "1", "attention weight of key m, mean over queries i >= m");
   add(Group::summary, "nll", {}, Presence::nll, "nats", "mean next-token negative log likelihood");
 
-  for (const HeadQuantity& q : head_quantities) {
-    if (!q.profile) continue;
+  for (const HeadQuantity& q : head_quantities()) {
+    if (!q.has_profile()) continue;
     add(Group::profile, std::string(q.name), {Axis::layer, Axis::head, Axis::bin}, q.presence, q.unit,
         fmt::format("{}, mean over each bin of queries", q.meaning), q.since);
   }
@@ -105,8 +98,8 @@ std::vector<DatasetInfo> make_schema() {
   add(Group::values, "variance", per_kv_head, always, "value^2",
       "population variance of the values over keys, mean over dimensions", 2);
 
-  for (const HeadQuantity& q : head_quantities) {
-    if (!q.queries) continue;
+  for (const HeadQuantity& q : head_quantities()) {
+    if (!q.has_queries()) continue;
     add(Group::queries, std::string(q.name), {Axis::layer, Axis::head, Axis::query}, q.presence, q.unit,
         fmt::format("{} of each query", q.meaning), q.since);
   }
@@ -139,10 +132,19 @@ const std::vector<DatasetInfo>& schema() {
   return table;
 }
 
+std::string HeadQuantity::averaged_over() const {
+  return fmt::format("{} queries{}", window == Window::last_quarter ? "last-quarter" : "second-half", restriction);
+}
+
+std::span<const HeadQuantity> head_quantities() {
+  static const std::vector<HeadQuantity> quantities = stored_quantities();
+  return quantities;
+}
+
 const HeadQuantity& head_quantity(std::string_view name) {
-  const auto found = std::find_if(head_quantities.begin(), head_quantities.end(),
-                                  [&](const HeadQuantity& q) { return q.name == name; });
-  ASSERT(found != head_quantities.end(), "{} is no scalar of a layer and head", name);
+  const auto all = head_quantities();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const HeadQuantity& q) { return q.name == name; });
+  ASSERT(found != all.end(), "{} is not a stored scalar of a layer and head", name);
   return *found;
 }
 
@@ -165,7 +167,7 @@ std::int64_t axis_size(Axis axis, const Request& request, std::int64_t length) {
     case Axis::bin:
       return bins;
     case Axis::key:
-      return keys;
+      return first_keys;
     case Axis::query:
       return length;
   }

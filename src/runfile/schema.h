@@ -6,18 +6,19 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace gainlens::runfile {
 
-/// Of run.h5; a file of another version is refused.
+/// Format version of run.h5. A file of another version is refused.
 inline constexpr std::int64_t run_format_version = 1;
 inline constexpr std::string_view run_format = "gainlens-sweep";
 
-/// Axes of the datasets. All but `query` are dimension scales at the root of run.h5; `query` is one of each
-/// /queries/<T>.
+/// Axes of the datasets. All but `query` are dimension scales at the root of run.h5; `query` is a dimension scale of
+/// each /queries/<T>.
 enum class Axis { length, sample, layer, head, kv_head, bin, key, query };
 inline constexpr Axis root_axes[] = {Axis::length,  Axis::sample, Axis::layer, Axis::head,
                                      Axis::kv_head, Axis::bin,    Axis::key};
@@ -31,7 +32,7 @@ enum class Presence { statistics, gate, sink_logits, nll };
 std::string_view name_of(Axis axis);    ///< "kv_head"
 std::string_view name_of(Group group);  ///< "summary"
 
-/// One line of the table of datasets. Numbers of every line are stored as stores_float64() says.
+/// One line of the table of datasets. stores_float64() gives the precision of all numbers.
 struct DatasetInfo {
   Group group;
   std::string name;
@@ -39,38 +40,57 @@ struct DatasetInfo {
   Presence presence;
   std::string unit;     ///< "value" is the unit of the value vectors
   std::string meaning;  ///< one line
-  std::int64_t since;   ///< statistics version from which on runs hold it
+  std::int64_t since;   ///< the first statistics version whose runs hold it
 
   /// Whether a run of this request holds it. Absent quantities are absent datasets, never zeros.
   bool present(const Request& request) const;
-  /// [length, sample, axes...]; of /queries/<T>, which has one length, [sample, axes...].
+  /// [length, sample, axes...]; for /queries/<T>, which has one length, [sample, axes...].
   std::vector<Axis> run_axes() const;
   std::vector<std::int64_t> shard_shape(const Request& request, std::int64_t length) const;
   std::vector<std::int64_t> run_shape(const Request& request, std::int64_t length) const;
-  /// Of the dataset in a shard: the largest box of whole rows within 1 MiB; empty (contiguous) for all but /queries.
+  /// Chunk shape of the dataset in a shard: the largest box of whole rows within 1 MiB. Empty (contiguous) for all
+  /// groups but /queries.
   std::vector<std::int64_t> shard_chunk(const Request& request, std::int64_t length) const;
-  /// "summary/n_eff"; of one length "queries/512/n_eff".
+  /// "summary/n_eff"; for a dataset of one length "queries/512/n_eff".
   std::string path(std::int64_t length) const;
 };
 
-/// THE table: every dataset a sweep can hold, in the order in which files are written. Source: run-file.md.
+/// The table of all datasets that a sweep can hold, in the order in which files are written. Source: docs/run-file.md.
 const std::vector<DatasetInfo>& schema();
 
-/// A scalar of each layer and head: what is stored of it. The lines of the table above that belong to it are made from
-/// this one.
+/// What is stored of a scalar of each layer and head.
+enum class Stored {
+  nowhere,
+  summary_mean,  ///< /summary/<name>
+  profile,       ///< the same, and /profile/<name>
+  summary,       ///< /summary/<name> and <name>_var
+  everywhere     ///< the same, /profile/<name> and /queries/<T>/<name>
+};
+
+/// A scalar of each layer and head: the one descriptor that the schema, the reducer of a sweep, analyses, reports and
+/// the documentation read. schema() makes the lines of its datasets from it.
 struct HeadQuantity {
   std::string_view name;
+  std::string_view source;  ///< the kernels' scalar that it is a mean of (core/query_scalars.h); empty: computed apart
   Presence presence;
-  bool variance;  ///< /summary/<name>_var
-  bool profile;   ///< /profile/<name>
-  bool queries;   ///< /queries/<T>/<name>
+  std::string_view label;  ///< as reports show it, with the symbols of reports/page/typography.h
   std::string_view unit;
   std::string_view unit_squared;  ///< of the variance
+  Window window;                  ///< the queries that /summary/<name> averages
+  Stored stored;
+  std::int64_t since;  ///< statistics version
   std::string_view meaning;
-  Window window;                      ///< of the queries that /summary/<name> is a mean over
-  std::int64_t since = 1;             ///< statistics version
-  std::string_view restriction = {};  ///< which queries of the window: " whose bound is above 0"
+  std::string_view restriction = {};  ///< limits the queries of the window: " whose bound is above 0"
+
+  bool has_variance() const { return stored == Stored::summary || stored == Stored::everywhere; }
+  bool has_profile() const { return stored == Stored::profile || stored == Stored::everywhere; }
+  bool has_queries() const { return stored == Stored::everywhere; }
+  /// "last-quarter queries"
+  std::string averaged_over() const;
 };
+
+/// Every such scalar that is stored; those that the kernels compute first.
+std::span<const HeadQuantity> head_quantities();
 
 /// @throws InternalError  no such scalar
 const HeadQuantity& head_quantity(std::string_view name);

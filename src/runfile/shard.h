@@ -8,8 +8,8 @@
 
 namespace gainlens::runfile {
 
-inline constexpr std::int64_t bins = 64;  ///< of /profile and /values/norm
-inline constexpr std::int64_t keys = 8;   ///< first keys of first_mass, column_mean, first_norm
+inline constexpr std::int64_t bins = 64;       ///< of /profile and /values/norm
+inline constexpr std::int64_t first_keys = 8;  ///< first keys of first_mass, column_mean, first_norm
 
 /// Row-major numbers of one shard. NaN: no value.
 struct Array {
@@ -24,15 +24,15 @@ struct ShardKey {
   friend auto operator<=>(const ShardKey&, const ShardKey&) = default;
 };
 
-/// Everything one chunk contributes to a run; the leading [length, sample] axes of run.h5 are added on combining. Names
-/// and shapes as in the schema (runfile/schema.h); an absent quantity is an absent entry.
+/// Everything that one chunk contributes to a run. The leading [length, sample] axes of run.h5 are added on combining.
+/// Names and shapes as in the schema (runfile/schema.h); an absent quantity is an absent entry.
 struct ShardResult {
   std::map<std::string, Array> summary;  ///< [layer, head], [layer, head, key], or [] for nll
   std::map<std::string, Array> profile;  ///< [layer, head, bin]
-  std::map<std::string, Array>
-      values;  ///< norm [layer, kv_head, bin], first_norm [layer, kv_head, key], others [layer, kv_head]
-  std::map<std::string, Array>
-      queries;  ///< [layer, head, query] (first_mass: [layer, head, query, key]); empty unless --per-query
+  /// norm [layer, kv_head, bin], first_norm [layer, kv_head, key], others [layer, kv_head]
+  std::map<std::string, Array> values;
+  /// [layer, head, query]; first_mass [layer, head, query, key]. Empty without --per-query.
+  std::map<std::string, Array> queries;
 };
 
 }  // namespace gainlens::runfile

@@ -45,7 +45,7 @@ void write_datasets(const hdf5::Handle& file, const Request& request, const Shar
   }
 }
 
-/// As a file of this precision gives the number back.
+/// The number as a file of this precision gives it back.
 double stored(double value, bool float64) {
   return float64 ? value : static_cast<double>(static_cast<float>(value));
 }
@@ -54,7 +54,7 @@ bool same_bits(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
-/// A finite number that the file's precision would keep as infinity.
+/// Refuses a finite number that the file's precision would store as infinity.
 void check_range(const Request& request, const ShardKey& key, const ShardResult& result) {
   if (stores_float64(request)) return;
   constexpr double most = std::numeric_limits<float>::max();
@@ -71,7 +71,7 @@ void check_range(const Request& request, const ShardKey& key, const ShardResult&
   }
 }
 
-/// The shard is what run.h5 is proven against, so it is read back itself.
+/// Reads the shard back and compares it with the result, because run.h5 is proven against the shard later.
 void prove_datasets(const std::filesystem::path& path, const Request& request, const ShardKey& key,
                     const ShardResult& result) {
   const hdf5::Handle shard = open_shard(path, request, key);

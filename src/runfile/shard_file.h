@@ -19,15 +19,14 @@ std::optional<ShardKey> parse_shard_file_name(const std::string& name);
 /// How numbers of a request are stored: IEEE little-endian float64 or float32.
 hid_t number_type(const Request& request);
 
-/// Writes one shard whole, flushes it and reads it back from the disk. What a failure leaves at `path` is for the
-/// caller to remove.
-/// @throws RunFailed  a write, a flush or a closing failed, or the numbers that were read are not those that were
-///     written
+/// Writes one shard, flushes it and reads it back from the disk. After a failure the caller must remove what is at
+/// `path`.
+/// @throws RunFailed  a write, a flush or a closing failed, or the numbers read back differ from those written
 void write_shard(const std::filesystem::path& path, const Request& request, const ShardKey& key,
                  const ShardResult& result);
 
-/// Opens a shard and proves that it is the one of this key and request, with every dataset in its shape.
-/// @throws hdf5::Error  it is not
+/// Opens a shard. Proves that it has this key and request, and that every dataset has its shape.
+/// @throws hdf5::Error  the proof fails
 hdf5::Handle open_shard(const std::filesystem::path& path, const Request& request, const ShardKey& key);
 
 /// A dataset of an opened shard.

@@ -26,7 +26,7 @@ fs::path plan_path(const fs::path& run) {
   return run / ranks_folder_name / "plan.json";
 }
 
-/// Waiting for processes that may never have been started: says once that it waits, and ends in the end.
+/// Waits for processes that may never start. It gives one notice, and throws when `patience` is over.
 class Wait {
  public:
   Wait(std::chrono::milliseconds patience, const Notice& notice) : patience_(patience), notice_(notice) {}
@@ -37,8 +37,7 @@ class Wait {
     if (waited >= patience_) {
       throw_run_failed(
           "{}: {} has not come within {} seconds; start every rank (torchrun or srun does) on this folder, or unset "
-          "the variables RANK and "
-          "WORLD_SIZE, or SLURM_PROCID, for a single process",
+          "the variables RANK and WORLD_SIZE, or SLURM_PROCID, for a single process",
           printable(run.string()), whom, std::chrono::duration_cast<std::chrono::seconds>(patience_).count());
     }
     if (!said_ && notice_ && waited >= before_notice) {
@@ -77,7 +76,7 @@ LeadingRank::~LeadingRank() {
   fs::remove(plan_path(run_), ignored);
 }
 
-/// Everyone is there at one moment: a rank that has come and gone is seen.
+/// Waits until all ranks are alive at the same moment. A rank that started and ended meanwhile is noticed.
 std::vector<std::string> LeadingRank::wait_for_tokens() const {
   std::vector<std::string> tokens(static_cast<std::size_t>(size_));
   tokens.front() = self_.token();
@@ -114,7 +113,7 @@ bool LeadingRank::is_alive(std::int64_t rank) const {
 
 std::vector<ShardKey> LeadingRank::arrived() {
   std::vector<bool> alive(
-      static_cast<std::size_t>(size_));  // asked before the files: a rank may write its last shard and end
+      static_cast<std::size_t>(size_));  // asked before looking for files: a rank may write its last shard and end
   for (const Awaited& awaited : awaited_) alive[static_cast<std::size_t>(awaited.rank)] = is_alive(awaited.rank);
   std::vector<ShardKey> there;
   std::vector<Awaited> still;
@@ -128,7 +127,7 @@ std::vector<ShardKey> LeadingRank::arrived() {
   awaited_ = std::move(still);
   for (const Awaited& awaited : awaited_) {
     if (alive[static_cast<std::size_t>(awaited.rank)]) continue;
-    throw_run_failed("{}: rank {} ended before its shards were there (the chunk of {} tokens, sample {}, is not); {}",
+    throw_run_failed("{}: rank {} ended before its shards were there (missing: the chunk of {} tokens, sample {}); {}",
                      printable(run_.string()), awaited.rank, awaited.key.length, awaited.key.sample, resume);
   }
   return there;
@@ -149,7 +148,7 @@ FollowingRank::FollowingRank(fs::path run, const ProcessGroup& group, std::chron
   ASSERT(group.rank > 0, "rank {} follows", group.rank);
 }
 
-/// Empty where there is none, or one of another start.
+/// Empty if there is no plan, or if it belongs to another start.
 std::optional<FollowingRank::Plan> FollowingRank::read_plan() const {
   const fs::path path = plan_path(run_);
   if (!fs::exists(path)) return std::nullopt;
@@ -193,8 +192,8 @@ void FollowingRank::wait_for_share() {
     }
   }
   CHECK(std::ssize(plan_->tokens) == group_.size,
-        "rank {}: {} processes share the run by its environment, and {} by that of rank 0", group_.rank, group_.size,
-        plan_->tokens.size());
+        "rank {}: its environment says that {} processes share the run, and the environment of rank 0 says {}",
+        group_.rank, group_.size, plan_->tokens.size());
 }
 
 std::vector<ShardKey> FollowingRank::share(const Request& asked) const {
@@ -217,7 +216,7 @@ void FollowingRank::commit(const ShardKey& key, const ShardResult& result) {
   ASSERT(plan_, "there is no share before wait_for_share");
   const fs::path path = run_ / "shards" / shard_file_name(key);
   TemporaryFile temporary(
-      path, path.string() + "." + self_.token() + ".tmp");  // not the name of a rank 0 that resumes meanwhile
+      path, path.string() + "." + self_.token() + ".tmp");  // a rank 0 that resumes meanwhile uses another name
   write_shard(temporary.path(), plan_->asked, key, result);
   check_leader_is_alive();
   temporary.publish();

@@ -15,19 +15,19 @@
 
 namespace gainlens::runfile {
 
-/// How long a process waits for another of its group to be started. One that has come is waited for as long as it
-/// lives.
+/// How long a process waits for another process of its group to start. Once that process has started, it waits as long
+/// as that process lives.
 inline constexpr std::chrono::minutes start_patience{5};
 
-/// Called once with a sentence where a process has waited for a while.
+/// Called once, with a sentence, if a process has waited for a while.
 using Notice = std::function<void(const std::string&)>;
 
-/// Rank 0 of the processes that share a run. It alone holds the run folder, splits the work and combines the shards;
-/// the others only add shards. The run folder is their one channel:
-///
-/// ranks/rank-K locked by rank K as long as it lives (RankFile) ranks/plan.json who computes what, written by rank 0
-///     once every rank is there; names the tokens of all, so that the plan of another start is never followed shards/
-///     where a shard of any rank appears whole, by rename
+/// Rank 0 of the processes that share a run. Only rank 0 holds the run folder, splits the work and combines the shards;
+/// the others only add shards. The processes communicate only through files in the run folder:
+/// - ranks/rank-K: locked by rank K as long as it lives (RankFile)
+/// - ranks/plan.json: which rank computes what. Rank 0 writes it once every rank has started. It names the tokens of
+///   all ranks, so the plan of another start is never followed.
+/// - shards/: a shard of any rank appears here complete, by rename
 class LeadingRank {
  public:
   /// @throws InvalidArgument  as RankFile
@@ -37,16 +37,16 @@ class LeadingRank {
   /// Waits for every rank and tells each its share.
   /// @param asked   what this process was asked for; every rank must have been asked for the same
   /// @param shares  [rank]
-  /// @throws RunFailed  a rank has not come in time, or has ended
+  /// @throws RunFailed  a rank has not started in time, or has ended
   void deal(const Request& asked, const std::vector<std::vector<ShardKey>>& shares);
 
-  /// Shards of other ranks that are there and have not been returned before.
-  /// @throws RunFailed  a rank has ended before its shards were there
+  /// Shards of other ranks that have appeared since the last call.
+  /// @throws RunFailed  a rank ended before it had written its shards
   std::vector<ShardKey> arrived();
   bool waits_for_shards() const { return !awaited_.empty(); }
   std::int64_t size() const { return size_; }
 
-  /// Returns once every other rank has ended: the last one out cleans up.
+  /// Returns when every other rank has ended, so that rank 0 is the last and cleans up.
   void wait_for_the_others_to_end() const;
 
  private:
@@ -62,7 +62,7 @@ class LeadingRank {
   std::chrono::milliseconds patience_;
   Notice notice_;
   RankFile self_;
-  std::vector<std::string> tokens_;  // [rank], once dealt
+  std::vector<std::string> tokens_;  // [rank], set by deal()
   std::vector<Awaited> awaited_;
 };
 
@@ -73,9 +73,9 @@ class FollowingRank {
   FollowingRank(std::filesystem::path run, const ProcessGroup& group, std::chrono::milliseconds patience,
                 Notice notice);
 
-  /// Waits until rank 0 has dealt out the work. From then on log.json holds the checksums that rank 0 has made.
-  /// @throws RunFailed        rank 0 has not come in time, or has ended
-  /// @throws InvalidArgument  rank 0 counts another number of processes
+  /// Waits until rank 0 has dealt out the work. From then on log.json holds the checksums that rank 0 has computed.
+  /// @throws RunFailed        rank 0 has not started in time, or has ended
+  /// @throws InvalidArgument  rank 0 was started with another number of processes
   void wait_for_share();
 
   /// Shards this rank has to compute.
@@ -83,7 +83,7 @@ class FollowingRank {
   std::vector<ShardKey> share(const Request& asked) const;
 
   /// Writes a shard; rank 0 lists it.
-  /// @throws RunFailed  rank 0 has ended, and with it the run; full disk
+  /// @throws RunFailed  rank 0 has ended, so the run cannot be completed; full disk
   void commit(const ShardKey& key, const ShardResult& result);
 
  private:

@@ -11,7 +11,7 @@ std::int64_t text_tokens(const TextLayout& layout, std::int64_t length) {
   return length - (layout.bos ? 1 : 0);
 }
 
-/// The length whose chunks decide where those of `length` begin.
+/// The length whose chunks decide where the chunks of `length` begin.
 std::int64_t placed_length(const TextLayout& layout, std::int64_t length) {
   return layout.nested ? layout.lengths.back() : length;
 }
@@ -28,7 +28,7 @@ std::int64_t tokens_needed(const TextLayout& layout, std::int64_t length) {
   if (!layout.spread)
     return checked_add(checked_mul(layout.samples - 1, stride, what), text_tokens(layout, length), "chunks: tokens");
   checked_mul(checked_mul(std::int64_t{2}, layout.samples, what), *layout.spread,
-              "chunks: samples x tokens of the text");  // of text_span()
+              "chunks: samples x tokens of the text");  // text_span() computes this product
   return checked_mul(layout.samples, stride, what);
 }
 

@@ -1,6 +1,7 @@
 #include "sweep/chunk_reducer.h"
 
 #include "core/error.h"
+#include "kernels/query_fields.h"
 #include "runfile/schema.h"
 #include "sweep/windows.h"
 
@@ -12,7 +13,7 @@
 namespace gainlens::sweep {
 namespace {
 
-/// [rows, columns..] in contiguous double, so that rows can be read as spans.
+/// A contiguous copy in double on the CPU, so that its rows can be read as spans.
 at::Tensor as_rows(const at::Tensor& tensor) {
   return tensor.to(at::kCPU, at::kDouble).contiguous();
 }
@@ -51,7 +52,7 @@ double* ChunkReducer::cell(std::map<std::string, runfile::Array>& group, const s
   return array.values.data() + row * static_cast<std::size_t>(width);
 }
 
-/// Where it goes is said by the schema alone.
+/// The schema (runfile/schema.h) decides which datasets the numbers go to.
 void ChunkReducer::add_scalar(const std::string& name, std::size_t row, const at::Tensor& by_query) {
   const runfile::HeadQuantity& stored = runfile::head_quantity(name);
   const auto begin = static_cast<std::size_t>(runfile::window_begin(stored.window, length_));
@@ -60,12 +61,12 @@ void ChunkReducer::add_scalar(const std::string& name, std::size_t row, const at
     const auto queries = row_span(rows, head);
     const Moments found = moments(queries.subspan(begin));
     cell(result_.summary, name, row, layout_.heads, {})[head] = found.mean;
-    if (stored.variance) cell(result_.summary, name + "_var", row, layout_.heads, {})[head] = found.variance;
-    if (stored.profile) {
+    if (stored.has_variance()) cell(result_.summary, name + "_var", row, layout_.heads, {})[head] = found.variance;
+    if (stored.has_profile()) {
       std::ranges::copy(bin_means(queries),
                         cell(result_.profile, name, row, layout_.heads, {runfile::bins}) + head * runfile::bins);
     }
-    if (stored.queries && per_query_) {
+    if (stored.has_queries() && per_query_) {
       std::ranges::copy(queries, cell(result_.queries, name, row, layout_.heads, {length_}) + head * length_);
     }
   }
@@ -74,8 +75,8 @@ void ChunkReducer::add_scalar(const std::string& name, std::size_t row, const at
 void ChunkReducer::add_by_key(const std::string& name, std::size_t row, const at::Tensor& by_query) {
   const at::Tensor rows = as_rows(by_query.transpose(1, 2));  // [head, key, query]
   const auto half = static_cast<std::size_t>(second_half_begin(length_));
-  double* means = cell(result_.summary, name, row, layout_.heads, {runfile::keys});
-  for (std::int64_t series = 0; series < layout_.heads * runfile::keys; ++series) {
+  double* means = cell(result_.summary, name, row, layout_.heads, {runfile::first_keys});
+  for (std::int64_t series = 0; series < layout_.heads * runfile::first_keys; ++series) {
     const std::span<const double> queries(rows.const_data_ptr<double>() + series * length_,
                                           static_cast<std::size_t>(length_));
     means[series] = moments(queries.subspan(half)).mean;
@@ -83,7 +84,7 @@ void ChunkReducer::add_by_key(const std::string& name, std::size_t row, const at
   if (per_query_) {
     const at::Tensor kept = as_rows(by_query);
     std::copy_n(kept.const_data_ptr<double>(), kept.numel(),
-                cell(result_.queries, name, row, layout_.heads, {length_, runfile::keys}));
+                cell(result_.queries, name, row, layout_.heads, {length_, runfile::first_keys}));
   }
 }
 
@@ -108,7 +109,7 @@ void ChunkReducer::add_sink_bound(std::size_t row, std::int64_t head, const Sink
 void ChunkReducer::add_values(std::size_t row, const kernels::QueryStatistics& statistics, const at::Tensor& value) {
   const at::Tensor norms = as_rows(value.to(at::kDouble).norm(2, -1));  // [kv_head, key]
   const at::Tensor variance = as_rows(statistics.value_variance.to(at::kDouble).mean(-1));
-  // The lemma is about the keys' weights, which sum to one without the learned sink logit.
+  // The lemma is about the weights of the keys. They sum to one if a learned sink logit is left out.
   const at::Tensor weights =
       as_rows(statistics.first_weight.defined() ? statistics.first_weight : statistics.first_mass.select(-1, 0));
   const at::Tensor estimates = as_rows(statistics.estimate_norm), gained = as_rows(statistics.gained_estimate_norm),
@@ -119,9 +120,9 @@ void ChunkReducer::add_values(std::size_t row, const kernels::QueryStatistics& s
     const auto means = bin_means(keys);
     std::copy(means.begin(), means.end(),
               cell(result_.values, "norm", row, layout_.kv_heads, {runfile::bins}) + kv_head * runfile::bins);
-    double* first =
-        cell(result_.values, "first_norm", row, layout_.kv_heads, {runfile::keys}) + kv_head * runfile::keys;
-    std::copy_n(keys.begin(), std::min<std::size_t>(keys.size(), runfile::keys), first);
+    double* first = cell(result_.values, "first_norm", row, layout_.kv_heads, {runfile::first_keys}) +
+                    kv_head * runfile::first_keys;
+    std::copy_n(keys.begin(), std::min<std::size_t>(keys.size(), runfile::first_keys), first);
     const double least = *std::min_element(keys.begin() + 1, keys.end());
     cell(result_.values, "min_norm", row, layout_.kv_heads, {})[kv_head] = least;
     cell(result_.values, "variance", row, layout_.kv_heads, {})[kv_head] = variance.const_data_ptr<double>()[kv_head];
@@ -137,28 +138,16 @@ void ChunkReducer::add_values(std::size_t row, const kernels::QueryStatistics& s
 void ChunkReducer::add(std::int64_t layer, const kernels::QueryStatistics& statistics, const at::Tensor& value) {
   const std::size_t row = row_of(layer);
   added_[row] = true;
-  for (const auto& [name, field] : {std::pair{"n_eff", &statistics.n_eff},
-                                    {"entropy", &statistics.entropy},
-                                    {"residual", &statistics.residual},
-                                    {"observation_precision", &statistics.observation_precision},
-                                    {"log_observation_precision", &statistics.log_observation_precision},
-                                    {"kalman_gain", &statistics.kalman_gain},
-                                    {"kalman_gain_half", &statistics.kalman_gain},
-                                    {"kalman_gain_scaled", &statistics.kalman_gain_scaled},
-                                    {"kalman_gain_scaled_half", &statistics.kalman_gain_scaled},
-                                    {"without_first_n_eff", &statistics.without_first_n_eff},
-                                    {"without_first_kalman_gain", &statistics.without_first_kalman_gain},
-                                    {"estimate_norm", &statistics.estimate_norm},
-                                    {"gained_estimate_norm", &statistics.gained_estimate_norm},
-                                    {"without_first_norm", &statistics.without_first_norm}}) {
-    add_scalar(name, row, *field);
+  for (const runfile::HeadQuantity& quantity : runfile::head_quantities()) {
+    if (!quantity.source.empty())
+      add_scalar(std::string(quantity.name), row, statistics.*kernels::query_field(quantity.source).tensor);
   }
   add_scalar("bos_mass", row, statistics.first_mass.select(-1, 0));
   if (statistics.sink_logit_mass.defined()) add_scalar("sink_logit_mass", row, statistics.sink_logit_mass);
   add_by_key("first_mass", row, statistics.first_mass);
   const at::Tensor columns = as_rows(statistics.column_mean);
   std::copy_n(columns.const_data_ptr<double>(), columns.numel(),
-              cell(result_.summary, "column_mean", row, layout_.heads, {runfile::keys}));
+              cell(result_.summary, "column_mean", row, layout_.heads, {runfile::first_keys}));
   add_values(row, statistics, value);
   queries_without_keys_ += statistics.queries_without_keys;
 }

@@ -13,11 +13,12 @@
 namespace gainlens::sweep {
 
 /// Reduces the per-query statistics of one chunk, layer by layer, to what a shard stores: means and variances over the
-/// windows of method.md ("Sweep protocol"), means over 64 bins, norms of the values, the sink lemma; in double whatever
-/// the compute dtype. Per-query numbers are kept only when asked for.
+/// windows of docs/method.md ("Sweep protocol"), means over 64 bins, norms of the values, and the sink lemma. Computes
+/// in double for every compute dtype. Keeps per-query numbers only if asked to.
 class ChunkReducer {
  public:
   /// @param layers  original indices of the layers that will be added, in order
+  /// @param length  tokens in the chunk
   ChunkReducer(std::vector<std::int64_t> layers, const hooks::AttentionLayout& layout, std::int64_t length,
                bool per_query);
 
@@ -26,13 +27,13 @@ class ChunkReducer {
   /// @param value       [kv_head, position, head_dim]
   void add(std::int64_t layer, const kernels::QueryStatistics& statistics, const at::Tensor& value);
 
-  /// @param gate  sigmoid of the gate scores, [position, head] or [position, head, head_dim]; stored as its mean over
-  ///     head_dim
+  /// Stores the mean over head_dim of a gate with one entry per dimension.
+  /// @param gate  sigmoid of the gate scores, [position, head] or [position, head, head_dim]
   void add_gate(std::int64_t layer, const at::Tensor& gate);
 
   void add_nll(double mean_nll);
 
-  /// Queries, over all layers and heads, that saw no key and are left out of every mean.
+  /// Number of queries that saw no key, summed over layers and heads. They are left out of every mean.
   std::int64_t queries_without_keys() const { return queries_without_keys_; }
 
   /// @throws InternalError  a layer was not added
@@ -41,7 +42,7 @@ class ChunkReducer {
  private:
   void add_scalar(const std::string& name, std::size_t row, const at::Tensor& by_query);
   void add_by_key(const std::string& name, std::size_t row, const at::Tensor& by_query);
-  /// Norms and variance of the values, and with them the sink lemma.
+  /// Adds the norms and the variance of the values, and the sink lemma, which needs these norms.
   void add_values(std::size_t row, const kernels::QueryStatistics& statistics, const at::Tensor& value);
   void add_sink_bound(std::size_t row, std::int64_t head, const SinkRows& queries, double first_norm, double min_norm);
   std::size_t row_of(std::int64_t layer) const;

@@ -10,8 +10,8 @@
 namespace gainlens::sweep {
 namespace {
 
-constexpr std::int64_t logits_per_block = std::int64_t{1}
-                                          << 26;  // 256 MiB in float32: the head is packed and read once for so many
+// 256 MiB in float32. The output head is packed and read once per block.
+constexpr std::int64_t logits_per_block = std::int64_t{1} << 26;
 
 }  // namespace
 
@@ -24,7 +24,7 @@ double mean_negative_log_likelihood(hooks::HookedModel& model, const at::Tensor&
 
   const at::Tensor targets = at::from_blob(const_cast<std::int32_t*>(tokens.data()), {length}, at::kInt).to(at::kLong);
   double total = 0;
-  std::int64_t block = 1;  // the vocabulary is known once the first logits are there
+  std::int64_t block = 1;  // the first logits show the size of the vocabulary
   for (std::int64_t begin = 0; begin < length - 1;) {
     const std::int64_t end = std::min(begin + block, length - 1);
     at::Tensor logits = model.unembed(normalized.slice(1, begin, end)).squeeze(0);  // [position, vocabulary]

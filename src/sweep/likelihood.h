@@ -9,8 +9,8 @@
 
 namespace gainlens::sweep {
 
-/// Mean next-token negative log likelihood in nats over positions 0..T-2, the logits made in blocks of positions so
-/// that no [T, vocabulary] tensor is held.
+/// Mean next-token negative log likelihood in nats over positions 0..T-2. The logits are computed in blocks of
+/// positions, so that no [T, vocabulary] tensor is in memory.
 ///
 /// @param normalized  [1, position, width], after the final norm
 /// @param tokens      the T ids the model was run on, T >= 2

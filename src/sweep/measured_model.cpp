@@ -7,7 +7,7 @@ namespace gainlens::sweep {
 runfile::MeasuredModel measured_model(std::string family, const hooks::AttentionLayout& layout,
                                       std::vector<std::int64_t> layers) {
   runfile::MeasuredModel model;
-  // Both are taken apart whole: a member that joins either does not compile until it is dealt with here.
+  // Both structs are unpacked completely, so that a new member in either does not compile until it is handled here.
   const auto& [heads, kv_heads, head_dim, max_positions, window, gated, sink_logits] = layout;
   auto& [of_family, of_layers, of_heads, of_kv_heads, of_head_dim, of_max_positions, attention, of_gated,
          of_sink_logits] = model;

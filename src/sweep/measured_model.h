@@ -9,7 +9,8 @@
 
 namespace gainlens::sweep {
 
-/// What a request says of the model. Nothing of it is said anywhere else: what a run holds follows from the model.
+/// The part of a run's request that describes the model. It is set here and nowhere else, because the datasets of a run
+/// follow from the model.
 /// @param layers  original indices of the layers that are measured, in order
 runfile::MeasuredModel measured_model(std::string family, const hooks::AttentionLayout& layout,
                                       std::vector<std::int64_t> layers);

@@ -7,7 +7,7 @@
 
 namespace gainlens::sweep {
 
-/// A chunk's ids as a model takes them: a batch of one sequence, [1, position] int64, a copy.
+/// Copies a chunk's ids into the form that a model takes: a batch of one sequence, [1, position] int64.
 hooks::Tokens one_sequence(std::span<const tokenizers::TokenId> tokens);
 
 }  // namespace gainlens::sweep

@@ -17,6 +17,8 @@
 #include "sweep/sweep_chunk.h"
 #include "sweep/windows.h"
 
+#include <fmt/ranges.h>
+
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -28,11 +30,11 @@
 namespace gainlens::sweep {
 namespace {
 
-/// Layers [0, N) run.
+/// The N of the layers [0, N) that run.
 std::int64_t layers_to_run(const SweepOptions& options, const models::DecoderConfig& config) {
   const std::int64_t stop = options.stop_at_layer.value_or(config.layers);
-  CHECK(stop >= 1 && stop <= config.layers,
-        "--stop-at-layer: {}; the model has {} layers, of which at least 1 must run", stop, config.layers);
+  CHECK(stop >= 1 && stop <= config.layers, "--stop-at-layer: {}; the model has {} layers, and at least 1 must run",
+        stop, config.layers);
   return stop;
 }
 
@@ -41,20 +43,40 @@ std::vector<std::int64_t> measured_layers(const SweepOptions& options, const mod
   const auto [begin, end] = options.layers.value_or(std::pair<std::int64_t, std::int64_t>{0, stop});
   CHECK(0 <= begin && begin < end && end <= config.layers, "--layers: {}:{}; the model has layers 0:{} (half-open)",
         begin, end, config.layers);
-  CHECK(end <= stop, "--layers: {}:{} goes beyond --stop-at-layer {}; measure layers that run", begin, end, stop);
+  CHECK(end <= stop, "--layers: {}:{} goes beyond --stop-at-layer {}; only layers that run can be measured", begin, end,
+        stop);
   std::vector<std::int64_t> layers(static_cast<std::size_t>(end - begin));
   std::iota(layers.begin(), layers.end(), begin);
   return layers;
 }
 
-/// The output head reads the stream behind the last layer.
+/// The output head needs the stream after the last layer.
 bool has_likelihood(const SweepOptions& options, const models::DecoderConfig& config) {
   return options.nll && layers_to_run(options, config) == config.layers;
 }
 
-void check_lengths(const SweepOptions& options, const models::DecoderConfig& config) {
-  CHECK(!options.lengths.empty(), "--lengths: none given");
-  for (const std::int64_t length : options.lengths) {
+runfile::Notice notice(const SweepOptions& options) {
+  if (options.quiet) return {};
+  return [](const std::string& text) { print_notice("gainlens: {}\n", text); };
+}
+
+/// The lengths that were asked for, or the default ones. Says so if the model has too few positions for all of these.
+std::vector<std::int64_t> lengths_of(const SweepOptions& options, const models::DecoderConfig& config) {
+  if (!options.lengths.empty()) return options.lengths;
+  if (options.allow_extrapolation) return default_lengths(std::nullopt);
+  const std::vector<std::int64_t> lengths = default_lengths(config.max_positions);
+  if (const auto tell = notice(options); tell && options.group.rank == 0 && lengths != default_lengths(std::nullopt)) {
+    std::vector<std::string> names;
+    for (const std::int64_t length : lengths) names.push_back(format_count(length));
+    tell(fmt::format("the model has {} positions, so the lengths are {} (choose others with --lengths)",
+                     config.max_positions, fmt::join(names, ", ")));
+  }
+  return lengths;
+}
+
+void check_lengths(const std::vector<std::int64_t>& lengths, const SweepOptions& options,
+                   const models::DecoderConfig& config) {
+  for (const std::int64_t length : lengths) {
     CHECK(length >= shortest_length, "--lengths: {}; must be at least {}, so that the last quarter holds a query",
           length, shortest_length);
     CHECK(length <= config.max_positions || options.allow_extrapolation,
@@ -65,7 +87,7 @@ void check_lengths(const SweepOptions& options, const models::DecoderConfig& con
   CHECK(options.samples >= 1, "--samples: {}; must be at least 1", options.samples);
 }
 
-/// Every file that determines the numbers of the model, by name and sha256.
+/// The sha256 of every file that determines the model's numbers, by file name.
 std::map<std::string, std::string> fingerprint(const std::vector<std::filesystem::path>& files,
                                                runfile::HashCache& hashes) {
   std::map<std::string, std::string> sums;
@@ -73,7 +95,7 @@ std::map<std::string, std::string> fingerprint(const std::vector<std::filesystem
   return sums;
 }
 
-/// Roughly proportional to the time a chunk takes: products with the weights, and attention.
+/// A number roughly proportional to the time that a chunk takes: products with the weights, and attention.
 double cost_of(std::int64_t length, const models::DecoderConfig& config) {
   const auto tokens = static_cast<double>(length);
   const auto width = static_cast<double>(config.heads * config.head_dim);
@@ -81,12 +103,13 @@ double cost_of(std::int64_t length, const models::DecoderConfig& config) {
          static_cast<double>(config.layers) * width * tokens * tokens;
 }
 
-/// Everything that determines the numbers, read and checked before any work is done; only the checksums of the weights
-/// are still to come.
+/// Everything that determines the numbers, read and checked before any work is done. Only the checksums of the weights
+/// are computed later.
 struct Job {
   std::filesystem::path checkpoint;  ///< folder or GGUF file
   std::vector<std::filesystem::path> files;
   models::DecoderConfig config;
+  std::vector<std::int64_t> lengths;
   TokenSource source;
   std::vector<data::Chunk> chunks;
   SweepPlan plan;
@@ -107,11 +130,12 @@ Job read_job(const SweepOptions& options) {
   job.checkpoint = checkpoint.path;
   job.files = std::move(checkpoint.files);
   job.config = std::move(checkpoint.config);
-  check_lengths(options, job.config);
+  job.lengths = lengths_of(options, job.config);
+  check_lengths(job.lengths, options, job.config);
   job.plan = plan_of(options, job.config);
   job.source = read_tokens(options.source, job.checkpoint, job.config.vocabulary, job.config.bos_token);
   job.chunks = data::cut(job.source.tokens,
-                         {options.lengths, options.samples, options.nested, options.spread, job.source.bos.token});
+                         {job.lengths, options.samples, options.nested, options.spread, job.source.bos.token});
   return job;
 }
 
@@ -121,30 +145,30 @@ runfile::Request make_request(const SweepOptions& options, const Job& job,
   request.model = std::move(fingerprint);
   request.tokenizer = job.source.tokenizer_sha256;
   request.text = job.source.text_sha256;
-  request.lengths = options.lengths;
+  request.lengths = job.lengths;
   request.samples = options.samples;
   request.nested = options.nested;
   if (options.spread) request.spread = std::ssize(job.source.tokens);
   if (job.source.bos.token) request.bos = *job.source.bos.token;
   request.bos_policy = job.source.bos.explanation;
   request.dtype = models::dtype_name(options.dtype);
-  // Kernels agree up to rounding only: a run keeps to the one it was begun with.
+  // Kernels agree only up to rounding. The request names the kernel, so that a run uses one kernel from start to end.
   request.device = job.plan.kernel == kernels::AttentionBackend::composed ? "cpu:composed" : "cpu";
   request.threads = at::get_num_threads();
-  request.nll = job.plan.nll;  // with the layers above this is all that --stop-at-layer changes
+  request.nll = job.plan.nll;  // --stop-at-layer changes only this and the layers above
   request.statistics = job.plan.statistics;
   request.per_query = job.plan.per_query;
   request.allow_extrapolation = job.plan.allow_extrapolation;
   return request;
 }
 
-/// Tokens that go through the layers together where weights are streamed: enough to hide the reading behind the
-/// products, few enough that their residual streams stay small (4 GiB at a width of 8192 in float32, twice that for a
-/// moment) and an interruption loses little.
+/// Most tokens that go through the layers together if weights are streamed. It is large enough that reading the weights
+/// takes less time than the products. It is small enough that the residual streams stay small (4 GiB at a width of 8192
+/// in float32, for a moment twice as much) and that an interruption loses little.
 constexpr std::int64_t group_tokens = std::int64_t{1} << 17;
 
-/// Measures chunks with progress on stderr; loads the model when there is something to measure. One after the other, or
-/// where weights are streamed in groups that pass each layer together.
+/// Measures chunks and shows progress on stderr. Loads the model before the first chunk is measured. Chunks are
+/// measured one after the other. If weights are streamed, groups of chunks pass each layer together.
 class ChunkMeter {
  public:
   ChunkMeter(const SweepOptions& options, const Job& job) : options_(options), job_(job) {}
@@ -181,7 +205,7 @@ class ChunkMeter {
     return std::move(measured.shard);
   }
 
-  /// `key` and those that come after it, as many as go through the layers together.
+  /// `key` and the keys after it: the chunks that go through the layers together.
   std::vector<runfile::ShardKey> group_from(const runfile::ShardKey& key) const {
     if (!options_.stream_weights) return {key};
     std::vector<runfile::ShardKey> group;
@@ -223,13 +247,9 @@ class ChunkMeter {
   std::int64_t queries_without_keys_ = 0;
 };
 
-runfile::Notice notice(const SweepOptions& options) {
-  if (options.quiet) return {};
-  return [](const std::string& text) { print_notice("gainlens: {}\n", text); };
-}
-
-/// Rank 0, or a process alone: its folder, its request, its share, and the run made of all shards.
-std::int64_t lead(const SweepOptions& options, const Job& job, const runfile::Measuring& measuring) {
+/// The work of rank 0, or of a process alone: opens the folder, stores the request, measures its share, and combines
+/// all shards into the run.
+runfile::FilledRun lead(const SweepOptions& options, const Job& job, const runfile::Measuring& measuring) {
   std::unique_ptr<runfile::LeadingRank> others;
   if (options.group.size > 1) {
     runfile::prepare_run_folder(options.out);
@@ -243,22 +263,43 @@ std::int64_t lead(const SweepOptions& options, const Job& job, const runfile::Me
   return runfile::fill_run(run, others.get(), measuring);
 }
 
+/// The work of the other ranks: waits for rank 0 and measures its own share.
 std::int64_t follow(const SweepOptions& options, const Job& job, const runfile::Measuring& measuring) {
   runfile::prepare_run_folder(options.out);
   runfile::FollowingRank self(options.out, options.group, runfile::start_patience, notice(options));
   self.wait_for_share();
-  auto hashes = runfile::HashCache::of_run(options.out);  // of rank 0: no file is hashed twice
+  auto hashes = runfile::HashCache::of_run(options.out);  // rank 0 wrote it: no file is hashed twice
   return runfile::fill_share(self, make_request(options, job, fingerprint(job.files, hashes)), measuring);
 }
 
 }  // namespace
 
+std::vector<std::int64_t> default_lengths(std::optional<std::int64_t> max_positions) {
+  std::vector<std::int64_t> lengths = {1 << 10, 2 << 10, 4 << 10, 6 << 10, 8 << 10, 10 << 10};
+  if (!max_positions) return lengths;
+  std::erase_if(lengths, [&](std::int64_t length) { return length > *max_positions; });
+  if (lengths.size() >= 3) return lengths;
+  lengths.clear();
+  for (const std::int64_t parts : {4, 2, 1}) {
+    if (*max_positions / parts >= shortest_length) lengths.push_back(*max_positions / parts);
+  }
+  return lengths;
+}
+
 SweepOutcome run_sweep(const SweepOptions& options) {
   const Job job = read_job(options);
   ChunkMeter meter(options, job);
-  SweepOutcome outcome{options.out / "run.h5", std::ssize(job.chunks), 0, 0, job.source.bos.explanation};
-  outcome.computed =
-      options.group.rank == 0 ? lead(options, job, meter.measuring()) : follow(options, job, meter.measuring());
+  SweepOutcome outcome;
+  outcome.run = options.out / "run.h5";
+  outcome.shards = std::ssize(job.chunks);
+  outcome.bos_policy = job.source.bos.explanation;
+  if (options.group.rank == 0) {
+    const runfile::FilledRun filled = lead(options, job, meter.measuring());
+    outcome.computed = filled.chunks;
+    outcome.run_file_written = filled.run_file_written;
+  } else {
+    outcome.computed = follow(options, job, meter.measuring());
+  }
   outcome.queries_without_keys = meter.queries_without_keys();
   return outcome;
 }

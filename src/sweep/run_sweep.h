@@ -15,12 +15,12 @@
 
 namespace gainlens::sweep {
 
-/// Everything `gainlens sweep` asks for.
+/// All options of `gainlens sweep`.
 struct SweepOptions {
   std::filesystem::path model;  ///< checkpoint folder, or a Hugging Face cache folder
   TokenSourceOptions source;
-  std::filesystem::path out;  ///< run folder
-  std::vector<std::int64_t> lengths;
+  std::filesystem::path out;          ///< run folder
+  std::vector<std::int64_t> lengths;  ///< empty: default_lengths()
   std::int64_t samples = 5;
   bool nested = false;
   bool spread = false;
@@ -30,31 +30,40 @@ struct SweepOptions {
   bool per_query = false;
   bool allow_extrapolation = false;
   kernels::AttentionBackend kernel = kernels::AttentionBackend::automatic;  ///< what computes the statistics
-  bool stream_weights =
-      false;  ///< keep no layer in memory, but read each from the files when it is its turn; the numbers are the same
-  std::optional<std::pair<std::int64_t, std::int64_t>>
-      layers;                                 ///< half-open range of layers to measure; all that run where absent
-  std::optional<std::int64_t> stop_at_layer;  ///< run layers [0, N) only; without the last there is no likelihood
-  runfile::ProcessGroup group;                ///< the processes that share this run
+  /// Keep no layer in memory: read each layer from the files when it runs. The numbers are the same.
+  bool stream_weights = false;
+  /// Half-open range of layers to measure; absent: all layers that run.
+  std::optional<std::pair<std::int64_t, std::int64_t>> layers;
+  /// Run layers [0, N) only. There is no likelihood if the last layer does not run.
+  std::optional<std::int64_t> stop_at_layer;
+  runfile::ProcessGroup group;  ///< the processes that share this run
   bool quiet = false;
   Json log = Json::object();  ///< what log.json keeps of this call (command line, versions)
 };
 
 struct SweepOutcome {
   std::filesystem::path run;  ///< run.h5
-  std::int64_t shards = 0;    ///< chunks the request asked for
-  std::int64_t computed = 0;  ///< of these by this call: by all processes for rank 0, by itself for another
+  std::int64_t shards = 0;    ///< chunks that the request asks for
+  /// Chunks that this call measured. Rank 0 counts the chunks of all processes, another rank only its own.
+  std::int64_t computed = 0;
+  bool run_file_written = false;  ///< whether this process wrote run.h5; not if it already held exactly the shards
   std::int64_t queries_without_keys = 0;
   std::string bos_policy;
 };
 
+/// The lengths of a sweep that names none: of 1k, 2k, 4k, 6k, 8k and 10k those that the model has positions for. If
+/// fewer than three fit: a quarter, half and all of its positions, from shortest_length on.
+/// @param max_positions  of the model; absent: there is no limit
+std::vector<std::int64_t> default_lengths(std::optional<std::int64_t> max_positions);
+
 /// Measures every chunk that the run folder does not hold yet and combines the shards into run.h5. The same request
-/// resumes; lengths and samples extend it; a request already covered ends at once, without opening the weights. The
-/// processes of a group share the work: the files are those of one process with as many threads, byte for byte.
-/// @throws InvalidArgument  see quality.md: anything about model, text, lengths or folder that is wrong, before any
-///     work is done
-/// @throws RunFailed        NaN on the way (names layer and chunk), full disk, another process of the group has ended;
-///                          finished shards are kept
+/// resumes the run. More lengths or samples extend it. A request whose chunks are all there ends at once, without
+/// opening the weights. The processes of a group share the work. Their files are byte for byte those of one process
+/// with as many threads as each of them has.
+/// @throws InvalidArgument  the model, the text, the lengths or the folder cannot be used; thrown before any work is
+///     done (CONTRIBUTING.md, "Tests and tolerances")
+/// @throws RunFailed        NaN in the model (names the layer), full disk, another process of the group has ended;
+///     finished shards are kept
 SweepOutcome run_sweep(const SweepOptions& options);
 
 }  // namespace gainlens::sweep

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// 1 where the condition holds, else 0: its mean over queries is a share.
+/// 1 if the condition holds, else 0. Its mean over queries is a share.
 double counted(bool condition) {
   return condition ? 1.0 : 0.0;
 }
@@ -25,7 +25,7 @@ double sink_alignment(const SinkNorms& norms) {
 }
 
 double sink_bound(const SinkNorms& norms) {
-  const double scale = std::min(norms.least, norms.others);  // mu c: neither needs to be divided out
+  const double scale = std::min(norms.least, norms.others);  // mu c = min(mu, ||vbar||): no division needed
   if (scale == 0) return -std::numeric_limits<double>::infinity();
   return 1 - (norms.update + norms.first) / scale;
 }
@@ -50,7 +50,7 @@ SinkBoundSummary summarise_sink_bound(const SinkRows& rows, double first, double
     vacuous[i] = counted(!(plain_bound > 0));
     if (plain_bound > 0) slack[i] = weight - plain_bound;
     if (std::isfinite(plain_bound))
-      slack_min = std::fmin(slack_min, weight - plain_bound);  // fmin passes over the first NaN
+      slack_min = std::fmin(slack_min, weight - plain_bound);  // fmin ignores the NaN that slack_min starts with
     violated[i] = counted(weight < gained_bound - bound_rounding);
   }
   return {moments(bound).mean,   moments(gain_bound).mean, moments(alignment).mean,

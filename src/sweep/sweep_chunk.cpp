@@ -19,7 +19,7 @@
 namespace gainlens::sweep {
 namespace {
 
-/// What a run stores of a query: nothing is computed to be thrown away.
+/// The statistics that a run stores. Fields that it does not store are not computed.
 constexpr kernels::ReturnedFields stored_fields{.without_first_moments = false};
 
 /// Statistics in the layers that are measured, libtorch's fused attention in the others.
@@ -48,7 +48,7 @@ void observe_layers(hooks::Hooks& hooks, const std::vector<std::int64_t>& layers
   }
 }
 
-/// One chunk on its way through the model: who watches it, and what they have seen.
+/// One chunk on its way through the model, with the hooks that watch it and the statistics that they have collected.
 class WatchedChunk {
  public:
   WatchedChunk(const hooks::AttentionLayout& layout, const data::Chunk& chunk, const SweepPlan& plan)
@@ -66,7 +66,7 @@ class WatchedChunk {
     observe_layers(hooks_, plan.layers, "attn.hook_gate",
                    [this](std::int64_t layer, const at::Tensor& gate) { reducer_.add_gate(layer, gate.squeeze(0)); });
   }
-  WatchedChunk(const WatchedChunk&) = delete;  // the watchers hold its address
+  WatchedChunk(const WatchedChunk&) = delete;  // the hooks hold its address
   WatchedChunk& operator=(const WatchedChunk&) = delete;
 
   hooks::ForwardRequest request() {
@@ -74,7 +74,7 @@ class WatchedChunk {
     request.options.allow_extrapolation = plan_.allow_extrapolation;
     if (plan_.statistics) request.options.attention = &measured_;
     if (!plan_.nll && !plan_.layers.empty())
-      request.options.stop_at_layer = plan_.layers.back() + 1;  // nothing later is looked at
+      request.options.stop_at_layer = plan_.layers.back() + 1;  // no later layer is needed
     return request;
   }
   void add_nll(double nll) { reducer_.add_nll(nll); }
@@ -87,7 +87,7 @@ class WatchedChunk {
   const SweepPlan& plan_;
   hooks::Tokens tokens_;
   ChunkReducer reducer_;
-  at::Tensor value_;  // of the layer that is running: its values pass by before its attention
+  at::Tensor value_;  // values of the running layer; the hook sees them before the attention of that layer
   models::StatisticsAttention statistics_;
   MeasuredLayers measured_;
   hooks::Hooks hooks_;
@@ -102,7 +102,7 @@ std::vector<ChunkMeasurement> sweep_chunks(hooks::HookedModel& model, std::span<
   std::vector<hooks::ForwardRequest> requests;
   for (const data::Chunk& chunk : chunks) {
     CHECK(chunk.length >= shortest_length,
-          "lengths: {}; at least {} tokens are needed for a last quarter with a query in it", chunk.length,
+          "lengths: {}; must be at least {} tokens, so that the last quarter holds a query", chunk.length,
           shortest_length);
     watched.push_back(std::make_unique<WatchedChunk>(model.layout(), chunk, plan));
     requests.push_back(watched.back()->request());

@@ -20,8 +20,9 @@ std::string sha256_of_ids(std::span<const tokenizers::TokenId> ids) {
 
 TokenSource read_tokens(const TokenSourceOptions& options, const std::filesystem::path& folder, std::int64_t vocabulary,
                         std::optional<std::int64_t> config_bos) {
-  CHECK(options.text.empty() != options.token_ids.empty(),
-        "text: give either --text FILE or --tokens FILE.json, and not both");
+  CHECK(options.text.empty() != options.token_ids.empty(), "{}; give either --text FILE or --tokens FILE.json",
+        options.text.empty() ? "--text: there is no text, and there are no token ids"
+                             : "--text: there are token ids too (--tokens)");
   TokenSource source;
   std::unique_ptr<tokenizers::Tokenizer> tokenizer;
   std::filesystem::path origin = options.token_ids;
@@ -35,7 +36,7 @@ TokenSource read_tokens(const TokenSourceOptions& options, const std::filesystem
     tokenizer = tokenizers::open_tokenizer(folder);
     const std::string text = data::read_text(options.text);
     source.tokens = tokenizer->encode(text);
-    source.tokenizer_sha256 = data::tokenizer_sha256(folder);
+    source.tokenizer_sha256 = tokenizers::tokenizer_sha256(folder);
     source.text_sha256 = sha256_hex(text);
     source.tokenizer_description = tokenizer->description();
   }

@@ -17,16 +17,17 @@ struct TokenSourceOptions {
   data::BosPolicy bos = data::BosPolicy::automatic;
 };
 
-/// Tokens of the whole text, with what a run's request says about them.
+/// Tokens of the whole text, and the fields of a run's request that describe them.
 struct TokenSource {
   std::vector<tokenizers::TokenId> tokens;
   data::BosDecision bos;
-  std::string tokenizer_sha256;       ///< over the tokenizer's files; "tokens" where ids were given
+  std::string tokenizer_sha256;       ///< over the tokenizer's files; "tokens" if ids were given
   std::string text_sha256;            ///< of the unpacked text, or of the ids
-  std::string tokenizer_description;  ///< for people
+  std::string tokenizer_description;  ///< for people to read
 };
 
-/// @param folder      the checkpoint, for its tokenizer
+/// Reads a text with the checkpoint's tokenizer, or a file of ids, and decides about the BOS token.
+/// @param folder      the checkpoint that holds the tokenizer
 /// @param vocabulary  ids must lie below it
 /// @param config_bos  bos_token_id of the checkpoint's config
 /// @throws InvalidArgument  neither or both sources, an unreadable one, ids outside the vocabulary (names the id and

@@ -15,8 +15,8 @@ using runfile::second_half_begin;
 /// The shortest length whose last quarter holds a query.
 inline constexpr std::int64_t shortest_length = 4;
 
-/// Mean and population variance (ddof 0) of the numbers that are there; NaN entries are left out. Both NaN where none
-/// is left.
+/// Mean, population variance (ddof 0) and count of the entries that are not NaN. Mean and variance are NaN if every
+/// entry is NaN.
 struct Moments {
   double mean;
   double variance;
@@ -24,7 +24,8 @@ struct Moments {
 };
 Moments moments(std::span<const double> values);
 
-/// Means over `runfile::bins` bins of positions, position t in bin floor(bins t / T); NaN where a bin holds no number.
+/// Means over `runfile::bins` bins of positions. Position t lies in bin floor(bins t / T). NaN entries are left out.
+/// The mean of a bin without numbers is NaN.
 std::array<double, runfile::bins> bin_means(std::span<const double> values);
 
 }  // namespace gainlens::sweep

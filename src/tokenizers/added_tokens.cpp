@@ -21,7 +21,7 @@ bool is_space(UChar32 c) {
   return u_hasBinaryProperty(c, UCHAR_WHITE_SPACE) != 0;
 }
 
-/// The code point that ends before `end` (> 0), which moves to its start.
+/// Returns the code point that ends at `end` (> 0), and moves `end` to its start.
 UChar32 previous_code_point(std::string_view text, std::size_t& end) {
   const char* bytes = text.data();
   UChar32 c = 0;

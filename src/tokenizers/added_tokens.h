@@ -11,13 +11,13 @@
 
 namespace gainlens::tokenizers {
 
-/// A token that is found in the text as it is written, before anything is cut into words.
+/// A token that is looked for in the text itself, before the text is cut into words.
 struct AddedToken {
   std::string content;
   TokenId id = 0;
-  bool single_word = false;  ///< only where no word character stands beside it
-  bool left_strip = false;   ///< takes the white space before it along
-  bool right_strip = false;  ///< takes the white space behind it along
+  bool single_word = false;  ///< found only where no word character is next to it
+  bool left_strip = false;   ///< includes the white space before it
+  bool right_strip = false;  ///< includes the white space after it
   bool normalized = false;   ///< looked for in the normalised text
   bool special = false;
 };
@@ -31,12 +31,12 @@ class AddedTokenFinder {
     std::optional<TokenId> token;  ///< nothing: text between tokens
   };
 
-  /// @param token  looked for as `written`, which differs from its content where a normaliser changes it; the first of
-  ///     equal texts wins
+  /// @param written  the text to look for; it differs from the token's content if a normaliser changes that. Of several
+  ///     tokens with the same text the first one wins
   void add(const AddedToken& token, std::string_view written);
   bool empty() const { return tokens_.empty(); }
 
-  /// Tokens and the texts between them, empty ones left out.
+  /// Tokens and the texts between them, without empty texts.
   /// @param text  valid UTF-8; the parts point into it
   std::vector<Part> split(std::string_view text) const;
 

@@ -8,7 +8,7 @@
 namespace gainlens::tokenizers {
 namespace {
 
-constexpr std::size_t longest_cached = 64;  // bytes: longer pieces hardly come back
+constexpr std::size_t longest_cached = 64;  // bytes: longer pieces are rarely repeated
 constexpr std::size_t most_cached = std::size_t{1} << 17;
 
 std::uint64_t pair_key(std::uint32_t left, std::uint32_t right) {
@@ -59,9 +59,9 @@ void Bpe::note_neighbours(std::string_view token) {
   }
 }
 
-/// Between two known characters that stand side by side in no merged token no merge can ever reach across, so a word
-/// may be cut there without changing its tokens. Without this a text with no pre-tokenizer would be one word of
-/// millions of characters.
+/// Whether no merge can ever join these two characters: both are known, and no merged token has them side by side. A
+/// word may be cut between them without changing its tokens. Without such cuts a text without a pre-tokenizer would be
+/// one word of millions of characters.
 bool Bpe::never_joined(char32_t left, char32_t right) const {
   return characters_.contains(left) && characters_.contains(right) && !neighbours_.contains(pair_key(left, right));
 }
@@ -131,7 +131,8 @@ class Bpe::Merging {
       waiting_.push({found->rank, left, found->merged});
   }
 
-  // Like the reference, an entry stands as long as the pair now there gives the same token, even by another merge.
+  // As in the reference, a candidate stays valid as long as the pair that is there now gives the same token, even by
+  // another merge.
   bool still_stands(const Candidate& candidate) const {
     const Symbol& left = at(candidate.left);
     if (left.id == none || left.next == none) return false;
@@ -191,8 +192,8 @@ std::vector<TokenId> Bpe::initial_symbols(std::string_view piece) const {
   return symbols;
 }
 
-/// A pending unknown token stays pending behind the bytes, as in the reference (possible only where some byte tokens
-/// are missing).
+/// An unknown token that is pending before the bytes stays pending after them, as in the reference. This can happen
+/// only if some byte tokens are missing.
 bool Bpe::append_bytes(std::string_view character, std::vector<TokenId>& symbols) const {
   if (!options_.byte_fallback) return false;
   for (const char byte : character) {
@@ -206,8 +207,7 @@ TokenId Bpe::unknown_id(char32_t character) const {
   const auto id = options_.unknown_token ? vocabulary_.find(*options_.unknown_token) : std::nullopt;
   CHECK(id.has_value(),
         "{}: the text has character U+{:04X}, which is not in the vocabulary, and there is no unknown token; give ids "
-        "with --tokens "
-        "FILE.json",
+        "with --tokens FILE.json",
         where_, static_cast<std::uint32_t>(character));
   return *id;
 }

@@ -15,27 +15,28 @@ namespace gainlens::tokenizers {
 struct BpeOptions {
   std::optional<std::string> unknown_token;
   bool fuse_unknown = false;  ///< unknown characters in a row become one unknown token
-  bool byte_fallback =
-      false;  ///< an unknown character becomes its bytes, tokens <0x00> to <0xFF>, where all of them exist
+  /// An unknown character becomes its bytes, tokens <0x00> to <0xFF>, if there is a token for each of its bytes.
+  bool byte_fallback = false;
   bool ignore_merges = false;  ///< a word that is a token as a whole is not split
 };
 
-/// Byte-pair encoding of words: characters first, then the pair whose merge comes first in the list, leftmost on ties,
-/// until no merge applies. Exactly the order of Hugging Face's `tokenizers`, O(n log n) in the length of the word.
+/// Byte-pair encoding of words. A word starts as characters. Then the pair whose merge comes first in the list is
+/// merged, the leftmost one on ties, until no merge applies. The order is exactly that of Hugging Face's `tokenizers`.
+/// The time is O(n log n) in the length of the word.
 class Bpe {
  public:
   using Merge = std::pair<std::string, std::string>;
-  /// Words already encoded; one per thread of work.
+  /// Words that were encoded before. Each thread needs its own.
   using Cache = std::unordered_map<std::string, std::vector<TokenId>, TextHash, std::equal_to<>>;
 
   /// @param merges  in order of rank
   /// @param where   names the file in messages
-  /// @throws InvalidArgument  a merge of, or into, something that is not a token
+  /// @throws InvalidArgument  a side or the result of a merge is not a token
   Bpe(Vocabulary vocabulary, const std::vector<Merge>& merges, BpeOptions options, std::string where);
 
   /// Appends the ids of a word.
   /// @param word  valid UTF-8, shorter than 2^31 bytes
-  /// @throws InvalidArgument  a character that is not in the vocabulary where there is no unknown token
+  /// @throws InvalidArgument  a character that is not in the vocabulary, if there is no unknown token
   void encode(std::string_view word, Cache& cache, std::vector<TokenId>& ids) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }

@@ -5,8 +5,9 @@
 
 namespace gainlens::tokenizers {
 
-/// GPT-2's way to write any bytes as printable characters: printable Latin-1 stands for itself, the other 68 bytes in
-/// order for U+0100 upwards (so the space is U+0120). Source: encoder.py of openai/gpt-2, bytes_to_unicode.
+/// Writes any bytes as printable characters, as GPT-2 does. Printable Latin-1 bytes stand for themselves. The other 68
+/// bytes become, in order, U+0100 and the characters after it (the space becomes U+0120). Source: encoder.py of
+/// openai/gpt-2, bytes_to_unicode.
 void append_byte_level(std::string_view bytes, std::string& text);
 
 /// GPT-2's pattern of words: contractions, then letters, numbers, or other signs, each with at most one space before,

@@ -34,8 +34,8 @@ Vocabulary read_tokens(const GgufVocabulary& from) {
   return vocabulary;
 }
 
-/// Tokens that stand for themselves. User-defined ones are looked for in the normalised text and special ones in the
-/// text as given: the defaults of the tokenizers they come from, which GGUF does not store.
+/// Tokens that are looked for in the text. User-defined ones are looked for in the normalised text, special ones in the
+/// text as given. GGUF does not store this; these are the defaults of the tokenizers that the models come with.
 std::vector<AddedToken> added_tokens(const GgufVocabulary& vocabulary) {
   std::vector<AddedToken> added;
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
@@ -58,7 +58,7 @@ std::vector<AddedToken> added_tokens(const GgufVocabulary& vocabulary) {
 std::unique_ptr<Tokenizer> make_gguf_byte_level_bpe(const formats::GgufMetadata& metadata,
                                                     const GgufVocabulary& vocabulary) {
   CHECK(metadata.has(pre_key),
-        "{}: no {}, so that the pattern of words is not known; convert the model again with a newer converter",
+        "{}: no {}, so the pattern of words is not known; convert the model again with a newer converter",
         vocabulary.where, pre_key);
   CHECK(!metadata.boolean("tokenizer.ggml.add_space_prefix", false),
         "{}: tokenizer.ggml.add_space_prefix is true, which is not supported with a 'gpt2' vocabulary",

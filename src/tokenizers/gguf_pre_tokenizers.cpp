@@ -26,10 +26,11 @@ Json by_pattern(std::string_view pattern) {
   return sequence({split(pattern), byte_level(false)});
 }
 
-// tiktoken's cl100k_base, which Llama 3 and others took over; Qwen's has single digits; o200k_base parts words at
-// capitals.
+// cl100k and o200k are tiktoken's cl100k_base and o200k_base. Llama 3 and others use cl100k too; qwen2 differs from it
+// by single digits. o200k cuts words at capital letters.
 constexpr std::string_view cl100k =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+    R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view qwen2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view o200k =
@@ -49,9 +50,9 @@ struct Entry {
   bool adds_bos = false;
 };
 
-/// Names are those that GGUF converters write, each for a tokenizer whose parts are known; a likeness is not enough to
-/// be listed. The normal forms are the models' own: llama.cpp leaves them out, which differs on text that is not in
-/// that form.
+/// The names are those that GGUF converters write. A name is listed only if the parts of its tokenizer are known; a
+/// similar tokenizer is not enough. The normal forms are those of the models. llama.cpp does not apply them, so it
+/// differs on text that is not in that form.
 std::vector<Entry> entries() {
   const Json gpt2 = byte_level(true);
   const Json single_digits = sequence({digits(true), byte_level(true)});
@@ -81,7 +82,7 @@ std::vector<Entry> entries() {
 [[noreturn]] void refuse(std::string_view name, std::string_view where) {
   const std::vector<std::string> names = gguf_pre_tokenizer_names();
   throw_invalid("{}: tokenizer.ggml.pre '{}' {}; known are {}{}", where, printable(name),
-                name == "default" ? "stands for no model's own pattern" : "is not known", fmt::join(names, ", "),
+                name == "default" ? "is not the pattern of any model" : "is not known", fmt::join(names, ", "),
                 did_you_mean(name, names));
 }
 

@@ -15,7 +15,7 @@ struct GgufPreTokenizer {
   std::unique_ptr<Normalizer> normalizer;  ///< may be null
   std::unique_ptr<PreTokenizer> pre_tokenizer;
   bool ignore_merges = false;  ///< a word that is a token as a whole is not split
-  bool adds_bos = false;       ///< where the file does not say
+  bool adds_bos = false;       ///< used if the file does not say
 };
 
 /// Every name that is known, sorted.
@@ -23,8 +23,8 @@ std::vector<std::string> gguf_pre_tokenizer_names();
 
 /// Normaliser and pre-tokenizer as in the tokenizer.json of the models that the name was made for.
 /// @param where  names the file in messages
-/// @throws InvalidArgument  a name that is not known (lists those that are); "default", which stands for no model's
-///     pattern
+/// @throws InvalidArgument  an unknown name (the message lists the known ones); "default", which is not the pattern of
+///     any model
 GgufPreTokenizer make_gguf_pre_tokenizer(std::string_view name, std::string_view where);
 
 }  // namespace gainlens::tokenizers

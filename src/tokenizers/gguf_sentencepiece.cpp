@@ -25,8 +25,9 @@ std::vector<double> read_scores(const formats::GgufMetadata& metadata, std::size
   return std::move(*scores);
 }
 
-/// Converters replace the sign that stands for a space by a plain space in the pieces a user defined, and in no others.
-/// SentencePiece looks for them behind that sign's escaping, so it goes back in.
+/// Writes U+2581, SentencePiece's sign for a space, in place of spaces. Converters put plain spaces into user-defined
+/// pieces, and only into these. SentencePiece looks for them after it has written the sign, so the sign must be put
+/// back.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char byte : text) {
@@ -50,8 +51,8 @@ std::vector<Piece> read_pieces(const GgufVocabulary& vocabulary, const std::vect
   return pieces;
 }
 
-/// The unknown piece: the one the metadata names, whatever its type (converters write Gemma's as control), else the one
-/// of that type.
+/// The unknown piece: the one that the metadata names, whatever its type (converters write Gemma's as control),
+/// otherwise the one of type unknown.
 TokenId find_unknown(const formats::GgufMetadata& metadata, const GgufVocabulary& vocabulary) {
   const auto named = read_token_id(metadata, unknown_key, vocabulary.types.size());
   const auto first = std::find(vocabulary.types.begin(), vocabulary.types.end(), PieceType::unknown);

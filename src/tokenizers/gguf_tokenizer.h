@@ -8,17 +8,18 @@
 namespace gainlens::tokenizers {
 
 /// The tokenizer inside a GGUF file, by `tokenizer.ggml.model`: "llama" (SentencePiece pieces) or "gpt2" (byte-level
-/// BPE with the pre-tokenizer that `tokenizer.ggml.pre` names). BOS is put first as `tokenizer.ggml.add_bos_token`
-/// says, else as is usual for the kind.
-/// @throws InvalidArgument  no vocabulary, an inconsistent one, another kind or pre-tokenizer (names those there are);
-///                          the message names `--tokens` as the way round
+/// BPE with the pre-tokenizer that `tokenizer.ggml.pre` names). `tokenizer.ggml.add_bos_token` says whether BOS is put
+/// first. Without this key, the default of the kind is used.
+/// @throws InvalidArgument  no vocabulary, an inconsistent one, another kind or pre-tokenizer (names the known ones);
+///     the message says to give ids with `--tokens`
 std::unique_ptr<Tokenizer> open_gguf_tokenizer(const formats::GgufFile& file);
 
-/// The two kinds. A vocabulary of type "llama": piece types as in SentencePiece, so control pieces are never found in a
-/// text.
+/// For a vocabulary of type "llama". Piece types mean the same as in SentencePiece, so control pieces are never found
+/// in a text.
 std::unique_ptr<Tokenizer> make_gguf_sentencepiece(const formats::GgufMetadata& metadata,
                                                    const GgufVocabulary& vocabulary);
-/// Type "gpt2": tokens of the types control, unknown and user-defined are found in the text as it is written.
+/// For a vocabulary of type "gpt2". Tokens of the types control, unknown and user-defined are looked for in the text
+/// itself.
 std::unique_ptr<Tokenizer> make_gguf_byte_level_bpe(const formats::GgufMetadata& metadata,
                                                     const GgufVocabulary& vocabulary);
 

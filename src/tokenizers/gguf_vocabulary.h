@@ -10,7 +10,7 @@
 
 namespace gainlens::tokenizers {
 
-/// The part of a GGUF vocabulary that all kinds share. Views lie in the mapped file.
+/// The part of a GGUF vocabulary that all kinds share. The views point into the mapped file.
 struct GgufVocabulary {
   std::string where;                     ///< names the file in messages
   std::vector<std::string_view> tokens;  ///< by id, valid UTF-8

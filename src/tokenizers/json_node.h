@@ -10,7 +10,7 @@
 
 namespace gainlens::tokenizers {
 
-/// A value of a tokenizer file together with the place it has there, so that every message can name it.
+/// A value of a tokenizer file, with its place in the file for messages.
 class JsonNode {
  public:
   JsonNode(const Json& value, std::string where) : value_(&value), where_(std::move(where)) {}
@@ -21,7 +21,7 @@ class JsonNode {
   bool is_null() const { return value_->is_null(); }
   bool is_object() const { return value_->is_object(); }
 
-  /// Is the key there and not null?
+  /// Whether the key is there and not null.
   bool has(std::string_view key) const;
   /// The child of that name; a null node where it is absent.
   JsonNode at(std::string_view key) const;
@@ -35,7 +35,7 @@ class JsonNode {
   /// Exactly one character. @throws InvalidArgument  not a text of one code point
   std::string character() const;
 
-  /// @throws InvalidArgument  not an object, or a key other than these: what is not known here may change the tokens
+  /// @throws InvalidArgument  not an object, or a key other than these: an unknown key may change the tokens
   void allow_only(std::initializer_list<std::string_view> keys) const;
   /// @throws InvalidArgument  always
   [[noreturn]] void unsupported(std::string_view what) const;

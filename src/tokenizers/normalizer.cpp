@@ -52,7 +52,7 @@ class Prepend : public Normalizer {
   std::string prefix_;
 };
 
-/// Every match of a pattern replaced by a literal text; Strip and StripAccents are such replacements by nothing.
+/// Replaces every match of a pattern by a literal text. Strip and StripAccents use it with an empty text.
 class Replace : public Normalizer {
  public:
   Replace(Pattern pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
@@ -73,7 +73,7 @@ class Replace : public Normalizer {
   std::string content_;
 };
 
-/// Each character by itself, so a final sigma is like any other, as in the reference.
+/// Converts each character alone, so a final sigma is treated like any other sigma, as in the reference.
 class Lowercase : public Normalizer {
  public:
   NormalizedText apply(NormalizedText from) const override {

@@ -9,16 +9,16 @@ namespace gainlens::tokenizers {
 
 struct NormalizedText {
   std::string text;
-  bool at_start = true;  ///< does it start where the whole text starts? False once its own start was cut off
+  bool at_start = true;  ///< whether it starts where the whole text starts; false after its start was cut off
 };
 
-/// Rewrites a text before it is cut into words. The Unicode tables are those of ICU and PCRE2, which may know later
-/// versions than another implementation of the same tokenizer, or earlier ones.
+/// Rewrites a text before it is cut into words. The Unicode tables are those of ICU and PCRE2. Their Unicode version
+/// may be later or earlier than that of another implementation of the same tokenizer.
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
   /// @param from  valid UTF-8
-  /// @throws InvalidArgument  a text of 2 GiB or more where ICU is needed, or a pattern's match limit
+  /// @throws InvalidArgument  a text of 2 GiB or more, if ICU is needed; a pattern reaches its match limit
   virtual NormalizedText apply(NormalizedText from) const = 0;
 };
 

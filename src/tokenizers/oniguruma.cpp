@@ -7,13 +7,13 @@
 namespace gainlens::tokenizers {
 namespace {
 
-// Insides of character classes. White space is Unicode's White_Space, written out with its complement since \S may
-// stand inside a class.
+// Insides of character classes. White space is Unicode's White_Space. It is written out together with its complement,
+// because \S may stand inside a class.
 constexpr std::string_view space =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view not_space =
-    R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e})"
-    R"(\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
+    R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027})"
+    R"(\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
 constexpr std::string_view word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view hexadecimal = "0-9A-Fa-f";
 
@@ -54,7 +54,7 @@ class Translation {
     if (ahead("(?")) return group();
     if (sign == '[') {
       inside_class_ = true;
-      copy(ahead("[^]") ? 3 : ahead("[^") || ahead("[]") ? 2 : 1);  // a bracket in first place is a plain sign
+      copy(ahead("[^]") ? 3 : ahead("[^") || ahead("[]") ? 2 : 1);  // a ']' in first place is a plain character
       return;
     }
     copy(1);
@@ -73,7 +73,7 @@ class Translation {
     for (const std::string_view opening : {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!", "(?i:"}) {
       if (ahead(opening)) return copy(opening.size());
     }
-    // In mid-pattern Ruby's isolated option would enclose the branches that follow.
+    // In the middle of a pattern, Ruby's (?i) would also enclose the branches that follow.
     if (ahead("(?i)") && position_ == 0) return copy(4);
     refuse(fmt::format("'{}'", printable(pattern_.substr(position_, 4))));
   }
@@ -85,7 +85,7 @@ class Translation {
                             std::string_view::npos;
     if (!counts) return copy(1);
     if (ahead("{,")) refuse("an interval without a lower bound");
-    if (close + 1 < pattern_.size() && pattern_[close + 1] == '+') refuse("'+' behind an interval");
+    if (close + 1 < pattern_.size() && pattern_[close + 1] == '+') refuse("'+' after an interval");
     copy(close + 1 - position_);
   }
 
@@ -147,7 +147,7 @@ class Translation {
     write(fmt::format("[{}{}]", negated ? "^" : "", inside), 2);
   }
 
-  /// \uHHHH, \xHH: the latter is a byte in Oniguruma, so only ASCII is unambiguous.
+  /// \uHHHH or \xHH. The latter is a byte in Oniguruma, so only ASCII is unambiguous.
   void code_point(std::size_t digits) {
     const std::string_view number = pattern_.substr(position_ + 2, digits);
     if (number.size() != digits || number.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)

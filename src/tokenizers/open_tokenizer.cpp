@@ -56,7 +56,7 @@ std::string sha256_of_files(const std::vector<fs::path>& files) {
   return hash.hex();
 }
 
-/// Each key with kind, number and bytes of its value, as they lie in the file.
+/// A checksum of each tokenizer key, with the kind, count and bytes of its value as in the file.
 std::string sha256_of_tokenizer(const formats::GgufMetadata& metadata) {
   Sha256 hash;
   for (const std::string& key : metadata.keys()) {

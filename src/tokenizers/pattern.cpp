@@ -60,8 +60,7 @@ struct Pattern::Compiled {
     Compilation compilation = compile(pattern, options | PCRE2_UTF);
     CHECK(compilation.code != nullptr,
           "{}: PCRE2 refuses the pattern '{}' at byte {} of '{}': {}; make the ids with the model's own software and "
-          "give them with "
-          "--tokens FILE.json",
+          "give them with --tokens FILE.json",
           where, printable(source), compilation.offset, printable(pattern), reason(compilation.error));
     auto compiled = std::make_unique<Compiled>();
     compiled->code = std::move(compilation.code);
@@ -108,7 +107,7 @@ class Search {
 }  // namespace
 
 Pattern Pattern::oniguruma(std::string_view pattern, std::string_view where) {
-  // Ruby's ^ and $ are always those of lines.
+  // In Ruby, ^ and $ always match at the start and end of lines.
   return Pattern(Compiled::make(pcre2_from_oniguruma(pattern, where, is_script), pattern, where, PCRE2_MULTILINE));
 }
 
@@ -137,7 +136,8 @@ std::vector<Span> Pattern::spans(std::string_view text) const {
     CHECK(code >= 0, "{}: the pattern '{}' stops at byte {} of the text: {}; give ids with --tokens FILE.json",
           compiled_->where, printable(compiled_->source), start, reason(code));
     if (search.begin() == search.end() && !spans.empty() && search.begin() == covered) {
-      // An empty match right behind the last match is none, as in the reference; look on behind the next character.
+      // An empty match directly after the last match does not count, as in the reference. Go on after the next
+      // character.
       if (start < text.size())
         next_code_point(text, start);
       else

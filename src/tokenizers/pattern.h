@@ -22,20 +22,20 @@ class Pattern {
  public:
   /// A pattern of tokenizer.json, in Oniguruma's syntax.
   /// @param where  names the file and entry in messages
-  /// @throws InvalidArgument  PCRE2 refuses it, or it holds a construct the two libraries read differently; names
-  ///     `--tokens`
+  /// @throws InvalidArgument  PCRE2 refuses it, or it holds a construct that the two libraries read differently; the
+  ///     message names `--tokens`
   static Pattern oniguruma(std::string_view pattern, std::string_view where);
   /// A literal text.
   static Pattern literal(std::string_view text, std::string_view where);
-  /// A pattern of our own, in PCRE2's syntax.
+  /// A pattern of gainlens itself, in PCRE2's syntax.
   static Pattern pcre2(std::string_view pattern, std::string_view where);
 
   Pattern(Pattern&&) noexcept;
   Pattern& operator=(Pattern&&) noexcept;
   ~Pattern();
 
-  /// Matches and the stretches between them, in order; together they cover the text. One empty unmatched span for an
-  /// empty text.
+  /// The matches and the parts between them, in order; together they cover the text. For an empty text: one empty span
+  /// without a match.
   /// @param text  valid UTF-8
   /// @throws InvalidArgument  PCRE2's match limit is reached
   std::vector<Span> spans(std::string_view text) const;

@@ -42,13 +42,13 @@ class Pipeline : public Tokenizer {
   std::string description() const override { return fmt::format(fmt::runtime(parts_.description), size_); }
 
  private:
-  /// The text an added token has where it is looked for.
+  /// The text to look for: normalised if the token is looked for in the normalised text.
   std::string written(const AddedToken& token) const {
     CHECK(!token.content.empty(), "{}: added token {} is empty; give it a text", where_, token.id);
     if (!token.normalized || !parts_.normalizer) return token.content;
     std::string text = parts_.normalizer->apply({token.content}).text;
-    CHECK(!text.empty(), "{}: nothing of added token '{}' is left by the normaliser; declare it \"normalized\": false",
-          where_, printable(token.content));
+    CHECK(!text.empty(), "{}: the normaliser removes all of added token '{}'; declare it \"normalized\": false", where_,
+          printable(token.content));
     return text;
   }
 
@@ -71,7 +71,7 @@ class Pipeline : public Tokenizer {
 
   TokenizerParts parts_;
   std::string where_;
-  AddedTokenFinder before_, after_;  ///< looked for before and after normalisation
+  AddedTokenFinder before_, after_;  ///< tokens to look for before and after normalisation
   std::int64_t size_ = 0;
 };
 

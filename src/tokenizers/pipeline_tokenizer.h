@@ -19,10 +19,11 @@ struct TokenizerParts {
   std::string description;  ///< without the number of tokens: "byte-level BPE, {} tokens (vocab.json + merges.txt)"
 };
 
-/// added tokens as written -> normaliser -> added tokens of the normalised text -> words -> byte-pair encoding.
+/// A tokenizer with these steps: added tokens in the text as given -> normaliser -> added tokens of the normalised text
+/// -> words -> byte-pair encoding.
 /// @param where  names the file in messages
-/// @throws InvalidArgument  an added token that is given twice, is empty (also after normalisation), or clashes with
-///     another's id
+/// @throws InvalidArgument  an added token is given twice, is empty (also after normalisation), or has the id of
+///     another token
 std::unique_ptr<Tokenizer> make_pipeline(TokenizerParts parts, std::string where);
 
 }  // namespace gainlens::tokenizers

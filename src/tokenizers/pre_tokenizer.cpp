@@ -63,7 +63,7 @@ class ByteLevel : public PreTokenizer {
   std::optional<Pattern> pattern_;
 };
 
-/// SentencePiece's way: spaces become a visible sign, one is put before the text, and words start at each.
+/// As in SentencePiece: spaces become a visible sign, one sign is put before the text, and a word starts at each sign.
 class Metaspace : public PreTokenizer {
  public:
   enum class Prepend { always, first, never };
@@ -146,11 +146,11 @@ std::unique_ptr<PreTokenizer> make_punctuation(const JsonNode& node) {
   return std::make_unique<Split>(Pattern::pcre2(R"([!-/:-@\[-`{-~\p{P}])", node.where()), behavior, false);
 }
 
-/// Words and runs of other signs, white space dropped; the classes are those of the reference's Rust patterns.
+/// Cuts into words and runs of other signs; drops white space. The classes are those of the reference's Rust patterns.
 std::unique_ptr<PreTokenizer> make_whitespace(const JsonNode& node) {
   node.allow_only({"type"});
-  const char* pattern =
-      R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}\p{White_Space}]+)";
+  const char* pattern = R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|)"
+                        R"([^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}\p{White_Space}]+)";
   return std::make_unique<Split>(Pattern::pcre2(pattern, node.where()), SplitBehavior::removed, true);
 }
 

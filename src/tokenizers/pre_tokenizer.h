@@ -21,13 +21,13 @@ class PreTokenizer {
 };
 
 /// The `pre_tokenizer` of tokenizer.json: ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace,
-/// WhitespaceSplit, Sequence. Punctuation and Whitespace use the Unicode tables of PCRE2; the reference has older ones
-/// for punctuation.
+/// WhitespaceSplit, Sequence. Punctuation and Whitespace use the Unicode tables of PCRE2; the reference has older
+/// tables for punctuation.
 /// @return null for a null node
 /// @throws InvalidArgument  another type or field, named together with `--tokens`
 std::unique_ptr<PreTokenizer> make_pre_tokenizer(const JsonNode& node);
 
-/// GPT-2's own: its pattern of words, then bytes as characters.
+/// GPT-2's pre-tokenizer: cuts by its pattern of words (if `use_pattern`), then writes bytes as characters.
 std::unique_ptr<PreTokenizer> make_byte_level(bool add_prefix_space, bool use_pattern);
 
 }  // namespace gainlens::tokenizers

@@ -13,7 +13,7 @@
 namespace gainlens::tokenizers {
 namespace {
 
-/// The library counts in int, and a normalised text may be three times as long.
+/// In bytes. The library counts in int, and a normalised text may be three times as long.
 constexpr std::size_t longest_text = std::size_t{512} << 20;
 
 class SentencePiece : public Tokenizer {
@@ -64,7 +64,8 @@ std::unique_ptr<Tokenizer> read_sentencepiece(const std::filesystem::path& model
   SentencePieceSettings settings;
   settings.where = printable(model.string());
   settings.source = sentencepiece_file;
-  // Without a word about it, Llama's default holds: the families that ship tokenizer.model put BOS first.
+  // If the configuration does not say, Llama's default is used: the model families with a tokenizer.model put BOS
+  // first.
   settings.adds_bos = config.add_bos_token.value_or(true);
   settings.bos_piece = config.bos_token;
   return make_sentencepiece(formats::read_plain_or_gzip(model, largest_tokenizer_file), std::move(settings));

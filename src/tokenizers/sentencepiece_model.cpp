@@ -8,9 +8,9 @@
 namespace gainlens::tokenizers {
 namespace {
 
-/// One protobuf message, written field by field. Packages bring no headers of SentencePiece's own messages, and
-/// libprotobuf beside the copy inside libsentencepiece would clash, so the five kinds of fields needed are written
-/// here.
+/// One protobuf message, written field by field. The packages of SentencePiece have no headers of its messages, and a
+/// second libprotobuf would clash with the copy inside libsentencepiece. So the five kinds of fields that are needed
+/// are written here.
 class Message {
  public:
   void number(std::uint32_t field, std::uint64_t value) {
@@ -58,8 +58,8 @@ std::string trainer_message(const SentencePieceModel& model) {
   message.number(3, bpe);
   message.number(4, model.pieces.size());
   message.boolean(35, model.byte_fallback);
-  // Ids 40 to 43 and the pieces they stand for, 45 to 48: an absent one is -1, and its name stays the default, which
-  // finds nothing.
+  // Fields 40 to 43 are the ids, 45 to 48 the pieces that they stand for. An absent id is -1. Its piece keeps the
+  // default name, which is not found.
   const std::optional<TokenId> ids[] = {model.unknown, model.bos, model.eos, model.padding};
   for (std::uint32_t i = 0; i < 4; ++i) {
     message.signed_number(40 + i, ids[i].value_or(-1));

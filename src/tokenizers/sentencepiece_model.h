@@ -17,19 +17,19 @@ struct Piece {
   PieceType type = PieceType::normal;
 };
 
-/// A vocabulary of pieces merged by score (SentencePiece's BPE), as it lies in a `tokenizer.model`. The text is not
+/// A vocabulary of pieces merged by score (SentencePiece's BPE), as stored in a `tokenizer.model`. The text is not
 /// normalised.
 struct SentencePieceModel {
   std::vector<Piece> pieces;              ///< by id
   bool byte_fallback = false;             ///< unknown characters become bytes; needs all 256 byte pieces
   bool add_dummy_prefix = true;           ///< puts a space before the text
-  bool remove_extra_whitespaces = false;  ///< spaces at both ends, and all but one in a row
+  bool remove_extra_whitespaces = false;  ///< removes spaces at both ends, and all but one in a row
   TokenId unknown = 0;                    ///< the one piece of type unknown
   std::optional<TokenId> bos, eos, padding;
 };
 
-/// The bytes of a `ModelProto`, for SentencePiece to load. Checks nothing: the library does.
-/// Source: sentencepiece_model.proto of google/sentencepiece; encoding: protobuf.dev, "Encoding".
+/// The bytes of a `ModelProto`, for SentencePiece to load. Checks nothing: the library does that. Source:
+/// sentencepiece_model.proto of google/sentencepiece; encoding: protobuf.dev, "Encoding".
 std::string serialise(const SentencePieceModel& model);
 
 }  // namespace gainlens::tokenizers

@@ -13,8 +13,8 @@ namespace gainlens::tokenizers {
 struct SentencePieceSettings {
   std::string where;                     ///< names the file in messages
   std::string source;                    ///< in the description: "tokenizer.model"
-  bool adds_bos = false;                 ///< does the tokenizer's own configuration put BOS first?
-  std::optional<std::string> bos_piece;  ///< takes the place of the model's own BOS where it is one of the pieces
+  bool adds_bos = false;                 ///< whether the tokenizer's own configuration puts BOS first
+  std::optional<std::string> bos_piece;  ///< replaces the model's own BOS if it is one of the pieces
 };
 
 /// SentencePiece's own library over a serialised `ModelProto`. Control pieces are never found in a text, user-defined

@@ -7,7 +7,7 @@
 namespace gainlens::tokenizers {
 namespace {
 
-/// Joins each span to the piece before it where `joins(span, span before it)` says so.
+/// Joins each span to the piece before it if `joins(span matched, span before it matched)` is true.
 template <typename Joins>
 std::vector<Span> join(const std::vector<Span>& spans, Joins&& joins) {
   std::vector<Span> pieces;

@@ -21,7 +21,7 @@ Bpe::Merge read_merge(const JsonNode& node) {
 }
 
 std::unique_ptr<Bpe> read_model(const JsonNode& node, const std::string& file) {
-  // Files of the first years carry no type; only BPE has merges.
+  // Old files have no type; only BPE has merges.
   const std::string type = node.has("type") ? node.at("type").text() : node.has("merges") ? "BPE" : "without a type";
   if (type != "BPE") node.unsupported(fmt::format("model '{}'", printable(type)));
   node.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
@@ -57,7 +57,7 @@ AddedToken read_added_token(const JsonNode& node) {
   return token;
 }
 
-/// The token that a template puts before a single text, if it does.
+/// The token that a template puts before a single text, if there is one.
 std::optional<TokenId> first_of_template(const JsonNode& node) {
   node.allow_only({"type", "single", "pair", "special_tokens"});
   const auto pieces = node.at("single").items();
@@ -78,7 +78,7 @@ std::optional<TokenId> template_bos(const JsonNode& node) {
   if (node.is_null()) return std::nullopt;
   const std::string type = node.at("type").text();
   if (type == "TemplateProcessing") return first_of_template(node);
-  if (type == "ByteLevel") return std::nullopt;  // moves offsets only
+  if (type == "ByteLevel") return std::nullopt;  // changes only offsets
   if (type != "Sequence") node.unsupported(fmt::format("post-processor '{}'", printable(type)));
   node.allow_only({"type", "processors"});
   std::optional<TokenId> bos;
@@ -101,7 +101,8 @@ std::string describe(const JsonNode& root) {
   std::string text = byte_level ? "byte-level BPE" : "BPE";
   if (root.at("model").at("byte_fallback").boolean_or(false)) text += " with byte fallback";
   text += ", {} tokens (tokenizer.json";
-  // As in transformers, these settings serve batches of short inputs and do not touch a text that is encoded whole.
+  // These settings are for batches of short inputs. As in transformers, they do not apply to a text that is encoded
+  // whole.
   for (const std::string_view setting : {"truncation", "padding"}) {
     if (root.has(setting)) text += fmt::format("; its {} is not applied", setting);
   }

@@ -21,7 +21,8 @@ struct TextHash {
 /// Tokens and their ids, both ways unique.
 class Vocabulary {
  public:
-  /// Largest id taken from a file: far above any vocabulary in use, small enough that tables by id stay small.
+  /// Largest id accepted from a file. It is far above any vocabulary in use, and small enough to keep tables by id
+  /// small.
   static constexpr std::int64_t largest_id = (1 << 24) - 1;
 
   /// @param where  names the file and entry in messages

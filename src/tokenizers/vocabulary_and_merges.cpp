@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* end_of_text = "<|endoftext|>";
 
-/// One merge a line, "a b", behind an optional line "#version: 0.2".
+/// One merge per line, "a b". A line "#version: 0.2" is skipped.
 std::vector<Bpe::Merge> read_merges(const std::filesystem::path& path) {
   const std::string where = printable(path.string());
   const std::string content = formats::read_plain_or_gzip(path, largest_tokenizer_file);
@@ -36,7 +36,7 @@ Vocabulary read_vocabulary_file(const std::filesystem::path& path) {
   return read_vocabulary(JsonNode(document, where + ":"));
 }
 
-/// The same pair of files serves other tokenizers with patterns of their own (Qwen's, CLIP's): these need their
+/// Other tokenizers with patterns of their own (Qwen's, CLIP's) use the same pair of files. They need their
 /// tokenizer.json.
 void check_class(const TokenizerConfig& config, const std::filesystem::path& folder) {
   if (!config.tokenizer_class || *config.tokenizer_class == "GPT2Tokenizer" ||
@@ -44,8 +44,7 @@ void check_class(const TokenizerConfig& config, const std::filesystem::path& fol
     return;
   throw_invalid(
       "{}: tokenizer_class '{}' with vocab.json and merges.txt alone is not supported; save its tokenizer.json beside "
-      "them, or give ids "
-      "with --tokens FILE.json",
+      "them, or give ids with --tokens FILE.json",
       printable((folder / tokenizer_config_file).string()), printable(*config.tokenizer_class));
 }
 

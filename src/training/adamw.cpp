@@ -26,7 +26,7 @@ void check_group(const ParameterGroup& group, std::set<std::string>& names) {
         "learning rate factor of {}: {}; must not be negative", group.name, group.learning_rate_factor);
   for (const auto& [name, tensor] : group.parameters) {
     ASSERT(names.insert(name).second, "parameter {} is in the optimiser twice", name);
-    ASSERT(tensor.is_leaf() && tensor.requires_grad(), "parameter {} is no leaf that requires gradients", name);
+    ASSERT(tensor.is_leaf() && tensor.requires_grad(), "parameter {} is not a leaf tensor with gradients", name);
   }
 }
 
@@ -58,7 +58,7 @@ void AdamW::zero_gradients() {
 double AdamW::clip_gradients(double max_norm) {
   const at::NoGradGuard no_gradients;
   std::vector<at::Tensor> gradients;
-  double squares = 0;  // in double and in a fixed order: the same bits on every run
+  double squares = 0;  // summed in double and in a fixed order, so that every run gives the same bits
   for (const ParameterGroup& group : groups_) {
     for (const auto& [name, tensor] : group.parameters) {
       ASSERT(tensor.grad().defined(), "parameter {} got no gradient", name);
@@ -108,12 +108,12 @@ void AdamW::restore(const std::map<std::string, at::Tensor>& state, std::int64_t
   const at::NoGradGuard no_gradients;
   auto own = this->state();
   for (const auto& [name, tensor] : state)
-    CHECK(own.contains(name), "training state: '{}' is no parameter of this model", printable(name, 100));
+    CHECK(own.contains(name), "training state: '{}' is not a parameter of this model", printable(name, 100));
   for (auto& [name, tensor] : own) {
     const auto found = state.find(name);
     CHECK(found != state.end(), "training state: '{}' is missing", name);
     CHECK(found->second.sizes() == tensor.sizes() && found->second.scalar_type() == tensor.scalar_type(),
-          "training state: '{}' has another shape or type than the model's", name);
+          "training state: '{}' has another shape or type than in this model", name);
     tensor.copy_(found->second);
   }
   for (Moments& moments : moments_) {

@@ -7,21 +7,22 @@
 
 namespace gainlens::training {
 
-/// Keeps the smallest validation loss and says when to stop waiting for a smaller one (early stopping).
+/// Keeps the smallest validation loss and tells when training should stop early.
 class BestValue {
  public:
-  /// @param patience  evaluations without a new best after which exhausted() is true; 0: never
+  /// @param patience  exhausted() becomes true after this many evaluations without a new best; 0: never
+  /// @throws InvalidArgument  negative patience
   explicit BestValue(std::int64_t patience = 0);
 
-  /// @returns whether `value` is a new best. NaN never is.
+  /// @returns whether `value` is a new best; false for NaN
   bool observe(std::int64_t step, double value);
   bool exhausted() const { return patience_ > 0 && since_best_ >= patience_; }
   bool any() const { return step_ >= 0; }
-  double value() const { return value_; }      ///< infinity before the first
-  std::int64_t step() const { return step_; }  ///< -1 before the first
+  double value() const { return value_; }      ///< best value; infinity before the first
+  std::int64_t step() const { return step_; }  ///< step of the best value; -1 before the first
 
   Json to_json() const;
-  /// @throws InvalidArgument  not what to_json() gave
+  /// @throws InvalidArgument  not JSON that to_json() returned
   void restore(const Json& json);
 
  private:

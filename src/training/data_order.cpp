@@ -8,7 +8,7 @@
 namespace gainlens::training {
 
 DataOrder::DataOrder(std::uint64_t seed, std::int64_t examples) : seed_(seed), examples_(examples) {
-  ASSERT(examples > 0, "an order of no examples");
+  ASSERT(examples > 0, "data order: there are no examples");
 }
 
 std::int64_t DataOrder::at(std::int64_t position) {

@@ -26,7 +26,7 @@ Json to_json(const Evaluation& point) {
   return {point.step, point.training_loss, point.validation_loss, point.learning_rate, point.gradient_norm};
 }
 
-/// One training from its state on disk to its end.
+/// One training, from the state stored on disk to its end.
 class Trainer {
  public:
   Trainer(Task& task, const TrainingFolder& folder, const TrainerOptions& options)
@@ -68,7 +68,8 @@ class Trainer {
     norm_sum_ += norm;
   }
 
-  /// Mean loss of the step and norm of its gradient; what is not finite ends the training and leaves what is stored.
+  /// Mean loss of the step and norm of its gradient.
+  /// @throws RunFailed  one of them is not finite; the stored files stay
   std::pair<double, double> gradients() {
     try {
       const double loss = task_.accumulate_gradients(step_);
@@ -101,7 +102,7 @@ class Trainer {
 
   std::string kept() const {
     return best_.any() ? fmt::format("the best model, of step {}, is kept", best_.step())
-                       : "no model was good enough to keep yet";
+                       : "no model has been kept yet";
   }
 
   std::string label() const {
@@ -132,10 +133,13 @@ class Trainer {
     }
     TrainingState state = load_training_state(state_file_);
     const auto generator = state.tensors.find(std::string(generator_key));
-    CHECK(generator != state.tensors.end(), "{}: no state of the random generator", printable(state_file_.string()));
+    CHECK(generator != state.tensors.end(),
+          "{}: holds no state of the random generator; delete it to train from the start",
+          printable(state_file_.string()));
     own.set_state(generator->second);
     state.tensors.erase(generator);
-    CHECK(state.step <= options_.steps, "{}: is at step {} of {}; delete it to train from the start",
+    CHECK(state.step <= options_.steps,
+          "{}: is at step {}, but the training has only {} steps; delete it to train from the start",
           printable(state_file_.string()), state.step, options_.steps);
     optimizer_.restore(state.tensors, state.step);
     step_ = state.step;

@@ -10,19 +10,19 @@
 
 namespace gainlens::training {
 
-/// What is trained: a model with its data. The trainer asks it for gradients and for its loss on held-out data.
+/// A model with its data, to be trained. The trainer asks it for gradients and for the loss on held-out data.
 class Task {
  public:
   virtual ~Task() = default;
   virtual std::vector<ParameterGroup> parameters() = 0;
-  /// Adds the gradients of one step's mean loss to the parameters and returns that loss. The data of a step depend on
-  /// its number alone.
+  /// Adds the gradients of the step's mean loss to the parameters' gradients and returns this loss. The data of a step
+  /// depend only on its number.
   virtual double accumulate_gradients(std::int64_t step) = 0;
-  /// Units (tokens, interactions) that a step works through, for the rate shown.
+  /// Number of units (tokens, for example) that a step processes, for the rate that the progress line shows.
   virtual double amount(std::int64_t step) const = 0;
-  /// Loss on held-out data: what early stopping and the best checkpoint go by.
+  /// Loss on held-out data. It decides about early stopping and about the best checkpoint.
   virtual double validation_loss() = 0;
-  /// Stores the model as it is now: called at each new best validation loss.
+  /// Stores the model as it is now. Called at each new best validation loss.
   virtual void keep_best() = 0;
 };
 
@@ -31,42 +31,43 @@ struct TrainerOptions {
   Schedule schedule;
   AdamWOptions optimizer;
   double max_gradient_norm = 1;       ///< 0: no clipping
-  std::int64_t evaluate_every = 100;  ///< steps; the last step is always evaluated
-  std::int64_t save_every = 100;      ///< steps
-  std::int64_t patience = 0;          ///< evaluations without a new best before training stops; 0: never
-  std::uint64_t seed = 0;  ///< of libtorch's CPU generator, which a task may draw from (dropout), at the first step
+  std::int64_t evaluate_every = 100;  ///< steps; the last step is evaluated in any case
+  std::int64_t save_every = 100;      ///< steps; the last step is saved in any case
+  std::int64_t patience = 0;          ///< training stops after so many evaluations without a new best; 0: never
+  /// Seed that libtorch's CPU generator starts with. A task may draw from this generator (dropout).
+  std::uint64_t seed = 0;
   std::string title = "training";
   std::string unit = "tokens";
   bool quiet = false;
 };
 
-/// One evaluation: the point of a loss curve.
+/// One evaluation: a point of the loss curve.
 struct Evaluation {
-  std::int64_t step = 0;     ///< steps done
+  std::int64_t step = 0;     ///< number of steps done
   double training_loss = 0;  ///< mean over the steps since the last evaluation
   double validation_loss = 0;
   double learning_rate = 0;
-  double gradient_norm = 0;  ///< mean over these steps, before clipping
+  double gradient_norm = 0;  ///< mean over the same steps, before clipping
 };
 
 struct TrainingOutcome {
-  std::int64_t steps = 0;       ///< done in all
-  std::int64_t resumed_at = 0;  ///< steps that an earlier call had done
+  std::int64_t steps = 0;       ///< number of steps done, with those of earlier calls
+  std::int64_t resumed_at = 0;  ///< number of steps done by earlier calls
   bool stopped_early = false;
   std::int64_t best_step = -1;
   double best_loss = 0;
   std::vector<Evaluation> history;
 };
 
-/// Trains until the last step or until patience ends. Killed at any moment and called again on the same folder it goes
-/// on from the last state saved and ends with the same bits (same machine, same number of threads). A finished training
-/// returns at once.
+/// Trains until the last step or until the patience is used up. A training may be killed at any moment. Called again on
+/// the same folder, it continues from the last saved state and ends with the same bits (same machine, same number of
+/// threads). A finished training returns at once.
 ///
-/// @throws InvalidArgument  options out of range; a state that is broken or not of this model
-/// @throws RunFailed        NaN or infinite loss or gradient: what keep_best() stored stays
+/// @throws InvalidArgument  options out of range; a stored state that is broken or belongs to another model
+/// @throws RunFailed        a loss or a gradient is NaN or infinite; the model that keep_best() stored stays
 TrainingOutcome train(Task& task, const TrainingFolder& folder, const TrainerOptions& options);
 
-/// The history as CSV with a header line.
+/// The history as CSV with a header line, one line per evaluation.
 std::string history_csv(const std::vector<Evaluation>& history);
 
 }  // namespace gainlens::training

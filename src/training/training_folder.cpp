@@ -11,7 +11,7 @@ const std::filesystem::path& made_writable(const std::filesystem::path& folder) 
   return folder;
 }
 
-/// The first place in which two requests differ, in words; empty where they are the same.
+/// Describes the first difference between two requests; empty if they are the same.
 std::string first_difference(const Json& stored, const Json& asked) {
   for (const Json& change : Json::diff(stored, asked)) {
     const Json::json_pointer place(change.at("path").get<std::string>());
@@ -19,8 +19,9 @@ std::string first_difference(const Json& stored, const Json& asked) {
       return json.contains(place) ? printable(json.at(place).dump(), 80) : "absent";
     };
     if (place.back() == "-")
-      return fmt::format("{} has more entries here", printable(place.parent_pointer().to_string(), 100));
-    return fmt::format("{} is {} there and {} here", printable(place.to_string(), 100), shown(stored), shown(asked));
+      return fmt::format("{} has more entries in this request", printable(place.parent_pointer().to_string(), 100));
+    return fmt::format("{} is {} in the stored request and {} in this one", printable(place.to_string(), 100),
+                       shown(stored), shown(asked));
   }
   return "";
 }
@@ -30,7 +31,7 @@ std::string first_difference(const Json& stored, const Json& asked) {
 TrainingFolder::TrainingFolder(std::filesystem::path folder, const Json& request)
     : folder_(std::move(folder)), lock_(made_writable(folder_)) {
   const std::filesystem::path file = folder_ / "request.json";
-  // A request that never came to a state has nothing to lose: another takes its place.
+  // Without a saved state nothing can be lost: the new request replaces the old one.
   if (!std::filesystem::exists(file) || !std::filesystem::exists(state_file())) {
     write_file_atomically(file, request.dump(2) + "\n");
     return;

@@ -7,13 +7,14 @@
 
 namespace gainlens::training {
 
-/// The folder of one training, locked while this lives: `request.json` says what determines the weights,
-/// `state.safetensors` is the state to go on from.
+/// The folder of one training. It is locked while this object exists. `request.json` holds everything that determines
+/// the weights. `state.safetensors` holds the state from which a training continues.
 class TrainingFolder {
  public:
-  /// Creates the folder, or opens it again for the same request.
-  /// @throws InvalidArgument  it holds another request (first difference named), is locked by another process, or
-  ///     cannot be written to
+  /// Creates the folder, or opens an existing one for the same request. A folder without a saved state takes any
+  /// request.
+  /// @throws InvalidArgument  the folder holds another request (the first difference is named), is locked by another
+  ///     process, or cannot be written to
   TrainingFolder(std::filesystem::path folder, const Json& request);
 
   const std::filesystem::path& path() const { return folder_; }

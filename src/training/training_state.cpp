@@ -23,7 +23,7 @@ formats::DType dtype_on_disk(at::ScalarType type, const std::string& name) {
   for (const auto& [torch, disk] : dtypes) {
     if (torch == type) return disk;
   }
-  ASSERT(false, "training state: tensor {} is of a type that is not stored", name);
+  ASSERT(false, "training state: tensor {} has a type that cannot be stored", name);
   return {};
 }
 
@@ -34,11 +34,12 @@ at::Tensor copy_of(const formats::TensorEntry& entry, const std::string& where) 
     std::memcpy(tensor.mutable_data_ptr(), entry.bytes.data(), entry.bytes.size());
     return tensor;
   }
-  throw_invalid("{}: tensor '{}' is of a type that a training state does not hold", where, printable(entry.name, 100));
+  throw_invalid("{}: tensor '{}' has a type that a training state never holds; delete the file to train from the start",
+                where, printable(entry.name, 100));
 }
 
-/// Over the step, the notes and every tensor's name and bytes: a state that was damaged on the disk must not go on as
-/// if nothing were.
+/// The sha256 over the step, the notes and every tensor's name and bytes. It prevents that a training continues from a
+/// file that was damaged on the disk.
 template <typename Tensors, typename BytesOf>
 std::string checksum(const std::string& step, const std::string& notes, const Tensors& tensors, BytesOf bytes_of) {
   Sha256 hash;
@@ -54,7 +55,7 @@ std::string checksum(const std::string& step, const std::string& notes, const Te
 }  // namespace
 
 void save_training_state(const std::filesystem::path& file, const TrainingState& state) {
-  std::vector<at::Tensor> contiguous;  // alive until the bytes are written
+  std::vector<at::Tensor> contiguous;  // must exist until the bytes are written
   std::vector<formats::TensorToWrite> tensors;
   for (const auto& [name, tensor] : state.tensors) {
     const at::Tensor& kept = contiguous.emplace_back(tensor.detach().contiguous());
@@ -79,14 +80,15 @@ TrainingState load_training_state(const std::filesystem::path& file) {
   CHECK(format != metadata.end() && format->second == format_name && step != metadata.end() &&
             notes != metadata.end() && sum != metadata.end(),
         "{}: not a training state of gainlens; delete it to train from the start", where);
-  std::vector<formats::TensorEntry> entries;  // in the order of their names, as they were written
+  std::vector<formats::TensorEntry> entries;  // sorted by name, as they were written
   for (const auto& [name, entry] : stored.entries()) entries.push_back(entry);
   CHECK(checksum(step->second, notes->second, entries, [](const formats::TensorEntry& entry) { return entry.bytes; }) ==
             sum->second,
         "{}: has changed since it was written; delete it to train from the start", where);
   TrainingState state;
   const Json number = parse_json(step->second, where + " (step)");
-  CHECK(number.is_number_unsigned(), "{}: 'step' is '{}'; must be a count", where, printable(step->second, 40));
+  CHECK(number.is_number_unsigned(), "{}: 'step' is '{}'; must be a whole number of at least 0", where,
+        printable(step->second, 40));
   state.step = number.get<std::int64_t>();
   state.notes = parse_json(notes->second, where + " (notes)");
   for (const auto& [name, entry] : stored.entries()) state.tensors.emplace(name, copy_of(entry, where));

@@ -11,19 +11,19 @@
 
 namespace gainlens::training {
 
-/// All that a training needs to go on as if it had never stopped. Data orders are functions of seed and epoch
-/// (data_order.h), so that the step number stands for them.
+/// Everything that a training needs to continue as if it had never stopped. The order of the data follows from the step
+/// number, because it is a function of seed and epoch (data_order.h).
 struct TrainingState {
-  std::int64_t step = 0;  ///< steps done
-  Json notes;             ///< best value, history: whatever the trainer keeps in words
+  std::int64_t step = 0;  ///< number of steps done
+  Json notes;             ///< what the trainer keeps as JSON: best value, history, sums since the last evaluation
   std::map<std::string, at::Tensor> tensors;
 };
 
-/// One safetensors file, replaced atomically: a crash leaves the old state or the new one.
+/// Writes one safetensors file and replaces the old one atomically: a crash leaves either the old state or the new one.
 /// @throws RunFailed  disk full
 void save_training_state(const std::filesystem::path& file, const TrainingState& state);
 
-/// @throws InvalidArgument  broken, or no training state
+/// @throws InvalidArgument  the file is broken, or is not a training state
 TrainingState load_training_state(const std::filesystem::path& file);
 
 }  // namespace gainlens::training

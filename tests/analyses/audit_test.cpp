@@ -20,7 +20,7 @@ using testing::SyntheticRun;
 using testing::TemporaryFolder;
 using testing::write_run;
 
-/// Two layers of two heads at one length, one chunk, so that every number can be followed.
+/// Two layers of two heads, one length, one chunk: small enough to check every number by hand.
 SyntheticRun small_run() {
   SyntheticRun run;
   run.lengths = {128};
@@ -83,11 +83,11 @@ TEST(SinkLemma, SummaryOverHeads) {
   EXPECT_DOUBLE_EQ(lemma->vacuous, 0.75);
   EXPECT_DOUBLE_EQ(lemma->gain_violated, 0.0625);
   EXPECT_NEAR(*lemma->slack, 0.48, 1e-15);
-  EXPECT_NEAR(lemma->slack_min, 0.29, 0.01);  // of a head with mass near 0: 0.3 + 0.3 mass - 0.01
+  EXPECT_NEAR(lemma->slack_min, 0.29, 0.01);  // at a head with mass near 0: 0.3 + 0.3 mass - 0.01
   EXPECT_THAT(lemma->finding, HasSubstr("holds at every query of 4 heads"));
   EXPECT_THAT(lemma->finding, HasSubstr("vacuous (not above 0) at 75.0% of the queries"));
-  EXPECT_THAT(lemma->finding, HasSubstr("more than half of the queries of 1 of 4 heads"));
-  EXPECT_THAT(lemma->finding, HasSubstr("key 0 is 0.19 of mu long at the median head"));  // 0.15 / 0.8
+  EXPECT_THAT(lemma->finding, HasSubstr("1 of 4 heads has a bound above 0 at most of its queries."));
+  EXPECT_THAT(lemma->finding, HasSubstr("The median of epsilon / mu over heads is 0.19 ("));  // 0.15 / 0.8
 }
 
 TEST(SinkLemma, AViolationIsCountedAndCalledOne) {
@@ -130,9 +130,9 @@ TEST(SinkLemma, WindowsThatHideKey0AreSetApart) {
   EXPECT_TRUE(one.lemma->heads[0].set_apart);
   EXPECT_EQ(one.lemma->judged, 2u);
   EXPECT_DOUBLE_EQ(one.lemma->vacuous, 0.5);
-  EXPECT_THAT(one.notes, ::testing::Contains(HasSubstr("2 heads are set apart")));
+  EXPECT_THAT(one.notes, ::testing::Contains(HasSubstr("2 heads are excluded")));
   run.attention = {"window:64", "window:8"};
-  EXPECT_THAT(audited(run).lemma.reason(), HasSubstr("windows of all layers hide key 0"));
+  EXPECT_THAT(audited(run).lemma.reason(), HasSubstr("key 0 is outside the window of every layer"));
 }
 
 TEST(SinkLemma, AHeadWithoutNumbersIsLeftOut) {
@@ -147,7 +147,7 @@ TEST(SinkLemma, AHeadWithoutNumbersIsLeftOut) {
   EXPECT_THAT(one.notes, ::testing::Contains(HasSubstr("2 heads are left out")));
 }
 
-/// A run of the first statistics version, which had none of the audit's datasets.
+/// A run of the first version of the statistics, which had no datasets of the audit.
 runfile::RunReader older_run(const std::filesystem::path& folder) {
   auto request = testing::request_of(small_run());
   request.version = 1;
@@ -185,11 +185,11 @@ TEST(Statements, UnitGainByHand) {
   EXPECT_DOUBLE_EQ(number(found, "gain_mean"), 0.75);
   EXPECT_DOUBLE_EQ(number(found, "gain_min"), 0.7);
   EXPECT_DOUBLE_EQ(number(found, "gain_max"), 0.8);
-  EXPECT_EQ(found.finding, "At lambda = 1, K is 0.750 on average over 4 heads; 1 - K goes from 0.2 to 0.3 over them.");
+  EXPECT_EQ(found.finding, "At lambda = 1, K is 0.750 on average over 4 heads; 1 - K ranges from 0.2 to 0.3.");
 }
 
 TEST(Statements, AlgebraIsNoFinding) {
-  // No number of a run speaks for or against them, not even a K that rounds to 1 or a large S.
+  // No number in a run supports or contradicts these statements, not even a K that rounds to 1 or a large S.
   SyntheticRun extreme = small_run();
   extreme.value = [](const CellKey& key) -> std::optional<double> {
     if (key.name == "summary/kalman_gain") return 1.0;
@@ -208,11 +208,11 @@ TEST(Statements, AlgebraIsNoFinding) {
     EXPECT_NE(statement(one, "value_variance").outcome, Outcome::by_algebra);
   }
   EXPECT_THAT(statement(audited(empty), "unit_gain").finding,
-              HasSubstr("No numbers: the run has no summary/kalman_gain. None are needed."));
+              HasSubstr("No numbers: the run has no summary/kalman_gain. The algebra needs no numbers."));
   EXPECT_EQ(name_of(Outcome::by_algebra), "false by algebra");
 }
 
-/// n_eff 10, 20, 30, 40 over the four heads, S the same at all.
+/// n_eff is 10, 20, 30, 40 at the four heads; S is the same at all heads.
 SyntheticRun prior_run(double residual) {
   SyntheticRun run = small_run();
   run.value = [residual](const CellKey& key) -> std::optional<double> {
@@ -230,7 +230,7 @@ TEST(Statements, PriorSharesByHand) {
   const PriorShare& last = one.prior_shares->back();
   EXPECT_EQ(last.heads, 1u);
   EXPECT_DOUBLE_EQ(last.n_eff, 40);
-  EXPECT_DOUBLE_EQ(last.share, 0.5);  // whatever n_eff is
+  EXPECT_DOUBLE_EQ(last.share, 0.5);  // for every n_eff
   EXPECT_DOUBLE_EQ(one.prior_shares->front().share, 0.5);
   EXPECT_DOUBLE_EQ(last.fading, 1.0 / 41);
   EXPECT_THAT(statement(one, "prior_fades").finding,
@@ -239,10 +239,8 @@ TEST(Statements, PriorSharesByHand) {
 
 TEST(Statements, APriorBesideLargeResidualsIsNegligibleForAnotherReason) {
   const Statement found = statement(audited(prior_run(100)), "prior_fades");
-  EXPECT_THAT(
-      found.finding,
-      HasSubstr(
-          "That is little because S = 100 is far above sigma0^2 = 0.0625 in this model, not because n_eff is large"));
+  EXPECT_THAT(found.finding, HasSubstr("This share is small because S = 100 is far above sigma0^2 = 0.0625 in this "
+                                       "model, not because n_eff is large"));
 }
 
 TEST(Statements, PriorSharesOfFewHeadsAreFewGroups) {
@@ -253,15 +251,17 @@ TEST(Statements, PriorSharesOfFewHeadsAreFewGroups) {
 }
 
 TEST(Statements, ValueVarianceByHand) {
-  // Planted 0.02 and 0.04 over layers, 1/d_k = 1/16: ratios 0.32 and 0.64. How near is near enough is not for us to
-  // say.
+  // Planted 0.02 and 0.04 over layers, 1/d_k = 1/16: ratios 0.32 and 0.64. The audit does not judge how near is near
+  // enough.
   const Statement found = statement(audited(small_run()), "value_variance");
   EXPECT_DOUBLE_EQ(number(found, "variance_mean"), 0.03);
   EXPECT_DOUBLE_EQ(number(found, "ratio_min"), 0.32);
   EXPECT_DOUBLE_EQ(number(found, "ratio_median"), 0.48);
   EXPECT_DOUBLE_EQ(number(found, "ratio_max"), 0.64);
-  EXPECT_EQ(found.finding,
-            "The values' variance is 0.48 times 1/d_k at the median of 2 KV heads, 0.32 to 0.64 times over them.");
+  EXPECT_EQ(
+      found.finding,
+      "The variance of the values is 0.48 times 1/d_k in the median over 2 KV heads, and 0.32 to 0.64 times in single "
+      "heads.");
   EXPECT_EQ(found.outcome, Outcome::measured);
   EXPECT_EQ(name_of(found.outcome), "measured, no ruling");
   SyntheticRun wide = small_run();
@@ -269,11 +269,11 @@ TEST(Statements, ValueVarianceByHand) {
   EXPECT_EQ(statement(audited(wide), "value_variance").outcome, Outcome::measured);
 }
 
-/// Values of norm 2 at every key but key 0, averages of norm `average`, n_eff without key 0 of 16.
+/// Values of norm 2 at every key except key 0, averages of norm `average`, and an n_eff of 16 without key 0.
 SyntheticRun alignment_run(double average) {
   SyntheticRun run = small_run();
   run.value = [average](const CellKey& key) -> std::optional<double> {
-    // Bins of two keys: the first holds key 0, of norm 4, which must not count.
+    // Bins of two keys. The first bin holds key 0, of norm 4, which must not be counted.
     if (key.name == "values/norm") return key.last == 0 ? 3.0 : 2.0;
     if (key.name == "values/first_norm") return key.last == 0 ? 4.0 : 2.0;
     if (key.name == "summary/without_first_norm") return average;

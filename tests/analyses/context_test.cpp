@@ -20,8 +20,8 @@ using gainlens::testing::write_run;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Four layers, of which the last is deep. Everything is constant over heads and chunks: n_eff = 4 at 16 tokens and 8
-/// at 64, lambda_obs 10 and 20, gate 0.5 and 0.75.
+/// Four layers; the last one is deep. All numbers are constant over heads and chunks: n_eff is 4 at 16 tokens and 8 at
+/// 64 tokens, lambda_obs is 10 and 20, the gate is 0.5 and 0.75.
 SyntheticRun planted_run() {
   SyntheticRun run;
   run.lengths = {16, 64};
@@ -31,7 +31,7 @@ SyntheticRun planted_run() {
   run.heads = 2;
   run.kv_heads = 1;
   run.value = [](const CellKey& key) -> std::optional<double> {
-    if (key.layer != 3) return std::nullopt;  // shallow layers must not enter
+    if (key.layer != 3) return std::nullopt;  // shallow layers must not count
     const bool is_long = key.length == 64;
     if (key.name == "summary/n_eff") return is_long ? 8.0 : 4.0;
     if (key.name == "summary/observation_precision") return is_long ? 20.0 : 10.0;
@@ -64,7 +64,7 @@ TEST(Context, KindsOfAttentionDoNotMix) {
   run.attention = {"window:8", "global", "window:8", "global"};
   run.value = [](const CellKey& key) -> std::optional<double> {
     const bool global = key.layer % 2 == 1;
-    if (key.name == "summary/n_eff") return global && key.length == 64 ? 12.0 : 4.0;  // grows on global layers alone
+    if (key.name == "summary/n_eff") return global && key.length == 64 ? 12.0 : 4.0;  // grows only in global layers
     if (key.name == "summary/observation_precision") return global && key.length == 64 ? 30.0 : 10.0;
     return std::nullopt;
   };
@@ -94,8 +94,8 @@ TEST(Context, NestedChunksArePairedByNumber) {
   EXPECT_THAT(result.points.at(1).difference.interval.reason(), HasSubstr("at least 2 chunks"));
 }
 
-/// One head. lambda_obs of a chunk is 10, at 32 tokens 20, times exp of the sum of `text` over its 16-token parts, six
-/// parts in all.
+/// One head. lambda_obs of a chunk is 10 (16 tokens) or 20 (32 tokens), times exp of the sum of `text` over the
+/// 16-token parts of the chunk. The text has six parts.
 SyntheticRun textual_run(std::vector<double> text) {
   SyntheticRun run;
   run.lengths = {16, 32};
@@ -116,17 +116,17 @@ TEST(Context, ConsecutiveChunksAreNotPairedByNumber) {
   const Context result = context(write_run(folder.path() / "run", textual_run({0.3, -0.3, 0.1, 0.2, -0.2, 0.4})));
   const Change& change = result.points.at(1).log_precision;
   EXPECT_NEAR(*change.mean, std::log(2) + (0.0 + 0.3 + 0.2) / 3 - (0.3 - 0.3 + 0.1) / 3, 1e-12);
-  EXPECT_EQ(change.basis,
-            "3 chunks of 32 and 3 of 16, what they share taken at its worst");  // 16 lies in two chunks of 32
+  // The three chunks of 16 lie in two chunks of 32.
+  EXPECT_EQ(change.basis, "3 chunks of 32 and 3 of 16, with the largest covariance that shared text allows");
   EXPECT_THAT(result.sharing, HasSubstr("the chunks of 16 lie in 2 of the 3 chunks of 32"));
   EXPECT_FALSE(result.paired);
   EXPECT_EQ(to_json(result)["points"][1]["log_observation_precision_change_basis"], change.basis);
 }
 
 TEST(Context, TheRatioAndItsIntervalAreOfOneEstimand) {
-  // lambda_obs of three nested chunks: 1, 1, 100 and then 2, 2, 100. The ratio of means is 104/102 = 1.02; the mean
-  // change of the logarithm is (ln 2 + ln 2 + 0)/3, a ratio of geometric means of 1.59. An interval of the one is none
-  // of the other.
+  // lambda_obs of three nested chunks: 1, 1, 100 and then 2, 2, 100. The ratio of means is 104/102 = 1.02. The mean
+  // change of the logarithm is (ln 2 + ln 2 + 0)/3, which is a ratio of geometric means of 1.59. The two need different
+  // intervals.
   const TemporaryFolder folder;
   SyntheticRun run;
   run.lengths = {16, 64};
@@ -140,7 +140,7 @@ TEST(Context, TheRatioAndItsIntervalAreOfOneEstimand) {
   const ContextPoint last = context(write_run(folder.path() / "run", run)).points.at(1);
   EXPECT_DOUBLE_EQ(*last.precision_ratio, 104.0 / 102);
   EXPECT_NEAR(*last.log_precision.mean, std::log(4) / 3, 1e-12);
-  // on the logarithmic scale the interval of a ratio is symmetric about the ratio that it is of
+  // On the logarithmic scale, the interval of a ratio is symmetric about this ratio.
   EXPECT_NEAR(std::sqrt(last.precision_ratio_interval->low * last.precision_ratio_interval->high), 104.0 / 102, 1e-12);
   // relative chunk means differ by 2/104*3 - 3/102, twice, and by 300/104 - 300/102
   const double differences[] = {6.0 / 104 - 3.0 / 102, 6.0 / 104 - 3.0 / 102, 300.0 / 104 - 300.0 / 102};
@@ -154,7 +154,7 @@ TEST(Context, FlatnessIsTestedAgainstTheMargin) {
   const Context result = context(reader);
   EXPECT_EQ(result.points.at(1).logit_gate.flat.flatness, Flatness::changes);  // by ln 3, in both chunks
   EXPECT_EQ(result.points.at(0).logit_gate.flat.flatness,
-            Flatness::unknown);  // the shortest length is what others are compared with
+            Flatness::unknown);  // the shortest length, with which the others are compared
   EXPECT_EQ(context(reader, {.equivalence_margin = 1.2}).points.at(1).logit_gate.flat.flatness, Flatness::equivalent);
   EXPECT_THAT(context(reader).margin_meaning, HasSubstr("multiplies the odds of the gate by 1.11"));
 }

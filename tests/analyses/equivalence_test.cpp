@@ -9,7 +9,7 @@ namespace gainlens::analyses {
 namespace {
 
 TEST(Equivalence, SmallChangesAreEquivalentEvenWhereCertain) {
-  // mean 0.03, standard error 0.001: no doubt that it is not 0, and none that it is within 0.1
+  // Mean 0.03, standard error 0.001: clearly not 0, and clearly within 0.1.
   const Equivalence found = test_equivalence(std::array{0.029, 0.030, 0.031, 0.030}, 0.1);
   EXPECT_EQ(found.flatness, Flatness::equivalent);
   EXPECT_LT(*found.difference_p, 0.001);
@@ -41,7 +41,7 @@ TEST(Equivalence, BeyondTheMarginIsWhereThe95PercentIntervalIs) {
   const auto exceeds = [](double margin) { return *test_equivalence(std::array{0.19, 0.21}, margin).exceeds_p; };
   EXPECT_NEAR(exceeds(0.2 - 12.7062 * 0.01), 0.05, 1e-6);
   EXPECT_EQ(exceeds(0.2), 1);
-  EXPECT_EQ(exceeds(0.3), 1);  // a mean within the margin is no evidence for one beyond it
+  EXPECT_EQ(exceeds(0.3), 1);  // a mean within the margin is no evidence for a change beyond the margin
   EXPECT_NEAR(*test_equivalence(std::array{-0.19, -0.21}, 0.2 - 12.7062 * 0.01).exceeds_p, 0.05, 1e-6);
 }
 

@@ -12,7 +12,7 @@ using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 
 TEST(Holm, StepsDownByHand) {
-  // 4 x 0.005, 3 x 0.01, 2 x 0.03, and 1 x 0.04 raised to the one before
+  // 4 x 0.005, 3 x 0.01, 2 x 0.03; 1 x 0.04 is raised to the number before it
   EXPECT_THAT(holm(std::vector{0.01, 0.04, 0.03, 0.005}),
               ElementsAre(DoubleEq(0.03), DoubleEq(0.06), DoubleEq(0.06), DoubleEq(0.02)));
 }

@@ -13,7 +13,7 @@
 namespace gainlens::analyses {
 namespace {
 
-/// Brute force in numpy, SciPy and statsmodels; made by make_inference_golden.py.
+/// Numbers computed by brute force in numpy, SciPy and statsmodels; made by make_inference_golden.py.
 Json golden() {
   return read_json_file(std::filesystem::path(GAINLENS_SOURCE_DIR) / "tests/analyses/inference_golden.json");
 }

@@ -13,14 +13,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Nearly normal, of mean 0 and variance 1: the sum of twelve uniform numbers less 6.
+/// A nearly normal number with mean 0 and variance 1: the sum of twelve uniform numbers minus 6.
 double near_normal(Random& random) {
   double sum = -6;
   for (int i = 0; i < 12; ++i) sum += random.uniform();
   return sum;
 }
 
-/// x and y share `share` of their variance in every head; layers of four heads.
+/// Layers of four heads. In every head, x and y share the fraction `share` of their variance.
 ClusteredPairs noisy_pairs(std::size_t layers, double share, std::uint64_t seed = 1) {
   Random random(seed);
   ClusteredPairs pairs;
@@ -36,7 +36,7 @@ ClusteredPairs noisy_pairs(std::size_t layers, double share, std::uint64_t seed 
   return pairs;
 }
 
-/// `lengths` with chunks that pair by number; the values of every chunk are those of the heads plus scatter.
+/// `lengths` lengths, whose chunks pair by number. The values of each chunk are the values of the heads plus scatter.
 ChunkedPairs noisy_chunks(std::size_t lengths, std::size_t chunks, double scatter) {
   TextStretches text{{}, {}, chunks, 64};
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) text.numbers.push_back(chunk);
@@ -74,10 +74,10 @@ TEST(LeaveOutLayers, HoldsThePooledCorrelation) {
 
 TEST(LeaveOutLayers, NineLayersOfAKindAreRefused) {
   EXPECT_THAT(leave_out_layers(noisy_pairs(9, 0.5), std::vector<std::string>(9, "global")).reason(),
-              HasSubstr("global attention: 9"));
+              HasSubstr("at least 10 layers with global attention; the run has 9"));
   std::vector<std::string> kinds(20, "global");
   for (std::size_t layer = 0; layer < 5; ++layer) kinds[layer] = "window:8";
-  EXPECT_THAT(leave_out_layers(noisy_pairs(20, 0.5), kinds).reason(), HasSubstr("window:8 attention: 5"));
+  EXPECT_THAT(leave_out_layers(noisy_pairs(20, 0.5), kinds).reason(), HasSubstr("window:8 attention; the run has 5"));
 }
 
 TEST(LeaveOutLayers, KindsAreStrata) {
@@ -109,8 +109,8 @@ TEST(LeaveOutText, EqualChunksHaveNoSpread) {
 }
 
 TEST(LeaveOutText, LengthsThatShareTextAreLeftOutTogether) {
-  // With the chunks of the second length noisy in the opposite sense, leaving out a stretch at both cancels the noise.
-  // Were the second length's chunks other text, their noise would add up.
+  // The chunks of the second length have the opposite noise. Leaving out a stretch at both lengths cancels the noise.
+  // If the chunks of the second length were other text, the noise would add up.
   ChunkedPairs pairs = noisy_chunks(1, 6, 0.5);
   pairs.x.push_back(pairs.x.front());
   pairs.y.push_back(pairs.y.front());
@@ -125,8 +125,8 @@ TEST(LeaveOutText, LengthsThatShareTextAreLeftOutTogether) {
 }
 
 TEST(LeaveOutText, IsStudentsIntervalOfFishersZ) {
-  // One head moves: z is nearly linear in its mean, so that three chunks give t(0.975, 2) = 4.302653 standard errors of
-  // z on either side
+  // Only one head moves. z is nearly linear in its mean, so that three chunks give t(0.975, 2) = 4.302653 standard
+  // errors of z on either side.
   ChunkedPairs pairs = noisy_chunks(1, 3, 0);
   const double steps[] = {-0.01, 0.0, 0.01};
   for (std::size_t chunk = 0; chunk < 3; ++chunk) pairs.x[0][chunk][0] += steps[chunk];
@@ -142,15 +142,14 @@ TEST(LeaveOutText, IsStudentsIntervalOfFishersZ) {
 
 TEST(LeaveOutText, TwoStretchesAreRefused) {
   EXPECT_EQ(leave_out_text(noisy_chunks(1, 2, 0.1)).reason(),
-            "refused: the chunks of 64 tokens lie in 2 stretches of text that are apart; at least 3 are needed: more "
-            "--samples, --nested or "
-            "--spread");
+            "no interval: it takes at least 3 separate stretches of text, and the chunks of 64 tokens lie in 2; sweep "
+            "with more --samples, or with --nested or --spread");
 }
 
 TEST(LeaveOutText, NoisyChunksHaveNoLevel) {
   const auto found = leave_out_text(noisy_chunks(1, 4, 30));
   ASSERT_TRUE(found) << found.reason();
-  EXPECT_THAT(found->pearson.reason(), HasSubstr("of the variance of the heads; a level is stated up to 25%"));
+  EXPECT_THAT(found->pearson.reason(), HasSubstr("of the variance of the heads; intervals are given up to 25%"));
   EXPECT_THAT(found->pearson_within.reason(), HasSubstr("of the heads within layers"));
 }
 

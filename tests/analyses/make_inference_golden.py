@@ -1,10 +1,10 @@
-"""Numbers for tests/analyses/inference_golden_test.cpp: permutation tests by brute force, equivalence tests and a jackknife by SciPy, Holm's
-correction by statsmodels.
+"""Makes the numbers for tests/analyses/inference_golden_test.cpp: permutation tests by brute force, equivalence tests
+and a jackknife with SciPy, Holm's correction with statsmodels.
 
     python tests/analyses/make_inference_golden.py > tests/analyses/inference_golden.json
 
-Every arrangement is built as a whole array and correlated anew, with nothing shared with the C++ code, which adds up tables of cross
-products instead. Needs numpy, scipy and statsmodels.
+Every arrangement is built as a whole array, and its correlation is computed from scratch. Nothing is shared with the
+C++ code, which adds up tables of cross products. Needs numpy, scipy and statsmodels.
 """
 
 import itertools
@@ -21,7 +21,7 @@ TIES = 1e-9
 
 
 def within(values):
-    """Layer means taken off [layer, head]."""
+    """Values [layer, head] minus the mean of their layer."""
     return values - values.mean(axis=1, keepdims=True)
 
 
@@ -34,7 +34,7 @@ def correlation(x, y):
 
 
 def tested(values, statistic):
-    """Of the statistic of every arrangement, that of the data first: extreme is what lies far from their mean."""
+    """p from the statistics of all arrangements, with the data first. A statistic far from their mean is extreme."""
     every = numpy.abs(numpy.array(values) - numpy.mean(values))
     return {
         "value": values[0],
@@ -73,7 +73,7 @@ def holm(p):
 
 
 def theory(random, chunks):
-    """n_eff, S, K [length, chunk] whose K follows the formula but for some noise, and the jackknife of ln(K_opt / K)."""
+    """n_eff, S, K [length, chunk], where K follows the formula plus noise, and the jackknife of ln(K_opt / K)."""
     n_eff = (numpy.array([[10.0], [16.0], [25.0]]) * numpy.exp(0.1 * random.normal(size=(3, chunks)))).round(4)
     residual = (0.4 * numpy.exp(0.1 * random.normal(size=(3, chunks)))).round(4)
     variance, margin = 0.25, 0.01

@@ -69,8 +69,8 @@ TEST(Neighbours, AFewChunksAreTooUncertainToBeUsed) {
   EXPECT_THAT(row.inflation.reason(),
               HasSubstr("4 chunks is too uncertain to be used: its standard error is about 0.50, its bias -0.25"));
   EXPECT_EQ(row.allowing.reason(), row.inflation.reason());
-  EXPECT_THAT(found.finding, HasSubstr("inflate the variance of a mean up to 1.86-fold"));
-  EXPECT_THAT(found.finding, HasSubstr("at most 4 chunks a length this run cannot tell"));
+  EXPECT_THAT(found.finding, HasSubstr("the variance of a mean is up to 1.86 times as large"));
+  EXPECT_THAT(found.finding, HasSubstr("at most 4 chunks per length, too few"));
 }
 
 TEST(Neighbours, OfEightChunksTheIntervalIsWidened) {
@@ -78,13 +78,14 @@ TEST(Neighbours, OfEightChunksTheIntervalIsWidened) {
   const std::vector<double> values{1, 2, 3, 4, 5, 6, 7, 8};
   const Neighbours found = neighbours(write_run(folder.path() / "run", run_of(values)));
   const NeighbourCorrelation& row = row_of(found, "n_eff");
-  EXPECT_NEAR(*row.correlation, 0.625, 1e-12);                  // of a ramp: 1 - 3/n
-  EXPECT_NEAR(*row.inflation, (1 + 0.75) / (1 - 0.75), 1e-12);  // less the bias of -1/8
+  EXPECT_NEAR(*row.correlation, 0.625, 1e-12);                  // correlation of a ramp: 1 - 3/n
+  EXPECT_NEAR(*row.inflation, (1 + 0.75) / (1 - 0.75), 1e-12);  // corrected for the bias of -1/8
   EXPECT_NEAR((row.allowing->high - row.allowing->low) / (row.interval->high - row.interval->low), std::sqrt(7.0),
               1e-9);
   EXPECT_THAT(found.finding, HasSubstr("correlations of neighbours is +0.62 (n_eff at 64 tokens); by chance alone each "
-                                       "would lie within about 0.71 of -0.12. Less its "
-                                       "bias of -1/n it multiplies the variance of that mean by 7.00"));
+                                       "would lie within about 0.71 of -0.12. After "
+                                       "correction for its bias of -1/n, it multiplies the variance of that mean by "
+                                       "7.00"));
 }
 
 TEST(Neighbours, AnIntervalIsNeverNarrowed) {

@@ -34,7 +34,7 @@ ClusteredPairs ordered_pairs(std::size_t layers) {
 }
 
 TEST(BlockPermutation, SixLayersOfTwoHeadsByHand) {
-  // Only all layers as they are, and all of them mirrored, reach |r| = 1: 2 of 2^6 arrangements
+  // Only two of 2^6 arrangements reach |r| = 1: all layers as they are, and all layers mirrored.
   const PermutationTest test = permute_blocks(ordered_pairs(6), {});
   EXPECT_TRUE(test.exact);
   EXPECT_EQ(test.arrangements, 64);
@@ -48,19 +48,20 @@ TEST(BlockPermutation, SixLayersOfTwoHeadsByHand) {
 TEST(BlockPermutation, FourLayersOfTwoHeadsAreRefused) {
   const PermutationTest test = permute_blocks(ordered_pairs(4), {});
   EXPECT_DOUBLE_EQ(*test.pearson.least_p, 2.0 / 16);
-  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("refused: with 16 arrangements no p below 0.12"));
-  EXPECT_DOUBLE_EQ(*test.pearson.value, 1);  // what was measured is still said
+  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("not testable: with 16 permutations the smallest possible p is 0.12"));
+  EXPECT_DOUBLE_EQ(*test.pearson.value, 1);  // the measured value is reported in any case
 }
 
 TEST(BlockPermutation, OneGroupALayerIsOneArrangement) {
   const PermutationTest test = permute_blocks(pairs_of(Rows(8, {0.0, 1.0}), Rows(8, {0.0, 1.0}), 2), {});
   EXPECT_EQ(test.arrangements, 1);
   EXPECT_DOUBLE_EQ(*test.pearson.least_p, 1);
-  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("1 arrangement"));
+  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("not testable: it takes at least 2 KV heads in a layer"));
 }
 
 TEST(BlockPermutation, HeadsOfAGroupStayTogether) {
-  // Two groups of two in one layer: as they are, or exchanged. y of head 1 (2) must never meet x of head 0.
+  // Two groups of two in one layer, as they are or exchanged. The y of head 1 (2) must never be paired with the x of
+  // head 0.
   const PermutationTest test = permute_blocks(pairs_of({{0, 1, 5, 6}}, {{1, 2, 9, 7}}, 2), {});
   EXPECT_EQ(test.arrangements, 2);
 }
@@ -76,14 +77,14 @@ TEST(BlockPermutation, LayerEffectsDoNotEnter) {
 }
 
 TEST(BlockPermutation, EqualBlocksAreOneArrangement) {
-  // three heads of equal y and one that differs: 4 distinct orders a layer, not 24
+  // Three heads of equal y and one that differs: 4 distinct orders per layer, not 24.
   const PermutationTest test = permute_blocks(pairs_of({{1, 2, 3, 4}, {1, 2, 3, 4}}, {{0, 0, 0, 1}, {0, 0, 0, 1}}), {});
   EXPECT_EQ(test.arrangements, 16);
   EXPECT_DOUBLE_EQ(*test.pearson.least_p, 2.0 / 16);  // the 1 at the largest x in both layers, or at the smallest
 }
 
 TEST(BlockPermutation, EqualXCountsLikeEqualY) {
-  // One head of twelve has a BOS mass: 12 arrangements a layer. To try all orders of the twelve distinct K would take
+  // One head of twelve has a BOS mass: 12 arrangements per layer. Trying all orders of the twelve distinct K would take
   // 12!^2 steps.
   Rows few(2), all(2);
   for (std::size_t layer = 0; layer < 2; ++layer) {
@@ -116,7 +117,7 @@ TEST(BlockPermutation, DrawnAgreesWithEnumerated) {
 TEST(BlockPermutation, TooFewDrawsAreRefused) {
   const PermutationTest test = permute_blocks(ordered_pairs(30), {.permutations = 10});
   EXPECT_DOUBLE_EQ(*test.pearson.least_p, 1.0 / 11);
-  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("refused"));
+  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("not testable"));
 }
 
 TEST(BlockPermutation, GroupWithoutAHeadTakesNoPart) {
@@ -135,8 +136,8 @@ TEST(BlockPermutation, ConstantWithinLayersIsNamed) {
   EXPECT_EQ(permute_blocks(pairs, {}).pearson.p.reason(), "BOS mass is constant within layers");
 }
 
-/// Twelve layers of four groups of two. Both slots' means rise in x and in y alike, which gives r = +0.81 whatever
-/// group meets which; what the groups have apart from their slots is opposed.
+/// Twelve layers of four groups of two. The means of the two slots rise in x and in y, which gives r = +0.81 for every
+/// pairing of groups. Apart from the slots, x and y of the groups are opposed.
 ClusteredPairs opposed_groups_with_slots() {
   Rows x(12), y(12);
   for (std::size_t layer = 0; layer < 12; ++layer) {
@@ -151,8 +152,8 @@ ClusteredPairs opposed_groups_with_slots() {
 }
 
 TEST(BlockPermutation, IsCentredOnWhatTheSlotsOfGroupsShare) {
-  // numpy: r 0.72955, its mean over 9,999 arrangements 0.809, of which all have the larger |r|: about 0 the test would
-  // see nothing
+  // numpy: r = 0.72955; its mean over 9,999 arrangements is 0.809, and all of them have a larger |r|. A test centred on
+  // 0 would find nothing.
   const PermutationTest test = permute_blocks(opposed_groups_with_slots(), {});
   EXPECT_NEAR(*test.pearson.value, 0.729546, 1e-6);
   EXPECT_NEAR(*test.pearson.null_mean, 0.808730, 1e-6);
@@ -170,14 +171,14 @@ TEST(BlockPermutation, GroupsOfOneHeadHaveNoSlots) {
 }
 
 TEST(BlockPermutation, GroupsThatDifferInNothingButSlotsAreRefused) {
-  // 0.1 and 0.7 in every group: r is that of the slots, and no arrangement changes it
+  // 0.1 and 0.7 in every group: r is the correlation of the slots, and no arrangement changes it.
   ClusteredPairs pairs = pairs_of(Rows(6, {0.1, 0.7, 0.1, 0.7, 0.1, 0.7}), Rows(6, {1, 2, 1, 4, 3, 2}), 2);
   pairs.names = {"BOS mass", "K"};
   const PermutationTest test = permute_blocks(pairs, {});
-  EXPECT_EQ(test.pearson.p.reason(), "refused: BOS mass does not differ between the KV groups of any layer");
+  EXPECT_EQ(test.pearson.p.reason(), "not testable: BOS mass does not differ between the KV groups of any layer");
   EXPECT_EQ(test.spearman.p.reason(), test.pearson.p.reason());
   EXPECT_EQ(*test.pearson.excess(), 0);
-  EXPECT_GT(*test.pearson.value, 0);  // what was measured is still said
+  EXPECT_GT(*test.pearson.value, 0);  // the measured value is reported in any case
 }
 
 TEST(BlockPermutation, ManyArrangementsAreCountedNoFurther) {
@@ -187,9 +188,9 @@ TEST(BlockPermutation, ManyArrangementsAreCountedNoFurther) {
     for (int head = 0; head < 64; ++head) rows.back().push_back(std::sin(layer + 0.7 * head));
   }
   const PermutationTest test = permute_blocks(pairs_of(rows, rows), {.permutations = 99});
-  EXPECT_EQ(test.arrangements, 1e300);  // 64!^40 is none that a double holds
+  EXPECT_EQ(test.arrangements, 1e300);  // 64!^40 is too large for a double
   EXPECT_DOUBLE_EQ(*test.pearson.p, 0.01);
-  EXPECT_EQ(count_arrangements(test.arrangements), "1e300 or more arrangements");
+  EXPECT_EQ(count_arrangements(test.arrangements), "1e300 or more permutations");
 }
 
 TEST(CircularShift, OneSinkLayerAmongTwenty) {
@@ -206,50 +207,51 @@ TEST(CircularShift, NineteenLayersAreRefused) {
   x[7] = {1.0};
   const PermutationTest test = shift_layers(pairs_of(x, x), std::nullopt);
   EXPECT_DOUBLE_EQ(*test.pearson.least_p, 1.0 / 19);
-  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("with 19 arrangements no p below 0.053"));
+  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("with 19 permutations the smallest possible p is 0.053"));
 }
 
 TEST(CircularShift, RepeatingLayersTie) {
   Rows x;
   for (int layer = 0; layer < 40; ++layer) x.push_back({layer % 4 == 0 ? 1.0 : 0.0});
   EXPECT_DOUBLE_EQ(*shift_layers(pairs_of(x, x), std::nullopt).pearson.least_p,
-                   0.25);  // every fourth shift is the data again
+                   0.25);  // every fourth shift gives the data again
 }
 
 TEST(CircularShift, IsCentredOnWhatHeadNumbersShare) {
-  // The second head has the larger x and y in every layer: r is near 1 after every shift. Layer 7 stands out, in
-  // opposed directions.
+  // The second head has the larger x and y in every layer: r is near 1 after every shift. Layer 7 is an outlier, in
+  // opposite directions in x and y.
   Rows x(20, {0.0, 10.0}), y = x;
   x[7] = {1.0, 11.0};
   y[7] = {-1.0, 9.0};
   const PermutationTest test = shift_layers(pairs_of(x, y), std::nullopt);
   EXPECT_GT(*test.pearson.value, 0.99);
   EXPECT_LT(*test.pearson.excess(), 0);
-  EXPECT_DOUBLE_EQ(*test.pearson.p, 0.05);  // it is the one shift in which the two meet
+  EXPECT_DOUBLE_EQ(*test.pearson.p, 0.05);  // only in one of the 20 shifts are the two outliers paired
 }
 
 TEST(CircularShift, LayersThatAreAllAlikeAreRefused) {
   ClusteredPairs pairs = pairs_of(Rows(24, {0.1, 0.7}), Rows(24, {0.3, 0.2}));
   pairs.names = {"BOS mass", "K"};
-  EXPECT_EQ(shift_layers(pairs, std::nullopt).pearson.p.reason(), "refused: BOS mass is the same in every layer");
+  EXPECT_EQ(shift_layers(pairs, std::nullopt).pearson.p.reason(), "not testable: BOS mass is the same in every layer");
 }
 
 TEST(CircularShift, RefusesWhatIsNoAxis) {
   const Rows rows(24, {0.0, 1.0});
   ClusteredPairs gap = pairs_of(rows, rows);
   for (std::size_t& layer : gap.layer) layer += layer > 10 ? 1 : 0;
-  EXPECT_EQ(shift_layers(gap, std::nullopt).pearson.p.reason(), "refused: the layers are not contiguous");
+  EXPECT_EQ(shift_layers(gap, std::nullopt).pearson.p.reason(), "not testable: the layers are not contiguous");
   ClusteredPairs hole = pairs_of(rows, rows);
   hole.x.pop_back(), hole.y.pop_back(), hole.layer.pop_back(), hole.head.pop_back();
-  EXPECT_EQ(shift_layers(hole, std::nullopt).pearson.p.reason(), "refused: a layer lacks the value of a head");
-  EXPECT_EQ(shift_layers(pairs_of(rows, rows), "two kinds").pearson.p.reason(), "refused: two kinds");
+  EXPECT_EQ(shift_layers(hole, std::nullopt).pearson.p.reason(),
+            "not testable: a layer has no value for one of its heads");
+  EXPECT_EQ(shift_layers(pairs_of(rows, rows), "two kinds").pearson.p.reason(), "not testable: two kinds");
   EXPECT_THAT(shift_layers({}, std::nullopt).pearson.p.reason(), HasSubstr("no head"));
 }
 
 TEST(PermutationJson, RefusalIsNullWithItsReason) {
   const OrderedJson json = to_json(permute_blocks(ordered_pairs(4), {.seed = 8}));
   EXPECT_TRUE(json["pearson"]["p"].is_null());
-  EXPECT_THAT(json["pearson"]["p_reason"], HasSubstr("refused"));
+  EXPECT_THAT(json["pearson"]["p_reason"], HasSubstr("not testable"));
   EXPECT_EQ(json["distinct_arrangements"], 16);
   EXPECT_EQ(json["seed"], 8);
 }

@@ -1,7 +1,6 @@
 #include "analyses/selection.h"
 
 #include "analyses/cells.h"
-#include "analyses/registry.h"
 #include "analyses/synthetic_run.h"
 #include "runfile/windows.h"
 #include "support/shared_data.h"
@@ -48,7 +47,7 @@ TEST(Selection, WindowsStartAtTheCeiling) {
 
 TEST(Selection, WindowOfFourHidesKeyZeroFromQueriesFourOn) {
   EXPECT_EQ(first_key_visibility("global", 100), FirstKey::seen);
-  EXPECT_EQ(first_key_visibility("window:4", 8), FirstKey::hidden);         // queries 4..7 see at the earliest key 1
+  EXPECT_EQ(first_key_visibility("window:4", 8), FirstKey::hidden);         // queries 4..7 see keys from 1 on
   EXPECT_EQ(first_key_visibility("window:5", 8), FirstKey::partly_hidden);  // query 4 still sees key 0
   EXPECT_EQ(first_key_visibility("window:8", 8), FirstKey::seen);
   EXPECT_THAT([] { first_key_visibility("window:x", 8); }, ThrowsMessage<InvalidArgument>(HasSubstr("'window:x'")));
@@ -68,6 +67,23 @@ TEST(Selection, SinkLengthsPreferFourAndEightK) {
   EXPECT_THAT(tokens(sink_lengths(write_run(folder.path() / "short", run), {})), ElementsAre(32, 64));
   run.lengths = {16};
   EXPECT_THAT(tokens(sink_lengths(write_run(folder.path() / "one", run), {})), ElementsAre(16));
+}
+
+TEST(Selection, TheRuleOfTheSinkLengthsSaysHowToChangeThem) {
+  const TemporaryFolder folder;
+  SyntheticRun run = small_run();
+  const auto rule = [&](const char* name, const Options& options) {
+    return sink_lengths_rule(write_run(folder.path() / name, run), options);
+  };
+  run.lengths = {1024, 4096, 8192};
+  EXPECT_EQ(rule("both", {}), "the paper's lengths; change with --at");
+  EXPECT_EQ(rule("given", {.at = {1024}}), "given with --at");
+  run.lengths = {1024, 4096};
+  EXPECT_EQ(rule("four", {}), "the only one of the paper's lengths, 4k and 8k; change with --at");
+  run.lengths = {16, 32, 64};
+  EXPECT_EQ(rule("short", {}), "the two longest; change with --at");
+  run.lengths = {16};
+  EXPECT_EQ(rule("one", {}), "the only length");
 }
 
 TEST(Selection, DeepLayersAreTheLastQuarterRoundedUp) {
@@ -128,7 +144,7 @@ TEST(Aggregate, CellsWithoutAValueAreLeftOutAndCounted) {
 }
 
 TEST(Aggregate, TheMeanIsWhatTheIntervalIsOf) {
-  // Chunk 0 has one cell of 1, chunk 1 two of 4: the chunks' mean is 2.5, that of the three cells 3
+  // Chunk 0 has one cell of 1, chunk 1 two cells of 4. The mean of the chunks is 2.5, the mean of the three cells 3.
   const TemporaryFolder folder;
   SyntheticRun run = small_run();
   run.value = [](const CellKey& key) -> std::optional<double> {
@@ -148,19 +164,6 @@ TEST(Aggregate, AbsentStatisticIsNamed) {
   run.gated = false;
   const auto reader = write_run(folder.path() / "run", run);
   EXPECT_EQ(aggregate(reader, "gate", usable_lengths(reader)[0], {0}).reason(), "the model has no attention gate");
-}
-
-TEST(Registry, EveryAnalysisRunsByName) {
-  const TemporaryFolder folder;
-  const auto reader = write_run(folder.path() / "run", small_run());
-  for (const Analysis& analysis : registry()) {
-    EXPECT_FALSE(find_analysis(analysis.name).run(reader, {}).empty()) << analysis.name;
-  }
-}
-
-TEST(Registry, MisspeltNameGetsTheNearest) {
-  EXPECT_THAT([] { find_analysis("gain_theroy"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("did you mean 'gain_theory'?")));
 }
 
 }  // namespace

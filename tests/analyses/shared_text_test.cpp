@@ -41,7 +41,7 @@ TEST(TextStretches, ConsecutiveChunksOfAShorterLengthLieInTheFirstStretches) {
 
 TEST(TextStretches, AChunkBelongsWhereMostOfItIs) {
   runfile::Request request = request_with({256, 1024}, 5);
-  request.bos = 1;  // chunk 4 of 256 has tokens [1020, 1275): 3 of them in the first stretch of 1023
+  request.bos = 1;  // chunk 4 of 256 has the tokens [1020, 1275); 3 of them lie in the first stretch of 1023
   EXPECT_THAT(text_stretches(request, {length_with(256, 5), length_with(1024, 5, 1)}).of_chunk[0],
               ElementsAre(0, 0, 0, 0, 1));
 }
@@ -76,18 +76,19 @@ TEST(DifferenceOfMeans, NestedChunksArePaired) {
 }
 
 TEST(DifferenceOfMeans, NumbersPairNothingWhereTextIsConsecutive) {
-  // Chunk c of 8 is chunks 2c and 2c + 1 of 4. The longer chunk is the mean of its two halves, so that without noise of
-  // its own the difference is that of the text alone: pairing by number would set chunk 2 of 8 (text of the 5th and 6th
-  // short chunk) against the 3rd.
+  // Chunk c of 8 tokens holds the chunks 2c and 2c + 1 of 4 tokens. Its value is the mean of its two halves, without
+  // noise of its own, so that the difference comes from the text alone. Pairing by number would compare chunk 2 of 8
+  // (the text of the short chunks 4 and 5) with the short chunk 2.
   const runfile::Request request = request_with({4, 8}, 6);
-  const std::vector<double> text{1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1};  // of the twelve stretches of 4 tokens
+  // The effects of the twelve stretches of 4 tokens.
+  const std::vector<double> text{1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1};
   std::vector<double> shorter(text.begin(), text.begin() + 6), longer;
   for (std::size_t i = 0; i < 6; ++i) longer.push_back((text[2 * i] + text[2 * i + 1]) / 2);
   const auto found =
       difference_of_means(request, length_with(8, 6, 1), by_chunk(longer), length_with(4, 6), by_chunk(shorter));
   EXPECT_NEAR(found->value, 0, 1e-12);
-  EXPECT_NEAR(found->estimate->error, 0, 1e-12);      // every stretch agrees with every other
-  EXPECT_EQ(found->estimate->degrees_of_freedom, 2);  // of 4, which lies in 3 stretches
+  EXPECT_NEAR(found->estimate->error, 0, 1e-12);      // all stretches agree
+  EXPECT_EQ(found->estimate->degrees_of_freedom, 2);  // from the length 4, whose chunks lie in 3 stretches
   EXPECT_EQ(found->basis, "6 chunks of 8 and 6 of 4 in 6 stretches of text");
 }
 
@@ -106,15 +107,14 @@ TEST(DifferenceOfMeans, LeavesOutAStretchAtBothLengths) {
 }
 
 TEST(DifferenceOfMeans, UnknownCovarianceIsTakenAtItsWorst) {
-  // All four chunks of 4 lie in the first chunk of 16: a quarter of the long chunks and all of the short ones share
-  // text
+  // All four chunks of 4 lie in the first chunk of 16. A quarter of the long chunks and all short chunks share text.
   const runfile::Request request = request_with({4, 16}, 4);
   const std::vector<double> x{1, 2, 3, 4}, y{2, 4, 6, 8};
   const auto found = difference_of_means(request, length_with(16, 4, 1), by_chunk(x), length_with(4, 4), by_chunk(y));
   const double a = std::sqrt(5.0 / 3 / 4), b = 2 * a;
   EXPECT_NEAR(found->estimate->error, std::sqrt(a * a + b * b + 2 * 0.5 * a * b), 1e-12);
   EXPECT_EQ(found->estimate->degrees_of_freedom, 3);
-  EXPECT_THAT(found->basis, HasSubstr("what they share taken at its worst"));
+  EXPECT_THAT(found->basis, HasSubstr("with the largest covariance that shared text allows"));
 }
 
 TEST(DifferenceOfMeans, OneChunkHasAValueAndNoError) {
@@ -135,7 +135,7 @@ TEST(SharedText, IsSaidInWords) {
   request.spread = 20000;
   EXPECT_THAT(sharing_in_words(request, lengths), HasSubstr("Spread: chunk c of a shorter length lies in the middle"));
   request.nested = true;
-  EXPECT_THAT(sharing_in_words(request, lengths), HasSubstr("Nested: shorter chunks are the heads"));
+  EXPECT_THAT(sharing_in_words(request, lengths), HasSubstr("Nested: chunk c of a shorter length is the beginning"));
   EXPECT_EQ(sharing_in_words(request, {lengths[0]}), "One length: no text is shared between lengths.");
 }
 

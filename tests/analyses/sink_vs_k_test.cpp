@@ -22,8 +22,9 @@ using gainlens::testing::write_run;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Two layers of three heads. BOS mass: layer 0: 0.1, 0.2, 0.3; layer 1: 0.5, 0.6, 0.7 (over chunks and lengths, which
-/// shift it by equal amounts up and down). K falls within each layer and rises between them.
+/// Two layers of three heads. The BOS mass is 0.1, 0.2, 0.3 in layer 0 and 0.5, 0.6, 0.7 in layer 1, as means over
+/// chunks and lengths, which shift it up and down by equal amounts. K falls within each layer and rises from layer to
+/// layer.
 SyntheticRun planted_run() {
   SyntheticRun run;
   run.lengths = {16, 32};
@@ -125,7 +126,7 @@ TEST(SinkVsK, OneHeadOfOneLayerHasReasons) {
   SyntheticRun run = planted_run();
   run.layers = run.heads = 1;
   const SinkVsK result = sink_vs_k(write_run(folder.path() / "run", run));
-  EXPECT_THAT(result.correlations[0]->pooled.pearson.reason(), HasSubstr("1 points"));
+  EXPECT_THAT(result.correlations[0]->pooled.pearson.reason(), HasSubstr("1 point;"));
   EXPECT_THAT(result.correlations[0]->within_layers.pearson.reason(), HasSubstr("0 points"));
 }
 
@@ -139,7 +140,7 @@ TEST(SinkVsK, RunWithoutStatisticsHasReasons) {
   EXPECT_TRUE(json["correlations"]["kalman_gain"].is_null());
   EXPECT_THAT(json["correlations"]["kalman_gain_reason"], HasSubstr("no head with both"));
   EXPECT_EQ(sinks(reader).reason(), "the run has no summary/bos_mass");
-  EXPECT_EQ(heatmap(reader, heatmap_quantities()[0]).reason(), "the run has no summary/n_eff");
+  EXPECT_EQ(heatmap(reader, "n_eff").reason(), "the run has no summary/n_eff");
   EXPECT_EQ(value_norms(reader).reason(), "the run has no values/norm");
 }
 
@@ -175,7 +176,7 @@ TEST(SinkVsK, InferenceStandsBesideEveryGain) {
   }
   const SinkDecision& decision = result.correlations[0]->inference.decision;
   EXPECT_EQ(decision.test, "block permutation");
-  EXPECT_EQ(decision.verdict, "negative");  // K falls within each layer, whatever it does between them
+  EXPECT_EQ(decision.verdict, "negative");  // only the fall of K within each layer counts
   EXPECT_NEAR(*decision.statistic, *result.correlations[0]->within_layers.pearson, 1e-12);
   EXPECT_EQ(to_json(result)["correlations"]["kalman_gain"]["inference"]["decision"]["verdict"], "negative");
 }
@@ -193,7 +194,7 @@ TEST(SinkVsK, CircularShiftDecidesWhereBlocksCannot) {
   const SinkVsK mixed = sink_vs_k(write_run(folder.path() / "mixed", run));
   EXPECT_EQ(mixed.correlations[0]->inference.decision.verdict, "not decidable");
   EXPECT_THAT(mixed.correlations[0]->inference.decision.p.reason(),
-              HasSubstr("2 attention kinds (global, window:500)"));
+              HasSubstr("2 kinds of attention (global, window:500)"));
 }
 
 TEST(SinkVsK, TextIsLeftOutAtAllLengthsTogether) {
@@ -206,7 +207,7 @@ TEST(SinkVsK, TextIsLeftOutAtAllLengthsTogether) {
   };
   const auto consecutive = text_of("consecutive");
   EXPECT_EQ(consecutive->units, 5u);
-  EXPECT_EQ(consecutive->degrees_of_freedom, 2);  // 16 lies in three stretches
+  EXPECT_EQ(consecutive->degrees_of_freedom, 2);  // the chunks of 16 lie in three stretches
   run.nested = true;
   EXPECT_EQ(text_of("nested")->degrees_of_freedom, 4);
   run.missing = {{16, 0}, {32, 4}};
@@ -214,7 +215,8 @@ TEST(SinkVsK, TextIsLeftOutAtAllLengthsTogether) {
   run.nested = false;
   run.missing.clear();
   run.samples = 4;
-  EXPECT_THAT(text_of("few").reason(), HasSubstr("refused: the chunks of 16 tokens lie in 2 stretches of text"));
+  EXPECT_THAT(text_of("few").reason(),
+              HasSubstr("3 separate stretches of text, and the chunks of 16 tokens lie in 2;"));
 }
 
 TEST(SinkVsK, OneChunkHasNoIntervalOverText) {
@@ -222,7 +224,7 @@ TEST(SinkVsK, OneChunkHasNoIntervalOverText) {
   SyntheticRun run = planted_run();
   run.samples = 1;
   EXPECT_THAT(sink_vs_k(write_run(folder.path() / "run", run)).correlations[0]->inference.text.reason(),
-              HasSubstr("lie in 1 stretches"));
+              HasSubstr("lie in 1;"));
 }
 
 TEST(SinkVsK, SinkShareByLength) {
@@ -241,7 +243,7 @@ TEST(SinkVsK, SinkShareByLength) {
 TEST(SinkVsK, SinkShareLeavesOutLayersThatCannotSeeKeyZero) {
   const TemporaryFolder folder;
   SyntheticRun run = planted_run();
-  run.attention = {"window:16", "global"};  // layer 0 is apart at 32 tokens, not at 16
+  run.attention = {"window:16", "global"};  // layer 0 is set apart at 32 tokens, but not at 16
   run.value = [](const CellKey& key) -> std::optional<double> {
     if (key.name == "summary/column_mean") return key.last == 0 && key.layer == 1 ? 0.4 : 0.1;
     return std::nullopt;
@@ -252,7 +254,7 @@ TEST(SinkVsK, SinkShareLeavesOutLayersThatCannotSeeKeyZero) {
   EXPECT_DOUBLE_EQ(*result.sink_share[0], 2.0 / 3);  // 6 of 9 heads in each chunk
   run.attention = {"window:2", "window:2"};
   const SinkVsK hidden = sink_vs_k(write_run(folder.path() / "hidden", run));
-  EXPECT_EQ(hidden.sink_share[0].reason(), "every layer's window hides key 0");
+  EXPECT_EQ(hidden.sink_share[0].reason(), "key 0 is outside the window of every layer");
 }
 
 TEST(SinkVsK, ImpossibleResamplesAreRefused) {
@@ -301,17 +303,16 @@ TEST(Sinks, StrongestFirst) {
 TEST(Heatmap, LongestLengthAndLayersZeroByConstruction) {
   const TemporaryFolder folder;
   SyntheticRun run = planted_run();
-  run.attention = {"window:16", "global"};  // hidden at 32 tokens alone
+  run.attention = {"window:16", "global"};  // key 0 is hidden only at 32 tokens
   const auto reader = write_run(folder.path() / "run", run);
-  const HeatmapQuantity bos{"bos_mass", "second-half queries"};
-  const Heatmap map = *heatmap(reader, bos);
+  const Heatmap map = *heatmap(reader, "bos_mass");
   EXPECT_EQ(map.length.tokens, 32);
   EXPECT_NEAR(map.at(1, 2), 0.7 - 0.02, 1e-12);
   EXPECT_THAT(map.by_construction, ElementsAre(true, false));
 }
 
 TEST(ValueNorms, RestIsWhatRemainsOfTheBins) {
-  // 4 keys in 2 bins of mean 2 and 4: sum 12; the first key is 1: the other three average 11/3
+  // 4 keys in 2 bins with means 2 and 4: sum 12. The first key is 1, so the mean of the other three is 11/3.
   EXPECT_DOUBLE_EQ(mean_of_rest({1.0}, {2.0, 4.0}, 4), 11.0 / 3);
   // 3 keys in 4 bins: keys 0, 1, 2 in bins 0, 1, 2 (floor(4 t / 3)); bin 3 is empty
   EXPECT_DOUBLE_EQ(mean_of_rest({5.0}, {5.0, 6.0, 8.0, std::numeric_limits<double>::quiet_NaN()}, 3), 7);
@@ -320,7 +321,7 @@ TEST(ValueNorms, RestIsWhatRemainsOfTheBins) {
 TEST(ValueNorms, FirstKeysAgainstTheRest) {
   const TemporaryFolder folder;
   SyntheticRun run = planted_run();
-  run.lengths = {64};  // one key a bin
+  run.lengths = {64};  // one key per bin
   run.value = [](const CellKey& key) -> std::optional<double> {
     if (key.name == "values/norm") return key.last == 0 ? 0.5 : 2.0;
     if (key.name == "values/first_norm") return key.last == 0 ? 0.5 : 2.0;

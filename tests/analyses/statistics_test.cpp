@@ -71,7 +71,7 @@ TEST(Statistics, TwoPointsAreNoCorrelation) {
 }
 
 TEST(Statistics, WithinGroupsTheSignCanTurn) {
-  // two groups, falling within each, rising between them
+  // Two groups: y falls within each group and rises from group to group.
   const std::array x{1.0, 2.0, 3.0, 11.0, 12.0, 13.0}, y{3.0, 2.0, 1.0, 13.0, 12.0, 11.0};
   const std::array<std::size_t, 6> group{0, 0, 0, 1, 1, 1};
   EXPECT_GT(*correlation(x, y).pearson, 0.9);
@@ -81,7 +81,7 @@ TEST(Statistics, WithinGroupsTheSignCanTurn) {
 }
 
 TEST(Statistics, WithinGroupsLosesADegreeOfFreedomForEachGroup) {
-  // remainders: x = (-1 0 1 -1 0 1), y = (-1 1 0 -1 1 0), r = 2 / 4
+  // Without the group means: x = (-1 0 1 -1 0 1), y = (-1 1 0 -1 1 0), r = 2 / 4.
   const std::array x{1.0, 2.0, 3.0, 11.0, 12.0, 13.0}, y{0.0, 2.0, 1.0, 5.0, 7.0, 6.0};
   const std::array<std::size_t, 6> group{0, 0, 0, 1, 1, 1};
   const Correlation within = correlation_within(x, y, group);

@@ -42,8 +42,8 @@ double gain(double observation_precision) {
   return observation_precision / (1 + observation_precision);
 }
 
-/// The sink lemma of a head whose other values average to a vector of norm 0.5, along the value of key 0 (norm 0.15);
-/// mu = 0.8.
+/// The sink lemma of a head with mu = 0.8. The other values average to a vector of norm 0.5, parallel to the value of
+/// key 0 (norm 0.15).
 std::optional<double> sink_lemma(std::string_view name, double mass) {
   constexpr double first = 0.15, others = 0.5, least = 0.8;
   const double estimate = (1 - mass) * others + mass * first, gained = 0.9 * estimate;
@@ -81,7 +81,7 @@ double summary(const SyntheticRun& run, std::string_view name, const CellKey& ke
            0.03 * scatter(key.layer, key.head, key.sample);
   if (name == "bos_mass") return mass;
   if (name == "first_mass" || name == "column_mean") return key.last == 0 ? mass : 0.005;
-  ASSERT(false, "no planted value of {}", name);
+  ASSERT(false, "there is no planted value of {}", name);
 }
 
 /// Calls `visit(key)` for every entry of a [layer, head, last] or [layer, head] array, in storage order.
@@ -156,6 +156,16 @@ runfile::RunReader write_run(const std::filesystem::path& folder, const Syntheti
   }
   writer.combine();
   return runfile::RunReader::open(folder);
+}
+
+SyntheticRun report_run(std::int64_t samples) {
+  SyntheticRun run;
+  run.lengths = {64, 128};
+  run.samples = samples;
+  run.layers = 3;
+  run.heads = 2;
+  run.kv_heads = 1;
+  return run;
 }
 
 }  // namespace gainlens::testing

@@ -14,7 +14,7 @@
 
 namespace gainlens::testing {
 
-/// Where a number of a synthetic run stands. `layer` is a position on the layer axis; `last` a key or bin, 0 where
+/// The place of a number in a synthetic run. `layer` is a position on the layer axis. `last` is a key or bin, or 0 if
 /// there is no such axis.
 struct CellKey {
   std::string_view name;  ///< "summary/n_eff", "values/norm", ...
@@ -25,8 +25,8 @@ struct CellKey {
   std::int64_t last;
 };
 
-/// A run with planted structure: n_eff grows as sqrt(T), one strong and one weaker sink head in the middle layers, key
-/// 0 with small values, a gate that hardly moves. K follows from n_eff and S exactly within each head.
+/// A run with planted structure: n_eff grows as sqrt(T), the middle layers have one strong and one weaker sink head,
+/// key 0 has small values, and the gate hardly changes. Within each head, K follows exactly from n_eff and S.
 struct SyntheticRun {
   std::vector<std::int64_t> lengths = {1024, 2048, 4096, 8192};
   std::int64_t samples = 3;
@@ -42,9 +42,9 @@ struct SyntheticRun {
   std::optional<std::int64_t> bos = 1;
   std::string bos_policy = "auto: the tokenizer puts token 1 first";
   std::string family = "synthetic";
-  char weights = 'b';                   ///< every digit of the checksum of its weights
+  char weights = 'b';                   ///< used for every digit of the checksum of the weights
   std::set<runfile::ShardKey> missing;  ///< chunks that the run lacks
-  /// A number in place of the planted one.
+  /// Gives a number that replaces the planted one, or nothing.
   std::function<std::optional<double>(const CellKey&)> value;
 };
 
@@ -55,5 +55,8 @@ runfile::Request request_of(const SyntheticRun& run);
 
 /// Writes the run through RunFolder and opens it. Numbers are stored as float64.
 runfile::RunReader write_run(const std::filesystem::path& folder, const SyntheticRun& run);
+
+/// The smallest run that fills every section of a report: 3 layers of 2 heads on one KV head, 64 and 128 tokens.
+SyntheticRun report_run(std::int64_t samples = 2);
 
 }  // namespace gainlens::testing

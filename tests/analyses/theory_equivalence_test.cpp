@@ -18,9 +18,9 @@ using gainlens::testing::write_run;
 using ::testing::HasSubstr;
 
 using ByLength = std::vector<std::vector<GainMeans>>;
-constexpr double variance = 0.5;  // of the prior
+constexpr double variance = 0.5;  // variance of the prior
 
-/// n_eff = 1, 3 and S = 0.5 give lambda* = 2, 4; K = 0.5 at the shortest length asks for lambda = 2, which predicts
+/// n_eff = 1, 3 and S = 0.5 give lambda* = 2, 4. K = 0.5 at the shortest length requires lambda = 2, which predicts K =
 /// 2/3.
 /// @param gains  [chunk] K at the second length
 ByLength second_length(const std::vector<double>& gains) {
@@ -47,14 +47,14 @@ TEST(TheoryEquivalence, ByHandWhereChunksAgree) {
   EXPECT_NEAR(exact->lengths[0].error, 0, 1e-12);
   EXPECT_EQ(exact->lengths[0].log_ratio.flatness, Flatness::equivalent);
   EXPECT_NEAR(exact->lengths[0].constant_error, 0.5 / (2.0 / 3) - 1, 1e-12);
-  const auto off = tested(second_length({0.64, 0.64, 0.64}));  // 2/3 by 0.64 - 1 = 4.17%
+  const auto off = tested(second_length({0.64, 0.64, 0.64}));  // (2/3) / 0.64 - 1 = 4.17%
   EXPECT_NEAR(off->worst().error, 1.0 / 24, 1e-12);
   EXPECT_LE(*off->worst().log_ratio.exceeds_p, 0.001);
   EXPECT_EQ(tested(second_length({0.64, 0.64, 0.64}), 0.05)->worst().log_ratio.flatness, Flatness::equivalent);
 }
 
 TEST(TheoryEquivalence, TheUncertaintyOfLambdaCounts) {
-  // K at the second length is sure; that at the shortest, from which lambda comes, is not.
+  // K at the second length is exact. K at the shortest length, which gives lambda, is uncertain.
   ByLength values = second_length({0.66, 0.66, 0.66, 0.66});
   const double gains[] = {0.46, 0.52, 0.49, 0.53};
   for (std::size_t chunk = 0; chunk < 4; ++chunk) values[0][chunk].gain = gains[chunk];
@@ -65,7 +65,7 @@ TEST(TheoryEquivalence, TheUncertaintyOfLambdaCounts) {
 }
 
 TEST(TheoryEquivalence, MoreChunksDoNotMakeItStricter) {
-  // the same scatter, twice as often: what three chunks show, six do
+  // The same scatter with twice as many chunks: six chunks show at least what three chunks show.
   const std::vector<double> gains = {0.664, 0.668, 0.669};
   std::vector<double> twice = gains;
   twice.insert(twice.end(), gains.begin(), gains.end());
@@ -74,8 +74,8 @@ TEST(TheoryEquivalence, MoreChunksDoNotMakeItStricter) {
 }
 
 TEST(TheoryEquivalence, LeftOutChunksByHand) {
-  // Chunk 2 has K 0.8 at the second length, the others 0.6: 2/3 errs by 1/9, 1/9 and 1/6, its own K(T_min) = 0.5 by
-  // 1/6, 1/6 and 3/8.
+  // At the second length, chunk 2 has K = 0.8 and the others 0.6. The errors of 2/3 are 1/9, 1/9 and 1/6. The errors of
+  // the constant K(T_min) = 0.5 are 1/6, 1/6 and 3/8.
   const auto found = tested(second_length({0.6, 0.6, 0.8}));
   EXPECT_NEAR(found->left_out.relative, (2.0 / 9 + 1.0 / 6) / 3, 1e-12);
   EXPECT_NEAR(found->left_out.constant, (2.0 / 6 + 0.375) / 3, 1e-12);
@@ -93,9 +93,9 @@ TEST(TheoryEquivalence, AGainThatNeverChangesHasNoSkillAndATest) {
 TEST(TheoryEquivalence, RefusalsSayWhatIsMissing) {
   EXPECT_EQ(tested(second_length({0.6})).reason(),
             "refused: 1 chunk is complete at every length; an error on unseen text needs at least 3");
-  EXPECT_THAT(tested(second_length({0.6, 0.6})).reason(), HasSubstr("refused: 2 chunks are complete"));
+  EXPECT_THAT(tested(second_length({0.6, 0.6})).reason(), HasSubstr("not testable: 2 chunks are complete"));
   EXPECT_EQ(tested({{{1, 0.5, 0.5}, {1, 0.5, 0.5}, {1, 0.5, 0.5}}}).reason(),
-            "one length with a complete chunk; a prediction needs a second");
+            "only one length has a complete chunk; a prediction needs a second one");
   EXPECT_THAT(tested(second_length({0, 0, 0})).reason(), HasSubstr("a relative error needs K > 0"));
   ByLength sure = second_length({0.6, 0.6, 0.6});
   for (GainMeans& chunk : sure[0]) chunk.gain = 1;

@@ -19,11 +19,11 @@ using gainlens::testing::write_run;
 using ::testing::HasSubstr;
 
 struct Planted {
-  double gain_slope = 1;           ///< of K over heads; BOS mass rises over them
-  double without_first_slope = 1;  ///< of K without key 0
-  double scaled_slope = 1;         ///< of scaled K, second half
-  double gate_change = 0;          ///< of logit(gate) from 16 to 64 tokens
-  double gate_noise = 0.001;       ///< of a chunk
+  double gain_slope = 1;           ///< slope of K over the heads; the BOS mass rises over the heads
+  double without_first_slope = 1;  ///< slope of K without key 0
+  double scaled_slope = 1;         ///< slope of scaled K, second half
+  double gate_change = 0;          ///< change of logit(gate) from 16 to 64 tokens
+  double gate_noise = 0.001;       ///< noise of logit(gate) from chunk to chunk
 };
 
 /// Eight layers of four heads, four chunks.
@@ -75,19 +75,18 @@ const Claim& gate(const Verdicts& verdicts) {
 TEST(Verdicts, SinkPredictionNeedsItsControl) {
   const Verdicts both = verdicts_of(planted_run({}));
   EXPECT_EQ(sink(both).ruling, Ruling::supported) << sink(both).reason;
-  EXPECT_THAT(sink(both).claims[0].honest, HasSubstr("block permutation: p = 0.0001"));
+  EXPECT_THAT(sink(both).claims[0].decisive, HasSubstr("block permutation: p = 0.0001"));
   const Verdicts coupled = verdicts_of(planted_run({.without_first_slope = -1}));
   EXPECT_EQ(sink(coupled).ruling, Ruling::not_shown);
-  EXPECT_THAT(sink(coupled).reason, HasSubstr("which arithmetic can do by itself; K without key 0: negative"));
+  EXPECT_THAT(sink(coupled).reason, HasSubstr("but arithmetic alone can cause this; K without key 0: negative"));
   const Verdicts falls = verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = -1, .scaled_slope = -1}));
   EXPECT_EQ(sink(falls).ruling, Ruling::contradicted) << sink(falls).reason;
   EXPECT_THAT(sink(falls).reason, HasSubstr("sink heads have the smaller K, and K without key 0"));
-  for (const double slope :
-       {0.0, 1.0}) {  // arithmetic can make K fall as it can make it rise: the control has to fall too
+  for (const double slope : {0.0, 1.0}) {  // arithmetic alone can also make K fall, so the control must fall too
     const Verdicts alone =
         verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = slope, .scaled_slope = -1}));
     EXPECT_EQ(sink(alone).ruling, Ruling::not_shown);
-    EXPECT_THAT(sink(alone).reason, HasSubstr("smaller K, which arithmetic can do by itself; K without key 0: "));
+    EXPECT_THAT(sink(alone).reason, HasSubstr("smaller K, but arithmetic alone can cause this; K without key 0: "));
   }
 }
 
@@ -95,15 +94,15 @@ TEST(Verdicts, ASignThatHangsOnTheScaleOfTheValuesIsNotShown) {
   const Verdicts rises = verdicts_of(planted_run({.scaled_slope = -1}));
   EXPECT_EQ(sink(rises).ruling, Ruling::not_shown);
   EXPECT_THAT(sink(rises).reason,
-              HasSubstr("larger K, but the sign hangs on the scale of the values: scaled K: negative"));
+              HasSubstr("larger K, but the sign depends on the scale of the values; scaled K: negative"));
   const Verdicts falls = verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = -1}));
   EXPECT_EQ(sink(falls).ruling, Ruling::not_shown);
   EXPECT_THAT(sink(falls).reason,
-              HasSubstr("smaller K, but the sign hangs on the scale of the values: scaled K: positive"));
-  // a scaled K that says nothing does not stand against the two that do; its decision is printed all the same
+              HasSubstr("smaller K, but the sign depends on the scale of the values; scaled K: positive"));
+  // A scaled K that shows nothing does not contradict the two others that do. Its decision is printed in any case.
   const Verdicts silent = verdicts_of(planted_run({.scaled_slope = 0}));
   EXPECT_EQ(sink(silent).ruling, Ruling::supported) << sink(silent).reason;
-  EXPECT_THAT(sink(silent).claims[0].honest, HasSubstr("; scaled K: not decidable"));
+  EXPECT_THAT(sink(silent).claims[0].decisive, HasSubstr("; scaled K: not decidable"));
 }
 
 TEST(Verdicts, NoRelationIsNotShownWithItsP) {
@@ -124,8 +123,8 @@ TEST(Verdicts, OneKvHeadAndFewLayersDecideNothing) {
   run.kv_heads = 1;
   const Verdicts found = verdicts_of(run);
   EXPECT_EQ(sink(found).ruling, Ruling::not_decidable);
-  EXPECT_THAT(sink(found).reason, HasSubstr("1 arrangement"));
-  EXPECT_THAT(sink(found).reason, HasSubstr("circular shift: refused"));
+  EXPECT_THAT(sink(found).reason, HasSubstr("at least 2 KV heads"));
+  EXPECT_THAT(sink(found).reason, HasSubstr("circular shift: not testable"));
   EXPECT_THAT(sink(found).claims[0].naive, HasSubstr("p = "));
 }
 
@@ -142,11 +141,11 @@ TEST(Verdicts, TheShiftSaysWhatItCannotTellApart) {
   };
   const Verdicts found = verdicts_of(run);
   EXPECT_EQ(sink(found).ruling, Ruling::supported) << sink(found).reason;
-  EXPECT_THAT(sink(found).reason, HasSubstr("a trend along the depth in both looks the same"));
+  EXPECT_THAT(sink(found).reason, HasSubstr("cannot tell this from a trend with depth in both"));
 }
 
 TEST(Verdicts, TheSignIsThatOfWhatTheSlotsDoNotExplain) {
-  // BOS mass and K both rise from the first to the second head of every KV group; what is left of them is opposed.
+  // BOS mass and K both rise from the first to the second head of every KV group. Apart from that, they are opposed.
   SyntheticRun run = planted_run({});
   run.layers = 12;
   run.heads = 8;
@@ -164,8 +163,8 @@ TEST(Verdicts, TheSignIsThatOfWhatTheSlotsDoNotExplain) {
   const Verdicts found = verdicts_of(run);
   EXPECT_EQ(sink(found).ruling, Ruling::contradicted) << sink(found).reason;
   EXPECT_THAT(sink(found).claims[0].measurement, HasSubstr("+0.73"));
-  EXPECT_THAT(sink(found).claims[0].honest, HasSubstr("9999 draws; r by chance +0.809)"));
-  EXPECT_THAT(sink(found).claims[0].honest,
+  EXPECT_THAT(sink(found).claims[0].decisive, HasSubstr("permutations; r by chance +0.809)"));
+  EXPECT_THAT(sink(found).claims[0].decisive,
               HasSubstr("K without key 0: negative (r = +0.730, +0.809 by chance, p = 0.000"));
 }
 
@@ -177,13 +176,13 @@ TEST(Verdicts, FlatGateIsShownNotAssumed) {
   EXPECT_THAT(gate(opens).reason, HasSubstr("logit(gate) changes by more than 0.1 at 64 tokens: 95% interval [+0.29"));
   EXPECT_EQ(gate(closes).ruling, Ruling::contradicted);
   const Verdicts noisy = verdicts_of(planted_run({.gate_noise = 0.5}));
-  EXPECT_EQ(gate(noisy).ruling, Ruling::not_shown) << gate(noisy).honest;
+  EXPECT_EQ(gate(noisy).ruling, Ruling::not_shown) << gate(noisy).decisive;
 }
 
 TEST(Verdicts, AChangeWithinReachOfTheMarginContradictsNothing) {
-  // surely not 0, and its 95% interval holds the margin of 0.1
+  // The change is clearly not 0, and its 95% interval holds the margin of 0.1.
   const Verdicts found = verdicts_of(planted_run({.gate_change = 0.11, .gate_noise = 0.02}));
-  EXPECT_EQ(gate(found).ruling, Ruling::not_shown) << gate(found).honest;
+  EXPECT_EQ(gate(found).ruling, Ruling::not_shown) << gate(found).decisive;
   EXPECT_EQ(gate(found).reason, "logit(gate) changes at 64 tokens, but is not shown to change by more than 0.1");
 }
 
@@ -198,7 +197,7 @@ TEST(Verdicts, FlatMeansFlatAtEveryLength) {
   const Verdicts found = verdicts_of(run);
   EXPECT_EQ(gate(found).ruling, Ruling::contradicted);
   EXPECT_THAT(gate(found).reason, HasSubstr("more than 0.1 at 32 tokens"));
-  run.missing = {{64, 0}, {64, 1}, {64, 2}};  // the longest length has no test: what 32 tokens show stands
+  run.missing = {{64, 0}, {64, 1}, {64, 2}};  // the longest length has no test, so the result at 32 tokens counts
   EXPECT_EQ(gate(verdicts_of(run)).ruling, Ruling::contradicted);
   run.value = planted_value;
   EXPECT_EQ(gate(verdicts_of(run)).ruling, Ruling::not_decidable);
@@ -210,14 +209,14 @@ TEST(Verdicts, PairsOfUnlikeTextsAreNamed) {
   const Verdicts apart = verdicts_of(run);
   for (const Claim& claim : {evidence(apart), gate(apart)}) {
     EXPECT_EQ(claim.ruling, Ruling::supported);
-    EXPECT_THAT(claim.honest, HasSubstr(caveat));
+    EXPECT_THAT(claim.decisive, HasSubstr(caveat));
     EXPECT_THAT(claim.reason, HasSubstr(caveat));
   }
   run.nested = true;
   const Verdicts nested = verdicts_of(run);
   for (const Claim& claim : {evidence(nested), gate(nested)}) {
     EXPECT_EQ(claim.ruling, Ruling::supported);
-    EXPECT_THAT(claim.honest + claim.reason, ::testing::Not(HasSubstr(caveat)));
+    EXPECT_THAT(claim.decisive + claim.reason, ::testing::Not(HasSubstr(caveat)));
   }
 }
 
@@ -227,8 +226,8 @@ TEST(Verdicts, OneLengthHasNoChange) {
   const Verdicts found = verdicts_of(run);
   for (const Claim& claim : {evidence(found), gate(found)}) {
     EXPECT_EQ(claim.ruling, Ruling::not_decidable);
-    EXPECT_EQ(claim.reason, "one length with a complete chunk; a change needs a second");
-    EXPECT_EQ(claim.honest.find("not known"), std::string::npos) << claim.honest;
+    EXPECT_EQ(claim.reason, "only one length has a complete chunk; a change needs a second one");
+    EXPECT_EQ(claim.decisive.find("not known"), std::string::npos) << claim.decisive;
   }
 }
 
@@ -237,8 +236,8 @@ TEST(Verdicts, TheoryIsTestedOnUnseenText) {
   follows.lengths = {1024, 8192};
   follows.samples = 4;
   const Verdicts found = verdicts_of(follows);
-  EXPECT_EQ(theory(found).ruling, Ruling::supported) << theory(found).honest;
-  EXPECT_THAT(theory(found).honest, HasSubstr("margin ±1% (the paper: 0.28%)"));
+  EXPECT_EQ(theory(found).ruling, Ruling::supported) << theory(found).decisive;
+  EXPECT_THAT(theory(found).decisive, HasSubstr("margin ±1% (the paper: 0.28%)"));
   SyntheticRun still = follows;
   still.value = [](const CellKey& key) -> std::optional<double> {
     if (key.name == "summary/kalman_gain") return key.length == 1024 ? 0.6 : 0.599;
@@ -263,14 +262,14 @@ SyntheticRun theory_run(double gain, double noise) {
 }
 
 TEST(Verdicts, TheoryIsJudgedByItsMarginNotByItsSkill) {
-  const Verdicts four = verdicts_of(theory_run(0.64, 0.001));  // off by 4.17%, where the constant is off by 21.9%
+  const Verdicts four = verdicts_of(theory_run(0.64, 0.001));  // error of the theory 4.17%, of the constant 21.9%
   EXPECT_EQ(theory(four).ruling, Ruling::contradicted);
   EXPECT_THAT(theory(four).reason, HasSubstr("off by more than 1%: +4.2"));
   const Verdicts near = verdicts_of(theory_run(0.665, 0.001));
-  EXPECT_EQ(theory(near).ruling, Ruling::supported) << theory(near).honest;
-  EXPECT_EQ(theory(near).reason, "on text like this it is off by less than 1% at every length");
+  EXPECT_EQ(theory(near).ruling, Ruling::supported) << theory(near).decisive;
+  EXPECT_EQ(theory(near).reason, "on text like this the formula is off by less than 1% at every length");
   const Verdicts noisy = verdicts_of(theory_run(0.665, 0.02));
-  EXPECT_EQ(theory(noisy).ruling, Ruling::not_shown) << theory(noisy).honest;
+  EXPECT_EQ(theory(noisy).ruling, Ruling::not_shown) << theory(noisy).decisive;
   EXPECT_THAT(theory(noisy).reason, HasSubstr("not shown to be off by less than 1% at every length"));
 }
 
@@ -357,7 +356,7 @@ TEST(Verdicts, TwoChunksDoNotTestTheTheory) {
   SyntheticRun run = planted_run({});
   run.samples = 2;
   EXPECT_EQ(theory(verdicts_of(run)).ruling, Ruling::not_decidable);
-  EXPECT_THAT(theory(verdicts_of(run)).reason, HasSubstr("refused: 2 chunks"));
+  EXPECT_THAT(theory(verdicts_of(run)).reason, HasSubstr("not testable: 2 chunks"));
 }
 
 TEST(Verdicts, AnyRunHasAVerdictWithAReason) {
@@ -376,7 +375,7 @@ TEST(Verdicts, AnyRunHasAVerdictWithAReason) {
       EXPECT_FALSE(prediction.reason.empty());
       EXPECT_NE(prediction.ruling, Ruling::supported);
       for (const Claim& claim : prediction.claims) {
-        for (const std::string* text : {&claim.claim, &claim.measurement, &claim.naive, &claim.honest, &claim.reason}) {
+        for (const std::string* text : {&claim.claim, &claim.measurement, &claim.naive, &claim.decisive, &claim.reason}) {
           EXPECT_FALSE(text->empty()) << claim.claim;
           EXPECT_THAT(*text, ::testing::Not(HasSubstr("nan")));
         }

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 const std::vector<std::string> torch_prefixes = {"ATen/", "torch/", "c10/"};
 
-/// The layer a source belongs to: "src/kernels/x.cpp" -> "kernels", "hooks/x.h" -> "hooks".
+/// The layer of a source file: "src/kernels/x.cpp" -> "kernels", "hooks/x.h" -> "hooks".
 std::string layer_of(const fs::path& relative) {
   auto part = relative.begin();
   if (*part == "src") ++part;
@@ -45,7 +45,7 @@ void check_file(const fs::path& root, const fs::path& relative, std::vector<std:
       say("'" + own + "' must not include '" + target + "'");
     const bool is_torch = std::any_of(torch_prefixes.begin(), torch_prefixes.end(),
                                       [&](const auto& prefix) { return target.starts_with(prefix); });
-    // core/error.h takes in one header of libtorch where it is there, to drop a macro; see the comment in it.
+    // core/error.h includes one header of libtorch, if it is available, to remove a macro; see the comment there.
     if (is_torch && !own_layer->second.torch && relative != "src/core/error.h")
       say("'" + own + "' must not include libtorch ('" + target + "')");
   }
@@ -67,15 +67,12 @@ const std::map<std::string, Layer>& layers() {
       base.insert(more.begin(), more.end());
       return base;
     };
-    made["bft"] = {lower, true};
-    made["models"] = {with(lower, {"bft"}), true};
-    for (const char* name : {"sweep", "training"}) made[name] = {with(lower, {"bft", "models"}), true};
-    for (const char* name : {"recommend", "language"})
-      made[name] = {with(lower, {"bft", "models", "sweep", "training"}), true};
+    made["models"] = {lower, true};
+    for (const char* name : {"sweep", "training"}) made[name] = {with(lower, {"models"}), true};
+    made["language"] = {with(lower, {"models", "sweep", "training"}), true};
     made["analyses"] = {{"core", "runfile"}, false};
     made["reports"] = {{"core", "runfile", "analyses"}, false};
-    made["cli"] = {with(lower, {"bft", "models", "sweep", "training", "recommend", "language", "analyses", "reports"}),
-                   true};
+    made["cli"] = {with(lower, {"models", "sweep", "training", "language", "analyses", "reports"}), true};
     return made;
   }();
   return table;

@@ -1,4 +1,4 @@
-// What writes or prints goes through the parts that look at the result: core/atomic_file.h, core/console.h,
+// All writing and printing must go through the parts that check the result: core/atomic_file.h, core/console.h,
 // runfile/hdf5.h.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "src/core/json.cpp:12: fopen(" for each use below the folders of the program.
+/// All other uses in the folders of the program, for example "src/core/json.cpp:12: fopen(".
 std::vector<std::string> unchecked_writers(const fs::path& root) {
   std::vector<std::string> uses;
   for (const char* folder : {"src", "data", "hooks", "analyses", "reports"}) {

@@ -14,8 +14,8 @@ using ::testing::ThrowsMessage;
 TEST(AttentionCase, VisiblePairsByHand) {
   EXPECT_EQ(visible_pairs({.length = 4}), 10);               // 1 + 2 + 3 + 4
   EXPECT_EQ(visible_pairs({.length = 4, .window = 2}), 7);   // 1 + 2 + 2 + 2
-  EXPECT_EQ(visible_pairs({.length = 4, .window = 1}), 4);   // itself alone
-  EXPECT_EQ(visible_pairs({.length = 4, .window = 9}), 10);  // hides nothing
+  EXPECT_EQ(visible_pairs({.length = 4, .window = 1}), 4);   // each query sees only itself
+  EXPECT_EQ(visible_pairs({.length = 4, .window = 9}), 10);  // the window hides nothing
   EXPECT_EQ(visible_pairs({.length = 8192, .window = 512}), 511.0 * 512 / 2 + (8192 - 511) * 512.0);
 }
 
@@ -38,7 +38,7 @@ TEST(AttentionCase, InputsHaveTheShapeAndAreRepeatable) {
 
 TEST(AttentionCase, ImpossibleShapesAreNamed) {
   EXPECT_THAT([] { check_case({.heads = 16, .kv_heads = 3}); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("--kv-heads: 3 do not divide 16")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("--kv-heads: 3 does not divide the 16")));
   EXPECT_THAT([] { check_case({.head_dim = 12}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("--head-dims: 12; must be a multiple of 8")));
   EXPECT_THAT([] { check_case({.length = 1 << 21}); },

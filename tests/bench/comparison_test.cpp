@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-/// One method takes `seconds` for a shape; times of a hand-made result.
+/// A result made by hand: one method takes `seconds` for a shape.
 MethodResult took(std::string_view name, double seconds, double operations, std::int64_t peak) {
   return {.name = std::string(name),
           .times = RunTimes{seconds, 0.9 * seconds, 1.3 * seconds, 5},
@@ -68,7 +68,7 @@ TEST(ComparisonTable, ShowsTimesRatiosAndReasons) {
 
 TEST(ComparisonTable, RooflineIsTheShareOfTheProductsRate) {
   Comparison comparison = hand_made();
-  // the product does 10 GFLOP/s, SDPA 4, ours 5; 4 x 16 x 1024 x 128 floats at 10 GB/s take 3.36 ms of 600
+  // The product does 10 GFLOP/s, SDPA 4, our kernel 5. 4 x 16 x 1024 x 128 floats at 10 GB/s take 3.36 ms of 600.
   EXPECT_THAT(roofline_table(comparison), HasSubstr("10.0     40%         50%           -        89      0.6%"));
   comparison.copy_rate.reset();
   EXPECT_EQ(roofline_table(comparison), "");
@@ -81,7 +81,7 @@ TEST(CompareMethods, EveryMethodRunsAndIsCounted) {
     const MethodResult* measured = result.measured(name);
     ASSERT_NE(measured, nullptr) << name;
     EXPECT_EQ(measured->times->runs, 2);
-    EXPECT_GE(measured->peak_bytes, 4 * 64 * 16 * 4) << name;  // the output at least
+    EXPECT_GE(measured->peak_bytes, 4 * 64 * 16 * 4) << name;  // at least the output
   }
   EXPECT_GE(result.measured(method::sdpa)->peak_bytes, 64 * 64);                  // its mask
   EXPECT_GE(result.measured(method::materialised)->peak_bytes, 2 * 64 * 64 * 4);  // scores and weights of a head

@@ -1,4 +1,4 @@
-// build/attention_statistics_bench as a user calls it, at sizes that take moments.
+// Calls build/attention_statistics_bench as a user does, at sizes that take little time.
 
 #include "support/program.h"
 #include "core/json.h"
@@ -19,7 +19,7 @@ using gainlens::testing::ProgramResult;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-/// GAINLENS_PROGRAM is the benchmark here.
+/// In this test, GAINLENS_PROGRAM is the benchmark.
 ProgramResult run_bench(const std::vector<std::string>& arguments) {
   return gainlens::testing::run_gainlens(arguments);
 }
@@ -93,11 +93,11 @@ TEST(BenchProgram, ABadRequestIsOneLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> requests = {
       {{"--lengths", "0"}, "--lengths: 0; must be at least 1"},
       {{"--lenghts", "512"}, "command line: unknown option '--lenghts'; did you mean '--lengths'?"},
-      {{"--kv-heads", "3"}, "--kv-heads: 3 do not divide 16 query heads (--heads)"},
+      {{"--kv-heads", "3"}, "--kv-heads: 3 does not divide the 16 query heads (--heads)"},
       {{"--head-dims", "300"}, "--head-dims: 300; must be a multiple of 8 from 16 to 256"},
       {{"--window", "some"}, "--window: 'some' is not a count; write a whole number such as 512, or 4k for 4096"},
       {{"--heads", "0"}, "--heads: 0; must be at least 1"},
-      {{"--repeats", "-1"}, "--repeats: -1; must be between 1 and 10000, or 0 for as many as --seconds allow"},
+      {{"--repeats", "-1"}, "--repeats: -1; must be between 1 and 10000, or 0 for as many as fit into --seconds"},
       {{"--seconds", "0"}, "--seconds: 0; must be above 0 and at most 3600"},
       {{"--threads", "9999"}, "--threads: 9999; must be between 1 and 4096, or 0 for all"},
       {{"--dtype", "int8"}, "--dtype: 'int8'; must be float64, float32, bfloat16 or float16"},

@@ -40,7 +40,7 @@ TEST(InterleavedTimes, ASlowMethodIsLeftOutOfLaterRounds) {
                                              std::this_thread::sleep_for(std::chrono::milliseconds(2));
                                            }};
   interleaved_times(methods, {.least = 2, .seconds = 1e-3, .most = 5});
-  EXPECT_EQ(order, "fsfsfff");  // s has used its millisecond after the least number of runs, f runs as often as it may
+  EXPECT_EQ(order, "fsfsfff");  // s uses up its millisecond in the smallest number of runs; f runs the largest number
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
-// Calibration of the inference on simulated heads: how often each test rejects where there is nothing, and where there
-// is something.
+// Calibration of the inference on simulated heads: how often each test rejects without an effect and with an effect.
 //
 //   gainlens_calibration [OUT = .] [SIMULATIONS = 1000]
 //
-// writes OUT/calibration.csv, .json, .svg, .pdf and .png, and calibration-slots.csv and calibration-theory.csv. The
-// same numbers on every run; about a minute and a half for 1,000 simulations.
+// writes OUT/calibration.csv, .json, .svg, .pdf and .png, and calibration-slots.csv and calibration-theory.csv. Every
+// run gives the same numbers. 1,000 simulations take about a minute and a half.
 
 #include "calibration/simulation.h"
 #include "calibration/theory_simulation.h"
@@ -12,9 +11,9 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
-#include "reports/figure.h"
-#include "reports/figure_parts.h"
-#include "reports/plot_script.h"
+#include "reports/figures/figure.h"
+#include "reports/figures/figure_parts.h"
+#include "reports/figures/plot_script.h"
 
 #include <cmath>
 #include <cstdio>
@@ -28,12 +27,12 @@ namespace {
 
 using reports::Rows;
 
-constexpr std::int64_t permutations = 999;  // with more the rates stay, and the program takes longer
-constexpr double clustered = 0.8;           // share of variance that clusters have where the effect varies
-constexpr std::size_t chunks = 5;           // of a sweep by default
+constexpr std::int64_t permutations = 999;  // more permutations take longer and do not change the rates
+constexpr double clustered = 0.8;           // share of the variance that the clusters have if the effect varies
+constexpr std::size_t chunks = 5;           // the default number of chunks of a sweep
 
-/// 28 layers of 16 heads in 4 KV groups. Of the variance `share` is shared, three fifths by the layer and two by the KV
-/// group.
+/// 28 layers of 16 heads in 4 KV groups. The fraction `share` of the variance is shared: three fifths of it within
+/// layers and two fifths within KV groups.
 ClusteredModel model_of(double share, double effect) {
   return {.group_size = 4, .layer_share = 0.6 * share, .group_share = 0.4 * share, .effect = effect};
 }
@@ -53,9 +52,9 @@ Rows rejections(const std::vector<double>& places, std::int64_t simulations, boo
   return rows;
 }
 
-/// 20 layers of 8 heads in 4 KV groups of 2, whose slots have the same effect in x and y. Of the variance `slots` is
-/// the slots'; of the rest clusters share four fifths. Rows: slots, effect, naive within layers, then of both
-/// permutation tests the rejections and those with the right sign.
+/// 20 layers of 8 heads in 4 KV groups of 2. The slots have the same effect in x and y, with the fraction `slots` of
+/// the variance. Clusters share four fifths of the rest. Rows: slots, effect, rejections of the naive test within
+/// layers; then for each permutation test its rejections and the rejections with the right sign.
 Rows slot_rejections(std::int64_t simulations) {
   Rows rows;
   for (const auto& [slots, effect] :
@@ -81,8 +80,8 @@ Rows slot_rejections(std::int64_t simulations) {
   return rows;
 }
 
-/// Rulings on the gain theory. Rows: chunks, correlation of neighbours; level and power of "within the margin", of
-/// "beyond it".
+/// Decisions about the gain theory. Rows: chunks, correlation of neighbours, level and power of "within the margin",
+/// level and power of "beyond the margin".
 Rows theory_rulings(std::int64_t simulations) {
   Rows rows;
   for (const double correlation : {0.0, 0.3}) {
@@ -91,7 +90,8 @@ Rows theory_rulings(std::int64_t simulations) {
         return theory_rates({number, correlation, margins * simulated_margin, every_length}, simulations,
                             3000 + rows.size());
       };
-      // the hardest cases of either ruling: one length at the margin, the others right; every length at the margin
+      // The hardest cases. For "within": one length at the margin, the others right. For "beyond": every length at the
+      // margin.
       rows.push_back({static_cast<double>(number), correlation, rates(1, false).within, rates(0, false).within,
                       rates(1, true).beyond, rates(3, false).beyond});
       fmt::print(
@@ -103,7 +103,8 @@ Rows theory_rulings(std::int64_t simulations) {
   return rows;
 }
 
-/// change in margins, share called equivalent for three deviations of a chunk's difference
+/// Rows: change in units of the margin, then for each deviation of a chunk's difference the share of tests that find
+/// equivalence.
 Rows equivalences(const std::vector<double>& deviations, std::int64_t simulations) {
   Rows rows;
   for (const double change : {0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5}) {

@@ -7,7 +7,8 @@
 namespace gainlens::testing {
 namespace {
 
-/// Whether `rate` of `trials` is what a test of level 0.05 may show: within the central 99.9% of a binomial.
+/// Whether a test of level 0.05 may have this rate of rejections in `trials` trials: within the central 99.9% of a
+/// binomial distribution.
 ::testing::AssertionResult is_at_level(double rate, std::int64_t trials) {
   const boost::math::binomial distribution(static_cast<double>(trials), 0.05);
   const double low = boost::math::quantile(distribution, 0.0005) / static_cast<double>(trials);
@@ -24,7 +25,7 @@ TEST(Calibration, NaivePRejectsFarTooOftenAndBlocksAtTheirLevel) {
   constexpr std::int64_t simulations = 300;
   const RejectionRates rates = rejection_rates(strongly_clustered(), simulations, 199, 1);
   EXPECT_GT(rates.naive_pooled, 0.3);
-  EXPECT_GT(rates.naive_within, 0.1);  // heads of a KV group are not independent either
+  EXPECT_GT(rates.naive_within, 0.1);  // heads of one KV group are not independent
   EXPECT_TRUE(is_at_level(rates.block_permutation, simulations));
 }
 
@@ -58,8 +59,8 @@ TEST(Calibration, SlotsOfKvGroupsLeaveTheLevelAndTheSign) {
   EXPECT_GT(nothing.naive_within, 0.9);  // x and y share the slots
   EXPECT_TRUE(is_at_level(nothing.block_permutation, simulations));
   EXPECT_TRUE(is_at_level(nothing.circular_shift, simulations));
-  EXPECT_LT(nothing.block_sign, 0.05);       // as often one sign as the other
-  for (const double effect : {-0.7, 0.7}) {  // about 0 the negative one would never be seen
+  EXPECT_LT(nothing.block_sign, 0.05);       // both signs are equally frequent
+  for (const double effect : {-0.7, 0.7}) {  // a test centred on 0 would never find the negative effect
     const RejectionRates found = rejection_rates(with_slots(effect), 100, 199, 8);
     EXPECT_GT(found.block_sign, 0.8) << effect;
     EXPECT_EQ(found.block_sign, found.block_permutation) << effect;
@@ -69,7 +70,7 @@ TEST(Calibration, SlotsOfKvGroupsLeaveTheLevelAndTheSign) {
 TEST(Calibration, TheoryRulingsAreAtTheirLevel) {
   constexpr std::int64_t simulations = 2000;
   constexpr double most =
-      0.07;  // 5%, 6% with the skewness that n_eff and S have here, and twice the error of 2,000 simulations
+      0.07;  // 5%; 6% with the skewness that n_eff and S have here; plus twice the error of 2,000 simulations
   for (const std::size_t chunks : {std::size_t{3}, std::size_t{5}, std::size_t{10}, std::size_t{20}}) {
     const TheoryRates one = theory_rates({.chunks = chunks, .error = simulated_margin}, simulations, 4000 + chunks);
     const TheoryRates every =

@@ -25,7 +25,7 @@ using Values = std::vector<double>;
 
 constexpr std::int64_t percentile_draws = 400;
 
-/// Counts one method's intervals.
+/// Counts the intervals of one method.
 class Counter {
  public:
   Counter(std::string method, std::string number, double noise, std::size_t units, double neighbours,
@@ -80,8 +80,8 @@ Length length_of(std::size_t index, std::int64_t tokens, std::size_t chunks) {
   return length;
 }
 
-/// The part of a chunk's value that its text makes: the sum of its 1k parts, scaled to variance 1 where parts are
-/// independent.
+/// The contribution of the text to a chunk's value: the sum of the chunk's 1k parts, scaled so that independent parts
+/// give variance 1.
 double text_value(const Values& parts, const runfile::TextSpan& span) {
   double sum = 0;
   for (std::int64_t part = span.begin / 1024; part < span.end / 1024; ++part)
@@ -99,7 +99,7 @@ ByChunk chunk_values(const runfile::Request& request, std::int64_t tokens, const
   return values;
 }
 
-/// Without the ranks and p-values of analyses::correlation, which would take most of the time.
+/// Pearson's r alone: the ranks and p-values of analyses::correlation would take most of the time.
 double pearson(const Values& x, const Values& y) {
   const double x_mean = analyses::mean(x), y_mean = analyses::mean(y);
   double products = 0, x_squares = 0, y_squares = 0;
@@ -118,7 +118,8 @@ double quantile(const Values& sorted, double probability) {
          (place - static_cast<double>(below)) * (sorted[std::min(below + 1, sorted.size() - 1)] - sorted[below]);
 }
 
-/// What stood here before: the percentile interval of a correlation over resamples of independent units.
+/// The method used before, for comparison: the percentile interval of a correlation over resamples of independent
+/// units.
 Interval percentile(std::size_t units, Random& random,
                     const std::function<double(const std::vector<std::size_t>&)>& correlation) {
   Values drawn;
@@ -133,7 +134,7 @@ Interval percentile(std::size_t units, Random& random,
 
 constexpr std::size_t simulated_heads = 60, heads_a_layer = 10;
 
-/// True values of the heads: layers share two fifths of the variance, and r is 0.5 between and within layers.
+/// True values of the heads. Layers share two fifths of the variance. r is 0.5 between layers and within layers.
 ClusteredPairs true_heads(Random& random) {
   ClusteredPairs heads;
   double layer_x = 0, layer_y = 0;
@@ -152,8 +153,8 @@ ClusteredPairs true_heads(Random& random) {
   return heads;
 }
 
-/// Adds the noise of chunks: half of its variance moves all heads together, each by a loading of its own, half each by
-/// itself. A chunk that holds several stretches of text has the mean of theirs.
+/// Adds the noise of the chunks. Half of its variance moves all heads together, each with a loading of its own. The
+/// other half is independent for each head. A chunk that holds several stretches of text has the mean of their noise.
 void add_noise(std::vector<std::vector<Values>>& values,
                const std::vector<std::vector<std::vector<std::size_t>>>& stretches, std::size_t count, double noise,
                double neighbours, Random& random) {
@@ -175,7 +176,8 @@ void add_noise(std::vector<std::vector<Values>>& values,
   }
 }
 
-/// The parts of text in each chunk: [length][chunk]. Consecutive: two lengths, the longer of two parts a chunk.
+/// The parts of text in each chunk: [length][chunk]. Consecutive: two lengths; a chunk of the longer length has two
+/// parts.
 std::vector<std::vector<std::vector<std::size_t>>> parts_of(std::size_t chunks, bool consecutive) {
   std::vector<std::vector<std::vector<std::size_t>>> parts(consecutive ? 2 : 1);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
@@ -232,7 +234,7 @@ std::vector<Coverage> cover_changes(std::size_t chunks, double neighbours, std::
   };
   const std::vector<Case> cases = {
       {1024, true, "nested"}, {4096, false, "consecutive 4k, 8k"}, {1024, false, "consecutive 1k, 8k"}};
-  constexpr double shorter_mean = 5, longer_mean = 10;  // in deviations of a chunk
+  constexpr double shorter_mean = 5, longer_mean = 10;  // in standard deviations of a chunk
   std::vector<Counter> counters;
   for (const Case& c : cases) {
     counters.emplace_back("difference of means", c.name, 0, chunks, neighbours);
@@ -299,7 +301,8 @@ std::vector<Coverage> cover_layers(std::size_t layers, double neighbours, std::i
   model.layer_share = 0.5;
   model.autocorrelation = neighbours;
   model.effect = 0.6;
-  // y is its own value plus the effect times what of x is not the layer's, which has half of the variance
+  // y is its own value plus the effect times the part of x that is not shared by the layer, which has half of the
+  // variance.
   const double rest = 1 - model.layer_share;
   const double pooled = model.effect * rest / std::sqrt(1 + model.effect * model.effect * rest);
   const double within = model.effect / std::sqrt(1 + model.effect * model.effect);
@@ -378,7 +381,7 @@ std::string coverage_markdown(const std::vector<Coverage>& rows) {
   std::string chunks, layers;
   for (const Coverage& row : rows) {
     if (row.neighbours != 0 || row.units != chunk_counts.front())
-      continue;  // 3 chunks and 3 layers: the first of each method
+      continue;  // 3 chunks and 3 layers: the first row of each method
     const bool over_layers = row.method.find("layers") != std::string::npos;
     (over_layers ? layers : chunks) += line(over_layers ? layer_counts : chunk_counts, row);
   }

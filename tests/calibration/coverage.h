@@ -7,16 +7,16 @@
 
 namespace gainlens::testing {
 
-/// How often an interval holds what it is an interval of, on simulated chunks, layers and heads.
+/// How often an interval holds the true value, on simulated chunks, layers and heads.
 struct Coverage {
   std::string method;  ///< "mean over chunks, Student", ...
-  std::string number;  ///< what the interval is of
-  double noise = 0;    ///< of a chunk, in standard deviations over heads; 0 where it does not matter
-  std::size_t units;   ///< chunks of a length, or layers
+  std::string number;  ///< the number that the interval estimates
+  double noise = 0;    ///< noise of a chunk, in standard deviations over heads; 0 if it does not matter
+  std::size_t units;   ///< number of chunks of a length, or of layers
   double neighbours;   ///< correlation of neighbouring units, a first-order autoregression
-  double nominal;      ///< the level that is stated
-  double stated;       ///< share of simulations in which there is an interval
-  double covered;      ///< share of these intervals that hold the truth; NaN where there is none
+  double nominal;      ///< the stated level of the interval
+  double stated;       ///< share of simulations in which an interval is given
+  double covered;      ///< share of these intervals that hold the true value; NaN if no interval is given
 };
 
 /// Chunk counts and layer counts of the table.
@@ -24,25 +24,26 @@ inline const std::vector<std::size_t> chunk_counts = {3, 5, 10, 20};
 inline const std::vector<std::size_t> layer_counts = {3, 5, 10, 20, 30};
 inline constexpr double neighbour_correlation = 0.3;
 
-/// Student intervals of a mean over chunks, at 95% and, as of the equivalence test, at 90%.
+/// Student intervals of a mean over chunks: at 95%, and at 90% as in the equivalence test.
 std::vector<Coverage> cover_means(std::size_t chunks, double neighbours, std::int64_t simulations, std::uint64_t seed);
 /// Change between two lengths whose chunks share text, as a difference and as a ratio of means: nested, consecutive 4k
-/// and 8k, consecutive 1k and 8k. A long chunk's value is, to 80% of its deviation, the sum of its 1k parts.
+/// and 8k, consecutive 1k and 8k. 80% of the deviation of a long chunk's value is the sum of its 1k parts.
 std::vector<Coverage> cover_changes(std::size_t chunks, double neighbours, std::int64_t simulations,
                                     std::uint64_t seed);
-/// Correlations over 60 heads in 6 layers whose values carry the noise of the chunks: text left out, and the percentile
-/// interval of a bootstrap of chunks. @param consecutive at two lengths of which the longer holds two chunks of the
-/// shorter; otherwise one length
+/// Correlations over 60 heads in 6 layers, whose values carry the noise of the chunks. Two methods: leaving out text,
+/// and the percentile interval of a bootstrap of chunks.
+/// @param consecutive  two lengths, where a chunk of the longer holds two chunks of the shorter; otherwise one length
 std::vector<Coverage> cover_correlations(std::size_t chunks, bool consecutive, double noise, double neighbours,
                                          std::int64_t simulations, std::uint64_t seed);
-/// Correlations over layers of 8 heads that share half of their variance: layers left out, and the percentile interval
-/// of a bootstrap of layers.
+/// Correlations over layers of 8 heads that share half of their variance. Two methods: leaving out layers, and the
+/// percentile interval of a bootstrap of layers.
 std::vector<Coverage> cover_layers(std::size_t layers, double neighbours, std::int64_t simulations, std::uint64_t seed);
 
-/// Every row of the table. Each cell has a random stream of its own, so that the table does not depend on the order.
+/// All rows of the table. Each cell has its own random stream, so that the table does not depend on the order.
 std::vector<Coverage> coverage_table(std::int64_t simulations);
 std::string coverage_csv(const std::vector<Coverage>& rows);
-/// One line a method, number and noise; columns are unit counts, first without, then with correlated neighbours.
+/// One line for each method, number and noise. The columns are the unit counts, first without and then with correlated
+/// neighbours.
 std::string coverage_markdown(const std::vector<Coverage>& rows);
 
 }  // namespace gainlens::testing

@@ -1,9 +1,9 @@
-// Coverage of every interval over chunks and layers on simulated ones.
+// Coverage of every interval over chunks and layers, measured on simulated chunks and layers.
 //
 //   gainlens_coverage [OUT = .] [SIMULATIONS = 2000]
 //
-// writes OUT/coverage.csv and prints the lines of the tables of docs/analyses/coverage.md. The same numbers on every
-// run; a minute or two.
+// writes OUT/coverage.csv and prints the lines of the tables of docs/analyses/coverage.md. Every run gives the same
+// numbers and takes a minute or two.
 
 #include "calibration/coverage.h"
 #include "core/atomic_file.h"

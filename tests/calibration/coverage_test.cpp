@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double least_coverage = 0.92;  // of what is stated as 95%
+constexpr double least_coverage = 0.92;  // smallest coverage allowed for an interval stated as 95%
 
 const Coverage& row_of(const std::vector<Coverage>& rows, const std::string& method, const std::string& number) {
   for (const Coverage& row : rows) {
@@ -51,7 +51,7 @@ TEST(Coverage, LayersAreRefusedBelowTheirLeast) {
   EXPECT_GT(row_of(cover_layers(10, 0, 400, 4), "layers left out", "Pearson").covered, least_coverage - 0.01);
 }
 
-/// Cells of a line of the stored table; no field of it holds a quote or a line break.
+/// The cells of a line of the stored table, in which no field holds a quote or a line break.
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells = {""};
   bool quoted = false;
@@ -67,7 +67,7 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-/// The table of the documentation is what the least numbers of chunks and layers rest on.
+/// The smallest allowed numbers of chunks and layers are based on the table of the documentation.
 TEST(Coverage, WhatIsStatedInTheStoredTableMissesIn8PercentAtMost) {
   std::ifstream file(std::filesystem::path(GAINLENS_SOURCE_DIR) / "docs/analyses/coverage.csv");
   ASSERT_TRUE(file);
@@ -79,7 +79,7 @@ TEST(Coverage, WhatIsStatedInTheStoredTableMissesIn8PercentAtMost) {
     const auto cells = cells_of(line);
     ASSERT_EQ(cells.size(), 8u) << line;
     if (cells[0].ends_with("(not used)") || cells[4] != "0" || cells[5] != "0.95" || cells[7].empty()) continue;
-    // No more of all runs print an interval that misses
+    // At most this share of all runs print an interval that misses the true value.
     EXPECT_LE(std::stod(cells[6]) * (1 - std::stod(cells[7])), 1 - least_coverage) << line;
     ++judged;
   }

@@ -18,7 +18,7 @@ std::vector<double> autoregression(std::size_t length, double correlation, Rando
   return values;
 }
 
-/// One side of the pairs, split into what the layer gives and what the heads have apart from it and from their slots.
+/// One side of the pairs, split into the effect of the layer and the rest without the effects of layer and slot.
 struct Side {
   std::vector<double> layer, rest;  // [point]
 };

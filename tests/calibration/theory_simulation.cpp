@@ -19,11 +19,11 @@ using analyses::GainMeans;
 constexpr std::array n_eff = {10.0, 16.0, 25.0, 40.0};  // by length
 constexpr double residual = 0.4, prior_variance = 0.25, prior_precision = 9;
 constexpr double noise = 0.1,
-                 gain_noise = 0.02;  // deviations of ln n_eff and ln S, and of logit K beyond what they make it
+                 gain_noise = 0.02;  // deviations of ln n_eff and ln S, and the additional deviation of logit K
 
 /// A chunk's values at one length.
 /// @param draws  three standard normals
-/// @param shift  of logit K, against the formula
+/// @param shift  shift of logit K away from the formula
 GainMeans chunk(std::size_t length, const std::array<double, 3>& draws, double shift) {
   GainMeans means{n_eff[length] * std::exp(noise * draws[0]), residual * std::exp(noise * draws[1]), 0};
   const double logit =
@@ -34,7 +34,7 @@ GainMeans chunk(std::size_t length, const std::array<double, 3>& draws, double s
 
 /// Means of one length over very many chunks.
 GainMeans limit(std::size_t length, double shift) {
-  constexpr int draws = 5'000;  // each with its mirror image, so that only the curvature of the means is left to chance
+  constexpr int draws = 5'000;  // each with its mirror image, so that only the curvature of the means depends on chance
   Random random(1, length);
   GainMeans sum{0, 0, 0};
   for (int i = 0; i < draws; ++i) {
@@ -53,7 +53,7 @@ GainMeans limit(std::size_t length, double shift) {
 /// The shift of logit K at which the formula, fitted at the shortest length, is off by `error`.
 double shift_for(std::size_t length, double error) {
   const double lambda = *analyses::fitted_prior_precision(limit(0, 0), prior_variance);
-  double low = -2, high = 2;  // a larger K makes the prediction the smaller
+  double low = -2, high = 2;  // the larger K, the smaller the prediction
   for (int step = 0; step < 30; ++step) {
     const double middle = (low + high) / 2;
     const GainMeans means = limit(length, middle);
@@ -62,7 +62,7 @@ double shift_for(std::size_t length, double error) {
   return (low + high) / 2;
 }
 
-/// [chunk] first-order autoregression of three standard normals each.
+/// Three standard normal numbers for each chunk, each a first-order autoregression over the chunks.
 std::vector<std::array<double, 3>> neighbours(const TheoryModel& model, Random& random) {
   std::vector<std::array<double, 3>> values(model.chunks);
   for (std::size_t i = 0; i < values.size(); ++i) {

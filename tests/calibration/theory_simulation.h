@@ -5,20 +5,20 @@
 
 namespace gainlens::testing {
 
-/// Chunks of four lengths whose n_eff and S vary by 10%, each with its K: half of a chunk's noise is the same at every
-/// length, as where lengths share their text. The formula is right of the means that infinitely many chunks have, but
-/// for a stated error.
+/// Chunks of four lengths, whose n_eff and S vary by 10%, each with its K. Half of the noise of a chunk is the same at
+/// every length, as if the lengths shared their text. In the limit of infinitely many chunks, the formula holds for the
+/// means, except for a given error.
 struct TheoryModel {
   std::size_t chunks = 5;
-  double correlation = 0;     ///< of neighbouring chunks' noise
+  double correlation = 0;     ///< correlation of the noise of neighbouring chunks
   double error = 0;           ///< K_opt / K - 1 in the limit of many chunks
-  bool every_length = false;  ///< the error is that of every length; otherwise of the longest alone
+  bool every_length = false;  ///< true: every length has this error; false: only the longest
 };
 
-/// What the rulings on the formula are, margin 1%.
+/// The decisions about the formula, with a margin of 1%.
 struct TheoryRates {
   double within = 0;  ///< share of simulations in which the error is shown to be within the margin at every length
-  double beyond = 0;  ///< shown to be beyond it at some length, Holm-corrected
+  double beyond = 0;  ///< share in which it is shown to be beyond the margin at some length, Holm-corrected
 };
 
 TheoryRates theory_rates(const TheoryModel& model, std::int64_t simulations, std::uint64_t seed);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ostream>
 
 namespace gainlens::testing {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// One clear line on stderr, nothing on stdout, the given exit code.
+/// Expects one line on stderr that begins with "gainlens: error: " and contains `text`, and the given exit code.
 void expect_error(const ProgramResult& result, int exit_code, const std::string& text) {
   EXPECT_EQ(result.exit_code, exit_code) << result.error;
   EXPECT_THAT(result.error, StartsWith("gainlens: error: "));
@@ -26,9 +27,12 @@ void expect_error(const ProgramResult& result, int exit_code, const std::string&
 
 struct Case {
   std::string name;
-  std::vector<std::string> arguments;  ///< after "sweep MODEL"; {ids} and {out} are replaced
+  std::vector<std::string> arguments;  ///< arguments added to a sweep command that works
   std::string message;
 };
+void PrintTo(const Case& tested, std::ostream* out) {
+  *out << tested.name;
+}
 
 class SweepRefuses : public ::testing::TestWithParam<Case> {
  protected:
@@ -66,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"too_little_text", {"--lengths", "128", "--samples", "5"}, "400"},
         Case{"too_little_text_to_spread",
              {"--lengths", "64,128", "--samples", "5", "--spread"},
-             "the text has 400 tokens, 5 samples of length 128 (spread) need 640"},
+             "the text has 400 tokens, but 5 samples of length 128 (spread) need 640"},
         Case{"dtype", {"--lengths", "64", "--dtype", "flaot32"}, "did you mean 'float32'?"},
         Case{"statistics", {"--lengths", "64", "--statistics", "some"}, "--statistics: 'some'; must be all or none"},
         Case{"kernel",
@@ -98,6 +102,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"cuda", {"--lengths", "64", "--device", "cuda:0"}, "this build computes on the CPU only"},
         Case{"misspelt_option", {"--lenghts", "64"}, "sweep: unknown option '--lenghts'; did you mean '--lengths'?"},
         Case{"surplus_argument", {"more", "--lengths", "64"}, "unexpected argument 'more'"},
+        Case{"lengths_without_commas",
+             {"--lengths", "32", "64"},
+             "sweep: unexpected argument '64'; separate the numbers by commas: --lengths 32,64"},
         Case{"both_sources", {"--lengths", "64", "--text", "x.txt"}, "give either --text FILE or --tokens FILE.json"}),
     [](const auto& tested) { return tested.param.name; });
 
@@ -106,6 +113,13 @@ TEST(CommandLine, MisspeltSubcommand) {
 }
 TEST(CommandLine, NoSubcommand) {
   expect_error(run_gainlens({}), 2, "a subcommand is required; known are sweep");
+}
+TEST(CommandLine, SubcommandLeftOut) {
+  expect_error(run_gainlens({"evaluate", tiny_checkpoint, "--text", "x.txt"}), 2,
+               "evaluate: the subcommand is missing; write gainlens evaluate language-model " +
+                   tiny_checkpoint.string().substr(0, 20));
+  expect_error(run_gainlens({"train", "--config", "x.json"}), 2,
+               "train: the subcommand is missing; write gainlens train language-model --config ...");
 }
 TEST(CommandLine, UnknownSubcommandFarFromAll) {
   expect_error(run_gainlens({"xylophone"}), 2, "known are sweep");
@@ -122,6 +136,19 @@ TEST(Input, ModelFolderMissing) {
   expect_error(run_gainlens({"sweep", folder.path() / "none", "--tokens", write_ids(folder.path(), 9), "--out",
                              folder.path() / "r"}),
                2, "none");
+}
+
+TEST(Input, NameOfTheHubInPlaceOfAFolder) {
+  const TemporaryFolder folder;
+  expect_error(run_gainlens({"sweep", "google/gemma-3-270m", "--tokens", write_ids(folder.path(), 9), "--out",
+                             folder.path() / "r"}),
+               2, "google/gemma-3-270m: no such folder; gainlens downloads nothing: fetch the model with `hf download");
+}
+
+TEST(Input, NeitherTextNorTokens) {
+  const TemporaryFolder folder;
+  expect_error(run_gainlens({"sweep", tiny_checkpoint, "--lengths", "4", "--out", folder.path() / "r"}), 2,
+               "--text: there is no text, and there are no token ids; give either --text FILE or --tokens FILE.json");
 }
 
 TEST(Input, IdsOutsideTheVocabulary) {
@@ -203,6 +230,41 @@ TEST(Output, FolderOfAnotherRun) {
   EXPECT_THAT(result.error, HasSubstr("float32"));
 }
 
+TEST(Output, FolderOfAnotherModelTextOrBos) {
+  const TemporaryFolder folder;
+  const std::string ids = write_ids(folder.path(), 400), out = folder.path() / "run";
+  const auto other_ids = write_file(folder.path() / "others.json", "[5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]");
+  const auto sweep = [&](const std::string& model, const std::string& tokens, const std::string& bos) {
+    return run_gainlens({"sweep", model, "--tokens", tokens, "--bos", bos, "--lengths", "8", "--samples", "1", "--out",
+                         out, "--quiet"});
+  };
+  const std::string model = tiny_checkpoint.string();
+  const std::string gated = (tiny_checkpoint.parent_path() / "qwen3-gate-headwise").string();
+  ASSERT_EQ(sweep(model, ids, "always").exit_code, 0);
+  expect_error(sweep(gated, ids, "always"), 2,
+               "the model is " + model + " in the stored request and " + gated + " in this one");
+  expect_error(sweep(model, other_ids, "always"), 2,
+               "the text is " + ids + " in the stored request and " + other_ids.string() + " in this one");
+  expect_error(sweep(model, ids, "never"), 2,
+               "--bos is \"BOS 1 at position 0 of every chunk (--bos always)\" in the stored request and \"no BOS "
+               "(--bos never)\" in this one");
+}
+
+TEST(Output, RunOfAnotherStatisticsVersion) {
+  const TemporaryFolder folder;
+  const std::string out = folder.path() / "run";
+  const std::vector<std::string> sweep = {
+      "sweep",   tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--lengths", "64", "--samples", "1",
+      "--quiet", "--out",         out};
+  ASSERT_EQ(run_gainlens(sweep).exit_code, 0);
+  ASSERT_EQ(
+      run_shell("sed -i 's/\"statistics_version\": [0-9]*/\"statistics_version\": 1/' request.json", out).exit_code, 0);
+  expect_error(run_gainlens(sweep), 2,
+               out +
+                   ": made by another version of gainlens (statistics version 1, this one computes 3); sweep into a "
+                   "new folder, or read it with report");
+}
+
 TEST(Output, FolderThatHoldsSomethingElse) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "notes");
@@ -226,7 +288,7 @@ TEST(Output, FullDiskKeepsFinishedShards) {
   const auto disk = folder.path() / "disk";
   std::filesystem::create_directories(disk);
   if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=600k") != 0)
-    GTEST_SKIP() << "SKIPPED: a small file system cannot be mounted here (needs root)";
+    GTEST_SKIP() << "SKIPPED: cannot mount a small file system here (needs root)";
   const auto arguments = [&](const std::filesystem::path& out) {
     return std::vector<std::string>{"sweep",       tiny_checkpoint, "--tokens",  write_ids(folder.path(), 4000),
                                     "--lengths",   "64,128",        "--samples", "12",
@@ -240,7 +302,7 @@ TEST(Output, FullDiskKeepsFinishedShards) {
     ++shards;
   }
   EXPECT_GT(shards, 0u);
-  // With room again the same command finishes from what is there.
+  // With free space again, the same command continues and finishes.
   ASSERT_EQ(::mount("tmpfs", disk.c_str(), "tmpfs", MS_REMOUNT, "size=64m"), 0);
   const auto resumed = run_gainlens(arguments(disk / "run"));
   EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
@@ -262,6 +324,13 @@ TEST(Report, OfSomethingThatIsNoRun) {
   expect_error(run_gainlens({"sink-vs-k", folder.path() / "none"}), 2, "none");
 }
 
+TEST(Report, OfACheckpointSaysToSweepItFirst) {
+  for (const char* command : {"report", "sink-vs-k", "audit"}) {
+    expect_error(run_gainlens({command, tiny_checkpoint}), 2,
+                 "is a checkpoint, and a run is needed here; sweep it first: gainlens sweep ");
+  }
+}
+
 TEST(Audit, WrongRequestsAreOneLine) {
   const TemporaryFolder folder;
   expect_error(run_gainlens({"audit", folder.path()}), 2, folder.path().string());
@@ -279,6 +348,30 @@ TEST(Audit, WrongRequestsAreOneLine) {
   file.close();
   for (const char* command : {"audit", "sink-vs-k", "report"})
     expect_error(run_gainlens({command, run}), 2, "its sha256 is");
+}
+
+TEST(Capture, IntoAFolderThatDoesNotExist) {
+  const TemporaryFolder folder;
+  expect_error(run_gainlens({"capture", tiny_checkpoint, "--tokens", write_ids(folder.path(), 16), "--hooks",
+                             "hook_embed", "--out", folder.path() / "nodir/x"}),
+               2, "--out: there is no folder " + (folder.path() / "nodir").string() + "; make it first");
+}
+
+TEST(Capture, LengthsThatTextOrModelDoNotHave) {
+  const TemporaryFolder folder;
+  const auto capture = [&](int ids, std::vector<std::string> more) {
+    std::vector<std::string> words = {"capture", tiny_checkpoint, "--tokens", write_ids(folder.path(), ids),
+                                      "--hooks", "hook_embed",    "--out",    folder.path() / "a.safetensors"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  };
+  expect_error(capture(14, {"--length", "256"}), 2, "--length: the text has 14 tokens; --length 256 needs 256");
+  expect_error(capture(14, {"--length", "256", "--bos", "always"}), 2,
+               "--length: the text has 15 tokens with BOS; --length 256 needs 256");
+  expect_error(capture(400, {}), 2,
+               "--length: the text has 400 tokens, and the model has 128 positions; give --length 128 or less");
+  expect_error(capture(400, {"--length", "256"}), 2, "--length: 256 exceeds the model's 128 positions");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "a.safetensors"));
 }
 
 TEST(Capture, GlobThatMatchesNothing) {

@@ -1,5 +1,5 @@
-// A sample of what tests/formats does to every field of model files, from the command line: one line on stderr and exit
-// code 2.
+// Some of the broken model files of tests/formats, given on the command line. Each must end with one line on stderr and
+// exit code 2.
 #include "cli/tiny_checkpoint.h"
 #include "support/file_bytes.h"
 #include "support/gguf_bytes.h"

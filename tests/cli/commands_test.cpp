@@ -7,11 +7,15 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
+#include <fstream>
+
 namespace gainlens::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Commands : public ::testing::Test {
  protected:
@@ -34,7 +38,7 @@ TEST_F(Commands, SweepThenRerunThenExtend) {
   EXPECT_THAT(first.out, HasSubstr("run.h5: 4 of 4 chunks computed"));
   EXPECT_THAT(run_gainlens(sweep({})).out, HasSubstr("run.h5: complete, nothing to do (4 chunks)"));
   const auto extended = run_gainlens(sweep({"--samples", "3"}));
-  // CLI11 takes an option once; the extension is another command line.
+  // CLI11 accepts an option only once, so the extension needs another command line.
   EXPECT_EQ(extended.exit_code, 2);
   const auto more = run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "3",
                                   "--out", run_, "--quiet", "--json"});
@@ -55,7 +59,7 @@ TEST_F(Commands, TheTheorysMarginIsChosenAndStored) {
   EXPECT_EQ(summary["gain_theory"]["margin"], 0.02);
   EXPECT_EQ(summary["gain_theory"]["paper_max_relative_error"], 0.0028);
   EXPECT_THAT(summary["gain_theory"]["unseen_text_reason"],
-              HasSubstr("refused: 2 chunks are complete at every length"));
+              HasSubstr("not testable: 2 chunks are complete at every length"));
 }
 
 TEST_F(Commands, SweepWithoutStatisticsStoresTheLikelihoodAlone) {
@@ -114,7 +118,7 @@ TEST_F(Commands, StreamingIsTheKernelOfTheCpu) {
 TEST_F(Commands, PlainProgressLinesElsewhereThanOnATerminal) {
   const auto result =
       run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32", "--samples", "2", "--out", run_});
-  EXPECT_THAT(result.error, AllOf(HasSubstr("sweep: 100%"), HasSubstr("tokens/s"), ::testing::Not(HasSubstr("\r"))));
+  EXPECT_THAT(result.error, AllOf(HasSubstr("sweep: 100%"), HasSubstr("tokens/s"), Not(HasSubstr("\r"))));
 }
 
 TEST_F(Commands, InspectCheckpoint) {
@@ -131,6 +135,9 @@ TEST_F(Commands, HooksListsSitesWithShapes) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("blocks.0.hook_resid_pre"), HasSubstr("blocks.1.attn.hook_q"),
                                 HasSubstr("ln_final.hook_normalized")));
   EXPECT_THAT(result.out, HasSubstr("[batch, position, 4, 12]"));
+  EXPECT_THAT(result.out, HasSubstr("[batch, 4, position, position]  computed only if --hooks matches it\n"));
+  const auto learned = run_gainlens({"hooks", tiny_checkpoint.parent_path() / "gpt2"});
+  EXPECT_THAT(learned.out, AllOf(HasSubstr("attn.hook_q"), Not(HasSubstr("hook_rot_q"))));
 }
 
 TEST_F(Commands, CaptureWritesSafetensors) {
@@ -145,6 +152,48 @@ TEST_F(Commands, CaptureWritesSafetensors) {
       << "an existing file is kept";
 }
 
+TEST_F(Commands, CaptureTakesTheWholeText) {
+  const std::string ids = write_ids(folder_.path(), 23), out = folder_.path() / "whole.safetensors";
+  const auto result =
+      run_gainlens({"capture", tiny_checkpoint, "--tokens", ids, "--hooks", "hook_embed", "--out", out, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(nlohmann::json::parse(result.out).at("tensors").at("tokens"), (std::vector<int>{1, 23}));
+}
+
+TEST_F(Commands, SweepChoosesLengthsThatTheModelHas) {
+  const auto result = run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--samples", "2", "--out", run_});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.error, HasSubstr("gainlens: the model has 128 positions, so the lengths are 32, 64, 128 (choose "
+                                      "others with --lengths)\n"));
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out, HasSubstr("lengths            32, 64, 128\n"));
+}
+
+TEST_F(Commands, ARebuiltRunFileIsNotNothingToDo) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  std::filesystem::remove(run_ + "/run.h5");
+  EXPECT_THAT(run_gainlens(sweep({})).out,
+              HasSubstr("run.h5: written from its shards; no chunk was missing (4 chunks)\n"));
+  EXPECT_THAT(run_gainlens(sweep({})).out, HasSubstr("complete, nothing to do"));
+}
+
+TEST_F(Commands, InspectOfARunComparesItsChecksums) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out,
+              AllOf(HasSubstr("checksums          run.h5 and its 4 shards are as they were written (sha256)\n"),
+                    HasSubstr("usable             yes\n")));
+  const auto shard = *std::filesystem::directory_iterator(run_ + "/shards");
+  std::ofstream(shard.path(), std::ios::app) << "x";
+  const auto changed = run_gainlens({"inspect", run_});
+  EXPECT_EQ(changed.exit_code, 2);
+  EXPECT_THAT(changed.out, AllOf(HasSubstr("usable             no: "), HasSubstr("its sha256 is ")));
+}
+
+TEST_F(Commands, ShortNamesOfTypesAreThoseOfTheLongNames) {
+  ASSERT_EQ(run_gainlens(sweep({"--dtype", "fp32"})).exit_code, 0);
+  EXPECT_THAT(run_gainlens(sweep({"--dtype", "float32"})).out, HasSubstr("complete, nothing to do"));
+  EXPECT_THAT(run_gainlens({"inspect", tiny_checkpoint, "--dtype", "bf16"}).out, HasSubstr(" in bfloat16"));
+}
+
 TEST_F(Commands, SpreadChunksStayWhereTheyAre) {
   const auto spread = [&](const std::string& lengths, const std::string& samples) {
     return run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", lengths, "--samples", samples,
@@ -157,7 +206,7 @@ TEST_F(Commands, SpreadChunksStayWhereTheyAre) {
   EXPECT_EQ(more.exit_code, 2);
   EXPECT_THAT(
       more.error,
-      HasSubstr("samples is 2 in the stored request and 3 in this one, and the place of every spread chunk follows"));
+      HasSubstr("samples is 2 in the stored request and 3 in this one, and this number decides where every spread"));
   const auto consecutive = run_gainlens(sweep({}));
   EXPECT_EQ(consecutive.exit_code, 2);
   EXPECT_THAT(consecutive.error,
@@ -201,7 +250,10 @@ TEST_F(Commands, VersionAndHelp) {
     const auto help = run_gainlens({command, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  gainlens ")) << command;
+    EXPECT_THAT(help.out, HasSubstr("141 the reader of stdout closed it early")) << command;
   }
+  EXPECT_THAT(run_gainlens({"hooks", "--help"}).out,
+              HasSubstr("hook_normalized      after the division by the norm, before its weight and bias"));
 }
 
 }  // namespace

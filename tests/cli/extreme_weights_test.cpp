@@ -1,5 +1,5 @@
-// Weights that no training leaves behind: each sweep ends with its numbers or with one line, and so does everything
-// that reads its run.
+// Weights that no training would produce. Each sweep must end with its numbers or with one line. The same holds for
+// each command that reads its run.
 #include "cli/tiny_checkpoint.h"
 #include "core/json.h"
 #include "support/file_bytes.h"
@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <ostream>
 #include <string>
 
 namespace gainlens::testing {
@@ -23,7 +24,7 @@ using ::testing::Not;
 
 const std::filesystem::path goldens = GAINLENS_SOURCE_DIR "/tests/golden/models";
 
-/// Replaces every number of the float32 tensors whose names end so.
+/// Replaces every number of the float32 tensors whose names end with `ending`.
 void change_weights(const std::filesystem::path& model, const std::string& ending,
                     const std::function<float(float)>& changed) {
   std::string bytes = bytes_of(model / "model.safetensors");
@@ -74,10 +75,13 @@ TEST(SinkLogits, NotFiniteIsADamagedCheckpoint) {
 struct Extreme {
   std::string name;
   std::string checkpoint;
-  std::string tensors;  ///< by the end of their names
+  std::string tensors;  ///< end of the names of the tensors to change
   std::function<float(float)> changed;
-  bool measurable;  ///< else the sweep may fail, with a reason
+  bool measurable;  ///< false: the sweep may fail, with a reason
 };
+void PrintTo(const Extreme& extreme, std::ostream* out) {
+  *out << extreme.name;
+}
 
 class ExtremeWeights : public ::testing::TestWithParam<Extreme> {};
 
@@ -110,7 +114,7 @@ std::function<float(float)> times(float factor) {
 INSTANTIATE_TEST_SUITE_P(
     Values, ExtremeWeights,
     ::testing::Values(Extreme{"all_zero", "llama", "v_proj.weight", zero, true},
-                      Extreme{"all_equal", "llama-bias", "v_proj.weight", zero, true},  // the bias is left
+                      Extreme{"all_equal", "llama-bias", "v_proj.weight", zero, true},  // only the bias remains
                       Extreme{"tiny", "llama", "v_proj.weight", times(1e-30F), true},
                       Extreme{"huge", "llama", "v_proj.weight", times(1e30F), false},
                       Extreme{"huge_sink_logits", "gpt-oss", "sinks", [](float) { return 1e30F; }, true},

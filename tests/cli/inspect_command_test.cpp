@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 
 const std::filesystem::path golden = GAINLENS_SOURCE_DIR "/tests/golden";
 
-/// Exit code 2, the reason as one line on stderr and as the verdict on stdout.
+/// Expects exit code 2, and the reason as one line on stderr and as the verdict on stdout.
 void expect_unusable(const std::filesystem::path& path, const std::string& reason) {
   const auto result = run_gainlens({"inspect", path});
   EXPECT_EQ(result.exit_code, 2) << result.error;
@@ -117,7 +117,7 @@ TEST(Inspect, ABrokenFileIsNamedWithThePlaceOfItsFirstFault) {
   std::filesystem::resize_file(model / "model.safetensors",
                                std::filesystem::file_size(model / "model.safetensors") - 1);
   expect_unusable(model, "model.safetensors");
-  // What the rest of the folder says is told all the same.
+  // The findings about the rest of the folder are printed in any case.
   EXPECT_THAT(run_gainlens({"inspect", model}).out,
               AllOf(HasSubstr("family             llama\n"), HasSubstr("context limit      128 tokens\n")));
 }
@@ -141,7 +141,7 @@ TEST(Inspect, MisspeltDtypeIsNoFaultOfTheCheckpoint) {
   EXPECT_EQ(result.out, "");
 }
 
-/// An 8-billion-parameter llama as a sparse file: all its bytes are holes but the header.
+/// An 8-billion-parameter llama as a sparse file: only the header has bytes on disk.
 void write_sparse_llama(const std::filesystem::path& folder) {
   const std::int64_t layers = 32, width = 4096, kv = 1024, mlp = 14336, vocabulary = 128256;
   Json header = Json::object();

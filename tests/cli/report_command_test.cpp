@@ -30,7 +30,7 @@ class ReportCommand : public ::testing::Test {
     }
   }
 
-  /// One clear line, exit code 2, nothing written.
+  /// Expects one line on stderr with `text`, exit code 2, and that nothing is written.
   void expect_refused(const std::vector<std::string>& arguments, const std::string& text) const {
     std::vector<std::string> words = {"report"};
     words.insert(words.end(), arguments.begin(), arguments.end());
@@ -52,6 +52,8 @@ TEST_F(ReportCommand, SeveralRunsGiveOnePage) {
   EXPECT_EQ(parse_json(result.out, "stdout").at("report"), out + "/report.html");
   EXPECT_THAT(read_text_file(out + "/report.html"), HasSubstr("double less single, paired by chunk"));
   EXPECT_THAT(read_text_file(out + "/report.html"), HasSubstr("part of every difference is rounding"));
+  // The words after --names are runs, not names.
+  EXPECT_EQ(run_gainlens({"report", "--names", "single,double", one, two, "--out", out}).exit_code, 0);
 }
 
 TEST_F(ReportCommand, OneRunReportsIntoItsFolder) {
@@ -68,6 +70,9 @@ TEST_F(ReportCommand, RefusesWhatCannotBeReported) {
   expect_refused({one, one + "/run.h5", "--out", out}, "are one run; give it once");
   expect_refused({one, two, "--out", out, "--names", "a"}, "1 names for 2 runs");
   expect_refused({folder.path(), "--out", out}, "is not a run folder");
+  expect_refused({one, "--out", one}, "is the folder of a run; give a folder of its own");
+  expect_refused({one, "--out", out, "--deep-layers", "0"}, "--deep-layers: 0 asked for");
+  expect_refused({one, "--out", out, "--at", ""}, "--at");
 }
 
 TEST_F(ReportCommand, RefusesAChangedShardByItsChecksum) {

@@ -7,10 +7,10 @@
 
 namespace gainlens::testing {
 
-/// A checkpoint of the golden tests (llama, 64 tokens of vocabulary, 128 positions) and ids to run it on.
+/// A checkpoint of the golden tests: llama, vocabulary of 64 tokens, 128 positions.
 inline const std::filesystem::path tiny_checkpoint = GAINLENS_SOURCE_DIR "/tests/golden/models/llama";
 
-/// Copies it, or another one, to a folder where a test may break it.
+/// Copies it, or another checkpoint, into a folder, where a test may break it.
 inline std::filesystem::path copy_checkpoint(const std::filesystem::path& folder,
                                              const std::filesystem::path& from = tiny_checkpoint) {
   const auto copy = folder / "model";

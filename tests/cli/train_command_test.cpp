@@ -1,4 +1,4 @@
-// train language-model and evaluate language-model as a user calls them.
+// Calls train language-model and evaluate language-model as a user does.
 #include "core/json.h"
 #include "language/language_testing.h"
 #include "support/program.h"
@@ -87,6 +87,17 @@ TEST_F(TrainCommand, RefusesWrongInputInOneLine) {
   std::filesystem::create_directories(out_);
   write_text(std::filesystem::path(out_) / "config.json", "{}");
   expect_refused(train(), "holds a config.json that this command did not make");
+}
+
+TEST_F(TrainCommand, HelpNamesTheDefaultsOfARecipe) {
+  const std::string help = run_gainlens({"train", "language-model", "--help"}).out;
+  for (const char* line :
+       {"tokenizer            {vocabulary: 2048, algorithm: bpe (or unigram), character_coverage: 0.9995}\n",
+        "tokens_per_step      8192\n", "tokens_at_once       2048, or the longest context if that is more\n",
+        "beta1, beta2         0.9, 0.95\n", "weight_decay         0.1, of matrices\n",
+        "patience             0 evaluations (0: no early stopping)\n", "dtype                bfloat16"}) {
+    EXPECT_THAT(help, HasSubstr(line));
+  }
 }
 
 TEST_F(TrainCommand, OneLineWhereTheLossExplodes) {

@@ -91,13 +91,13 @@ TEST(TemporaryFile, PublishedStays) {
     std::ofstream(file.path()) << "of somebody else";
   }
   EXPECT_EQ(read_text_file(folder.path() / "f"), "whole");
-  EXPECT_TRUE(std::filesystem::exists(folder.path() / "f.tmp"));  // no longer ours to remove
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "f.tmp"));  // belongs to somebody else, so it is not removed
 }
 
 TEST(EnsureWritableFolder, CreatesParentsAndLeavesNoProbe) {
   const testing::TemporaryFolder folder;
   ensure_writable_folder(folder.path() / "a" / "b");
-  ensure_writable_folder(folder.path() / "a" / "b");  // again is fine
+  ensure_writable_folder(folder.path() / "a" / "b");  // an existing folder is accepted
   EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "a" / "b"));
   EXPECT_EQ(files_in(folder.path() / "a" / "b"), 0);
 }

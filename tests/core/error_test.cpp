@@ -31,7 +31,7 @@ TEST(Printable, ControlCharactersBeyondAsciiAreEscaped) {
             "\\xc2\\x9b31m");                                   // U+009B, the one-character form of ESC [
   EXPECT_EQ(printable("a\xe2\x80\xa8z"), "a\\xe2\\x80\\xa8z");  // U+2028, a line break
   EXPECT_EQ(printable("a\xe2\x80\xaez"),
-            "a\\xe2\\x80\\xaez");  // U+202E, which would show what follows from right to left
+            "a\\xe2\\x80\\xaez");  // U+202E, which would show the following text from right to left
 }
 
 TEST(Printable, BytesThatAreNotUtf8AreEscaped) {
@@ -44,7 +44,7 @@ TEST(Printable, BytesThatAreNotUtf8AreEscaped) {
 TEST(Printable, LongTextIsCutBetweenCharacters) {
   EXPECT_EQ(printable("abcdef", 3), "abc... (6 bytes)");
   EXPECT_EQ(printable("abc", 3), "abc");
-  EXPECT_EQ(printable("ab\xc3\xbc", 3), "ab... (4 bytes)");  // the u with two dots takes bytes 2 and 3
+  EXPECT_EQ(printable("ab\xc3\xbc", 3), "ab... (4 bytes)");  // the letter u with two dots is bytes 2 and 3
 }
 
 TEST(Check, ThrowsWithTheFormattedMessage) {
@@ -68,7 +68,7 @@ TEST(Assert, IsInternalAndNamesTheLine) {
 TEST(Throw, EachKindIsItsOwnType) {
   EXPECT_THAT([] { throw_run_failed("disk {}", "full"); }, ThrowsMessage<RunFailed>(StrEq("disk full")));
   EXPECT_THAT([] { throw_invalid("no {}", "file"); }, ThrowsMessage<InvalidArgument>(StrEq("no file")));
-  EXPECT_THROW(throw NotCompiled("CUDA"), InvalidArgument);  // the same exit code
+  EXPECT_THROW(throw NotCompiled("CUDA"), InvalidArgument);  // has the same exit code
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST(ReadTextFile, MissingAndFolderAreNamed) {
 }
 
 TEST(ReadTextFile, FileThatGivesFewerBytesThanItsSizeIsRefused) {
-  const std::filesystem::path odd = "/sys/kernel/mm/transparent_hugepage/enabled";  // says 4096 bytes, gives a line
+  const std::filesystem::path odd = "/sys/kernel/mm/transparent_hugepage/enabled";  // size 4096, content one line
   std::error_code error;
   if (std::filesystem::file_size(odd, error) != 4096 || error) GTEST_SKIP() << "SKIPPED: no " << odd;
   EXPECT_THAT([&] { read_text_file(odd); },

@@ -43,7 +43,7 @@ TEST(NearestMatch, AThirdOfALongNameMayDiffer) {
 }
 
 TEST(NearestMatch, GiantCandidateCostsNothing) {
-  // Without the bound on lengths this is 10^11 steps.
+  // Without the bound on the lengths, this would take 10^11 steps.
   const std::vector<std::string> names{std::string(100'000'000, 'x'), "lm_head"};
   EXPECT_EQ(nearest_match(std::string(1000, 'x'), names), "");
   EXPECT_EQ(nearest_match("lm_haed", names), "lm_head");

@@ -28,7 +28,7 @@ TEST(Progress, LinesShowTheFirstAndTheLastOfQuickWork) {
     for (int step = 0; step < 10; ++step) progress.advance(10, 512, "chunk " + std::to_string(step));
   }
   const std::string shown = GetCapturedStderr();
-  EXPECT_EQ(lines_in(shown), 2) << shown;  // the eight between fall within two seconds
+  EXPECT_EQ(lines_in(shown), 2) << shown;  // the first and the last; the eight between come within two seconds
   EXPECT_THAT(shown, StartsWith("sweep:  10%  chunk 0  "));
   EXPECT_THAT(shown, HasSubstr("left\nsweep: 100%  chunk 9  "));
   EXPECT_THAT(shown, EndsWith("done in 0.0 s\n"));
@@ -51,7 +51,7 @@ TEST(Progress, SumsThatRoundStillEnd) {
   CaptureStderr();
   {
     Progress progress("sweep", 1.0, "tokens", Progress::Style::lines);
-    for (int step = 0; step < 10; ++step) progress.advance(0.1, 1, "");  // ten times 0.1 is 0.9999999999999999
+    for (int step = 0; step < 10; ++step) progress.advance(0.1, 1, "");  // 0.1 added ten times is 0.9999999999999999
   }
   EXPECT_THAT(GetCapturedStderr(), HasSubstr("done in"));
 }
@@ -63,7 +63,7 @@ TEST(Progress, TerminalRedrawsOneLineAndEndsIt) {
     progress.advance(1, 512, "a");
     progress.advance(1, 512, "b");
     progress.finish();
-  }  // the destructor must not end the line again
+  }  // the destructor must not end the line a second time
   const std::string shown = GetCapturedStderr();
   EXPECT_THAT(shown, StartsWith("\r\033[Ksweep [############------------]  50%  a"));
   EXPECT_THAT(shown, HasSubstr("\r\033[Ksweep [########################] 100%  b"));

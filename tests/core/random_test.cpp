@@ -12,8 +12,8 @@ namespace gainlens {
 namespace {
 
 TEST(Random, IsTheSameEverywhere) {
-  // The 10,000th number of a default-seeded engine is fixed by the C++ standard ([rand.predef]); ours only differs in
-  // the seed.
+  // The C++ standard fixes the 10,000th number of an engine with the default seed ([rand.predef]). Our generator
+  // differs only in the seed.
   std::mt19937_64 engine;
   engine.discard(9999);
   EXPECT_EQ(engine(), 9981545732273789042u);

@@ -67,13 +67,13 @@ TEST(Chunks, ATextTooShortToSpreadIsRefused) {
   EXPECT_EQ(tokens_of(cut(count_to(6), {.lengths = {3}, .samples = 2, .spread = true})), (Rows{{0, 1, 2}, {3, 4, 5}}));
   EXPECT_THAT(
       [] { cut(count_to(5), {.lengths = {3}, .samples = 2, .spread = true}); },
-      ThrowsMessage<InvalidArgument>(HasSubstr("the text has 5 tokens, 2 samples of length 3 (spread) need 6")));
+      ThrowsMessage<InvalidArgument>(HasSubstr("the text has 5 tokens, but 2 samples of length 3 (spread) need 6")));
 }
 
 TEST(Chunks, ExactlyEnoughIsEnough) {
   EXPECT_EQ(cut(count_to(6), {.lengths = {3}, .samples = 2}).size(), 2u);
   EXPECT_THAT([] { cut(count_to(5), {.lengths = {3}, .samples = 2}); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("the text has 5 tokens, 2 samples of length 3 need 6")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("the text has 5 tokens, but 2 samples of length 3 need 6")));
   EXPECT_THAT([] { cut(count_to(3), {.lengths = {3}, .samples = 2, .bos = 9}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("has 3 tokens, 2 samples of length 3 need 4")));
 }

@@ -1,5 +1,4 @@
-// GGUF files with one thing wrong each. Each must be refused with one line that names the file, the byte and what is
-// wrong.
+// GGUF files with one error each. Each must be refused with one line that names the file, the byte and the error.
 #include "formats/gguf_file.h"
 #include "formats/safetensors_bytes.h"
 #include "support/gguf_bytes.h"
@@ -15,10 +14,10 @@ using testing::GgmlType;
 using testing::GgufBytes;
 using testing::TemporaryFolder;
 
-// Two keys and two tensors. The bytes: 24 of header; key "n" at 24, its kind at 33, its value at 37; key "t" at 41, its
-// kind at 50, its length at 54, its text at 62; tensor "a" at 64: dimensions 73, sizes 77 and 85, type 93, offset 97;
-// tensor "b" at 105: dimensions 114, size 118, type 126, offset 130; the end of it all at 138, the data at 160: 48
-// bytes of a, 16 of padding, 8 of b, 24 of padding.
+// A file with two keys and two tensors. The bytes: the header is 24 bytes long; key "n" at 24, its kind at 33, its
+// value at 37; key "t" at 41, its kind at 50, its length at 54, its text at 62; tensor "a" at 64: dimensions 73, sizes
+// 77 and 85, type 93, offset 97; tensor "b" at 105: dimensions 114, size 118, type 126, offset 130. The header part
+// ends at 138. The data begin at 160: 48 bytes of a, 16 of padding, 8 of b, 24 of padding.
 GgufBytes good() {
   GgufBytes gguf;
   gguf.add("n", 1u).add("t", "xy");
@@ -36,13 +35,13 @@ std::string with_text(std::size_t place, const std::string& text) {
   return good().bytes().replace(place, text.size(), text);
 }
 
-/// A file with this one key.
+/// A file with only this key.
 template <typename Value>
 std::string with_key(const std::string& key, const Value& value) {
   return GgufBytes().add(key, value).bytes();
 }
 
-/// A file with one tensor of this type and shape, and so many bytes of data.
+/// A file with one tensor of this type and shape, with `bytes` bytes of data.
 std::string with_tensor(GgmlType type, const std::vector<std::uint64_t>& shape, std::size_t bytes) {
   return GgufBytes().tensor("w", type, shape, std::string(bytes, 'x')).bytes();
 }
@@ -59,7 +58,7 @@ void PrintTo(const Broken& broken, std::ostream* out) {
 std::vector<Broken> broken_files() {
   const std::uint64_t huge = ~std::uint64_t{0};
   std::vector<Broken> files;
-  // One statement each: as one initializer list the compiler takes minutes over it under the sanitizers.
+  // One statement each: with one initializer list, compiling with the sanitizers takes minutes.
   const auto add = [&](const char* name, const std::string& bytes, const char* message) {
     files.push_back({name, bytes, message});
   };
@@ -74,11 +73,9 @@ std::vector<Broken> broken_files() {
   add("BigEndian", with(4, 0x03000000u),
       "byte 4: version 0x03000000: written for big-endian machines; only little-endian files are read");
   add("TensorsHuge", with(8, huge), "byte 8: a count of tensors of 18446744073709551615; at most 65536 are allowed");
-  add("TensorsBeyondFile", with(8, std::uint64_t{10}),
-      "byte 8: a count of tensors of 10, for which the 240 bytes that follow are too few");
+  add("TensorsBeyondFile", with(8, std::uint64_t{10}), "byte 8: a count of tensors of 10, but only 240 bytes follow");
   add("KeysHuge", with(16, huge), "byte 16: a count of keys of 18446744073709551615; at most 65536 are allowed");
-  add("KeysBeyondFile", with(16, std::uint64_t{17}),
-      "byte 16: a count of keys of 17, for which the 232 bytes that follow are too few");
+  add("KeysBeyondFile", with(16, std::uint64_t{17}), "byte 16: a count of keys of 17, but only 232 bytes follow");
   // Keys
   add("KeyEmpty", with_key("", 1u), "byte 24: a key of 0 bytes; must have 1 to 65535");
   add("KeyLengthHuge", with(24, huge), "byte 24: a key of 18446744073709551615 bytes; must have 1 to 65535");
@@ -102,7 +99,7 @@ std::vector<Broken> broken_files() {
   add("ArrayKindUnknown", with_number(numbers, 37, 99u),
       "byte 37: key 'l': a kind of elements of 99; must be between 0 and 12");
   add("ArrayBeyondFile", with_number(numbers, 41, std::uint64_t{5}),
-      "byte 41: key 'l': a count of elements of 5, for which the 15 bytes that follow are too few");
+      "byte 41: key 'l': a count of elements of 5, but only 15 bytes follow");
   add("ArrayCountHuge", with_number(numbers, 41, huge),
       "byte 41: key 'l': a count of elements of 18446744073709551615");
   add("ArrayTextsHuge", with_number(texts, 41, std::uint64_t{1} << 61),
@@ -153,9 +150,9 @@ std::vector<Broken> broken_files() {
   add("Overlap", with(130, std::uint64_t{32}),
       "byte 130: tensor 'b': begins at byte 32 of the data, inside tensor 'a', which ends at 48");
   add("Gap", with(130, std::uint64_t{96}),
-      "byte 130: tensor 'b': begins at byte 96 of the data; after tensor 'a' the next place is 64");
+      "byte 130: tensor 'b': begins at byte 96 of the data; after tensor 'a' it must begin at byte 64");
   add("GapAtStart", with(97, std::uint64_t{128}),
-      "begins at byte 64 of the data; after the start of the data the next place is 0");
+      "begins at byte 64 of the data; after the start of the data it must begin at byte 0");
   add("DataCutByOne", good().bytes().substr(0, 231),
       "byte 130: tensor 'b': shape [2] of F32 ends at byte 232, beyond the 231 bytes of the file");
   add("DataMissing", good().bytes().substr(0, 160),

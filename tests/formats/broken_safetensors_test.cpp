@@ -1,4 +1,4 @@
-// Mutants of one small valid file. Each must be refused with one line that names the file and what is wrong.
+// Mutants of one small valid file. Each must be refused with one line that names the file and the error.
 #include "formats/safetensors_bytes.h"
 #include "formats/tensor_file.h"
 
@@ -19,7 +19,7 @@ const std::string good_header = object(a + "," + b);
 std::string mutant(const std::string& header) {
   return safetensors_bytes(header, data);
 }
-/// The file whose tensor a has this entry; b stays.
+/// The file in which tensor a has this entry; tensor b is unchanged.
 std::string with_a(const std::string& fields) {
   return mutant(R"({"a":)" + fields + "," + b + "}");
 }
@@ -50,7 +50,7 @@ std::vector<Broken> broken_files() {
   const std::size_t header_end = 8 + good_header.size();
   const std::string deep = std::string(70, '[') + std::string(70, ']');
   std::vector<Broken> files;
-  // One statement each: as one initializer list the compiler takes minutes over it under the sanitizers.
+  // One statement each: with one initializer list, compiling with the sanitizers takes minutes.
   const auto add = [&](const char* name, const std::string& bytes, const char* message) {
     files.push_back({name, bytes, message});
   };

@@ -7,7 +7,7 @@ namespace {
 using testing::TemporaryFolder;
 using Path = std::filesystem::path;
 
-/// A cache folder with these snapshots; each file a link into blobs, as downloads leave it.
+/// A cache folder with these snapshots. Each file is a link into blobs, as a download makes it.
 Path write_cache(const TemporaryFolder& folder, const std::vector<std::string>& snapshots,
                  const std::string& main = "") {
   const Path cache = folder.path() / "models--organisation--name";
@@ -74,6 +74,9 @@ TEST(ResolveCheckpointFolder, IncompleteCacheIsRefused) {
 TEST(ResolveCheckpointFolder, WhatIsNoCheckpointIsNamed) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { resolve_checkpoint_folder(folder.path() / "lost"); }, refused_with("lost: no such folder"));
+  EXPECT_THAT([&] { resolve_checkpoint_folder("google/gemma-3-270m"); },
+              refused_with("google/gemma-3-270m: no such folder; gainlens downloads nothing: fetch the model with `hf "
+                           "download google/gemma-3-270m --local-dir gemma-3-270m`, then give gemma-3-270m"));
   EXPECT_THAT([&] { resolve_checkpoint_folder(write_bytes(folder.path() / "f", "")); },
               refused_with("f: a file; give the folder that holds config.json"));
   EXPECT_THAT([&] { resolve_checkpoint_folder(folder.path()); },

@@ -30,7 +30,7 @@ std::vector<float> floats_of(const TensorEntry& entry) {
   return values;
 }
 
-/// A half by the definition of the format, without bits.
+/// The value of a half, computed from the definition of the format.
 double half_by_definition(unsigned half) {
   const double sign = half >> 15 == 0 ? 1 : -1;
   const int exponent = static_cast<int>(half >> 10 & 31);
@@ -65,8 +65,8 @@ TEST_P(Dequantise, IsThePackagesBitForBit) {
   ASSERT_EQ(found.size(), expected.size());
   ASSERT_GT(found.size(), 12u * 32);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    // The bits of a NaN say which operand it came from, and that is the processor's choice: only that it is one is the
-    // format's.
+    // The format only defines that the value is NaN. The bits of a NaN depend on the operand it came from, and this
+    // differs between processors.
     if (std::isnan(expected[i])) {
       ASSERT_TRUE(std::isnan(found[i])) << i;
     } else {
@@ -80,8 +80,8 @@ TEST_P(Dequantise, IsThePackagesBitForBit) {
 INSTANTIATE_TEST_SUITE_P(Formats, Dequantise, ::testing::ValuesIn(block_types),
                          [](const auto& param_info) { return std::string(name_of(param_info.param)); });
 
-/// Blocks of one repeated byte but for a scale of 1 (a half) in front: what each format makes of them can be worked out
-/// by hand.
+/// Blocks of one repeated byte with a scale of 1 (a half) in front. Their values in each format can be computed by
+/// hand.
 std::vector<std::byte> block_of(DType dtype, int byte) {
   std::vector<std::byte> block(bytes_per_block(dtype), static_cast<std::byte>(byte));
   block[0] = std::byte{0x00};

@@ -1,6 +1,7 @@
 #include "formats/dtype.h"
 
 #include "core/error.h"
+#include "formats/printed_dtype.h"
 
 #include <gtest/gtest.h>
 

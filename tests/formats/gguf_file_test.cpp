@@ -110,7 +110,7 @@ TEST(GgufFile, ScalarsAndEmptyTensorsAreTensors) {
   EXPECT_EQ(floats_of(file.entries().at("scalar")), std::vector<float>{5});
 }
 
-/// One of three parts, with one tensor each.
+/// One of three parts of a split file, with one tensor each.
 GgufBytes part(int number, int count = 3, int tensors = 3) {
   GgufBytes gguf;
   if (number == 0) gguf.add("general.architecture", "llama");

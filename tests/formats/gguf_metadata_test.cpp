@@ -33,7 +33,7 @@ TEST_F(Metadata, KeysAreSortedAndFound) {
   EXPECT_EQ(metadata.find("c"), nullptr);
   EXPECT_THAT(metadata.where(), ::testing::EndsWith("m.gguf"));
   EXPECT_THAT(metadata.place("b"),
-              ::testing::EndsWith("m.gguf: byte 37: key 'b'"));  // 24 of header, 8 + 1 of key, 4 of kind
+              ::testing::EndsWith("m.gguf: byte 37: key 'b'"));  // header 24, key 8 + 1, kind 4
   EXPECT_THROW(metadata.place("c"), InternalError);
 }
 

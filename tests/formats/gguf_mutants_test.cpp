@@ -1,5 +1,5 @@
-// Every field of a small GGUF file corrupted in turn, in every way that numbers and texts get corrupted. A mutant is
-// refused in one line, or, where the field may be so, opens and is in order.
+// Corrupts every field of a small GGUF file in turn, in many ways. A mutant is refused with one line. If the corrupted
+// value is also a valid one, the file opens and is in order.
 #include "formats/dequantise.h"
 #include "formats/gguf_file.h"
 #include "formats/safetensors_bytes.h"
@@ -21,7 +21,7 @@ using testing::GgufBytes;
 using testing::GgufField;
 using testing::TemporaryFolder;
 
-/// Every kind of value, an alignment of its own, and tensors that fill more than their padding.
+/// A file with every kind of value, an alignment that is not the default, and tensors larger than their padding.
 GgufBytes base() {
   GgufBytes gguf(3, 64);
   gguf.add("general.architecture", "llama")
@@ -60,7 +60,7 @@ bool is_number(const GgufField& field) {
          field.name != "key 'general.architecture': value";
 }
 
-/// Zero, all ones, off by one either way, doubled, halved, and single bits flipped.
+/// The field set to zero and to all ones, plus and minus one, doubled, halved, and with single bits flipped.
 std::vector<Mutant> number_mutants(const std::string& good, const GgufField& field) {
   const std::uint64_t value = number_in(good, field);
   const std::uint64_t mask = field.bytes == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * field.bytes) - 1;
@@ -76,7 +76,7 @@ std::vector<Mutant> number_mutants(const std::string& good, const GgufField& fie
   return mutants;
 }
 
-/// Bytes that are not UTF-8, zeros, and a letter more or less.
+/// The text with bytes that are not UTF-8, with zeros, and with one letter more or less.
 std::vector<Mutant> text_mutants(const std::string& good, const GgufField& field) {
   std::vector<Mutant> mutants;
   for (const char byte : {'\xff', '\0', 'Z'}) {
@@ -101,7 +101,7 @@ std::vector<Mutant> field_mutants() {
   return mutants;
 }
 
-/// The message where the file is refused; empty where it opens. What opens is read whole and must be in order.
+/// The message if the file is refused, empty if it opens. A file that opens is read completely and must be in order.
 std::string message_of(const std::filesystem::path& path) {
   try {
     const auto file = GgufFile::open(path);
@@ -123,8 +123,8 @@ std::string message_of(const std::filesystem::path& path) {
   }
 }
 
-/// What no reader can tell from what the writer meant: another name or value, a kind of the same size, a size within
-/// the padding.
+/// Whether no reader can recognise this corruption: another name or value, a kind of the same size, a size within the
+/// padding.
 bool may_open(const std::string& name) {
   static const std::set<std::string> same_layout{
       "version = 2",
@@ -137,7 +137,7 @@ bool may_open(const std::string& name) {
       "key 'types': element kind = 4",
       "key 'types': element kind = 6",
       "key 'flags': element kind = 0",
-      "tensor 'token_embd.weight': size = 4",  // 136 bytes, 170 before; both take 192
+      "tensor 'token_embd.weight': size = 4",  // 136 bytes instead of 170; with padding both take 192
       "tensor 'blk.0.attn_norm.weight': size = 31",
       "tensor 'output.weight': size = 39",
       "tensor 'output.weight': size = 41",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "formats/printed_dtype.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +27,7 @@ inline std::string safetensors_bytes(const std::string& header, const std::strin
   return safetensors_bytes(header, data, header.size());
 }
 
-/// The bytes that `text` holds; a literal lives for ever.
+/// The bytes of `text`, which must exist as long as the span. A string literal always exists.
 inline std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
@@ -49,13 +50,13 @@ inline std::filesystem::path write_bytes(const std::filesystem::path& path, cons
   return path;
 }
 
-/// A message for the user: one line with this text.
+/// Matches an action that is refused with one line for the user, which contains `text`.
 inline auto refused_with(const std::string& text) {
   return ::testing::ThrowsMessage<InvalidArgument>(
       ::testing::AllOf(::testing::HasSubstr(text), ::testing::Not(::testing::HasSubstr("\n"))));
 }
 
-/// That a refusal begins with the file, and is one line that can be read.
+/// Expects that the message of a refusal begins with the file and is one readable line.
 inline void expect_clear(const std::string& message, const std::filesystem::path& path) {
   EXPECT_TRUE(message.starts_with(path.string() + ": ")) << message;
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;

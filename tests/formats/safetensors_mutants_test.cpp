@@ -1,5 +1,5 @@
-// Every token of a small safetensors file's header corrupted in turn. A mutant is refused in one line, or, where the
-// token may be so, opens and is in order.
+// Corrupts every token in the header of a small safetensors file in turn. A mutant is refused with one line. If the
+// corrupted token is also a valid one, the file opens and is in order.
 #include "formats/safetensors_bytes.h"
 #include "formats/tensor_file.h"
 
@@ -23,7 +23,7 @@ struct Token {
   std::string text;
 };
 
-/// Texts with their quotes, numbers, and single marks.
+/// The tokens of a JSON text: strings with their quotes, numbers, and single punctuation marks.
 std::vector<Token> tokens_of(const std::string& json) {
   std::vector<Token> tokens;
   for (std::size_t begin = 0; begin < json.size();) {
@@ -36,7 +36,7 @@ std::vector<Token> tokens_of(const std::string& json) {
   return tokens;
 }
 
-/// What may stand in the place of a token: nothing, itself twice, and wrong ones of every kind.
+/// The texts that replace a token: nothing, the token twice, and wrong tokens of every kind.
 std::set<std::string> replacements(const std::string& token) {
   std::set<std::string> all{"",    token + token,          token + " x", "null", "true", "-1",   "1e3",
                             "0.5", "18446744073709551616", "\"\"",       "[]",   "{}",   "\x01", "\xff"};
@@ -73,7 +73,7 @@ std::vector<Mutant> token_mutants() {
   return mutants;
 }
 
-/// The message where the file is refused; empty where it opens and is in order.
+/// The message if the file is refused; empty if it opens and is in order.
 std::string message_of(const std::filesystem::path& path) {
   try {
     const auto file = TensorFile::open(path);
@@ -91,7 +91,8 @@ std::string message_of(const std::filesystem::path& path) {
   }
 }
 
-/// Names of tensors and of metadata, and what they say, are the writer's choice.
+/// Whether the file may open with this corruption: the writer may choose names of tensors, and names and values of
+/// metadata.
 bool may_open(const std::string& name) {
   for (const char* free : {"\"format\"", "\"pt\"", "\"a.weight\"", "\"b\"", "\"c\""}) {
     if (name.starts_with(free)) return true;

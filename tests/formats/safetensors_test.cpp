@@ -1,4 +1,4 @@
-// Reading and writing of valid files; broken_safetensors_test.cpp has the others.
+// Reading and writing of valid files. Invalid files are in broken_safetensors_test.cpp.
 #include "formats/safetensors.h"
 
 #include "core/json.h"

@@ -33,7 +33,7 @@ std::string weight_map(const std::string& c_in = second) {
   return std::string(R"("weight_map":{"a":")") + first + R"(","b":")" + first + R"(","c":")" + c_in + "\"}";
 }
 
-/// Two shards with a, b and c, one byte each, and their index.
+/// Two shards with the tensors a, b and c of one byte each, and their index.
 void write_sharded(const Path& folder) {
   write_shard(folder / first, {"a", "b"});
   write_shard(folder / second, {"c"});

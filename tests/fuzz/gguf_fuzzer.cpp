@@ -1,4 +1,4 @@
-// Any bytes, opened as a GGUF file, give metadata and tensors that can be read or InvalidArgument; nothing else.
+// Opens any bytes as a GGUF file. The result is either metadata and tensors that can be read, or InvalidArgument.
 #include "core/error.h"
 #include "formats/dequantise.h"
 #include "formats/gguf_file.h"
@@ -20,7 +20,7 @@ namespace {
 using gainlens::formats::GgufFile;
 using gainlens::formats::GgufMetadata;
 
-/// Runs `read`; InvalidArgument with a message of one line is as good as a result.
+/// Runs `read`. InvalidArgument with a message of one line is also accepted.
 template <typename Read>
 void allow_refusal(Read&& read) {
   try {
@@ -31,7 +31,7 @@ void allow_refusal(Read&& read) {
   }
 }
 
-/// Every key, asked for as everything it may be.
+/// Reads every key as each of the kinds that a reader can ask for.
 void read_metadata(const GgufMetadata& metadata) {
   for (const std::string& key : metadata.keys()) {
     allow_refusal([&] {

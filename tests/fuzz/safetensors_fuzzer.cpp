@@ -1,4 +1,4 @@
-// Any bytes, opened as a safetensors file, give tensors that can be read or InvalidArgument; nothing else.
+// Opens any bytes as a safetensors file. The result is either tensors that can be read, or InvalidArgument.
 #include "core/error.h"
 #include "formats/tensor_file.h"
 
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     [[maybe_unused]] const volatile unsigned read = sum;  // keeps the reads
   } catch (const gainlens::InvalidArgument& error) {
     const std::string_view message = error.what();
-    if (message.find('\n') != std::string_view::npos) std::abort();  // messages are one line
+    if (message.find('\n') != std::string_view::npos) std::abort();  // a message must be one line
   }
   return 0;
 }

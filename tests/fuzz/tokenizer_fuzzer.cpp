@@ -1,5 +1,5 @@
-// Any bytes, opened as a GGUF vocabulary, a tokenizer.json or a SentencePiece model (chosen by how they begin), give a
-// tokenizer whose ids lie in its vocabulary or InvalidArgument; nothing else.
+// Opens any bytes as a GGUF vocabulary, a tokenizer.json or a SentencePiece model, according to the first bytes. The
+// result is either a tokenizer whose ids lie in its vocabulary, or InvalidArgument.
 #include "core/error.h"
 #include "tokenizers/gguf_tokenizer.h"
 #include "tokenizers/tokenizer.h"
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     }
   } catch (const InvalidArgument& error) {
     const std::string_view message = error.what();
-    if (message.find('\n') != std::string_view::npos) std::abort();  // messages are one line
+    if (message.find('\n') != std::string_view::npos) std::abort();  // a message must be one line
   }
   return 0;
 }

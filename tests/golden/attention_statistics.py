@@ -1,20 +1,21 @@
-"""Statistics of every query of one attention layer, by brute force: T x T weights, float64, one formula a line.
+"""Statistics of every query of one attention layer, by brute force: T x T weights, float64, one formula per line.
 
-Written from the definitions alone (the paper's Eq. reml and the project's method notes), sharing nothing with the C++ kernels, so
-that an agreement means something.
+Written from the definitions alone (the paper, Eq. reml, and docs/method.md). It shares nothing with the C++ kernels, so
+that agreement with them is a real test.
 """
 
 import math
 
 import torch
 
-FIRST_KEYS = 8  # how many of the first keys have their mass reported
+FIRST_KEYS = 8  # the mass of this many first keys is reported
 
 
 def masses(query, key, visible, scale, soft_cap=None, bias=None, sink_logit=None):
     """Softmax [head, query, key] of [head, T, d] queries and [kv_head, T, d] keys; 0 where not visible.
 
-    A score s becomes soft_cap tanh(s / soft_cap), then bias [head, key] is added; a sink logit [head] is one more column, the last.
+    A score s becomes soft_cap tanh(s / soft_cap). Then bias [head, key] is added. A sink logit [head] gives one more
+    column, the last.
     """
     key = key.repeat_interleave(query.shape[0] // key.shape[0], dim=0)
     scores = scale * query @ key.transpose(1, 2)
@@ -29,12 +30,15 @@ def masses(query, key, visible, scale, soft_cap=None, bias=None, sink_logit=None
 
 
 def attention_weights(query, key, *arguments, **options):
-    """The weights the values get: `masses` without the sink's, so that with one they sum to less than 1."""
+    """The weights of the values: `masses` without the column of the sink. With a sink they sum to less than 1."""
     return masses(query, key, *arguments, **options)[..., : key.shape[1]]
 
 
 def moments(weights, values):
-    """n_eff [head, query], e and S [head, query, d] of weights [head, query, key] (any positive total) over values [head, key, d]."""
+    """n_eff [head, query], e and S [head, query, d] of values [head, key, d].
+
+    The weights [head, query, key] may have any positive sum.
+    """
     total = weights.sum(-1, keepdim=True)
     share = weights / total
     n_eff = 1 / (share**2).sum(-1)
@@ -57,9 +61,9 @@ def gain(observation_precision):
 def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink_logit=None, positions=None):
     """All fields for queries [head, T, d], keys and values [kv_head, T, d] and visible [T, T]; everything in float64.
 
-    `positions` [query] are the queries to report, default all: their moments need memory of d numbers a query and key.
-    With a sink logit of mass p_s every field but first_mass and column_mean is that of the weights p / (1 - p_s) over the keys, and
-    sink_logit_mass [head, query] is p_s.
+    `positions` [query] are the queries to report, default all. Their moments need memory for d numbers per query and
+    key. With a sink logit of mass p_s, first_mass and column_mean use the weights p; every other field uses the weights
+    p / (1 - p_s) over the keys. sink_logit_mass [head, query] is p_s.
     """
     query, key, value = query.double(), key.double(), value.double()
     bias, sink_logit = (None if tensor is None else tensor.double() for tensor in (bias, sink_logit))
@@ -77,7 +81,7 @@ def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink
     scaled = residual / value_variance.repeat_interleave(groups, dim=0)[:, None, :]
 
     others = weights.clone()
-    others[:, :, 0] = 0  # without key 0; a query that sees key 0 alone is left 0/0 = NaN
+    others[:, :, 0] = 0  # without key 0; a query that sees only key 0 gets 0/0 = NaN
     without_n_eff, without_estimate, without_residual = moments(others, values)
     without_precision = precision(without_n_eff, without_residual, 1 / head_dim)
 
@@ -105,11 +109,12 @@ def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink
 
 
 def check_hand_case():
-    """Two keys, one dimension, equal scores: every field can be worked out on paper.
+    """Two keys, one dimension, equal scores: every field can be computed by hand.
 
-    Query 0 sees value 1 alone: n_eff 1, S 0, lambda_obs (1 + 1)/(0 + 1) = 2, K 2/3. Query 1 sees values 1 and 3 with weights 1/2:
-    n_eff 2, mean 2, S 1, lambda_obs 3/2, K 3/5; the values' variance is 1, so the scaled gain is the same; without key 0 one key is
-    left: n_eff 1, S 0, lambda_obs 2, K 2/3. The norms are |e| = 1 and 2, K |e| = 2/3 and 6/5, and 3 without key 0.
+    Query 0 sees only value 1: n_eff 1, S 0, lambda_obs (1 + 1)/(0 + 1) = 2, K 2/3.
+    Query 1 sees values 1 and 3 with weights 1/2: n_eff 2, mean 2, S 1, lambda_obs 3/2, K 3/5. The variance of the
+    values is 1, so the scaled gain is the same. Without key 0 one key remains: n_eff 1, S 0, lambda_obs 2, K 2/3.
+    The norms are |e| = 1 and 2, K |e| = 2/3 and 6/5, and 3 without key 0.
     """
     zeros = torch.zeros(1, 2, 1)
     found = statistics(zeros, zeros, torch.tensor([[[1.0], [3.0]]]), torch.tensor([[True, False], [True, True]]), 1.0)
@@ -143,9 +148,9 @@ def check_fields(found, expected):
 
 
 def check_sink_case():
-    """The hand case with a sink logit of 0: it weighs as much as a key.
+    """The hand case with a sink logit of 0, which has the same weight as a key.
 
-    Query 0: key and sink have 1/2 each; query 1: two keys and the sink have 1/3 each. Masses change, nothing else does.
+    Query 0: the key and the sink have 1/2 each. Query 1: the two keys and the sink have 1/3 each. Only masses change.
     """
     zeros, values = torch.zeros(1, 2, 1), torch.tensor([[[1.0], [3.0]]])
     visible = torch.tensor([[True, False], [True, True]])
@@ -160,9 +165,10 @@ def check_sink_case():
 
 
 def check_score_case():
-    """Scores before and after cap and bias, worked out on paper.
+    """Scores before and after cap and bias, computed by hand.
 
-    Query 1 has scores 2 and 0. A cap of 2 makes them 2 tanh(1) and 0; a bias of ln 3 on key 1 then gives odds e^(2 tanh 1) : 3.
+    Query 1 has scores 2 and 0. A cap of 2 makes them 2 tanh(1) and 0. A bias of ln 3 on key 1 then gives odds of
+    e^(2 tanh 1) : 3.
     """
     query, key = torch.tensor([[[0.0], [1.0]]]), torch.tensor([[[2.0], [0.0]]])
     visible = torch.tensor([[True, False], [True, True]])

@@ -1,4 +1,7 @@
-"""config.json of every golden checkpoint: each family with what makes it itself, small. New entries go last: a seed is a position."""
+"""config.json of every golden checkpoint: small checkpoints of each family, with its special features.
+
+Add new entries at the end, because the seed of a checkpoint is its position.
+"""
 
 BASE = {
     "hidden_size": 32,
@@ -36,7 +39,7 @@ YARN_MSCALE = {
     "truncate": False,
 }
 
-# The scale of the scores is not 1/sqrt(head_dim), the caps are small enough to bend most scores and logits.
+# The scale of the scores is not 1/sqrt(head_dim). The caps are so small that they change most scores and logits.
 GEMMA = BASE | {"hidden_act": None, "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True, "sliding_window": 13}
 GEMMA2 = GEMMA | {
     "model_type": "gemma2",
@@ -98,7 +101,7 @@ GPT_NEOX = BASE | PLAIN_HEADS | {
     "use_parallel_residual": True,
 }
 
-# The reference takes the long factors past original_max_position_embeddings, the short ones up to it.
+# The reference uses the short factors up to original_max_position_embeddings and the long factors beyond it.
 PHI3 = BASE | {
     "model_type": "phi3",
     "architectures": ["Phi3ForCausalLM"],
@@ -123,7 +126,7 @@ QWEN3_MOE = BASE | EXPERTS | {
     "decoder_sparse_step": 1,
     "mlp_only_layers": [],
 }
-# One layer that decoder_sparse_step makes dense, one that mlp_only_layers does, one with experts.
+# One layer that is dense because of decoder_sparse_step, one because of mlp_only_layers, and one with experts.
 QWEN3_MOE_MIXED = {"norm_topk_prob": False, "num_hidden_layers": 4, "decoder_sparse_step": 2, "mlp_only_layers": [1]}
 GPT_OSS = BASE | EXPERTS | {
     "model_type": "gpt_oss",
@@ -175,7 +178,7 @@ FALCON = BASE | PLAIN_HEADS | {
 FALCON_GROUPS = {"new_decoder_architecture": True, "num_kv_heads": 2}
 FALCON_ALIBI = {"multi_query": False, "parallel_attn": False, "alibi": True, "bias": True}
 
-# Six heads: the slopes of a number that is no power of two.
+# Six heads: tests the slopes for a number of heads that is not a power of two.
 BLOOM = {
     "model_type": "bloom",
     "architectures": ["BloomForCausalLM"],
@@ -205,8 +208,8 @@ MPT = {
     "torch_dtype": "float32",
 }
 
-# What GGUF files can say: they hold neither the limit of the experts' activation, here the published 7 that the config may leave out,
-# nor how yarn rounds. Blocks of 32.
+# A config that a GGUF file can express. GGUF files hold neither the limit of the experts' activation (here the
+# published 7, which the config may leave out) nor how yarn rounds. Sizes are multiples of 32, for blocks of 32.
 GPT_OSS_MXFP4 = GPT_OSS | {"swiglu_limit": None, "intermediate_size": 32, "num_local_experts": 3, "num_hidden_layers": 2, "layer_types": None}
 LLAMA_QUANTISED = LLAMA | {"intermediate_size": 64}
 
@@ -245,7 +248,7 @@ CONFIGS = {
     "falcon-alibi": FALCON | FALCON_ALIBI,
     "bloom": BLOOM,
     "mpt": MPT,
-    # A model of text and images, of which the text part is measured: its tensors are those of a text checkpoint under a prefix.
+    # A model of text and images. Its text part is measured. The tensors are those of a text checkpoint, with a prefix.
     "gemma3-multimodal": {
         "model_type": "gemma3",
         "architectures": ["Gemma3ForConditionalGeneration"],
@@ -257,10 +260,11 @@ CONFIGS = {
     },
     "llama-quantised": LLAMA_QUANTISED,
     "gpt-oss-mxfp4": GPT_OSS_MXFP4,
-    "llama-sink": LLAMA,  # its first token is a sink without a value: random_checkpoint.make_sink
+    "llama-sink": LLAMA,  # the first token is a sink with almost no value: random_checkpoint.make_sink
 }
 
-# Weights that are exact in these GGUF types, by the end of their name; every type that the writer of GGUF files can quantise to.
+# Weights that are exact in these GGUF types, by the end of their names. Covers every type to which the GGUF writer can
+# quantise.
 QUANTISED = {
     "llama-quantised": {
         "embed_tokens.weight": "F16",
@@ -276,7 +280,7 @@ QUANTISED = {
     "gpt-oss-mxfp4": {"experts.gate_up_proj": "MXFP4", "experts.down_proj": "MXFP4", "self_attn.o_proj.weight": "Q8_0"},
 }
 
-# Published checkpoints of these families lack the prefix the reference gives their tensors.
+# Published checkpoints of these families lack the prefix that the reference gives to their tensors.
 WITHOUT_PREFIX = ("gpt2-inverse-layer", "bloom")
-# These hold constants that older published checkpoints were saved with: masks and frequencies.
+# These hold constants that older published checkpoints also hold: masks and frequencies.
 BUFFERS_KEPT = ("gpt2-inverse-layer", "gpt-neox")

@@ -25,7 +25,7 @@ const std::filesystem::path models_folder = GAINLENS_SOURCE_DIR "/tests/golden/m
 const std::filesystem::path gguf_folder = GAINLENS_SOURCE_DIR "/tests/golden/gguf";
 const std::string statistics_prefix = "statistics.";
 
-/// A tensor of the file, copied out of the mapping.
+/// A copy of a tensor of the file.
 at::Tensor tensor_of(const formats::TensorEntry& entry) {
   ASSERT(entry.dtype == formats::DType::f64 || entry.dtype == formats::DType::i64, "golden tensor {} has another dtype",
          entry.name);
@@ -35,7 +35,7 @@ at::Tensor tensor_of(const formats::TensorEntry& entry) {
   return tensor;
 }
 
-/// Statistics of every layer by the names of the golden, each a list over layers.
+/// Statistics by their names in the golden, each a list over layers.
 using LayerStatistics = std::map<std::string, std::vector<at::Tensor>>;
 
 void add_layer(LayerStatistics& layers, const Golden& golden, const kernels::QueryStatistics& found) {
@@ -50,7 +50,7 @@ void add_layer(LayerStatistics& layers, const Golden& golden, const kernels::Que
   layers[statistics_prefix + "value_variance"].push_back(found.value_variance);
 }
 
-/// @param gate  [1, position, head], elementwise gates [1, position, head, head_dim]
+/// @param gate  [1, position, head], or [1, position, head, head_dim] for elementwise gates
 void add_gate(LayerStatistics& layers, const Golden& golden, const at::Tensor& gate) {
   const at::Tensor by_position = gate.squeeze(0).to(at::kDouble);
   const at::Tensor by_head =
@@ -67,7 +67,7 @@ at::Tensor logits(hooks::HookedModel& model, const Golden& golden, hooks::Attent
   return model.unembed(stream.hidden.squeeze(0).index_select(0, golden.logit_positions));
 }
 
-/// One statistic, each layer on its own scale; infinity where the number of layers differs.
+/// Error of one statistic, each layer on its own scale. Infinity if the number of layers differs.
 double error_of_layers(const std::vector<at::Tensor>& found, const at::Tensor& expected, Over over) {
   if (static_cast<std::int64_t>(found.size()) != expected.size(0)) return std::numeric_limits<double>::infinity();
   double worst = 0, squares = 0;
@@ -111,7 +111,7 @@ std::vector<std::string> golden_names() {
 }
 
 Golden read_golden(const std::string& name) {
-  // A GGUF file holds the same weights as its twin, whose expected outputs are its own.
+  // A GGUF file holds the same weights as its twin and therefore has the same expected outputs.
   const bool gguf = name.ends_with(".gguf");
   const std::filesystem::path folder =
       models_folder / (gguf ? read_json_file(gguf_folder / "twins.json").at(name).get<std::string>() : name);
@@ -122,7 +122,7 @@ Golden read_golden(const std::string& name) {
                       : std::filesystem::exists(folder / "config.json") ? folder
                                                                         : testing::shared_data("models/" + name);
   const Json inexact = read_json_file(gguf_folder / "provenance.json").at("inexact");
-  // BLOOM's own code writes sqrt(2 / pi) of its gelu with eight digits.
+  // The reference's BLOOM code uses only eight digits of sqrt(2 / pi) in its gelu.
   golden.exact = !name.starts_with("bloom") && std::find(inexact.begin(), inexact.end(), name) == inexact.end();
   golden.tokens = tensor_of(file.at("tokens"));
   golden.query_positions = tensor_of(file.at("query_positions"));
@@ -160,7 +160,7 @@ std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype
   for (const auto& [name, tensor] : golden.expected) {
     if (name != "logits") errors[name] = error_of_layers(layers[name], tensor, over);
   }
-  // What we measure and the golden does not hold: a gate that should not be there.
+  // A statistic that is measured but not in the golden (a gate that should not be there) has an infinite error.
   for (const auto& [name, found] : layers) errors.try_emplace(name, std::numeric_limits<double>::infinity());
   return errors;
 }

@@ -14,38 +14,42 @@
 
 namespace gainlens::golden {
 
-/// A checkpoint and what the field's Python reference computes from it in float64; made by make_model_golden.py.
+/// A checkpoint, and the results that the field's Python reference computes from it in float64. Made by
+/// make_model_golden.py.
 struct Golden {
   std::string name;
-  std::optional<std::filesystem::path>
-      checkpoint;              ///< in Hugging Face layout; empty where it is shared data that is absent
-  bool exact = true;           ///< a GGUF file may hold in float32 what its twin's config leaves to be computed
+  /// Checkpoint in Hugging Face layout; empty if it is shared data that is absent.
+  std::optional<std::filesystem::path> checkpoint;
+  /// False if the checkpoint holds a rounded number that the reference computes more exactly.
+  bool exact = true;
   at::Tensor tokens;           ///< [position] int64
-  at::Tensor query_positions;  ///< [query] int64: which queries are stored
+  at::Tensor query_positions;  ///< [query] int64: positions of the stored queries
   at::Tensor logit_positions;  ///< [stored position] int64
-  std::map<std::string, at::Tensor>
-      expected;  ///< "logits" [stored position, vocabulary]; "statistics.<field>" [layer, ...]
-  std::map<std::string, double>
-      bfloat16_error;  ///< root mean square, of the reference's own bfloat16 runs, by the names of `expected`
+  /// "logits" [stored position, vocabulary]; "statistics.<field>" [layer, ...]
+  std::map<std::string, at::Tensor> expected;
+  /// Root mean square error of the reference's own bfloat16 runs, by the names of `expected`.
+  std::map<std::string, double> bfloat16_error;
 };
 
-/// The per-query fields that goldens hold of every model, [head, query] or [head, query, key], by their names there.
+/// The per-query fields that goldens hold for every model, [head, query] or [head, query, key], by their names in the
+/// goldens.
 std::vector<std::pair<std::string, at::Tensor>> fields_by_query(const kernels::QueryStatistics& found);
 
-/// Every golden of the repository, by name.
+/// The names of all goldens of the repository, sorted.
 std::vector<std::string> golden_names();
 
-/// @throws InvalidArgument  no such golden, or one that is not whole
+/// @throws InvalidArgument  there is no such golden, or it is incomplete
 Golden read_golden(const std::string& name);
 
-/// Error of our forward pass in `dtype`, by the names of `golden.expected` and "logits.fused": the logits without
-/// statistics. The metric is relative_error, against the largest logit, and for statistics each layer by itself: the
-/// largest error of any value, in bfloat16 the root mean square, since the largest of so much rounding noise differs
-/// from run to run.
+/// Error of our forward pass in `dtype`, by the names of `golden.expected`, and "logits.fused": the error of the logits
+/// computed without statistics. The metric is relative_error. Logits are compared with the largest logit. For
+/// statistics, each layer is compared on its own scale. The error is the largest error of any value. In bfloat16 it is
+/// the root mean square, because the largest rounding error is itself noisy.
 std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype);
 
-/// What quality.md grants `name` (as in `measure`): fixed in float32 and float64 (1e-6 where the file itself is not
-/// exact), in bfloat16 twice the reference's own error.
+/// The largest error allowed for `name` (a name as in `measure`), see CONTRIBUTING.md, "Tests and tolerances". Fixed in
+/// float32 and float64 (in float64 1e-6 if the checkpoint is not exact). In bfloat16 it is twice the reference's own
+/// error.
 double tolerance(const Golden& golden, at::ScalarType dtype, const std::string& name);
 
 }  // namespace gainlens::golden

@@ -1,5 +1,5 @@
-// Measures every golden checkpoint in each dtype against the reference and prints one table; with a file name, it also
-// writes the page of supported models with what was measured:
+// Measures the error of every golden checkpoint in each dtype and prints one table. Given a file name, also writes the
+// page of supported models with these errors:
 //
 //     build/tests/golden/golden_table docs/models.md
 #include "core/atomic_file.h"

@@ -50,7 +50,7 @@ TEST(Goldens, EveryFamilyHasOne) {
     EXPECT_THAT(with_golden, ::testing::Contains(std::string(family.name)));
 }
 
-/// Everything before the measurements, which differ in their last digits between processors.
+/// The page without the measurements, which differ in their last digits between processors.
 std::string without_measurements(const std::string& page) {
   return page.substr(0, page.find("Largest errors"));
 }

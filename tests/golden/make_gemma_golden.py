@@ -1,17 +1,20 @@
-"""What the field's Python reference computes from Gemma 3 270M, the GGUF file that scripts/fetch-gemma3 fetches.
+"""Makes the numbers that the field's Python reference computes from Gemma 3 270M.
 
-    python tests/golden/make_gemma_golden.py --gguf gemma-3-270m-q4_k_m.gguf --shared-data ../shared/data --out tests/golden/gemma3-270m
+The model is the GGUF file that scripts/fetch-gemma3 fetches.
 
-needs torch, transformers, accelerate, gguf, sentencepiece and protobuf. Writes <out>/expected.safetensors:
-    tokens [4096] int64                                 the first tokens of WikiText's validation text, BOS first
-    mean_nll [1], float32.mean_nll [1]                  of tokens 1..4095 given those before, nats
-    query_positions [Q], logit_positions [P] int64      within the first 1,024 tokens, which the rest is about
-    statistics.<field>                                  as in make_model_golden.py, each [layer, head, Q(, key)]
-    float32.statistics.<field>                          of a float32 run; the statistics themselves are computed in float64 from both
-    top_ids [P, 32] int64, top_logits [P, 32]           the largest logits, largest first
+    python tests/golden/make_gemma_golden.py --gguf gemma-3-270m-q4_k_m.gguf --shared-data ../shared/data \\
+        --out tests/golden/gemma3-270m
+
+Needs torch, transformers, accelerate, gguf, sentencepiece and protobuf. Writes <out>/expected.safetensors:
+    tokens [4096] int64                              the first tokens of WikiText's validation text, after a BOS
+    mean_nll [1], float32.mean_nll [1]               of tokens 1..4095 given the tokens before, in nats
+    query_positions [Q], logit_positions [P] int64   within the first 1,024 tokens; all following entries are for these
+    statistics.<field>                               as in make_model_golden.py, each [layer, head, Q(, key)]
+    float32.statistics.<field>                       from a float32 run; the statistics are computed in float64
+    top_ids [P, 32] int64, top_logits [P, 32]        the largest logits, largest first
     logsumexp [P]; float32.top_logits, float32.logsumexp
-without a prefix from the reference in float64 throughout. The config is written out here because the file leaves out what its program
-knows: local layers' RoPE base and which layers are local.
+Entries without a prefix come from the reference in float64 throughout. The config is written out here because the file
+leaves out two things that its program knows: the RoPE base of local layers, and which layers are local.
 """
 
 import argparse
@@ -58,10 +61,10 @@ CONFIG = {
     "eos_token_id": 1,
 }
 NLL_LENGTH, LENGTH, TOP = 4096, 1024, 32
-# Every start, both sides of the window's edge and of a tile's, and the rest evenly.
+# The first positions, both sides of the edges of the window and of a tile, and evenly spread positions.
 QUERIES = torch.tensor(sorted({*range(4), 7, 8, 31, 63, 64, 65, 127, 255, *range(510, 515), 575, 576, *range(640, LENGTH, 24), LENGTH - 1}))
 LOGITS = torch.tensor([0, 1, 7, 64, 255, 511, 512, 513, 700, 800, 900, LENGTH - 1])
-BLOCK = 128  # tokens whose logits are held at once
+BLOCK = 128  # number of tokens whose logits are in memory at the same time
 
 
 def first_tokens(file, text_file):
@@ -78,7 +81,8 @@ def load(file, dtype, attention):
     state = model.state_dict()
     read = {tensor.name: tensor for tensor in gguf.GGUFReader(file).tensors}
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.GEMMA3, config.num_hidden_layers)
-    for name in state.keys() - {"lm_head.weight"}:  # nothing was left at its initial value, and norms are w = (1 + w) - 1, unrounded
+    # No tensor kept its initial value, and norms are w = (1 + w) - 1 without rounding.
+    for name in state.keys() - {"lm_head.weight"}:
         tensor = read.pop(names.get_name(name, try_suffixes=(".weight",)))
         values = torch.tensor(gguf.quants.dequantize(tensor.data, tensor.tensor_type), dtype=dtype)
         if name.endswith("norm.weight"):
@@ -129,7 +133,7 @@ def main():
     parser.add_argument("--shared-data", type=pathlib.Path, required=True, help="folder with wikitext-raw/")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of expected.safetensors")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # sums in one order
+    torch.set_num_threads(1)  # sums always in the same order
     transformers.logging.set_verbosity_error()
     tokens = first_tokens(arguments.gguf, arguments.shared_data / "wikitext-raw" / "wiki.valid.raw.gz")
     float32 = observe(arguments.gguf, torch.float32, tokens)

@@ -2,13 +2,18 @@
 
     python tests/golden/make_gguf_golden.py --models tests/golden/models --out tests/golden/gguf
 
-needs torch, transformers, accelerate and gguf. twins.json maps each file to its golden checkpoint, whose expected outputs are the twin's
-too. provenance.json holds the versions, which files round a number that the checkpoint's config leaves to be computed ("inexact": float32
-is all they can be held to), and which ones the reference opened itself and computed the checkpoint's logits from ("checked").
+Needs torch, transformers, accelerate and gguf. twins.json maps each file to its golden checkpoint, whose expected
+outputs are also those of the twin. provenance.json holds the versions and two lists. "inexact": files that hold a
+rounded number which the checkpoint's config leaves to be computed, so that they only need float32 accuracy. "checked":
+files that the reference itself opened, and from which it computed the logits of the checkpoint.
 
-What the conversion does: queries and keys of llama have the two halves of each head interleaved (its rotation turns neighbouring rows);
-gemma's norms hold 1 + w; GPT-NeoX's, BLOOM's and Falcon's queries, keys and values are stacked over heads; GPT-2's matrices are
-transposed; experts are stacked in one tensor a matrix; gpt-oss's gate and up are split.
+What the conversion does:
+- llama: interleaves the two halves of each head in queries and keys, because its rotation turns neighbouring rows.
+- gemma: norms hold 1 + w.
+- GPT-NeoX, BLOOM, Falcon: queries, keys and values are stacked over heads.
+- GPT-2: matrices are transposed.
+- Experts are stacked in one tensor per matrix. The gate and up parts of gpt-oss are split.
+
 Source of names and keys: gguf.TensorNameMap and the conversion script of llama.cpp (conversion/*.py, 2026).
 """
 
@@ -34,8 +39,8 @@ ARCHITECTURES = {
     "qwen3_moe": "qwen3moe",
 }
 COMMAND = "python tests/golden/make_gguf_golden.py --models tests/golden/models --out tests/golden/gguf"
-# The reference opens no gptneox, mpt or olmo2, knows no norms of single heads, does not undo Falcon's stacking by groups, and fails on the
-# numbers of gpt-oss's rope scaling.
+# The reference does not open gptneox, mpt or olmo2, does not know norms of single heads, does not undo Falcon's
+# stacking by groups, and fails on the numbers of gpt-oss's rope scaling.
 NOT_OPENED = ("gpt-neox", "mpt", "olmo2", "stablelm-2", "falcon-groups", "gpt-oss-mxfp4")
 INEXACT = ("llama-rope-llama3", "phi3-longrope-long", "phi3-longrope-short")
 GOLDENS = (
@@ -73,33 +78,34 @@ def interleave_halves(tensor, heads):
 
 
 def stack_projections(tensor, kv_heads, queries):
-    """Rows of `queries` queries, a key and a value for each key head, to all queries, all keys, all values."""
+    """Rows grouped by key head (`queries` queries, a key, a value), sorted into all queries, all keys, all values."""
     groups = tensor.unflatten(0, (kv_heads, queries + 2, -1))
     return torch.cat([groups[:, :queries].flatten(0, 2), groups[:, -2].flatten(0, 1), groups[:, -1].flatten(0, 1)])
 
 
 def kv_heads(config):
-    """Key heads as the file names them; Falcon's config says one by `multi_query`."""
+    """Number of key heads for the file. Falcon's config states one key head with `multi_query`."""
     if config.model_type == "falcon":
         return config.num_kv_heads if config.new_decoder_architecture else 1
     return getattr(config, "num_key_value_heads", None) or config.num_attention_heads
 
 
 def one_tensor(name, tensor, config):
-    """A tensor of the checkpoint as the file's, still under its old name; other tensors may follow from one."""
+    """The tensors of the file made from one tensor of the checkpoint, under their old names."""
     heads = config.num_attention_heads
     if config.model_type == "llama" and re.search(r"(q|k)_proj\.", name):
         tensor = interleave_halves(tensor, heads if "q_proj" in name else kv_heads(config))
     if config.model_type in ("gpt_neox", "bloom", "falcon") and "query_key_value" in name:
         tensor = stack_projections(tensor, *((kv_heads(config), heads // kv_heads(config)) if config.model_type == "falcon" else (heads, 1)))
     if config.model_type in ("gemma2", "gemma3_text"):
-        # The file's scale is 1/sqrt(head_dim): what the config's differs by goes to the queries, exactly (a power of two).
+        # The file's scale is 1/sqrt(head_dim). If the config has another scale, the queries are multiplied by the
+        # ratio, which is exact, because it is a power of two.
         factor = math.sqrt(config.head_dim / config.query_pre_attn_scalar)
         queries = "q_norm.weight" if config.model_type == "gemma3_text" else "q_proj.weight"
         tensor = (tensor + 1 if name.endswith("norm.weight") else tensor) * (factor if name.endswith(queries) else 1)
     if config.model_type == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
         tensor = tensor.T
-    if name.endswith("experts.gate_up_proj"):  # [expert, in, out], gate and up by turns
+    if name.endswith("experts.gate_up_proj"):  # [expert, in, out], gate and up alternate
         tensor = tensor.transpose(-1, -2)
         return {name.replace("gate_up_proj", f"{half}_proj.weight"): tensor[:, i::2] for i, half in enumerate(("gate", "up"))}
     if name.endswith("experts.gate_up_proj_bias"):
@@ -112,7 +118,7 @@ def one_tensor(name, tensor, config):
 
 
 def stack_numbered(weights, pattern):
-    """Tensors whose names match `pattern`, (before)(number)(after), as one with a first dimension, named without the number."""
+    """Stacks the tensors whose names match `pattern`, (before)(number)(after), into one, named without the number."""
     stacks, rest = {}, {}
     for name, tensor in weights.items():
         if match := re.fullmatch(pattern, name):
@@ -123,7 +129,7 @@ def stack_numbered(weights, pattern):
 
 
 def file_tensors(weights, config):
-    """Every tensor of the file by its name there, and the name of the tensor it comes from."""
+    """Every tensor of the file by its name in the file, and the name of the tensor it is made from."""
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture(config).upper().replace("-", "_")], config.num_hidden_layers)
     weights = {name: tensor for name, tensor in weights.items() if not name.endswith(reference_model.BUFFERS)}
     converted = {}
@@ -140,7 +146,7 @@ def file_tensors(weights, config):
 
 
 def rope_tensors(config):
-    """Frequency factors, which the file holds as tensors."""
+    """Frequency factors of the rotation, which the file holds as tensors."""
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "longrope":
         return {f"rope_factors_{which}.weight": ("", torch.tensor(rope[f"{which}_factor"])) for which in ("long", "short")}
@@ -166,7 +172,7 @@ def add_rope(writer, config):
         return
     by_type = rope if "full_attention" in rope else {"full_attention": rope}
     rope, local = by_type["full_attention"], by_type.get("sliding_attention")
-    if config.model_type not in ("gpt_neox", "falcon", "stablelm"):  # their files leave it to be known
+    if config.model_type not in ("gpt_neox", "falcon", "stablelm"):  # files of these families leave it out
         writer.add_rope_freq_base(rope["rope_theta"])
     if local:
         writer.add_rope_freq_base_swa(local["rope_theta"])
@@ -194,7 +200,7 @@ def add_windows(writer, config, name):
     if window is None or (config.model_type.startswith("qwen") and not config.use_sliding_window):
         return
     writer.add_sliding_window(window)
-    if config.model_type == "gemma3_text":  # every n-th layer is global, or a flag a layer
+    if config.model_type == "gemma3_text":  # every n-th layer is global, or there is a flag for each layer
         flags = [kind == "sliding_attention" for kind in config.layer_types]
         writer.add_sliding_window_pattern(flags if name == "gemma3-rope-by-type" else flags.index(False) + 1)
 
@@ -233,7 +239,7 @@ def add_parameters(writer, config, name):
 
 
 def add_tokenizer(writer, config):
-    """As small as a file needs: unknown, BOS, EOS, a character for every other id, and one merge of two of them."""
+    """The smallest vocabulary for a file: unknown, BOS, EOS, a character for every other id, one merge of two."""
     sentencepiece = config.model_type in ("llama", "gemma2", "gemma3_text", "phi3")
     tokens = ["<unk>", "<s>", "</s>"] + [chr(ord("!") + i) for i in range(config.vocab_size - 4)] + ["!#"]
     writer.add_tokenizer_model("llama" if sentencepiece else "gpt2")
@@ -275,8 +281,10 @@ def write_twin(name, folder, file):
 
 
 def check_twin(name, folder, file):
-    """The reference's own reading of the file gives the logits of the checkpoint. The config is the checkpoint's: the reference leaves
-    out much of a file's metadata."""
+    """Checks that the reference, reading the file itself, computes the logits of the checkpoint.
+
+    It gets the config of the checkpoint, because it ignores much of the file's metadata.
+    """
     config = transformers.AutoConfig.from_pretrained(folder)
     if hasattr(config, "query_pre_attn_scalar"):
         config.query_pre_attn_scalar = config.head_dim
@@ -292,7 +300,7 @@ def check_twin(name, folder, file):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=pathlib.Path, required=True, help="folder of the golden checkpoints")
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="where the GGUF files go")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder to write the GGUF files to")
     parser.add_argument("--only", nargs="*", default=GOLDENS, help="names of the goldens to convert; default all")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,11 +1,12 @@
-"""Ids by the tokenizers that names under tokenizer.ggml.pre stand for, for tests/tokenizers/gguf_byte_level_bpe_test.cpp.
+"""Makes token ids for tests/tokenizers/gguf_byte_level_bpe_test.cpp, for every name under tokenizer.ggml.pre.
 
     python make_gguf_pre_golden.py ../tokenizers/golden/gguf_pre.json
 
-needs tokenizers, transformers and sentencepiece. Each name gets the normaliser and pre-tokenizer of the models it was made for: from
-transformers' own class where there is one, else as their tokenizer.json has them (o200k: tiktoken_ext/openai_public.py; tekken:
-tekken_240911.json of mistral-common). The byte-level BPE below them is trained on the texts uncut, so that its merges reach across the
-ends of words and any cut shows in the ids.
+Needs tokenizers, transformers and sentencepiece. Each name gets the normaliser and pre-tokenizer of the models that it
+was made for: from the class in transformers if there is one, else as in their tokenizer.json (o200k:
+tiktoken_ext/openai_public.py; tekken: tekken_240911.json of mistral-common). The byte-level BPE after them is trained
+on texts that are not cut into words. Its merges therefore reach across the ends of words, and every cut shows in the
+ids.
 """
 
 import json
@@ -51,7 +52,7 @@ def uncut(texts):
 
 
 def kinds():
-    """name: (normaliser, pre-tokenizer, ignore merges)"""
+    """Dictionary from name to (normaliser, pre-tokenizer, whether to ignore merges)."""
     falcon = sequence({"type": "Punctuation", "behavior": "Contiguous"}, byte_level(regex=True),
                       {"type": "Digits", "individual_digits": False}, split("[0-9][0-9][0-9]"))
     deepseek = sequence(split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split("[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"), DIGITS, byte_level())

@@ -1,11 +1,11 @@
-"""Token ids of 10,000 lines by the field's standard tokenizers, as one checksum a line, and of WikiText's validation text encoded whole, as
-sweeps do, for tests/tokenizers/lines_golden_test.cpp.
+"""Makes token ids by the field's standard tokenizers, for tests/tokenizers/lines_golden_test.cpp: of 10,000 lines, as
+one checksum per line, and of WikiText's validation text in one piece, as a sweep encodes it.
 
     python make_lines_golden.py SHARED_DATA GEMMA.gguf ../tokenizers/golden
 
-needs gguf, protobuf, sentencepiece and tokenizers. Writes lines.json and lines-NAME.crc32 (little-endian uint32, one a line: the CRC-32 of
-the line's ids as little-endian int32). Gemma's SentencePiece model is built here, by protobuf's own classes, from the pieces, scores and
-types in the GGUF file.
+Needs gguf, protobuf, sentencepiece and tokenizers. Writes lines.json and lines-NAME.crc32 (one little-endian uint32 per
+line: the CRC-32 of the line's ids as little-endian int32). Gemma's SentencePiece model is built here with protobuf's
+own classes, from the pieces, scores and types in the GGUF file.
 """
 
 import array
@@ -24,7 +24,8 @@ from sentencepiece import sentencepiece_model_pb2 as protocol
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 COUNT = 10_000
-# Stored in plain, so that a failure can be read: spaces, line ends, code, bytes, what GGUF marks as control or user-defined.
+# Stored as plain text, so that a failure can be read: spaces, line ends, code, bytes, and tokens that GGUF marks as
+# control or user-defined.
 PLAIN = [
     "Hello world!",
     "  two spaces,   three; a\ttab\n\n\nand lines\r\n    indented",
@@ -42,7 +43,10 @@ def wikitext(shared, name):
 
 
 def lines(shared):
-    """Lines of WikiText's validation and test text, contexts and questions of SQuAD's development set; none empty or of spaces only."""
+    """Lines of WikiText's validation and test text, contexts and questions of SQuAD's development set.
+
+    Lines that are empty or hold only spaces are left out.
+    """
     texts = wikitext(shared, "valid").split("\n") + wikitext(shared, "test").split("\n")
     squad = json.loads(gzip.open(shared / "squad/dev-v1.1.json.gz").read())
     paragraphs = [paragraph for article in squad["data"] for paragraph in article["paragraphs"]]

@@ -2,18 +2,22 @@
 
     python tests/golden/make_model_golden.py --shared-data ../shared/data --out tests/golden/models
 
-needs torch, transformers and gguf (the versions used are stored in each expected.safetensors). Each folder <out>/<name> holds a small random
-checkpoint in Hugging Face layout and `expected.safetensors`; the same versions and machine give the same bytes. `tinystories-656K` holds
-expected outputs only: its checkpoint is read from --shared-data.
+Needs torch, transformers and gguf (the versions used are stored in each expected.safetensors). Each folder <out>/<name>
+holds a small random checkpoint in Hugging Face layout and `expected.safetensors`. The same versions and machine give
+the same bytes. `tinystories-656K` holds only expected outputs: its checkpoint is read from --shared-data.
 
 expected.safetensors, everything computed in float64 (reference_model.py):
-    tokens [T], query_positions [Q], logit_positions [P]                   int64; which queries and logits are stored
-    logits [P, vocabulary]; statistics.<field> [layer, head, Q(, key)]     statistics.column_mean [layer, head, key]
-    statistics.value_variance [layer, kv_head, head_dim]                   statistics.gate only where the model has gates
-    float32_error.<name>, bfloat16_error.<name> [1]                        of the reference's own runs; float32: the largest; bfloat16: root mean
-                                                                           square, since so much rounding has a noisy maximum, the worse of
-                                                                           fused and eager
-    statistics.sink_logit_mass [layer, head, Q] only where the model has sink logits
+    tokens [T] int64
+    query_positions [Q], logit_positions [P] int64      positions of the stored queries and logits
+    logits [P, vocabulary]
+    statistics.<field> [layer, head, Q(, key)]
+    statistics.column_mean [layer, head, key]
+    statistics.value_variance [layer, kv_head, head_dim]
+    statistics.gate [layer, head, Q]                    only if the model has gates
+    statistics.sink_logit_mass [layer, head, Q]         only if the model has sink logits
+    float32_error.<name> [1]                            largest error of the reference's own float32 run
+    bfloat16_error.<name> [1]                           root mean square error of the reference's own bfloat16 runs, the
+                                                        worse of fused and eager; the largest error would be noisy
 """
 
 import argparse
@@ -33,7 +37,7 @@ from checkpoint_configs import CONFIGS
 from random_checkpoint import BOS, make_checkpoint, wrap_in_multimodal
 
 COMMAND = "python tests/golden/make_model_golden.py --shared-data ../shared/data --out tests/golden/models"
-NOTHING_IN_FLOAT32 = ("gpt2", "falcon-alibi")  # whose reference keeps the model's dtype everywhere
+NOTHING_IN_FLOAT32 = ("gpt2", "falcon-alibi")  # the reference keeps the model's dtype everywhere in these
 LENGTH = 80  # crosses a tile of 64
 VOCABULARY = 64
 
@@ -45,7 +49,7 @@ def random_tokens(seed):
 
 
 def text_tokens(model_folder, text_file, count):
-    """The first `count` tokens of a text, its tokenizer's BOS first."""
+    """The first `count` tokens of a text, beginning with the BOS of its tokenizer."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder)
     text = gzip.open(text_file, "rt", encoding="utf-8").read(20 * count)
     tokens = torch.tensor(tokenizer(text)["input_ids"][:count])
@@ -54,7 +58,7 @@ def text_tokens(model_folder, text_file, count):
 
 
 def collect(run, query_positions, logit_positions):
-    """One flat dictionary of what is stored of a run."""
+    """The stored tensors of a run in one flat dictionary."""
     logits, recorder = run
     layers, gates = recorder.statistics, recorder.gates
     stored = {"logits": logits[logit_positions]}
@@ -68,7 +72,7 @@ def collect(run, query_positions, logit_positions):
 
 
 def relative_error(found, expected, floor, reduce=torch.max):
-    """max |a-b| / max(|b|, floor max|b|), or another summary of it; NaNs must coincide and are left out."""
+    """max |a-b| / max(|b|, floor max|b|), or another summary. NaNs must be at the same places and are left out."""
     known = ~expected.isnan()
     assert torch.equal(known, ~found.isnan())
     scale = torch.clamp(expected[known].abs(), min=floor * expected[known].abs().max())
@@ -80,7 +84,7 @@ def root_mean_square(errors):
 
 
 def errors(found, expected, reduce=torch.max):
-    """Error of each stored tensor: logits against the largest one, statistics by the metric, each layer on its own scale."""
+    """Error of each stored tensor. Logits are compared with the largest logit, statistics layer by layer."""
     result = {"logits": relative_error(found["logits"], expected["logits"], 1.0, reduce)}
     for name in expected.keys() - {"logits"}:
         layers = [relative_error(a, b, 1e-3, reduce) for a, b in zip(found[name], expected[name], strict=True)]
@@ -89,7 +93,10 @@ def errors(found, expected, reduce=torch.max):
 
 
 def check_experts(routed, checkpoint):
-    """Every run's router logits, a list over layers of [T, expert]: chosen by a margin in the first, and the same experts in all."""
+    """Checks that the first run chooses experts by a margin, and that all runs choose the same experts.
+
+    `routed` holds the router logits of each run, as a list over layers of [T, expert].
+    """
     if not routed[0]:
         return
     chosen = reference_model.read_config(checkpoint)["num_experts_per_tok"]
@@ -106,7 +113,7 @@ def provenance(name):
 
 
 def describe(name, expected, float32, bfloat16, plain64):
-    """One line on standard output: how sharp the attention is, and how far the reference's other runs are from the float64 one."""
+    """Prints one line: how sharp the attention is, and the errors of the reference's other runs."""
     n_eff, first = expected["statistics.n_eff"], expected["statistics.first_mass"][..., 0]
     worst = max(float32, key=lambda key: float32[key] if key != "logits" else 0)
     print(
@@ -129,9 +136,10 @@ def write_expected(name, checkpoint, out, tokens, query_positions, logit_positio
     fused = reference_model.has_fused_attention(checkpoint)
     with reference_model.float64_throughout():
         expected = stored(torch.float64, fused=False)
-    plain64 = errors(stored(torch.float64, fused=False), expected)  # the reference as it is: float32 inside, so about 1e-6 away
+    # The unchanged reference computes some parts in float32, so its error is about 1e-6.
+    plain64 = errors(stored(torch.float64, fused=False), expected)
     float32 = errors(stored(torch.float32, fused), expected)
-    # The reference has two attention functions: the worse of both.
+    # The reference has two attention functions. The worse of the two counts.
     runs = [errors(stored(torch.bfloat16, choice), expected, root_mean_square) for choice in (fused, False)]
     bfloat16 = {key: max(run[key] for run in runs) for key in expected}
     describe(name, expected, float32, bfloat16, plain64)
@@ -143,24 +151,25 @@ def write_expected(name, checkpoint, out, tokens, query_positions, logit_positio
     tensors |= {f"bfloat16_error.{key}": value.reshape(1) for key, value in bfloat16.items()}
     out.mkdir(parents=True, exist_ok=True)
     tensors = {key: tensor.clone().contiguous() for key, tensor in tensors.items()}
-    # One metadata key: the file format does not keep the order of several.
+    # Only one metadata key, because the file format does not keep the order of several keys.
     safetensors.torch.save_file(tensors, out / "expected.safetensors", metadata={"provenance": provenance(name)})
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared-data", type=pathlib.Path, required=True, help="folder with models/ and wikitext-raw/")
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="where the golden folders go")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder to write the golden folders to")
     parser.add_argument("--only", nargs="*", help="names of the goldens to make; default all")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # sums in one order
+    torch.set_num_threads(1)  # sums always in the same order
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     attention_statistics.check_hand_case()
     attention_statistics.check_sink_case()
     attention_statistics.check_score_case()
 
-    queries = torch.tensor(sorted({*range(10), *range(0, LENGTH, 3), *range(61, 67), LENGTH - 1}))  # every start and tile edge
+    # The first queries, both sides of a tile's edge, and evenly spread queries.
+    queries = torch.tensor(sorted({*range(10), *range(0, LENGTH, 3), *range(61, 67), LENGTH - 1}))
     logits = torch.arange(0, LENGTH, 3)
     for seed, (name, config) in enumerate(CONFIGS.items(), start=1):
         if arguments.only and name not in arguments.only:

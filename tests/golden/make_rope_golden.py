@@ -1,6 +1,8 @@
-"""Prints the inverse frequencies and attention factors in tests/models/rope_test.cpp, from Hugging Face transformers.
+"""Prints the inverse frequencies and attention factors for tests/models/rope_test.cpp, from Hugging Face transformers.
 
-Run: python tests/golden/make_rope_golden.py   (needs torch and transformers; the numbers there were made with transformers 5.23.0)
+Run: python tests/golden/make_rope_golden.py
+
+Needs torch and transformers. The numbers in the test were made with transformers 5.23.0.
 """
 
 import transformers

@@ -1,13 +1,18 @@
-"""Makes expected_sweep.safetensors of every golden checkpoint: what the reference says of every query of a sweep's chunks.
+"""Makes expected_sweep.safetensors of every golden checkpoint: the reference's numbers for every query of the chunks of
+a sweep.
 
     python tests/golden/make_sweep_golden.py --shared-data ../shared/data --models tests/golden/models
 
-needs what make_model_golden.py needs; checkpoints and tokens are those it made. From the file, sweep_reference.py computes every dataset
-of the run.h5 of a sweep at lengths 16 and 48. All in float64:
-    lengths [2], windows [layer] (0: the layer sees all keys), head_dim [1]                       int64
-    48.<field> [layer, head, query(, key)], 48.value_norm [layer, kv_head, key], 48.nll [47]      of 48 tokens; of 16 they are the first
-    16.<field>, 48.<field>                     kalman_gain_scaled, and value_variance [layer, kv_head], mean over dimensions
-    bfloat16_error [dataset]                   of the reference's own runs, root mean square, the worse of fused and eager; datasets by name
+Has the same requirements as make_model_golden.py, and uses the checkpoints and tokens that it made. From the file,
+sweep_reference.py computes every dataset in the run.h5 of a sweep at lengths 16 and 48. All numbers are computed in
+float64:
+    lengths [2], windows [layer], head_dim [1]    int64; window 0: the layer sees all keys
+    48.<field> [layer, head, query(, key)], 48.value_norm [layer, kv_head, key], 48.nll [47]
+                                                  for 48 tokens; the first entries are those for 16 tokens
+    16.<field>, 48.<field>                        kalman_gain_scaled, and value_variance [layer, kv_head], mean over
+                                                  dimensions
+    bfloat16_error [dataset]                      root mean square error of the reference's own runs, the worse of fused
+                                                  and eager; datasets sorted by name
 """
 
 import argparse
@@ -27,9 +32,9 @@ from random_checkpoint import make_checkpoint
 
 COMMAND = "python tests/golden/make_sweep_golden.py --shared-data ../shared/data --models tests/golden/models"
 LENGTHS = (16, 48)
-# Nothing in a run is computed from these.
+# No dataset of a run is computed from these.
 NOT_STORED = ("without_first_residual", "without_first_observation_precision", "column_mean")
-OTHER_FREQUENCIES = ("phi3-longrope-long",)  # whose rotation at 80 tokens, as in expected.safetensors, is not that at 48
+OTHER_FREQUENCIES = ("phi3-longrope-long",)  # the rotation at 80 tokens (expected.safetensors) differs from that at 48
 
 
 def chunk_of(run, tokens):
@@ -50,7 +55,7 @@ def assert_close(found, expected, what):
 
 
 def check_prefix(chunks):
-    """The shorter chunk is the head of the longer one, but for what depends on all tokens."""
+    """Checks that the shorter chunk is the start of the longer one, except for fields that depend on all tokens."""
     shorter, longer = (chunks[length] for length in LENGTHS)
     for field, tensor in shorter.items():
         if field == "nll":
@@ -60,7 +65,7 @@ def check_prefix(chunks):
 
 
 def check_against_model_golden(name, chunk, golden):
-    """The same numbers as in expected.safetensors, wherever both have them."""
+    """Checks that the numbers agree with expected.safetensors where both files have them."""
     if name in OTHER_FREQUENCIES:
         return
     kept = golden["query_positions"] < LENGTHS[-1]
@@ -75,17 +80,17 @@ def check_against_model_golden(name, chunk, golden):
 
 
 def margin(chunks):
-    """How near any query of the chunks is to being counted otherwise."""
+    """How near any query of the chunks is to being counted differently in one of the shares."""
     return min(distance.min() for chunk in chunks.values() for distance in sweep_reference.distances(chunk).values())
 
 
 def bfloat16_errors(found, expected):
-    """Of each dataset, root mean square, by its path; chunks by length."""
+    """The root mean square error of each dataset, by its path. Chunks are given by length."""
     run, exact = sweep_reference.run_datasets(found), sweep_reference.run_datasets(expected)
     errors = {
         path: sweep_reference.error_of_dataset(path, run[path], exact[path], sweep_reference.root_mean_square) for path in exact
     }
-    # One number a chunk, which may be near by luck: that of the positions it is the mean of.
+    # The likelihood is one number per chunk, which may be near by chance. The error of its positions is used instead.
     losses = [(found[length]["nll"], expected[length]["nll"]) for length in LENGTHS]
     errors["summary/nll"] = max(sweep_reference.root_mean_square(a - b) / b.mean() for a, b in losses)
     return errors
@@ -135,7 +140,7 @@ def write_expected(name, checkpoint, folder):
 
 
 def same_tensors(text_folder, folder):
-    """That the remade text checkpoint is the one inside the checkpoint of text and images."""
+    """Checks that the text checkpoint made again is the one inside the checkpoint of text and images."""
     wrapped = safetensors.torch.load_file(folder / "model.safetensors")
     for name, tensor in safetensors.torch.load_file(text_folder / "model.safetensors").items():
         assert torch.equal(tensor, wrapped[f"language_model.{name}"]), name
@@ -147,7 +152,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, required=True, help="the golden folders")
     parser.add_argument("--only", nargs="*", help="names of the goldens to make; default all")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # sums in one order
+    torch.set_num_threads(1)  # sums always in the same order
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     for seed, (name, config) in enumerate(CONFIGS.items(), start=1):

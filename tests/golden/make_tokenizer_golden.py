@@ -1,9 +1,9 @@
-"""Ids of the field's standard tokenizers, for tests/tokenizers.
+"""Makes token ids by the field's standard tokenizers, for tests/tokenizers.
 
     python make_tokenizer_golden.py SHARED_DATA tokenizers.json
 
-needs tokenizers and sentencepiece. SHARED_DATA holds models/, tokenizers/ and wikitext-raw/; only hashes of what is encoded from there
-are stored. The tiny tokenizers are built here from the sentences below, and stored whole.
+Needs tokenizers and sentencepiece. SHARED_DATA holds models/, tokenizers/ and wikitext-raw/. For texts from there, only
+hashes of the ids are stored. The tiny tokenizers are built here from the sentences below, and stored completely.
 """
 
 import gzip
@@ -107,7 +107,7 @@ ADDED = [added("<s>"), added("</s>", rstrip=True), added("<mask>", lstrip=True, 
 
 
 def tokenizer_parts():
-    """name: (model, normalizer, pre-tokenizer, added tokens, changes of the model)"""
+    """Dictionary from name to (model, normalizer, pre-tokenizer, added tokens, changes of the model)."""
     split_ = {f"split {behavior}{' inverted' if invert else ''}": ("plain", None, split(r"[\s\p{P}]", behavior=behavior, invert=invert), [], {})
               for behavior in ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous") for invert in (False, True)}
     forms = {form: ("fallback", {"type": form}, None, [], {}) for form in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "ByteLevel")}

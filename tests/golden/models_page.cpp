@@ -38,7 +38,7 @@ Row measured(const Golden& golden, at::ScalarType dtype) {
   return row;
 }
 
-/// The largest of one error over the rows of a family in a dtype.
+/// The largest value of `error` over the rows of a family in a dtype.
 double largest(const std::vector<Row>& rows, std::string_view family, std::string_view dtype, double Row::*error) {
   double value = 0;
   for (const Row& row : rows) {
@@ -47,7 +47,7 @@ double largest(const std::vector<Row>& rows, std::string_view family, std::strin
   return value;
 }
 
-/// Names of a family's goldens, each once.
+/// The names of a family's goldens, each once.
 std::string checkpoints(const std::vector<Row>& rows, std::string_view family) {
   std::set<std::string> names;
   for (const Row& row : rows) {
@@ -61,9 +61,9 @@ constexpr std::string_view beginning = R"(# Supported models
 This page is written by `build/tests/golden/golden_table docs/models.md` from the table of families in `src/models/families` and from
 measurements: do not edit it by hand.
 
-A checkpoint is a folder in Hugging Face layout (`config.json` with safetensors), a Hugging Face cache folder, or a GGUF file. Every key of
-the configuration that may change what is computed is read or refused: a checkpoint either computes what its reference computes or is
-turned down with a reason. `gainlens inspect MODEL` says which, at once, for a checkpoint of any size.
+A checkpoint is a folder in Hugging Face layout (`config.json` with safetensors), a Hugging Face cache folder, or a GGUF file. Every
+configuration key that may change the computation is read or refused: a checkpoint either computes what its reference computes, or is
+refused with a reason. `gainlens inspect MODEL` shows at once which of the two happens, for a checkpoint of any size.
 
 | family | `model_type` | GGUF `general.architecture` | checkpoints that use it |
 | --- | --- | --- | --- |
@@ -71,26 +71,26 @@ turned down with a reason. `gainlens inspect MODEL` says which, at once, for a c
 
 constexpr std::string_view middle = R"(
 GGUF files: versions 2 and 3, single and split; tensors in F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K and MXFP4,
-whose values are bit for bit those of the public Python package `gguf`. What the metadata leave out (Gemma's local RoPE base, say) is filled
-in from the family's table, and `inspect` lists it. Quantised safetensors (`quantization_config`) are refused: give the checkpoint they were
-made from, or its GGUF file.
+whose values are bit for bit those of the public Python package `gguf`. Settings that the metadata leave out (for example Gemma's local RoPE
+base) are filled in from the family's table, and `inspect` lists them. Quantised safetensors (`quantization_config`) are refused: give the
+checkpoint from which they were made, or its GGUF file.
 
-## Checked against what, to which error
+## Reference and errors
 
 Each family has small checkpoints of random weights under `tests/golden/models`, and GGUF files with the same weights under
 `tests/golden/gguf`. The expected logits and statistics come from the field's Python implementation (transformers), run in float64
-throughout, and from brute-force statistics over its attention weights; versions and command are stored in each file. The test suite holds
-every one of them to these tolerances:
+throughout, and from brute-force statistics over its attention weights; versions and command are stored in each file. The test suite checks
+each of them with these tolerances:
 
 - float32: logits within 1e-5 of the largest logit; statistics within 1e-4 (|a - b| / max(|b|, 1e-3 max |b|), the worst layer, head and query)
 - float64: 1e-9; 1e-6 where the checkpoint itself holds a rounded number (marked in `tests/golden`)
 - bfloat16: the root mean square error at most twice that of the reference's own bfloat16 run
 
-The test suite also sweeps each of them with the built program, in every dtype, and holds every dataset of `run.h5` against numbers computed
-from the reference's. The tolerances are the same, but ten times as large for variances; in bfloat16, means may be off by four times and
-variances by eight times the reference's own error (`tests/journeys/sweep_goldens.py`).
+The test suite also sweeps each of them with the built program, in every dtype. It compares every dataset of `run.h5` with numbers computed
+from the reference. The tolerances are the same, but ten times as large for variances. In bfloat16, the error of a mean may be four times
+the reference's own error, and that of a variance eight times (`tests/journeys/sweep_goldens.py`).
 
-Largest errors over a family's checkpoints, as measured when this page was written:
+Largest errors over the checkpoints of a family, measured when this page was written:
 
 | family | checkpoints | float32 logits | float32 statistics | float64 logits | float64 statistics | bfloat16 logits |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -113,7 +113,7 @@ std::vector<Row> measure_all() {
   for (const std::string& name : golden_names()) {
     const Golden golden = read_golden(name);
     if (!golden.checkpoint) {
-      fmt::print(stderr, "gainlens: {}: shared data absent, left out\n", name);
+      fmt::print(stderr, "gainlens: {}: left out, because its shared data is absent\n", name);
       continue;
     }
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16}) rows.push_back(measured(golden, dtype));

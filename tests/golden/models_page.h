@@ -7,25 +7,25 @@
 
 namespace gainlens::golden {
 
-/// How far one checkpoint in one dtype is from the reference.
+/// The errors of one checkpoint in one dtype, compared with the reference.
 struct Row {
   std::string checkpoint;  ///< name of the golden
   std::string family;
   bool gguf = false;
   std::string dtype;
   double logits = 0;
-  double fused_logits = 0;  ///< without statistics
+  double fused_logits = 0;  ///< error of the logits computed without statistics
   double logits_tolerance = 0;
   std::string worst;  ///< the statistic nearest to its tolerance
   double worst_error = 0;
   double worst_tolerance = 0;
-  bool within = false;  ///< everything
+  bool within = false;  ///< every error is within its tolerance
 };
 
-/// Measures every golden whose checkpoint is there, in float32, float64 and bfloat16.
+/// Measures every golden whose checkpoint is available, in float32, float64 and bfloat16.
 std::vector<Row> measure_all();
 
-/// The page of supported models, in Markdown, from the table of families and what was measured.
+/// The page of supported models in Markdown, made from the table of families and the measured errors.
 std::string models_page(const std::vector<Row>& rows);
 
 }  // namespace gainlens::golden

@@ -1,7 +1,8 @@
-"""Small random checkpoints in Hugging Face layout, whose attention is worth measuring.
+"""Makes small random checkpoints in Hugging Face layout, whose attention is worth measuring.
 
-Weights keep the stream near unit size, with biases and norms far enough from 0 and 1 to be missed if forgotten; heads range from nearly
-uniform to nearly one key; experts are chosen by a wide margin, so that no rounding changes a choice.
+The weights keep the stream near unit size. Biases and norms are so far from 0 and 1 that a test fails without them. The
+attention of the heads ranges from nearly uniform to nearly one key. Experts are chosen by a wide margin, so that
+rounding never changes a choice.
 """
 
 import itertools
@@ -17,7 +18,7 @@ import reference_model
 from checkpoint_configs import BUFFERS_KEPT, QUANTISED, WITHOUT_PREFIX
 
 BOS = 1
-HEAD_SHARPNESS = (0.3, 2.5, 1.0, 2.0)  # factor on the queries, head by head
+HEAD_SHARPNESS = (0.3, 2.5, 1.0, 2.0)  # factor on the queries of each head
 EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight")
 CONV1D = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # GPT-2 stores [in, out]
 INNER_NORM = re.compile(r"(q|k)_(layer)?norm(\.norms\.\d+)?\.weight$")
@@ -29,18 +30,19 @@ def normal(shape, generator, scale=1.0, mean=0.0):
 
 
 def random_weight(name, shape, generator, norm_offset=0.0):
-    """One tensor; `norm_offset` is what the family adds to its norms' weights, and the sum is exact in float32."""
+    """One random tensor. The family adds `norm_offset` to the weights of its norms; the sum is exact in float32."""
     if norm_offset and (INNER_NORM.search(name) or NORM.search(name)):
         return (random_weight(name, shape, generator) * 2**20).round() / 2**20 - norm_offset
     if INNER_NORM.search(name):
-        return 0.5 + 1.5 * torch.rand(shape, generator=generator, dtype=torch.float64)  # sharp scores after normalisation
+        # Large weights, for sharp scores after the normalisation.
+        return 0.5 + 1.5 * torch.rand(shape, generator=generator, dtype=torch.float64)
     if NORM.search(name):
         return normal(shape, generator, 0.2, 1.0)
-    if name.endswith("sinks"):  # masses from a few percent to most of it
+    if name.endswith("sinks"):  # the sinks get from a few percent to most of the mass
         return normal(shape, generator, 1.5, 1.5)
     if name.endswith("bias"):
         return normal(shape, generator, 0.3)
-    if name.endswith(EMBEDDINGS):  # a common vector gives the values of every layer a mean far from zero
+    if name.endswith(EMBEDDINGS):  # with a common vector, the values of every layer have a mean far from zero
         return normal(shape, generator) + normal(shape[1:], generator, 0.5)
     if name.endswith("wpe.weight"):
         return normal(shape, generator, 0.3)
@@ -50,7 +52,7 @@ def random_weight(name, shape, generator, norm_offset=0.0):
 
 
 def projections(weights, config, layer):
-    """Views of the query rows [kv_head, group, head_dim, width] and key rows [kv_head, head_dim, width] of one layer."""
+    """Views of one layer's query rows [kv_head, group, head_dim, width] and key rows [kv_head, head_dim, width]."""
     heads = config.num_attention_heads
     kv_heads = getattr(config, "num_key_value_heads", None) or heads
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
@@ -60,7 +62,7 @@ def projections(weights, config, layer):
         return next((value for name, value in found.items() if name.endswith(suffix)), None)
 
     if (query := tensor("q_proj.weight")) is not None:
-        # Rows of q_proj are grouped by key head: the group's queries, then its gate scores if there are any.
+        # Rows of q_proj are grouped by key head: the queries of the group, then its gate scores, if it has any.
         grouped = query.unflatten(0, (kv_heads, -1))[:, : heads // kv_heads * head_dim]
         return grouped.unflatten(1, (heads // kv_heads, head_dim)), tensor("k_proj.weight").unflatten(0, (kv_heads, head_dim))
     if config.model_type == "falcon" and (config.new_decoder_architecture or config.multi_query):
@@ -78,16 +80,17 @@ def projections(weights, config, layer):
 
 
 def slow_dimension(config, head_dim):
-    """A dimension that its rotation hardly turns within the golden's length, or one that is not rotated."""
+    """A dimension that is not rotated, or hardly rotated within the length of the golden."""
     rotary = getattr(config, "rope_parameters", None) or {}
     return head_dim // 2 - 1 if rotary.get("partial_rotary_factor", 1.0) == 1.0 else head_dim - 1
 
 
 def sharpen(weights, config):
-    """Heads from nearly uniform to nearly one key, and a last head that attends to the first token.
+    """Makes heads from nearly uniform to nearly one key, and a last head that attends to the first token.
 
-    The first head of each group gets small queries, the last one large ones. The sink: one slowly rotating dimension of the last key head
-    reads the first token's embedding, the same dimension of the last query head reads the direction common to all embeddings.
+    The first head of each group gets small queries, the last head large ones. For the sink, one slowly rotating
+    dimension of the last key head reads the first token's embedding. The same dimension of the last query head reads the
+    direction that is common to all embeddings.
     """
     embedding = next(tensor for name, tensor in weights.items() if name.endswith(EMBEDDINGS))
     first, common = (direction / direction.norm() for direction in (embedding[BOS], embedding.mean(0)))
@@ -101,9 +104,10 @@ def sharpen(weights, config):
 
 
 def make_sink(weights, config):
-    """Heads of which the sink lemma says something: the first token gets much of the weight and hardly has a value.
+    """Makes heads for which the bound of the sink lemma is above 0.
 
-    What layers add to the stream is small, so that the first token's direction is that of its embedding in all of them.
+    The first token gets much of the weight and has almost no value. The layers add little to the stream, so that the
+    first token keeps the direction of its embedding in all layers.
     """
     embedding = weights["model.embed_tokens.weight"]
     first, common = (direction / direction.norm() for direction in (embedding[BOS], embedding.mean(0)))
@@ -122,10 +126,10 @@ def make_sink(weights, config):
 
 
 def separate_experts(weights, experts, chosen, generator):
-    """Routers that choose by a wide margin.
+    """Makes routers that choose by a wide margin.
 
-    The first `experts` dimensions of the stream say which experts a token wants: its embedding is near +1 in `chosen` of them and near -1
-    in the others, and what attention and experts add there is small.
+    The first `experts` dimensions of the stream determine the experts of a token. Its embedding is near +1 in `chosen`
+    of these dimensions and near -1 in the others. Attention and experts add little there.
     """
     embedding = next(tensor for name, tensor in weights.items() if name.endswith(EMBEDDINGS))
     wanted = torch.rand(embedding.shape[0], experts, generator=generator).argsort(1) < chosen
@@ -145,7 +149,7 @@ def separate_experts(weights, experts, chosen, generator):
 
 
 def split_experts(name, tensor):
-    """A fused tensor of experts as the one tensor an expert and matrix of published checkpoints."""
+    """Splits a fused tensor of experts into one tensor per expert and matrix, as in published checkpoints."""
     if name.endswith("experts.down_proj"):
         return {name.replace("down_proj", f"{expert}.down_proj.weight"): down for expert, down in enumerate(tensor)}
     stored = {}
@@ -156,7 +160,7 @@ def split_experts(name, tensor):
 
 
 def buffers(config):
-    """Constants that published checkpoints of the family hold beside the weights."""
+    """Constants that published checkpoints of the family hold in addition to the weights."""
     positions = config.max_position_embeddings
     if config.model_type == "gpt2":
         mask = torch.ones(positions, positions).tril()[None, None]
@@ -189,7 +193,7 @@ def round_to_quantised(checkpoint, tensor_name, tensor):
 
 
 def on_disk(name, weights, config):
-    """The tensors of a published checkpoint: its names, and shapes that the reference changes as it loads them."""
+    """The tensors with names and shapes as in a published checkpoint; the reference changes them when it loads them."""
     stored = {}
     for tensor_name, tensor in weights.items():
         if config.model_type == "qwen3_moe" and ".mlp.experts." in tensor_name:
@@ -216,7 +220,7 @@ def without_none(config):
 
 
 def make_checkpoint(folder, name, config, seed):
-    """config.json and model.safetensors of random weights; float32."""
+    """Writes config.json and model.safetensors with random weights in float32."""
     config = without_none(config)
     write_config(folder, config)
     model_class = reference_model.model_class(folder)
@@ -227,7 +231,8 @@ def make_checkpoint(folder, name, config, seed):
     if loaded.tie_word_embeddings:
         del shapes["lm_head.weight"]
     generator = torch.Generator().manual_seed(seed)
-    is_gemma = loaded.model_type in ("gemma2", "gemma3_text")  # these add 1 to norms' weights and scale embeddings by sqrt(width)
+    # These families add 1 to the weights of norms and scale embeddings by sqrt(width).
+    is_gemma = loaded.model_type in ("gemma2", "gemma3_text")
     weights = {key: random_weight(key, shapes[key], generator, norm_offset=1.0 if is_gemma else 0.0) for key in sorted(shapes)}
     if is_gemma:
         weights["model.embed_tokens.weight"] *= loaded.hidden_size**-0.5
@@ -236,14 +241,17 @@ def make_checkpoint(folder, name, config, seed):
         make_sink(weights, loaded)
     if "num_experts_per_tok" in config:
         separate_experts(weights, loaded.num_local_experts, loaded.num_experts_per_tok, generator)
-    if loaded.model_type == "gpt_oss" and "swiglu_limit" not in config:  # reach the published limit
+    if loaded.model_type == "gpt_oss" and "swiglu_limit" not in config:  # so large that the published limit is reached
         for key in weights:
             weights[key] *= 5 if key.endswith("gate_up_proj") else 0.06 if key.endswith("down_proj") else 1
     safetensors.torch.save_file(on_disk(name, weights, loaded), folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def wrap_in_multimodal(text_folder, folder, config):
-    """The text checkpoint as the language model of `config`, with tensors of the parts that nobody reads standing for all of them."""
+    """Writes the text checkpoint as the language model of the multimodal `config`.
+
+    A few tensors stand for the parts that no program reads.
+    """
     write_config(folder, without_none(config))
     weights = safetensors.torch.load_file(text_folder / "model.safetensors")
     wrapped = {f"language_model.{name}": tensor for name, tensor in weights.items()}

@@ -1,7 +1,7 @@
-"""The field's Python reference implementation, run so that every layer's queries, keys and values can be looked at.
+"""Runs the field's Python reference implementation and records the queries, keys and values of every layer.
 
-Its RMSNorm, rotary angles and softmax compute in float32 whatever the model's dtype. Inside `float64_throughout` its own code runs with
-float64 in place of float32: no formula is written a second time.
+Its RMSNorm, rotary angles and softmax compute in float32 for every dtype of the model. Inside `float64_throughout`, its
+own code runs with float64 in place of float32. No formula is written a second time.
 """
 
 import contextlib
@@ -21,12 +21,13 @@ import reference_own_attention
 
 PLUGGABLE = ("gemma2", "gemma3", "gpt2", "gpt_neox", "gpt_oss", "llama", "mistral", "olmo2", "phi3", "qwen2", "qwen3", "qwen3_moe", "stablelm")
 FAMILIES = PLUGGABLE + reference_own_attention.FAMILIES
-NOT_FUSED = ("gemma2", "gpt_oss", "bloom", "mpt")  # the reference has one attention function for them, the eager one
-BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")  # constants that published checkpoints hold and nobody reads
+NOT_FUSED = ("gemma2", "gpt_oss", "bloom", "mpt")  # for these the reference has only its eager attention function
+# Constants that published checkpoints hold and that no program reads.
+BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")
 
 
 class Float64Torch:
-    """The module `torch` with float64 where the reference names float32."""
+    """The module `torch`, with float64 under the names of float32."""
 
     float = float32 = torch.float64
 
@@ -55,26 +56,26 @@ def in_float64():
 
 
 class Recorder:
-    """What each layer's attention worked on, in the order of the layers."""
+    """Records the inputs and statistics of each layer's attention, in the order of the layers."""
 
     def __init__(self, fused, positions=None):
         self.fused = fused
-        self.positions = positions  # [query] whose statistics are kept; default all
+        self.positions = positions  # [query] queries whose statistics are kept; default all
         self.statistics = []
-        self.value_norms = []  # [kv_head, key] a layer
-        self.windows = []  # the most keys that a query of the layer sees; 0 where that is all of them
+        self.value_norms = []  # [kv_head, key] for each layer
+        self.windows = []  # for each layer the largest number of keys that a query sees; 0: all keys
         self.gates = []
-        self.router_logits = []  # [T, expert] a layer with experts
+        self.router_logits = []  # [T, expert] for each layer with experts
 
     def record(self, query, key, value, visible, scaling, **options):
-        """What one layer attends with: queries [head, T, d], keys and values [kv_head, T, d], visible [T, T]."""
+        """Records the inputs of one layer: queries [head, T, d], keys and values [kv_head, T, d], visible [T, T]."""
         self.statistics.append(attention_statistics.statistics(query, key, value, visible, scaling, **options, positions=self.positions))
         self.value_norms.append(value.double().norm(dim=-1))
         most = visible.sum(-1).max().item()
         self.windows.append(most if most < len(visible) else 0)
 
     def attention(self, module, query, key, value, attention_mask, scaling, softcap=None, s_aux=None, **arguments):
-        """An attention function of the reference: records, then attends as its fused or its eager one does."""
+        """An attention function for the reference: records, then calls the reference's fused or eager function."""
         visible = (attention_mask == 0)[0, 0]
         options = {"soft_cap": softcap, "sink_logit": s_aux}
         self.record(query[0], key[0], value[0], visible, scaling, **options)
@@ -99,7 +100,7 @@ class GatedAttention(modeling_qwen3.Qwen3Attention):
         super().__init__(config, layer_idx)
         self.groups = config.num_attention_heads // config.num_key_value_heads
         rows = config.num_attention_heads * self.head_dim
-        # Per group of query heads that share a key head: their queries, then their gate scores.
+        # For each group of query heads that share a key head: their queries, then their gate scores.
         self.scores_per_group = self.groups if config.headwise_attn_output_gate else self.groups * self.head_dim
         gate_rows = self.scores_per_group * config.num_key_value_heads
         key_rows = config.num_key_value_heads * self.head_dim
@@ -152,7 +153,7 @@ def has_fused_attention(folder):
 
 
 def load(folder, dtype, attention):
-    """The reference's model of a checkpoint folder, every tensor of it used and none missing."""
+    """The reference's model of a checkpoint folder. Checks that every tensor is used and none is missing."""
     options = {"dtype": dtype, "attn_implementation": attention, "output_loading_info": True}
     if "num_experts_per_tok" in read_config(folder):
         options["experts_implementation"] = "eager"
@@ -164,10 +165,10 @@ def load(folder, dtype, attention):
 
 
 def run(folder, dtype, tokens, fused):
-    """Logits [T, vocabulary] of a checkpoint folder and the Recorder of what its layers did.
+    """Logits [T, vocabulary] of a checkpoint folder, and the Recorder of its layers.
 
-    `fused` picks the reference's fused attention, its default, over the eager one. float64 runs must be eager and made inside
-    `float64_throughout`, or they hold float32 parts.
+    `fused` selects the reference's fused attention, its default, instead of the eager one. float64 runs must be eager
+    and inside `float64_throughout`; otherwise they have parts in float32.
     """
     recorder = Recorder(fused)
     ALL_ATTENTION_FUNCTIONS.register("recording", recorder.attention)

@@ -1,7 +1,8 @@
-"""The reference's models whose attention is part of the model's own code, so that no attention function can be put in its place.
+"""Models of the reference whose attention is part of the model's own code, where no attention function can be set.
 
-Their queries, keys and values are computed a second time from what their attention layer was given, with the layer's own methods; in
-float64 the output of these is checked against what the layer itself hands to its output projection.
+Their queries, keys and values are computed a second time from the input of the attention layer, with the layer's own
+methods. In float64, the attention output computed from them is compared with the input of the layer's output
+projection.
 """
 
 import torch
@@ -14,7 +15,10 @@ LAYERS = {"bloom": "BloomAttention", "falcon": "FalconAttention", "mpt": "MptAtt
 
 
 def implementation(model_config, fused):
-    """The reference's name of the attention to run. Its eager Falcon adds an ALiBi bias twice (mask and scores): only fused is right."""
+    """The reference's name of the attention to run.
+
+    Its eager Falcon adds an ALiBi bias twice, to the mask and to the scores, so only the fused attention is right.
+    """
     if model_config["model_type"] == "falcon" and (fused or model_config.get("alibi")):
         return "sdpa"
     return "eager"
@@ -32,7 +36,7 @@ def falcon(module, hidden_states, arguments):
         query, key = modeling_falcon.apply_rotary_pos_emb(query, key, *arguments["position_embeddings"])
     else:
         alibi = alibi.reshape(module.num_heads, -1) * module.inv_norm_factor
-    if module.new_decoder_architecture:  # it repeats the keys of each group of heads
+    if module.new_decoder_architecture:  # this architecture repeats the keys for each group of heads
         groups = module.num_heads // module.num_kv_heads
         key, value = key[:, ::groups], value[:, ::groups]
     return query, key, value, module.inv_norm_factor, alibi

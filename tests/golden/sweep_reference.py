@@ -1,7 +1,8 @@
-"""What a sweep of a golden checkpoint must store in run.h5, computed from what the reference says of every query.
+"""Computes what a sweep of a golden checkpoint must store in run.h5, from the reference's numbers for every query.
 
-Written from the definitions (the project's notes on method and run file) with numpy alone, and shares nothing with the C++ sweep. Runs are
-judged by it in tests/journeys; make_sweep_golden.py measures with it how far the reference's own bfloat16 runs are from its float64 run.
+Written from the definitions (docs/method.md and docs/run-file.md) with numpy alone. It shares nothing with the C++
+sweep. tests/journeys compares runs with it. make_sweep_golden.py uses it to measure the error of the reference's own
+bfloat16 runs.
 
 A chunk of T tokens is a dictionary of float64 arrays:
     n_eff, entropy, ... [layer, head, query]     first_mass [layer, head, query, key]     value_variance [layer, kv_head]
@@ -26,9 +27,9 @@ LAST_QUARTER = (
 HALF_TOO = ("kalman_gain", "kalman_gain_scaled")
 SECOND_HALF = ("without_first_n_eff", "without_first_kalman_gain", "bos_mass", "sink_logit_mass")
 SECOND_HALF_ONLY_SUMMARISED = ("estimate_norm", "gained_estimate_norm", "without_first_norm")
-WHOLE_CHUNK = ("kalman_gain_scaled", "value_variance")  # what depends on later tokens too
+WHOLE_CHUNK = ("kalman_gain_scaled", "value_variance")  # fields that also depend on later tokens
 SHARES = ("summary/sink_bound_vacuous", "summary/sink_bound_gain_violated")
-BOUND_ROUNDING = 1e-5  # by how much a weight may miss its bound before it is counted as below it
+BOUND_ROUNDING = 1e-5  # a weight below its bound by more than this counts as a violation
 
 
 def read_safetensors(path):
@@ -45,7 +46,7 @@ def read_safetensors(path):
 
 
 def mean(values):
-    """Mean over the last axis of the numbers that are there; NaN without any."""
+    """Mean over the last axis without NaN entries; NaN if all entries are NaN."""
     there = ~np.isnan(values)
     count = there.sum(-1)
     return np.where(count > 0, np.where(there, values, 0).sum(-1) / np.maximum(count, 1), np.nan)
@@ -56,7 +57,7 @@ def variance(values):
 
 
 def bin_means(values):
-    """[.., position] to [.., 64]: position t of T lies in bin floor(64 t / T)."""
+    """Means over bins, [.., position] to [.., 64]. Position t of T lies in bin floor(64 t / T)."""
     length = values.shape[-1]
     bins = np.full((*values.shape[:-1], BINS), np.nan)
     for which in range(BINS):
@@ -67,7 +68,7 @@ def bin_means(values):
 
 
 def sink_lemma(chunk, groups):
-    """Of every query: the weight of key 0 among the keys, the lemma's bound on it, the bound with K o e for e, and the alignment c."""
+    """For every query: the weight of key 0 among the keys, its bound, its bound with K o e in place of e, and c."""
     others, first = chunk["without_first_norm"], chunk["value_norm"][..., 0]
     smallest = chunk["value_norm"][..., 1:].min(-1)
     first, smallest = (np.repeat(norm, groups, axis=1)[..., None] for norm in (first, smallest))
@@ -81,7 +82,7 @@ def sink_lemma(chunk, groups):
 
 
 def distances(chunk):
-    """Of every second-half query: how far it is from being counted otherwise, by the names of the shares it is counted in."""
+    """For every query of the second half: how far it is from being counted differently, by the names of the shares."""
     groups = chunk["n_eff"].shape[1] // chunk["value_norm"].shape[1]
     half = -(-chunk["n_eff"].shape[-1] // 2)
     weight, bound, with_gain, _ = (of_query[..., half:] for of_query in sink_lemma(chunk, groups))
@@ -103,7 +104,7 @@ def lemma_datasets(chunk, half):
 
 
 def chunk_datasets(chunk):
-    """Every dataset of one chunk by its path; /queries without its length."""
+    """Every dataset of one chunk by its path; paths in /queries are without the length."""
     length = chunk["n_eff"].shape[-1]
     quarter, half = -(-3 * length // 4), -(-length // 2)
     chunk = chunk | {"bos_mass": chunk["first_mass"][..., 0]}
@@ -140,7 +141,10 @@ def chunk_datasets(chunk):
 
 
 def run_datasets(chunks):
-    """Every dataset of run.h5 by its path there, of chunks by their length: [length, sample, layer, ...]; /queries/<T> [sample, ...]."""
+    """Every dataset of run.h5 by its path, from the chunks by their length.
+
+    Shapes: [length, sample, layer, ...], and [sample, ...] in /queries/<T>.
+    """
     by_length = {length: chunk_datasets(chunk) for length, chunk in sorted(chunks.items())}
     run = {}
     for length, datasets in by_length.items():
@@ -155,7 +159,10 @@ def run_datasets(chunks):
 
 
 def chunks_of(stored):
-    """The chunks of an expected_sweep.safetensors: what depends on earlier tokens only is stored once, for the longest."""
+    """The chunks of an expected_sweep.safetensors.
+
+    Fields that depend only on earlier tokens are stored once, for the longest chunk.
+    """
     chunks, lengths = {}, stored["lengths"].tolist()
     whole = {name.removeprefix(f"{lengths[-1]}."): array for name, array in stored.items() if name.startswith(f"{lengths[-1]}.")}
     for length in lengths:
@@ -166,7 +173,10 @@ def chunks_of(stored):
 
 
 def relative_error(found, expected, reduce=np.max):
-    """max |a-b| / max(|b|, 1e-3 max|b|), or another summary of it; infinite where NaNs do not coincide. Nothing but NaN: 0."""
+    """max |a-b| / max(|b|, 1e-3 max|b|), or another summary.
+
+    Infinite if the NaNs are at different places. 0 if all entries are NaN.
+    """
     known = ~np.isnan(expected)
     if found.shape != expected.shape or not np.array_equal(known, ~np.isnan(found)):
         return np.inf
@@ -184,7 +194,10 @@ def root_mean_square(errors):
 
 
 def error_of_dataset(path, found, expected, reduce=np.max):
-    """Each layer of each chunk on its own scale; shares of queries as they are, since a share may well be 0."""
+    """Error of a dataset, each layer of each chunk on its own scale.
+
+    Shares of queries are compared without a scale, because a share may be 0.
+    """
     if path in SHARES and found.shape == expected.shape:
         return float(np.abs(found - expected).max())
     axes = 1 if path == "summary/nll" else 2 if path.startswith("queries/") else 3

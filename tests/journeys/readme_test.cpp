@@ -1,4 +1,4 @@
-// The commands of the README and of the tutorial do what is printed there.
+// Runs the commands of the README and of the tutorial, and compares their output with the printed output.
 #include "support/printed_text.h"
 #include "support/program.h"
 #include "support/shared_data.h"
@@ -13,13 +13,14 @@
 namespace gainlens::testing {
 namespace {
 
-/// A command of a document with what it prints there.
+/// A command of a document, and the output printed there.
 struct Example {
   std::string command;
   std::string output;
 };
 
-/// The document's ```console blocks: lines that start with "$ " are commands, the others what they print.
+/// The commands in the ```console blocks of a document. Lines that start with "$ " are commands, the other lines are
+/// their output.
 std::vector<Example> examples_in(const std::string& document) {
   std::ifstream file(std::filesystem::path(GAINLENS_SOURCE_DIR) / document);
   std::vector<Example> examples;
@@ -38,9 +39,9 @@ std::vector<Example> examples_in(const std::string& document) {
   return examples;
 }
 
-class Document : public ::testing::TestWithParam<const char*> {};
+class Document : public ::testing::TestWithParam<std::string> {};
 
-/// In an empty folder beside which `data` is the repository's, with gainlens on the PATH.
+/// Runs in a new folder, in which `data` is a link to the repository's folder, with gainlens on the PATH.
 TEST_P(Document, CommandsWorkAsPrinted) {
   const TemporaryFolder folder;
   std::filesystem::create_directory_symlink(std::filesystem::path(GAINLENS_SOURCE_DIR) / "data",
@@ -68,9 +69,8 @@ TEST(PrintedText, NumbersMayDifferInTheirLastPlaceAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Document, ::testing::Values("README.md", "docs/tutorial.md"), [](const auto& test) {
-  return std::string(test.param) == "README.md" ? "Readme" : "Tutorial";
-});
+INSTANTIATE_TEST_SUITE_P(All, Document, ::testing::Values("README.md", "docs/tutorial.md"),
+                         [](const auto& test) { return test.param == "README.md" ? "Readme" : "Tutorial"; });
 
 }  // namespace
 }  // namespace gainlens::testing

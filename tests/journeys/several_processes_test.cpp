@@ -1,5 +1,5 @@
-// One sweep shared by processes that a launcher has numbered: the run of one process, whatever happens to them on the
-// way.
+// Several processes, numbered by a launcher, share one sweep. Their run is the run of one process, whatever happens to
+// the processes.
 #include "cli/tiny_checkpoint.h"
 #include "support/file_bytes.h"
 #include "support/program.h"
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 class SeveralProcesses : public ::testing::Test {
  protected:
-  /// The command, for a shell; ids and run folders lie in its working folder.
+  /// The sweep command for a shell. The ids and the run folders lie in its working folder.
   std::string sweep(const std::string& out) const {
     return std::string(GAINLENS_PROGRAM " sweep ") + tiny_checkpoint.string() +
            " --tokens ids.json --lengths 64,128 --samples 20 --per-query --threads 1 --out " + out;
@@ -52,7 +52,7 @@ TEST_F(SeveralProcesses, TwoAreTheRunOfOneByteForByte) {
 }
 
 TEST_F(SeveralProcesses, AKilledRankIsNamedAndTheRunResumedByOneProcess) {
-  // Killed once the work is dealt out, long before its twenty chunks are there.
+  // Killed after the work is shared out, long before the rank has measured its twenty chunks.
   const auto broken = shell(
       "RANK=1 WORLD_SIZE=2 " + sweep("two") + " & victim=$!; RANK=0 WORLD_SIZE=2 " + sweep("two") +
       " --quiet & leader=$!; until test -e two/ranks/plan.json; do sleep 0.005; done; kill -9 $victim; wait $leader");
@@ -83,7 +83,7 @@ TEST_F(SeveralProcesses, WrongVariablesAreOneLineAndNothingIsLeft) {
        {std::pair{"RANK=2 WORLD_SIZE=2", "RANK: '2' in the environment; must be a whole number from 0 to 1"},
         std::pair{"RANK=one WORLD_SIZE=2", "RANK: 'one'"},
         std::pair{"RANK=0", "RANK: is set in the environment and WORLD_SIZE is not"},
-        std::pair{"RANK=0 WORLD_SIZE=2 SLURM_PROCID=1 SLURM_NTASKS=2", "unset the pair that does not count"}}) {
+        std::pair{"RANK=0 WORLD_SIZE=2 SLURM_PROCID=1 SLURM_NTASKS=2", "unset the wrong pair"}}) {
     const auto result = shell(std::string(variables) + " " + sweep("run"));
     EXPECT_EQ(result.exit_code, 2) << variables;
     EXPECT_THAT(result.error, AllOf(HasSubstr("gainlens: error: "), HasSubstr(message)));
@@ -91,7 +91,7 @@ TEST_F(SeveralProcesses, WrongVariablesAreOneLineAndNothingIsLeft) {
     EXPECT_FALSE(std::filesystem::exists(folder_.path() / "run"));
   }
   EXPECT_EQ(shell("RANK=0 WORLD_SIZE=1 SLURM_NTASKS=4 " + sweep("run")).exit_code, 0)
-      << "one process, as without a launcher";
+      << "it must be one process, as without a launcher";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Standard streams that are full, closed or unread: progress and errors may be lost, results never without a word, and
-// no file gets what is printed.
+// Standard streams that are full, closed or unread. Progress and errors may be lost. Lost results must be reported. No
+// file may receive the printed text.
 #include "cli/tiny_checkpoint.h"
 #include "language/language_testing.h"
 #include "support/file_bytes.h"
@@ -30,7 +30,8 @@ class StandardStreams : public ::testing::Test {
     }
     EXPECT_GT(bytes_of(folder_.path() / "plain/run.h5").size(), 1000u);
     EXPECT_TRUE(bytes_of(folder_.path() / "plain/run.h5") == bytes_of(folder_.path() / out / "run.h5")) << out;
-    EXPECT_THAT(bytes_of(folder_.path() / out / "lock"), ContainsRegex("^[0-9]+$")) << "nothing but the process id";
+    EXPECT_THAT(bytes_of(folder_.path() / out / "lock"), ContainsRegex("^[0-9]+$"))
+        << "the file must hold only the process id";
   }
 
   TemporaryFolder folder_;
@@ -100,7 +101,7 @@ TEST_F(StandardStreams, AReaderThatHasReadEnoughIsNoError) {
   EXPECT_EQ(first.exit_code, 0);
   EXPECT_EQ(first.error, "");
   EXPECT_EQ(std::count(first.out.begin(), first.out.end(), '\n'), 1);
-  // Nobody reads from the start.
+  // Nobody reads the output from the beginning.
   const auto nobody = shell("set +o pipefail; { sleep 0.3; " + inspect + " || echo $? > code; } | true; cat code");
   EXPECT_EQ(nobody.out, "141\n") << "as a shell reports SIGPIPE";
   EXPECT_EQ(nobody.error, "");

@@ -1,11 +1,13 @@
-"""Sweeps golden checkpoints with the built program and compares every dataset of their run.h5 with what the reference says.
+"""Sweeps golden checkpoints with the built program and compares every dataset of their run.h5 with the reference.
 
     python tests/journeys/sweep_goldens.py build/gainlens [NAME...]
 
-needs numpy and h5py. NAME is a folder of tests/golden/models or a file of tests/golden/gguf; without any, all are swept and the counts
-printed. Each golden is swept in float64, float32 and bfloat16 at two lengths with --per-query; audit, sink-vs-k and report then read the
-run. The expected numbers are computed by tests/golden/sweep_reference.py, which shares nothing with the sweep.
-Exit code 1: something differs. 77: no numpy or h5py, or the one golden asked for is shared data that is absent.
+Needs numpy and h5py. NAME is a folder of tests/golden/models or a file of tests/golden/gguf. Without a NAME, all are
+swept and the counts are printed. Each golden is swept in float64, float32 and bfloat16 at two lengths with --per-query.
+Then audit, sink-vs-k and report read the run. tests/golden/sweep_reference.py computes the expected numbers; it shares
+nothing with the sweep.
+Exit code 1: something differs. 77: numpy or h5py is missing, or the only golden asked for is shared data that is
+absent.
 """
 
 import argparse
@@ -31,12 +33,12 @@ sys.path.insert(0, str(GOLDEN))
 import sweep_reference  # noqa: E402
 
 DTYPES = ("float64", "float32", "bfloat16")
-BFLOAT16_MARGIN = 0.03  # by how much the sink lemma's bound may be off in bfloat16
+BFLOAT16_MARGIN = 0.03  # largest error of the sink lemma's bound in bfloat16
 REPORTED = "float32"  # the dtype whose run gets a report: its figures take seconds
 
 
 class Golden:
-    """A checkpoint, and what its sweep must give."""
+    """A checkpoint, and the expected result of its sweep."""
 
     def __init__(self, name):
         gguf = name.endswith(".gguf")
@@ -47,7 +49,7 @@ class Golden:
         if not gguf and not (folder / "config.json").exists():
             self.checkpoint = SHARED_DATA / "models" / name
         inexact = json.loads((GOLDEN / "gguf" / "provenance.json").read_text())["inexact"]
-        # BLOOM's own code writes sqrt(2 / pi) of its gelu with eight digits.
+        # The reference's BLOOM code uses only eight digits of sqrt(2 / pi) in its gelu.
         self.exact = not name.startswith("bloom") and name not in inexact
         stored = sweep_reference.read_safetensors(folder / "expected_sweep.safetensors")
         self.lengths = stored["lengths"].tolist()
@@ -58,11 +60,11 @@ class Golden:
         self.datasets = sweep_reference.run_datasets(self.chunks)
         self.bfloat16_error = dict(zip(sorted(self.datasets), stored["bfloat16_error"].tolist(), strict=True))
         distances = [sweep_reference.distances(chunk) for chunk in self.chunks.values()]
-        # The largest share of a head's queries that bfloat16 may count otherwise.
+        # The largest share of a head's queries that may be counted differently in bfloat16.
         self.uncertain = {path: max((of[path] < BFLOAT16_MARGIN).mean(-1).max() for of in distances) for path in sweep_reference.SHARES}
 
     def coordinates(self):
-        """Of every axis, by its name; the axis of queries is one of each length."""
+        """The size of every axis, by its name. Each length has its own axis of queries."""
         layers, heads = self.datasets["summary/n_eff"].shape[2:]
         counts = {
             "layer": layers,
@@ -75,16 +77,43 @@ class Golden:
         return {name: list(range(count)) for name, count in counts.items()} | {"length": self.lengths}
 
     def scales(self):
-        """Everything in the file that is no statistic, by its path."""
-        scales = self.coordinates()
-        groups = {"summary": ("length", "sample", "layer", "head", "key"), "profile": ("length", "sample", "layer", "head", "bin")}
-        groups["values"] = ("length", "sample", "layer", "kv_head", "bin", "key")
+        """All datasets of the file that are not statistics, by their path."""
+        scales, others = self.coordinates(), self.other_coordinates()
+        groups = {
+            "summary": ("length", "sample", "layer", "head", "key"),
+            "profile": ("length", "sample", "layer", "head", "bin"),
+            "values": ("length", "sample", "layer", "kv_head", "bin", "key"),
+        }
+        found = {name: values for name, (_, values) in others.items()}
+        for group, axes in groups.items():
+            found |= {f"{group}/{name}": values for name, (own, values) in others.items() if own <= set(axes)}
         groups |= {f"queries/{length}": ("sample", "layer", "head", "key") for length in self.lengths}
-        found = dict(scales) | {f"queries/{length}/query": list(range(length)) for length in self.lengths}
+        for place, length in enumerate(self.lengths):
+            for name, (own, values) in others.items():
+                if own <= {"length", *groups[f"queries/{length}"]}:
+                    found[f"queries/{length}/{name}"] = values[place] if "length" in own else values
+        found |= scales | {f"queries/{length}/query": list(range(length)) for length in self.lengths}
         found |= {f"{group}/{name}": scales[name] for group, names in groups.items() for name in names}
         found["complete"] = [[1]] * len(self.lengths)
-        found["attention"] = [kind.encode() for kind in self.attention()]
         return found
+
+    def other_coordinates(self):
+        """The coordinates besides the dimension scales, by their name: axes and values."""
+        heads, kv_heads = (len(self.coordinates()[axis]) for axis in ("head", "kv_head"))
+        bins = np.arange(sweep_reference.BINS)
+        visible = []
+        for length in self.lengths:
+            queries = np.arange((length + 1) // 2, length)
+            seen = [np.mean(queries < window) if window else 1.0 for window in self.windows]
+            visible.append([0 if share == 0 else 2 if share == 1 else 1 for share in seen])
+        return {
+            "attention": ({"layer"}, [kind.encode() for kind in self.attention()]),
+            "kv_head_of_head": ({"head"}, np.repeat(range(kv_heads), heads // kv_heads)),
+            "bin_begin": ({"bin"}, bins / sweep_reference.BINS),
+            "bin_end": ({"bin"}, (bins + 1) / sweep_reference.BINS),
+            "token_offset": ({"length", "sample"}, [[0]] * len(self.lengths)),
+            "key_0_visible": ({"length", "layer"}, visible),
+        }
 
     def attention(self):
         return ["global" if window == 0 else f"window:{window}" for window in self.windows]
@@ -110,17 +139,20 @@ class Golden:
 
     def tolerance(self, dtype, path):
         if path in sweep_reference.SHARES:
-            return self.uncertain[path] if dtype == "bfloat16" else 1e-6  # no query is near enough for float32 to count it otherwise
+            # In float32 no query is counted differently: none is near enough to the limit.
+            return self.uncertain[path] if dtype == "bfloat16" else 1e-6
         if dtype == "bfloat16":
-            # Twice the reference's own error; of summaries, a few numbers whose error is noisy, four times, of variances eight times.
+            # Twice the reference's own error. For summaries, which are few numbers with a noisy error, four times; for
+            # variances eight times.
             factor = 2 if path.startswith(("queries/", "profile/")) else 8 if path.endswith("_var") else 4
             return factor * self.bfloat16_error[path]
         tolerance = 1e-4 if dtype == "float32" else 1e-9 if self.exact else 1e-6
-        return 10 * tolerance if path.endswith("_var") else tolerance  # the variance of nearly equal numbers multiplies their errors
+        # A variance of nearly equal numbers has a larger relative error than the numbers.
+        return 10 * tolerance if path.endswith("_var") else tolerance
 
 
 def stored_datasets(group, path=""):
-    """Every dataset of a file by its path; one that several groups link is there several times."""
+    """Every dataset of a file by its path. A dataset that several groups link to appears several times."""
     found = {}
     for name, item in group.items():
         found |= {path + name: item} if isinstance(item, h5py.Dataset) else stored_datasets(item, f"{path}{name}/")
@@ -128,7 +160,7 @@ def stored_datasets(group, path=""):
 
 
 def compare_scales(golden, found, dtype):
-    """Complaints about everything in the file that is no statistic; takes it out of `found`."""
+    """Complaints about the datasets that are not statistics. Removes these from `found`."""
     complaints = []
     for path, expected in golden.scales().items():
         dataset = found.pop(path, None)
@@ -142,11 +174,11 @@ def compare_scales(golden, found, dtype):
 
 
 def compare_run(golden, dtype, path):
-    """Complaints about a run.h5, the largest error by the tolerance it was granted, and how many datasets were compared."""
+    """Complaints about a run.h5, the largest ratio of error to tolerance, and the number of compared datasets."""
     with h5py.File(path) as file:
         found = stored_datasets(file)
         complaints = compare_scales(golden, found, dtype)
-        complaints += [f"{extra}: nobody knows what it should hold" for extra in found.keys() - golden.datasets.keys()]
+        complaints += [f"{extra}: unexpected dataset" for extra in found.keys() - golden.datasets.keys()]
         worst, compared = (0.0, ""), 0
         reduce = sweep_reference.root_mean_square if dtype == "bfloat16" else np.max
         for name, expected in golden.datasets.items():
@@ -166,7 +198,7 @@ def compare_run(golden, dtype, path):
 
 
 def compare_report(golden, dtype, path):
-    """Complaints about what a report says of the model."""
+    """Complaints about the description of the model in a report."""
     told = json.loads(path.read_text())["run"]
     facts = ("layers", "heads", "kv_heads", "head_dim", "attention", "gated", "sink_logits", "dtype")
     return [f"summary.json: {fact} is {told.get(fact)}" for fact in facts if told.get(fact) != golden.request(dtype)[fact]]
@@ -182,7 +214,7 @@ def run(program, *arguments, allowed=(0,)):
 
 
 def sweep(program, golden, dtype, folder):
-    """Sweeps one golden in one dtype, and lets everything that reads runs read it: as compare_run."""
+    """Sweeps one golden in one dtype, and calls every command that reads runs. Returns the same as compare_run."""
     tokens, out = folder / "tokens.json", folder / dtype
     tokens.write_text(json.dumps(golden.tokens))
     lengths = ",".join(map(str, golden.lengths))
@@ -191,7 +223,7 @@ def sweep(program, golden, dtype, folder):
     if complaints:
         return complaints, (np.inf, "sweep"), 0
     complaints, worst, compared = compare_run(golden, dtype, out / "run.h5")
-    # A reader may say why this run is too small for it.
+    # A command may refuse the run as too small, with a reason.
     for command in ("audit", "sink-vs-k"):
         complaints += run(program, command, out, allowed=(0, 2))
     if dtype == REPORTED:
@@ -201,7 +233,10 @@ def sweep(program, golden, dtype, folder):
 
 
 def check(program, name):
-    """Sweeps one golden in every dtype; complaints, and how many chunks and datasets were compared. None where its checkpoint is absent."""
+    """Sweeps one golden in every dtype.
+
+    Returns the complaints and the numbers of compared chunks and datasets, or None if the checkpoint is absent.
+    """
     golden = Golden(name)
     if not golden.checkpoint.exists():
         print(f"{name}: SKIPPED: {golden.checkpoint} is absent")

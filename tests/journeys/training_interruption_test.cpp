@@ -1,4 +1,5 @@
-// Training killed at random moments and resumed ends with the weights of an uninterrupted one, byte for byte.
+// A training that is killed at random moments and resumed ends with the weights of an uninterrupted training, byte for
+// byte.
 #include "language/language_testing.h"
 #include "support/file_bytes.h"
 #include "support/program.h"

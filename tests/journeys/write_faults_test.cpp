@@ -1,5 +1,6 @@
-// A disk that is full for one moment: each call with which a command writes fails once, in a run of its own. Every such
-// run ends with one line and exit code 1, and the same command then gives the right bytes; or it gives them at once.
+// A disk that is full for a moment. For each call with which a command writes, one run is made in which this call
+// fails. Such a run either gives the right bytes, or it ends with one line and exit code 1, and the same command called
+// again gives the right bytes.
 #include "cli/tiny_checkpoint.h"
 #include "core/json.h"
 #include "language/language_testing.h"
@@ -25,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Every file and folder below a folder with its bytes, without times and process ids.
+/// The bytes of every file and folder below a folder, without times and process ids.
 std::map<std::string, std::string> files_below(const fs::path& folder) {
   std::map<std::string, std::string> files;
   if (!fs::exists(folder)) return files;
@@ -43,15 +44,15 @@ std::map<std::string, std::string> files_below(const fs::path& folder) {
   return files;
 }
 
-/// A command that writes below `out` of its working folder, with a call of its own that fails.
+/// A command that writes below the folder `out` of its working folder, and of which one call can be made to fail.
 class FaultyCommand {
  public:
-  /// @param line   of a shell; "FAULTY" stands before the program that fails
-  /// @param below  only calls on files below it fail
+  /// @param line   shell command; the word "FAULTY" marks the program whose calls fail
+  /// @param below  only calls on files below this path can fail
   explicit FaultyCommand(std::string line, std::string below = "out")
       : line_(std::move(line)), below_(std::move(below)) {}
 
-  /// Number of the calls that write, without a fault; keeps the right files.
+  /// Runs the command without a fault, keeps its files as the right ones, and returns the number of its writing calls.
   long measure() {
     const TemporaryFolder place;
     const ProgramResult result = run(place.path(), "");
@@ -62,8 +63,8 @@ class FaultyCommand {
     return std::count(log.begin(), log.end(), '\n');
   }
 
-  /// "error", "right bytes", or what else happened.
-  /// @param fault  for the preloaded library
+  /// "error", "right bytes", or a description of anything else.
+  /// @param fault  environment variables for the preloaded library (tests/support/failing_writes.cpp)
   std::string outcome(const std::string& fault) {
     const TemporaryFolder place;
     const ProgramResult result = run(place.path(), fault);
@@ -78,7 +79,8 @@ class FaultyCommand {
     }
     const ProgramResult again = run(place.path(), "");
     if (again.exit_code != 0)
-      return fmt::format("after '{}' again exit code {}: {}", result.error, again.exit_code, again.error);
+      return fmt::format("after '{}' the same command gave exit code {}: {}", result.error, again.exit_code,
+                         again.error);
     const std::string outcome = wrong_files(place.path() / "out", "error");
     const std::lock_guard lock(*proving_);
     if (outcome == "error") proven_.insert(left);
@@ -112,16 +114,16 @@ class FaultyCommand {
   std::string line_, below_;
   Files right_;
   std::unique_ptr<std::mutex> proving_ = std::make_unique<std::mutex>();
-  std::set<Files> proven_;  ///< what a failed run may leave: the command repeated on the same files does the same
+  std::set<Files> proven_;  ///< files of failed runs from which the repeated command gave the right bytes
 };
 
-/// One of so many tests that share the calls of a command, each within CTest's patience.
+/// Test `number` of `of` tests that share the calls of a command, so that each stays within CTest's time limit.
 struct Part {
   long number = 1, of = 1;
 };
 
-/// Every call of the command fails once, two runs side by side, and counts what came of it; then every call writes half
-/// of what it should.
+/// Lets every call of the command fail once, with two runs at the same time, and counts the outcomes. Then lets every
+/// call write half of its bytes.
 void fail_each_call(const std::string& name, FaultyCommand command, Part part = {}) {
   const long calls = command.measure();
   ASSERT_GT(calls, 0);
@@ -143,15 +145,16 @@ void fail_each_call(const std::string& name, FaultyCommand command, Part part = 
   long failed = 0;
   for (const auto& [outcome, count] : counts) failed += count;
   const long errors = counts["error"], right = counts["right bytes"];
-  std::cout << fmt::format("{}, no room once: {} of {} calls failed, {} errors, {} right bytes, {} anything else\n",
-                           name, failed, calls, errors, right, failed - errors - right);
-  EXPECT_GT(errors, 0) << name << ": no fault was met";
+  std::cout << fmt::format(
+      "{}, disk full for one call: {} of {} calls failed, {} errors, {} right bytes, {} other outcomes\n", name, failed,
+      calls, errors, right, failed - errors - right);
+  EXPECT_GT(errors, 0) << name << ": no call failed";
   EXPECT_EQ(command.outcome("GAINLENS_FAIL_HALF=1"), "right bytes") << name;
 }
 
 class WriteFaults : public ::testing::Test {
  protected:
-  /// Chunks of 16 tokens in one layer, with every kind of dataset.
+  /// A sweep of chunks of 16 tokens over one layer, with every kind of dataset.
   std::string sweep() const {
     return GAINLENS_PROGRAM " sweep " + tiny_checkpoint.string() + " --tokens " + ids_ +
            " --lengths 16 --layers 0:1 --per-query --threads 1 --quiet --out out";
@@ -169,7 +172,8 @@ TEST_P(WriteFaultsOfASweep, EveryFourthCall) {
 
 INSTANTIATE_TEST_SUITE_P(From, WriteFaultsOfASweep, ::testing::Values(1, 2, 3, 4));
 
-/// One of two processes fails in what they tell each other by. The other would wait for it for minutes, so it is ended.
+/// In one of two processes, the calls fail with which the two communicate. The other would wait for minutes, so it is
+/// ended.
 TEST_F(WriteFaults, EveryCallOfARank) {
   for (const int rank : {0, 1}) {
     const auto process = [&](int of) {

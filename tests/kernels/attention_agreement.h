@@ -24,7 +24,7 @@ inline at::Tensor seeded_normal(at::IntArrayRef sizes, std::uint64_t seed) {
   return at::randn(sizes, generator, at::TensorOptions(at::kDouble));
 }
 
-/// Normal values of unit variance, with scores of variance `sharpness`^2 after the default scale.
+/// Normal inputs of unit variance. With the default scale, the scores have variance `sharpness`^2.
 inline Inputs random_inputs(std::int64_t length, std::int64_t head_dim, std::int64_t kv_heads, std::int64_t group,
                             double sharpness = 1.5) {
   return {.query = sharpness * seeded_normal({kv_heads * group, length, head_dim}, 1),
@@ -50,7 +50,7 @@ struct NamedTensor {
   at::Tensor QueryStatistics::*tensor;
 };
 
-/// Every tensor of the result.
+/// All tensors of the result.
 inline const std::vector<NamedTensor>& all_tensors() {
   using S = QueryStatistics;
   static const std::vector<NamedTensor> tensors{
@@ -80,14 +80,14 @@ inline const std::vector<NamedTensor>& all_tensors() {
   return tensors;
 }
 
-/// Whether NaN stands against NaN, and infinity against infinity of the same sign.
+/// Whether both tensors have NaN at the same places, and infinities of the same sign at the same places.
 inline bool same_exceptions(const at::Tensor& a, const at::Tensor& b) {
   return at::isnan(a).equal(at::isnan(b)) && at::isposinf(a).equal(at::isposinf(b)) &&
          at::isneginf(a).equal(at::isneginf(b));
 }
 
-/// Largest |a - b| / max(|b|, 1e-3 max|b|, floor) of the finite numbers; infinite where NaN or infinity stands against
-/// anything else.
+/// Largest |a - b| / max(|b|, 1e-3 max|b|, floor) over the finite numbers. Infinite if the tensors do not have NaN and
+/// infinities at the same places.
 inline double relative_error(const at::Tensor& actual, const at::Tensor& expected, double floor = 1e-300) {
   const at::Tensor a = actual.to(at::kDouble), b = expected.to(at::kDouble);
   if (!same_exceptions(a, b)) return std::numeric_limits<double>::infinity();
@@ -97,8 +97,8 @@ inline double relative_error(const at::Tensor& actual, const at::Tensor& expecte
   return error.masked_fill(exceptions, 0).max().item<double>();
 }
 
-/// Largest |a - b| relative to the largest |b|: for signed quantities, whose small elements are differences of large
-/// ones. Infinite where NaN or infinity stands against anything else.
+/// Largest |a - b| relative to the largest |b|. For signed quantities, whose small elements are differences of large
+/// numbers. Infinite if the tensors do not have NaN and infinities at the same places.
 inline double error_of_largest(const at::Tensor& actual, const at::Tensor& expected) {
   const at::Tensor a = actual.to(at::kDouble), b = expected.to(at::kDouble);
   if (!same_exceptions(a, b)) return std::numeric_limits<double>::infinity();
@@ -107,8 +107,9 @@ inline double error_of_largest(const at::Tensor& actual, const at::Tensor& expec
   return error.max().item<double>() / std::max(size.max().item<double>(), 1e-300);
 }
 
-/// Error of one field: `output` relative to its largest element, others by relative_error, where an exact zero is met
-/// to within the tolerance at 1e-2 of the field's unit: nats for the entropy, the mean value variance for S.
+/// Error of one field. For `output` it is relative to the largest element, for the other fields it is relative_error.
+/// Numbers near zero are compared with 1e-2 of the field's unit, which is 1 nat for the entropy and the mean value
+/// variance for S.
 inline double field_error(const NamedTensor& field, const QueryStatistics& actual, const QueryStatistics& expected) {
   const auto& [name, tensor] = field;
   if (name == "output") return error_of_largest(actual.output, expected.output);
@@ -117,7 +118,7 @@ inline double field_error(const NamedTensor& field, const QueryStatistics& actua
   return relative_error(actual.*tensor, expected.*tensor, std::max(1e-2 * unit, 1e-300));
 }
 
-/// The same bits, NaN included.
+/// Whether both have the same bits, including NaN.
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor x = a.contiguous(), y = b.contiguous();
   return x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() &&

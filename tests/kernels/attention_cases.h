@@ -5,20 +5,20 @@
 #include <cmath>
 #include <ostream>
 
-// Masks, shapes and hard inputs that every backend is held to.
+// Masks, shapes and hard inputs with which every backend is tested.
 
 namespace gainlens::kernels::testing {
 
-/// Which keys are hidden, and what else is done to the scores.
+/// The hidden keys, and other changes of the scores.
 struct Mask {
   std::string name;
   bool causal = true;
   std::optional<std::int64_t> window;
   double soft_cap = 0;
-  bool shared_bias = false, head_bias = false;  // both with -inf among them
+  bool shared_bias = false, head_bias = false;  // both hold some -inf
   bool sink = false;
-  int distance_bias = 0;   // dimensions of the tensor, 0: none
-  int precision_dims = 0;  // dimensions of lambda by dimension, 0: one number
+  int distance_bias = 0;   // number of dimensions of the tensor; 0: no bias
+  int precision_dims = 0;  // number of dimensions of the tensor with lambda by dimension; 0: lambda is one number
 };
 
 inline const std::vector<Mask> all_masks{
@@ -74,7 +74,7 @@ inline AttentionOptions options_of(const Mask& mask, const Shape& shape) {
   return options;
 }
 
-/// Inputs and options at which rounding hurts.
+/// Inputs and options for which rounding has a large effect.
 struct HardCase {
   std::string name;
   AttentionOptions options;

@@ -1,5 +1,5 @@
-// What the composed path promises beside numbers (attention_statistics_test.cpp), on the CPU: the same calls run on a
-// GPU.
+// Properties of the composed path other than its numbers, which attention_statistics_test.cpp tests. The tests run on
+// the CPU; the same library calls run on a GPU.
 
 #include "kernels/composed/attention_composed.h"
 #include "kernels/attention_sequences.h"
@@ -49,10 +49,10 @@ std::int64_t peak_bytes(std::int64_t length) {
 TEST(AttentionComposedGuarantees, MemoryGrowsLinearly) {
   const std::int64_t short_text = peak_bytes(1024), long_text = peak_bytes(4096);
   EXPECT_GT(short_text, 0);
-  EXPECT_LT(long_text, 4.2 * short_text);  // of four times the length; quadratic would be 16
+  EXPECT_LT(long_text, 4.2 * short_text);  // for four times the length; quadratic memory would give 16
 }
 
-// The same comparison where a GPU computes. This program does not link libtorch_cuda: preload it.
+// The same comparison on a GPU. This program does not link libtorch_cuda: preload it.
 TEST(AttentionComposedOnGpu, EqualsReference) {
   if (!at::hasCUDA()) GTEST_SKIP() << "SKIPPED: needs a GPU and libtorch_cuda (LD_PRELOAD=libtorch_cuda.so)";
   for (const auto& [type, tolerance] : {std::pair{at::kDouble, 1e-11}, std::pair{at::kFloat, 1e-5}}) {

@@ -1,5 +1,5 @@
-// Extremes that real checkpoints hold: sink logits far from the scores, values of any size, scores of any spread; and
-// queries left out.
+// Extremes that occur in real checkpoints: sink logits far from the scores, values of any size, scores of any spread.
+// Also tests calls that leave out queries.
 
 #include "kernels/attention_cases.h"
 #include "kernels/attention_testing.h"
@@ -41,7 +41,7 @@ TEST(SinkLogits, FarAboveTheKeysLeaveTheirDigits) {
   EXPECT_LT(expected.output[3].abs().max().item<double>(), 1e-15);
   for (const auto& [way, attention] : ways) {
     const QueryStatistics s = attention(options, in);
-    for (std::int64_t head = 0; head < 4; ++head) {  // each head against its own largest
+    for (std::int64_t head = 0; head < 4; ++head) {  // each head relative to its own largest element
       EXPECT_LT(error_of_largest(s.output[head], expected.output[head]), 2e-6) << way << " head " << head;
       EXPECT_LT(relative_error(s.first_mass[head], expected.first_mass[head]), 1e-5) << way << " head " << head;
       EXPECT_LT(relative_error(s.first_weight[head], expected.first_weight[head]), 1e-5) << way << " head " << head;
@@ -76,7 +76,7 @@ TEST(SinkLogits, ThatAreNoNumbersAreRefused) {
 
 // ---- values of any size ----
 
-/// Normal values, but of dimension 0 the first 64 are equal, of dimension 1 all.
+/// Normal values, except that in dimension 0 the first 64 values are equal and in dimension 1 all values.
 Inputs values_with_steps() {
   Inputs in = cast(random_inputs(300, 16, 1, 2), at::kFloat);
   in.value.select(2, 0).slice(1, 0, centre_keys).fill_(0.25);
@@ -147,7 +147,7 @@ TEST(ValuesOfAnySize, WhoseSquaresFloat32CannotHoldAreAFailedRun) {
   in.value.mul_(1e30);
   for (const AttentionBackend backend : {AttentionBackend::streaming, AttentionBackend::composed}) {
     EXPECT_THAT([&] { by(backend)({}, in); },
-                ThrowsMessage<RunFailed>(HasSubstr("squares may overflow Float; compute in a wider type")));
+                ThrowsMessage<RunFailed>(HasSubstr("squares may overflow float32; use --dtype float64")));
   }
 }
 
@@ -155,20 +155,36 @@ TEST(ValuesOfAnySize, WhatIsRefusedDoesNotDependOnThreads) {
   Inputs in = cast(random_inputs(3000, 8, 2, 1), at::kFloat);
   in.query.mul_(1e-18);
   in.key.mul_(1e-18);
-  in.query[0].fill_(1e18);  // times the keys of the other head it would overflow
+  in.query[0].fill_(1e18);  // the product with the keys of the other head would overflow
   in.key[1].fill_(1e18);
   const int threads = at::get_num_threads();
   for (const int count : {1, 2, 8}) {
     at::set_num_threads(count);
-    EXPECT_THAT([&] { streamed({}, in); }, ThrowsMessage<RunFailed>(HasSubstr("may overflow Float"))) << count;
+    EXPECT_THAT([&] { streamed({}, in); }, ThrowsMessage<RunFailed>(HasSubstr("may overflow float32"))) << count;
   }
   at::set_num_threads(threads);
 }
 
+// ---- options at the ends of their ranges ----
+
+TEST(ExtremeOptions, GiveNoNaN) {
+  const Inputs in = cast(random_inputs(130, 16, 1, 2), at::kFloat);
+  for (const AttentionOptions& options : {AttentionOptions{.prior_variance = 1e30, .prior_precision = 0},
+                                          AttentionOptions{.prior_strength = 1e30, .prior_variance = 1},
+                                          AttentionOptions{.prior_strength = 0, .prior_precision = 1e30},
+                                          AttentionOptions{.soft_cap = 1e-30}, AttentionOptions{.soft_cap = 1e30}}) {
+    for (const auto& [way, attention] : ways) {
+      const QueryStatistics s = attention(options, in);
+      for (const at::Tensor& field : {s.output, s.n_eff, s.entropy, s.residual, s.kalman_gain, s.kalman_gain_scaled})
+        EXPECT_FALSE(at::isnan(field).any().item<bool>()) << way;
+    }
+  }
+}
+
 // ---- scores of any spread ----
 
-// float32 holds these scores exactly, whatever the order of their sums: what the kernels do with sharp scores is seen
-// alone.
+// float32 holds these scores exactly, for every order of summation. The test therefore shows only the errors that the
+// kernels make with sharp scores.
 TEST(SharpScores, ThatFloat32HoldsCostNoDigits) {
   for (const double sharpness : {300.0, 3000.0}) {
     const Inputs drawn = random_inputs(200, 16, 1, 2, sharpness);
@@ -227,10 +243,11 @@ TEST(FirstQuery, OutsideTheTextOrBesideSequencesIsRefused) {
       [&] {
         streamed({.sequences = {{0, 20}}, .first_query = 3}, in);
       },
-      ThrowsMessage<InvalidArgument>(HasSubstr("first_query 3 beside packed sequences; give one of them")));
+      ThrowsMessage<InvalidArgument>(
+          HasSubstr("first_query is 3 and `sequences` are given; give only one of the two")));
 }
 
-// ---- what the program around has switched on ----
+// ---- settings that the calling program has switched on ----
 
 class Autocast {
  public:
@@ -252,7 +269,7 @@ TEST(ExactProducts, AutocastChangesNoBit) {
   const auto [output, gradient] = gradients();
   const at::Tensor composed = by(AttentionBackend::composed)({}, in).output;
   const Autocast autocast;
-  ASSERT_EQ(at::matmul(in.query, in.key.transpose(1, 2)).scalar_type(), at::kBFloat16);  // it is on
+  ASSERT_EQ(at::matmul(in.query, in.key.transpose(1, 2)).scalar_type(), at::kBFloat16);  // autocast is on
   const auto [autocast_output, autocast_gradient] = gradients();
   EXPECT_TRUE(same_bits(output, autocast_output));
   EXPECT_TRUE(same_bits(gradient, autocast_gradient));
@@ -271,7 +288,7 @@ TEST(Agreement, SeesInfinity) {
     EXPECT_EQ(error(one_infinite, finite), infinity);
     EXPECT_EQ(error(-one_infinite, one_infinite), infinity);
     EXPECT_EQ(error(at::tensor({1.0, static_cast<double>(NAN)}), finite), infinity);
-    EXPECT_EQ(error(off, one_infinite), 0.5);  // the infinite element does not excuse the others
+    EXPECT_EQ(error(off, one_infinite), 0.5);  // an infinite element does not hide the errors of the others
     EXPECT_EQ(error(one_infinite, one_infinite), 0);
   }
 }

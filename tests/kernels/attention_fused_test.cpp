@@ -1,5 +1,5 @@
-// The fused CUDA kernel against the oracle. Its source runs on the host here, thread by thread (cuda_emulation/): that
-// shows what it computes, not that a GPU runs it.
+// Compares the fused CUDA kernel with the oracle. Its source runs on the host, thread by thread (cuda_emulation/). This
+// tests the numbers that it computes, but not that it runs on a GPU.
 
 #include "kernels/cuda/attention_fused.h"
 #include "kernels/attention_cases.h"
@@ -21,12 +21,13 @@ using namespace testing;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-/// Fields that come from weights alone, which stay float32.
+/// Fields that depend only on the weights, which stay in float32.
 const std::set<std::string> exact_fields{"n_eff",           "entropy",      "without_first_n_eff", "first_mass",
                                          "sink_logit_mass", "first_weight", "column_mean",         "value_variance"};
 
-/// Errors within `tolerance` of the field's largest element where values take part, and within `exact` where they do
-/// not. As in expect_close, what is smaller than 1e-2 of the field's unit is held to the tolerance at that.
+/// Expects errors relative to the field's largest element. They must be within `tolerance` for fields that depend on
+/// values, and within `exact` for the others. As in expect_close, an element smaller than 1e-2 of the field's unit is
+/// compared with that.
 void expect_near(const QueryStatistics& actual, const QueryStatistics& expected, double exact, double tolerance) {
   const double value_scale = expected.value_variance.mean().item<double>();
   for (const auto& [name, tensor] : all_tensors()) {
@@ -90,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Widths, AttentionFused,
 
 TEST(AttentionFusedNumbers, HardCasesInFloat32) {
   for (const HardCase& hard : hard_cases(130, 16)) {
-    if (hard.name == "sharp" || hard.name == "spread_1e4") continue;  // float32 scores themselves are off there
+    if (hard.name == "sharp" || hard.name == "spread_1e4") continue;  // float32 scores are too inexact there
     SCOPED_TRACE(hard.name);
     const Inputs in = cast(hard.inputs, at::kFloat);
     expect_close(emulated(hard.options, in), reference(hard.options, in), 1e-5, 2e-6);
@@ -105,13 +106,13 @@ TEST(AttentionFusedNumbers, HardCasesInBfloat16) {
   }
 }
 
-// S of a query whose mass lies on one far value is a difference of numbers 1e3 times as large: squares rounded by
-// themselves, to bfloat16, would leave nothing of it.
+// If the mass of a query lies on one far value, S is a difference of numbers that are 1e3 times as large. Squares
+// rounded to bfloat16 would lose all its digits.
 TEST(AttentionFusedNumbers, SmallResidualKeepsItsDigitsInBfloat16) {
   Inputs in = random_inputs(130, 16, 1, 1, 0.1);
   in.value.select(1, 70).fill_(8);
   AttentionOptions options{.causal = false, .key_bias = at::zeros({130}), .returned = {.per_dimension = true}};
-  options.key_bias[70] = 12.0;  // all but 1e-3 of the mass
+  options.key_bias[70] = 12.0;  // key 70 has all but 1e-3 of the mass
   in = cast(in, at::kBFloat16);
   const QueryStatistics s = emulated(options, in), expected = reference(options, in);
   const at::Tensor ratio = s.residual_by_dimension.to(at::kDouble) / expected.residual_by_dimension;
@@ -172,7 +173,7 @@ TEST(AttentionFusedGuarantees, WhatTheKernelDoesNotComputeIsRefused) {
               ThrowsMessage<InvalidArgument>(HasSubstr("not Double")));
   const Inputs wide = cast(random_inputs(70, 264, 1, 1), at::kFloat);
   EXPECT_THAT([&] { emulated({}, wide); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("head_dim 264; the fused CUDA kernel goes to 256")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("head_dim 264; the fused CUDA kernel computes at most 256")));
 }
 
 TEST(AttentionFusedGuarantees, ABuildWithoutCudaSaysSo) {
@@ -182,7 +183,7 @@ TEST(AttentionFusedGuarantees, ABuildWithoutCudaSaysSo) {
               ThrowsMessage<NotCompiled>(HasSubstr("no fused CUDA kernel")));
 }
 
-// The same comparison where a GPU runs the kernel. This program does not link libtorch_cuda: preload it.
+// The same comparison on a GPU. This program does not link libtorch_cuda: preload it.
 TEST(AttentionFusedOnGpu, EqualsReference) {
   if (!fused_cuda_compiled() || !at::hasCUDA())
     GTEST_SKIP()

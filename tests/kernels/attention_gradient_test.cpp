@@ -1,5 +1,5 @@
-// Gradients of attention and its moments against libtorch's autograd of the textbook form, and against central
-// differences.
+// Compares the gradients of attention and of its moments with libtorch's autograd of the textbook form, and with
+// central differences.
 
 #include "kernels/gradient/attention_gradient.h"
 
@@ -13,6 +13,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <functional>
+#include <ostream>
 
 namespace gainlens::kernels {
 namespace {
@@ -27,7 +28,7 @@ using ::testing::ThrowsMessage;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// True where query t sees key j by position alone, [query, key].
+/// True if query t may see key j according to the positions alone, [query, key].
 at::Tensor seen_pairs(const AttentionOptions& options, std::int64_t length) {
   const at::Tensor position = at::arange(length, at::kLong), distance = position.unsqueeze(1) - position;
   at::Tensor seen = at::ones({length, length}, at::kBool);
@@ -54,7 +55,7 @@ DifferentiableAttention textbook(const AttentionOptions& options, const Inputs& 
     scores = scores + at::atleast_2d(options.distance_bias).index({at::indexing::Slice(), distance});
   }
   const at::Tensor hidden = seen_pairs(options, length).logical_not().logical_or(at::isneginf(scores));
-  const at::Tensor empty = hidden.all(-1, /*keepdim=*/true);  // their softmax is taken over zeros and dropped
+  const at::Tensor empty = hidden.all(-1, /*keepdim=*/true);  // queries without keys: softmax over zeros, then dropped
   const at::Tensor visible = scores.masked_fill(hidden, -infinity).masked_fill(empty, 0);
   const at::Tensor p = at::softmax(visible, -1).masked_fill(empty, 0);
   const at::Tensor estimate = at::matmul(p, value);
@@ -67,7 +68,7 @@ DifferentiableAttention textbook(const AttentionOptions& options, const Inputs& 
   return {output, n_eff.masked_fill(empty.squeeze(-1), NAN), residual.masked_fill(empty, NAN)};
 }
 
-/// Everything that can have a gradient.
+/// All tensors that can have a gradient.
 struct Leaves {
   Inputs in;
   AttentionOptions options;
@@ -91,12 +92,12 @@ Leaves fresh(const AttentionOptions& options, const Inputs& in) {
   return leaves;
 }
 
-/// Which of the results enter the loss.
+/// The results that enter the loss.
 struct LossTerms {
   bool output = true, n_eff = true, residual = true;
 };
 
-/// Every result under weights of its own; NaN counts as 0.
+/// A weighted sum of every result, each with its own weights; NaN counts as 0.
 at::Tensor loss_of(const DifferentiableAttention& result, const LossTerms& terms) {
   const auto term = [](const at::Tensor& tensor, std::uint64_t seed) {
     return (at::nan_to_num(tensor, 0.0) * seeded_normal(tensor.sizes(), seed).to(tensor.scalar_type())).sum();
@@ -122,7 +123,7 @@ std::vector<at::Tensor> gradients(const Attention& attention, const Leaves& leav
                                /*create_graph=*/false, /*allow_unused=*/true);
 }
 
-/// Results and gradients agree with the textbook's, relative to the largest element of each.
+/// Expects that results and gradients agree with the textbook form, relative to the largest element of each.
 void expect_textbook(const AttentionOptions& options, const Inputs& in, const LossTerms& terms = {},
                      double tolerance = 1e-10) {
   const DifferentiableAttention found = blockwise(options, in), expected = textbook(options, in);
@@ -147,8 +148,11 @@ struct Case {
   AttentionOptions options;
   std::int64_t length = 150, head_dim = 8, kv_heads = 2, group = 3;
 };
+void PrintTo(const Case& tested, std::ostream* out) {
+  *out << tested.name;
+}
 
-/// `change` gets the options of a case with 6 heads and 150 positions.
+/// A case with 6 heads and 150 positions, whose options `change` sets.
 Case masked(std::string name, const std::function<void(AttentionOptions&)>& change) {
   Case result{.name = std::move(name), .options = {}};
   change(result.options);
@@ -268,8 +272,8 @@ INSTANTIATE_TEST_SUITE_P(Masks, AttentionGradient, ::testing::ValuesIn(all_cases
                          [](const auto& param) { return param.param.name; });
 
 TEST(AttentionGradientByHand, TwoKeysOfEqualWeight) {
-  // Scores 0, values 1 and 3: p = 1/2 each, e = 2, S = 1, n_eff = 2. Only the second query, which sees both, enters the
-  // loss.
+  // Scores 0, values 1 and 3: p = 1/2 each, e = 2, S = 1, n_eff = 2. Only the second query enters the loss; it sees
+  // both keys.
   const at::Tensor query = at::zeros({1, 2, 1}, at::kDouble),
                    key = at::tensor({1.0, -1.0}, at::kDouble).view({1, 2, 1});
   const at::Tensor value = at::tensor({1.0, 3.0}, at::kDouble).view({1, 2, 1});
@@ -317,7 +321,7 @@ TEST(AttentionGradientGuarantees, HiddenQueriesIgnoreWhatComesBack) {
   options.sequences = {{.begin = 0, .end = 60}};
   const Leaves leaves = fresh(options, random_inputs(70, 4, 1, 2));
   const DifferentiableAttention result = blockwise(leaves.options, leaves.in);
-  const at::Tensor from_nothing = at::full_like(result.n_eff, NAN);  // a loss that does not leave the NaN out
+  const at::Tensor from_nothing = at::full_like(result.n_eff, NAN);  // the gradient of a loss that includes the NaN
   from_nothing.slice(1, 2, 60).fill_(1);
   const at::Tensor of_outputs = from_nothing.unsqueeze(2).expand_as(result.output);
   torch::autograd::backward({result.output, result.n_eff, result.residual}, {of_outputs, from_nothing, of_outputs});
@@ -329,7 +333,7 @@ TEST(AttentionGradientGuarantees, HiddenQueriesIgnoreWhatComesBack) {
   EXPECT_EQ(leaves.in.value.grad().slice(1, 60).abs().max().item<double>(), 0);
 }
 
-/// Largest error of the float32 gradients relative to the largest of the same inputs in float64.
+/// Largest error of the float32 gradients, relative to the largest float64 gradient for the same inputs.
 double float32_error(const AttentionOptions& options, const Inputs& in) {
   const Inputs narrow = cast(in, at::kFloat);
   const Leaves ours = fresh(options, narrow), exact = fresh(options, cast(narrow, at::kDouble));
@@ -344,7 +348,8 @@ TEST(AttentionGradientAccuracy, Float32StaysNearFloat64) {
   const Inputs in = random_inputs(300, 32, 2, 2);
   EXPECT_LT(float32_error({}, in), 1e-5);
   EXPECT_LT(float32_error({.window = 50, .soft_cap = 3}, in), 1e-5);
-  // Values of mean 1000 and variance 1e-3: float32 holds them to 6e-5, and what is left of the spread is exact.
+  // Values of mean 1000 and variance 1e-3. float32 stores them to within 6e-5; the spread of the stored values is
+  // exact.
   EXPECT_LT(float32_error({}, {in.query, in.key, 1000 + std::sqrt(1e-3) * in.value}), 1e-4);
 }
 
@@ -353,7 +358,7 @@ TEST(AttentionGradientAccuracy, MassOnKey0DoesNotSpoilTheResidual) {
   in.key.select(1, 0).fill_(0);
   in.query.select(2, 0).fill_(8);
   in.key.select(2, 0).fill_(-4);
-  in.key[0][0][0] = 4;  // the score of key 0 is 16 above the others'
+  in.key[0][0][0] = 4;  // the score of key 0 is 16 above the other scores
   in = cast(in, at::kFloat);
   const DifferentiableAttention found = blockwise({}, in), expected = blockwise({}, cast(in, at::kDouble));
   EXPECT_GT(expected.n_eff.min().item<double>(), 0.99);
@@ -452,7 +457,7 @@ TEST(AttentionGradientGuarantees, BadInputIsNamed) {
       ThrowsMessage<RunFailed>(HasSubstr("query holds NaN")));
 }
 
-/// Bytes that a training step of 4 heads holds at its peak beside the inputs.
+/// Peak memory of a training step of 4 heads in bytes, without the inputs.
 std::int64_t peak_bytes(const AttentionOptions& options, std::int64_t length) {
   const Leaves leaves = fresh(options, cast(random_inputs(length, 16, 1, 4), at::kFloat));
   return testing::peak_bytes_of([&] { gradients(blockwise, leaves, {}); });
@@ -463,7 +468,7 @@ TEST(AttentionGradientGuarantees, MemoryGrowsLinearly) {
     const std::int64_t short_text = peak_bytes(options, 1024), long_text = peak_bytes(options, 4096);
     EXPECT_GT(short_text, 0);
     EXPECT_LT(long_text, 4 * short_text);
-    EXPECT_LT(long_text, 4096 * 4096 * 4 / 2);  // half of one head's weights, of which there are four
+    EXPECT_LT(long_text, 4096 * 4096 * 4 / 2);  // half of the weights of one of the four heads
   }
 }
 

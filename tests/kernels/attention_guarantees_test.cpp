@@ -1,5 +1,5 @@
-// What the streaming kernel promises beside numbers: causality and thread independence to the bit, bounds on memory,
-// refusals.
+// Properties of the streaming kernel other than its numbers: bits that depend neither on later positions nor on the
+// number of threads, bounds on memory, and refused inputs.
 
 #include "kernels/attention_testing.h"
 #include "kernels/counted_memory.h"
@@ -25,7 +25,7 @@ using testing::same_bits;
 using testing::streamed;
 using ::testing::ThrowsMessage;
 
-/// What the streaming kernel gives on every instruction set that this machine has.
+/// Tests the streaming kernel with every instruction set of this machine.
 TEST(AttentionGuarantees, EveryInstructionSetOfTheMachineIsRight) {
   const Inputs in = cast(random_inputs(300, 40, 2, 3), at::kFloat), wide = random_inputs(300, 40, 2, 3);
   const AttentionOptions options{.window = 200, .soft_cap = 4, .returned = {.per_dimension = true}};
@@ -38,11 +38,11 @@ TEST(AttentionGuarantees, EveryInstructionSetOfTheMachineIsRight) {
     testing::expect_close(streamed(options, wide), expected_wide, 1e-11, 1e-11);
   });
 #if HWY_ARCH_X86
-  EXPECT_GT(widths.size(), 1u);  // the sets did change: vectors of 16 bytes and wider ones
+  EXPECT_GT(widths.size(), 1u);  // the instruction set did change: vectors of 16 bytes and wider vectors
 #endif
 }
 
-/// Fields in which later positions may show.
+/// Fields that may depend on later positions.
 const std::set<std::string> not_causal{"kalman_gain_scaled", "value_variance", "column_mean"};
 
 const std::vector<AttentionOptions> causal_options{
@@ -123,6 +123,14 @@ TEST(AttentionGuarantees, WhatDoesNotFitIsNamedBeforeAnyWork) {
   refused({}, {in.query, in.key.to(at::kMeta), in.value}, "key is on meta, query on cpu; must be the same");
   refused({}, {in.query.slice(1, 0, 0), in.key.slice(1, 0, 0), in.value.slice(1, 0, 0)}, "no size may be 0");
   refused({.key_bias = at::full({20}, INFINITY)}, in, "key_bias holds NaN, +inf");
+  refused({.soft_cap = 1e-39}, in, "soft_cap 1e-39; must be between 1e-30 and 1e+30, or 0 for none");
+  refused({.soft_cap = 1e39}, in, "soft_cap 1e+39");
+  refused({.prior_variance = 1e300, .prior_precision = 0}, in, "prior_variance 1e+300; must be between 0 and 1e+30");
+  refused({.prior_strength = 1e20, .prior_variance = 1e20}, in, "prior_strength times prior_variance 1e+40");
+  refused({.prior_strength = 1e300}, in, "prior_strength 1e+300");
+  refused({.prior_precision = NAN}, in, "prior_precision nan");
+  refused({.prior_precision_by_dimension = at::full({8}, 1e300, at::kDouble)}, in,
+          "prior_precision_by_dimension holds NaN, a negative number or one above 1e+30");
   refused({.sequences = {{0, 10}, {5, 20}}}, in, "sequence [5, 20) after position 10 of 20");
   const auto vast = [](const at::Tensor& t) { return t.slice(1, 0, 1).expand({-1, std::int64_t{1} << 56, -1}); };
   refused({}, {vast(in.query), vast(in.key), vast(in.value)}, "is too large");
@@ -139,11 +147,11 @@ TEST(AttentionGuarantees, NonFiniteInputsAreAFailedRun) {
   EXPECT_THAT(with(&Inputs::query, NAN), ThrowsMessage<RunFailed>(HasSubstr("query holds NaN")));
   EXPECT_THAT(with(&Inputs::key, -INFINITY), ThrowsMessage<RunFailed>(HasSubstr("key holds NaN")));
   EXPECT_THAT(with(&Inputs::value, INFINITY), ThrowsMessage<RunFailed>(HasSubstr("value holds NaN")));
-  EXPECT_THAT(with(&Inputs::value, 1e19), ThrowsMessage<RunFailed>(HasSubstr("squares may overflow Float")));
-  Inputs shifted = in;  // no spread, but the norm of the estimate overflows
+  EXPECT_THAT(with(&Inputs::value, 1e19), ThrowsMessage<RunFailed>(HasSubstr("squares may overflow float32")));
+  Inputs shifted = in;  // the values have no spread, but the norm of the estimate overflows
   shifted.value = at::full_like(in.value, 1e19);
-  EXPECT_THAT([&] { streamed({}, shifted); }, ThrowsMessage<RunFailed>(HasSubstr("squares may overflow Float")));
-  EXPECT_THAT(with(&Inputs::key, 1e37), ThrowsMessage<RunFailed>(HasSubstr("may overflow Float")));
+  EXPECT_THAT([&] { streamed({}, shifted); }, ThrowsMessage<RunFailed>(HasSubstr("squares may overflow float32")));
+  EXPECT_THAT(with(&Inputs::key, 1e37), ThrowsMessage<RunFailed>(HasSubstr("may overflow float32")));
 }
 
 std::int64_t peak_bytes(std::int64_t length) {
@@ -155,8 +163,8 @@ TEST(AttentionGuarantees, MemoryGrowsLinearly) {
   const std::int64_t short_text = peak_bytes(1024), long_text = peak_bytes(4096);
   EXPECT_GT(short_text, 0);
   EXPECT_LT(long_text, 4 * short_text);
-  // Floats a position: 4 heads x (output + first masses + scalars), packed keys, packed values and their squares in
-  // whole panels of this machine; and a little for their lists. One score matrix would be 4096.
+  // Floats per position: 4 heads x (output + first masses + scalars), plus packed keys, packed values and their squares
+  // in whole panels of this machine, plus a little for their lists. One score matrix would need 4096.
   const auto scalars = static_cast<std::int64_t>(query_fields.size());
   const std::int64_t floats = 4 * (16 + first_keys + scalars) + 16 + 2 * panel_padded<float>(16);
   EXPECT_LT(long_text - short_text, (4096 - 1024) * 4 * (floats + 6));
@@ -169,7 +177,7 @@ TEST(QueryBlocks, CoverEveryQueryOnceHeaviestFirst) {
   std::vector<int> seen(1000);
   for (const QueryBlock& block : blocks) {
     EXPECT_EQ(block.two_pass, block.begin < centre_keys);
-    EXPECT_TRUE(!block.two_pass || block.end <= centre_keys);  // it may not look beyond the keys that set the centre
+    EXPECT_TRUE(!block.two_pass || block.end <= centre_keys);  // must not use keys after those that set the centre
     for (std::int64_t query = block.begin; query < block.end; ++query)
       ++seen[static_cast<std::size_t>(block.kv_head * 500 + query)];
   }

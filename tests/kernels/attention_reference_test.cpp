@@ -1,4 +1,4 @@
-// The oracle itself, on cases small enough to work by hand.
+// Tests the oracle on cases that are small enough to be computed by hand.
 
 #include "kernels/attention_testing.h"
 
@@ -22,8 +22,8 @@ double at_query(const at::Tensor& field, std::int64_t query) {
   return field[0][query].item<double>();
 }
 
-/// One head of dimension 1, three positions; key_bias gives the scores, since the queries are zero: weights 1, 2, 1
-/// before normalising.
+/// One head of dimension 1 and three positions. The queries are zero, so that key_bias gives the scores. The weights
+/// before normalising are 1, 2, 1.
 struct ThreeKeys {
   AttentionOptions options{.causal = true, .key_bias = at::tensor({0.0, std::log(2.0), 0.0}).to(at::kDouble)};
   at::Tensor query = column({0, 0, 0}), key = column({1, 1, 1}), value = column({1, 3, 5});
@@ -55,7 +55,7 @@ TEST(AttentionReference, WithoutFirstByHand) {
   EXPECT_DOUBLE_EQ(at_query(s.without_first_residual, 2), 8.0 / 9);
   EXPECT_DOUBLE_EQ(at_query(s.without_first_observation_precision, 2), (14.0 / 5) / (17.0 / 9));
   EXPECT_DOUBLE_EQ(at_query(s.without_first_kalman_gain, 2), (14.0 * 9) / (14.0 * 9 + 17.0 * 5));
-  EXPECT_TRUE(std::isnan(at_query(s.without_first_n_eff, 0)));  // query 0 sees key 0 alone
+  EXPECT_TRUE(std::isnan(at_query(s.without_first_n_eff, 0)));  // query 0 sees only key 0
 }
 
 TEST(AttentionReference, NormsByHand) {
@@ -90,7 +90,7 @@ TEST(AttentionReference, ColumnMeansAndFirstMass) {
 
 TEST(AttentionReference, SinkLogitTakesMassButNotStatistics) {
   ThreeKeys one;
-  one.options.sink_logit = at::tensor({std::log(4.0)}).to(at::kDouble);  // as heavy as the three keys together
+  one.options.sink_logit = at::tensor({std::log(4.0)}).to(at::kDouble);  // has the weight of the three keys together
   const QueryStatistics s = one.run(), plain = ThreeKeys().run();
   EXPECT_DOUBLE_EQ(at_query(s.sink_logit_mass, 2), 0.5);
   EXPECT_DOUBLE_EQ(s.output[0][2][0].item<double>(), 1.5);
@@ -110,10 +110,10 @@ TEST(AttentionReference, HiddenKeysLeaveNaN) {
   EXPECT_EQ(s.output[0][1][0].item<double>(), 0);
   EXPECT_TRUE(std::isnan(at_query(s.n_eff, 1)));
   EXPECT_DOUBLE_EQ(at_query(s.n_eff, 2), 1);
-  EXPECT_DOUBLE_EQ(at_query(s.without_first_n_eff, 2), 1);  // key 0 is hidden: the plain value
+  EXPECT_DOUBLE_EQ(at_query(s.without_first_n_eff, 2), 1);  // key 0 is hidden, so this equals n_eff
   EXPECT_DOUBLE_EQ(at_query(s.without_first_norm, 2), at_query(s.estimate_norm, 2));
   EXPECT_DOUBLE_EQ(s.column_mean[0][2].item<double>(), 1);
-  EXPECT_DOUBLE_EQ(s.column_mean[0][0].item<double>(), 0);  // over query 2 alone
+  EXPECT_DOUBLE_EQ(s.column_mean[0][0].item<double>(), 0);  // the mean over query 2 only
 }
 
 TEST(AttentionReference, WindowSoftCapAndScaleByHand) {

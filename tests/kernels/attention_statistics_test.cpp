@@ -1,4 +1,4 @@
-// Every backend that runs on this machine against the oracle: one body over backends, dtypes, shapes and masks.
+// Compares every backend that runs on this machine with the oracle, over backends, dtypes, shapes and masks.
 
 #include "kernels/attention_cases.h"
 #include "kernels/attention_testing.h"
@@ -10,8 +10,14 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <ostream>
 
 namespace gainlens::kernels {
+
+inline void PrintTo(AttentionBackend backend, std::ostream* out) {
+  *out << (backend == AttentionBackend::streaming ? "streaming" : "composed");
+}
+
 namespace {
 
 using namespace testing;
@@ -37,8 +43,8 @@ class AttentionStatistics : public ::testing::TestWithParam<Case> {
   AttentionOptions options() const { return options_of(std::get<2>(GetParam()), shape()); }
   Inputs inputs() const { return random_inputs(shape().length, shape().head_dim, shape().kv_heads, shape().group); }
   QueryStatistics run(const Inputs& in) const { return computed(std::get<0>(GetParam()), options(), in); }
-  /// Where a query sees one key, S = 0 is a difference of equal numbers, (v - c)^2 rounded once: 6e-8 of it is left,
-  /// held against 1e-2 of the values' variance.
+  /// If a query sees only one key, S = 0 is computed as the difference of two equal numbers, (v - c)^2 with one
+  /// rounding each. An error of 6e-8 (v - c)^2 remains. It is compared with 1e-2 of the values' variance.
   double float32_tolerance() const { return options().window == 1 ? 6e-5 : 1e-5; }
 };
 
@@ -100,7 +106,8 @@ std::string backend_name(const ::testing::TestParamInfo<AttentionBackend>& info)
 
 INSTANTIATE_TEST_SUITE_P(All, AttentionBackends, ::testing::ValuesIn(backends), backend_name);
 
-// What one float32 rounding of the scores does at wide spreads is no error of the kernel: these are float64.
+// In float64: at wide spreads even one float32 rounding of a score has a large effect, which is not an error of the
+// kernel.
 TEST_P(AttentionBackends, HardCasesInFloat64) {
   for (const HardCase& hard : hard_cases(300, 16)) {
     SCOPED_TRACE(hard.name);
@@ -192,7 +199,7 @@ TEST(AttentionStatisticsBackends, ABackendThatDoesNotFitTheDeviceIsRefused) {
               ThrowsMessage<InvalidArgument>(HasSubstr("needs inputs on a CUDA device")));
 }
 
-// ---- numbers of the streaming kernel that are hard ----
+// ---- numbers that are hard for the streaming kernel ----
 
 /// Units in the last place between exp(difference) and the weight that a row of scores gets.
 double exp_error(float difference) {
@@ -238,17 +245,18 @@ TEST(AttentionStatisticsNumbers, OneKeyWithAllTheMass) {
 }
 
 TEST(AttentionStatisticsNumbers, SinkWithTinyRest) {
-  // All but 1e-13 of the mass on key 0, more than float32 resolves in 1 - p_0: the rest must keep its digits.
+  // All but 1e-13 of the mass lies on key 0. float32 cannot resolve 1 - p_0 so finely, but the rest must keep its
+  // digits.
   const Inputs in = cast(random_inputs(200, 16, 1, 1), at::kFloat);
   AttentionOptions options{.key_bias = at::zeros({200})};
   options.key_bias[0] = 35.0;
   const QueryStatistics s = streamed(options, in), expected = reference(options, in);
   expect_close(s, expected, 1e-5, 1e-5);
   const at::Tensor ratio = s.residual.slice(1, 1) / expected.residual.slice(1, 1).to(at::kFloat);
-  EXPECT_LT((ratio - 1).abs().max().item<double>(), 1e-5);  // S itself, about 1e-13, to full relative precision
+  EXPECT_LT((ratio - 1).abs().max().item<double>(), 1e-5);  // S, about 1e-13, has full relative precision
 }
 
-// The closed forms of the method against the oracle, which removes key 0 by brute force.
+// Compares the closed forms of the method with the oracle, which removes key 0 by brute force.
 TEST(AttentionStatisticsNumbers, WithoutFirstFollowsItsFormulas) {
   const Inputs in = random_inputs(150, 16, 1, 1);
   const QueryStatistics s = reference({.returned = {.per_dimension = true}}, in);

@@ -6,8 +6,8 @@
 
 namespace gainlens::kernels::testing {
 
-/// Every tensor agrees within `tolerance`, `output` within `output_tolerance` of its largest element, and the counts
-/// are equal. Errors: field_error.
+/// Expects that every tensor agrees within `tolerance`, `output` within `output_tolerance`, and that the counts are
+/// equal. The error of a tensor is field_error.
 inline void expect_close(const QueryStatistics& actual, const QueryStatistics& expected, double tolerance,
                          double output_tolerance) {
   for (const auto& [name, tensor] : all_tensors()) {

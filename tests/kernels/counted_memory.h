@@ -10,7 +10,7 @@
 
 namespace gainlens::kernels::testing {
 
-/// Counts the bytes that libtorch's CPU allocator holds on this thread's behalf, and their peak.
+/// Counts the bytes that libtorch's CPU allocator holds for this thread, and their peak.
 class CountedMemory : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
@@ -24,7 +24,7 @@ class CountedMemory : public c10::MemoryReportingInfoBase {
   std::atomic<std::int64_t> held_ = 0, peak_ = 0;
 };
 
-/// The most that libtorch held during `work`, beside what it held before.
+/// Peak memory of libtorch during `work` in bytes, minus its memory before.
 template <typename Work>
 std::int64_t peak_bytes_of(const Work& work) {
   const auto counter = std::make_shared<CountedMemory>();

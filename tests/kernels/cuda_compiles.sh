@@ -1,5 +1,6 @@
 #!/bin/sh
-# Compiles the CUDA part where there is an nvcc, in a build folder of its own; needs no GPU. 77 is CTest's SKIPPED.
+# Compiles the CUDA part in a build folder of its own, if the machine has nvcc. Needs no GPU. Exit code 77 means SKIPPED
+# in CTest.
 # usage: cuda_compiles.sh CMAKE NVCC SOURCE_DIR BUILD_DIR TORCH_ROOT
 set -e
 test -x "$2" || { echo "SKIPPED: no nvcc (CUDA toolkit) on this machine"; exit 77; }

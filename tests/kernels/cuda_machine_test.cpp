@@ -1,4 +1,5 @@
-// The machine that the fused kernel's tests run on must itself notice what a GPU would get wrong.
+// The emulated machine, on which the tests of the fused kernel run, must detect errors that would give wrong results on
+// a GPU.
 
 #include "kernels/cuda_emulation/ptx.h"
 
@@ -53,7 +54,7 @@ TEST(CudaMachine, ACopyIsThereOnlyAfterItsWait) {
     EXPECT_EQ(shared_floats()[0], 1);
     EXPECT_TRUE(std::isnan(shared_floats()[4]));
     copy_async_wait<0>();
-    EXPECT_EQ(shared_floats()[4], 0);  // from outside: zeros
+    EXPECT_EQ(shared_floats()[4], 0);  // a copy from outside gives zeros
   });
 }
 
@@ -67,7 +68,7 @@ TEST(CudaMachine, AThreadThatNeverComesIsNamed) {
       ThrowsMessage<InternalError>(HasSubstr("waits for 1 of 32 threads")));
 }
 
-// A [16, 16] with a one at (row, k), B [16, 8] with a two at (k, column): C has their product at (row, column).
+// A [16, 16] has a 1 at (row, k), B [16, 8] has a 2 at (k, column). C must have their product at (row, column).
 TEST(CudaMachine, MatrixProductsFollowTheFragments) {
   for (const auto& [row, k, column] :
        {std::array{0, 0, 0}, std::array{9, 3, 5}, std::array{6, 12, 7}, std::array{15, 9, 2}}) {

@@ -7,7 +7,7 @@
 
 namespace gainlens::kernels::testing {
 
-/// The fused backend with its kernel run on the host.
+/// Runs the fused backend, with its kernel on the host.
 inline QueryStatistics emulated(const AttentionOptions& options, const Inputs& in) {
   const SequenceKernel kernel = [](const AttentionOptions& own, const AttentionShape& shape, const at::Tensor& query,
                                    const at::Tensor& key, const at::Tensor& value) {

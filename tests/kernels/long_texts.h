@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-// Long texts whose values are hard on float32 sums, and the error of S in the unit of its promise.
+// Long texts whose values are hard for float32 sums, and the error of S in the unit of the documented bound.
 
 namespace gainlens::kernels::testing {
 
-/// One head over `length` positions, of which the last `queries` are computed.
+/// One head over `length` positions. Only the last `queries` queries are computed.
 struct LongCase {
   std::string name;
   AttentionOptions options;
@@ -24,13 +24,14 @@ inline const std::vector<std::string>& long_case_names() {
   return names;
 }
 
-/// @param name  of long_case_names(). The dimensions differ: each gives a sum of its own a chance to round badly.
+/// The dimensions differ, so that each tests another sum for bad rounding.
+/// @param name  one of long_case_names()
 inline LongCase long_case(const std::string& name, std::int64_t length, std::int64_t head_dim, std::int64_t queries) {
   AttentionOptions options{.first_query = std::max<std::int64_t>(length - queries, 0),
                            .returned = {.per_dimension = true}};
   LongCase result{name, options, random_inputs(length, head_dim, 1, 1)};
   if (name != "normal") {
-    result.inputs.query.zero_();  // all keys weigh the same
+    result.inputs.query.zero_();  // all keys have the same weight
     const at::Tensor size =
         1.1 + at::arange(head_dim, at::TensorOptions(at::kDouble)) / static_cast<double>(head_dim);  // 1.1 .. 2.1
     const at::Tensor position = at::arange(length, at::TensorOptions(at::kDouble)).unsqueeze(1);
@@ -42,7 +43,7 @@ inline LongCase long_case(const std::string& name, std::int64_t length, std::int
     result.options.key_bias = at::zeros({length}, at::TensorOptions(at::kDouble));
     if (name == "unequal_step")
       result.options.key_bias[std::min<std::int64_t>(length, centre_keys) - 1] =
-          0.3;  // weights that are no power of two
+          0.3;  // gives weights that are not powers of two
     if (name == "constant_offset")
       result.options.key_bias.slice(0, 0, centre_keys).fill_(-INFINITY);  // S = 0, far from c
   }
@@ -50,7 +51,7 @@ inline LongCase long_case(const std::string& name, std::int64_t length, std::int
   return result;
 }
 
-/// max |S - exact S| / max (v - c)^2 over queries and dimensions, the maximum of the latter over all keys of the
+/// max |S - exact S| / max (v - c)^2 over queries and dimensions. The maximum of (v - c)^2 is over all keys of a
 /// dimension.
 /// @param residual, expected  [1, query, head_dim], NaN before the first query
 inline double error_of_residual(const at::Tensor& residual, const at::Tensor& expected, const at::Tensor& value) {

@@ -1,4 +1,4 @@
-// S keeps its digits however long the text is: the promise of attention_statistics.h, held to up to 128k positions.
+// S keeps its digits for texts of any length, as attention_statistics.h states. Tested for up to 128k positions.
 
 #include "kernels/long_texts.h"
 #include "kernels/attention_testing.h"
@@ -14,15 +14,15 @@ namespace {
 using namespace testing;
 
 constexpr double promise = 4e-6;
-constexpr double of_double_sums = 2e-7;  // what rounded weights leave
+constexpr double of_double_sums = 2e-7;  // the error that rounded weights cause
 constexpr std::int64_t head_dim = 64;
 
-/// Fewer queries where one costs more: the oracle takes its time.
+/// Fewer queries for longer texts, because the oracle is slow.
 std::int64_t queries_at(std::int64_t length) {
   return std::clamp<std::int64_t>((std::int64_t{1} << 19) / length, 4, 64);
 }
 
-/// S by dimension from every way to compute it here.
+/// S by dimension, from each method that this machine can run.
 std::vector<std::pair<std::string, at::Tensor>> residuals(const LongCase& hard) {
   const auto by = [&](AttentionBackend backend) {
     AttentionOptions options = hard.options;
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(All, LongTexts,
                          name_of);
 
 TEST(LongTextsOfTheFusedKernel,
-     ResidualKeepsItsPromise) {  // thread by thread: 8k positions and 16 dimensions are what time allows
+     ResidualKeepsItsPromise) {  // runs thread by thread, so the time allows only 8k positions and 16 dimensions
   for (const std::string& name : long_case_names()) {
     for (const std::int64_t length : {1 << 10, 1 << 13}) {
       SCOPED_TRACE(fmt::format("{} T {}", name, length));
@@ -75,8 +75,8 @@ TEST(LongTextsOfTheFusedKernel,
   }
 }
 
-// The sums of bfloat16 inputs, whose weights are rounded: weights and values here are exact in it, so that the sums
-// alone are seen.
+// Sums of bfloat16 inputs, whose weights are rounded. Here weights and values are exact in bfloat16, so that only the
+// errors of the sums remain.
 TEST(LongTextsOfTheFusedKernel, TensorCoreSumsKeepThePromiseToo) {
   LongCase hard = long_case("step_after_64", 1 << 13, 16, 8);
   hard.inputs = cast(hard.inputs, at::kBFloat16);
@@ -98,7 +98,7 @@ TEST(LongTextsOfEveryInstructionSet, ResidualKeepsItsPromise) {
   }
 }
 
-// What else runs over all keys: the variance of the values, which scaled K divides by.
+// Another sum over all keys: the variance of the values, by which scaled K divides.
 TEST(LongTextsNumbers, ValueVarianceKeepsItsDigits) {
   const LongCase hard = long_case("step_after_64", 1 << 17, head_dim, 1);
   const at::Tensor expected = reference(hard.options, hard.inputs).value_variance;

@@ -6,7 +6,7 @@
 
 namespace gainlens::kernels::testing {
 
-/// Calls `work` with the name of each of the machine's instruction sets, the vector code limited to that one.
+/// Calls `work` with the name of each instruction set of the machine, while the vector code is limited to this set.
 template <typename Work>
 void for_each_instruction_set(const Work& work) {
   for (std::int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {

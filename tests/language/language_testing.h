@@ -9,7 +9,7 @@
 
 namespace gainlens::testing {
 
-/// Sentences of a small grammar, a line each: enough for a vocabulary of a few hundred pieces.
+/// Sentences of a small grammar, one per line: enough for a vocabulary of a few hundred pieces.
 inline std::string made_up_text(int lines, std::uint64_t seed = 1) {
   static const std::vector<std::string> subjects = {"the river", "a careful keeper", "the old bridge", "every winter",
                                                     "one small boat"};
@@ -23,7 +23,7 @@ inline std::string made_up_text(int lines, std::uint64_t seed = 1) {
   return text;
 }
 
-/// A recipe for a gated decoder of one layer that trains in a second.
+/// A recipe for a gated decoder of one layer, which is trained within a second.
 inline Json small_recipe() {
   return {{"model",
            {{"model_type", "qwen3"},

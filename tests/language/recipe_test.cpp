@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 namespace gainlens::language {
 namespace {
 
@@ -34,6 +36,9 @@ struct WrongRecipe {
   void (*change)(Json&);
   const char* message;
 };
+void PrintTo(const WrongRecipe& wrong, std::ostream* out) {
+  *out << wrong.name;
+}
 
 class WrongRecipes : public ::testing::TestWithParam<WrongRecipe> {};
 
@@ -53,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
                       WrongRecipe{"stage_key", [](Json& r) { r["stages"][0]["length"] = 3; }, "stages[0].length"},
                       WrongRecipe{"stage_type", [](Json& r) { r["stages"][1] = 5; }, "recipe.json"},
                       WrongRecipe{"vocabulary_given", [](Json& r) { r["model"]["vocab_size"] = 5; },
-                                  "the tokenizer that is trained decides it"},
+                                  "is given; remove it, the trained tokenizer decides it"},
                       WrongRecipe{"uneven_step", [](Json& r) { r["tokens_per_step"] = 100; },
                                   "multiple of every context"},
                       WrongRecipe{"uneven_part", [](Json& r) { r["tokens_at_once"] = 96; }, "divide 'tokens_per_step'"},

@@ -62,7 +62,7 @@ TEST(TrainLanguageModel, LeavesACheckpointThatPredictsItsText) {
   EXPECT_EQ(outcome.training.history.size(), 4u);
   EXPECT_LT(outcome.training.history.back().validation_loss, outcome.training.history.front().validation_loss);
 
-  const auto model = models::load_decoder(request.out);  // the checkpoint alone
+  const auto model = models::load_decoder(request.out);  // needs only the checkpoint
   EXPECT_TRUE(model->layout().gated);
   const auto tokenizer = tokenizers::open_tokenizer(request.out);
   const auto tokens = tokenizer->encode(testing::made_up_text(50, 9));
@@ -87,7 +87,7 @@ TEST(TrainLanguageModel, SeedsDiffer) {
   LanguageModelRequest other = request;
   other.seed = 1;
   EXPECT_THAT([&] { train_language_model(other); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("/seed is 0 there and 1 here")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("/seed is 0 in the stored request and 1 in this one")));
   other.out = folder.path() / "other";
   train_language_model(other);
   EXPECT_NE(sha256_file(request.out / "model.safetensors"), sha256_file(other.out / "model.safetensors"));
@@ -171,7 +171,7 @@ TEST(TrainLanguageModel, RefusesStagesBeyondThePositions) {
 TEST(TrainLanguageModel, StopsWhenTheLossIsNanAndKeepsTheLastGoodCheckpoint) {
   const TemporaryFolder folder;
   Json recipe = testing::small_recipe();
-  recipe["learning_rate"] = 1000;  // blows up within a few steps
+  recipe["learning_rate"] = 1000;  // the loss is no longer finite after a few steps
   recipe["warmup_steps"] = 0;
   recipe["max_gradient_norm"] = 0;
   recipe["evaluate_every"] = 1;

@@ -47,7 +47,7 @@ TEST(TrainTokenizer, LearnsFromLinesOfAnyLength) {
   const TemporaryFolder folder;
   std::string line;
   while (line.size() < (std::size_t{3} << 20))
-    line += "harbour \xC3\xA9 ";  // two cuts, which must not fall into a character
+    line += "harbour \xC3\xA9 ";  // the line is cut twice; no cut may fall within a character
   const std::vector<std::string> texts = {testing::made_up_text(300) + line};
   write_tokenizer(train_tokenizer(texts, {.vocabulary = 330}), folder.path());
   EXPECT_EQ(tokenizers::open_tokenizer(folder.path())->encode("harbour").size(), 1u);
@@ -57,7 +57,7 @@ TEST(TrainTokenizer, RefusesTooSmallATextAndWrongRecipes) {
   const std::vector<std::string> small = {"one line\n"}, none = {"\n\n"}, enough = {testing::made_up_text(300)};
   EXPECT_THAT([&] { train_tokenizer(small, {.vocabulary = 2000}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("give more text or fewer pieces")));
-  EXPECT_THAT([&] { train_tokenizer(none, {}); }, ThrowsMessage<InvalidArgument>(HasSubstr("no line of text")));
+  EXPECT_THAT([&] { train_tokenizer(none, {}); }, ThrowsMessage<InvalidArgument>(HasSubstr("all lines are empty")));
   EXPECT_THROW(train_tokenizer(enough, {.vocabulary = 200}), InvalidArgument);
   EXPECT_THROW(train_tokenizer(enough, {.algorithm = "word"}), InvalidArgument);
   EXPECT_THROW(train_tokenizer(enough, {.character_coverage = 0.5}), InvalidArgument);

@@ -27,7 +27,7 @@ TEST(Alibi, HeadsBeyondAPowerOfTwoTakeTheOddPowersOfTheNext) {
 TEST(Alibi, FactorAndRounding) {
   EXPECT_DOUBLE_EQ(alibi_distance_bias({.factor = 0.5}, 1, 300).select(1, 299).item<double>(), -0.5 * 299 / 256);
   EXPECT_DOUBLE_EQ(alibi_key_bias(rounding, 1, 300).select(1, 299).item<double>(),
-                   0.5 * 300 / 256);  // 299 is no bfloat16; 300 is the nearest
+                   0.5 * 300 / 256);  // bfloat16 cannot hold 299; the nearest number is 300
 }
 
 TEST(Alibi, RoundingBelongsToPositionsAlone) {
@@ -35,11 +35,11 @@ TEST(Alibi, RoundingBelongsToPositionsAlone) {
   EXPECT_THROW(alibi_key_bias({}, 1, 3), InternalError);
 }
 
-/// n_eff of the last of 32k queries where all keys are alike and only a bias weighs them.
+/// n_eff of the last of 32k queries, where all keys are equal and only a bias gives them different weights.
 double last_n_eff(kernels::AttentionOptions options) {
   const std::int64_t positions = 32768;
   const at::Tensor zeros = at::zeros({1, 1, positions, 1});
-  options.window = 512;  // what it cuts off weighs e^-362 or less
+  options.window = 512;  // the keys outside the window have weights of at most e^-362
   double n_eff = 0;
   StatisticsAttention attention([&](std::int64_t, kernels::QueryStatistics&& statistics) {
     n_eff = statistics.n_eff[0][positions - 1].item<double>();
@@ -49,14 +49,14 @@ double last_n_eff(kernels::AttentionOptions options) {
 }
 
 TEST(Alibi, DigitsOfNeighboursSurviveALongText) {
-  // The first of 16 heads has slope 2^-1/2. Its weights fall geometrically with the distance, p_d = (1 - r) r^d with r
-  // = exp(-2^-1/2), and so 1 / sum p^2 = (1 + r) / (1 - r).
+  // The first of 16 heads has slope 2^-1/2. Its weights fall geometrically with the distance: p_d = (1 - r) r^d with r
+  // = exp(-2^-1/2). Therefore 1 / sum p^2 = (1 + r) / (1 - r).
   const double slope = std::sqrt(0.5), r = std::exp(-slope), expected = (1 + r) / (1 - r);
   kernels::AttentionOptions by_distance, by_position;
   by_distance.distance_bias = alibi_distance_bias({}, 16, 32768).slice(0, 0, 1);
-  by_position.key_bias = at::arange(32768, at::kDouble) * slope;  // the same scores but for a number common to all keys
+  by_position.key_bias = at::arange(32768, at::kDouble) * slope;  // the same scores plus one number for all keys
   EXPECT_NEAR(last_n_eff(by_distance), expected, 3e-6 * expected);
-  EXPECT_GT(std::abs(last_n_eff(by_position) - expected), 5e-5 * expected);  // what the distance is for
+  EXPECT_GT(std::abs(last_n_eff(by_position) - expected), 5e-5 * expected);  // the reason for a bias by distance
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <limits>
+#include <ostream>
 
 namespace gainlens::models {
 namespace {
@@ -22,7 +23,7 @@ hooks::Qkv random_qkv(std::int64_t batch, std::int64_t heads, std::int64_t kv_he
           at::randn({batch, kv_heads, positions, 4}, options)};
 }
 
-/// One head, two positions: zero queries, so that scores are what the options make of them.
+/// One head, two positions. The queries are zero, so that only the options determine the scores.
 hooks::Qkv zero_queries() {
   const at::Tensor zeros = at::zeros({1, 1, 2, 1}, at::kDouble);
   return {zeros, zeros, at::tensor({2.0, 6.0}, at::kDouble).view({1, 1, 2, 1})};
@@ -32,6 +33,9 @@ struct NamedOptions {
   std::string name;
   kernels::AttentionOptions options;
 };
+void PrintTo(const NamedOptions& named, std::ostream* out) {
+  *out << named.name;
+}
 
 std::vector<NamedOptions> every_mask() {
   std::vector<NamedOptions> all(11);
@@ -105,7 +109,7 @@ TEST(AttentionPattern, CausalByHand) {
 
 TEST(AttentionPattern, SinkLogitTakesItsShare) {
   kernels::AttentionOptions options;
-  options.sink_logit = at::tensor({std::log(2.0)}, at::kDouble);  // weighs as much as two keys
+  options.sink_logit = at::tensor({std::log(2.0)}, at::kDouble);  // has the weight of two keys
   const at::Tensor pattern = attention_pattern(zero_queries(), options);
   EXPECT_TRUE(
       at::allclose(pattern, at::tensor({1.0 / 3, 0.0, 0.25, 0.25}, at::kDouble).view({1, 1, 2, 2}), 1e-15, 1e-15));

@@ -15,14 +15,15 @@
 
 namespace gainlens::models::testing {
 
-/// Smallest interesting decoder: width 4, 2 heads of 2 dimensions sharing one KV head, MLP 3, 5 tokens, 1 layer.
+/// The smallest useful decoder: width 4, 2 heads of 2 dimensions that share one KV head, MLP 3, 5 tokens, 1 layer.
 inline Json tiny_config(const std::string& model_type = "llama") {
   return {{"model_type", model_type}, {"num_hidden_layers", 1}, {"hidden_size", 4},
           {"intermediate_size", 3},   {"vocab_size", 5},        {"num_attention_heads", 2},
           {"num_key_value_heads", 1}, {"head_dim", 2},          {"bos_token_id", 1}};
 }
 
-/// A checkpoint in a temporary folder: a config.json and float32 tensors that a test can alter before they are written.
+/// A checkpoint in a temporary folder: a config.json and float32 tensors, which a test can change before they are
+/// written.
 class CheckpointFolder {
  public:
   struct Stored {
@@ -41,7 +42,7 @@ class CheckpointFolder {
     tensors[name] = {std::move(shape), std::move(values)};
   }
 
-  /// Every tensor of tiny_config() without biases and norms of queries; `query_rows` differs where there is a gate.
+  /// Adds every tensor of tiny_config(), without biases and query norms. A gate needs other `query_rows`.
   void add_tiny_tensors(std::int64_t query_rows = 4, const std::string& prefix = "model.") {
     const std::string layer = prefix + "layers.0.";
     add(prefix + "embed_tokens.weight", {5, 4});
@@ -77,7 +78,7 @@ class CheckpointFolder {
   gainlens::testing::TemporaryFolder folder_;
 };
 
-/// The message of the InvalidArgument that `action` throws; empty where it throws none.
+/// The message of the InvalidArgument that `action` throws; empty if it throws none.
 template <typename Action>
 std::string message_of(Action&& action) {
   try {

@@ -24,7 +24,7 @@ using ::testing::Not;
 
 const std::string query_name = "model.layers.0.self_attn.q_proj.weight";
 
-/// A complete tiny checkpoint, in place: the folder cannot be moved.
+/// A complete tiny checkpoint. A struct, because the folder cannot be moved.
 struct Tiny : CheckpointFolder {
   explicit Tiny(const Json& changes = Json::object(), const std::string& family = "llama", std::int64_t query_rows = 4)
       : CheckpointFolder(tiny_config(family)) {
@@ -172,7 +172,7 @@ TEST(Checkpoint, NanAndInfinityAreLocated) {
 
 TEST(Checkpoint, Float16CannotHoldEverything) {
   Tiny folder;
-  folder.tensors[query_name].values[15] = 70000;  // float16 ends at 65504
+  folder.tensors[query_name].values[15] = 70000;  // the largest float16 is 65504
   EXPECT_THAT(folder.refusal(at::kHalf),
               HasSubstr("tensor '" + query_name + "' is too large for float16: 1 of 16 values, the first at [3, 3]"));
   EXPECT_NO_THROW(folder.load(at::kBFloat16));
@@ -239,6 +239,10 @@ TEST(TensorValues, AFloat64BeyondFloat32IsRefused) {
 
 TEST(Dtype, NamesBothWays) {
   for (const char* name : {"float64", "float32", "bfloat16", "float16"}) EXPECT_EQ(dtype_name(parse_dtype(name)), name);
+  EXPECT_EQ(parse_dtype("fp64"), at::kDouble);
+  EXPECT_EQ(parse_dtype("fp32"), at::kFloat);
+  EXPECT_EQ(parse_dtype("bf16"), at::kBFloat16);
+  EXPECT_EQ(parse_dtype("fp16"), at::kHalf);
   EXPECT_EQ(message_of([] { parse_dtype("flaot32"); }),
             "dtype: 'flaot32'; must be float64, float32, bfloat16 or float16; did you mean 'float32'?");
   EXPECT_EQ(weight_dtype(formats::DType::bf16), at::kBFloat16);

@@ -24,7 +24,7 @@ DecoderConfig read(const Json& config) {
   return read_decoder_config(folder.write());
 }
 
-/// tiny_config() with keys replaced or added.
+/// tiny_config() with some keys replaced or added.
 Json tiny_with(const Json& changes, const std::string& model_type = "llama") {
   Json config = tiny_config(model_type);
   config.update(changes);
@@ -39,8 +39,8 @@ Json tiny_without(const std::string& key) {
 
 struct Mutant {
   const char* family;
-  const char* changes;  // JSON object laid over tiny_config
-  const char* message;  // part of what must be said
+  const char* changes;  // JSON object whose keys replace those of tiny_config
+  const char* message;  // must be part of the message
 };
 
 void expect_refused(const std::vector<Mutant>& mutants) {
@@ -73,7 +73,7 @@ TEST(Config, WrongTypesAndRanges) {
       {"llama", R"({"num_attention_heads": 3, "num_key_value_heads": 2})",
        "'num_attention_heads' is 3 and 'num_key_value_heads' is 2"},
       {"llama", R"({"head_dim": null, "hidden_size": 5})",
-       "'hidden_size' is 5 and 'num_attention_heads' is 2; the former must be a multiple"},
+       "'hidden_size' is 5 and 'num_attention_heads' is 2; the first must be a multiple of the second"},
       {"llama", R"({"head_dim": 3})", "head_dim is 3; the rotary embedding needs an even one"},
       {"llama", R"({"head_dim": -2})", "'head_dim' is -2"},
       {"qwen3", R"({"head_dim": null})", "'head_dim' is null"},
@@ -138,7 +138,7 @@ TEST(Config, RopeMistakes) {
        "'rope_scaling.high_freq_factor' is missing"},
       {"llama",
        R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}})",
-       "the former must be greater"},
+       "the first must be greater"},
       {"llama", R"({"rope_scaling": {"rope_type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 32}})",
        "must not be smaller"},
       {"llama", R"({"rope_scaling": {"rope_type": "yarn", "original_max_position_embeddings": 4096}})",
@@ -292,7 +292,7 @@ TEST(Config, Bos) {
 TEST(Config, HeadsAndActivation) {
   EXPECT_EQ(read(tiny_with({{"num_key_value_heads", nullptr}})).kv_heads, 2);
   EXPECT_EQ(read(tiny_with({{"head_dim", nullptr}, {"hidden_size", 8}})).head_dim, 4);  // 8 / 2 heads
-  EXPECT_EQ(read(tiny_with({{"head_dim", 6}})).head_dim, 6);                            // need not be width / heads
+  EXPECT_EQ(read(tiny_with({{"head_dim", 6}})).head_dim, 6);                            // may differ from width / heads
   EXPECT_EQ(read(tiny_with({{"hidden_act", "gelu"}})).activation, Activation::gelu_erf);
   EXPECT_EQ(read(tiny_with({{"hidden_act", "gelu_pytorch_tanh"}})).activation, Activation::gelu_tanh);
   EXPECT_EQ(read(tiny_config()).activation, Activation::silu);

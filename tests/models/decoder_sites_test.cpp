@@ -1,11 +1,13 @@
-// What a decoder shows at its sites, and what interventions there do.
+// The tensors that a decoder shows at its sites, and the effect of interventions there.
 #include "core/error.h"
 #include "models/decoder/attention_ops.h"
+#include "models/printed_gate.h"
 #include "models/random_decoder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 namespace gainlens::models {
@@ -104,6 +106,18 @@ TEST_P(Sites, ReplacingATensorByItselfChangesNoMoreThanRounding) {
 INSTANTIATE_TEST_SUITE_P(Decoder, Sites, ::testing::ValuesIn(every_option()),
                          [](const auto& param) { return param.param.name; });
 
+TEST(Sites, OnlyRotaryModelsHaveRotatedQueriesAndKeys) {
+  for (const Positions kind : {Positions::rotary, Positions::learned, Positions::alibi}) {
+    DecoderConfig config = small_config();
+    config.positions = kind;
+    const auto sites = random_decoder(config).sites();
+    const bool rotated = std::any_of(sites.begin(), sites.end(), [](const hooks::SiteShape& site) {
+      return site.site.name.find("hook_rot_") != std::string::npos;
+    });
+    EXPECT_EQ(rotated, kind == Positions::rotary);
+  }
+}
+
 TEST(Sites, HangTogether) {
   DecoderConfig config = small_config();
   config.norm_epsilon = 1e-30;
@@ -120,7 +134,7 @@ TEST(Sites, HangTogether) {
   EXPECT_TRUE(near(at["blocks.0.attn.hook_pattern"].sum(-1), at::ones({batch, 4, positions}, at::kDouble)));
   EXPECT_EQ(at["blocks.0.attn.hook_pattern"].triu(1).abs().max().item<double>(), 0);
   EXPECT_TRUE(at::equal(at["blocks.0.attn.hook_q"].select(1, 0),
-                        at["blocks.0.attn.hook_rot_q"].select(1, 0)));  // position 0: no turn
+                        at["blocks.0.attn.hook_rot_q"].select(1, 0)));  // position 0 is not rotated
   EXPECT_FALSE(near(at["blocks.0.attn.hook_k"].select(1, 5), at["blocks.0.attn.hook_rot_k"].select(1, 5)));
   // Head 3 reads kv head 1.
   const at::Tensor values = at["blocks.0.attn.hook_v"].select(2, 1);
@@ -174,7 +188,7 @@ TEST_P(Gates, AreSigmoidsOfTheirScore) {
 INSTANTIATE_TEST_SUITE_P(Decoder, Gates, ::testing::Values(Gate::headwise, Gate::elementwise),
                          [](const auto& param) { return param.param == Gate::headwise ? "headwise" : "elementwise"; });
 
-/// Which layers asked it for attention.
+/// Records the layers that ask it for attention.
 class Recorder : public hooks::AttentionOp {
  public:
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override {

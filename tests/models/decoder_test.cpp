@@ -1,4 +1,4 @@
-// What a decoder computes, and what it refuses. Its sites are in decoder_sites_test.cpp.
+// The numbers that a decoder computes, and the inputs that it refuses. decoder_sites_test.cpp tests its sites.
 #include "models/decoder/decoder.h"
 
 #include "core/error.h"
@@ -28,8 +28,8 @@ at::Tensor doubles(std::vector<double> values, std::vector<std::int64_t> shape) 
   return at::tensor(values, at::kDouble).view(shape);
 }
 
-/// One layer of width 2 with one head. Queries are 0, so that attention is the mean over what is seen; keys, values and
-/// output are the identity; the MLP adds silu(bias of its gate) times its input.
+/// One layer of width 2 with one head. Queries are 0, so that attention is the mean over the visible values. Keys,
+/// values and output are the identity. The MLP adds silu(bias of its gate) times its input.
 Decoder hand_model() {
   DecoderConfig config;
   config.layers = config.heads = config.kv_heads = 1;
@@ -59,8 +59,8 @@ Decoder hand_model() {
 TEST(Decoder, ByHand) {
   Decoder model = hand_model();
   const hooks::Tokens tokens{at::tensor({0, 1}, at::kLong).view({1, 2})};
-  // Position 1: embedding (1, -1) has mean square 1; attention adds the mean of (1, 1) and (1, -1), so the stream is
-  // (2, -1). The MLP adds (silu(0), silu(1)) times the normalised (2, -1)/sqrt(2.5).
+  // Position 1: the embedding (1, -1) has mean square 1. Attention adds the mean of (1, 1) and (1, -1), so the stream
+  // is (2, -1). The MLP adds (silu(0), silu(1)) times the normalised (2, -1)/sqrt(2.5).
   const double silu_1 = 1 / (1 + std::exp(-1.0));
   const double second = -1 - silu_1 / std::sqrt(2.5);
   const at::Tensor stream = model.forward(tokens, {.stop_at_layer = 1}, {}).hidden;
@@ -70,7 +70,7 @@ TEST(Decoder, ByHand) {
   const at::Tensor found = logits(model, tokens);
   EXPECT_NEAR(found[0][1][0].item<double>(), 2 / root, 1e-15);
   EXPECT_NEAR(found[0][1][1].item<double>(), 10 * second / root, 1e-14);
-  EXPECT_TRUE(at::equal(found[0][0], logits(model, {tokens.ids.slice(1, 0, 1)})[0][0]));  // position 0 alone
+  EXPECT_TRUE(at::equal(found[0][0], logits(model, {tokens.ids.slice(1, 0, 1)})[0][0]));  // only position 0
 }
 
 class EveryOption : public ::testing::TestWithParam<NamedConfig> {};
@@ -122,7 +122,7 @@ TEST_P(EveryOption, NarrowTypesStayNearFloat64) {
   }
 }
 
-/// Every weight of the first layer, and the rest of the model.
+/// Every weight of the first layer, and every weight outside the layers.
 std::vector<at::Tensor> parameters(const DecoderConfig& config, DecoderWeights weights) {
   std::vector<at::Tensor> all;
   for (const auto& fields : {outer_fields(config, weights), layer_fields(config, 0, weights.layers[0])}) {
@@ -247,7 +247,11 @@ TEST(Decoder, ARequestItCannotServeIsNamed) {
           AllOf(HasSubstr("513 positions"), HasSubstr("512 at most"), HasSubstr("--allow-extrapolation"))));
   EXPECT_NO_THROW(run(at::zeros({1, 513}, at::kLong), {.allow_extrapolation = true}));
   EXPECT_NO_THROW(run(at::zeros({1, 512}, at::kLong)));
-  EXPECT_THAT([&] { run(at::zeros({1, 0}, at::kLong)); }, ThrowsMessage<InvalidArgument>(HasSubstr("there are none")));
+  EXPECT_THAT(
+      [&] {
+        run(at::zeros({1, 0}, at::kLong));
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("the batch has no ids")));
   EXPECT_THAT([&] { run(at::zeros({4}, at::kLong)); }, ThrowsMessage<InvalidArgument>(HasSubstr("[batch, position]")));
   EXPECT_THAT(
       [&] {
@@ -288,7 +292,7 @@ TEST(Decoder, WeightsThatDoNotFitAreOurMistake) {
               ThrowsMessage<InternalError>(HasSubstr("1 layers")));
 }
 
-/// Hands out the layers of weights it holds, and counts.
+/// Gives out the layers of its weights, and counts the calls.
 class CountingSource : public LayerSource {
  public:
   CountingSource(std::vector<LayerWeights> layers, std::vector<std::int64_t>& asked)

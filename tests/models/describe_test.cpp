@@ -36,7 +36,7 @@ TEST(Describe, APatternIsToldOnce) {
   EXPECT_EQ(layer_runs_text(kinds_of({512, 512, 0, 512, 512, 0, 512})),
             "0-1 window:512, 2 global, and so on every 3 layers")
       << "the last repetition may be cut short";
-  EXPECT_EQ(layer_runs_text(kinds_of({8, 0, 8})), "0 window:8, 1 global, 2 window:8") << "once is no pattern";
+  EXPECT_EQ(layer_runs_text(kinds_of({8, 0, 8})), "0 window:8, 1 global, 2 window:8") << "a pattern must be repeated";
   EXPECT_EQ(layer_runs_text(kinds_of({8, 0, 8, 8})), "0 window:8, 1 global, 2-3 window:8");
 }
 

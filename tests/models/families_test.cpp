@@ -2,6 +2,7 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/model_size.h"
 #include "models/families/family.h"
+#include "models/printed_gate.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -23,7 +24,7 @@ DecoderConfig read(const std::string& family, const Json& changes = Json::object
   return read_decoder_config(folder.write());
 }
 
-/// tiny_config() without what a family may have a default for.
+/// tiny_config() without the keys for which a family may have a default.
 DecoderConfig read_bare(const std::string& family, const Json& changes) {
   Json config = tiny_config(family);
   for (const char* key : {"num_key_value_heads", "head_dim", "bos_token_id"}) config.erase(key);
@@ -125,9 +126,9 @@ TEST(ModelSize, ParametersByHand) {
   EXPECT_EQ(parameter_count(read("llama", {{"tie_word_embeddings", true}})), 116);
   EXPECT_EQ(parameter_count(read("qwen2")), 136 + 4 + 2 + 2);  // biases of q, k, v
   EXPECT_EQ(parameter_count(read("qwen3")), 136 + 2 + 2);      // norms of queries and keys
-  EXPECT_EQ(parameter_count(read("qwen3", {{"headwise_attn_output_gate", true}})), 140 + 2 * 4);  // one row a head
+  EXPECT_EQ(parameter_count(read("qwen3", {{"headwise_attn_output_gate", true}})), 140 + 2 * 4);  // one row per head
   EXPECT_EQ(parameter_count(read("qwen3", {{"elementwise_attn_output_gate", true}})),
-            140 + 4 * 4);  // one row a head and dimension
+            140 + 4 * 4);  // one row per head and dimension
 }
 
 TEST(ModelSize, MemoryByHand) {

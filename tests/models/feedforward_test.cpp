@@ -12,7 +12,7 @@ at::Tensor doubles(std::initializer_list<double> values, at::IntArrayRef shape) 
   return at::tensor(at::ArrayRef<double>(values), at::kDouble).view(shape);
 }
 
-/// Three experts of width 1 on a stream of width 1; expert e gives (e + 1) relu(x) x.
+/// Three experts of width 1 on a stream of width 1. Expert e computes (e + 1) relu(x) x.
 struct ThreeExperts {
   DecoderConfig config;
   LayerWeights weights;
@@ -59,10 +59,10 @@ TEST(DenseFeedforward, AClippedGateByHand) {
   model.config.clipped_gate = ClippedGate{.limit = 2, .alpha = 1};
   model.weights.mlp_gate = model.weights.mlp_down = doubles({1}, {1, 1});
   model.weights.mlp_up = doubles({-1}, {1, 1});
-  // x = 3: the gate is clipped to 2, up to -2; (-2 + 1) 2 sigmoid(2)
+  // x = 3: the gate is clipped to 2, the up part to -2; the result is (-2 + 1) 2 sigmoid(2).
   EXPECT_NEAR(dense_feedforward(model.config, model.weights, 0, doubles({3}, {1, 1, 1}), {}).item<double>(),
               -2 / (1 + std::exp(-2.0)), 1e-12);
-  // x = -3: the gate is not clipped from below; (2 + 1) (-3) sigmoid(-3)
+  // x = -3: the gate is not clipped from below; the result is (2 + 1) (-3) sigmoid(-3).
   EXPECT_NEAR(dense_feedforward(model.config, model.weights, 0, doubles({-3}, {1, 1, 1}), {}).item<double>(),
               -9 / (1 + std::exp(3.0)), 1e-12);
 }

@@ -25,8 +25,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// The smallest llama: width 4, 2 heads of 2 dimensions on one KV head, MLP 3, 5 tokens, 1 layer. Its numbers can be
-/// changed before it is written.
+/// The smallest llama: width 4, 2 heads of 2 dimensions on one KV head, MLP 3, 5 tokens, 1 layer. A test can change its
+/// numbers before it is written.
 struct TinyGguf {
   std::string architecture = "llama";
   std::map<std::string, std::uint32_t> sizes = {
@@ -134,8 +134,10 @@ TEST_F(GgufCheckpoint, WhatIsWrongIsNamed) {
   TinyGguf uneven;
   uneven.sizes["attention.head_count"] = 3;
   uneven.sizes["attention.head_count_kv"] = 2;
-  EXPECT_THAT(refusal(uneven.bytes()),
-              HasSubstr("'num_attention_heads' is 3 and 'num_key_value_heads' is 2; the former must be a multiple"));
+  EXPECT_THAT(
+      refusal(uneven.bytes()),
+      HasSubstr(
+          "'num_attention_heads' is 3 and 'num_key_value_heads' is 2; the first must be a multiple of the second"));
 
   TinyGguf values;
   values.sizes["attention.value_length"] = 3;
@@ -183,7 +185,7 @@ TEST_F(GgufCheckpoint, GemmaIsFilledInAndSaysSo) {
   EXPECT_EQ(source.config.norm_offset, 0);
   EXPECT_EQ(source.config.embedding_scale, 2);
   EXPECT_THAT(source.remarks, ::testing::Contains(HasSubstr("rope_local_base_freq = 10000.0 (not in the file")));
-  EXPECT_EQ(source.remarks.size(), 4u);  // the scale of the scores, the pattern of windows, both bases
+  EXPECT_EQ(source.remarks.size(), 4u);  // the scale of the scores, the pattern of windows, and the two RoPE bases
 }
 
 }  // namespace

@@ -20,13 +20,13 @@ TEST(RmsNorm, EpsilonIsInsideTheRoot) {
 }
 
 TEST(RmsNorm, Float64IsNotRoundedToFloat32) {
-  const double x = 1 + 1e-12;  // float32 would see 1
+  const double x = 1 + 1e-12;  // in float32 this is 1
   const at::Tensor normalized = rms_normalized(at::tensor({x, 1.0}, at::kDouble), 0);
   EXPECT_NEAR((normalized[0] - normalized[1]).item<double>(), 1e-12, 1e-15);
 }
 
 TEST(RmsNorm, HalfTypesAreSquaredInFloat32) {
-  const at::Tensor x = at::full({4}, 1000.0, at::kHalf);  // 1000^2 is infinite in float16
+  const at::Tensor x = at::full({4}, 1000.0, at::kHalf);  // 1000^2 overflows in float16
   const at::Tensor normalized = rms_normalized(x, 0);
   EXPECT_EQ(normalized.scalar_type(), at::kFloat);
   EXPECT_TRUE(at::allclose(normalized, at::ones({4}, at::kFloat)));
@@ -54,7 +54,7 @@ TEST(ScaledNorm, OffsetAndBiasByHand) {
 }
 
 TEST(ScaledNorm, AnOffsetIsAddedInFloat32) {
-  const at::Tensor weight = at::full({1}, 0.00390625, at::kBFloat16);  // 1 + 1/256 is no bfloat16
+  const at::Tensor weight = at::full({1}, 0.00390625, at::kBFloat16);  // bfloat16 cannot hold 1 + 1/256
   const at::Tensor found = scaled(at::full({1}, 128.0, at::kFloat), weight, 1);
   EXPECT_EQ(found.scalar_type(), at::kBFloat16);
   EXPECT_EQ(found.item<float>(), 128);  // 128.5 rounds to even

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,8 +33,11 @@ struct NamedConfig {
   std::string name;
   models::DecoderConfig config;
 };
+inline void PrintTo(const NamedConfig& named, std::ostream* out) {
+  *out << named.name;
+}
 
-/// One configuration for each option a decoder has, and one with many at once.
+/// One configuration for each option of a decoder, and one with many options at once.
 inline std::vector<NamedConfig> every_option() {
   using models::RopeScaling;
   std::vector<NamedConfig> all;
@@ -122,8 +126,8 @@ inline std::vector<NamedConfig> every_option() {
   return all;
 }
 
-/// Normal weights of variance 1 / inputs, norms around 1, biases of deviation 0.5: every term is large enough to be
-/// missed.
+/// Normal weights of variance 1 / inputs, norms around 1, biases of deviation 0.5. Every term is so large that a test
+/// fails without it.
 class RandomWeights {
  public:
   RandomWeights(std::uint64_t seed, at::ScalarType dtype) : dtype_(dtype) { at::manual_seed(seed); }
@@ -156,7 +160,7 @@ class RandomWeights {
       case models::WeightField::Kind::bias:
         return 0.5 * normal;
       case models::WeightField::Kind::projection:
-        // A router with near ties would choose other experts in another precision.
+        // Large router weights avoid near ties, in which another precision would choose other experts.
         if (field.name == "router") return 4 * normal / std::sqrt(static_cast<double>(field.shape.back()));
         return normal / std::sqrt(static_cast<double>(field.shape.back()));
     }
@@ -172,7 +176,7 @@ inline models::Decoder random_decoder(const models::DecoderConfig& config, at::S
   return models::Decoder(config, RandomWeights(seed, dtype).of(config));
 }
 
-/// [batch, position] ids that repeat with a period longer than any test's window.
+/// Ids [batch, position] that repeat with a period longer than the window of any test.
 inline hooks::Tokens some_tokens(const models::DecoderConfig& config, std::int64_t batch, std::int64_t positions) {
   return {(at::arange(batch * positions, at::kLong) * 17 + 5).remainder(config.vocabulary).view({batch, positions})};
 }

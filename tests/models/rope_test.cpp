@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-/// The reference computes in float32: a handful of its roundings.
+/// The tolerance is a few float32 roundings, because the reference computes in float32.
 void expect_frequencies(const RopeConfig& config, const std::vector<double>& expected, double attention_factor) {
   const RopeFrequencies found = rope_frequencies(config, 2 * static_cast<std::int64_t>(expected.size()), 1);
   ASSERT_EQ(found.inverse.size(), expected.size());
@@ -31,7 +31,7 @@ TEST(Rope, PlainFrequenciesByHand) {
   EXPECT_EQ(found.attention_factor, 1.0);
 }
 
-// The numbers of the next four were printed by tests/golden/make_rope_golden.py.
+// tests/golden/make_rope_golden.py printed the numbers of the next four tests.
 TEST(Rope, LinearScalingAsTheReference) {
   expect_frequencies(
       {.base = 10000, .scaling = RopeScaling::linear, .factor = 4},
@@ -83,7 +83,7 @@ TEST(Rope, TablesHoldCosinesOfPositionTimesFrequency) {
 }
 
 TEST(Rope, LongPositionsDoNotLoseTheAngle) {
-  const double frequency = rope_frequencies({.base = 10000}, 128, 1).inverse[1];  // not a float32 number
+  const double frequency = rope_frequencies({.base = 10000}, 128, 1).inverse[1];  // float32 cannot hold it exactly
   const RopeTables tables = rope_tables({.inverse = {frequency}}, 100001, at::TensorOptions(at::kFloat));
   EXPECT_FLOAT_EQ(tables.cosine[100000][0].item<float>(), static_cast<float>(std::cos(100000 * frequency)));
 }

@@ -1,4 +1,4 @@
-// What is saved is what is loaded: configurations with every option that has tensors of its own.
+// A saved checkpoint is loaded with the same bits. Tests every option that has tensors of its own.
 #include "models/checkpoint/save_checkpoint.h"
 
 #include "core/error.h"

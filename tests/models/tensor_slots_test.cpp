@@ -43,7 +43,7 @@ TEST(Unpack, SequentialRowsByHand) {
 }
 
 TEST(Unpack, RowsGroupedByKvHeadByHand) {
-  // Two KV heads; each has two rows of queries, then two of gates.
+  // Two KV heads. Each has two rows of queries, then two rows of gates.
   TensorSlot slot = slot_of({8, 1}, {{4, 1}, {4, 1}});
   slot.order = RowOrder::grouped;
   slot.groups = 2;
@@ -86,7 +86,7 @@ TEST(Pack, RefusesPartsThatDoNotFit) {
   EXPECT_THROW(unpack(slot, counting({4, 1})), InternalError);
 }
 
-/// Names of a checkpoint that packs all it can, in every way.
+/// Names of a checkpoint that packs as many tensors as possible.
 TensorNames packed_names(RowOrder order, bool transposed) {
   TensorNames names;
   names.query_key_value = "attn.qkv";
@@ -118,7 +118,7 @@ class SlotsOfEveryOption : public ::testing::TestWithParam<NamedConfig> {};
 
 TEST_P(SlotsOfEveryOption, FillEveryWantedWeightOnce) {
   const DecoderConfig& config = GetParam().config;
-  TensorNames names;  // those that most families do not have
+  TensorNames names;  // with the tensors that most families do not have
   names.position_embedding = "position";
   names.embedding_norm = "embedding_norm";
   names.attention_post_norm = "attention_post";

@@ -1,4 +1,4 @@
-#include "reports/audit_terminal.h"
+#include "reports/terminal/audit_terminal.h"
 
 #include "analyses/synthetic_run.h"
 #include "support/shared_data.h"
@@ -28,7 +28,7 @@ std::string printed(const testing::SyntheticRun& run, bool all_heads) {
   return print_audit(analyses::audit(testing::write_run(folder.path(), run)), all_heads);
 }
 
-/// How many lines begin with a layer and a head.
+/// The number of lines that begin with a layer and a head.
 std::size_t table_rows(const std::string& text) {
   std::istringstream lines(text);
   std::size_t rows = 0;

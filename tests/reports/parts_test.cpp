@@ -1,14 +1,13 @@
-#include "reports/html.h"
-#include "reports/palette.h"
-#include "reports/paper_table.h"
-#include "reports/plot_script.h"
-#include "reports/program.h"
-#include "reports/results.h"
-#include "reports/shown.h"
-#include "reports/tables.h"
-#include "reports/terminal.h"
-#include "reports/typography.h"
-#include "reports/wording.h"
+#include "reports/figures/palette.h"
+#include "reports/figures/plot_script.h"
+#include "reports/figures/program.h"
+#include "reports/page/csv_table.h"
+#include "reports/page/html.h"
+#include "reports/page/paper_table.h"
+#include "reports/page/typography.h"
+#include "reports/terminal/sink_vs_k_terminal.h"
+#include "reports/words/counts.h"
+#include "reports/words/numbers.h"
 
 #include "analyses/synthetic_run.h"
 #include "core/error.h"
@@ -30,10 +29,10 @@ using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 TEST(Csv, QuotesWhatNeedsQuotes) {
-  const Table table{"t",
-                    {"name", "n", "x"},
-                    {{std::string("a,\"b\""), std::int64_t{3}, 0.1},
-                     {std::string("c"), std::int64_t{4}, std::numeric_limits<double>::quiet_NaN()}}};
+  const CsvTable table{"t",
+                       {"name", "n", "x"},
+                       {{std::string("a,\"b\""), std::int64_t{3}, 0.1},
+                        {std::string("c"), std::int64_t{4}, std::numeric_limits<double>::quiet_NaN()}}};
   EXPECT_EQ(to_csv(table), "name,n,x\n\"a,\"\"b\"\"\",3,0.1\nc,4,\n");
 }
 
@@ -71,7 +70,7 @@ TEST(PaperTable, LatexWithoutTextColumnsNeedsNoTabularx) {
 TEST(Typography, SymbolsStandAlone) {
   EXPECT_EQ(to_html("n_eff of T and Total, lambda_obs(T_min)"),
             "<i>n</i><sub>eff</sub> of <i>T</i> and Total, <i>λ</i><sub>obs</sub>(<i>T</i><sub>min</sub>)");
-  EXPECT_EQ(to_html("the paper's S"), "the paper&#39;s <i>S</i>");  // the s behind an apostrophe is none
+  EXPECT_EQ(to_html("the paper's S"), "the paper&#39;s <i>S</i>");  // an s after an apostrophe is not a symbol
   EXPECT_EQ(to_html("no summary/n_eff"), "no summary/n_eff");
   EXPECT_EQ(to_latex("λ* ± 0.1"), "$\\lambda^{*}$ $\\pm$ 0.1");
 }
@@ -112,14 +111,14 @@ TEST(Palette, SvgFollowsTheReadersScheme) {
       with_schemes("<svg width=\"1\"><path stroke='rgb( 51,  51,  51)' fill='rgb(1,2,999)'/></svg>");
   EXPECT_THAT(svg, HasSubstr("<svg width=\"1\">\n<style>@media screen and (prefers-color-scheme: dark) {"));
   EXPECT_THAT(svg, HasSubstr("svg [stroke=\"#333333\" i] { stroke: #B9C0C6; }"));
-  EXPECT_THAT(svg, HasSubstr("stroke='#333333' fill='rgb(1,2,999)'"));  // what is no colour stays
+  EXPECT_THAT(svg, HasSubstr("stroke='#333333' fill='rgb(1,2,999)'"));  // a text that is not a colour is unchanged
 }
 
 TEST(Html, InlineSvgHasIdsOfItsOwn) {
   const std::string svg =
       "<?xml version=\"1.0\"?><svg width=\"1\"><g id='p'/><use xlink:href='#p'/><g fill=\"url(#p)\"/></svg>\n";
   EXPECT_THAT(inline_svg("<svg ><style>x</style><title>t</title></svg>", "f", "d"),
-              Not(HasSubstr("<style>")));  // it would hold for the whole page
+              Not(HasSubstr("<style>")));  // a style would apply to the whole page
   EXPECT_EQ(inline_svg(svg, "fig", "a \"b\""),
             "<svg role=\"img\" aria-label=\"a &quot;b&quot;\" width=\"1\"><g id='fig-p'/><use xlink:href='#fig-p'/><g "
             "fill=\"url(#fig-p)\"/></svg>");
@@ -134,7 +133,7 @@ TEST(PlotScript, TicksThatWouldOverlapLoseTheirLabel) {
 
 TEST(PlotScript, ValueAxisHasRoundTicks) {
   EXPECT_THAT(PlotScript().value_axis(0.82, 0.97).text(),
-              HasSubstr("set xtics 0.05\n"));  // three steps; of 0.02 it would be eight
+              HasSubstr("set xtics 0.05\n"));  // three steps; steps of 0.02 would be eight
   EXPECT_THAT(PlotScript().value_axis(0.5, 0.5).text(),
               HasSubstr("set xrange [0.4944:0.5056]"));  // 1% to each side and a margin
 }

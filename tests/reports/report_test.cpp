@@ -1,4 +1,4 @@
-#include "reports/report.h"
+#include "reports/sweep/sweep_report.h"
 
 #include "analyses/synthetic_run.h"
 #include "core/error.h"
@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <ostream>
 #include <set>
 #include <string>
 
@@ -19,6 +20,7 @@ namespace gainlens::reports {
 namespace {
 
 namespace fs = std::filesystem;
+using gainlens::testing::report_run;
 using gainlens::testing::SyntheticRun;
 using gainlens::testing::TemporaryFolder;
 using gainlens::testing::write_run;
@@ -26,16 +28,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
-
-SyntheticRun small_run() {
-  SyntheticRun run;
-  run.lengths = {64, 128};
-  run.samples = 2;
-  run.layers = 3;
-  run.heads = 2;
-  run.kv_heads = 1;
-  return run;
-}
 
 std::map<std::string, std::string> contents(const fs::path& folder) {
   std::map<std::string, std::string> files;
@@ -51,7 +43,7 @@ std::size_t count(const std::string& text, const std::string& what) {
   return n;
 }
 
-/// PATH for the life of the object.
+/// Sets PATH as long as the object exists.
 class Path {
  public:
   explicit Path(const std::string& value) : before_(std::getenv("PATH")) { ::setenv("PATH", value.c_str(), 1); }
@@ -63,7 +55,7 @@ class Path {
   std::string before_;
 };
 
-/// A folder with a program `name` that is a shell script.
+/// Writes a shell script as the program `name` into a folder.
 void write_program(const fs::path& folder, const std::string& name, const std::string& script) {
   fs::create_directories(folder);
   std::FILE* file = std::fopen((folder / name).c_str(), "w");
@@ -75,7 +67,7 @@ void write_program(const fs::path& folder, const std::string& name, const std::s
 
 TEST(Report, EveryFileIsThereAndTheSameTwice) {
   const TemporaryFolder folder;
-  const auto reader = write_run(folder.path() / "run", small_run());
+  const auto reader = write_run(folder.path() / "run", report_run());
   const WrittenReport report = write_report(reader, folder.path() / "one");
   EXPECT_THAT(report.left_out, IsEmpty());
   write_report(reader, folder.path() / "elsewhere" / "two");
@@ -83,8 +75,9 @@ TEST(Report, EveryFileIsThereAndTheSameTwice) {
   ASSERT_EQ(one.size(), report.files.size());
   for (const auto& [file, bytes] : one) EXPECT_TRUE(two.contains(file) && two.at(file) == bytes) << file;
 
-  for (const char* figure : {"context", "gain-theory", "sink-vs-k", "sink-lemma", "heatmap-n_eff",
-                             "heatmap-kalman_gain", "heatmap-bos_mass", "heatmap-entropy", "value-norms"}) {
+  for (const char* figure :
+       {"context", "gain-theory", "sink-vs-k", "sink-lemma", "heatmap-n_eff", "heatmap-kalman_gain", "heatmap-bos_mass",
+        "heatmap-entropy", "heatmap-gate", "value-norms"}) {
     for (const char* format : {"svg", "pdf", "png"})
       EXPECT_TRUE(one.contains(fmt::format("{}.{}", figure, format))) << figure << "." << format;
   }
@@ -95,7 +88,7 @@ TEST(Report, EveryFileIsThereAndTheSameTwice) {
 
 TEST(Report, SummaryHasItsKeysAndEveryNullAReason) {
   const TemporaryFolder folder;
-  SyntheticRun run = small_run();
+  SyntheticRun run = report_run();
   run.gated = false;
   run.lengths = {64};
   run.samples = 1;
@@ -103,8 +96,9 @@ TEST(Report, SummaryHasItsKeysAndEveryNullAReason) {
   const Json summary = read_json_file(folder.path() / "out" / "summary.json");
   std::set<std::string> keys;
   for (const auto& [key, value] : summary.items()) keys.insert(key);
-  EXPECT_THAT(keys, ::testing::ElementsAre("audit", "caveats", "context", "gain_theory", "lengths",
-                                           "neighbouring_chunks", "policies", "run", "sink_vs_k", "sinks", "verdicts"));
+  EXPECT_THAT(keys, ::testing::ElementsAre("audit", "caveats", "context", "gain_theory", "heatmaps", "lengths",
+                                           "neighbouring_chunks", "policies", "run", "sink_vs_k", "sinks",
+                                           "value_norms", "verdicts"));
 
   std::size_t nulls = 0;
   const auto visit = [&](const auto& self, const Json& node) -> void {
@@ -126,9 +120,9 @@ TEST(Report, SummaryHasItsKeysAndEveryNullAReason) {
 
 TEST(Report, PageNeedsNothingElse) {
   const TemporaryFolder folder;
-  write_report(write_run(folder.path() / "run", small_run()), folder.path() / "out");
+  write_report(write_run(folder.path() / "run", report_run()), folder.path() / "out");
   const std::string page = read_text_file(folder.path() / "out" / "report.html");
-  EXPECT_EQ(count(page, "<svg "), 9u);
+  EXPECT_EQ(count(page, "<svg "), 10u);
   EXPECT_EQ(count(page, "<script"), 0u);
   EXPECT_EQ(count(page, "<link"), 0u);
   EXPECT_EQ(count(page, "<img"), 0u);
@@ -139,7 +133,7 @@ TEST(Report, PageNeedsNothingElse) {
   EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));
   EXPECT_THAT(page, HasSubstr("@media print"));
   EXPECT_THAT(page, Not(HasSubstr(folder.path().string())));
-  // the ids of the figures do not meet
+  // No two figures use the same id.
   std::set<std::string> ids;
   for (auto at = page.find(" id=\""); at != std::string::npos; at = page.find(" id=\"", at + 1)) {
     const std::string id = page.substr(at + 5, page.find('"', at + 5) - at - 5);
@@ -149,7 +143,7 @@ TEST(Report, PageNeedsNothingElse) {
 
 TEST(Report, TextFromTheRunIsEscaped) {
   const TemporaryFolder folder;
-  SyntheticRun run = small_run();
+  SyntheticRun run = report_run();
   run.family = "<script>alert(1)</script>";
   run.bos_policy = "always & \"<b>\"";
   write_report(write_run(folder.path() / "run", run), folder.path() / "out");
@@ -161,7 +155,7 @@ TEST(Report, TextFromTheRunIsEscaped) {
 
 TEST(Report, OneLayerOneHeadNoGateNoBos) {
   const TemporaryFolder folder;
-  SyntheticRun run = small_run();
+  SyntheticRun run = report_run();
   run.lengths = {32};
   run.samples = run.layers = run.heads = 1;
   run.gated = false;
@@ -178,7 +172,7 @@ TEST(Report, OneLayerOneHeadNoGateNoBos) {
 
 TEST(Report, RunWithoutStatisticsSaysWhyNothingIsDrawn) {
   const TemporaryFolder folder;
-  SyntheticRun run = small_run();
+  SyntheticRun run = report_run();
   run.statistics = run.gated = false;
   const WrittenReport report = write_report(write_run(folder.path() / "run", run), folder.path() / "out");
   EXPECT_EQ(report.left_out.size(), 9u);
@@ -189,9 +183,9 @@ TEST(Report, RunWithoutStatisticsSaysWhyNothingIsDrawn) {
 TEST(Report, FiguresOfAnEarlierReportDoNotStay) {
   const TemporaryFolder folder;
   const fs::path out = folder.path() / "out";
-  write_report(write_run(folder.path() / "run", small_run()), out);
+  write_report(write_run(folder.path() / "run", report_run()), out);
   ASSERT_TRUE(fs::exists(out / "gain-theory.svg"));
-  SyntheticRun one_length = small_run();
+  SyntheticRun one_length = report_run();
   one_length.lengths = {64};
   write_report(write_run(folder.path() / "other", one_length), out);
   EXPECT_FALSE(fs::exists(out / "gain-theory.svg"));
@@ -200,7 +194,7 @@ TEST(Report, FiguresOfAnEarlierReportDoNotStay) {
 
 TEST(Report, MissingGnuplotSaysWhatToInstallAndLeavesNothing) {
   const TemporaryFolder folder;
-  const auto reader = write_run(folder.path() / "run", small_run());
+  const auto reader = write_run(folder.path() / "run", report_run());
   const Path path(folder.path().string());
   EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); },
               ThrowsMessage<RunFailed>(HasSubstr("install gnuplot")));
@@ -209,7 +203,7 @@ TEST(Report, MissingGnuplotSaysWhatToInstallAndLeavesNothing) {
 
 TEST(Report, FailingGnuplotIsQuotedAndLeavesTheOldReport) {
   const TemporaryFolder folder;
-  const auto reader = write_run(folder.path() / "run", small_run());
+  const auto reader = write_run(folder.path() / "run", report_run());
   fs::create_directories(folder.path() / "out");
   std::fclose(std::fopen((folder.path() / "out" / "context.svg").c_str(), "w"));
   write_program(folder.path() / "bin", "gnuplot", "echo no such font >&2\nexit 3");
@@ -230,8 +224,8 @@ SyntheticRun other_model(SyntheticRun run) {
 
 TEST(ReportOfSeveral, OverlaysFiguresAndTabulatesDifferences) {
   const TemporaryFolder folder;
-  const auto plain = write_run(folder.path() / "plain", other_model(small_run()));
-  const auto gated = write_run(folder.path() / "gated", small_run());
+  const auto plain = write_run(folder.path() / "plain", other_model(report_run()));
+  const auto gated = write_run(folder.path() / "gated", report_run());
   const std::vector<RunInput> runs = {{"plain", plain}, {"gated_1", gated}};
   const fs::path out = folder.path() / "out";
   EXPECT_THAT(write_report(runs, out).left_out, IsEmpty());
@@ -245,14 +239,14 @@ TEST(ReportOfSeveral, OverlaysFiguresAndTabulatesDifferences) {
   EXPECT_EQ(summary.at("runs").size(), 2u);
   EXPECT_EQ(summary.at("comparisons").at(0).at("first"), "plain");
   EXPECT_EQ(summary.at("comparisons").at(0).at("lengths").at(0).at("n_eff").at("pairs"), 2);
-  // a label with an underscore is text in the figure, not a subscript
+  // An underscore in a label is text in the figure and does not start a subscript.
   EXPECT_THAT(read_text_file(out / "context.svg"), HasSubstr("gated_1"));
 }
 
 TEST(ReportOfSeveral, SmallerReportLeavesNoTableOfALarger) {
   const TemporaryFolder folder;
-  const auto plain = write_run(folder.path() / "plain", other_model(small_run()));
-  const auto gated = write_run(folder.path() / "gated", small_run());
+  const auto plain = write_run(folder.path() / "plain", other_model(report_run()));
+  const auto gated = write_run(folder.path() / "gated", report_run());
   const std::vector<RunInput> runs = {{"plain", plain}, {"gated", gated}};
   write_report(runs, folder.path() / "out");
   fs::create_directories(folder.path() / "out" / "tables" / "hand");
@@ -266,8 +260,8 @@ TEST(ReportOfSeveral, SmallerReportLeavesNoTableOfALarger) {
 
 TEST(ReportOfSeveral, RefusesTheSameRunTwiceTheSameNameAndTooMany) {
   const TemporaryFolder folder;
-  const auto one = write_run(folder.path() / "one", small_run());
-  const auto other = write_run(folder.path() / "other", other_model(small_run()));
+  const auto one = write_run(folder.path() / "one", report_run());
+  const auto other = write_run(folder.path() / "other", other_model(report_run()));
   const fs::path out = folder.path() / "out";
   const auto report = [&](const std::vector<RunInput>& runs) { return [&out, runs] { write_report(runs, out); }; };
   EXPECT_THAT(report({{"a", one}, {"b", one}}), ThrowsMessage<InvalidArgument>(HasSubstr("hold the same request")));
@@ -279,22 +273,26 @@ TEST(ReportOfSeveral, RefusesTheSameRunTwiceTheSameNameAndTooMany) {
   EXPECT_FALSE(fs::exists(out));
 }
 
-// What a run may lack
+// Runs that lack something
 
 struct Degenerate {
   std::string name;
   std::function<void(SyntheticRun&)> change;
 };
+void PrintTo(const Degenerate& degenerate, std::ostream* out) {
+  *out << degenerate.name;
+}
 
 class DegenerateRun : public ::testing::TestWithParam<Degenerate> {};
 
-/// Alone and beside a whole run: a page without broken numbers, and every figure drawn or left out with a reason.
+/// Tests the run alone and together with a complete run. The page must have no broken numbers. Every figure is drawn,
+/// or left out with a reason.
 TEST_P(DegenerateRun, GivesASensibleReport) {
   const TemporaryFolder folder;
-  SyntheticRun run = small_run();
+  SyntheticRun run = report_run();
   GetParam().change(run);
   const auto reader = write_run(folder.path() / "run", run);
-  const auto whole = write_run(folder.path() / "whole", other_model(other_model(small_run())));
+  const auto whole = write_run(folder.path() / "whole", other_model(other_model(report_run())));
   const std::vector<RunInput> alone = {{"run", reader}}, both = {{"whole", whole}, {"run", reader}};
   for (const auto& runs : {alone, both}) {
     const fs::path out = folder.path() / fmt::format("out-{}", runs.size());
@@ -345,7 +343,7 @@ INSTANTIATE_TEST_SUITE_P(Runs, DegenerateRun,
 
 TEST(Report, RunWithoutACompleteChunkIsRefused) {
   const TemporaryFolder folder;
-  SyntheticRun run = small_run();
+  SyntheticRun run = report_run();
   run.lengths = {64};
   run.missing = {{64, 0}, {64, 1}};
   const auto reader = write_run(folder.path() / "run", run);
@@ -356,7 +354,7 @@ TEST(Report, RunWithoutACompleteChunkIsRefused) {
 
 TEST(Report, FiguresHaveAPapersWidth) {
   const TemporaryFolder folder;
-  write_report(write_run(folder.path() / "run", small_run()), folder.path() / "out");
+  write_report(write_run(folder.path() / "run", report_run()), folder.path() / "out");
   for (const auto& [file, text] : contents(folder.path() / "out")) {
     if (!file.ends_with(".svg")) continue;
     const bool column = text.find("width=\"320\"") != std::string::npos,

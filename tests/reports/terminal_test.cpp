@@ -1,7 +1,6 @@
-#include "reports/terminal.h"
+#include "reports/terminal/sink_vs_k_terminal.h"
 
 #include "analyses/synthetic_run.h"
-#include "reports/results.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -23,15 +22,16 @@ std::string printed(const SyntheticRun& run) {
 
 TEST(SinkTerminal, PermutationPStandsBesideTheNaiveOne) {
   const std::string text =
-      printed({});  // 8 layers of 2 KV groups: 256 arrangements, the most extreme one and its mirror image
+      printed({});  // 8 layers of 2 KV groups: 256 permutations, the most extreme one and its mirror image
   EXPECT_THAT(text, HasSubstr("naive p  permutation p"));
-  EXPECT_THAT(text, HasSubstr("blocks of a KV group: 256 arrangements, all tried, least attainable p 7.8e-03"));
-  EXPECT_THAT(text, HasSubstr("K shifted round the layers: 8 arrangements"));
-  EXPECT_THAT(text, HasSubstr("refused: with 8 arrangements no p below 0.12 can be reached"));
+  EXPECT_THAT(text, HasSubstr("blocks of a KV group: 256 permutations, all tried, least attainable p 7.8e-03"));
+  EXPECT_THAT(text, HasSubstr("K shifted round the layers: 8 permutations"));
+  EXPECT_THAT(text, HasSubstr("not testable: with 8 permutations the smallest possible p is 0.12"));
+  EXPECT_THAT(text, HasSubstr("layers: no interval: it takes at least 10 layers with global attention; the run has 8"));
   EXPECT_THAT(
-      text, HasSubstr("layers: refused: layers with global attention: 8; at least 10 are needed to leave out layers"));
-  EXPECT_THAT(
-      text, HasSubstr("stretches of text: refused: the chunks of 4k tokens lie in 2 stretches of text that are apart"));
+      text,
+      HasSubstr(
+          "stretches of text: no interval: it takes at least 3 separate stretches of text, and the chunks of 4k"));
   EXPECT_THAT(text, HasSubstr(", block permutation)"));
   EXPECT_THAT(text, Not(HasSubstr("nan")));
 }
@@ -59,7 +59,7 @@ TEST(SinkTerminal, OneHeadIsNotDecidable) {
   SyntheticRun run;
   run.layers = run.heads = run.kv_heads = 1;
   const std::string text = printed(run);
-  EXPECT_THAT(text, HasSubstr("1 arrangement, as no layer has two KV groups"));
+  EXPECT_THAT(text, HasSubstr("not testable: it takes at least 2 KV heads in a layer"));
   EXPECT_THAT(text, HasSubstr("K, last quarter                not decidable"));
 }
 

@@ -27,7 +27,7 @@ void put(const fs::path& path, std::string_view text, std::chrono::seconds age) 
 
 constexpr std::chrono::seconds old{3600};
 
-/// A cache that says of every file it knows that its checksum is all zeros, so that a hit shows.
+/// A cache in which every known file has a checksum of zeros, so that a test can recognise a hit.
 HashCache with_marked_entries(const HashCache& cache) {
   Json json = cache.to_json();
   for (auto& [path, entry] : json.items()) entry["sha256"] = std::string(64, '0');

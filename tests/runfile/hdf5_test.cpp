@@ -24,11 +24,24 @@ TEST(Hdf5, TextIsReadUpToItsLimit) {
   // "abc" and "defg" with a zero after each: 9 bytes.
   EXPECT_THAT(
       [&] { read_strings(file.get(), "text", {3}, 8); },
-      ThrowsMessage<Error>(HasSubstr("dataset 'text' claims more text than the 8 bytes that are read at most")));
+      ThrowsMessage<Error>(HasSubstr("dataset 'text' claims more text than 8 bytes, which is the most that is read")));
   EXPECT_THAT([&] { read_strings(file.get(), "text", {2}, 10); },
               ThrowsMessage<Error>(HasSubstr("has shape [3]; expected [2]")));
   EXPECT_THAT([&] { read_strings(file.get(), "texts", {3}, 10); },
               ThrowsMessage<Error>(HasSubstr("dataset 'texts' is missing")));
+}
+
+TEST(Hdf5, TextAttributesComeBack) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "text.h5";
+  write_file(path, [](const Handle& file) {
+    write_attribute(file.get(), "some", "a \xce\xbb");
+    write_attribute(file.get(), "none", "");
+  });
+  const Handle file = open_file(path);
+  EXPECT_EQ(read_text_attribute(file.get(), "some"), "a \xce\xbb");
+  EXPECT_EQ(read_text_attribute(file.get(), "none"), "");
+  EXPECT_EQ(read_text_attribute(file.get(), "absent"), std::nullopt);
 }
 
 TEST(Hdf5, ChunksAreCopiedAsTheyAreStored) {
@@ -36,7 +49,7 @@ TEST(Hdf5, ChunksAreCopiedAsTheyAreStored) {
   const std::vector<double> values = {1, 2, 3, 4, 5, 6};
   write_file(folder.path() / "chunks.h5", [&](const Handle& file) {
     const Handle from =
-        create_dataset(file.get(), "from", {H5T_IEEE_F32LE, {2, 3}, {1, 2}});  // the last chunk of a row is half used
+        create_dataset(file.get(), "from", {H5T_IEEE_F32LE, {2, 3}, {1, 2}});  // the last chunk of a row is half full
     write(from, H5T_NATIVE_DOUBLE, values.data());
     const Handle to = create_dataset(file.get(), "to", {H5T_IEEE_F32LE, {2, 2, 3}, {1, 1, 2}});
     copy_chunks(from, to, 1);
@@ -63,7 +76,7 @@ TEST(Hdf5, AFailureThatPassesEndsTheWrite) {
       const testing::FileSizeLimit full(1);
       dataset.reset();
     }
-    const Handle later = create_dataset(file.get(), "later", {H5T_IEEE_F64LE, {1000}, {}});  // there is room again
+    const Handle later = create_dataset(file.get(), "later", {H5T_IEEE_F64LE, {1000}, {}});  // the limit is gone
     write(later, H5T_NATIVE_DOUBLE, values.data());
   };
   EXPECT_THAT([&] { write_file(folder.path() / "f.h5", lose_a_buffer); },

@@ -33,8 +33,7 @@ inline runfile::Request made_request() {
   return request;
 }
 
-/// The number at each place of a made shard: sample + length / 1000 + its index in the dataset / 2^20, as float32 holds
-/// it.
+/// The number at a place in a made shard: sample + length / 1000 + (index in the dataset) / 2^20, rounded to float32.
 inline double made_value(const runfile::ShardKey& key, std::size_t index) {
   return static_cast<float>(static_cast<double>(key.sample) + static_cast<double>(key.length) / 1000 +
                             static_cast<double>(index) / (1 << 20));
@@ -50,7 +49,7 @@ inline runfile::ShardResult made_result(const runfile::Request& request, const r
   return result;
 }
 
-/// Resumes, makes what is missing, combines: what `gainlens sweep` does.
+/// Does the same as `gainlens sweep`: opens or resumes the run, makes the missing shards, and combines them.
 inline void make_run(const std::filesystem::path& folder, const runfile::Request& request) {
   auto run = runfile::RunFolder::open_or_resume(folder, request);
   for (const runfile::ShardKey& key : run.missing()) run.commit(key, made_result(run.request(), key));

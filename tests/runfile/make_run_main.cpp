@@ -3,7 +3,8 @@
 #include <cstdio>
 #include <exception>
 
-/// Makes the run of made_run.h in the folder that is the only argument, for tests that need it made by another process.
+/// Makes the run of made_run.h in the folder given as the only argument, for tests in which another process must make
+/// it.
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   try {

@@ -1,6 +1,7 @@
-"""Opens every group of a run.h5 with xarray, by both of its HDF5 engines, and checks dimensions and coordinates.
+"""Opens every group of a run.h5 with xarray, with both of its HDF5 engines, and checks dimensions, coordinates and
+attributes.
 
-Usage: open_in_xarray.py PROGRAM, where PROGRAM FOLDER makes the run of tests/runfile/made_run.h.
+Usage: open_in_xarray.py PROGRAM, where `PROGRAM FOLDER` makes the run of tests/runfile/made_run.h.
 Exit code 77: xarray or an engine is not installed.
 """
 
@@ -27,6 +28,16 @@ COORDINATES = {
     "bin": list(range(64)),
     "key": list(range(8)),
 }
+# The coordinates besides the dimension scales: axes, type, values. Chunks have a BOS, so 7 and 23 tokens of text. The
+# window of 512 hides nothing.
+OTHERS = {
+    "attention": (("layer",), np.str_, ["global", "window:512"]),
+    "kv_head_of_head": (("head",), np.int64, [0, 0, 1, 1]),
+    "bin_begin": (("bin",), np.float64, np.arange(64) / 64),
+    "bin_end": (("bin",), np.float64, np.arange(1, 65) / 64),
+    "token_offset": (("length", "sample"), np.int64, [[0, 7], [0, 23]]),
+    "key_0_visible": (("length", "layer"), np.int8, [[2, 2], [2, 2]]),
+}
 RUN = ("length", "sample")
 HEADS = RUN + ("layer", "head")
 
@@ -36,6 +47,33 @@ def check_coordinates(data, names, extra):
     for name in names:
         np.testing.assert_array_equal(data.coords[name].values, expected[name], err_msg=name)
         assert data.coords[name].dtype == np.int64, (name, data.coords[name].dtype)
+        assert {"units", "long_name"} <= data.coords[name].attrs.keys(), name
+
+
+def check_others(data, place=None):
+    """Checks the other coordinates of a group: those whose axes it has, and no others.
+
+    place: of the group's one length among LENGTHS; such a group has no length axis.
+    """
+    expected = {}
+    for name, (dims, kind, values) in OTHERS.items():
+        if place is not None and "length" in dims:
+            dims, values = dims[1:], values[place]
+        if set(dims) <= set(data.dims):
+            expected[name] = (dims, kind, values)
+    assert set(data.coords) - set(data.dims) == expected.keys(), set(data.coords)
+    for name, (dims, kind, values) in expected.items():
+        check_other(data.coords[name], dims, kind, values)
+
+
+def check_other(stored, dims, kind, values):
+    assert stored.dims == dims, (stored.name, stored.dims)
+    if kind is np.str_:
+        assert [str(value) for value in stored.values] == values, stored.values
+    else:
+        assert stored.dtype == kind and "units" in stored.attrs, (stored.name, stored.dtype)
+        np.testing.assert_array_equal(stored.values, values, err_msg=stored.name)
+    assert "long_name" in stored.attrs, stored.name
 
 
 def check_variable(data, name, dims):
@@ -45,15 +83,16 @@ def check_variable(data, name, dims):
 
 
 def made_value(length, sample, index):
-    """tests/runfile/made_run.h: made_value."""
+    """The same as made_value in tests/runfile/made_run.h."""
     return np.float32(sample + length / 1000 + index / 2**20)
 
 
 def check_run(path, engine):
-    def group(name, dims, extra=None):
+    def group(name, dims, extra=None, place=None):
         data = xr.open_dataset(path, engine=engine, group=name)
         check_coordinates(data, dims, extra or {})
         assert set(data.dims) == set(dims), (name, set(data.dims))
+        check_others(data, place)
         return data
 
     with xr.open_dataset(path, engine=engine) as root:
@@ -63,6 +102,10 @@ def check_run(path, engine):
         assert [str(kind) for kind in root["attention"].values] == ["global", "window:512"]
         assert '"family":"made"' in str(root["request"].values)
         check_coordinates(root, COORDINATES, {})
+        for name, (dims, kind, values) in OTHERS.items():
+            check_other(root[name], dims, kind, values)
+        assert root.attrs["family"] == "made" and "float32 on cpu" in root.attrs["source"]
+        assert {"Conventions", "title", "references"} <= root.attrs.keys()
 
     with group("summary", HEADS + ("key",)) as summary:
         check_variable(summary, "n_eff", HEADS)
@@ -73,6 +116,8 @@ def check_run(path, engine):
         check_variable(summary, "nll", RUN)
         one = summary["n_eff"].sel(length=24, sample=1, layer=5, head=2)
         assert one == made_value(24, 1, 1 * 4 + 2)
+        assert one.token_offset == 23 and one.kv_head_of_head == 1 and str(one.attention.values) == "window:512"
+        assert "key_0_visible" in summary["bos_mass"].attrs["comment"]
     with group("profile", HEADS + ("bin",)) as profile:
         check_variable(profile, "kalman_gain", HEADS + ("bin",))
     with group("values", RUN + ("layer", "kv_head", "bin", "key")) as values:
@@ -80,9 +125,9 @@ def check_run(path, engine):
         check_variable(values, "min_norm", RUN + ("layer", "kv_head"))
         check_variable(values, "variance", RUN + ("layer", "kv_head"))
         check_variable(values, "first_norm", RUN + ("layer", "kv_head", "key"))
-    for length in LENGTHS:
+    for place, length in enumerate(LENGTHS):
         axes = ("sample", "layer", "head", "query")
-        with group(f"queries/{length}", axes + ("key",), {"query": list(range(length))}) as queries:
+        with group(f"queries/{length}", axes + ("key",), {"query": list(range(length))}, place) as queries:
             check_variable(queries, "gate", axes)
             check_variable(queries, "first_mass", axes + ("key",))
             one = queries["gate"].sel(sample=1, layer=5, head=3, query=length - 1)

@@ -1,6 +1,7 @@
 #include "runfile/process_group.h"
 
 #include "core/error.h"
+#include "support/refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,12 +24,7 @@ ProcessGroup read(const Variables& variables) {
 }
 
 std::string refusal(const Variables& variables) {
-  try {
-    read(variables);
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "accepted";
+  return testing::refusal_of([&] { read(variables); });
 }
 
 void expect_group(const Variables& variables, std::int64_t rank, std::int64_t size) {
@@ -66,9 +62,8 @@ TEST(ProcessGroup, BothLaunchers) {
   Variables two_tasks = {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"RANK", "2"}, {"WORLD_SIZE", "4"}};
   EXPECT_EQ(refusal(two_tasks),
             "RANK: this is process 2 of 4 by RANK and WORLD_SIZE, and 1 of 2 by SLURM_PROCID and SLURM_NTASKS; unset "
-            "the pair that does not "
-            "count");
-  two_tasks["TORCHELASTIC_RUN_ID"] = "none";  // srun started two torchruns, and they four processes
+            "the wrong pair");
+  two_tasks["TORCHELASTIC_RUN_ID"] = "none";  // srun started two torchruns, which started four processes
   expect_group(two_tasks, 2, 4);
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "runfile/made_run.h"
+#include "support/refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,12 +21,7 @@ Json altered(const std::string& key, const Json& value) {
 }
 
 std::string refusal(const Json& json) {
-  try {
-    Request::from_json(json, "F");
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "accepted";
+  return testing::refusal_of([&] { Request::from_json(json, "F"); });
 }
 
 TEST(Request, IsTheSameAfterJson) {
@@ -101,9 +97,9 @@ TEST(Request, FirstDifferenceIsNamedWithBothValues) {
   asked.samples = 9;
   EXPECT_EQ(stored.difference(asked), "");
   asked.threads = 1;
-  EXPECT_EQ(stored.difference(asked), "threads is 2 in the stored request and 1 in this one");
+  EXPECT_EQ(stored.difference(asked), "--threads is 2 in the stored request and 1 in this one");
   asked.dtype = "bfloat16";
-  EXPECT_EQ(stored.difference(asked), "dtype is \"float32\" in the stored request and \"bfloat16\" in this one");
+  EXPECT_EQ(stored.difference(asked), "--dtype is \"float32\" in the stored request and \"bfloat16\" in this one");
   asked.bos.reset();
   EXPECT_EQ(stored.difference(asked), "bos is 1 in the stored request and null in this one");
 
@@ -113,6 +109,32 @@ TEST(Request, FirstDifferenceIsNamedWithBothValues) {
             "model/model.safetensors is \"" + std::string(64, 'b') + "\" in the stored request and \"e\" in this one");
   asked.model = {{"config.json", std::string(64, 'a')}};
   EXPECT_THAT(stored.difference(asked), HasSubstr("and null in this one"));
+}
+
+TEST(Request, TheModelAndTheTextAreNamedBeforeOptions) {
+  const Request stored = made_request();
+  Request asked = stored;
+  asked.dtype = "bfloat16";
+  asked.gated = !stored.gated;
+  asked.text = std::string(64, 'f');
+  const InputNames before{"data/demo/gated", "a.txt"};
+  EXPECT_EQ(stored.difference(asked, before, {"data/demo/gated", "b.txt"}),
+            "the text is a.txt in the stored request and b.txt in this one");
+  asked.model["model.safetensors"] = std::string(64, 'e');
+  EXPECT_EQ(stored.difference(asked, before, {"data/demo/plain", "b.txt"}),
+            "the model is data/demo/gated in the stored request and data/demo/plain in this one");
+  EXPECT_THAT(stored.difference(asked, before, before),
+              HasSubstr("the model data/demo/gated has changed since: model/model.safetensors is \"bbbb"));
+  EXPECT_THAT(stored.difference(asked), HasSubstr("model/model.safetensors is \"bbbb"));
+}
+
+TEST(Request, TheBosIsNamedByItsOption) {
+  const Request stored = made_request();
+  Request asked = stored;
+  asked.bos.reset();
+  asked.bos_policy = "no BOS (--bos never)";
+  EXPECT_EQ(stored.difference(asked),
+            "--bos is \"" + stored.bos_policy + "\" in the stored request and \"no BOS (--bos never)\" in this one");
 }
 
 TEST(Request, NestedRunsKeepTheirLongestLength) {
@@ -138,8 +160,7 @@ TEST(Request, SpreadIsKeptAndChecked) {
   request.spread = 500;
   EXPECT_EQ(Request::from_json(request.to_json(), "F").spread, 500);
   EXPECT_EQ(refusal(altered("spread", nullptr)), "F: 'spread' is null; it must be an integer");
-  EXPECT_EQ(refusal(altered("spread", 45)),
-            "F: 'spread' is 45; 2 samples of length 24 are spread over at least 46 tokens");
+  EXPECT_EQ(refusal(altered("spread", 45)), "F: 'spread' is 45; 2 samples of length 24 need at least 46 tokens");
   EXPECT_EQ(refusal(altered("spread", 46)), "accepted");
   EXPECT_THAT(refusal(altered("spread", INT64_MAX)), HasSubstr("is too large"));
 }
@@ -149,12 +170,12 @@ TEST(Request, SpreadRunsKeepTheirSamples) {
   stored.spread = 500;
   Request asked = stored;
   asked.lengths = {16, 24, 64};
-  EXPECT_EQ(stored.difference(asked), "");  // no chunk moves
+  EXPECT_EQ(stored.difference(asked), "");  // more lengths do not move a chunk
   EXPECT_FALSE(stored.covers(asked));
   for (const std::int64_t samples : {1, 3}) {
     asked.samples = samples;
     EXPECT_EQ(stored.difference(asked), "samples is 2 in the stored request and " + std::to_string(samples) +
-                                            " in this one, and the place of every spread chunk follows from it");
+                                            " in this one, and this number decides where every spread chunk lies");
     EXPECT_FALSE(stored.covers(asked));
   }
   asked = made_request();

@@ -26,7 +26,7 @@ using testing::made_request;
 using testing::made_result;
 using ::testing::ThrowsMessage;
 
-/// A run file of three of its four shards; the shard of length 24, sample 1 is missing.
+/// A run file with three of its four shards. The shard of length 24, sample 1 is missing.
 class RunFileProof : public ::testing::Test {
  protected:
   RunFileProof() {
@@ -38,7 +38,7 @@ class RunFileProof : public ::testing::Test {
     write_run_file(path_, request_, shards_);
   }
 
-  /// The message of the refusal; empty where the file is accepted.
+  /// The message of the refusal; empty if the file is accepted.
   std::string refusal() const {
     try {
       prove_run_file(path_, request_, shards_);
@@ -48,7 +48,7 @@ class RunFileProof : public ::testing::Test {
     return {};
   }
 
-  /// What is said after `change` was made to the open file.
+  /// The message of the refusal after `change` has changed the open file.
   std::string refusal_after(const std::function<void(hid_t)>& change) const {
     const hid_t file = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
     change(file);
@@ -100,7 +100,7 @@ TEST_F(RunFileProof, NumbersWithoutAShardAreNamed) {
 
 TEST_F(RunFileProof, ChunksWithoutAShardAreNamed) {
   EXPECT_THAT(refusal_after([](hid_t file) { set_number(file, "queries/24/entropy", 1, 0.5); }),
-              HasSubstr("dataset 'queries/24/entropy' holds chunks of no shard"));
+              HasSubstr("dataset 'queries/24/entropy' holds chunks that belong to no shard"));
 }
 
 TEST_F(RunFileProof, TheMaskIsProven) {
@@ -110,7 +110,54 @@ TEST_F(RunFileProof, TheMaskIsProven) {
 
 TEST_F(RunFileProof, UnitsAndScalesAreProven) {
   EXPECT_THAT(refusal_after([](hid_t file) { H5Adelete_by_name(file, "summary/n_eff", "units", H5P_DEFAULT); }),
-              HasSubstr("attribute 'units' of dataset 'summary/n_eff' is not as written"));
+              HasSubstr("attribute 'units' of 'summary/n_eff' is not as written"));
+}
+
+TEST_F(RunFileProof, EveryAttributeIsProven) {
+  const std::pair<const char*, const char*> attributes[] = {
+      {"/", "title"},
+      {"/", "source"},
+      {"request", "long_name"},
+      {"complete", "coordinates"},
+      {"layer", "units"},
+      {"queries/24/query", "long_name"},
+      {"token_offset", "units"},
+      {"attention", "long_name"},
+      {"queries/8/key_0_visible", "long_name"},
+      {"summary/n_eff", "coordinates"},
+      {"summary/bos_mass", "comment"},
+  };
+  for (const auto& [object, name] : attributes) {
+    EXPECT_THAT(refusal_after([&](hid_t file) { H5Adelete_by_name(file, object, name, H5P_DEFAULT); }),
+                HasSubstr(fmt::format("attribute '{}' of '{}' is not as written", name, object)));
+    write_run_file(path_, request_, shards_);
+  }
+}
+
+TEST_F(RunFileProof, TheVersionOfTheProgramIsProven) {
+  prove_run_file(path_, request_, shards_);
+  EXPECT_THAT([&] { prove_run_file(path_, request_, shards_, "1.2"); },
+              ThrowsMessage<RunFailed>(HasSubstr("attribute 'gainlens_version' of '/' is not as written")));
+  write_run_file(path_, request_, shards_, "1.2");
+  prove_run_file(path_, request_, shards_, "1.2");
+}
+
+TEST_F(RunFileProof, OtherCoordinatesAreNamed) {
+  for (const char* path : {"token_offset", "key_0_visible", "kv_head_of_head", "bin_end", "queries/24/token_offset",
+                           "queries/8/key_0_visible"}) {
+    EXPECT_THAT(refusal_after([&](hid_t file) { set_number(file, path, 1, 77); }),
+                HasSubstr(fmt::format("coordinate '{}' is not as written", path)));
+    write_run_file(path_, request_, shards_);
+  }
+}
+
+TEST_F(RunFileProof, ACoordinateOfAGroupIsThatOfTheRoot) {
+  EXPECT_THAT(refusal_after([](hid_t file) { H5Ldelete(file, "summary/attention", H5P_DEFAULT); }),
+              HasSubstr("'summary/attention' is missing"));
+  const auto link_to_another = [](hid_t file) {
+    H5Lcreate_hard(file, "layer", file, "summary/attention", H5P_DEFAULT, H5P_DEFAULT);
+  };
+  EXPECT_THAT(refusal_after(link_to_another), HasSubstr("'summary/attention' is not '/attention'"));
 }
 
 TEST_F(RunFileProof, ALostScaleIsNamed) {
@@ -123,7 +170,7 @@ TEST_F(RunFileProof, AFileThatCannotBeReadIsRefused) {
   EXPECT_THAT(refusal(), HasSubstr("run.h5.tmp: does not read back as it was written"));
 }
 
-/// All numbers of the file, bit by bit.
+/// The bits of all numbers of the file.
 std::vector<std::uint64_t> bits_of(const fs::path& path) {
   const RunReader reader = RunReader::open(path);
   std::vector<std::uint64_t> bits;
@@ -133,8 +180,8 @@ std::vector<std::uint64_t> bits_of(const fs::path& path) {
   return bits;
 }
 
-/// Whether a place lies in a heap of texts and references: the library reads beyond its memory where a size in one was
-/// changed.
+/// Whether a place lies in a heap of texts and references. If a size in a heap is changed, the library reads beyond its
+/// memory.
 bool in_heap(const std::string& bytes, std::size_t at) {
   const std::size_t heap = bytes.rfind("GCOL", at);
   if (heap == std::string::npos) return false;

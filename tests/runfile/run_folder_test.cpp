@@ -5,6 +5,8 @@
 #include "core/sha256.h"
 #include "runfile/made_run.h"
 #include "runfile/run_reader.h"
+#include "runfile/stored.h"
+#include "support/refusal.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -41,14 +43,9 @@ void flip_byte(const fs::path& path, std::size_t at) {
   put(path, bytes);
 }
 
-/// The message of the InvalidArgument that opening ends in.
+/// The message of the InvalidArgument that opening the folder throws.
 std::string refusal(const fs::path& folder, const Request& request = made_request()) {
-  try {
-    RunFolder::open_or_resume(folder, request);
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "accepted";
+  return testing::refusal_of([&] { RunFolder::open_or_resume(folder, request); });
 }
 
 /// Runs `body` in a child process and returns its wait status; the child's exit code is what the body returns.
@@ -106,7 +103,7 @@ TEST(RunFolder, ResultsThatDoNotFitAreOurMistake) {
 
 TEST(RunFolder, TwoRunsAreEqualByteForByte) {
   const std::string digest = reference_digest(made_request());
-  ::sleep(1);  // a time stored anywhere would differ
+  ::sleep(1);  // a time stored in any file would differ
   EXPECT_EQ(reference_digest(made_request()), digest);
 }
 
@@ -130,7 +127,7 @@ TEST(RunFolder, KilledAtAnyMomentItResumesToTheSameBytes) {
   int kills = 0;
   for (int round = 0; round < 5; ++round) {
     const TemporaryFolder folder;
-    // Each start is killed a little later at most, until one gets through.
+    // Each attempt is killed after a random time with a growing limit, until one attempt finishes.
     for (useconds_t longest = 4000;; longest += longest / 3) {
       random = random * 1664525u + 1013904223u;
       const int status = in_child([&] { return make_run(folder.path(), made_request()), 0; }, 1 + random % longest);
@@ -199,15 +196,53 @@ TEST(RunFolder, CombiningAgainChangesNothingUnlessTheFileIsNotWhatItWas) {
   EXPECT_EQ(sha256_file(file), digest);
 }
 
+TEST(RunFolder, AFileOfTheFirstEditionIsMadeAgainFromItsShards) {
+  const TemporaryFolder folder;
+  make_run(folder.path(), made_request());
+  const fs::path file = folder.path() / "run.h5";
+  const std::string digest = sha256_file(file);
+  testing::make_first_edition(file);
+  // What the first edition wrote into log.json: the format, the request, and length, sample and checksum of each shard.
+  std::string content = "gainlens-sweep 1\n" + made_request().to_json().dump() + "\n";
+  for (const char* key : {"8 0", "8 1", "24 0", "24 1"}) {
+    std::string name = fmt::format("T{}.h5", key);
+    name.replace(name.find(' '), 1, "-S");
+    content += fmt::format("{} {}\n", key, sha256_file(folder.path() / "shards" / name));
+  }
+  Json log = read_json_file(folder.path() / "log.json");
+  log["combined"] = {{"content", sha256_hex(content)}, {"sha256", sha256_file(file)}};
+  put(folder.path() / "log.json", log.dump());
+  ASSERT_NE(sha256_file(file), digest);
+  make_run(folder.path(), made_request());
+  EXPECT_EQ(sha256_file(file), digest);
+}
+
+TEST(RunFolder, TheFileNamesTheProgramOfTheStartThatMadeIt) {
+  const auto version_after = [](const fs::path& folder, const Json& log) {
+    auto run = RunFolder::open_or_resume(folder, made_request(), log);
+    for (const ShardKey& key : run.missing()) run.commit(key, made_result(run.request(), key));
+    run.combine();
+    return testing::StoredFile(folder / "run.h5").attribute("/", "gainlens_version");
+  };
+  const TemporaryFolder folder, silent, odd;
+  EXPECT_EQ(version_after(folder.path(), {{"gainlens", "9.8"}}), "9.8");
+  EXPECT_EQ(version_after(folder.path(), {{"gainlens", "9.9"}}), "9.8");  // nothing to do: the file stays as it is
+  fs::remove(folder.path() / "run.h5");
+  EXPECT_EQ(version_after(folder.path(), {{"gainlens", "9.9"}}), "9.9");
+  EXPECT_EQ(version_after(silent.path(), Json::object()), "(absent)");
+  EXPECT_EQ(version_after(odd.path(), {{"gainlens", 7}}), "(absent)");
+}
+
 TEST(RunFolder, AnotherRequestIsRefusedWithBothValues) {
   const TemporaryFolder folder;
   make_run(folder.path(), made_request());
   Request other = made_request();
   other.dtype = "bfloat16";
-  EXPECT_EQ(refusal(folder.path(), other), folder.path().string() +
-                                               ": holds the run of another request: dtype is \"float32\" in the stored "
-                                               "request and \"bfloat16\" in this one; give another "
-                                               "output folder, or repeat the stored request");
+  EXPECT_EQ(refusal(folder.path(), other),
+            folder.path().string() +
+                ": holds the run of another request: --dtype is \"float32\" in the stored "
+                "request and \"bfloat16\" in this one; give another "
+                "output folder, or repeat the stored request");
   other.heads = 0;
   EXPECT_THAT(refusal(folder.path(), other), HasSubstr("request: 'heads' is 0; it must be at least 1"));
 }
@@ -333,7 +368,7 @@ TEST(RunFolder, LeftOversOfAKilledProcessAreRemoved) {
     EXPECT_FALSE(fs::exists(folder.path() / name)) << name;
 }
 
-/// From here on no file of this process may grow beyond so many bytes: what a full disk does to a write.
+/// From now on no file of this process can grow beyond `bytes` bytes: writing fails as on a full disk.
 void limit_file_size(rlim_t bytes) {
   ::signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{bytes, bytes};
@@ -397,8 +432,8 @@ TEST(RunFolder, AFullDiskWhileListingAShardLeavesNoTornLine) {
   auto run = RunFolder::open_or_resume(folder.path(), made_request());
   run.commit({24, 0}, made_result(run.request(), {24, 0}));
   const fs::path manifest = folder.path() / "manifest.jsonl";
-  // A manifest longer than a shard, so that the limit stops its next line and not the shard. The later of two lines
-  // counts.
+  // The manifest is longer than a shard, so that the limit stops its next line and not the shard. Of two lines for one
+  // shard, the later one counts.
   const std::string line = read_text_file(manifest);
   std::string lines;
   while (lines.size() < 2 * fs::file_size(folder.path() / "shards/T24-S0.h5")) lines += line;

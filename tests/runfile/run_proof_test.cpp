@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/sha256.h"
 #include "runfile/folder_lock.h"
 #include "runfile/made_run.h"
 #include "support/shared_data.h"
@@ -47,7 +48,7 @@ TEST_F(RunProofTest, AWholeRunIsProvenAndLeftAsItIs) {
   for (const auto& entry : fs::recursive_directory_iterator(run)) before[entry.path()] = entry.last_write_time();
   const RunProof proof = prove_run(run);
   EXPECT_EQ(proof.shards, 4u);  // two lengths, two samples
-  EXPECT_THAT(proof.gap, IsEmpty());
+  EXPECT_THAT(proof.unproven, IsEmpty());
   for (const auto& [path, time] : before) EXPECT_EQ(fs::last_write_time(path), time) << path;
 }
 
@@ -73,9 +74,9 @@ TEST_F(RunProofTest, AChangedRunFileIsNamed) {
 }
 
 TEST_F(RunProofTest, ARunBeingWrittenIsRefused) {
-  const FolderLock writer(run);  // a lock of its own open file, as another process would have
+  const FolderLock writer(run);  // a separate open file with its own lock, as in another process
   EXPECT_THAT([&] { prove_run(run); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("is writing this run, so that its numbers still change")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("is writing this run, so its numbers still change")));
 }
 
 TEST_F(RunProofTest, ATornManifestLineCountsAsNotWritten) {
@@ -84,11 +85,22 @@ TEST_F(RunProofTest, ATornManifestLineCountsAsNotWritten) {
 }
 
 TEST_F(RunProofTest, WhatCannotBeProvenIsSaid) {
-  EXPECT_THAT(prove_run(run / "run.h5").gap, HasSubstr("not proven"));
+  EXPECT_THAT(prove_run(run / "run.h5").unproven, HasSubstr("not proven"));
   fs::remove(run / "log.json");
-  EXPECT_THAT(prove_run(run).gap, HasSubstr("log.json keeps no checksum"));
+  EXPECT_THAT(prove_run(run).unproven, HasSubstr("log.json keeps no checksum"));
   fs::remove(run / "manifest.jsonl");
-  EXPECT_THAT(prove_run(run).gap, HasSubstr("no manifest.jsonl"));
+  EXPECT_THAT(prove_run(run).unproven, HasSubstr("no manifest.jsonl"));
+}
+
+TEST(RunProof, AFileIsComparedWithTheChecksumBesideIt) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "run.h5", list = folder.path() / "run.h5.sha256";
+  std::ofstream(file) << "bytes";
+  std::ofstream(list) << sha256_file(file) << "  run.h5\n";
+  EXPECT_THAT(prove_run(file).unproven, HasSubstr("has the checksum that lies beside it"));
+  std::ofstream(file, std::ios::app) << "x";
+  EXPECT_THAT([&] { prove_run(file); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("the file is damaged or was changed")));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ using testing::made_result;
 using testing::make_run;
 using testing::TemporaryFolder;
 
-/// Enough chunks for several ranks.
+/// A request with enough chunks for several ranks.
 Request wide_request() {
   Request request = made_request();
   request.lengths = {8, 16, 24};
@@ -44,7 +44,7 @@ Request wide_request() {
 Measuring measuring(const Request& request, std::chrono::milliseconds time_of_each) {
   Measuring result;
   auto promised =
-      std::make_shared<std::vector<ShardKey>>();  // what begin says measure will be asked for, in that order
+      std::make_shared<std::vector<ShardKey>>();  // the keys that begin announces, in the order measure will get them
   result.measure = [=](const ShardKey& key) {
     if (promised->empty() || promised->front() != key)
       throw std::logic_error("a shard that was not announced, or not in this order");
@@ -58,7 +58,8 @@ Measuring measuring(const Request& request, std::chrono::milliseconds time_of_ea
   return result;
 }
 
-/// What one process of a group does. @returns shards it reports
+/// Does the work of one process of a group.
+/// @returns the number of shards that it reports
 std::int64_t take_part(const fs::path& folder, const Request& request, std::int64_t rank, std::int64_t size,
                        std::chrono::milliseconds time_of_each = 5ms, std::chrono::milliseconds patience = 20s) {
   const ProcessGroup group{rank, size, {}};
@@ -70,10 +71,11 @@ std::int64_t take_part(const fs::path& folder, const Request& request, std::int6
   }
   LeadingRank self(folder, group, patience, {});
   auto run = RunFolder::open_or_resume(folder, request);
-  return fill_run(run, &self, measuring(request, time_of_each));
+  return fill_run(run, &self, measuring(request, time_of_each)).chunks;
 }
 
-/// Runs it in a process of its own, whose exit code is 0, or 1 with the message in `folder`.message-RANK.
+/// Runs take_part() in a new process. Its exit code is 0, or 1 with the error message in the file
+/// `folder`.message-RANK.
 pid_t start(const fs::path& folder, const Request& request, std::int64_t rank, std::int64_t size,
             std::chrono::milliseconds time_of_each = 5ms, std::chrono::milliseconds patience = 20s) {
   const pid_t child = ::fork();
@@ -97,7 +99,8 @@ std::vector<pid_t> start_all(const fs::path& folder, const Request& request, std
   return processes;
 }
 
-/// 0: all did what they should.
+/// Waits for the processes.
+/// @returns 0 if all succeeded
 int wait_for(const std::vector<pid_t>& processes) {
   int worst = 0;
   for (const pid_t process : processes) {
@@ -112,7 +115,7 @@ std::string message(const fs::path& folder, int rank) {
   return bytes_of(folder.string() + ".message-" + std::to_string(rank));
 }
 
-/// Everything in a run folder that does not hold times, by name.
+/// The contents of all files in a run folder that do not hold times, by name.
 std::map<std::string, std::string> content(const fs::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -153,11 +156,13 @@ TEST_F(SharedRun, TheWorkIsShared) {
   int done = 0;
   measure.measure = [&](const ShardKey& key) { return own.push_back(key), made_result(request_, key); };
   measure.done = [&](const ShardKey&) { ++done; };
-  EXPECT_EQ(fill_run(run, &self, measure), 9);
+  const FilledRun filled = fill_run(run, &self, measure);
+  EXPECT_EQ(filled.chunks, 9);
+  EXPECT_TRUE(filled.run_file_written);
   EXPECT_EQ(wait_for(others), 0);
   EXPECT_EQ(done, 9);
-  // Dealt longest first, loads 24 24 | 48 24 | 48 40 | 48 56 | 64 56 | 64 64 | 72 64 | 72 72: nine chunks to 0 1 0 1 1
-  // 0 1 0 1.
+  // The longest chunks are dealt first. Loads: 24 24 | 48 24 | 48 40 | 48 56 | 64 56 | 64 64 | 72 64 | 72 72. The nine
+  // chunks go to the ranks 0 1 0 1 1 0 1 0 1.
   EXPECT_THAT(own, ::testing::ElementsAre(ShardKey{8, 1}, ShardKey{16, 2}, ShardKey{24, 0}, ShardKey{24, 2}));
 }
 
@@ -219,9 +224,10 @@ TEST_F(SharedRun, ARankThatAsksForSomethingElseIsRefused) {
   const pid_t leader = start(folder_, request_, 0, 2);
   EXPECT_NE(wait_for({start(folder_, other, 1, 2)}), 0);
   EXPECT_NE(wait_for({leader}), 0);
-  EXPECT_EQ(message(folder_, 1),
-            "rank 1: was asked for another run than rank 0: dtype is \"float32\" in the stored request and \"float64\" "
-            "in this one");
+  EXPECT_EQ(
+      message(folder_, 1),
+      "rank 1: was asked for another run than rank 0: --dtype is \"float32\" in the stored request and \"float64\" "
+      "in this one");
   other = request_;
   other.samples = 2;
   const pid_t again = start(folder_, request_, 0, 2);
@@ -235,7 +241,8 @@ TEST_F(SharedRun, GroupsOfDifferentSizesAreRefused) {
   const pid_t leader = start(folder_, request_, 0, 2);
   EXPECT_NE(wait_for({start(folder_, request_, 1, 3)}), 0);
   EXPECT_NE(wait_for({leader}), 0);
-  EXPECT_THAT(message(folder_, 1), HasSubstr("3 processes share the run by its environment, and 2 by that of rank 0"));
+  EXPECT_THAT(message(folder_, 1),
+              HasSubstr("its environment says that 3 processes share the run, and the environment of rank 0 says 2"));
 }
 
 TEST_F(SharedRun, ARankStartedTwiceIsRefused) {

@@ -15,7 +15,7 @@ using ::testing::ThrowsMessage;
 TEST(TextLayout, ConsecutiveLengthsShareTheHeadOfTheText) {
   const TextLayout layout{.lengths = {4, 8}, .samples = 3};
   EXPECT_EQ(text_span(layout, 8, 0), (TextSpan{0, 8}));
-  EXPECT_EQ(text_span(layout, 4, 0), (TextSpan{0, 4}));  // chunk 0 of 8 is chunks 0 and 1 of 4
+  EXPECT_EQ(text_span(layout, 4, 0), (TextSpan{0, 4}));  // chunk 0 of 8 tokens holds chunks 0 and 1 of 4 tokens
   EXPECT_EQ(text_span(layout, 4, 1), (TextSpan{4, 8}));
   EXPECT_EQ(text_span(layout, 4, 2), (TextSpan{8, 12}));
   EXPECT_EQ(tokens_needed(layout, 8), 24);
@@ -49,7 +49,8 @@ TEST(TextLayout, SpreadChunksNeverOverlapNorLeaveTheText) {
   for (const bool bos : {false, true}) {
     for (std::int64_t samples = 1; samples <= 9; ++samples) {
       for (std::int64_t length = 5; length <= 9; ++length) {
-        for (std::int64_t tokens = samples * (length - bos); tokens < 100; ++tokens) {  // from just enough on
+        for (std::int64_t tokens = samples * (length - bos); tokens < 100;
+             ++tokens) {  // from the smallest number that is enough
           const TextLayout layout{.lengths = {4, length}, .samples = samples, .spread = tokens, .bos = bos};
           ASSERT_LE(tokens_needed(layout, length), tokens);
           std::int64_t end = 0;

@@ -46,7 +46,7 @@ TEST(WorkShares, EveryPieceOnceAndBalancedWithinTheBound) {
     std::vector<std::size_t> all(costs.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     EXPECT_EQ(seen, all);
-    // No split does better than an even one.
+    // No split is better than an even one.
     EXPECT_LE(busiest, 4.0 / 3 *
                            std::max(std::accumulate(costs.begin(), costs.end(), 0.0) / static_cast<double>(size),
                                     *std::max_element(costs.begin(), costs.end())));

@@ -1,14 +1,14 @@
-// Preloaded into a program (LD_PRELOAD), this library counts its calls that write to files or make, flush, rename or
-// close them, and lets one of them fail with ENOSPC, as a disk does that is full for a moment. What the program is
-// asked for in the environment is taken out of it, so that the program's own children are left alone:
+// A library to preload into a program (LD_PRELOAD). It counts the program's calls that make, write, flush, rename or
+// close files, and lets one of them fail with ENOSPC, as if the disk were full for a moment. The following environment
+// variables control it. It removes them from the environment, so that child processes of the program are not affected:
 //
-//     GAINLENS_FAIL_CALL  which call fails, from 1; absent or 0: none
-//     GAINLENS_FAIL_HALF  set: none fails, and each call that writes bytes writes half of them, as the system may
-//     GAINLENS_FAIL_PATH  only calls count whose file's path holds this text
-//     GAINLENS_FAIL_LOG   file to which each call that counts is added: "17 pwrite64 /tmp/run/shards/T16-S0.h5.tmp"
+//     GAINLENS_FAIL_CALL  number of the call that fails, from 1; absent or 0: no call fails
+//     GAINLENS_FAIL_HALF  if set, no call fails, and each call that writes bytes writes only half of them
+//     GAINLENS_FAIL_PATH  only calls on files whose path contains this text are counted
+//     GAINLENS_FAIL_LOG   file that gets a line for each counted call: "17 pwrite64 /tmp/run/shards/T16-S0.h5.tmp"
 //
-// Calls that the C library makes within itself (fwrite, mkstemp's open) cannot be seen from outside; mkstemp itself
-// can.
+// Calls within the C library (fwrite, the open of mkstemp) cannot be seen from outside. The call of mkstemp can be
+// seen.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -53,14 +53,14 @@ __attribute__((constructor)) void read_plan() {
     plan.log = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, text, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
 }
 
-/// The next definition of a function: the C library's.
+/// The next definition of a function, which is the one of the C library.
 template <typename Function>
 Function next(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
 }
 #define NEXT(function) next<decltype(&function)>(#function)
 
-/// Counts a call on a file; whether it is the one that fails.
+/// Counts a call on a file. Returns whether this call must fail.
 bool fails(const char* name, const char* given) {
   char path[8192] = "";
   if (given[0] != '/' && ::getcwd(path, sizeof path / 2) != nullptr) std::strcat(path, "/");
@@ -75,7 +75,7 @@ bool fails(const char* name, const char* given) {
   return number == plan.failing_call;
 }
 
-/// The same for an open file; other things than files and folders do not count.
+/// As above, for an open file. Only files and folders are counted.
 bool fails(const char* name, int file) {
   struct stat status {};
   if (::fstat(file, &status) != 0 || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))) return false;
@@ -93,7 +93,7 @@ bool no_room(const char* name, Place place) {
   return true;
 }
 
-/// Bytes that a writing call may write: all, half of them, or with errno set none (-1).
+/// Number of bytes that a writing call may write: all or half of them, or -1 with errno set if the call must fail.
 ssize_t allowed(const char* name, int file, std::size_t size) {
   if (no_room(name, file)) return -1;
   return static_cast<ssize_t>(plan.half && size > 1 ? size / 2 : size);
@@ -186,7 +186,8 @@ int rename(const char* from, const char* to) noexcept {
   return NEXT(rename)(from, to);
 }
 
-/// Closes in any case, as the system does; what it says last of a file that was written is the failure.
+/// Closes the file in any case, as the system does. Returns the failure only afterwards, and only for a file open for
+/// writing.
 int close(int file) {
   const bool failed = is_written(file) && no_room("close", file);
   const int result = NEXT(close)(file);

@@ -7,7 +7,7 @@
 
 namespace gainlens::testing {
 
-/// A whole file; empty where it cannot be read.
+/// The bytes of a file; empty if it cannot be read.
 inline std::string bytes_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

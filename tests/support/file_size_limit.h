@@ -5,7 +5,8 @@
 
 namespace gainlens::testing {
 
-/// While it lives, no file of this process grows beyond `bytes`: writing further fails as on a full disk (with EFBIG).
+/// As long as the object exists, no file of this process can grow beyond `bytes`. Writing more fails as on a full disk,
+/// but with EFBIG.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

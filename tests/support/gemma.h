@@ -6,8 +6,8 @@
 
 namespace gainlens::testing {
 
-/// The pretrained model that scripts/fetch-gemma3 fetches: in the folder GAINLENS_MODELS, else in .models/ of the
-/// project. Empty where it is absent: a test then skips with `gemma_is_missing`.
+/// The pretrained model that scripts/fetch-gemma3 fetches. It lies in the folder GAINLENS_MODELS, or in .models/ of the
+/// project if this variable is not set. Empty if the model is absent: a test then skips with `gemma_is_missing`.
 inline std::optional<std::filesystem::path> gemma_model() {
   const char* folder = std::getenv("GAINLENS_MODELS");
   const std::filesystem::path path =

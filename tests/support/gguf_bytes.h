@@ -33,7 +33,7 @@ enum class GgmlType : std::uint32_t {
   mxfp4 = 39,
 };
 
-/// Where a field of the header lies: what a test corrupts.
+/// The place of a field in the header, for tests that corrupt it.
 struct GgufField {
   std::string name;  ///< "version", "key 'a': value", "tensor 'w': offset"
   std::size_t offset;
@@ -47,8 +47,8 @@ struct GgufField {
 ///   gguf.tensor("token_embd.weight", {5, 4}, values);  // row-major: the file stores the sizes in reverse
 ///   gguf.write(folder.path() / "model.gguf");
 ///
-/// The C++ type of a value chooses the kind: std::uint32_t (2u) u32, int i32, float f32, bool boolean, and so on.
-/// Little-endian hosts only.
+/// The C++ type of a value determines its kind: std::uint32_t (2u) gives u32, int i32, float f32, bool boolean, and so
+/// on. Works only on little-endian hosts.
 class GgufBytes {
  public:
   explicit GgufBytes(std::uint32_t version = 3, std::size_t alignment = 32)
@@ -68,7 +68,7 @@ class GgufBytes {
     return *this;
   }
 
-  /// An array; of texts where the elements are strings.
+  /// Adds an array; an array of texts if the elements are strings.
   template <typename Value>
   GgufBytes& add_list(const std::string& key, const std::vector<Value>& values) {
     ++keys_;
@@ -91,7 +91,7 @@ class GgufBytes {
   }
 
   /// @param shape  row-major, in elements
-  /// @param bytes  as stored, blocks and all; not checked against the shape
+  /// @param bytes  the bytes as stored, in blocks for block types; not checked against the shape
   GgufBytes& tensor(const std::string& name, GgmlType type, const std::vector<std::uint64_t>& shape,
                     const std::string& bytes) {
     ++tensors_;
@@ -106,14 +106,14 @@ class GgufBytes {
     return *this;
   }
 
-  /// A float32 tensor.
+  /// Adds a float32 tensor.
   GgufBytes& tensor(const std::string& name, const std::vector<std::uint64_t>& shape,
                     const std::vector<float>& values) {
     return tensor(name, GgmlType::f32, shape,
                   std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
   }
 
-  /// The whole file. general.alignment is not written unless added.
+  /// The bytes of the whole file. general.alignment is written only if it was added.
   std::string bytes() const {
     std::string file = header().bytes + pairs_.bytes + infos_.bytes;
     file.resize((file.size() + alignment_ - 1) / alignment_ * alignment_);

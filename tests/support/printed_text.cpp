@@ -8,7 +8,8 @@
 namespace gainlens::testing {
 namespace {
 
-/// One in the last printed place: 0.01 for "1.25", 1e-5 for "1.3e-04"; 0 for a whole number, which has to be the same.
+/// One unit of the last printed digit: 0.01 for "1.25", 1e-5 for "1.3e-04". 0 for a whole number, which must be the
+/// same.
 double last_place(const std::string& number) {
   const std::size_t exponent = number.find('e');
   const std::string mantissa = number.substr(0, exponent);

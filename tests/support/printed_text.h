@@ -5,9 +5,9 @@
 
 namespace gainlens::testing {
 
-/// Empty where `found` is what `expected` says; else the first line in which they differ. Words and spaces must be the
-/// same; a number with decimals may differ by one in its last printed place, since other processors round sums in
-/// another order.
+/// Compares a printed text with the expected one. Returns an empty string if they agree, else the first line in which
+/// they differ. Words and spaces must be the same. A number with decimals may differ by one in its last printed digit,
+/// because processors round sums in different orders.
 std::string difference_of_printed(std::string_view expected, std::string_view found);
 
 }  // namespace gainlens::testing

@@ -5,9 +5,9 @@
 
 namespace gainlens::testing {
 
-/// What a finished process left behind.
+/// The result of a finished process.
 struct ProgramResult {
-  int exit_code = -1;  ///< -1 where a signal ended it
+  int exit_code = -1;  ///< -1 if a signal ended the process
   std::string out;
   std::string error;
 };
@@ -15,10 +15,10 @@ struct ProgramResult {
 /// Runs the built gainlens program (GAINLENS_PROGRAM) with these arguments and waits for it.
 ProgramResult run_gainlens(const std::vector<std::string>& arguments);
 
-/// Starts it without waiting, output to /dev/null; returns its process id.
+/// Starts the program without waiting, with its output to /dev/null; returns its process id.
 int start_gainlens(const std::vector<std::string>& arguments);
 
-/// Runs a line of shell in `folder`, stdout and stderr kept.
+/// Runs a shell command in `folder` and keeps its stdout and stderr.
 ProgramResult run_shell(const std::string& line, const std::string& folder);
 
 }  // namespace gainlens::testing

@@ -7,8 +7,8 @@
 
 namespace gainlens::testing {
 
-/// A file or folder of the shared test data: under GAINLENS_SHARED_DATA, else beside the project. Empty where it is
-/// absent, so that a test can say SKIPPED with the reason.
+/// A file or folder of the shared test data. The data lie in the folder GAINLENS_SHARED_DATA, or in ../shared/data next
+/// to the project if this variable is not set. Empty if the file is absent: the test then skips with this reason.
 inline std::optional<std::filesystem::path> shared_data(const std::string& relative) {
   const char* root = std::getenv("GAINLENS_SHARED_DATA");
   const std::filesystem::path folder =
@@ -19,7 +19,7 @@ inline std::optional<std::filesystem::path> shared_data(const std::string& relat
   return path;
 }
 
-/// A fresh folder that goes with the object.
+/// A new folder, which is removed with the object.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

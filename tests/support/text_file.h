@@ -10,13 +10,13 @@
 
 namespace gainlens::testing {
 
-/// Writes a file into the folder and gives its path.
+/// Writes a file and returns its path.
 inline std::filesystem::path write_file(const std::filesystem::path& path, std::string_view content) {
   std::ofstream(path, std::ios::binary) << content;
   return path;
 }
 
-/// One gzip member.
+/// The content, compressed as one gzip member.
 inline std::string gzipped(std::string_view content) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "member.gz";

@@ -37,15 +37,15 @@ const std::vector<Field> fields{
     {"without_first_norm", &kernels::QueryStatistics::without_first_norm},
 };
 
-/// What a field holds is its own number, so that no two can be taken for each other: 100, 200, ... and to it 10 head +
-/// query.
+/// Each field has a number of its own, so that a test notices if fields are mixed up: 100, 200, ... Its entries are
+/// this number + 10 head + query.
 double number_of(const std::string& field) {
   const auto found =
       std::find_if(fields.begin(), fields.end(), [&](const Field& candidate) { return candidate.name == field; });
   return 100 * static_cast<double>(found - fields.begin() + 1);
 }
 
-/// Two heads, eight queries: scalar fields as above, first_mass of key m 0.1 m + 0.01 query.
+/// Two heads, eight queries. Scalar fields are as above; first_mass of key m is 0.1 m + 0.01 query.
 kernels::QueryStatistics ramp_statistics() {
   const at::Tensor ramp = at::arange(8, at::kDouble).unsqueeze(0) + 10 * at::arange(2, at::kDouble).unsqueeze(1);
   kernels::QueryStatistics statistics;
@@ -167,7 +167,8 @@ TEST(ChunkReducer, SinkLogitMassHasNeitherVarianceNorQueries) {
   EXPECT_FALSE(result.queries.contains("sink_logit_mass"));
 }
 
-/// Every second-half query of head 0 as given, of head 1 without weight on key 0; mu = 5, epsilon = 0 with `values`.
+/// Every second-half query of head 0 has the given numbers. Head 1 has no weight on key 0. With `values`, mu = 5 and
+/// epsilon = 0.
 kernels::QueryStatistics sink_statistics(double weight, double estimate, double gained, double others) {
   auto statistics = ramp_statistics();
   statistics.first_mass.select(0, 0).fill_(weight);
@@ -189,11 +190,11 @@ TEST(ChunkReducer, SinkBoundByHand) {
   EXPECT_DOUBLE_EQ(summary.at("sink_bound_slack").values[0], 0.15);
   EXPECT_DOUBLE_EQ(summary.at("sink_bound_slack_min").values[0], 0.15);
   EXPECT_DOUBLE_EQ(summary.at("sink_bound_slack_min").values[1],
-                   -0.75);  // of the other head, which no attention could have
+                   -0.75);  // of the other head, whose numbers no attention could have
   EXPECT_DOUBLE_EQ(summary.at("sink_alignment").values[0], 0.8);
 }
 
-/// Random attention over values that share a direction; key 0 has a small value and, by its bias, most of the weight.
+/// Random attention over values that share a direction. Key 0 has a small value. A bias gives it most of the weight.
 void expect_lemma(at::ScalarType type, double tolerance) {
   at::Generator generator = at::detail::createCPUGenerator(1);
   const auto normal = [&](at::IntArrayRef sizes) {
@@ -211,7 +212,7 @@ void expect_lemma(at::ScalarType type, double tolerance) {
   for (const std::size_t head : {0, 1}) {
     EXPECT_GE(summary.at("sink_bound_slack_min").values[head], -tolerance);
     EXPECT_LT(summary.at("sink_bound_slack").values[head],
-              0.1);  // tight: the values are aligned and key 0 adds nothing
+              0.1);  // the bound is tight: the values are aligned, and key 0 adds nothing
     EXPECT_GT(summary.at("sink_bound").values[head], 0.9);
     EXPECT_GT(summary.at("sink_bound_gain").values[head], summary.at("sink_bound").values[head]);
   }

@@ -12,7 +12,7 @@
 namespace gainlens::sweep {
 namespace {
 
-/// The stream is the logits.
+/// A model whose logits are its stream.
 class Identity : public hooks::HookedModel {
  public:
   hooks::Stream forward(const hooks::Tokens&, const hooks::ForwardOptions&, const hooks::Hooks&) override { return {}; }
@@ -45,7 +45,7 @@ TEST(Likelihood, EachPositionPredictsTheNextToken) {
 
 TEST(Likelihood, LogitsAreMadeInBlocks) {
   Identity model;
-  constexpr std::int64_t vocabulary = 1 << 21;  // 32 positions a block
+  constexpr std::int64_t vocabulary = 1 << 21;  // gives blocks of 32 positions
   const std::vector<std::int32_t> tokens(40, 7);
   const at::Tensor logits = at::zeros({1, 1, 1}).expand({1, 40, vocabulary});
   EXPECT_NEAR(mean_negative_log_likelihood(model, logits, tokens), std::log(static_cast<double>(vocabulary)), 1e-5);

@@ -43,13 +43,13 @@ TEST(SinkBound, SummaryByHand) {
   EXPECT_DOUBLE_EQ(found.alignment, 0.5);
   EXPECT_DOUBLE_EQ(found.vacuous, 0.5);
   EXPECT_DOUBLE_EQ(found.slack, 0.8 - 0.7);
-  EXPECT_DOUBLE_EQ(found.slack_min, 0.8 - 0.7);  // the other query's is 0.4 + 0.6
+  EXPECT_DOUBLE_EQ(found.slack_min, 0.8 - 0.7);  // the other query has 0.4 + 0.6
   EXPECT_DOUBLE_EQ(found.gain_violated, 0.5);    // 0.8 < 0.9
 }
 
 TEST(SinkBound, ALemmaThatIsBrokenShows) {
-  // No attention has these norms: weight 0.1 on a key of norm 0, the others average to norm 1, yet ||e|| = 0 and not
-  // 0.9.
+  // No attention has these norms: with weight 0.1 on a key of norm 0 and others that average to norm 1, ||e|| must be
+  // 0.9, but here it is 0.
   const std::array weight{0.1}, zero{0.0}, others{1.0};
   const SinkBoundSummary found = summarise_sink_bound({weight, zero, zero, others}, 0, 1);
   EXPECT_DOUBLE_EQ(found.slack_min, 0.1 - 1);
@@ -65,7 +65,7 @@ TEST(SinkBound, NoQueryLeavesNaN) {
   }
 }
 
-// The lemma itself: random attention never goes below its bound, and a gain below 1 does.
+// The lemma: random attention is never below its bound, but with a gain below 1 it can be.
 TEST(SinkBound, HoldsForRandomAttention) {
   std::mt19937_64 generator(1);
   std::normal_distribution<double> normal;
@@ -101,7 +101,7 @@ TEST(SinkBound, HoldsForRandomAttention) {
     EXPECT_GE(found.slack_min, -1e-12);
     binding += found.bound > 0;
   }
-  EXPECT_GT(binding, 100);  // the bound says something often enough for this to be a test
+  EXPECT_GT(binding, 100);  // the bound is above 0 often enough to be tested
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ TEST(SweepChunk, ALayerMeasuredAloneHasTheSameNumbers) {
   SweepPlan last = plan_of({1});
   last.nll = false;
   const auto alone = sweep_chunk(*model, chunk_of(48), last).shard;
-  // Layer 0 runs fused attention in one and statistics in the other: equal within float32.
+  // Layer 0 uses fused attention in one sweep and the statistics in the other, so the results agree only within
+  // float32.
   EXPECT_NEAR(alone.summary.at("n_eff").values.at(2), all.summary.at("n_eff").values.at(6),
               1e-4 * all.summary.at("n_eff").values.at(6));
   EXPECT_FALSE(alone.summary.contains("nll"));

@@ -28,7 +28,7 @@ class TokenIds : public ::testing::Test {
 TEST_F(TokenIds, AreTakenAsTheyAre) {
   const auto source = read_tokens(options("[3, 1, 2]"), folder_.path(), 4, 1);
   EXPECT_THAT(source.tokens, ElementsAre(3, 1, 2));
-  EXPECT_FALSE(source.bos.token);  // auto means never where no tokenizer is opened
+  EXPECT_FALSE(source.bos.token);  // without a tokenizer, auto means never
   EXPECT_EQ(source.tokenizer_sha256, "tokens");
   EXPECT_EQ(source.text_sha256.size(), 64u);
 }
@@ -53,13 +53,14 @@ TEST_F(TokenIds, BosOutsideTheVocabularyIsRefused) {
 
 TEST_F(TokenIds, NeitherSourceIsRefused) {
   EXPECT_THAT([&] { read_tokens({}, folder_.path(), 4, 1); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("either --text FILE or --tokens")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("--text: there is no text, and there are no token ids; give "
+                                                       "either --text FILE or --tokens FILE.json")));
 }
 
 TEST(Text, OfARealCheckpoint) {
   const std::filesystem::path demo = GAINLENS_SOURCE_DIR "/data/demo";
   const auto source = read_tokens({demo / "text.txt", {}, data::BosPolicy::automatic}, demo / "gated", 2048, 1);
-  EXPECT_EQ(source.tokens.size(), 17516u);  // as data/demo/README.md says
+  EXPECT_EQ(source.tokens.size(), 17516u);  // the number in data/demo/README.md
   EXPECT_EQ(source.bos.token, 1);
   EXPECT_EQ(source.text_sha256.size(), 64u);
   EXPECT_EQ(source.tokenizer_sha256.size(), 64u);

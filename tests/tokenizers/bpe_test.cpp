@@ -69,7 +69,7 @@ TEST(Bpe, AWholeTokenIsNotSplitWhereMergesAreIgnored) {
 }
 
 TEST(Bpe, LongWordsAreCutOnlyWhereNoMergeReaches) {
-  // 'ab' merges across every place where b follows a; 'ba' is in no token, so a long word may be cut there and only
+  // 'ab' merges at every place where b follows a. No token contains 'ba', so a long word may be cut there and only
   // there.
   const Bpe bpe = make({"a", "b", "ab"}, {{"a", "b"}});
   std::string word;

@@ -1,5 +1,5 @@
-// Vocabularies of type "gpt2" in GGUF files, small ones by hand; ids by name of the pre-tokenizer from
-// golden/gguf_pre.json, made by tests/golden/make_gguf_pre_golden.py.
+// Vocabularies of type "gpt2" in GGUF files. Small ones are made by hand. The expected ids for each name of a
+// pre-tokenizer come from golden/gguf_pre.json, made by tests/golden/make_gguf_pre_golden.py.
 #include "core/error.h"
 #include "core/json.h"
 #include "tokenizers/byte_level.h"
@@ -50,7 +50,7 @@ TEST(GgufByteLevelBpe, ByHand) {
 TEST(GgufByteLevelBpe, ControlAndUserTokensAreFoundInTheText) {
   const auto tokenizer = testing::open_tokenizer(tiny());
   EXPECT_EQ(tokenizer->encode("ab<s>ab"), (Ids{2, 7, 2}));
-  EXPECT_EQ(tokenizer->encode("ba ba"), (Ids{1, 8, 0}));  // "a b" before any word is cut
+  EXPECT_EQ(tokenizer->encode("ba ba"), (Ids{1, 8, 0}));  // "a b" is taken before the text is cut into words
 }
 
 TEST(GgufByteLevelBpe, UnusedTokensAreNot) {
@@ -118,7 +118,7 @@ TEST(GgufByteLevelBpe, BrokenMergesAreNamed) {
 TEST(GgufByteLevelBpe, PreTokenizerMustBeKnown) {
   expect_error(tiny("llama_bpe"), "'llama_bpe' is not known; known are bloom, command-r");
   expect_error(tiny("llama_bpe"), "did you mean 'llama-bpe'?");
-  expect_error(tiny("default"), "'default' stands for no model's own pattern");
+  expect_error(tiny("default"), "'default' is not the pattern of any model");
   GgufBytes without;
   without.add("tokenizer.ggml.model", "gpt2")
       .add_list("tokenizer.ggml.tokens", tokens)

@@ -1,4 +1,4 @@
-// Vocabularies of type "llama" in GGUF files, small ones by hand, and the serialised model they become.
+// Vocabularies of type "llama" in GGUF files: small ones made by hand, and the serialised model made from them.
 #include "core/error.h"
 #include "support/gemma.h"
 #include "tokenizers/gguf_vocabularies.h"

@@ -37,13 +37,13 @@ GgufBytes llama_gguf(const std::vector<std::string>& tokens, const std::vector<f
 }
 
 GgufBytes gpt2_gguf(const std::filesystem::path& vocabulary, const std::filesystem::path& merges) {
-  const Json ids = parse_json(tokenizers::read_plain_or_gzip(vocabulary, 64 << 20), vocabulary.string());
+  const Json ids = parse_json(formats::read_plain_or_gzip(vocabulary, 64 << 20), vocabulary.string());
   std::vector<std::string> tokens(ids.size());
   for (const auto& [token, id] : ids.items()) tokens.at(id.get<std::size_t>()) = token;
   std::vector<std::int32_t> types(tokens.size(), normal_token);
   types.back() = control_token;  // <|endoftext|>
   std::vector<std::string> lines;
-  std::istringstream content(tokenizers::read_plain_or_gzip(merges, 64 << 20));
+  std::istringstream content(formats::read_plain_or_gzip(merges, 64 << 20));
   for (std::string line; std::getline(content, line);) {
     if (!line.starts_with("#version")) lines.push_back(line);
   }

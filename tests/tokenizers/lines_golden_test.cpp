@@ -37,18 +37,18 @@ void append_text_lines(const std::string& text, std::vector<std::string>& lines)
   }
 }
 
-/// Lines of WikiText, then contexts and questions of SQuAD, as the generator takes them; nothing where the shared data
-/// is absent.
+/// Lines of WikiText, then contexts and questions of SQuAD, chosen as in the generator. Nothing if the shared data are
+/// absent.
 std::optional<std::vector<std::string>> read_lines() {
   std::vector<std::string> lines;
   for (const char* name : {"wikitext-raw/wiki.valid.raw.gz", "wikitext-raw/wiki.test.raw.gz"}) {
     const auto path = testing::shared_data(name);
     if (!path) return std::nullopt;
-    append_text_lines(read_text(*path), lines);
+    append_text_lines(data::read_text(*path), lines);
   }
   const auto squad = testing::shared_data("squad/dev-v1.1.json.gz");
   if (!squad) return std::nullopt;
-  const Json document = parse_json(read_plain_or_gzip(*squad, 64 << 20), "squad");
+  const Json document = parse_json(formats::read_plain_or_gzip(*squad, 64 << 20), "squad");
   std::vector<std::string> questions;
   for (const Json& article : document.at("data")) {
     for (const Json& paragraph : article.at("paragraphs")) {
@@ -90,9 +90,9 @@ void expect_plain(const Tokenizer& tokenizer, const Json& expected) {
   }
 }
 
-/// The validation text in one piece, as a sweep encodes it.
+/// Tests the validation text in one piece, as a sweep encodes it.
 void expect_whole_text(const Tokenizer& tokenizer, const Json& expected) {
-  const Ids ids = tokenizer.encode(read_text(*testing::shared_data("wikitext-raw/wiki.valid.raw.gz")));
+  const Ids ids = tokenizer.encode(data::read_text(*testing::shared_data("wikitext-raw/wiki.valid.raw.gz")));
   EXPECT_EQ(ids.size(), expected.at("count").get<std::size_t>());
   EXPECT_EQ(sha256_hex(bytes_of(ids)), expected.at("sha256").get<std::string>());
 }

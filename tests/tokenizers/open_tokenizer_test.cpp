@@ -1,4 +1,4 @@
-// Which tokenizer a path stands for.
+// Tests which tokenizer is opened for a path.
 #include "core/error.h"
 #include "core/sha256.h"
 #include "support/text_file.h"
@@ -60,7 +60,7 @@ TEST_F(OpenTokenizer, PartsOfASplitFileAreOneCheckpoint) {
   for (const char* name : {"m-00002-of-00003.gguf", "m-00001-of-00003.gguf", "m-00003-of-00003.gguf"})
     testing::write_file(path(name), "");
   EXPECT_EQ(formats::find_gguf(folder_.path()), path("m-00001-of-00003.gguf"));
-  testing::write_file(path("m-00001-of-00002.gguf"), "");  // another split of the same name
+  testing::write_file(path("m-00001-of-00002.gguf"), "");  // part of another split file with the same name
   EXPECT_THAT([&] { formats::find_gguf(folder_.path()); },
               ThrowsMessage<InvalidArgument>(HasSubstr("2 GGUF checkpoints")));
 }

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 using Pieces = std::vector<std::string>;
 
-/// Pieces of the text; matches stand in brackets.
+/// The pieces of the text, with the matches in brackets.
 Pieces marked(const Pattern& pattern, std::string_view text) {
   Pieces pieces;
   for (const Span& span : pattern.spans(text)) {
@@ -48,11 +48,11 @@ TEST(Pattern, LinesAreRubys) {
 
 TEST(Pattern, ClassesAreOnigurumas) {
   EXPECT_EQ(marked(R"(\s)", "a\u180Eb\u0085"),
-            (Pieces{"a\u180Eb", "[\u0085]"}));  // U+180E is white space to PCRE2 only
+            (Pieces{"a\u180Eb", "[\u0085]"}));  // only PCRE2 treats U+180E as white space
   EXPECT_EQ(marked(R"([^\S\n]+)", "a \n\tb"), (Pieces{"a", "[ ]", "\n", "[\t]", "b"}));
   EXPECT_EQ(marked(R"(\h+)", "xfAy"), (Pieces{"x", "[fA]", "y"}));
   EXPECT_EQ(marked(R"(\p{Han}+)", "a\u4E00\u3002"),
-            (Pieces{"a", "[\u4E00]", "\u3002"}));  // the stop is Han by script extension only
+            (Pieces{"a", "[\u4E00]", "\u3002"}));  // the full stop is Han only as a script extension
   EXPECT_EQ(marked(R"(\u00e9|\x41)", "éA"), (Pieces{"[é]", "[A]"}));
 }
 

@@ -54,13 +54,13 @@ struct Stream {
   }
 };
 
-/// The sentences, the first 2,000 lines of WikiText's validation text one by one, and that text whole.
+/// Tests the sentences, the first 2,000 lines of WikiText's validation text one by one, and the whole validation text.
 void expect_shared(const Tokenizer& tokenizer, const std::string& name) {
   const Json& expected = golden().at("shared").at(name);
   expect_sentences(tokenizer, expected.at("sentences"), name);
   const auto path = testing::shared_data("wikitext-raw/wiki.valid.raw.gz");
   if (!path) GTEST_SKIP() << "SKIPPED: no wikitext-raw/wiki.valid.raw.gz in the shared data";
-  const std::string text = read_text(*path);
+  const std::string text = data::read_text(*path);
 
   Stream whole;
   whole.add(tokenizer.encode(text));

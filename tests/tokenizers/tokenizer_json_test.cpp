@@ -29,7 +29,8 @@ class TokenizerJson : public ::testing::Test {
   std::unique_ptr<Tokenizer> open(const Json& document) { return open_text(document.dump()); }
   void configure(std::string_view config) { testing::write_file(folder_.path() / "tokenizer_config.json", config); }
 
-  /// The tiny tokenizer with one value replaced is refused; the message holds `what`, the file and the way round.
+  /// Expects that the tiny tokenizer with one value replaced is refused. The message contains `what`, the file and
+  /// `--tokens`.
   void expect_refused(const std::string& pointer, const Json& value, const std::string& what) {
     Json document = tiny();
     document[Json::json_pointer(pointer)] = value;
@@ -123,7 +124,7 @@ TEST_F(TokenizerJson, TemplateSaysBos) {
   const auto tokenizer = open(document);
   EXPECT_EQ(tokenizer->bos_token(), 4);
   EXPECT_TRUE(tokenizer->adds_bos());
-  EXPECT_EQ(tokenizer->encode("a"), Ids{0}) << "encode itself never adds it";
+  EXPECT_EQ(tokenizer->encode("a"), Ids{0}) << "encode must not add the BOS";
 
   document["post_processor"]["processors"][1]["single"].erase(0);
   EXPECT_FALSE(open(document)->adds_bos());
@@ -177,7 +178,7 @@ TEST_F(Folder, WithoutTokenizerSaysWhatWasLookedFor) {
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("tokenizer.json"), HasSubstr("tokenizer.model"),
                                                    HasSubstr("merges.txt"), HasSubstr("--tokens"))));
   EXPECT_THAT([&] { tokenizer_files(folder_.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("no tokenizer")));
-  put("vocab.json", "{}");  // without merges.txt it is none
+  put("vocab.json", "{}");  // not a tokenizer without merges.txt
   EXPECT_THAT([&] { open_tokenizer(folder_.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("no tokenizer")));
 }
 

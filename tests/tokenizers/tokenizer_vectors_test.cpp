@@ -1,4 +1,4 @@
-// The test vectors of llama.cpp: inputs split by a line, expected ids one line each.
+// The test vectors of llama.cpp: inputs separated by a line, and one line of expected ids for each.
 #include "core/json.h"
 #include "formats/gzip.h"
 #include "support/text_file.h"
@@ -23,7 +23,7 @@ std::vector<std::string> inputs(const std::string& content) {
   std::vector<std::string> cases;
   for (std::size_t start = 0;;) {
     const auto end = content.find(mark, start);
-    if (end == std::string::npos) return cases;  // the last mark is followed by nothing
+    if (end == std::string::npos) return cases;  // nothing follows the last mark
     cases.push_back(content.substr(start, end - start));
     start = end + mark.size();
   }
@@ -32,8 +32,8 @@ std::vector<std::string> inputs(const std::string& content) {
 void expect_vectors(const Tokenizer& tokenizer, const std::string& name) {
   const auto folder = testing::shared_data("tokenizers/vectors");
   if (!folder) GTEST_SKIP() << "SKIPPED: no tokenizers/vectors in the shared data";
-  const auto cases = inputs(read_plain_or_gzip(*folder / ("ggml-vocab-" + name + ".gguf.inp"), 1 << 20));
-  std::istringstream expected(read_plain_or_gzip(*folder / ("ggml-vocab-" + name + ".gguf.out"), 1 << 20));
+  const auto cases = inputs(formats::read_plain_or_gzip(*folder / ("ggml-vocab-" + name + ".gguf.inp"), 1 << 20));
+  std::istringstream expected(formats::read_plain_or_gzip(*folder / ("ggml-vocab-" + name + ".gguf.out"), 1 << 20));
   ASSERT_GE(cases.size(), 40u);
   for (const std::string& text : cases) {
     std::string line;
@@ -79,7 +79,7 @@ std::vector<std::string> read_ranks(const std::string& content) {
   return tokens;
 }
 
-/// The two parts a token is merged from: its bytes, merged by ranks below its own until two are left.
+/// The two parts from which a token is merged: its bytes, merged by lower ranks than its own until two parts are left.
 std::vector<std::string> parts_of(const std::string& token, std::size_t rank,
                                   const std::unordered_map<std::string, std::size_t>& ranks) {
   std::vector<std::string> parts;
@@ -125,7 +125,7 @@ BytePairs byte_pairs(const std::vector<std::string>& tokens) {
   return result;
 }
 
-/// A tokenizer.json with the pattern and normaliser of Qwen2's own.
+/// A tokenizer.json with the pattern and the normaliser of Qwen2's own file.
 Json qwen_tokenizer(const BytePairs& pairs) {
   Json vocabulary = Json::object(), merges = Json::array();
   for (std::size_t id = 0; id < pairs.tokens.size(); ++id) vocabulary[pairs.tokens[id]] = id;
@@ -151,7 +151,7 @@ testing::GgufBytes qwen_gguf(const BytePairs& pairs) {
 TEST(TokenizerVectors, Qwen2) {
   const auto ranks = testing::shared_data("tokenizers/qwen/qwen.tiktoken.gz");
   if (!ranks) GTEST_SKIP() << "SKIPPED: no tokenizers/qwen in the shared data";
-  const BytePairs pairs = byte_pairs(read_ranks(read_plain_or_gzip(*ranks, 64 << 20)));
+  const BytePairs pairs = byte_pairs(read_ranks(formats::read_plain_or_gzip(*ranks, 64 << 20)));
   const testing::TemporaryFolder folder;
   const auto tokenizer =
       open_tokenizer_json(testing::write_file(folder.path() / "tokenizer.json", qwen_tokenizer(pairs).dump()));

@@ -21,7 +21,7 @@ std::vector<double> values_of(const at::Tensor& tensor) {
   return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
 }
 
-/// The parameters and gradients of make_adamw_golden.py.
+/// The parameters and gradients that make_adamw_golden.py uses.
 struct Fixture {
   at::Tensor matrix = leaf(at::linspace(-1, 1, 6, at::kDouble).view({2, 3}).clone());
   at::Tensor vector = leaf(at::tensor({0.5, -2.0}, at::kDouble));

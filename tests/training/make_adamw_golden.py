@@ -1,4 +1,4 @@
-"""Writes adamw_golden.json: parameters after each step of the Python library's AdamW on fixed gradients.
+"""Writes adamw_golden.json: the parameters after each step of the Python library's AdamW with fixed gradients.
 
     python make_adamw_golden.py adamw_golden.json
 """

@@ -1,4 +1,4 @@
-// The small parts every trainer shares: schedule, data order, best value, state on disk.
+// The small parts of the trainer: schedule, data order, best value, state on disk.
 #include "core/error.h"
 #include "support/file_bytes.h"
 #include "support/shared_data.h"
@@ -54,7 +54,7 @@ TEST(DataOrder, EachEpochIsAPermutationOfItsOwn) {
     std::sort(sorted.begin(), sorted.end());
     for (std::int64_t i = 0; i < 50; ++i) EXPECT_EQ(sorted[static_cast<std::size_t>(i)], i);
   }
-  DataOrder later(7, 50), other(8, 50);  // a resumed training asks for the middle first
+  DataOrder later(7, 50), other(8, 50);  // a resumed training first asks for a position in the middle
   EXPECT_EQ(later.at(73), second[23]);
   EXPECT_EQ(later.at(3), first[3]);
   std::vector<std::int64_t> of_other_seed;
@@ -114,7 +114,7 @@ TEST(TrainingState, RefusesOtherFiles) {
   const std::string bytes = gainlens::testing::bytes_of(file);
   const std::size_t step = bytes.find("\"step\":\"3\"");
   ASSERT_NE(step, std::string::npos);
-  for (const std::size_t place : {bytes.size() - 3, step + 8}) {  // a bit of a weight; the step
+  for (const std::size_t place : {bytes.size() - 3, step + 8}) {  // in a weight; in the step
     std::string damaged = bytes;
     damaged[place] = static_cast<char>(damaged[place] ^ 1);
     std::ofstream(file, std::ios::binary) << damaged;

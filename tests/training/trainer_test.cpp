@@ -18,8 +18,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-/// Fits a point to noisy targets, with noise from libtorch's generator and targets in a drawn order: both have to
-/// survive a restart.
+/// Fits a point to noisy targets. The noise comes from libtorch's generator, and the targets come in a random order.
+/// Both must survive a restart.
 class FitPoint : public Task {
  public:
   std::vector<ParameterGroup> parameters() override { return {{"all", {{"point", point}}}}; }
@@ -76,7 +76,7 @@ TEST(Trainer, InterruptedAnywhereEndsWithTheSameBits) {
     const TrainingFolder part_folder(folder.path() / "parts", request);
     if (stop >= 0) {
       EXPECT_THROW(train(part, part_folder, options()), std::runtime_error);
-      at::manual_seed(77);  // another process: its generator stands elsewhere
+      at::manual_seed(77);  // another process has a generator in another state
       continue;
     }
     const TrainingOutcome found = train(part, part_folder, options());
@@ -108,7 +108,7 @@ TEST(Trainer, KeepsTheBestAndStopsEarly) {
   EXPECT_EQ(outcome.best_loss, 1);
   EXPECT_EQ(task.kept.size(), 2u);
 
-  FitPoint again;  // stopped early is finished
+  FitPoint again;  // a training that stopped early is finished
   EXPECT_EQ(train(again, TrainingFolder(folder.path(), {}), chosen).resumed_at, 10);
 }
 
@@ -137,19 +137,19 @@ TEST(Trainer, RefusesAFolderOfAnotherRequestOrInUse) {
     EXPECT_THROW(TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 9}}}}), InvalidArgument);
   }
   {
-    FitPoint task;  // the first request came to no state: another takes its place
+    FitPoint task;  // the first request has no saved state, so another may replace it
     train(task, TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1}}}), options());
   }
   EXPECT_THAT(
       [&] {
         TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1, 2}}});
       },
-      ThrowsMessage<InvalidArgument>(HasSubstr("/texts has more entries here")));
+      ThrowsMessage<InvalidArgument>(HasSubstr("/texts has more entries in this request")));
   EXPECT_THAT(
       [&] {
         TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 4}}}, {"texts", {1}}});
       },
-      ThrowsMessage<InvalidArgument>(HasSubstr("/recipe/steps is 3 there and 4 here")));
+      ThrowsMessage<InvalidArgument>(HasSubstr("/recipe/steps is 3 in the stored request and 4 in this one")));
   EXPECT_NO_THROW(TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1}}}));
   FitPoint again;
   TrainerOptions fewer = options();
@@ -158,7 +158,7 @@ TEST(Trainer, RefusesAFolderOfAnotherRequestOrInUse) {
       [&] {
         train(again, TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1}}}), fewer);
       },
-      ThrowsMessage<InvalidArgument>(HasSubstr("is at step 30 of 20")));
+      ThrowsMessage<InvalidArgument>(HasSubstr("is at step 30, but the training has only 20 steps")));
 }
 
 TEST(Trainer, RefusesOptionsOutOfRange) {

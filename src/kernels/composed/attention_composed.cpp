@@ -1,4 +1,4 @@
-// Attention statistics from library calls: blocks of queries of one shape each, whatever the device.
+// Attention statistics from library calls, over blocks of queries that all have the same shape.
 
 #include "kernels/composed/attention_composed.h"
 
@@ -18,17 +18,17 @@ namespace gainlens::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double weightless_score = -1e4;  // exp of it is 0 in every type, and 0 times it is 0, unlike -inf
+constexpr double weightless_score = -1e4;  // its exp is 0 in every type; unlike with -inf, 0 times it is 0
 
-/// About 2048 rows of scores, enough for a matrix product to be fast; fewer where rows are long, about 2^25 scores in
-/// all, but at least 16 queries of each head.
+/// Enough queries for about 2048 rows of scores, so that matrix products are fast. Fewer if rows are long, for about
+/// 2^25 scores in all; but at least 16 queries of each head.
 std::int64_t queries_per_block(const AttentionShape& shape) {
   const std::int64_t rows = std::min<std::int64_t>(2048, (std::int64_t{1} << 25) / shape.length);
   const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(rows / shape.heads, 1));
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_floor(fitting)), 16, 256);
 }
 
-/// All of one shape, the last one with padding.
+/// The blocks. All have the same shape; the last one is padded.
 struct Blocks {
   std::vector<ScoreBlock> blocks;
   std::int64_t positions;  ///< of the text and its padding
@@ -52,7 +52,7 @@ Blocks blocks_of(const AttentionOptions& options, const AttentionShape& shape) {
 
 class Composition {
  public:
-  /// @param value_variance  undefined: that of `value`
+  /// @param value_variance  undefined: the variance of `value`
   Composition(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
               const at::Tensor& key, const at::Tensor& value, const at::Tensor& value_variance)
       : blocks_(blocks_of(options, shape)),
@@ -106,12 +106,12 @@ class Composition {
     return sums;
   }
 
-  /// [kv_head, 1, x] for every query head.
+  /// Expands [kv_head, 1, x] to [head, 1, x].
   at::Tensor of_heads(const at::Tensor& rows) const { return rows.repeat_interleave(in_.shape.group, 0); }
 
   const Blocks blocks_;
   const ScoreInputs in_;
-  /// About the value of key 0: a mean over more keys would let later ones change the bits of earlier queries.
+  /// Offsets from the value of key 0. A mean over more keys would let later keys change the bits of earlier queries.
   const CentredValues values_;
   QueryStatistics result_;
   SummaryPriors priors_;

@@ -10,17 +10,17 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// -p ln p, 0 at p = 0. `rest` is 1 - p: near p = 1 the logarithm of p itself would cancel.
+/// -p ln p, and 0 at p = 0. `rest` is 1 - p: near p = 1 the logarithm of p itself would cancel.
 at::Tensor entropy_term(const at::Tensor& p, const at::Tensor& rest) {
   return at::where(p.gt(0.5), -p * at::log1p(-rest), -at::xlogy(p, p));
 }
 
-/// How the mass of every query [head, query] is split between key 0 and the others; float64, NaN where a query sees no
+/// How the mass of every query [head, query] is split between key 0 and the others; float64. NaN if a query sees no
 /// key.
 struct Masses {
-  at::Tensor alone;            ///< true where there are no other keys
+  at::Tensor alone;            ///< true if there are no other keys
   at::Tensor first, others;    ///< p_0 and 1 - p_0, without the sink
-  at::Tensor n_eff, n_others;  ///< n_others: NaN where there are none
+  at::Tensor n_eff, n_others;  ///< n_others: NaN if there are no others
   at::Tensor entropy;          ///< undefined unless wanted
   at::Tensor log_total;        ///< ln sum exp(s) over all visible keys
 };
@@ -34,9 +34,9 @@ Masses split_masses(const BlockSums& sums, bool with_entropy) {
   const at::Tensor total = others + first;
   Masses m;
   m.alone = total_others.eq(0);
-  m.first = first / total;  // 0 / 0 = NaN where no key is seen
+  m.first = first / total;  // 0 / 0 = NaN if no key is seen
   m.others = others / total;
-  // The bounds n_eff >= 1 and entropy >= 0 hold exactly; rounding may cross them by a unit in the last place.
+  // Exactly, n_eff >= 1 and entropy >= 0. Rounding may break these bounds by a unit in the last place.
   m.n_others = (total_others.square() / sums.total_squares).clamp_min(1);
   m.n_eff = at::where(m.alone, m.first, (m.first.square() + m.others.square() / m.n_others).reciprocal().clamp_min(1));
   m.log_total = (maximum + total.log()).masked_fill(total.eq(0), nan);
@@ -88,7 +88,7 @@ class BlockSummary {
     field.slice(1, begin_, begin_ + rows).copy_(values.slice(1, 0, rows));
   }
 
-  /// n / (lambda variance + n) = lambda_obs / (lambda + lambda_obs), also where the variance is 0.
+  /// n / (lambda variance + n), which is lambda_obs / (lambda + lambda_obs) and also holds for a variance of 0.
   at::Tensor gain(const at::Tensor& count, const at::Tensor& variance) const {
     const at::Tensor weighted = precision_.defined() ? precision_ * variance : options_.prior_precision * variance;
     return count / (weighted + count);
@@ -129,7 +129,7 @@ class BlockSummary {
     put(result_.without_first_norm, norm_of(sums_.estimate_others).masked_fill(masses_.alone, nan));
   }
 
-  /// The output and the masses of keys and sink, which share the total with the sink's.
+  /// The output and the masses of the keys and of the sink. Their total includes the sink.
   void put_masses(const at::Tensor& estimate) const {
     at::Tensor output = estimate, masses;
     if (result_.first_mass.defined()) {
@@ -153,7 +153,7 @@ class BlockSummary {
   const SummaryPriors& priors_;
   const BlockSums& sums_;
   const Masses masses_;
-  at::Tensor precision_;  // [head, query, head_dim] lambda of these queries; undefined: one number
+  at::Tensor precision_;  // [head, query, head_dim] lambda of these queries; undefined: one number for all
   const std::int64_t begin_, rows_;
   QueryStatistics& result_;
 };
@@ -164,7 +164,7 @@ void finish_statistics(const AttentionOptions& options, QueryStatistics& result)
   result.queries_without_keys = at::isnan(result.n_eff.slice(1, options.first_query)).sum().item<std::int64_t>();
   if (!result.first_mass.defined()) return;
   for (std::int64_t key = 0; key < options.returned.first_masses; ++key) {
-    // The mean over the queries i >= m that see a key at all.
+    // The mean over the queries i >= m that see a key.
     const at::Tensor masses = result.first_mass.select(2, key).slice(1, key);
     result.column_mean.select(1, key).copy_(masses.to(at::kDouble).nanmean(1));
   }

@@ -5,8 +5,8 @@
 
 namespace gainlens::kernels {
 
-/// While it lives, libtorch's products on this thread are of the types they are given: neither TF32 nor the half
-/// precision of autocast, whatever the program around has switched on.
+/// While an object of this class exists, libtorch's products on this thread use the types of their arguments: neither
+/// TF32 nor the half precision of autocast, even if the program has switched them on.
 class ExactProducts {
  private:
   at::NoTF32Guard without_tf32_;

@@ -26,7 +26,7 @@ std::pair<at::Tensor, at::Tensor> positions_of(const ScoreBlock& block, const at
           positions(block.keys.begin, block.keys.end, device).unsqueeze(0)};
 }
 
-/// True where a query of the block does not see a key of the block, [query or 1, key]; undefined where all see all.
+/// True if the query does not see the key, [query or 1, key]. Undefined if every query sees every key.
 at::Tensor hidden_pairs(const ScoreInputs& in, const ScoreBlock& block) {
   const auto [query, key] = positions_of(block, in.query.device());
   at::Tensor hidden;
@@ -115,7 +115,7 @@ at::Tensor block_scores(const ScoreInputs& in, const ScoreBlock& block, at::Tens
   }
   if (in.distance_bias.defined()) {
     const auto [query, key] = positions_of(block, in.query.device());
-    const at::Tensor distance = (query - key).abs().clamp_max(in.shape.length - 1);  // farther ones are padding
+    const at::Tensor distance = (query - key).abs().clamp_max(in.shape.length - 1);  // greater ones are padding
     const at::Tensor bias = heads_of(block, in.shape, in.distance_bias);
     scores.add_(bias.index_select(1, distance.view(-1)).view({bias.size(0), distance.size(0), -1}));
   }
@@ -130,7 +130,7 @@ BlockWeights block_weights(const ScoreInputs& in, const ScoreBlock& block, bool 
   weights.p = at::softmax(scores, -1);
   if (in.key_bias.defined() || in.distance_bias.defined()) {
     weights.empty = at::isneginf(scores.amax(-1, /*keepdim=*/true));
-    weights.p.masked_fill_(weights.empty, 0);  // the softmax over nothing is NaN
+    weights.p.masked_fill_(weights.empty, 0);  // the softmax over no key is NaN
   }
   if (in.sink_logit.defined()) {
     const at::Tensor over_keys =

@@ -15,7 +15,8 @@
 namespace gainlens::kernels {
 namespace {
 
-/// Two blocks a multiprocessor where registers allow: one's softmax then hides behind the other's products.
+/// Two blocks for each multiprocessor if there are enough registers: then one block's softmax runs while the other
+/// block computes products.
 template <typename Element, int width>
 __global__ void __launch_bounds__(device::FusedLayout<Element, width>::threads, width > 128 ? 1 : 2)
     fused_kernel(const __grid_constant__ FusedArguments in) {

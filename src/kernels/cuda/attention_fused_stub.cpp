@@ -1,4 +1,4 @@
-// Stands in for cuda/attention_fused_cuda.cpp in builds without CUDA.
+// Replaces cuda/attention_fused_cuda.cpp in builds without CUDA.
 
 #include "kernels/cuda/attention_fused.h"
 
@@ -8,8 +8,7 @@ QueryStatistics attention_fused_cuda(const AttentionOptions&, const AttentionSha
                                      const at::Tensor&, const at::Tensor&) {
   throw NotCompiled(
       "attention_statistics: this build has no fused CUDA kernel; configure with -DGAINLENS_CUDA=ON (preset cuda), or "
-      "take the composed "
-      "backend");
+      "use the composed backend");
 }
 
 bool fused_cuda_compiled() {

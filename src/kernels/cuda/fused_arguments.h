@@ -4,10 +4,10 @@
 
 namespace gainlens::kernels {
 
-/// What the fused kernel reads its queries and keys as. float32 is computed without tensor cores: slow, for checking.
+/// The type of queries and keys in the fused kernel. float32 is computed without tensor cores: slow, for checking.
 enum class FusedElement { bfloat16, float16, float32 };
 
-/// Where the scalar fields go, each [head, position]; null: not wanted.
+/// Where the scalar fields are written, each [head, position]. Null: not wanted.
 struct FusedFields {
   float* n_eff;
   float* entropy;
@@ -27,37 +27,38 @@ struct FusedFields {
   float* first_weight;
 };
 
-/// One launch. Pointers are of the device that runs it; rows of `width` values are zero behind head_dim and start at
-/// multiples of 16 bytes.
+/// The arguments of one launch. Pointers are valid on the device that runs it. Rows of `width` values are zero after
+/// head_dim and start at multiples of 16 bytes.
 struct FusedArguments {
   FusedElement element;
   int width;  ///< 64, 128 or 256: head_dim rounded up
   int head_dim;
   int heads, group, length;
-  int first_query, end_query;  ///< the queries [first_query, end_query) are computed, the others left alone
+  int first_query, end_query;  ///< the queries [first_query, end_query) are computed, others are not written
 
-  const void* query;    ///< [head, position, width], element
-  const void* key;      ///< [kv_head, position, width], element
-  const void* centred;  ///< [kv_head, position, width] u = (v - c) / unit: bfloat16, or float32 where the element is
-  const float* centre;  ///< [kv_head, width] c
-  const float* unit;    ///< [kv_head, width] powers of two
-  const float* size;    ///< [kv_head] powers of two: norms are formed in them
+  const void* query;  ///< [head, position, width], element
+  const void* key;    ///< [kv_head, position, width], element
+  /// [kv_head, position, width] u = (v - c) / unit: float32 if `element` is float32, else bfloat16
+  const void* centred;
+  const float* centre;            ///< [kv_head, width] c
+  const float* unit;              ///< [kv_head, width] powers of two
+  const float* size;              ///< [kv_head] powers of two: the units in which norms are computed
   const float* first_offset;      ///< [kv_head, width] (v_0 - c) / unit
   const float* inverse_variance;  ///< [kv_head, width] unit^2 / sv^2 or 0; null: not wanted
 
   float scale;
-  float soft_cap;  ///< 0: none
+  float soft_cap;  ///< 0: no soft cap
   bool causal;
-  int window;             ///< 0: none
-  const float* key_bias;  ///< [head or 1, position]; null: none
+  int window;             ///< 0: no window
+  const float* key_bias;  ///< [head or 1, position]; null: no bias
   const float* distance_bias;
-  std::int64_t key_bias_stride, distance_bias_stride;  ///< from head to head; 0: shared
-  const float* sink_logit;                             ///< [head]; null: none
+  std::int64_t key_bias_stride, distance_bias_stride;  ///< from one head to the next; 0: all heads share one row
+  const float* sink_logit;                             ///< [head]; null: no sink logit
 
   float prior_strength;    ///< nu
   float prior_total;       ///< nu sigma0^2
   float prior_precision;   ///< lambda
-  const float* precision;  ///< lambda as [head, position, head_dim] by the strides below; null: the one number
+  const float* precision;  ///< lambda as [head, position, head_dim] by the strides below; null: prior_precision for all
   std::int64_t precision_strides[3];
 
   FusedFields fields;
@@ -67,26 +68,26 @@ struct FusedArguments {
   float* residual_by_dimension;  ///< [head, position, head_dim]; null: not wanted
   float* precision_by_dimension;
 
-  /// Room for sums that outgrow float32: fused_scratch_doubles() for each thread block. Null: no query sees more than
-  /// fused_chain_keys keys.
+  /// Memory for sums that need more digits than float32 has: fused_scratch_doubles() for each thread block. Null: no
+  /// query sees more than fused_chain_keys keys.
   double* scratch;
 };
 
 /// Query rows of one thread block, 16 for each warp.
 inline constexpr int fused_rows = 64;
 
-/// Products with values are summed in float32 over so many keys, in whole tiles and at least one, before they join sums
-/// in float64. Tensor cores add sixteen at a time.
+/// Products with values are summed in float32 over this many keys (in whole tiles, at least one) before they are added
+/// to sums in float64. A tensor core adds sixteen products at a time.
 constexpr int fused_chain_keys(FusedElement element) {
   return element == FusedElement::float32 ? 16 : 256;
 }
 
-/// Thread blocks of one launch: for each head one to every fused_rows queries.
+/// Number of thread blocks of one launch: for each head, one for every fused_rows queries.
 inline std::int64_t fused_blocks(const FusedArguments& in) {
   return static_cast<std::int64_t>(in.heads) * ((in.end_query - in.first_query + fused_rows - 1) / fused_rows);
 }
 
-/// Of one thread block: sum p u and sum p u^2 of its rows.
+/// Doubles that one thread block needs: sum p u and sum p u^2 of its rows.
 constexpr std::int64_t fused_scratch_doubles(int width) {
   return std::int64_t{2} * fused_rows * width;
 }

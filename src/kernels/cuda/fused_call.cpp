@@ -27,7 +27,7 @@ FusedElement element_of(at::ScalarType type) {
       return FusedElement::float32;
     default:
       throw_invalid(
-          "attention_statistics: the fused CUDA kernel computes bfloat16, float16 and float32, not {}; take the "
+          "attention_statistics: the fused CUDA kernel computes bfloat16, float16 and float32, not {}; use the "
           "composed backend",
           at::toString(type));
   }
@@ -35,11 +35,12 @@ FusedElement element_of(at::ScalarType type) {
 
 int width_of(std::int64_t head_dim) {
   CHECK(head_dim <= 256,
-        "attention_statistics: head_dim {}; the fused CUDA kernel goes to 256, take the composed backend", head_dim);
+        "attention_statistics: head_dim {}; the fused CUDA kernel computes at most 256, use the composed backend",
+        head_dim);
   return head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : 256;
 }
 
-/// Rows of `width` values, zero behind the tensor's own, contiguous and at addresses that 16-byte copies can read.
+/// Rows of `width` values: zero after the tensor's own values, contiguous, at addresses that 16-byte copies can read.
 at::Tensor padded_rows(const at::Tensor& tensor, int width) {
   const std::int64_t missing = width - tensor.size(-1);
   at::Tensor rows = (missing > 0 ? at::constant_pad_nd(tensor, {0, missing}) : tensor).contiguous();
@@ -74,13 +75,13 @@ struct FusedInputs {
   at::Tensor query, key, centred;                  // [head or kv_head, position, width]
   at::Tensor centre, unit, first_offset;           // [kv_head, width]
   at::Tensor size;                                 // [kv_head]
-  at::Tensor variance;                             // [kv_head, width] float64, in the values' own unit squared
+  at::Tensor variance;                             // [kv_head, width] float64, in the squared unit of the values
   at::Tensor inverse_variance;                     // [kv_head, width] or undefined
   at::Tensor key_bias, distance_bias, sink_logit;  // float32 or undefined
   at::Tensor precision;                            // [head, position, head_dim], expanded, or undefined
 };
 
-/// The power of two at or below each number, 1 for 0: squares in that unit neither vanish nor overflow.
+/// The largest power of two up to each number, 1 for 0. In this unit squares neither underflow nor overflow.
 at::Tensor units_of(const at::Tensor& largest) {
   const at::Tensor exponent = std::get<1>(at::frexp(largest)).sub(1).clamp(-126, 126);
   return at::ldexp(at::ones_like(largest), exponent).masked_fill(largest.eq(0), 1);
@@ -135,7 +136,7 @@ FusedArguments fused_arguments(const AttentionOptions& options, const AttentionS
       .scale = static_cast<float>(shape.scale),
       .soft_cap = static_cast<float>(options.soft_cap),
       .causal = options.causal,
-      // A window of the text's length hides nothing.
+      // A window as long as the text hides no key.
       .window = options.window && *options.window < shape.length ? static_cast<int>(*options.window) : 0,
       .key_bias = data_or_null(in.key_bias),
       .distance_bias = data_or_null(in.distance_bias),
@@ -159,9 +160,9 @@ FusedArguments fused_arguments(const AttentionOptions& options, const AttentionS
   return arguments;
 }
 
-/// Launches over ranges of queries, as many at a time as the scratch has room for.
+/// Launches the kernel over ranges of queries. A range has as many queries as the scratch memory allows.
 void launch_ranges(FusedArguments arguments, const at::Device& device, const FusedLauncher& launch) {
-  // The keys of a block: those of its queries, in whole tiles.
+  // Upper bound of the keys that a block reads: those that its queries see, in whole tiles.
   const int reach =
       arguments.window > 0 ? std::min(arguments.window + 2 * fused_rows, arguments.length) : arguments.length;
   const bool chains_end = reach > fused_chain_keys(arguments.element);
@@ -185,8 +186,8 @@ void launch_ranges(FusedArguments arguments, const at::Device& device, const Fus
 QueryStatistics attention_fused(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
                                 const at::Tensor& key, const at::Tensor& value, const FusedLauncher& launch) {
   CHECK(shape.length <= most_positions,
-        "attention_statistics: {} positions; the fused CUDA kernel goes to {}, take the composed backend", shape.length,
-        most_positions);
+        "attention_statistics: {} positions; the fused CUDA kernel computes at most {}, use the composed backend",
+        shape.length, most_positions);
   element_of(query.scalar_type());  // refuses float64 before any work
   const at::NoGradGuard without_gradients;
   const FusedInputs in = fused_inputs(options, shape, query, key, value);

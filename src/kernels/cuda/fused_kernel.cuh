@@ -1,7 +1,7 @@
 #pragma once
 
-// The fused kernel: one thread block has 64 queries of one head and walks over tiles of the keys and values they see.
-// Include after fused_rows.cuh.
+// The fused kernel. One thread block has 64 queries of one head and processes, tile by tile, the keys and values that
+// they see.
 
 namespace gainlens::kernels::device {
 
@@ -16,8 +16,8 @@ class FusedBlock {
   GAINLENS_DEVICE FusedBlock(const FusedArguments& in, char* shared)
       : in_(in),
         head_(block_x()),
-        block_query_(in.first_query +
-                     (grid_y() - 1 - block_y()) * fused_rows),  // causal blocks grow with the position: longest first
+        // Causal blocks grow with the position, so the last block comes first.
+        block_query_(in.first_query + (grid_y() - 1 - block_y()) * fused_rows),
         warp_row_(thread_index() / 32 % 4 * 16),
         row_(warp_row_ + thread_index() % 32 / 4),
         first_dim_(thread_index() / 128 * Layout::part_dims),
@@ -50,7 +50,7 @@ class FusedBlock {
       }
       block_barrier();
       absorb_tile(key, stage);
-      // Only where more keys come: the last chain joins at the end.
+      // Only if more keys follow. The last chain is added at the end.
       if ((key - begin) / Layout::tile_keys % Layout::chain_tiles == Layout::chain_tiles - 1 &&
           key + Layout::tile_keys < end)
         end_chain();
@@ -60,7 +60,7 @@ class FusedBlock {
   }
 
  private:
-  /// One behind the last key that some query of the block sees.
+  /// One more than the last key that some query of the block sees.
   GAINLENS_DEVICE int last_key() const {
     const int last_query = (block_query_ + fused_rows < in_.end_query ? block_query_ + fused_rows : in_.end_query) - 1;
     int end = in_.causal ? last_query + 1 : in_.length;
@@ -90,14 +90,14 @@ class FusedBlock {
            !(in_.window > 0 && (distance >= in_.window || -distance >= in_.window));
   }
 
-  /// Whether some query of the block does not see some key of the tile.
+  /// Whether a key of the tile is hidden from some query of the block.
   GAINLENS_DEVICE bool tile_is_cut(int key) const {
     const int last_key = key + Layout::tile_keys - 1, last_query = block_query_ + fused_rows - 1;
     if (last_key >= in_.length || (in_.causal && last_key > block_query_)) return true;
     return in_.window > 0 && (last_query - key >= in_.window || last_key - block_query_ >= in_.window);
   }
 
-  /// Turns products into scores: scaled, capped, biased, -inf where hidden.
+  /// Turns products into scores: scaled, capped, biased, -inf if hidden.
   GAINLENS_DEVICE void finish_scores(float (&scores)[Layout::key_blocks][4], int key) const {
     const bool cut = tile_is_cut(key);
     const int lane = thread_index() % 32;
@@ -155,12 +155,12 @@ class FusedBlock {
     value_products<Element, width>(means_, squares_, packed, weights_, values(stage), first_dim_);
   }
 
-  /// Weights in the form that the products with values take: pairs of bfloat16, or floats in shared memory.
+  /// Stores the weights in the form that the products with values take: pairs of bfloat16, or floats in shared memory.
   GAINLENS_DEVICE void hand_over_weights(const float (&scores)[Layout::key_blocks][4],
                                          std::uint32_t (&packed)[Layout::key_blocks][2]) {
     float rounded[2] = {0, 0};
     const int lane = thread_index() % 32;
-    if constexpr (!Element::tensor_cores) warp_barrier();  // readers of the last tile's weights are done
+    if constexpr (!Element::tensor_cores) warp_barrier();  // until all threads have read the weights of the tile before
     GAINLENS_UNROLL
     for (int block = 0; block < Layout::key_blocks; ++block) {
       GAINLENS_UNROLL
@@ -183,10 +183,10 @@ class FusedBlock {
     if constexpr (!Element::tensor_cores) warp_barrier();
   }
 
-  /// Where this thread keeps its sum number `index`: neighbouring threads side by side.
+  /// Where this thread keeps its sum number `index`. The places of neighbouring threads are adjacent.
   GAINLENS_DEVICE double& kept(int index) const { return scratch_[index * Layout::threads]; }
 
-  /// Adds the sums in registers, which lose digits as they grow, to those in float64, and begins again at 0.
+  /// Adds the sums in registers, which lose digits as they grow, to the sums in float64. Then sets them to 0.
   GAINLENS_DEVICE void end_chain() {
     GAINLENS_UNROLL
     for (int block = 0; block < Layout::value_blocks; ++block) {
@@ -210,7 +210,7 @@ class FusedBlock {
     }
   }
 
-  /// Every thread of a warp comes here together; rows behind the text's end and rows without keys store nothing.
+  /// All threads of a warp call this together. Rows after the end of the text and rows without keys store nothing.
   GAINLENS_DEVICE void finish_row(int half) {
     const int row = row_ + half * 8, position = block_query_ + row, lane = thread_index() % 32;
     const float* first_scores = first_scores_ + row * Layout::first_keys;
@@ -256,18 +256,18 @@ class FusedBlock {
 
   const FusedArguments& in_;
   const int head_, block_query_;
-  const int warp_row_, row_;  ///< of the warp's 16 rows, and this thread's first: the other is 8 further
-  const int first_dim_;       ///< of the warp's value dimensions
-  double* const scratch_;     ///< this thread's sums over ended chains; null: there are none
+  const int warp_row_, row_;  ///< first row of the warp's 16, and first row of this thread; its second row is 8 further
+  const int first_dim_;       ///< the first value dimension of this warp
+  double* const scratch_;     ///< this thread's sums over finished chains; null: not needed
   Stored* const queries_;
   char* const tiles_;          ///< two stages of a tile of keys and one of values
   float* const first_scores_;  ///< [row, first_keys]
-  float* const weights_;       ///< [16, tile_keys] of this warp, without tensor cores
-  float* const partial_;       ///< [row, sums over dimensions] of the second set of warps
+  float* const weights_;       ///< [16, tile_keys] of this warp; used without tensor cores
+  float* const partial_;       ///< [row, DimensionSum] of the second set of warps
   RowSums sums_[2];
-  float means_[Layout::value_blocks][4] = {};    ///< sum p u since the last chain's end
+  float means_[Layout::value_blocks][4] = {};    ///< sum p u since the end of the last chain
   float squares_[Layout::value_blocks][4] = {};  ///< sum p u^2
-  double chain_shrink_[2] = {1, 1};              ///< what the kept sums of both rows must be multiplied with
+  double chain_shrink_[2] = {1, 1};              ///< factors that the kept sums of both rows still need
   bool has_kept_ = false;
 };
 

@@ -4,7 +4,8 @@
 
 namespace gainlens::kernels {
 
-/// Puts the kernel on a CUDA stream of the current device. @returns  null, or what went wrong
+/// Starts the kernel on a CUDA stream of the current device.
+/// @returns  null on success, else what went wrong
 const char* launch_fused(const FusedArguments& in, void* stream);
 
 }  // namespace gainlens::kernels

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a thread knows of its two query rows: running sums of the softmax, and the statistics at the end. Include after
-// fused_tiles.cuh.
+// The state of a thread for its two query rows: running sums of the softmax, and the statistics at the end. Include
+// after fused_tiles.cuh.
 
 #include "kernels/cuda/fused_arguments.h"
 
@@ -11,7 +11,7 @@ namespace gainlens::kernels::device {
 
 constexpr float infinity = INFINITY;
 constexpr float log2_of_e = 1.44269504088896340736f;
-constexpr float weightless_score = -1e4f;  // its weight is 0, and 0 times it is 0, unlike -inf
+constexpr float weightless_score = -1e4f;  // its weight is 0; unlike with -inf, 0 times it is 0
 
 GAINLENS_DEVICE float quad_maximum(float value) {
   value = fmaxf(value, shuffle_xor(value, 1));
@@ -27,18 +27,17 @@ GAINLENS_DEVICE double quad_sum(double value) {
   return value + shuffle_xor(value, 2);
 }
 
-/// Running sums over the keys other than key 0, relative to `maximum`: of a tile in float32, over tiles in float64.
-/// They are of this thread's columns until `gather`.
+/// Running sums over the keys other than key 0, relative to `maximum`. Sums of a tile are float32, sums over tiles are
+/// float64. Before `gather` they hold only the columns of this thread.
 struct RowSums {
-  float maximum = -infinity;  ///< of the whole row, the same in the four threads that share it
+  float maximum = -infinity;  ///< of the whole row; the four threads of a row have the same
   double total = 0;           ///< sum exp(s - maximum)
   double total_squares = 0;
   double weighted_score = 0;  ///< sum exp(s - maximum) (s - maximum)
-  double value_weight =
-      0;  ///< sum of the weights as the products with values see them: rounded, where those are bfloat16
+  double value_weight = 0;    ///< sum of the weights in the products with values; these may be rounded to bfloat16
 
-  /// Turns this row's scores (elements `first` and `first + 1` of every block) into weights.
-  /// @returns  what sums so far have been multiplied with
+  /// Turns the scores of this row (elements `first` and `first + 1` of every block) into weights.
+  /// @returns  the factor by which the sums so far were multiplied
   template <int blocks>
   GAINLENS_DEVICE float absorb(float (&scores)[blocks][4], int first) {
     float largest = maximum;
@@ -79,7 +78,7 @@ struct RowSums {
   }
 };
 
-/// How a row's mass is split between key 0 and the others, without the sink.
+/// How the mass of a row is split between key 0 and the others, without the sink.
 struct RowMass {
   double first = 0, others = 0;  ///< p_0 and 1 - p_0
   double n_eff = 1, n_others = NAN;
@@ -87,13 +86,13 @@ struct RowMass {
   double log_total = 0;  ///< ln sum exp(s) over all visible keys
 };
 
-/// -p ln p, 0 at p = 0. `rest` is 1 - p: near p = 1 the logarithm of p itself would cancel.
+/// -p ln p, and 0 at p = 0. `rest` is 1 - p: near p = 1 the logarithm of p itself would cancel.
 GAINLENS_DEVICE double entropy_term(double p, double rest) {
   if (p > 0.5) return -p * log1p(-rest);
   return p > 0 ? -p * log(p) : 0;
 }
 
-/// Adds key 0 to the others. At least one of the two must be visible.
+/// Adds key 0 to the others. Key 0 or another key must be visible.
 GAINLENS_DEVICE RowMass mass_of_row(const RowSums& sums, double first_score) {
   const double maximum = fmax(static_cast<double>(sums.maximum), first_score);
   const bool alone = sums.total == 0;
@@ -105,7 +104,7 @@ GAINLENS_DEVICE RowMass mass_of_row(const RowSums& sums, double first_score) {
   mass.others = others / total;
   mass.log_total = maximum + log(total);
   if (alone) return mass;
-  // The bounds n_eff >= 1 and entropy >= 0 hold exactly; rounding may cross them by a unit in the last place.
+  // Exactly, n_eff >= 1 and entropy >= 0. Rounding may break these bounds by a unit in the last place.
   mass.n_others = fmax(1.0, total_others * total_others / sums.total_squares);
   mass.n_eff = fmax(1.0, 1 / (mass.first * mass.first + mass.others * mass.others / mass.n_others));
   const double entropy_others = fmax(0.0, log(total_others) - sums.weighted_score / total_others);
@@ -130,7 +129,7 @@ enum DimensionSum {
   dimension_sums
 };
 
-/// One row's way into the results. Of its masses it keeps a few floats only: the sums over dimensions need the
+/// Writes the results of one row. Keeps only a few floats of its masses, since the sums over dimensions need the
 /// registers.
 template <typename Element>
 class RowResults {
@@ -151,7 +150,8 @@ class RowResults {
       keys_share_ = static_cast<float>(1 / (1 + exp(static_cast<double>(in.sink_logit[head]) - mass.log_total)));
   }
 
-  /// Writes what does not depend on values. @param first_scores  of keys 0.., -inf where hidden
+  /// Writes the fields that do not depend on values.
+  /// @param first_scores  of keys 0, 1, ..., -inf if hidden
   GAINLENS_DEVICE void store_masses(const RowMass& mass, const float* first_scores) const {
     put(in_.fields.n_eff, static_cast<float>(mass.n_eff));
     put(in_.fields.entropy, static_cast<float>(mass.entropy));
@@ -167,7 +167,8 @@ class RowResults {
     }
   }
 
-  /// @param offset, spread_others  (e' - c) / unit and S' / unit^2 of dimension `dim`
+  /// Adds dimension `dim` to the sums, and writes the fields by dimension.
+  /// @param offset, spread_others  (e' - c) / unit and S' / unit^2 of this dimension
   GAINLENS_DEVICE void add(int dim, float offset, float spread_others, float (&sums)[dimension_sums]) const {
     const float distance = in_.first_offset[kv_row_ + dim] - offset, pull = first_ * distance;
     const float spread = others_ * (spread_others + pull * distance);
@@ -228,9 +229,9 @@ class RowResults {
   const FusedArguments& in_;
   const std::int64_t row_;
   const int kv_row_;
-  const float inverse_size_;          ///< of the values
+  const float inverse_size_;          ///< 1 / the values' size, a power of two
   const float first_, others_;        ///< p_0, 1 - p_0
-  const float count_, count_others_;  ///< n_eff + nu; the second NaN where there are no others
+  const float count_, count_others_;  ///< n_eff + nu of all keys and of the others; the second may be NaN
   const float* lambda_ = nullptr;
   float keys_share_ = 1;  ///< 1 - p_s
 };

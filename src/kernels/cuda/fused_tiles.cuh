@@ -1,6 +1,6 @@
 #pragma once
 
-// Tiles in shared memory and the products over them. Include after ptx.cuh or its twin.
+// Tiles in shared memory and the products over them. Include after ptx.cuh or its host version.
 
 #include "kernels/cuda/fused_arguments.h"
 
@@ -20,7 +20,7 @@ struct Bfloat16 {
 
 struct Float16 {
   using Stored = std::uint16_t;
-  using Centred = std::uint16_t;  // bfloat16 all the same: squares would leave float16's range
+  using Centred = std::uint16_t;  // bfloat16 here too: squares would exceed the range of float16
   static constexpr FusedElement element = FusedElement::float16;
   static constexpr bool tensor_cores = true;
   static GAINLENS_DEVICE void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
@@ -38,8 +38,9 @@ struct Float32 {
   static GAINLENS_DEVICE Stored stored(float value) { return value; }
 };
 
-/// How one thread block is cut up. Warp w has the query rows 16 (w % 4) ..; beyond 128 dimensions a second set of warps
-/// has the same rows and the other half of the values, since a thread's registers hold the sums of 128.
+/// The sizes of one thread block. Warp w has the query rows that start at 16 (w % 4). Above 128 dimensions a second set
+/// of warps has the same rows and the other half of the value dimensions, since the registers of a thread hold the sums
+/// of 128.
 template <typename Element, int width>
 struct FusedLayout {
   static constexpr int value_parts = width > 128 ? 2 : 1;
@@ -47,11 +48,11 @@ struct FusedLayout {
   static constexpr int threads = 128 * value_parts;
   static constexpr int tile_keys = width > 128                            ? 16
                                    : width > 64 || !Element::tensor_cores ? 32
-                                                                          : 64;  // more would spill registers
+                                                                          : 64;  // larger tiles would spill registers
   static constexpr int chain_tiles = fused_chain_keys(Element::element) > tile_keys
                                          ? fused_chain_keys(Element::element) / tile_keys
                                          : 1;
-  static constexpr int value_blocks = part_dims / 8;  ///< of 8 dimensions, as the matrix instructions give them out
+  static constexpr int value_blocks = part_dims / 8;  ///< of 8 dimensions, the width of a matrix instruction
   static constexpr int key_blocks = tile_keys / 8;
   static constexpr std::int64_t scratch_doubles = fused_scratch_doubles(width);
   static constexpr int first_keys = 8;
@@ -66,15 +67,15 @@ struct FusedLayout {
   static constexpr int shared_bytes = query_bytes + 4 * tile_bytes + first_scores_bytes + weights_bytes + partial_bytes;
 };
 
-/// Index of an element in a tile of rows of `width`: pieces of 16 bytes change places by row, so that eight rows of one
-/// column of pieces lie in different banks.
+/// Index of an element in a tile with rows of `width`. The pieces of 16 bytes in a row are permuted, in an order that
+/// depends on the row. So eight rows of one column of pieces lie in different banks.
 template <typename T, int width>
 GAINLENS_DEVICE int tile_index(int row, int column) {
   constexpr int piece = 16 / static_cast<int>(sizeof(T));
   return row * width + (((column / piece) ^ (row & 7)) * piece) + column % piece;
 }
 
-/// Starts copying rows [first, first + rows) of a head into a tile; rows at or behind `length` become zero.
+/// Starts copying rows [first, first + rows) of a head into a tile. Rows from `length` on become zero.
 template <typename T, int width>
 GAINLENS_DEVICE void load_tile(T* tile, const T* head, int first, int rows, int length, int threads) {
   constexpr int piece = 16 / static_cast<int>(sizeof(T)), pieces = width / piece;
@@ -128,15 +129,15 @@ GAINLENS_DEVICE void score_products(float (&scores)[FusedLayout<Element, width>:
   }
 }
 
-/// x^2 of both halves as the sum of two bfloat16, exact but for underflow: the square has 16 bits, the second takes
-/// what the first leaves.
+/// Splits x^2 of both halves into the sum of two bfloat16. This is exact except for underflow: the square has 16 bits,
+/// and the second number holds what the first leaves.
 GAINLENS_DEVICE void split_square(std::uint32_t x, std::uint32_t& high, std::uint32_t& low) {
-  high = fused_multiply_add_bfloat16(x, x, 0x80008000u);  // -0: the product alone
+  high = fused_multiply_add_bfloat16(x, x, 0x80008000u);  // plus -0: the product alone
   low = fused_multiply_add_bfloat16(x, x, high ^ 0x80008000u);
 }
 
-/// Adds weights [16, tile_keys] times (v - c) and times (v - c)^2. Weights are bfloat16 by then (`packed`), or lie in
-/// `plain` [16, tile_keys] of this warp.
+/// Adds the products of weights [16, tile_keys] with v - c and with (v - c)^2. With tensor cores the weights are
+/// bfloat16 (`packed`). Without, they are in `plain` [16, tile_keys] of this warp.
 template <typename Element, int width>
 GAINLENS_DEVICE void value_products(float (&means)[FusedLayout<Element, width>::value_blocks][4],
                                     float (&squares)[FusedLayout<Element, width>::value_blocks][4],

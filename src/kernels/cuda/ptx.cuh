@@ -1,8 +1,8 @@
 #pragma once
 
-// Every instruction of the device that the fused kernel uses beyond plain C++. tests/kernels/cuda_emulation/ptx.h is
-// its twin for the host, after the same definitions (PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions",
-// "Asynchronous copy").
+// Every instruction of the device that the fused kernel uses in addition to plain C++.
+// tests/kernels/cuda_emulation/ptx.h is the version for the host, by the same definitions (PTX ISA, "Warp Level Matrix
+// Multiply-Accumulate Instructions", "Asynchronous copy").
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -60,8 +60,8 @@ GAINLENS_DEVICE std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// Starts copying 16 bytes from global to shared memory, or zeros where not `inside` (the source must be readable all
-/// the same).
+/// Starts copying 16 bytes from global to shared memory; copies zeros if not `inside`. The source must be readable in
+/// both cases.
 GAINLENS_DEVICE void copy_async_16(void* shared, const void* global, bool inside) {
   const int bytes = inside ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(bytes)
@@ -70,13 +70,13 @@ GAINLENS_DEVICE void copy_async_16(void* shared, const void* global, bool inside
 GAINLENS_DEVICE void copy_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-/// Waits until at most `pending` of this thread's latest groups are under way.
+/// Waits until at most `pending` of this thread's latest groups of copies are unfinished.
 template <int pending>
 GAINLENS_DEVICE void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-/// Four 8 x 8 matrices of 16-bit values; lanes 8 i .. 8 i + 7 give the rows of matrix i.
+/// Loads four 8 x 8 matrices of 16-bit values. Lanes 8 i .. 8 i + 7 give the addresses of the rows of matrix i.
 GAINLENS_DEVICE void load_matrices(std::uint32_t (&parts)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(parts[0]), "=r"(parts[1]), "=r"(parts[2]), "=r"(parts[3])

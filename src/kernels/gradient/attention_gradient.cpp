@@ -28,8 +28,8 @@ at::Tensor in_type_of(const at::Tensor& gradient, const at::Tensor& input) {
   return gradient.defined() ? gradient.view(input.sizes()).to(input.scalar_type()) : at::Tensor();
 }
 
-/// What a call leaves for its backward pass beside tensors. Those are saved apart, so that libtorch notices when one is
-/// changed in between.
+/// What the forward pass keeps for the backward pass, except tensors. libtorch saves the tensors itself, so that it
+/// notices a change between the two passes.
 struct SavedCall : torch::CustomClassHolder {
   AttentionOptions options;  // without tensors
   AttentionShape shape;
@@ -37,7 +37,8 @@ struct SavedCall : torch::CustomClassHolder {
   WantedGradients wanted{};
 };
 
-/// One sequence under autograd. The tensors of the options come a second time, as arguments, for libtorch to see.
+/// One sequence under autograd. The tensors of the options are passed a second time as arguments, because libtorch
+/// tracks only arguments.
 struct SequenceFunction : torch::autograd::Function<SequenceFunction> {
   static variable_list forward(AutogradContext* context, const AttentionOptions& options, const AttentionShape& shape,
                                bool moments, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -66,7 +67,7 @@ struct SequenceFunction : torch::autograd::Function<SequenceFunction> {
 
   static variable_list backward(AutogradContext* context, const variable_list& incoming) {
     CHECK(!at::GradMode::is_enabled(),
-          "attention_with_gradient: a second derivative was asked for (create_graph); there are first ones only");
+          "attention_with_gradient: a second derivative was asked for (create_graph); only first derivatives exist");
     const ExactProducts exact;
     const auto call = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
     const variable_list saved = context->get_saved_variables();
@@ -116,8 +117,7 @@ DifferentiableAttention one_sequence(const AttentionOptions& options, const at::
   return {result[0], result[1], result[2]};
 }
 
-/// The lengths into which sequences and the padding between them cut the positions: padding, sequence, padding, ...,
-/// padding; some are 0.
+/// The lengths of the parts of a text, in order: padding, sequence, padding, ..., sequence, padding. A length may be 0.
 std::vector<std::int64_t> cuts(const std::vector<Sequence>& sequences, std::int64_t length) {
   std::vector<std::int64_t> lengths;
   std::int64_t done = 0;
@@ -141,7 +141,7 @@ DifferentiableAttention padding(const at::Tensor& query, bool moments, at::Scala
 
 DifferentiableAttention packed_sequences(const AttentionOptions& options, const at::Tensor& query,
                                          const at::Tensor& key, const at::Tensor& value, bool moments) {
-  // Split once, not narrowed for each: a narrowed part's gradient is a tensor of the whole.
+  // One split instead of a narrow for each sequence: the gradient of a narrowed part is as large as the whole tensor.
   const std::vector<std::int64_t> lengths = cuts(options.sequences, query.size(1));
   const auto queries = query.split_with_sizes(lengths, 1), keys = key.split_with_sizes(lengths, 1),
              values = value.split_with_sizes(lengths, 1);
@@ -166,7 +166,7 @@ DifferentiableAttention attention_with_gradient(const AttentionOptions& options,
                                                 const at::Tensor& key, const at::Tensor& value, Moments moments) {
   constexpr const char* where = "attention_with_gradient";
   {
-    const at::NoGradGuard no_gradient;  // the checks are no part of the graph
+    const at::NoGradGuard no_gradient;  // the checks must not become part of the graph
     const AttentionShape shape = checked_shape(where, options, query, key, value);
     check_magnitudes(where, query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat, shape, query, key, value);
   }

@@ -9,13 +9,13 @@
 namespace gainlens::kernels {
 namespace {
 
-/// The mean of the values, [kv_head, 1, head_dim] float64: offsets from it are small, and so is what their products
-/// lose in the float32 of the backward pass.
+/// The mean of the values, [kv_head, 1, head_dim] float64. Offsets from it are small, so their products lose little in
+/// the float32 of the backward pass.
 at::Tensor mean_value(const at::Tensor& value) {
   return value.mean(1, /*keepdim=*/true, at::kDouble);
 }
 
-/// [kv_head, 1, x] for every query head of the block.
+/// Expands [kv_head, 1, x] to [head, 1, x] for the query heads of the block.
 at::Tensor of_heads(const ScoreInputs& in, const ScoreBlock& block, const at::Tensor& rows) {
   return rows.slice(0, block.kv_begin, block.kv_end).repeat_interleave(in.shape.group, 0);
 }
@@ -34,7 +34,7 @@ std::pair<at::Tensor, at::Tensor> centred_moments(const ScoreInputs& in, const S
   return {others.offset + first * distance, others.weight * (others.residual + first * distance.square())};
 }
 
-/// Output alone: nothing is squared, so values need no centre.
+/// Stores the output alone. No value is squared, so values need no centre.
 void store_output(const ScoreInputs& in, const ScoreBlock& block, const at::Tensor& values, AttentionMoments& out) {
   const BlockWeights weights = block_weights(in, block, /*with_cap_slope=*/false);
   const at::Tensor estimate = by_head(block, at::bmm(group_rows(block, weights.p), keys_of(block, values)));
@@ -55,9 +55,9 @@ void store_moments(const ScoreInputs& in, const ScoreBlock& block, const Centred
   part(out.output).copy_(weights.keys_mass.defined() ? estimate * weights.keys_mass : estimate);
 }
 
-/// Sums over the diagonals of [head, query, key]: element key - query + queries - 1 of [head, queries + keys - 1]. Rows
-/// laid out one longer than they are written turn diagonals into columns; the sum of a column has a fixed order, on any
-/// device.
+/// Sums over the diagonals of [head, query, key]: element key - query + queries - 1 of [head, queries + keys - 1]. Each
+/// row is written with a distance of one element more than its width, so that diagonals become columns. The sum of a
+/// column has a fixed order on any device.
 at::Tensor diagonal_sums(const at::Tensor& tile) {
   const std::int64_t heads = tile.size(0), queries = tile.size(1), keys = tile.size(2), width = keys + queries - 1;
   const at::Tensor rows = at::zeros({heads, queries * (width + 1)}, tile.options());
@@ -95,7 +95,7 @@ class Backward {
     if (value_sums_.defined()) {
       const std::int64_t dims = in_.shape.head_dim;
       out_.value = value_sums_.slice(2, 0, dims);
-      // d S / d v_j = 2 p_j (v_j - e): the part of e is in the first half, with the gradient of e.
+      // d S / d v_j = 2 p_j (v_j - e). The part with e is already in the first half, with the gradient of e.
       if (incoming_.residual.defined()) out_.value = out_.value + 2 * offsets_ * value_sums_.slice(2, dims);
     }
     return out_;
@@ -104,7 +104,7 @@ class Backward {
  private:
   at::Tensor part(const ScoreBlock& block, const at::Tensor& t) const { return queries_of(block, in_.shape, t); }
 
-  /// What multiplies p_j [u_j | u_j^2] in the loss: [g_e - 2 g_S (e - c) | g_S], [head, query, 2 head_dim]; without g_S
+  /// The factors of p_j [u_j | u_j^2] in the loss: [g_e - 2 g_S (e - c) | g_S], [head, query, 2 head_dim]; without g_S:
   /// [g_e].
   at::Tensor multipliers(const ScoreBlock& block, const BlockWeights& weights) const {
     at::Tensor estimate, residual;
@@ -177,8 +177,8 @@ class Backward {
 
   void add_distance_bias(const ScoreBlock& block, const at::Tensor& of_scores) const {
     const at::Tensor sums = diagonal_sums(of_scores);
-    const std::int64_t zero =
-        block.query_end - 1 - block.keys.begin;  // the element of distance 0; before it keys of the past
+    // The element of distance 0. The elements before it belong to earlier keys.
+    const std::int64_t zero = block.query_end - 1 - block.keys.begin;
     const std::int64_t past = std::min(zero + 1, sums.size(1));
     add_to_bias(block, out_.distance_bias, zero + 1 - past, sums.slice(1, 0, past).flip(1));
     if (past < sums.size(1)) add_to_bias(block, out_.distance_bias, 1, sums.slice(1, past));
@@ -187,7 +187,7 @@ class Backward {
   const ScoreInputs& in_;
   at::Tensor centre_;       // [kv_head, 1, head_dim]: c; undefined without moments, where c = 0
   at::Tensor offsets_;      // [kv_head, position, head_dim]: u = v - c
-  at::Tensor used_values_;  // u, and u^2 beside it where S has a gradient
+  at::Tensor used_values_;  // [u], or [u | u^2] if S has a gradient
   at::Tensor centred_estimate_;
   const AttentionMoments& incoming_;
   at::Tensor value_sums_;  // [kv_head, position, x]: sum over queries of p_j times the multipliers

@@ -1,4 +1,4 @@
-// The oracle: attention and its statistics as the definitions read, one query at a time.
+// The oracle: attention and its statistics by their definitions, one query at a time.
 
 #include "kernels/attention_inputs.h"
 #include "kernels/attention_sequences.h"
@@ -34,13 +34,13 @@ struct Inputs {
   }
 };
 
-/// What `bias` [head or 1, position] holds; 0 where there is none.
+/// The value of `bias` [head or 1, position]; 0 if it is undefined.
 double bias_at(const at::Tensor& bias, std::int64_t head, std::int64_t position) {
   if (!bias.defined()) return 0;
   return bias.const_data_ptr<double>()[(bias.size(0) > 1 ? head * bias.size(1) : 0) + position];
 }
 
-/// Scores of the visible keys, -inf where the bias hides one.
+/// Scores of the visible keys, -inf if a bias hides the key.
 std::vector<double> visible_scores(const Inputs& in, std::int64_t head, std::int64_t query, KeyRange visible) {
   const std::int64_t dims = in.shape.head_dim;
   const double* q = in.query.const_data_ptr<double>() + (head * in.shape.length + query) * dims;
@@ -56,7 +56,7 @@ std::vector<double> visible_scores(const Inputs& in, std::int64_t head, std::int
   return scores;
 }
 
-/// Softmax weights of some keys. Empty where no score is finite.
+/// Softmax weights of some keys. Empty if no score is finite.
 struct Weights {
   std::vector<double> p;
   double entropy = 0;            ///< nats
@@ -67,7 +67,7 @@ Weights softmax(std::span<const double> scores) {
   Weights weights;
   const auto largest = std::max_element(scores.begin(), scores.end());
   if (largest == scores.end() || *largest == -infinity) return weights;
-  double others = 0;  // apart from the largest, whose term is 1: ln(1 + others) then keeps its digits
+  double others = 0;  // without the largest, whose term is 1: so ln(1 + others) keeps its digits
   for (auto score = scores.begin(); score != scores.end(); ++score)
     others += score == largest ? 0 : std::exp(*score - *largest);
   weights.entropy = std::log1p(others);
@@ -80,7 +80,7 @@ Weights softmax(std::span<const double> scores) {
   return weights;
 }
 
-/// n_eff and, per dimension, e and S of one query over some of the keys.
+/// n_eff, and e and S of each dimension, of one query over some of the keys.
 struct Moments {
   double n_eff = 0;
   std::vector<double> mean, residual;  // [head_dim]
@@ -98,12 +98,12 @@ Moments moments(const Inputs& in, std::int64_t kv_head, std::span<const double> 
   return result;
 }
 
-/// lambda_obs of Eq. reml.
+/// lambda_obs (the paper, eq. (6)).
 double observation_precision(const AttentionOptions& options, double n_eff, double residual, double prior_variance) {
   return (n_eff + options.prior_strength) / (residual + options.prior_strength * prior_variance);
 }
 
-/// lambda_obs / (lambda + lambda_obs), also where S = 0 and nu = 0 make lambda_obs infinite.
+/// lambda_obs / (lambda + lambda_obs); 1 if lambda_obs is infinite, as it is for S = 0 and nu = 0.
 double kalman_gain(double prior_precision, double precision) {
   return std::isinf(precision) ? 1 : precision / (prior_precision + precision);
 }
@@ -164,11 +164,11 @@ void fill_without_first(const Inputs& in, std::span<const double> lambda, const 
   out.without_first_norm = norm_of(m.mean);
 }
 
-/// Everything of one query that is not a mean over dimensions: output, masses, fields by dimension.
+/// Stores the results of one query that are not means over dimensions: output, masses, fields by dimension.
 void store_query(const Inputs& in, std::int64_t head, std::int64_t query, std::int64_t first_visible, const Moments& m,
                  const Weights& weights, QueryStatistics& out) {
   const std::int64_t row = head * in.shape.length + query;
-  double keys_share = 1;  // 1 - p_s; where p_s is near 1 that difference would have no digits
+  double keys_share = 1;  // 1 - p_s, not computed as that difference: if p_s is near 1 it would have no digits
   if (in.options.sink_logit.defined()) {
     const auto sink = in.options.sink_logit[head].item<double>();
     keys_share = 1 / (1 + std::exp(sink - weights.log_total));
@@ -220,7 +220,7 @@ void reference_query(const Inputs& in, std::int64_t head, std::int64_t query, Qu
   }
 }
 
-/// Mean of first_mass over the queries i >= m that see a key at all.
+/// Mean of first_mass over the queries i >= m that see a key.
 void fill_column_means(const AttentionShape& shape, QueryStatistics& out) {
   if (!out.first_mass.defined()) return;
   const auto mass = out.first_mass.accessor<double, 3>();
@@ -234,7 +234,7 @@ void fill_column_means(const AttentionShape& shape, QueryStatistics& out) {
         sum += mass[head][query][key];
         ++count;
       }
-      mean[head][key] = count > 0 ? sum / static_cast<double>(count) : QueryScalars::nan;
+      mean[head][key] = count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
     }
   }
 }

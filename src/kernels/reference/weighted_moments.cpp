@@ -7,7 +7,7 @@
 namespace gainlens::kernels {
 
 WeightedMoments weighted_moments(std::span<const double> weights, std::span<const double> values) {
-  CHECK(weights.size() == values.size(), "weighted_moments: {} weights for {} values; give one weight a value",
+  CHECK(weights.size() == values.size(), "weighted_moments: {} weights for {} values; give one weight for each value",
         weights.size(), values.size());
   double total = 0, total_squares = 0, weighted_sum = 0;
   for (std::size_t key = 0; key < weights.size(); ++key) {
@@ -15,7 +15,7 @@ WeightedMoments weighted_moments(std::span<const double> weights, std::span<cons
           "weighted_moments: weight {} at key {}; must be finite and >= 0", weights[key], key);
     total += weights[key];
     total_squares += weights[key] * weights[key];
-    weighted_sum += weights[key] * (values[key] - values.front());  // equal values then have exactly their own mean
+    weighted_sum += weights[key] * (values[key] - values.front());  // so the mean of equal values is exactly that value
   }
   CHECK(total > 0, "weighted_moments: all {} weights are zero; at least one must be positive", weights.size());
 

@@ -11,12 +11,12 @@ struct WeightedMoments {
   double residual;               ///< S = sum w (v - mean)^2 / sum w, unit squared, never negative
 };
 
-/// Exact moments, two passes in double: the oracle of the streaming kernels.
+/// Moments in double by two passes: the oracle of the streaming kernels.
 ///
 /// @param weights  [key] non-negative, at least one positive; need not sum to one
 /// @param values   [key]
 /// @throws InvalidArgument  sizes differ, a weight is negative or not finite, or all are zero
-/// Source: bft.tex, Eq. reml (n_eff, S).
+/// Source: the paper, eq. (6) (n_eff, S).
 WeightedMoments weighted_moments(std::span<const double> weights, std::span<const double> values);
 
 }  // namespace gainlens::kernels

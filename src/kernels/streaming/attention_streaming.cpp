@@ -1,5 +1,5 @@
-// The streaming kernel: some kv heads at a time are packed, then their blocks of queries stream over the packed keys
-// and values.
+// The streaming kernel: packs the keys and values of some kv heads at a time, then streams the blocks of queries of
+// these heads over them.
 
 #include "kernels/streaming/attention_streaming.h"
 
@@ -21,8 +21,8 @@ namespace {
 
 constexpr const char* where = "attention_statistics";
 
-/// Few kv heads are packed and worked on at a time, so that they are still in the cache when they are read: as many as
-/// give each worker this many blocks to choose from.
+/// Only few kv heads are packed at a time, so that the packed form is still in the cache when it is read. Their number
+/// is chosen so that each worker has this many blocks to choose from.
 constexpr std::int64_t blocks_per_worker = 32;
 
 std::int64_t kv_heads_at_a_time(const AttentionOptions& options, const AttentionShape& shape) {
@@ -33,19 +33,20 @@ std::int64_t kv_heads_at_a_time(const AttentionOptions& options, const Attention
   return std::min((blocks_per_worker * task_workers() + blocks - 1) / blocks, shape.kv_heads);
 }
 
-/// Some heads of a tensor as Real, the last dimension contiguous: the tensor itself where it already is that.
+/// Some heads of a tensor as Real, with a contiguous last dimension. No copy is made if the tensor has this form.
 template <typename Real>
 at::Tensor heads_of(const at::Tensor& tensor, std::int64_t first, std::int64_t count) {
   const at::Tensor part = tensor.narrow(0, first, count).to(c10::CppTypeToScalarType<Real>::value);
   return part.stride(2) == 1 || part.size(2) == 1 ? part : part.contiguous();
 }
 
-/// Per-head options narrowed to some heads; those that all heads share as they are.
+/// An option that has a row for each head, narrowed to some heads. An option that all heads share is returned
+/// unchanged.
 at::Tensor heads_of_rows(const at::Tensor& rows, std::int64_t first, std::int64_t count) {
   return rows.defined() && rows.size(0) > 1 ? rows.narrow(0, first, count) : rows;
 }
 
-/// The result's tensors narrowed to some heads; `output` as Real.
+/// The tensors of the result narrowed to some heads; `output` as Real.
 template <typename Real>
 QueryStatistics heads_of_result(const QueryStatistics& result, const AttentionShape& shape,
                                 std::int64_t first_kv_head) {
@@ -62,7 +63,8 @@ QueryStatistics heads_of_result(const QueryStatistics& result, const AttentionSh
   return part;
 }
 
-/// `column_mean` of some heads and the count of queries without keys: sums of blocks in their fixed order.
+/// Sets `column_mean` of some heads and adds to the number of queries without keys. The sums of the blocks are added in
+/// a fixed order.
 template <typename Real>
 void reduce_columns(const AttentionShape& shape, std::span<const QueryBlock> blocks,
                     std::span<const ColumnSums> columns, QueryStatistics& result) {
@@ -85,7 +87,7 @@ void reduce_columns(const AttentionShape& shape, std::span<const QueryBlock> blo
   }
 }
 
-/// What is the same for all heads, in the types of the kernel.
+/// The tensors of the options, in the types of the kernel.
 struct PreparedOptions {
   at::Tensor key_bias, distance_bias, sink_logit, prior_precision;
 };
@@ -94,20 +96,20 @@ PreparedOptions prepare(const AttentionOptions& options, const AttentionShape& s
   PreparedOptions prepared{.key_bias = bias_rows(options.key_bias, type),
                            .distance_bias = bias_rows(options.distance_bias, type),
                            .prior_precision = precision_rows(options, shape, type)};
-  if (prepared.distance_bias
-          .defined()) {  // of key - query from 1 - length to length - 1, so that a row of a tile reads it in order
+  if (prepared.distance_bias.defined()) {
+    // For key - query from 1 - length to length - 1, so that a row of a tile reads it in order.
     prepared.distance_bias = at::cat({prepared.distance_bias.flip(1), prepared.distance_bias.slice(1, 1)}, 1);
   }
   if (options.sink_logit.defined()) prepared.sink_logit = options.sink_logit.to(at::kDouble).contiguous();
   return prepared;
 }
 
-/// Of the heads worked on so far.
+/// Extrema of the heads processed so far.
 struct InputExtrema {
   Extrema query, key, value;
 };
 
-/// The kv heads from `first_kv_head` on; `shape` counts them and their query heads.
+/// Processes the kv heads from `first_kv_head` on; `shape` has the number of these and of their query heads.
 template <typename Real>
 void stream_heads(AttentionPlan::Workspace& workspace, const AttentionOptions& options, const PreparedOptions& prepared,
                   const AttentionShape& shape, std::int64_t first_kv_head, const at::Tensor& query,
@@ -182,7 +184,8 @@ QueryStatistics stream(AttentionPlan::Workspace& workspace, const AttentionOptio
       result.output.narrow(0, first * shape.group, part.heads).copy_(of_part.output);
     }
   }
-  // Of all heads together: how many are worked on at a time depends on the threads, and what is refused must not.
+  // Checked for all heads together: how many heads are processed at a time depends on the threads, and what is refused
+  // must not.
   check_scores(where, type, shape, extrema.query, extrema.key);
   check_spread(where, type, shape, extrema.value);
   return result;

@@ -4,9 +4,9 @@
 
 namespace gainlens::kernels {
 
-/// The CPU's kernel: all statistics in one pass over tiles of the scores, for one sequence.
+/// The CPU kernel: all statistics of one sequence in one pass over tiles of the scores.
 ///
-/// @param query  [head, position, head_dim] on the CPU, with key and value as attention_statistics has checked them
+/// @param query  [head, position, head_dim] on the CPU. attention_statistics has checked query, key and value.
 /// @throws RunFailed  as attention_statistics
 QueryStatistics attention_streaming(AttentionPlan::Workspace& workspace, const AttentionOptions& options,
                                     const AttentionShape& shape, const at::Tensor& query, const at::Tensor& key,

@@ -9,34 +9,33 @@
 
 namespace gainlens::kernels {
 
-/// Buffers of one worker; sizes in the rows of the largest block, rounded up to whole strips. All are aligned to 64
-/// bytes, as libtorch's allocator does.
+/// Buffers of one worker. A row count is that of the largest block, rounded up to whole strips. All buffers are aligned
+/// to 64 bytes, as is all memory of libtorch's allocator.
 struct WorkerBuffers {
   at::Tensor queries;       ///< [row, padded dims], times the scale
   at::Tensor scores;        ///< [row, tile_keys]: scores, then weights
-  at::Tensor accumulators;  ///< [row, 2, width] float64: sum p u, sum p u^2, without key 0
-  at::Tensor first_scores;  ///< [row, first_keys]: scores of keys 0..7, -inf where hidden
-  at::Tensor dimensions;    ///< [DimensionRow, width]: rows of one query
+  at::Tensor accumulators;  ///< [row, 2, width] float64: sum p u and sum p u^2 over the keys other than key 0
+  at::Tensor first_scores;  ///< [row, first_keys]: scores of keys 0..7, -inf if hidden
+  at::Tensor dimensions;    ///< [DimensionRow, width]: the rows of one query
 };
 
-/// What a call needs beside inputs and results, for as many kv heads as are worked on at a time. Values are packed as u
-/// = (v - c) / unit.
+/// The memory that a call needs in addition to inputs and results, for the kv heads that are processed at a time.
+/// Values are packed as u = (v - c) / unit.
 struct AttentionPlan::Workspace {
-  at::Tensor keys;    ///< [kv_head, panel, head_dim, panel columns]
-  at::Tensor values;  ///< [kv_head, tile, 2 * panels, tile_keys, panel columns]: u, then u^2
-  at::Tensor centre;  ///< [kv_head, width]: c
-  at::Tensor unit;    ///< [kv_head, width]: a power of two
-  at::Tensor scale;   ///< [kv_head, width]: 1 / unit
-  at::Tensor
-      early_values;        ///< [kv_head, centre_keys, width]: (v - v_0) / unit of the first keys, for the two-pass form
-  at::Tensor first_value;  ///< [kv_head, width]: v_0
+  at::Tensor keys;              ///< [kv_head, panel, head_dim, panel columns]
+  at::Tensor values;            ///< [kv_head, tile, 2 * panels, tile_keys, panel columns]: u, then u^2
+  at::Tensor centre;            ///< [kv_head, width]: c
+  at::Tensor unit;              ///< [kv_head, width]: a power of two
+  at::Tensor scale;             ///< [kv_head, width]: 1 / unit
+  at::Tensor early_values;      ///< [kv_head, centre_keys, width]: (v - v_0) / unit of the first keys, for two passes
+  at::Tensor first_value;       ///< [kv_head, width]: v_0
   at::Tensor first_offset;      ///< [kv_head, width]: (v_0 - c) / unit
-  at::Tensor inverse_variance;  ///< [kv_head, width]: unit^2 / sv^2, 0 where the values are all equal
+  at::Tensor inverse_variance;  ///< [kv_head, width]: unit^2 / sv^2, 0 if the values are all equal
   at::Tensor size;              ///< [kv_head, 1]: the power of two at or below the largest |v|, for norms
   std::vector<WorkerBuffers> workers;
 };
 
-/// Makes `buffer` a tensor of this shape and dtype, keeping it where it already is one.
+/// Makes `buffer` a tensor of this shape and dtype. Keeps it if it is one already.
 inline void reserve(at::Tensor& buffer, at::IntArrayRef sizes, at::ScalarType type) {
   if (!buffer.defined() || buffer.sizes() != sizes || buffer.scalar_type() != type)
     buffer = at::empty(sizes, at::TensorOptions(type));
@@ -51,8 +50,8 @@ struct Rows {
   Real* row(std::int64_t i) const { return data + i * stride; }
 };
 
-/// The first dimension of a contiguous tensor as rows; none where it is undefined. Asking a tensor for its data costs
-/// more than reading it: inner loops hold these instead.
+/// A contiguous tensor as rows along its first dimension; empty if it is undefined. Asking a tensor for its data costs
+/// more than reading the data, so inner loops hold Rows.
 template <typename Real>
 Rows<Real> rows_of(const at::Tensor& tensor) {
   if (!tensor.defined()) return {};

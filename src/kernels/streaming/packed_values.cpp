@@ -38,7 +38,7 @@ Rows<const Real> rows_of_head(const at::Tensor& tensor, std::int64_t head, std::
   return {tensor.const_data_ptr<Real>() + head * tensor.stride(0) + first * tensor.stride(1), tensor.stride(1)};
 }
 
-/// The power of two at or below `size`, within what Real and its inverse can hold; 1 for 0.
+/// The largest power of two up to `size`, limited so that Real can hold it and its inverse. 1 for 0.
 template <typename Real>
 Real unit_of(Real size) {
   if (size == 0) return 1;
@@ -46,7 +46,8 @@ Real unit_of(Real size) {
   return std::ldexp(Real{1}, std::clamp(std::ilogb(size), -most, most));
 }
 
-/// c, v_0 and the unit of the first values. c is relative to v_0, so that equal values give exactly that value.
+/// Sets v_0, c and the unit of one head, from its first values. c is computed relative to v_0, so that c of equal
+/// values is exactly that value.
 template <typename Real>
 void fill_centre(const Sizes& sizes, const at::Tensor& value, std::int64_t kv_head,
                  AttentionPlan::Workspace& workspace) {
@@ -55,7 +56,7 @@ void fill_centre(const Sizes& sizes, const at::Tensor& value, std::int64_t kv_he
   Real* first = rows_of<Real>(workspace.first_value).row(kv_head);
   Real* centre = rows_of<Real>(workspace.centre).row(kv_head);
   std::copy_n(rows.data, sizes.dims, first);
-  // Key by key: values of one key lie side by side.
+  // The outer loop is over keys, since the values of one key are contiguous.
   std::vector<double> sum(static_cast<std::size_t>(sizes.dims));
   std::vector<Real> largest(static_cast<std::size_t>(sizes.dims));
   for (std::int64_t key = 0; key < keys; ++key) {
@@ -79,7 +80,7 @@ void fill_centre(const Sizes& sizes, const at::Tensor& value, std::int64_t kv_he
   for (std::int64_t i = 0; i < sizes.dims; ++i) unit[i] = unit_of(largest[static_cast<std::size_t>(i)]);
 }
 
-/// What is relative to c or v_0, in the units that are set.
+/// Sets the rows that are relative to c or v_0, in the current units.
 template <typename Real>
 void fill_scaled(const Sizes& sizes, const at::Tensor& value, std::int64_t kv_head,
                  AttentionPlan::Workspace& workspace) {
@@ -99,7 +100,7 @@ void fill_scaled(const Sizes& sizes, const at::Tensor& value, std::int64_t kv_he
   }
 }
 
-/// What packing found out about the values of one tile, or of several.
+/// Sums over the packed values of one tile or of several.
 template <typename Real>
 struct TileSums {
   std::vector<double> offsets, squares;  // [width]
@@ -144,8 +145,8 @@ TileSums<Real> pack_values(const Sizes& sizes, const at::Tensor& value, std::int
   return sums;
 }
 
-/// Whether the units taken from the first values serve all: squares, and their products with small weights, keep their
-/// digits.
+/// Whether the units taken from the first values are good for all values: squares, and their products with small
+/// weights, must keep their digits.
 template <typename Real>
 bool units_fit(const Sizes& sizes, const TileSums<Real>& sums) {
   constexpr auto factor = static_cast<Real>(1 << 30);
@@ -153,11 +154,11 @@ bool units_fit(const Sizes& sizes, const TileSums<Real>& sums) {
                      [](Real largest) { return largest == 0 || (largest >= 1 / factor && largest <= factor); });
 }
 
-/// Packs the values of a head again, in units of its largest.
+/// Packs the values of a head again. The unit of a dimension is now taken from its largest value.
 template <typename Real>
 TileSums<Real> pack_in_other_units(const Sizes& sizes, const at::Tensor& value, std::int64_t kv_head,
                                    AttentionPlan::Workspace& workspace) {
-  // Rare: dimension by dimension will do.
+  // This is rare, so a slow loop over dimensions is good enough.
   const Rows<const Real> rows = rows_of_head<Real>(value, kv_head, 0);
   for (std::int64_t i = 0; i < sizes.dims; ++i) {
     Real largest = 0;
@@ -174,7 +175,7 @@ TileSums<Real> pack_in_other_units(const Sizes& sizes, const at::Tensor& value, 
   return sums;
 }
 
-/// Population variance per dimension, and its inverse in the packed values' unit.
+/// Sets the population variance of each dimension, and its inverse in the unit of the packed values.
 template <typename Real>
 void fill_variance(const Sizes& sizes, const TileSums<Real>& sums, std::int64_t kv_head,
                    AttentionPlan::Workspace& workspace, Real* variance) {
@@ -227,7 +228,7 @@ PackedExtrema pack_keys_and_values(const at::Tensor& key, const at::Tensor& valu
     all.key.add(tile.key);
     all.value.add(tile.value);
   }
-  if (!all.value.finite) return all;  // the caller refuses it; there is no unit
+  if (!all.value.finite) return all;  // the caller refuses such values; they have no unit
   for (std::int64_t kv_head = 0; kv_head < sizes.kv_heads; ++kv_head) {
     TileSums<Real> of_head(sizes.width);
     Extrema of_values;

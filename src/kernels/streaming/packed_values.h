@@ -6,18 +6,19 @@
 
 namespace gainlens::kernels {
 
-/// Elements seen while packing.
+/// Extrema of the packed keys and values.
 struct PackedExtrema {
   Extrema key, value;
 };
 
-/// Packs some kv heads for the streaming kernel: fills everything of the workspace but the workers, and
+/// Packs some kv heads for the streaming kernel. Fills the whole workspace except the workers, and fills
 /// `value_variance` [kv_head, head_dim] of dtype Real.
 ///
-/// c is the mean of the first min(T, centre_keys) values: a mean over all would let later tokens change earlier bits.
-/// Centring before squaring keeps S right where values share a large mean. Each dimension's unit is the size of the
-/// first values about c, so that squares neither vanish nor overflow; where the others are 2^30 times larger or smaller
-/// it is the size of the largest. Units are powers of two and change no bit of a result that lies between.
+/// c is the mean of the first min(T, centre_keys) values: a mean over all values would let later tokens change the bits
+/// of earlier queries. Subtracting c before squaring keeps S accurate if values have a large common mean. The unit of a
+/// dimension is the size of its first values minus c, so that squares neither underflow nor overflow. If other values
+/// are 2^30 times larger or smaller, the unit is the size of the largest value minus c. Units are powers of two: within
+/// the range of Real they do not change a bit of a result.
 ///
 /// @param key, value  [kv_head, position, head_dim] of dtype Real, last dimension contiguous
 template <typename Real>

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/panel_products.cpp"
+#define HWY_TARGET_INCLUDE "kernels/streaming/panel_products.cpp"
 // Highway wants its headers in this order.
 // clang-format off
 #include "hwy/foreach_target.h"  // includes this file once for each instruction set
@@ -25,8 +25,8 @@ constexpr std::int64_t Lanes() {
   return static_cast<std::int64_t>(hn::MaxLanes(Tag<Real>()));
 }
 
-/// Vectors in a panel's row. With the strip's rows they fill the registers: rows x vectors sums, the panel's row, a
-/// broadcast number.
+/// Vectors in a row of a panel. Together with the rows of a strip they fill the registers with rows x vectors sums, the
+/// row of the panel and one broadcast number.
 constexpr std::int64_t panel_vectors = 2;
 #if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr std::int64_t strip_rows = 12;  // 32 registers
@@ -81,7 +81,7 @@ HWY_INLINE void StoreStrip(const StripSums<Real>& sums, Real* HWY_RESTRICT resul
   }
 }
 
-/// Adds a vector to as many doubles, or sets them.
+/// Adds a vector to as many doubles, or stores it there.
 template <bool add>
 HWY_INLINE void AddToDoubles(hn::Vec<Tag<double>> vector, double* HWY_RESTRICT sums) {
   const Tag<double> tag;
@@ -90,7 +90,7 @@ HWY_INLINE void AddToDoubles(hn::Vec<Tag<double>> vector, double* HWY_RESTRICT s
 
 template <bool add>
 HWY_INLINE void AddToDoubles(hn::Vec<Tag<float>> vector, double* HWY_RESTRICT sums) {
-#if HWY_TARGET == HWY_SCALAR  // which has no halves
+#if HWY_TARGET == HWY_SCALAR  // HWY_SCALAR has no half vectors
   sums[0] = (add ? sums[0] : 0) + static_cast<double>(hn::GetLane(vector));
 #else
   const hn::Half<Tag<float>> half;
@@ -103,9 +103,9 @@ HWY_INLINE void AddToDoubles(hn::Vec<Tag<float>> vector, double* HWY_RESTRICT su
 #endif
 }
 
-/// Asks for one share of `shares` of the next panel while the current one is multiplied: panels come from memory, or
-/// the third-level cache, once a block, and the hardware does not look across the end of one. Into the second level:
-/// the first holds the current panel.
+/// Prefetches one of `shares` shares of the next panel while the current panel is multiplied. A block reads each panel
+/// once, from memory or from the third-level cache, and the hardware prefetcher stops at the end of a panel. The target
+/// is the second-level cache, since the first level holds the current panel.
 template <typename Real>
 HWY_INLINE void FetchShare(const Real* next, std::int64_t elements, std::int64_t share, std::int64_t shares) {
   constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(Real));
@@ -134,7 +134,7 @@ void ScoreTile(std::int64_t strip_count, const StripRange* strips, std::int64_t 
   }
 }
 
-/// One strip times one panel over the keys of `range`, which is not empty, to doubles.
+/// Adds the product of one strip and one panel over the keys of `range`, which must not be empty, to doubles.
 template <typename Real>
 HWY_INLINE void AddStrip(StripRange range, const Real* HWY_RESTRICT weights, std::int64_t weights_stride,
                          const Real* HWY_RESTRICT values, double* HWY_RESTRICT sums, std::int64_t sums_stride) {
@@ -142,7 +142,8 @@ HWY_INLINE void AddStrip(StripRange range, const Real* HWY_RESTRICT weights, std
   constexpr std::int64_t columns = PanelColumns<Real>();
   HWY_ALIGN Real of_range[strip_rows * columns];
   StripSums<Real> chain;
-  // Chains end at fixed places of the tile: a query's bits must not depend on what the other rows of its strip see.
+  // Chains end at fixed places of the tile: the bits of a query must not depend on the keys that other rows of its
+  // strip see.
   const auto chain_end = [&](std::int64_t begin) { return std::min((begin / chain_keys + 1) * chain_keys, range.end); };
   std::int64_t begin = range.begin, end = chain_end(begin);
   MultiplyStrip<Real>(end - begin, weights + begin, weights_stride, values + begin * columns, chain);
@@ -177,13 +178,14 @@ void AddWeightedValues(std::int64_t strip_count, const StripRange* strips, std::
   }
 }
 
-/// Smallest, largest and, in `poison`, 0 times every element: NaN once one was NaN or infinite.
+/// Smallest and largest element. `poison` adds 0 times every element, so it becomes NaN once an element is NaN or
+/// infinite.
 template <typename Real>
 struct VectorExtrema {
   using Vector = hn::Vec<Tag<Real>>;
   Vector smallest, largest, poison;
 
-  // No default member initialisers: a constructor the compiler writes would not be compiled for the target.
+  // No default member initialisers: the compiler would not compile the implicit constructor for the target.
   static HWY_INLINE VectorExtrema none() {
     const Tag<Real> tag;
     return {hn::Set(tag, std::numeric_limits<Real>::infinity()), hn::Set(tag, -std::numeric_limits<Real>::infinity()),
@@ -197,15 +199,15 @@ struct VectorExtrema {
   }
   HWY_INLINE void add_to(Extrema& extrema) const {
     const Tag<Real> tag;
-    const bool finite = hn::GetLane(hn::SumOfLanes(tag, poison)) == 0;  // NaN is not
+    const bool finite = hn::GetLane(hn::SumOfLanes(tag, poison)) == 0;  // false for NaN
     extrema.add({.smallest = static_cast<double>(hn::GetLane(hn::MinOfLanes(tag, smallest))),
                  .largest = static_cast<double>(hn::GetLane(hn::MaxOfLanes(tag, largest))),
                  .finite = finite});
   }
 };
 
-/// A vector of a row whose last one may be short: then the rest repeats nothing but zeros, and extrema see the row's
-/// own elements only.
+/// Loads a vector of a row. The last vector of a row may be short: it is filled with zeros, and only the elements of
+/// the row count for the extrema.
 template <typename Real>
 HWY_INLINE hn::Vec<Tag<Real>> LoadRow(const Real* row, std::int64_t index, std::int64_t count,
                                       VectorExtrema<Real>& extrema) {
@@ -250,7 +252,7 @@ void LoadQuery(const Real* source, std::int64_t dims, Real factor, Real* HWY_RES
   seen.add_to(extrema);
 }
 
-/// Sums of numbers and of their squares in double, lane by lane; the square of a float is exact there.
+/// Sums of numbers and of their squares in double, lane by lane. The square of a float is exact in double.
 template <typename Real>
 struct WideSums;
 
@@ -271,7 +273,7 @@ struct WideSums<double> {
 
 template <>
 struct WideSums<float> {
-#if HWY_TARGET == HWY_SCALAR  // which has no halves
+#if HWY_TARGET == HWY_SCALAR  // HWY_SCALAR has no half vectors
   double sum, squares;
 
   static HWY_INLINE WideSums none() {

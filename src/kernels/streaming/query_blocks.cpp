@@ -5,8 +5,9 @@
 namespace gainlens::kernels {
 namespace {
 
-/// 120 rows are whole strips of 6 and of 12. A block's queries, weights and sums should stay in a second-level cache of
-/// 512 KiB; more rows would waste work along the diagonal, fewer read the packed keys and values too often.
+/// 120 rows are a whole number of strips of 6 or of 12 rows. The queries, weights and sums of a block should fit into a
+/// second-level cache of 512 KiB. More rows would compute more hidden scores along the diagonal. With fewer rows, the
+/// packed keys and values would be read more often.
 std::int64_t queries_per_block(const AttentionShape& shape) {
   const std::int64_t rows = shape.head_dim > 128 ? 60 : 120;
   return std::max<std::int64_t>(1, rows / shape.group);
@@ -24,7 +25,7 @@ std::vector<QueryBlock> query_blocks(const AttentionOptions& options, const Atte
     one_head.push_back({.kv_head = 0, .begin = begin, .end = end, .two_pass = two_pass});
     begin = end;
   }
-  std::reverse(one_head.begin(), one_head.end());  // causal blocks grow with the position
+  std::reverse(one_head.begin(), one_head.end());  // longest first: causal blocks grow with the position
 
   std::vector<QueryBlock> blocks;
   for (std::int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {

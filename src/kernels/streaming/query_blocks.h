@@ -7,25 +7,26 @@
 
 namespace gainlens::kernels {
 
-/// Keys in one tile of scores. Tiles begin at multiples of it, so that a query's sums are formed alike whatever the
-/// block it is in.
+/// Keys in one tile of scores. Tiles begin at multiples of this number, so that the sums of a query do not depend on
+/// its block.
 inline constexpr std::int64_t tile_keys = 256;
 
-/// Consecutive queries of all heads of one kv head: they share its keys and values. One task of the streaming kernel.
+/// Consecutive queries of all query heads of one kv head. They share its keys and values. A block is one task of the
+/// streaming kernel.
 struct QueryBlock {
   std::int64_t kv_head;
   std::int64_t begin;  ///< first query
   std::int64_t end;
-  bool two_pass;  ///< sees at most centre_keys keys, some perhaps fewer: S by the two-pass form
+  bool two_pass;  ///< each query sees at most centre_keys keys; S is computed in two passes
 
   std::int64_t queries() const { return end - begin; }
 };
 
-/// The blocks of a call: kv head by kv head, within each the heaviest first. They depend on shapes and options only,
-/// never on content.
+/// The blocks of a call, kv head by kv head; within a kv head the longest blocks come first. They depend only on shapes
+/// and options, never on content.
 std::vector<QueryBlock> query_blocks(const AttentionOptions& options, const AttentionShape& shape);
 
-/// Rows (query x head of the group) of the largest block.
+/// Number of rows (query x head of the group) of the largest block.
 std::int64_t largest_block_rows(const AttentionShape& shape, const std::vector<QueryBlock>& blocks);
 
 /// The keys seen by any query of the block.

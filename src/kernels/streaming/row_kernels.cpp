@@ -6,7 +6,7 @@
 #include <cmath>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/row_kernels.cpp"
+#define HWY_TARGET_INCLUDE "kernels/streaming/row_kernels.cpp"
 // Highway wants its headers in this order.
 // clang-format off
 #include "hwy/foreach_target.h"  // includes this file once for each instruction set
@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace gainlens::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Vectors of at most row_alignment bytes: padded rows hold a whole number of them.
+/// Vectors of at most row_alignment bytes, so that a padded row is a whole number of vectors.
 template <typename Real>
 using Tag = hn::CappedTag<Real, row_alignment / sizeof(Real)>;
 
@@ -42,9 +42,9 @@ Real LargestScore(const Real* HWY_RESTRICT scores, std::int64_t begin, std::int6
   return hn::GetLane(hn::MaxOfLanes(tag, largest));
 }
 
-/// Brings sums and accumulators to a larger maximum.
+/// Converts sums and accumulators to a larger maximum.
 HWY_INLINE void Rescale(SoftmaxSums& sums, double maximum, double* HWY_RESTRICT accumulators, std::int64_t width) {
-  const bool empty = sums.total == 0;  // maximum - maximum would be -inf, and 0 times it NaN
+  const bool empty = sums.total == 0;  // sums.maximum - maximum would be -inf, and 0 times it NaN
   const double shift = empty ? 0 : sums.maximum - maximum;
   const double ratio = std::exp(shift);
   sums.weighted_score = ratio * (sums.weighted_score + shift * sums.total);
@@ -73,7 +73,7 @@ HWY_INLINE hn::Vec<Tag<float>> ExpOfDifference(hn::Vec<Tag<float>> difference) {
   const auto shifted = hn::MulAdd(difference, log2_e, rounding);
   const auto whole = hn::Sub(shifted, rounding);
   const auto fraction = hn::MulAdd(difference, log2_e_rest, hn::MulSub(difference, log2_e, whole));  // in [-1/2, 1/2]
-  // 2^f = 1 + f q(f), q by least maximal relative error: 0.77 units in the last place.
+  // 2^f = 1 + f q(f), where q minimises the maximal relative error: 0.77 units in the last place.
   auto power = hn::Set(tag, 0x1.5bba0ap-10f);
   power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.3cea88p-7f));
   power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.c6b752p-5f));
@@ -96,12 +96,13 @@ void AbsorbScores(SoftmaxSums& sums, Real* HWY_RESTRICT scores, std::int64_t beg
   if (last > end) std::fill(scores + end, scores + last, -std::numeric_limits<Real>::infinity());
   const double largest = LargestScore(scores, first, last);
   if (largest > sums.maximum) Rescale(sums, largest, accumulators, width);
-  if (sums.total == 0 && largest == -std::numeric_limits<double>::infinity()) {  // no key seen so far
+  if (sums.total == 0 && largest == -std::numeric_limits<double>::infinity()) {  // no key has been seen yet
     std::fill(scores + wanted_begin, scores + wanted_end, Real{0});
     return;
   }
 
-  // Differences are bounded below so that a hidden key gives 0 * finite, not 0 * -inf; exp is exactly 0 there.
+  // Differences are bounded below, so that a hidden key gives 0 * finite and not 0 * -inf. exp of the bound is exactly
+  // 0.
   const auto lowest = hn::Set(tag, static_cast<Real>(sizeof(Real) == 4 ? -88 : -1000));
   const auto maximum = hn::Set(tag, static_cast<Real>(sums.maximum));
   auto total = hn::Zero(tag), total_squares = hn::Zero(tag), weighted_score = hn::Zero(tag);
@@ -127,8 +128,8 @@ void MassesOfFirst(const Real* scores, double log_total, double share, double* m
   static_assert(first_keys % hn::MaxLanes(hn::CappedTag<double, first_keys>()) == 0);
   HWY_ALIGN double differences[first_keys];
   for (std::int64_t key = 0; key < first_keys; ++key) {
-    differences[key] =
-        std::max(static_cast<double>(scores[key]) - log_total, -1000.0);  // hidden keys are -inf: exp is 0 there
+    // Hidden keys have -inf; exp of the bound is 0.
+    differences[key] = std::max(static_cast<double>(scores[key]) - log_total, -1000.0);
   }
   for (std::int64_t key = 0; key < first_keys; key += lanes) {
     const auto mass = hn::Mul(hn::Exp(tag, hn::Load(tag, differences + key)), hn::Set(tag, share));
@@ -137,7 +138,7 @@ void MassesOfFirst(const Real* scores, double log_total, double share, double* m
 }
 
 template <typename Real>
-void MomentsOfOthers(const double* HWY_RESTRICT accumulators, std::int64_t width, double total,
+void MomentsFromSums(const double* HWY_RESTRICT accumulators, std::int64_t width, double total,
                      Real* HWY_RESTRICT offset, Real* HWY_RESTRICT residual) {
   const hn::CappedTag<double, hn::MaxLanes(Tag<Real>())> tag;  // rows hold whole vectors of Real
   const hn::Rebind<Real, decltype(tag)> narrow;
@@ -158,7 +159,8 @@ void MomentsOfOthers(const double* HWY_RESTRICT accumulators, std::int64_t width
   }
 }
 
-/// Two passes over `vectors` vectors of dimensions at once: their sums do not wait for each other.
+/// Two passes over `vectors` vectors of dimensions at once: their sums do not depend on each other, so the processor
+/// can compute them in parallel.
 template <int vectors, typename Real>
 HWY_INLINE void TwoPassSlice(const Real* HWY_RESTRICT weights, const Real* HWY_RESTRICT values, std::int64_t keys,
                              std::int64_t width, hn::Vec<Tag<Real>> factor, Real* HWY_RESTRICT offset,
@@ -205,7 +207,7 @@ template <typename Real>
 struct DimensionSums {
   using Vector = hn::Vec<Tag<Real>>;
   Vector residual, precision, log_variance, gain, gain_scaled;  // log_variance: of S + nu sigma0^2
-  Vector squares, gained_squares;                               // of e and of K o e, by the values' size
+  Vector squares, gained_squares;                               // of e and of K o e, in the unit of the values' size
 };
 
 template <typename Real>
@@ -239,9 +241,8 @@ void SummariseDimensionsAs(const DimensionRows<Real>& rows, std::int64_t dims, c
     const auto pull = hn::Mul(first, distance);
     const auto spread = hn::Mul(others, hn::MulAdd(pull, distance, spread_others));
     const auto centre = hn::Load(tag, rows.centre + i), unit = hn::Load(tag, rows.unit + i);
-    const auto squared_unit = [&](auto scaled) HWY_ATTR {
-      return hn::Mul(hn::Mul(scaled, unit), unit);
-    };  // unit^2 may not be a number
+    // Two products, since unit^2 may underflow or overflow.
+    const auto squared_unit = [&](auto scaled) HWY_ATTR { return hn::Mul(hn::Mul(scaled, unit), unit); };
     const auto residual = squared_unit(spread);
     const auto estimate = hn::MulAdd(hn::Add(offset, pull), unit, centre);
     hn::Store(estimate, tag, rows.estimate + i);
@@ -318,7 +319,7 @@ void SummariseDimensions(Summary summary, const DimensionRows<Real>& rows, std::
     (sums, scores, begin, end, wanted_begin, wanted_end, accumulators, width))                                      \
   X(Real, MassesOfFirst, masses_of_first, (const Real* scores, double log_total, double share, double* masses),     \
     (scores, log_total, share, masses))                                                                             \
-  X(Real, MomentsOfOthers, moments_of_others,                                                                       \
+  X(Real, MomentsFromSums, moments_from_sums,                                                                       \
     (const double* accumulators, std::int64_t width, double total, Real* offset, Real* residual),                   \
     (accumulators, width, total, offset, residual))                                                                 \
   X(Real, TwoPassMoments, two_pass_moments,                                                                         \

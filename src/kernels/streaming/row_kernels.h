@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <limits>
 
-// Vector code of the streaming kernel (Highway, chosen at run time for the machine). `Real` is float or double.
+// Vector code of the streaming kernel (Highway, which chooses the instruction set at run time). `Real` is float or
+// double.
 
 namespace gainlens::kernels {
 
@@ -13,7 +14,7 @@ namespace gainlens::kernels {
 /// written.
 inline constexpr std::int64_t row_alignment = 64;
 
-/// `count` rounded up to whole aligned rows of Real.
+/// `count` rounded up to a whole number of aligned units of Real.
 template <typename Real>
 constexpr std::int64_t padded(std::int64_t count) {
   constexpr std::int64_t lanes = row_alignment / static_cast<std::int64_t>(sizeof(Real));
@@ -28,63 +29,70 @@ struct SoftmaxSums {
   double weighted_score = 0;  ///< sum exp(s - maximum) (s - maximum)
 };
 
-/// Scores s of [begin, end) become cap tanh(s / cap); whole vectors around it are overwritten.
+/// Replaces the scores s of [begin, end) by cap tanh(s / cap). Elements around the range may be overwritten, up to
+/// whole vectors.
 template <typename Real>
 void cap_scores(Real* scores, std::int64_t begin, std::int64_t end, Real cap);
 
-/// Takes one row of a tile of scores into the sums, and replaces it by its weights exp(s - maximum). Where the maximum
-/// grows, `accumulators` [width] shrink with the sums; before a row's first key they are not looked at.
+/// Adds one row of a tile of scores to the sums, and replaces the scores by their weights exp(s - maximum). If the
+/// maximum grows, the sums and `accumulators` [width] are scaled down. Before the first key of a row, `accumulators`
+/// are not read.
 ///
-/// The exponential of float is within 2.5 units in the last place, exactly 1 at 0 and exactly 0 below -87.3 (where a
-/// float's would be subnormal); that of double is Highway's.
+/// The exponential of float is within 2.5 units in the last place. It is exactly 1 at 0 and exactly 0 below -87.3,
+/// where the true result would be subnormal. The exponential of double is that of Highway.
 ///
-/// @param scores   aligned; [begin, end) are the visible ones, finite or -inf
-/// @param wanted_begin, wanted_end  where weights are wanted: 0 is written there outside of [begin, end)
+/// @param scores                    aligned; [begin, end) are the visible ones, finite or -inf
+/// @param wanted_begin, wanted_end  the range where weights are wanted; 0 is written to its elements outside of [begin,
+///     end)
 template <typename Real>
 void absorb_scores(SoftmaxSums& sums, Real* scores, std::int64_t begin, std::int64_t end, std::int64_t wanted_begin,
                    std::int64_t wanted_end, double* accumulators, std::int64_t width);
 
-/// Masses share exp(score - log_total) of the first keys. @param scores, masses  [first_keys]
+/// Masses of the first keys: share exp(score - log_total).
+/// @param scores, masses  [first_keys]
 template <typename Real>
 void masses_of_first(const Real* scores, double log_total, double share, double* masses);
 
-/// Moments over the keys other than key 0, from the accumulators of p u and p u^2: their mean offset and S' (never
-/// negative), formed in double.
-/// @param accumulators  [2, width]   @param total  sum p; zeros where it is 0   @param offset, residual  [width]
+/// Moments over the keys other than key 0, from the sums of p u and p u^2: the mean offset and S' (never negative),
+/// computed in double. Zero if `total` is 0.
+/// @param accumulators      [2, width]
+/// @param total             sum p
+/// @param offset, residual  [width]
 template <typename Real>
-void moments_of_others(const double* accumulators, std::int64_t width, double total, Real* offset, Real* residual);
+void moments_from_sums(const double* accumulators, std::int64_t width, double total, Real* offset, Real* residual);
 
-/// The same from few keys: mean of `values` under `weights`, and S about it, in two passes; zeros where all weights are
+/// The same from few keys: the mean of `values` under `weights`, and S about it, in two passes. Zero if all weights are
 /// zero.
-/// @param weights  [keys] @param values [keys, width], relative to a value near their mean @param offset, residual
-///     [width]
+/// @param weights           [keys]
+/// @param values            [keys, width], relative to a value near their mean
+/// @param offset, residual  [width]
 template <typename Real>
 void two_pass_moments(const Real* weights, const Real* values, std::int64_t keys, std::int64_t width, Real* offset,
                       Real* residual);
 
-/// Rows [padded dims] of one query. Offsets and S' are of u = (v - c) / unit, unit a power of two, so that their
-/// squares neither vanish nor overflow.
+/// Rows [padded dims] of one query. Offsets and S' are those of u = (v - c) / unit. Unit is a power of two, so that
+/// squares neither underflow nor overflow.
 template <typename Real>
 struct DimensionRows {
   const Real* centre;            ///< c
   const Real* unit;              ///< in the values' own unit
   const Real* first_offset;      ///< (v_0 - c) / unit
-  const Real* inverse_variance;  ///< unit^2 / sv^2, 0 where the values are all equal
+  const Real* inverse_variance;  ///< unit^2 / sv^2, 0 if the values are all equal
   const Real* prior_precision;   ///< lambda
   const Real* offset;            ///< (e' - c) / unit, over the keys other than key 0
   const Real* residual_others;   ///< S' / unit^2
-  Real size;                     ///< of the values, a power of two: norms are formed in it, so that no square vanishes
-  Real* estimate;                ///< out: e
-  Real* residual;                ///< out: S
-  Real* precision;               ///< out: lambda_obs
+  Real size;        ///< of the values, a power of two: norms are computed in this unit, so that no square underflows
+  Real* estimate;   ///< out: e
+  Real* residual;   ///< out: S
+  Real* precision;  ///< out: lambda_obs
 };
 
-/// How a query's mass is split between key 0 and the others, without the sink.
+/// How the mass of a query is split between key 0 and the others, without the sink.
 struct MassSplit {
   double first;         ///< p_0
-  double others;        ///< 1 - p_0, not formed by subtraction
+  double others;        ///< 1 - p_0, not computed by subtraction
   double n_eff;         ///< over all keys
-  double n_eff_others;  ///< over the others; NaN where there are none
+  double n_eff_others;  ///< over the others; NaN if there are no others
 };
 
 struct GainPriors {
@@ -99,8 +107,8 @@ enum class Summary {
   all,
 };
 
-/// Adds key 0 to the others, e = e' + p_0 (v_0 - e') and S = (1 - p_0)(S' + p_0 (v_0 - e')^2), where nothing cancels,
-/// and takes the means over dimensions. Sets n_eff and the means of `out`.
+/// Adds key 0 to the others: e = e' + p_0 (v_0 - e') and S = (1 - p_0)(S' + p_0 (v_0 - e')^2). Nothing cancels in these
+/// forms. Then computes the means over dimensions. Sets n_eff and the means of `out`.
 template <typename Real>
 void summarise_dimensions(Summary summary, const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass,
                           const GainPriors& priors, QueryScalars& out);

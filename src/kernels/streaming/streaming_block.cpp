@@ -10,13 +10,13 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// -p ln p, 0 at p = 0. `rest` is 1 - p: near p = 1 the logarithm of p itself would cancel.
+/// -p ln p, and 0 at p = 0. `rest` is 1 - p: near p = 1 the logarithm of p itself would cancel.
 double entropy_term(double p, double rest) {
   if (p > 0.5) return -p * std::log1p(-rest);
   return p > 0 ? -p * std::log(p) : 0;
 }
 
-/// What one query's sums and the score of key 0 amount to.
+/// The softmax of one query over all its visible keys: how the mass is split, the entropy and the total.
 struct RowMass {
   MassSplit split;
   double entropy;
@@ -31,11 +31,11 @@ RowMass row_mass(const SoftmaxSums& others, double first_score) {
   RowMass row{.split = {.first = first_total / total,
                         .others = others_total / total,
                         .n_eff = 1,
-                        .n_eff_others = QueryScalars::nan},
+                        .n_eff_others = std::numeric_limits<double>::quiet_NaN()},
               .entropy = 0,
               .log_total = maximum + std::log(total)};
   if (others.total == 0) return row;
-  // The bounds n_eff >= 1 and entropy >= 0 hold exactly; rounding may cross them by a unit in the last place.
+  // Exactly, n_eff >= 1 and entropy >= 0. Rounding may break these bounds by a unit in the last place.
   MassSplit& split = row.split;
   split.n_eff_others = std::max(1.0, others.total * others.total / others.total_squares);
   split.n_eff = std::max(1.0, 1 / (split.first * split.first + split.others * split.others / split.n_eff_others));
@@ -59,7 +59,7 @@ Rows<Real> query_rows(const at::Tensor& tensor) {
   return {tensor.mutable_data_ptr<Real>(), tensor.stride(1)};
 }
 
-/// Where the query_fields are written; null where they are not wanted.
+/// Where the query_fields are written; null if they are not wanted.
 template <typename Real>
 std::array<Real*, query_fields.size()> scalar_targets(const QueryStatistics& result) {
   std::array<Real*, query_fields.size()> targets{};
@@ -147,12 +147,13 @@ void BlockStream<Real>::load_block(const QueryBlock& block) {
     load_query<Real>(source, call_.shape.head_dim, static_cast<Real>(call_.shape.scale), queries_.row(row),
                      query_extrema_);
   }
-  // Rows that fill up the last strip: zero queries have zero scores, which nothing turns into weights.
+  // Rows that fill up the last strip: zero queries have zero scores, which are never turned into weights.
   std::fill_n(queries_.row(rows_), (whole - rows_) * stride, Real{0});
   std::fill_n(first_scores_.row(0), rows_ * first_keys, -std::numeric_limits<Real>::infinity());
 }
 
-/// Scores of the tile in `scores`: scaled, capped, biased; not yet masked. Sets the strips' ranges.
+/// Computes the scores of the tile into `scores`: scaled, capped and biased, not yet masked. Sets the ranges of the
+/// strips.
 template <typename Real>
 void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
   for (std::size_t strip = 0; strip < strips_.size(); ++strip) {
@@ -192,8 +193,8 @@ void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
   }
 }
 
-/// Masks the tile, takes its rows into their sums and leaves the weights in `scores`. Key 0 is left out, and its score
-/// kept.
+/// Masks the tile, adds its rows to their sums and leaves the weights in `scores`. Key 0 is left out of the sums, and
+/// its score is kept.
 template <typename Real>
 void BlockStream<Real>::absorb(const QueryBlock& block, KeyRange keys) {
   for (std::int64_t row = 0; row < rows_; ++row) {
@@ -228,7 +229,7 @@ const Real* BlockStream<Real>::prior_precision(std::int64_t head, std::int64_t q
   return row;
 }
 
-/// Moments of the keys other than key 0, and where the rest of a query's dimensions is found and put.
+/// Computes the moments of the keys other than key 0. Returns these rows together with the other rows of one query.
 template <typename Real>
 DimensionRows<Real> BlockStream<Real>::dimensions_of_row(const QueryBlock& block, std::int64_t row) {
   const std::int64_t query = query_of(block, row);
@@ -240,10 +241,10 @@ DimensionRows<Real> BlockStream<Real>::dimensions_of_row(const QueryBlock& block
                      query + 1 - begin, width_, offset, residual_others);
     std::fill_n(zero, width_, Real{0});
   } else {
-    moments_of_others(accumulators_.row(row), width_, sums_[static_cast<std::size_t>(row)].total, offset,
+    moments_from_sums(accumulators_.row(row), width_, sums_[static_cast<std::size_t>(row)].total, offset,
                       residual_others);
   }
-  // The two-pass form may not use the common centre, which knows later keys: its centre is the value of key 0.
+  // The two-pass form must not use the common centre, which depends on later keys. Its centre is the value of key 0.
   return {.centre = (block.two_pass ? shared_.first_value : shared_.centre).row(block.kv_head),
           .unit = shared_.unit.row(block.kv_head),
           .first_offset = block.two_pass ? zero : shared_.first_offset.row(block.kv_head),

@@ -12,16 +12,16 @@
 
 namespace gainlens::kernels {
 
-/// What all blocks of a call share: read by every worker, written nowhere but in rows of the result that belong to one
-/// block.
+/// What all blocks of a call share. Every worker reads it. A worker writes only to the rows of `result` that belong to
+/// its block.
 template <typename Real>
 struct StreamingCall {
   const AttentionOptions& options;
-  const AttentionShape& shape;  ///< of the kv heads worked on and their query heads
+  const AttentionShape& shape;  ///< of the kv heads that are processed and their query heads
   const at::Tensor& query;      ///< [head, position, head_dim] of dtype Real, last dimension contiguous
   const at::Tensor& key_bias;   ///< [head or 1, key] of dtype Real, contiguous, or undefined
-  const at::Tensor&
-      distance_bias;  ///< [head or 1, 2 length - 1] of dtype Real, of key - query = 1 - length and on, or undefined
+  /// [head or 1, 2 length - 1] of dtype Real, for key - query from 1 - length to length - 1; or undefined
+  const at::Tensor& distance_bias;
   const at::Tensor& sink_logit;       ///< [head] float64, contiguous, or undefined
   const at::Tensor& prior_precision;  ///< [head, query, head_dim] of dtype Real, or undefined
   const AttentionPlan::Workspace& workspace;
@@ -35,7 +35,7 @@ struct ColumnSums {
   std::int64_t queries_without_keys = 0;
 };
 
-/// Streams blocks of queries over their keys. One for each worker.
+/// Streams blocks of queries over their keys. Each worker has one.
 template <typename Real>
 class BlockStream {
  public:
@@ -44,10 +44,11 @@ class BlockStream {
   /// Buffers for blocks of up to `rows` rows.
   static void reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows);
 
-  /// Writes all results of the block's queries. @param columns  [head of the group]: added to
+  /// Writes all results of the block's queries.
+  /// @param columns  [head of the group]; the sums are added to them
   void run(const QueryBlock& block, ColumnSums* columns);
 
-  /// Of all queries seen so far.
+  /// Extrema of all queries so far.
   const Extrema& query_extrema() const { return query_extrema_; }
 
  private:
@@ -60,7 +61,7 @@ class BlockStream {
                     double keys_share, ColumnSums& columns);
   const Real* prior_precision(std::int64_t head, std::int64_t query);
 
-  // Rows are [query][head of the group]: those of a strip see nearly the same keys.
+  // Rows are [query][head of the group], so that the rows of a strip see nearly the same keys.
   std::int64_t head_of(const QueryBlock& block, std::int64_t row) const {
     return block.kv_head * call_.shape.group + row % call_.shape.group;
   }
@@ -72,10 +73,10 @@ class BlockStream {
     Rows<const Real> keys, values, centre, unit, early_values, first_value, first_offset, inverse_variance, size;
   };
   struct Results {
-    std::array<Real*, query_fields.size()> scalars;  // null: not wanted
+    std::array<Real*, query_fields.size()> scalars;  // null: the field is not wanted
     Rows<Real> output, first_mass, sink_logit_mass, first_weight, residual, precision;
   };
-  /// The worker's rows [width] of one query.
+  /// The rows [width] of `dimensions_`, for one query.
   enum DimensionRow {
     offset_row,
     residual_others_row,
@@ -90,7 +91,7 @@ class BlockStream {
   const StreamingCall<Real>& call_;
   const Shared shared_;
   const Results results_;
-  // Rows of the worker's buffers
+  // Rows of the worker's buffers and of the biases.
   const Rows<Real> queries_, scores_, first_scores_, dimensions_;
   const Rows<double> accumulators_;
   const Rows<const Real> key_bias_, distance_bias_;
@@ -99,8 +100,8 @@ class BlockStream {
   const Summary summary_;
   std::int64_t rows_ = 0;
   std::vector<SoftmaxSums> sums_;   // [row]
-  std::vector<StripRange> strips_;  // [strip] keys that its rows see, counted from the tile's first
-  std::vector<bool> begun_;         // [strip] whether its accumulators are set
+  std::vector<StripRange> strips_;  // [strip] keys that its rows see, counted from the first key of the tile
+  std::vector<bool> begun_;         // [strip] whether its sums have been set
   Extrema query_extrema_;
 };
 

@@ -11,7 +11,7 @@ void check_checkpoint(const std::filesystem::path& path) {
 }
 
 Checkpoint load_checkpoint(const std::filesystem::path& path, const LoadOptions& options) {
-  dtype_name(options.dtype);  // refuses a dtype no model is computed in
+  dtype_name(options.dtype);  // refuses a dtype that models are not computed in
   const CheckpointSource source = open_checkpoint(path);
   check_tensors(source);
   Checkpoint checkpoint{source.config, load_outer(source, options.dtype), source.path, source.files};

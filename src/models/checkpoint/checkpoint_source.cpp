@@ -12,8 +12,8 @@ namespace gainlens::models {
 namespace {
 
 constexpr std::uintmax_t max_config_bytes = 16u << 20;
-constexpr std::int64_t max_parameters = std::int64_t{1}
-                                        << 48;  // a petabyte of float32: each size is possible, all of them are not
+// A petabyte of float32: each size may be in its range while the product is impossible.
+constexpr std::int64_t max_parameters = std::int64_t{1} << 48;
 
 struct FamilyConfig {
   const Family* family;
@@ -39,8 +39,8 @@ FamilyConfig read_config(const std::filesystem::path& folder) {
   return parse_config(read_json_file(file, max_config_bytes), printable(file.string()));
 }
 
-/// The GGUF file that `path` stands for, if it is not a folder in Hugging Face layout.
-/// @throws InvalidArgument  it could be either
+/// The GGUF file at `path`; empty if `path` is a folder in Hugging Face layout.
+/// @throws InvalidArgument  the folder has both
 std::optional<std::filesystem::path> gguf_at(const std::filesystem::path& path) {
   const auto gguf = formats::find_gguf(path);
   std::error_code error;
@@ -53,7 +53,7 @@ std::optional<std::filesystem::path> gguf_at(const std::filesystem::path& path) 
   return gguf;
 }
 
-/// The family's names with the prefix that this checkpoint has.
+/// The family's names, with the prefix of this checkpoint.
 TensorNames names_in(const TensorEntries& entries, const Family& family, TensorNames names) {
   const auto any_starts_with = [&entries](std::string_view start) {
     const auto first = entries.lower_bound(start);

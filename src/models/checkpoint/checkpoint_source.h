@@ -18,15 +18,15 @@ namespace gainlens::models {
 
 using TensorEntries = std::map<std::string, formats::TensorEntry, std::less<>>;
 
-/// A checkpoint on disk with its configuration understood; its tensors are still in the mapped files.
+/// A checkpoint on disk. Its configuration has been read. Its tensors are still in the mapped files.
 struct CheckpointSource {
-  std::filesystem::path path;                ///< the folder of config.json, or the GGUF file
-  std::vector<std::filesystem::path> files;  ///< config.json and the weight files with their index, or the parts of the
-                                             ///< GGUF: what determines the numbers
+  std::filesystem::path path;  ///< the folder of config.json, or the GGUF file
+  /// The files that determine the numbers: config.json and the weight files with their index; or the parts of the GGUF.
+  std::vector<std::filesystem::path> files;
   const Family* family = nullptr;
   DecoderConfig config;
   TensorNames names;                 ///< as this checkpoint spells them
-  std::vector<std::string> remarks;  ///< what the files leave out and was filled in from the family's table
+  std::vector<std::string> remarks;  ///< keys that the files leave out, with the values that were filled in
   std::variant<formats::TensorDirectory, formats::GgufFile> tensors;
 
   const TensorEntries& entries() const;
@@ -34,7 +34,7 @@ struct CheckpointSource {
   std::string where() const;  ///< for messages
 };
 
-/// @param path  a folder in Hugging Face layout, a Hugging Face cache folder, a GGUF file, or a folder with one
+/// @param path  a folder in Hugging Face layout, a Hugging Face cache folder, a GGUF file, or a folder with a GGUF file
 /// @throws InvalidArgument  as read_decoder_config, formats::TensorDirectory::open and formats::GgufFile::open
 CheckpointSource open_checkpoint(const std::filesystem::path& path);
 

@@ -17,10 +17,10 @@
 namespace gainlens::models {
 namespace {
 
-constexpr std::size_t max_listed = 10;        // faults spelt out in one message; the others are counted
+constexpr std::size_t max_listed = 10;        // faults that a message lists; the others are counted
 constexpr std::size_t max_candidates = 2000;  // names compared for a nearest match
 
-/// Tables that can be computed from the configuration, kept by old checkpoints and by GGUF files.
+/// Tables that can be computed from the configuration. Old checkpoints and GGUF files store them.
 constexpr std::array inert_tensor_suffixes = {".rotary_emb.inv_freq", ".rotary_emb.cos_cached",
                                               ".rotary_emb.sin_cached"};
 constexpr std::array gguf_tables = {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"};
@@ -33,12 +33,12 @@ bool is_inert(const CheckpointSource& source, std::string_view name) {
          (source.is_gguf() && std::ranges::find(gguf_tables, name) != gguf_tables.end());
 }
 
-/// The head's name where the embedding serves for it; empty where it does not.
+/// The name of a tied head; empty if the head is not tied.
 std::string tied_head(const CheckpointSource& source) {
   return source.config.tied_head ? std::string(source.names.head) + ".weight" : "";
 }
 
-/// A tied embedding that the file only holds as head goes by that name.
+/// If the file has a tied embedding only as head, the slot takes the name of the head.
 void rename_tied_embedding(const CheckpointSource& source, TensorSlot& embedding) {
   const std::string head = tied_head(source);
   if (!head.empty() && !source.entries().contains(embedding.name) && source.entries().contains(head))
@@ -55,7 +55,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-/// Collects what is wrong with the tensors of a checkpoint, to say all of it at once.
+/// Collects the faults of the tensors of a checkpoint, to report them together.
 class FaultList {
  public:
   template <typename... Args>
@@ -74,7 +74,7 @@ class FaultList {
   std::size_t count_ = 0;
 };
 
-/// Names in the file that nothing asks for, inert ones apart.
+/// Names in the file that no slot asks for, without inert ones.
 std::vector<std::string> surplus_names(const CheckpointSource& source, const std::vector<TensorSlot>& slots) {
   std::set<std::string_view> wanted;
   for (const TensorSlot& slot : slots) wanted.insert(slot.name);
@@ -85,9 +85,9 @@ std::vector<std::string> surplus_names(const CheckpointSource& source, const std
   return surplus;
 }
 
-/// Why a head may be missing, for the message.
+/// A hint for the message about a missing head.
 std::string_view missing_hint(const TensorSlot& slot, const TensorSlot& last, bool tied) {
-  return !tied && &slot == &last ? " (tie_word_embeddings is not true, so that the head has weights of its own)" : "";
+  return !tied && &slot == &last ? " (tie_word_embeddings is not true, so the head needs weights of its own)" : "";
 }
 
 void check_entries(const CheckpointSource& source, const std::vector<TensorSlot>& slots) {
@@ -113,15 +113,15 @@ void check_entries(const CheckpointSource& source, const std::vector<TensorSlot>
   faults.throw_if_any(source.where(), source.is_gguf() ? "metadata" : "config.json");
 }
 
-/// Both halves of a tied pair in the file: they must be the same, or one of them is not what the model was trained
-/// with.
+/// If the file has both tensors of a tied pair, they must be equal: else the model was trained with other weights than
+/// one of them.
 void check_tied_pair(const CheckpointSource& source, const TensorSlot& embedding) {
   const std::string head = tied_head(source);
   const auto other = source.entries().find(head);
   if (head.empty() || other == source.entries().end() || embedding.name == head) return;
   const formats::TensorEntry& first = source.entries().at(embedding.name);
   CHECK(first.dtype == other->second.dtype && std::ranges::equal(first.bytes, other->second.bytes),
-        "{}: tie_word_embeddings is true, but '{}' and '{}' differ; set it to false if the head was trained apart",
+        "{}: tie_word_embeddings is true, but '{}' and '{}' differ; set it to false if the head was trained separately",
         source.where(), embedding.name, head);
 }
 
@@ -129,7 +129,7 @@ void load_slots(const CheckpointSource& source, at::ScalarType dtype, const std:
   for (const TensorSlot& slot : slots) {
     const formats::TensorEntry& entry = source.entries().at(slot.name);
     const at::Tensor stored = read_values(entry, dtype, source.where());
-    formats::release_pages(entry.bytes);  // the model once plus one tensor, not twice
+    formats::release_pages(entry.bytes);  // so memory holds the model once plus one tensor, not the model twice
     fill_targets(slot, unpack(slot, stored));
   }
 }

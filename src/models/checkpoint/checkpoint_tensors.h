@@ -10,10 +10,10 @@
 
 namespace gainlens::models {
 
-/// Checks every tensor of a checkpoint by name, shape and dtype; no value is read. A tied pair, where both halves are
-/// in the file, is compared.
+/// Checks every tensor of a checkpoint by name, shape and dtype. No value is read. A tied pair is compared if the file
+/// has both tensors.
 /// @throws InvalidArgument  tensors that are missing, surplus, of the wrong shape or of a dtype that is not read (all
-///                          in one message); a tied pair that differs
+///     in one message); a tied pair that differs
 void check_tensors(const CheckpointSource& source);
 
 /// Reads the tensors outside the layers.

@@ -10,19 +10,24 @@
 namespace gainlens::models {
 namespace {
 
+struct ComputeDtype {
+  std::string_view name, short_name;
+  at::ScalarType dtype;
+};
+
 constexpr std::array compute_dtypes = {
-    std::pair<std::string_view, at::ScalarType>{"float64", at::kDouble},
-    std::pair<std::string_view, at::ScalarType>{"float32", at::kFloat},
-    std::pair<std::string_view, at::ScalarType>{"bfloat16", at::kBFloat16},
-    std::pair<std::string_view, at::ScalarType>{"float16", at::kHalf},
+    ComputeDtype{"float64", "fp64", at::kDouble},
+    ComputeDtype{"float32", "fp32", at::kFloat},
+    ComputeDtype{"bfloat16", "bf16", at::kBFloat16},
+    ComputeDtype{"float16", "fp16", at::kHalf},
 };
 
 }  // namespace
 
 at::ScalarType parse_dtype(std::string_view name) {
   std::vector<std::string> names;
-  for (const auto& [known, dtype] : compute_dtypes) {
-    if (known == name) return dtype;
+  for (const auto& [known, short_name, dtype] : compute_dtypes) {
+    if (name == known || name == short_name) return dtype;
     names.emplace_back(known);
   }
   throw_invalid("dtype: '{}'; must be float64, float32, bfloat16 or float16{}", printable(name, 40),
@@ -30,8 +35,8 @@ at::ScalarType parse_dtype(std::string_view name) {
 }
 
 std::string_view dtype_name(at::ScalarType dtype) {
-  for (const auto& [name, known] : compute_dtypes) {
-    if (known == dtype) return name;
+  for (const ComputeDtype& known : compute_dtypes) {
+    if (known.dtype == dtype) return known.name;
   }
   throw_invalid("dtype: {}; models are computed in float64, float32, bfloat16 or float16", c10::toString(dtype));
 }

@@ -10,16 +10,16 @@
 namespace gainlens::models {
 
 /// The compute dtype named on the command line.
-/// @param name  float64, float32, bfloat16 or float16
-/// @throws InvalidArgument  anything else (nearest match named)
+/// @param name  float64, float32, bfloat16 or float16, or the short form fp64, fp32, bf16 or fp16
+/// @throws InvalidArgument  any other name (the message suggests the nearest)
 at::ScalarType parse_dtype(std::string_view name);
 
-/// "float32" and so on: the inverse of parse_dtype.
-/// @throws InvalidArgument  a dtype no model is computed in (names it)
+/// "float32" and so on: the long name of a dtype that parse_dtype() knows.
+/// @throws InvalidArgument  a dtype that models are not computed in (the message names it)
 std::string_view dtype_name(at::ScalarType dtype);
 
-/// The libtorch dtype of weights on disk; empty for integers and booleans, which no supported checkpoint holds as
-/// weights.
+/// The libtorch dtype of weights on disk. Empty for integers and booleans: no supported checkpoint stores weights in
+/// these.
 std::optional<at::ScalarType> weight_dtype(formats::DType dtype);
 
 }  // namespace gainlens::models

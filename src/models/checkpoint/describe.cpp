@@ -13,11 +13,12 @@ namespace {
 std::uint64_t size_of(const std::filesystem::path& file) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(file, error);
-  CHECK(!error, "{}: cannot be looked at: {}", printable(file.string()), error.message());
+  CHECK(!error, "{}: its size cannot be read: {}", printable(file.string()), error.message());
   return size;
 }
 
-/// The shortest stretch of layers that the others repeat, at least once whole; all layers where there is none.
+/// The length of the shortest run of layers that the other layers repeat, at least once in full. The number of layers
+/// if there is no such run.
 std::size_t period_of(const std::vector<std::string>& kinds) {
   for (std::size_t period = 1; 2 * period <= kinds.size(); ++period) {
     if (std::equal(kinds.begin() + static_cast<std::ptrdiff_t>(period), kinds.end(), kinds.begin())) return period;

@@ -10,7 +10,7 @@
 
 namespace gainlens::models {
 
-/// Tensors of one type on disk.
+/// Number and size of the tensors of one type on disk.
 struct DTypeShare {
   std::uint64_t tensors = 0;
   std::uint64_t bytes = 0;
@@ -29,28 +29,27 @@ struct PositionEncoding {
   std::string text;  ///< "base 500000, llama3 scaling by 8 from 8192 positions"
 };
 
-/// What the files of a checkpoint hold, as far as it can be said without reading a weight: in time and memory that do
-/// not grow with them.
+/// What can be said of the files of a checkpoint without reading a weight. Time and memory do not grow with the files.
 struct CheckpointDescription {
   std::string format;               ///< "safetensors" or "GGUF version 3"
-  std::uint64_t bytes_on_disk = 0;  ///< of all files that determine the numbers, config.json too
+  std::uint64_t bytes_on_disk = 0;  ///< of all files that determine the numbers, including config.json
   std::uint64_t files = 0;
-  std::uint64_t weight_files = 0;  ///< those that hold tensors
+  std::uint64_t weight_files = 0;  ///< files that hold tensors
   std::uint64_t tensors = 0;
   std::map<std::string, DTypeShare> dtypes;  ///< by name of the type on disk
 };
 
-/// @throws InvalidArgument  a file that has been removed since it was opened
+/// @throws InvalidArgument  a file was removed after it was opened
 CheckpointDescription describe_checkpoint(const CheckpointSource& source);
 
 /// @param kinds  of every layer, hooks::AttentionLayout::kinds()
 std::vector<LayerRun> layer_runs(const std::vector<std::string>& kinds);
 
-/// "0-4 window:512, 5 global, and so on every 6 layers"; runs that do not repeat are all named: "0-1 window:64, 2
-/// global".
+/// Layers in words: "0-4 window:512, 5 global, and so on every 6 layers". Runs that do not repeat are all named: "0-1
+/// window:64, 2 global".
 std::string layer_runs_text(const std::vector<std::string>& kinds);
 
-/// One entry where all layers are alike, else one for the global layers and one for those with a window.
+/// One entry if all layers are alike; else one for the global layers and one for the layers with a window.
 std::vector<PositionEncoding> position_encodings(const DecoderConfig& config);
 
 }  // namespace gainlens::models

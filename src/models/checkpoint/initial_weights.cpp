@@ -32,7 +32,7 @@ class Initialiser {
     return normal(shape, factor / std::sqrt(static_cast<double>(shape.back())));
   }
 
-  /// Of one part of a stored tensor.
+  /// Initial values of one part of a stored tensor.
   at::Tensor part(const SlotPart& part, bool writes_stream) {
     switch (part.kind) {
       case WeightField::Kind::norm:

@@ -28,7 +28,7 @@ std::unique_ptr<hooks::HookedModel> load_decoder(const std::filesystem::path& pa
     Checkpoint checkpoint = load_checkpoint(path, options);
     return std::make_unique<Decoder>(std::move(checkpoint.config), std::move(checkpoint.weights));
   }
-  dtype_name(options.dtype);  // refuses a dtype no model is computed in
+  dtype_name(options.dtype);  // refuses a dtype that models are not computed in
   CheckpointSource source = open_checkpoint(path);
   check_tensors(source);
   DecoderConfig config = source.config;

@@ -8,7 +8,7 @@
 
 namespace gainlens::models {
 
-/// A decoder ready to run, from a checkpoint: a folder or a GGUF file.
+/// Loads a decoder, ready to run, from a folder or a GGUF file.
 /// @throws InvalidArgument  as load_checkpoint
 std::unique_ptr<hooks::HookedModel> load_decoder(const std::filesystem::path& path, const LoadOptions& options = {});
 

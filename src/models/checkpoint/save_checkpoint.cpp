@@ -36,7 +36,7 @@ std::vector<NamedTensor> checkpoint_tensors(const DecoderConfig& config, Decoder
        tensor_slots(config, tensor_names(family_named(config.family, "checkpoint"), config), weights)) {
     tensors.push_back({slot.name, pack(slot, targets_of(slot))});
     ASSERT(tensors.back().tensor.sizes() == at::IntArrayRef(slot.shape),
-           "'{}' is not of the shape its configuration says", slot.name);
+           "'{}' does not have the shape that its configuration gives", slot.name);
   }
   return tensors;
 }

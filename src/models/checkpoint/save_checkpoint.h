@@ -13,16 +13,16 @@
 
 namespace gainlens::models {
 
-/// The tensors of a checkpoint of this family: names and shapes as load_checkpoint reads them, gate rows put back into
-/// the query projection, a tied head left out.
+/// The tensors of a checkpoint of this family, with the names and shapes that load_checkpoint reads. The rows of a gate
+/// are put back into the query projection. A tied head is left out.
 std::vector<NamedTensor> checkpoint_tensors(const DecoderConfig& config, DecoderWeights weights);
 
-/// Writes config.json and model.safetensors in Hugging Face layout, each atomically; load_checkpoint reads them back.
+/// Writes config.json and model.safetensors in Hugging Face layout, each atomically. load_checkpoint can read them.
 ///
-/// @param document  config.json as it will stand; parse_decoder_config(document) gives the configuration of `weights`
+/// @param document  the content of config.json; parse_decoder_config(document) must give the configuration of `weights`
 /// @param dtype     of the stored weights: float32, bfloat16, float16 or float64
 /// @throws InvalidArgument  the folder cannot be written to; a weight that `dtype` cannot hold
-/// @throws RunFailed        disk full
+/// @throws RunFailed        the disk is full
 void save_checkpoint(const std::filesystem::path& folder, const OrderedJson& document, const DecoderWeights& weights,
                      at::ScalarType dtype);
 

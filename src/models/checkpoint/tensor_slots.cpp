@@ -11,7 +11,7 @@
 namespace gainlens::models {
 namespace {
 
-/// Builds the slots of one checkpoint out of the fields its configuration asks for.
+/// Builds the slots of one checkpoint from the fields that its configuration asks for.
 class SlotList {
  public:
   SlotList(const DecoderConfig& config, const TensorNames& names, const std::vector<WeightField>& fields,
@@ -20,7 +20,7 @@ class SlotList {
     for (const WeightField& field : fields) fields_.emplace(field.name, field);
   }
 
-  /// A tensor under its complete name.
+  /// Adds a tensor under its complete name.
   void complete(std::string name, std::string_view field) {
     if (const WeightField* found = wanted(field))
       slots_.push_back({std::move(name), found->shape, {{found->tensor, found->shape, found->kind}}});
@@ -29,7 +29,7 @@ class SlotList {
     complete(fmt::format("{}{}.weight", at_, module), field);
     complete(fmt::format("{}{}.bias", at_, module), bias);
   }
-  /// Projections that share a stored tensor, and their biases, which share another.
+  /// Adds projections that share one stored tensor. Their biases share another one.
   void linear(std::string_view module, std::initializer_list<std::string_view> fields, RowOrder order,
               bool rotary = false) {
     std::vector<std::string> biases;
@@ -63,7 +63,7 @@ class SlotList {
     finish(std::move(slot));
   }
 
-  /// Works out the stored shape of the slot's parts.
+  /// Computes the stored shape from the parts of the slot, and adds the slot.
   void finish(TensorSlot slot) {
     slot.shape = slot.parts.front().shape;
     auto& rows = slot.shape[static_cast<std::size_t>(slot.row_dimension)];
@@ -79,7 +79,7 @@ class SlotList {
 
   const DecoderConfig& config_;
   const TensorNames& names_;
-  std::string at_;  // what the names begin with
+  std::string at_;  // prefix of the names
   std::map<std::string_view, WeightField> fields_;
   std::vector<TensorSlot> slots_;
 };
@@ -144,7 +144,7 @@ void SlotList::head_norms(std::string_view name, std::string_view field) {
   }
 }
 
-/// A projection of every expert: one stack, or one tensor an expert.
+/// Adds a projection of every expert: one stack, or one tensor for each expert.
 void SlotList::expert_linear(std::string_view module, std::string_view field) {
   for (const auto& [name, suffix] :
        {std::pair{std::string(field), "weight"}, std::pair{std::string(field) + "_bias", "bias"}}) {
@@ -172,7 +172,7 @@ void SlotList::expert_stack(std::string_view name, std::initializer_list<std::st
   if (!slot.parts.empty()) finish(std::move(slot));
 }
 
-/// Rows of each head from (pair, half) to (half, pair), or back.
+/// Reorders the rows of each head from (pair, half) to (half, pair), or back.
 at::Tensor reordered_pairs(const at::Tensor& rows, std::int64_t heads, bool stored) {
   const std::int64_t pairs = rows.size(0) / heads / 2;
   const at::Tensor split = stored ? rows.unflatten(0, {heads, pairs, 2}) : rows.unflatten(0, {heads, 2, pairs});
@@ -277,7 +277,7 @@ std::vector<TensorSlot> layer_slots(const DecoderConfig& config, const TensorNam
 std::vector<TensorSlot> tensor_slots(const DecoderConfig& config, const TensorNames& names, DecoderWeights& weights) {
   weights.layers.resize(static_cast<std::size_t>(config.layers));
   std::vector<TensorSlot> outer = outer_slots(config, names, weights);
-  // The order of a checkpoint: what comes before the layers, the layers, the final norm and the head.
+  // The order of a checkpoint: the tensors before the layers, the layers, the final norm and the head.
   std::size_t before = 0;
   while (outer[before].parts.front().target != &weights.final_norm) ++before;
   std::vector<TensorSlot> slots(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(before));

@@ -10,42 +10,43 @@
 
 namespace gainlens::models {
 
-/// Where a part of a stored tensor goes.
+/// The place of one part of a stored tensor in the decoder.
 struct SlotPart {
   at::Tensor* target = nullptr;
   std::vector<std::int64_t> shape;  ///< of the part
   WeightField::Kind kind{};
-  std::int64_t expert = -1;  ///< the part is this expert's share of a stack [experts, ...]; -1: it is the whole target
-  std::int64_t experts = 0;  ///< size of that stack
+  std::int64_t expert = -1;  ///< the part is the row of this expert in a stack [experts, ...]; -1: the whole target
+  std::int64_t experts = 0;  ///< number of experts in the stack
 };
 
-/// One tensor a decoder needs from its checkpoint: what it is called there, its shape there, and which of the decoder's
-/// tensors it holds.
+/// One tensor that a decoder needs from its checkpoint: its name and shape there, and which tensors of the decoder it
+/// holds.
 struct TensorSlot {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::vector<SlotPart> parts;  ///< one after the other along `row_dimension`, as `order` says
+  std::vector<SlotPart> parts;  ///< joined along `row_dimension` in the way that `order` says
   RowOrder order = RowOrder::sequential;
-  std::int64_t groups = 1;  ///< RowOrder::grouped
+  std::int64_t groups = 1;  ///< number of groups for RowOrder::grouped
   std::int64_t row_dimension = 0;
-  bool transposed = false;        ///< stored with its last two dimensions swapped
-  std::int64_t rotary_heads = 0;  ///< > 0: so many heads, each with the two halves of a rotary pair side by side
+  bool transposed = false;  ///< stored with its last two dimensions swapped
+  /// If positive, the number of heads whose rows are stored with the two halves of each rotary pair side by side.
+  std::int64_t rotary_heads = 0;
 };
 
-/// The parts of a stored tensor, each contiguous; they may lie in the memory of `stored`.
-/// @param stored  of the slot's shape
+/// Splits a stored tensor into its parts, each contiguous. They may use the memory of `stored`.
+/// @param stored  has the slot's shape
 std::vector<at::Tensor> unpack(const TensorSlot& slot, const at::Tensor& stored);
 
 /// The inverse of unpack.
 at::Tensor pack(const TensorSlot& slot, const std::vector<at::Tensor>& parts);
 
-/// The parts of a slot as they lie in its targets.
+/// The current targets of a slot, one for each part.
 std::vector<at::Tensor> targets_of(const TensorSlot& slot);
 
-/// Puts unpacked parts into the targets; a stack of experts is made when its first expert comes.
+/// Puts unpacked parts into the targets. A stack of experts is allocated when its first expert comes.
 void fill_targets(const TensorSlot& slot, std::vector<at::Tensor> parts);
 
-/// Every tensor outside the layers, embedding first; the head comes last and is left out where it is tied.
+/// Every tensor outside the layers. The embedding comes first. The head comes last; a tied head is left out.
 /// @param weights  the slots point into it
 std::vector<TensorSlot> outer_slots(const DecoderConfig& config, const TensorNames& names, DecoderWeights& weights);
 
@@ -54,7 +55,7 @@ std::vector<TensorSlot> layer_slots(const DecoderConfig& config, const TensorNam
                                     LayerWeights& weights);
 
 /// Every tensor of a checkpoint of this configuration: embedding, layers, final norm, head.
-/// @param weights  gets its layers; the slots point into it
+/// @param weights  gets its (empty) layers; the slots point into it
 std::vector<TensorSlot> tensor_slots(const DecoderConfig& config, const TensorNames& names, DecoderWeights& weights);
 
 }  // namespace gainlens::models

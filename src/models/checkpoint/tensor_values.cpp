@@ -19,7 +19,7 @@ constexpr std::int64_t blocks_per_task = 4096;
 
 static_assert(std::endian::native == std::endian::little, "safetensors is little-endian and is read without swapping");
 
-/// The tensor in its own dtype: a view of the mapped file where its address allows one, else a copy.
+/// The tensor in its own dtype: a view of the mapped file if its address is aligned, else a copy.
 at::Tensor stored_values(const formats::TensorEntry& entry, at::ScalarType dtype) {
   const auto address = reinterpret_cast<std::uintptr_t>(entry.bytes.data());
   if (address % c10::elementSize(dtype) == 0) {
@@ -31,15 +31,15 @@ at::Tensor stored_values(const formats::TensorEntry& entry, at::ScalarType dtype
   return copy;
 }
 
-/// Smallest and largest value tell: both are NaN if any is, and one is infinite if any is. One pass and no temporary,
-/// unlike isfinite().
+/// Smallest and largest value are enough: both are NaN if any value is, and one is infinite if any value is. Unlike
+/// isfinite(), this takes one pass and no temporary.
 bool all_finite(const at::Tensor& values) {
   if (values.numel() == 0) return true;
   const auto [smallest, largest] = at::aminmax(values);
   return std::isfinite(smallest.item<double>()) && std::isfinite(largest.item<double>());
 }
 
-/// "3 values, the first at [0, 2]" of those that are not finite.
+/// Describes the values that are not finite: "3 of 16 values, the first at [0, 2]".
 std::string describe_not_finite(const at::Tensor& values) {
   const at::Tensor places = at::isfinite(values).logical_not().nonzero();  // [place, dimension]
   std::vector<std::int64_t> first;
@@ -48,7 +48,7 @@ std::string describe_not_finite(const at::Tensor& values) {
   return fmt::format("{} of {} values, the first at [{}]", places.size(0), values.numel(), fmt::join(first, ", "));
 }
 
-/// The float32 values of a quantised tensor, blocks shared out over the threads.
+/// The float32 values of a quantised tensor. The blocks are shared among the threads.
 at::Tensor dequantised_values(const formats::TensorEntry& entry) {
   at::Tensor values = at::empty(entry.shape, at::TensorOptions().dtype(at::kFloat));
   const auto per_block = static_cast<std::int64_t>(formats::elements_per_block(entry.dtype));

@@ -8,11 +8,11 @@
 
 namespace gainlens::models {
 
-/// A copy of a mapped tensor in the compute dtype, quantised ones by way of float32; the bytes need no alignment.
+/// A copy of a mapped tensor in the compute dtype. Quantised tensors go through float32. The bytes need no alignment.
 ///
-/// @param where  the checkpoint, for messages
-/// @throws InvalidArgument  NaN or infinity in the file, or a finite number that becomes infinite in `dtype`: names the
-///                          tensor, how many and the first place; a file that was shortened while it was read
+/// @param where  name of the checkpoint in messages
+/// @throws InvalidArgument  NaN or infinity in the file, or a finite number that becomes infinite in `dtype` (the
+///     message names the tensor, how many, and the first place); the file was shortened while it was read
 at::Tensor read_values(const formats::TensorEntry& entry, at::ScalarType dtype, std::string_view where);
 
 }  // namespace gainlens::models

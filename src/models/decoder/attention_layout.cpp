@@ -4,7 +4,7 @@ namespace gainlens::models {
 
 hooks::AttentionLayout attention_layout(const DecoderConfig& config) {
   hooks::AttentionLayout layout;
-  // Taken apart whole: a member that joins the layout does not compile until it gets its value here.
+  // A structured binding of all members: a new member of AttentionLayout does not compile until it gets its value here.
   auto& [heads, kv_heads, head_dim, max_positions, window, gated, sink_logits] = layout;
   heads = config.heads;
   kv_heads = config.kv_heads;

@@ -5,8 +5,8 @@
 
 namespace gainlens::models {
 
-/// What a decoder of this configuration attends with. It is Decoder::layout(), and can be had before any weight is
-/// read.
+/// The attention layout of a decoder of this configuration. It is the same as Decoder::layout(), and is available
+/// before any weight is read.
 hooks::AttentionLayout attention_layout(const DecoderConfig& config);
 
 }  // namespace gainlens::models

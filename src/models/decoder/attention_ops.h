@@ -12,22 +12,22 @@
 
 namespace gainlens::models {
 
-/// The output alone, with its gradient: libtorch's fused attention. Where that would need a T x T mask (a window
-/// shorter than the chunk, soft cap, sink logits, biases, packed sequences) both passes go over blocks of queries
-/// (kernels::attention_with_gradient), in float32 for types narrower than that.
+/// The output alone, with its gradient: libtorch's SDPA. In some cases SDPA would need a T x T mask: a window shorter
+/// than the chunk, a soft cap, sink logits, biases, packed sequences. Then both passes go over blocks of queries
+/// (kernels::attention_with_gradient), in float32 for narrower types.
 class SdpaAttention : public hooks::AttentionOp {
  public:
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;
 };
 
-/// The output with statistics of every query, streamed: no T x T tensor. Evaluation only.
+/// The output with statistics of every query, streamed: no T x T tensor exists. Evaluation only.
 class StatisticsAttention : public hooks::AttentionOp {
  public:
-  /// Gets the statistics of one layer for one sequence; sequences of a batch come in order.
+  /// Called with the statistics of one layer for one sequence. The sequences of a batch come in order.
   using Callback = std::function<void(std::int64_t layer, kernels::QueryStatistics&&)>;
 
   /// @param backend   which kernel computes them
-  /// @param returned  which of them the callback gets
+  /// @param returned  which fields the callback gets
   explicit StatisticsAttention(Callback callback,
                                kernels::AttentionBackend backend = kernels::AttentionBackend::automatic,
                                kernels::ReturnedFields returned = {});
@@ -41,18 +41,18 @@ class StatisticsAttention : public hooks::AttentionOp {
   Callback callback_;
   kernels::AttentionBackend backend_;
   kernels::ReturnedFields returned_;
-  std::vector<kernels::AttentionPlan> plans_;  // one per kind of layer, so that layers of a kind share a workspace
+  std::vector<kernels::AttentionPlan> plans_;  // one for each kind of layer: layers of the same kind share a workspace
 };
 
-/// The textbook form, with all T x T weights in memory: for interventions on `hook_pattern`, and as a reference in
+/// The textbook form, with all T x T weights in memory. For interventions on `hook_pattern`, and as a reference in
 /// tests.
 class MaterialisedAttention : public hooks::AttentionOp {
  public:
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;
 };
 
-/// Attention weights [batch, head, query, key], in the type of the queries; the softmax runs in float32 for types
-/// narrower than that. Hidden keys have weight 0, as has a query that sees no key or is padding; with sink logits the
+/// Attention weights [batch, head, query, key] in the type of the queries. The softmax runs in float32 for narrower
+/// types. A hidden key has weight 0. All weights of a query are 0 if it sees no key or is padding. With sink logits the
 /// weights of a query sum to 1 - p_s.
 at::Tensor attention_pattern(const hooks::Qkv& qkv, const kernels::AttentionOptions& options);
 

@@ -28,7 +28,7 @@ const hooks::Site final_norm_site{"ln_final.hook_normalized"};
 void check_ids(const at::Tensor& ids, std::int64_t vocabulary) {
   CHECK(ids.defined() && ids.dim() == 2 && ids.scalar_type() == at::kLong,
         "tokens: ids must be int64 [batch, position]");
-  CHECK(ids.numel() > 0, "tokens: there are none; a forward pass needs at least one position");
+  CHECK(ids.numel() > 0, "tokens: the batch has no ids; a forward pass needs at least one position");
   const at::Tensor outside = (ids < 0).logical_or(ids >= vocabulary);
   if (!outside.any().item<bool>()) return;
   const at::Tensor first = outside.nonzero()[0];  // [sequence, position]
@@ -37,13 +37,13 @@ void check_ids(const at::Tensor& ids, std::int64_t vocabulary) {
                 ids[sequence][position].item<std::int64_t>(), position, sequence, vocabulary, vocabulary - 1);
 }
 
-/// One reduction: smallest and largest are NaN where any element is.
+/// One reduction is enough: smallest and largest are NaN if any element is.
 bool all_finite(const at::Tensor& hidden) {
   const auto [smallest, largest] = at::aminmax(hidden.detach());
   return at::isfinite(smallest).logical_and(at::isfinite(largest)).item<bool>();
 }
 
-/// Runs the operation; what fails in it is told with the layer.
+/// Runs the operation. Adds the layer to the message if it fails.
 at::Tensor attend(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options,
                   hooks::AttentionOp& operation) {
   try {
@@ -59,8 +59,8 @@ struct Decoder::Pass {
   const hooks::ForwardRequest& request;
   const hooks::Hooks& hooks;
   hooks::AttentionOp& attention;
-  std::vector<RopeTables> ropes;       // of global layers, and of those with a window
-  at::Tensor key_bias, distance_bias;  // ALiBi, the one or the other
+  std::vector<RopeTables> ropes;       // [0] of global layers, [1] of layers with a window
+  at::Tensor key_bias, distance_bias;  // ALiBi: one of the two, or neither
   at::Tensor hidden;
 
   at::Tensor at(std::int64_t layer, std::string_view site, at::Tensor tensor) const {
@@ -96,7 +96,7 @@ hooks::Stream Decoder::forward(const hooks::Tokens& tokens, const hooks::Forward
 
 std::vector<hooks::Stream> Decoder::forward_all(std::span<const hooks::ForwardRequest> requests) {
   std::int64_t last = 0;
-  SdpaAttention fused;  // for requests without an operation of their own
+  SdpaAttention fused;  // for requests that bring no operation
   std::vector<Pass> passes;
   for (const hooks::ForwardRequest& request : requests) {
     check_request(request);
@@ -151,7 +151,8 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
   if (config_.embedding_scale != 1) embedded = embedded * at::scalar_tensor(config_.embedding_scale, like);
   at::Tensor hidden = pass.hooks.at(embed_site, embedded);
   if (!all_finite(hidden))
-    throw_run_failed("forward: NaN or infinity in the embedded tokens; check what replaces {}", embed_site.name);
+    throw_run_failed("forward: NaN or infinity in the embedded tokens; check the hook that replaces {}",
+                     embed_site.name);
   if (config_.positions == Positions::learned) {
     hidden =
         hidden + pass.hooks.at(position_site, weights_.position_embedding.slice(0, 0, positions).expand_as(hidden));
@@ -165,8 +166,8 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
 }
 
 hooks::Stream Decoder::finish(const Pass& pass) const {
-  if (pass.request.options.stop_at_layer >= 0) return {pass.hidden, std::nullopt};
-  return {normed(pass.hidden, weights_.final_norm, weights_.final_norm_bias, final_norm_site, pass), std::nullopt};
+  if (pass.request.options.stop_at_layer >= 0) return {pass.hidden};
+  return {normed(pass.hidden, weights_.final_norm, weights_.final_norm_bias, final_norm_site, pass)};
 }
 
 at::Tensor Decoder::unembed(const at::Tensor& normalized) {
@@ -185,7 +186,7 @@ void Decoder::check_request(const hooks::ForwardRequest& request) const {
   const bool learned = config_.positions == Positions::learned;
   CHECK(positions <= config_.max_positions || (request.options.allow_extrapolation && !learned),
         "tokens: {} positions; the model was made for {} at most. Shorten the text{}", positions, config_.max_positions,
-        learned ? ": there is no vector for a later position" : ", or give --allow-extrapolation");
+        learned ? ": it has no vector for a later position" : ", or give --allow-extrapolation");
   CHECK(request.options.stop_at_layer >= -1 && request.options.stop_at_layer <= config_.layers,
         "stop_at_layer: {}; it must be 0 to {}, or -1 for all layers", request.options.stop_at_layer, config_.layers);
   request.hooks->check_served_by(sites());
@@ -217,7 +218,8 @@ at::Tensor Decoder::normed(const at::Tensor& x, const at::Tensor& weight, const 
                            const hooks::Site& site, const Pass& pass) const {
   at::Tensor wide = normalized(x, config_.norm, config_.norm_epsilon);
   if (pass.hooks.wants(site)) {
-    // The site has the type of the stream; what is not replaced goes on unrounded, whether or not somebody looks.
+    // The site has the type of the stream. If no hook replaces it, the unrounded tensor goes on, whether or not a hook
+    // observes it.
     const at::Tensor seen = pass.hooks.at(site, wide.to(x.scalar_type()));
     if (pass.hooks.replaces(site)) wide = widened(seen);
   }
@@ -252,7 +254,7 @@ at::Tensor Decoder::attention(const LayerWeights& weights, std::int64_t layer, c
                               const Pass& pass) const {
   const at::Tensor attended = weighted_values(weights, layer, projected(weights, layer, input, pass), pass);
   const at::Tensor z = pass.at(layer, "attn.hook_z", attended.transpose(1, 2));  // [batch, position, head, head_dim]
-  return output_projection(weights, layer, gated(weights, layer, z, input, pass), pass);
+  return output_projection(weights, layer, with_output_gate(weights, layer, z, input, pass), pass);
 }
 
 hooks::Qkv Decoder::projected(const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,
@@ -285,11 +287,9 @@ at::Tensor Decoder::positioned(const at::Tensor& heads, const at::Tensor& norm, 
       x = scaled(rms_normalized(x.flatten(2), config_.norm_epsilon), norm).view_as(x);
       break;
   }
-  if (config_.positions == Positions::rotary) {
-    const bool windowed = config_.window_rope && config_.window[static_cast<std::size_t>(layer)] > 0;
-    x = rotate(x, pass.ropes[windowed ? 1 : 0]);
-  }
-  return pass.at(layer, site, x);
+  if (config_.positions != Positions::rotary) return x;
+  const bool windowed = config_.window_rope && config_.window[static_cast<std::size_t>(layer)] > 0;
+  return pass.at(layer, site, rotate(x, pass.ropes[windowed ? 1 : 0]));
 }
 
 at::Tensor Decoder::weighted_values(const LayerWeights& weights, std::int64_t layer, const hooks::Qkv& qkv,
@@ -312,8 +312,8 @@ at::Tensor Decoder::weighted_values(const LayerWeights& weights, std::int64_t la
   return output;
 }
 
-at::Tensor Decoder::gated(const LayerWeights& weights, std::int64_t layer, const at::Tensor& z, const at::Tensor& input,
-                          const Pass& pass) const {
+at::Tensor Decoder::with_output_gate(const LayerWeights& weights, std::int64_t layer, const at::Tensor& z,
+                                     const at::Tensor& input, const Pass& pass) const {
   if (config_.gate == Gate::none) return z;
   at::Tensor gate =
       at::sigmoid(at::linear(input, weights.gate_score, weights.gate_score_bias));  // [batch, position, rows]

@@ -14,7 +14,7 @@
 
 namespace gainlens::models {
 
-/// Gives the weights of one layer when the forward pass comes to it, for models that are not held in memory.
+/// Gives the weights of one layer when the forward pass reaches it. For models that are not held in memory.
 class LayerSource {
  public:
   virtual ~LayerSource() = default;
@@ -22,28 +22,30 @@ class LayerSource {
   virtual LayerWeights load(std::int64_t layer) = 0;
 };
 
-/// A decoder driven by its configuration alone. It computes in the dtype of its weights; normalisation runs in float32
-/// for narrower types. No operation works in place on what a gradient needs.
+/// A decoder whose behaviour depends only on its configuration. It computes in the dtype of its weights; normalisation
+/// runs in float32 for narrower types. No operation changes in place what a gradient needs.
 ///
-/// Sites are named and laid out as in TransformerLens; `sites()` lists them with their shapes. What a name does not
-/// say:
-/// - `hook_embed`: the tokens after the embedding's scale; `hook_pos_embed`: what learned positions add; both before
-/// the embedding's norm.
-/// - `ln1.hook_normalized`, `ln2.hook_normalized`, `ln_final.hook_normalized`: before the norm's weight; `ln1_post`,
-///   `ln2_post`: of the norms behind attention and MLP, whose result `hook_attn_out` and `hook_mlp_out` show.
-/// - `attn.hook_q`, `hook_k`: as projected (and clipped), before their norm and rotation; `hook_rot_q`, `hook_rot_k`:
-/// after both.
-/// - `attn.hook_z`: what attention gives, before the gate; `attn.hook_gate`: sigmoid of the score, which then
-/// multiplies z.
-/// - `attn.hook_result`: what each head adds to the stream (after the gate, without bias and norm); replacing it makes
-///   the attention output their sum.
-/// - `attn.hook_pattern`: observed, it is computed beside the attention operation, whose output stands. Replaced, the
-///   layer's output is the new pattern times the values, and the attention operation does not run in this layer.
-/// - `mlp.hook_expert_weights`: of a layer with experts, in place of the neurons.
-/// - `hook_resid_mid` is missing where attention and MLP read the same stream.
+/// Sites have the names and layouts of TransformerLens. `sites()` lists them with their shapes. Details that a name
+/// does not tell:
+/// - `hook_embed` is the tokens after the embedding's scale; `hook_pos_embed` is what learned positions add. Both are
+///   before the embedding's norm.
+/// - `ln1.hook_normalized`, `ln2.hook_normalized` and `ln_final.hook_normalized` are before the norm's weight and bias;
+///   those of TransformerLens' LayerNorm are after them. `ln1_post` and `ln2_post` are the same of the norms after attention and MLP; `hook_attn_out` and `hook_mlp_out`
+///   are the results of these norms.
+/// - `attn.hook_q` and `hook_k` are projected (and clipped), before their norm and rotation; `hook_rot_q` and
+///   `hook_rot_k` are after both and exist only in a model with rotary position embedding.
+/// - `attn.hook_z` is the result of attention before the gate. `attn.hook_gate` is the sigmoid of the score, which then
+///   multiplies z.
+/// - `attn.hook_result` is what each head adds to the stream (after the gate, without bias and norm). If it is
+///   replaced, the output of attention is the sum of the replacement over heads.
+/// - `attn.hook_pattern`, if observed, is computed in addition to the attention operation, whose output is used. If it
+///   is replaced, the layer's output is the new pattern times the values, and the attention operation does not run in
+///   this layer.
+/// - `mlp.hook_expert_weights` exists in a layer with experts, in place of the sites of the neurons.
+/// - `hook_resid_mid` does not exist if attention and MLP read the same stream.
 class Decoder : public hooks::HookedModel {
  public:
-  /// @param source  asked for each layer in turn; null: the layers are in `weights`
+  /// @param source  asked for each layer in turn; null: `weights` holds the layers
   /// @throws InternalError    weights that do not fit the configuration
   /// @throws InvalidArgument  as rope_frequencies
   Decoder(DecoderConfig config, DecoderWeights weights, std::unique_ptr<LayerSource> source = nullptr);
@@ -51,8 +53,8 @@ class Decoder : public hooks::HookedModel {
 
   hooks::Stream forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
                         const hooks::Hooks& hooks) override;
-  /// Every request through a layer before the next layer begins: weights that come from a source are read once for all
-  /// of them. The bits of each are those of forward().
+  /// Runs every request through a layer before the next layer begins. So weights that come from a source are read once
+  /// for all requests. The bits of each result are those of forward().
   std::vector<hooks::Stream> forward_all(std::span<const hooks::ForwardRequest> requests) override;
   at::Tensor unembed(const at::Tensor& normalized) override;
   std::vector<hooks::SiteShape> sites() const override;
@@ -60,7 +62,7 @@ class Decoder : public hooks::HookedModel {
   const DecoderConfig& config() const { return config_; }
 
  private:
-  struct Pass;  // one request on its way through the layers
+  struct Pass;  // the state of one request during the pass
 
   void check_request(const hooks::ForwardRequest& request) const;
   void check_pattern_memory(const hooks::ForwardRequest& request) const;
@@ -79,8 +81,8 @@ class Decoder : public hooks::HookedModel {
                         const Pass& pass) const;
   at::Tensor weighted_values(const LayerWeights& weights, std::int64_t layer, const hooks::Qkv& qkv,
                              const Pass& pass) const;
-  at::Tensor gated(const LayerWeights& weights, std::int64_t layer, const at::Tensor& z, const at::Tensor& input,
-                   const Pass& pass) const;
+  at::Tensor with_output_gate(const LayerWeights& weights, std::int64_t layer, const at::Tensor& z,
+                              const at::Tensor& input, const Pass& pass) const;
   at::Tensor output_projection(const LayerWeights& weights, std::int64_t layer, const at::Tensor& z,
                                const Pass& pass) const;
 

@@ -20,19 +20,19 @@ struct RopeConfig {
   std::int64_t original_max_positions = 0;  ///< llama3, yarn, longrope
   double beta_fast = 32;                    ///< yarn
   double beta_slow = 1;                     ///< yarn
-  std::optional<double> attention_factor;  ///< yarn, longrope: factor on cos and sin; yarn's default 0.1 ln(factor) + 1
-  bool truncate = true;                    ///< yarn: round the correction range to whole dimensions
-  std::vector<double> short_factors;       ///< longrope: divides each pair's frequency up to original_max_positions,
-  std::vector<double> long_factors;        ///< longrope: and in longer sequences
+  std::optional<double> attention_factor;   ///< yarn, longrope: factor on cos and sin; yarn default 0.1 ln(factor) + 1
+  bool truncate = true;                     ///< yarn: round the correction range to whole dimensions
+  std::vector<double> short_factors;        ///< longrope: divide each pair's frequency up to original_max_positions
+  std::vector<double> long_factors;         ///< longrope: divide each pair's frequency in longer sequences
 
   bool operator==(const RopeConfig&) const = default;
 };
 
-/// How a layer learns where a token stands.
+/// How the model encodes the position of a token.
 enum class Positions {
   rotary,   ///< queries and keys are rotated
-  learned,  ///< a learned vector a position, added to the embedding
-  alibi,    ///< scores fall linearly with the distance, at a slope of each head
+  learned,  ///< a learned vector for each position is added to the embedding
+  alibi,    ///< scores fall linearly with the distance; each head has its own slope
 };
 
 /// Sigmoid gate on the attention output, before the output projection (qiuzh20/gated_attention).
@@ -50,31 +50,31 @@ enum class QkNorm {
   whole,  ///< RMSNorm over all heads at once
 };
 
-/// Feed-forward layers of which each token uses a few, picked by a linear router.
+/// Feed-forward layers, of which a linear router chooses a few for each token.
 struct Experts {
   std::int64_t count = 0;  ///< 0: one feed-forward layer for all tokens
   std::int64_t per_token = 0;
   std::int64_t width = 0;  ///< of each expert
-  bool normalised = true;  ///< the chosen experts' weights sum to 1; else they keep their share of the softmax over all
+  bool normalised = true;  ///< the weights of the chosen experts sum to 1; else they are from the softmax over all
   bool router_bias = false;
   bool bias = false;         ///< on the experts' projections
-  std::vector<bool> layers;  ///< [layer] whether it has experts; empty: all
+  std::vector<bool> layers;  ///< [layer] whether the layer has experts; empty: all have
 };
 
-/// A gated feed-forward layer that clips: gate to at most `limit`, up to +-limit; (up + 1) gate sigmoid(alpha gate).
+/// A gated feed-forward layer that clips: the gate to at most `limit`, up to +-`limit`. The result is (up + 1) gate
+/// sigmoid(alpha gate).
 struct ClippedGate {
   double limit = 7;
   double alpha = 1.702;
 };
 
-/// How the slopes of Positions::alibi are taken.
+/// Details of Positions::alibi.
 struct Alibi {
-  double factor = 1;  ///< on what is added to the scores
-  bool bfloat16 =
-      false;  ///< slopes, and slopes times positions, are rounded to bfloat16, as the family's own code does
+  double factor = 1;      ///< on what is added to the scores
+  bool bfloat16 = false;  ///< slopes, positions and their products are rounded to bfloat16, as in the family's own code
 };
 
-/// What one decoder computes, whatever family its checkpoint calls itself. Each option is named after what it is.
+/// What one decoder computes, independent of the name of its family. Each option is named after its effect.
 struct DecoderConfig {
   std::string family;  ///< as the checkpoint names it: "llama", "qwen3", ...
   std::int64_t layers = 0;
@@ -86,31 +86,31 @@ struct DecoderConfig {
   std::int64_t vocabulary = 0;
   std::int64_t max_positions = 0;  ///< trained or declared context, after any RoPE scaling the config declares
 
-  double embedding_scale = 1;   ///< factor on the embedded tokens, rounded to the compute dtype
+  double embedding_scale = 1;   ///< factor on the embedded tokens; it is rounded to the compute dtype
   bool embedding_norm = false;  ///< the embedded tokens are normalised
   Positions positions = Positions::rotary;
   Alibi alibi;
   RopeConfig rope;
-  std::optional<RopeConfig> window_rope;  ///< of the layers with a window; absent: the same
+  std::optional<RopeConfig> window_rope;  ///< of the layers with a window; empty: the same
 
   Norm norm = Norm::rms;
   double norm_epsilon = 1e-6;
-  double norm_offset = 0;          ///< added to every norm's weight, whose stored values are that much smaller
+  double norm_offset = 0;          ///< added to every norm's weight: the stored weights are smaller by this
   bool norm_bias = false;          ///< layer norms add a bias
   bool pre_norm = true;            ///< attention and MLP read a normalised stream
-  bool post_norm = false;          ///< what they give is normalised before it is added to the stream
+  bool post_norm = false;          ///< their results are normalised before they are added to the stream
   bool parallel_residual = false;  ///< attention and MLP read the same stream, and both are added to it
-  bool shared_norm = false;        ///< with parallel_residual: the MLP reads what attention's norm gives
+  bool shared_norm = false;        ///< with parallel_residual: the MLP reads the result of attention's norm
 
   bool qkv_bias = false;
   bool output_bias = false;        ///< on the attention's output projection
-  std::optional<double> qkv_clip;  ///< queries, keys and values are clipped to +- this as projected
+  std::optional<double> qkv_clip;  ///< projected queries, keys and values are clipped to +- this
   QkNorm qk_norm = QkNorm::none;
   double attention_scale = 0;        ///< factor on q.k; 0: 1/sqrt(head_dim)
-  bool scale_by_layer = false;       ///< the factor is divided by the layer's number, from 1
-  double attention_soft_cap = 0;     ///< score s becomes cap tanh(s / cap); 0: none
-  bool sink_logits = false;          ///< a learned logit a head takes part in the softmax, without a value
-  std::vector<std::int64_t> window;  ///< [layer] visible keys including the query itself; 0: global
+  bool scale_by_layer = false;       ///< the factor is divided by the layer's number, counted from 1
+  double attention_soft_cap = 0;     ///< score s becomes cap tanh(s / cap); 0: no cap
+  bool sink_logits = false;          ///< each head has a learned logit in the softmax, without a value
+  std::vector<std::int64_t> window;  ///< [layer] number of visible keys, including the query itself; 0: global
   Gate gate = Gate::none;
 
   bool gated_mlp = true;  ///< down(act(gate) * up), else down(act(up))

@@ -10,8 +10,8 @@ namespace {
 
 void check_field(const WeightField& field, at::ScalarType dtype, const std::string& of) {
   const at::Tensor& found = *field.tensor;
-  ASSERT(field.wanted == found.defined(), "decoder weights: {} of {} is {}, against the configuration", field.name, of,
-         field.wanted ? "missing" : "there");
+  ASSERT(field.wanted == found.defined(), "decoder weights: {} of {} is {}; the configuration says otherwise",
+         field.name, of, field.wanted ? "missing" : "present");
   if (!field.wanted) return;
   ASSERT(found.sizes() == at::IntArrayRef(field.shape),
          "decoder weights: {} of {} is [{}]; the configuration asks for [{}]", field.name, of,
@@ -35,7 +35,7 @@ void check_outer_shapes(const DecoderConfig& config, DecoderWeights weights) {
          "decoder weights: the embedding is missing or not floating point");
   const at::ScalarType dtype = weights.embedding.scalar_type();
   if (config.tied_head) {
-    ASSERT(weights.head.is_same(weights.embedding), "decoder weights: the head is tied, but not the embedding");
+    ASSERT(weights.head.is_same(weights.embedding), "decoder weights: the head is tied but is not the embedding");
     weights.head = at::Tensor();
   }
   for (const WeightField& field : outer_fields(config, weights)) check_field(field, dtype, "the model");

@@ -9,13 +9,14 @@
 
 namespace gainlens::models {
 
-/// That every tensor the configuration asks for in this layer is there, in its shape and of this dtype, and no other.
-/// @throws InternalError  what is wrong with which tensor: files are checked when they are read, so weights that do not
-///     fit are our mistake
+/// Checks that the layer has every tensor that the configuration asks for, with its shape and this dtype, and no other
+/// tensor.
+/// @throws InternalError  names the tensor and the fault. Files are checked when they are read, so weights that do not
+///     fit are a mistake of the program.
 void check_layer_shapes(const DecoderConfig& config, std::int64_t layer, LayerWeights weights, at::ScalarType dtype);
 
-/// The same of the tensors outside the layers; all must be of the embedding's dtype, which must be a floating-point
-/// one.
+/// The same check for the tensors outside the layers. All must have the dtype of the embedding, which must be of
+/// floating point.
 void check_outer_shapes(const DecoderConfig& config, DecoderWeights weights);
 
 }  // namespace gainlens::models

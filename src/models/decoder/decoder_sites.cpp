@@ -23,8 +23,10 @@ void add_attention_sites(const DecoderConfig& config, std::int64_t layer, std::v
   add("attn.hook_q", queries);
   add("attn.hook_k", keys);
   add("attn.hook_v", keys);
-  add("attn.hook_rot_q", queries);
-  add("attn.hook_rot_k", keys);
+  if (config.positions == Positions::rotary) {
+    add("attn.hook_rot_q", queries);
+    add("attn.hook_rot_k", keys);
+  }
   add("attn.hook_pattern", {"batch", std::to_string(config.heads), "position", "position"}, /*on_request=*/true);
   add("attn.hook_z", queries);
   if (config.gate == Gate::headwise) add("attn.hook_gate", per_position({config.heads}));

@@ -38,10 +38,10 @@ struct DecoderWeights {
   at::Tensor embedding_norm, embedding_norm_bias;  ///< [width]
   std::vector<LayerWeights> layers;
   at::Tensor final_norm, final_norm_bias;  ///< [width]
-  at::Tensor head;                         ///< [vocabulary, width]; the same tensor as embedding where tied
+  at::Tensor head;                         ///< [vocabulary, width]; the same tensor as `embedding` if tied
 };
 
-/// One tensor a configuration asks for, or does not.
+/// One tensor that a configuration may ask for.
 struct WeightField {
   enum class Kind { embedding, projection, norm, bias, logit };
 
@@ -54,7 +54,7 @@ struct WeightField {
 
 /// Every tensor of one layer.
 std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer, LayerWeights& weights);
-/// Every tensor outside the layers. The head is not wanted where it is tied.
+/// Every tensor outside the layers. A tied head is not wanted.
 std::vector<WeightField> outer_fields(const DecoderConfig& config, DecoderWeights& weights);
 
 }  // namespace gainlens::models

@@ -25,20 +25,20 @@ at::Tensor activated(Activation activation, const at::Tensor& x) {
   throw_internal_error(__FILE__, __LINE__, "an activation without its function");
 }
 
-/// What the gate lets through of `up`.
-at::Tensor gated(const DecoderConfig& config, const at::Tensor& gate, const at::Tensor& up) {
+/// `up` times the activated gate; clipped if the configuration says so.
+at::Tensor gated_neurons(const DecoderConfig& config, const at::Tensor& gate, const at::Tensor& up) {
   if (!config.clipped_gate) return activated(config.activation, gate) * up;
   const auto [limit, alpha] = *config.clipped_gate;
   const at::Tensor clipped = gate.clamp_max(limit);
   return (up.clamp(-limit, limit) + 1) * (clipped * at::sigmoid(clipped * alpha));
 }
 
-/// Row `expert` of a stack; undefined where there is none.
+/// Row `expert` of a stack; undefined if the stack is.
 at::Tensor of_expert(const at::Tensor& stack, std::int64_t expert) {
   return stack.defined() ? stack.select(0, expert) : at::Tensor();
 }
 
-/// Router weight of every expert, 0 where it is not chosen: [token, expert].
+/// Router weight of every expert, [token, expert]; 0 for experts that are not chosen.
 at::Tensor routed(const Experts& experts, const at::Tensor& logits) {
   const at::Tensor wide = logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
   const auto [chosen, which] = wide.topk(experts.per_token, -1);
@@ -46,15 +46,15 @@ at::Tensor routed(const Experts& experts, const at::Tensor& logits) {
   return at::zeros_like(wide).scatter(-1, which, weights).to(logits.scalar_type());
 }
 
-/// Positions whose neurons are computed at a time.
+/// Number of positions whose neurons are computed at a time.
 constexpr std::int64_t block_positions = 512;
 
 at::Tensor whole_linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
   return at::linear(input, weight, bias);
 }
 
-/// The products of blocks of positions, as where nobody looks: the bits of a product may depend on how many rows it
-/// has.
+/// The products of blocks of positions, as in the path without hooks. The bits of a product may depend on its number of
+/// rows.
 at::Tensor linear_by_blocks(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
   std::vector<at::Tensor> blocks;
   for (const at::Tensor& rows : input.flatten(0, -2).split(block_positions))
@@ -65,7 +65,7 @@ at::Tensor linear_by_blocks(const at::Tensor& input, const at::Tensor& weight, c
 }
 
 /// @param linear   (input, weight, bias) -> product
-/// @param at_site  (name, tensor) -> what goes on
+/// @param at_site  (name, tensor) -> the tensor that is used from there on
 template <typename Linear, typename AtSite>
 at::Tensor fed_forward(const DecoderConfig& config, const LayerWeights& weights, const at::Tensor& input,
                        const Linear& linear, const AtSite& at_site) {
@@ -73,7 +73,7 @@ at::Tensor fed_forward(const DecoderConfig& config, const LayerWeights& weights,
   if (config.gated_mlp) {
     const at::Tensor gate = at_site("mlp.hook_pre", linear(input, weights.mlp_gate, weights.mlp_gate_bias));
     const at::Tensor up = at_site("mlp.hook_pre_linear", linear(input, weights.mlp_up, weights.mlp_up_bias));
-    neurons = gated(config, gate, up);
+    neurons = gated_neurons(config, gate, up);
   } else {
     neurons = activated(config.activation, at_site("mlp.hook_pre", linear(input, weights.mlp_up, weights.mlp_up_bias)));
   }
@@ -92,7 +92,7 @@ at::Tensor dense_feedforward(const DecoderConfig& config, const LayerWeights& we
                          hooks.wants(site("mlp.hook_post"));
   if (looked_at) return fed_forward(config, weights, input, linear_by_blocks, at_site);
 
-  // Neurons of a block of positions stay in the cache, and those of a long text never stand in memory all at once.
+  // The neurons of a block of positions stay in the cache. The neurons of a long text are never in memory all at once.
   const at::Tensor tokens = input.flatten(0, -2);
   at::Tensor output = at::empty_like(tokens);
   for (std::int64_t begin = 0; begin < tokens.size(0); begin += block_positions) {
@@ -119,10 +119,9 @@ at::Tensor expert_feedforward(const DecoderConfig& config, const LayerWeights& w
         at::linear(mine, of_expert(weights.expert_gate, expert), of_expert(weights.expert_gate_bias, expert));
     const at::Tensor up =
         at::linear(mine, of_expert(weights.expert_up, expert), of_expert(weights.expert_up_bias, expert));
-    const at::Tensor down = at::linear(gated(config, gate, up), of_expert(weights.expert_down, expert),
+    const at::Tensor down = at::linear(gated_neurons(config, gate, up), of_expert(weights.expert_down, expert),
                                        of_expert(weights.expert_down_bias, expert));
-    // In place: no gradient needs the sum so far, and a copy of it for every expert would cost more than a small expert
-    // does.
+    // In place: no gradient needs the sum so far. A copy of it for every expert would cost more than a small expert.
     sum.index_add_(0, which, down * share.index_select(0, which).unsqueeze(1));
   }
   return sum.view_as(input);

@@ -14,7 +14,7 @@ at::Tensor distances(std::int64_t positions, const at::Device& device) {
   return position.unsqueeze(1) - position.unsqueeze(0);
 }
 
-/// True where query t may see key j, [query, key].
+/// True if query t may see key j, [query, key].
 at::Tensor visible(const kernels::AttentionOptions& options, const at::Tensor& distance) {
   at::Tensor mask = at::ones_like(distance, at::kBool);
   if (options.causal) mask = mask.logical_and(distance >= 0);
@@ -27,7 +27,7 @@ at::Tensor visible(const kernels::AttentionOptions& options, const at::Tensor& d
   return mask.logical_and(together);
 }
 
-/// [batch, kv_head, position, head_dim] with the heads of a group laid out as their own.
+/// Repeats each kv head of [batch, kv_head, position, head_dim] for the query heads of its group.
 at::Tensor for_every_head(const at::Tensor& grouped, std::int64_t heads) {
   return grouped.repeat_interleave(heads / grouped.size(1), 1);
 }
@@ -58,7 +58,7 @@ at::Tensor attention_pattern(const hooks::Qkv& qkv, const kernels::AttentionOpti
         options.sink_logit.to(scores.scalar_type()).view({1, -1, 1, 1}).expand({scores.size(0), -1, scores.size(2), 1});
     scores = at::cat({scores, sink}, -1);
   }
-  // A bias of -inf can hide every key, and padding sees none: the softmax over nothing would give NaN, and so would its
+  // A bias of -inf can hide every key, and padding sees no key. The softmax over no key would be NaN, and so would its
   // gradient.
   const bool some_see_none =
       options.key_bias.defined() || options.distance_bias.defined() || !options.sequences.empty();

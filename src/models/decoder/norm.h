@@ -6,7 +6,7 @@
 
 namespace gainlens::models {
 
-/// The tensor in the type that normalisation runs in: float64 stays, all others become float32.
+/// The tensor in the type of normalisation: float64 stays, all others become float32.
 at::Tensor widened(const at::Tensor& x);
 
 /// x / sqrt(mean(x^2) + epsilon) over the last dimension, widened.
@@ -15,7 +15,7 @@ at::Tensor rms_normalized(const at::Tensor& x, double epsilon);
 /// (x - mean(x)) / sqrt(var(x) + epsilon) over the last dimension, widened.
 at::Tensor layer_normalized(const at::Tensor& x, double epsilon);
 
-/// One of the two, as the kind says.
+/// One of the two above, chosen by `kind`.
 at::Tensor normalized(const at::Tensor& x, Norm kind, double epsilon);
 
 /// (offset + weight) x + bias in the type of x, rounded once to the type of the weight.

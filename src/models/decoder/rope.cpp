@@ -11,8 +11,8 @@
 namespace gainlens::models {
 namespace {
 
-/// Long waves are slowed by `factor`, short ones kept, those between blended linearly in (original length /
-/// wavelength).
+/// Long waves are slowed by `factor`, short ones are kept. Between the two, the frequency is interpolated linearly in
+/// (original length / wavelength).
 double llama3_frequency(const RopeConfig& config, double frequency) {
   const double turns = static_cast<double>(config.original_max_positions) * frequency / (2 * std::numbers::pi);
   if (turns < config.low_frequency_factor) return frequency / config.factor;
@@ -22,7 +22,7 @@ double llama3_frequency(const RopeConfig& config, double frequency) {
   return (1 - kept) * frequency / config.factor + kept * frequency;
 }
 
-/// Dimension pairs [low, high] over which yarn goes from kept to slowed frequencies.
+/// Dimension pairs [low, high] over which yarn changes from kept to slowed frequencies.
 struct YarnRamp {
   double low, high;
 };
@@ -40,7 +40,7 @@ YarnRamp yarn_ramp(const RopeConfig& config, std::int64_t head_dim) {
     high = std::ceil(high);
   }
   low = std::max(low, 0.0);
-  high = std::min(high, static_cast<double>(head_dim - 1));  // of head_dim, not of its pairs: as the convention has it
+  high = std::min(high, static_cast<double>(head_dim - 1));  // by convention head_dim, not its number of pairs
   if (low == high) high += 0.001;
   return {low, high};
 }
@@ -55,15 +55,15 @@ double yarn_attention_factor(const RopeConfig& config) {
   return config.factor <= 1 ? 1.0 : 0.1 * std::log(config.factor) + 1.0;
 }
 
-/// Dimensions of each head that are rotated.
+/// Number of dimensions of each head that are rotated.
 std::int64_t rotated_dimensions(const RopeConfig& config, std::int64_t head_dim) {
   const auto rotated = static_cast<std::int64_t>(static_cast<double>(head_dim) * config.rotated);
   CHECK(rotated > 0 && rotated <= head_dim && rotated % 2 == 0,
-        "rope: {} of {} dimensions of a head are rotated; it must be an even number from 2", rotated, head_dim);
+        "rope: {} of {} dimensions of a head are rotated; it must be an even number, at least 2", rotated, head_dim);
   return rotated;
 }
 
-/// longrope: the factors of a sequence of this length, one a pair.
+/// longrope: the factors for a sequence of this length, one for each pair.
 const std::vector<double>& longrope_factors(const RopeConfig& config, std::int64_t positions) {
   return positions > config.original_max_positions ? config.long_factors : config.short_factors;
 }
@@ -74,7 +74,7 @@ void check(const RopeConfig& config, std::int64_t head_dim) {
   if (config.scaling == RopeScaling::longrope) {
     const auto pairs = static_cast<std::size_t>(head_dim / 2);
     CHECK(config.short_factors.size() == pairs && config.long_factors.size() == pairs,
-          "rope: {} short and {} long factors; longrope needs {} of each, one a rotated pair",
+          "rope: {} short and {} long factors; longrope needs {} of each kind, one for each rotated pair",
           config.short_factors.size(), config.long_factors.size(), pairs);
     for (const auto* factors : {&config.short_factors, &config.long_factors}) {
       for (const double factor : *factors)
@@ -101,7 +101,7 @@ void check(const RopeConfig& config, std::int64_t head_dim) {
 }  // namespace
 
 RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t full_head_dim, std::int64_t positions) {
-  const std::int64_t head_dim = rotated_dimensions(config, full_head_dim);  // what is not rotated plays no part below
+  const std::int64_t head_dim = rotated_dimensions(config, full_head_dim);  // below, only the rotated dimensions count
   check(config, head_dim);
   RopeFrequencies result;
   const YarnRamp ramp = config.scaling == RopeScaling::yarn ? yarn_ramp(config, head_dim) : YarnRamp{};

@@ -9,16 +9,17 @@
 
 namespace gainlens::models {
 
-/// Angles per position of each pair of dimensions, and the factor on cos and sin that comes with them.
+/// The angles of each pair of dimensions, and the factor on cos and sin that belongs to them.
 struct RopeFrequencies {
   std::vector<double> inverse;  ///< [rotated / 2] radians per position
   double attention_factor = 1;  ///< yarn, longrope; else 1
 };
 
-/// @param positions  of the sequence: longrope has other frequencies for long ones
-/// @throws InvalidArgument  the rotated share of head_dim odd or 0; base, factor, band or original length that the
-/// scaling cannot use Source: the conventions of Hugging Face transformers, modeling_rope_utils.py; computed in float64
-/// here, in float32 there.
+/// @param positions  of the sequence: longrope has other frequencies for long sequences
+/// @throws InvalidArgument  the rotated part of head_dim is odd or 0; the scaling cannot use the base, factor, band or
+///     original length
+/// Source: the conventions of Hugging Face transformers, modeling_rope_utils.py. Computed in float64 here, in float32
+/// there.
 RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t head_dim, std::int64_t positions);
 
 /// cos and sin of every angle, times the attention factor.
@@ -26,11 +27,11 @@ struct RopeTables {
   at::Tensor cosine, sine;  ///< [position, rotated / 2]
 };
 
-/// Angles and their cosines in float64, then cast to the type of `like`, on its device.
+/// Angles, cosines and sines are computed in float64, then cast to the type of `like` on its device.
 RopeTables rope_tables(const RopeFrequencies& frequencies, std::int64_t positions, const at::TensorOptions& like);
 
-/// Rotates the pairs (i, i + r/2) of the first r dimensions of each head (the "rotate half" layout), r twice the width
-/// of the tables.
+/// Rotates the pairs (i, i + r/2) of the first r dimensions of each head (the "rotate half" layout). r is twice the
+/// width of the tables.
 /// @param heads  [batch, position, head, head_dim], dtype of the tables
 at::Tensor rotate(const at::Tensor& heads, const RopeTables& tables);
 

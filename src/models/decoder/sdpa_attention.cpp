@@ -7,7 +7,7 @@
 namespace gainlens::models {
 namespace {
 
-/// Whether libtorch's fused attention would need a T x T mask.
+/// Whether libtorch's SDPA would need a T x T mask.
 bool needs_mask(const hooks::Qkv& qkv, const kernels::AttentionOptions& options) {
   const bool hidden_by_window = options.window && *options.window < qkv.key.size(2);
   return hidden_by_window || options.soft_cap != 0 || options.key_bias.defined() || options.distance_bias.defined() ||

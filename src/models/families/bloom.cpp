@@ -35,8 +35,8 @@ DecoderConfig parse(ConfigReader& reader) {
   config.norm_bias = config.embedding_norm = config.qkv_bias = config.output_bias = config.mlp_bias = true;
   config.gated_mlp = false;
   require_value(reader, "apply_residual_connection_post_layernorm", false,
-                "the stream is added as it is, before its norm");
-  require_value(reader, "slow_but_exact", false, "products are not split as in training");
+                "the residual connection adds the stream before its norm");
+  require_value(reader, "slow_but_exact", false, "matrix products are not split as in training");
   return config;
 }
 
@@ -64,10 +64,10 @@ Family bloom() {
           .parse = parse,
           .keys = keys_of("hidden_size", "n_head", "n_layer"),
           .tensors = names(),
-          // fused kernels of the training code
+          // options of the kernels of the training code
           .inert_keys = {"attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi",
                          "skip_bias_add", "skip_bias_add_qkv", "unk_token_id"},
-          .gguf = {.architecture = "bloom", .tensors = gguf_fused_names()}};
+          .gguf = {.architecture = "bloom", .tensors = gguf_joined_names()}};
 }
 
 }  // namespace gainlens::models

@@ -9,8 +9,7 @@
 namespace gainlens::models {
 namespace {
 
-// Far above any model there is, and small enough that products of two of them fit in int64; whole counts are checked
-// besides.
+// Far above any real model, and small enough that products of two of them fit in int64. Totals are checked separately.
 constexpr std::int64_t max_layers = 4096;
 constexpr std::int64_t max_width = std::int64_t{1} << 20;
 constexpr std::int64_t max_heads = std::int64_t{1} << 14;
@@ -36,7 +35,7 @@ Activation parse_activation(ConfigReader& reader, std::string_view key, Activati
                 reader.quoted(key), printable(name, 60), did_you_mean(name.substr(0, 60), names));
 }
 
-/// `torch_dtype` was renamed `dtype`; both may be written "torch.float32".
+/// `torch_dtype` was renamed to `dtype`. Both may be written as "torch.float32".
 void check_dtypes_agree(ConfigReader& reader) {
   const auto read = [&reader](std::string_view key) {
     std::string name = reader.find_non_null(key) == nullptr ? "" : reader.text(key);
@@ -68,23 +67,25 @@ void parse_heads(ConfigReader& reader, const CommonDefaults& defaults, const Com
   config.heads = reader.integer(keys.heads, 1, max_heads, defaults.heads);
   config.kv_heads = config.heads;
   if (!keys.kv_heads.empty()) {
-    // Null means one KV head per head in every family; what an absent key means differs.
+    // In every family, null means one KV head for each head. The meaning of an absent key differs.
     const Json* kv_heads = reader.find(keys.kv_heads);
     const bool is_null = kv_heads != nullptr && kv_heads->is_null();
     if (!is_null)
       config.kv_heads = reader.integer(keys.kv_heads, 1, max_heads, defaults.kv_heads.value_or(config.heads));
-    CHECK(config.heads % config.kv_heads == 0, "{}: '{}' is {} and '{}' is {}; the former must be a multiple",
-          reader.where(), keys.heads, config.heads, keys.kv_heads, config.kv_heads);
+    CHECK(config.heads % config.kv_heads == 0,
+          "{}: '{}' is {} and '{}' is {}; the first must be a multiple of the second", reader.where(), keys.heads,
+          config.heads, keys.kv_heads, config.kv_heads);
   }
 
-  // Null means width / heads, except in a family with a default of its own, where nobody knows.
+  // Null means width / heads. In a family that has a default of its own, the meaning of null is unknown, so null is
+  // refused.
   const Json* head_dim = keys.head_dim.empty() ? nullptr : reader.find(keys.head_dim);
   if (defaults.head_dim || (head_dim != nullptr && !head_dim->is_null())) {
     config.head_dim = reader.integer(keys.head_dim, 1, max_head_dim, defaults.head_dim);
   } else {
-    CHECK(config.width % config.heads == 0, "{}: '{}' is {} and '{}' is {}; the former must be a multiple{}",
-          reader.where(), keys.width, config.width, keys.heads, config.heads,
-          keys.head_dim.empty() ? "" : ", or give 'head_dim'");
+    CHECK(config.width % config.heads == 0,
+          "{}: '{}' is {} and '{}' is {}; the first must be a multiple of the second{}", reader.where(), keys.width,
+          config.width, keys.heads, config.heads, keys.head_dim.empty() ? "" : ", or give 'head_dim'");
     config.head_dim = config.width / config.heads;
   }
 }
@@ -93,18 +94,18 @@ void parse_rotation(ConfigReader& reader, const CommonKeys& keys, DecoderConfig&
   Ropes ropes = parse_ropes(reader, config.max_positions, keys.rope);
   config.rope = std::move(ropes.rope);
   config.window_rope = std::move(ropes.window);
-  // As the reference does: the product is cut to a whole number.
+  // As in the reference: the product is truncated to a whole number.
   const auto rotated = static_cast<std::int64_t>(static_cast<double>(config.head_dim) * config.rope.rotated);
   CHECK(config.rope.rotated != 1 || config.head_dim % 2 == 0,
         "{}: head_dim is {}; the rotary embedding needs an even one", reader.where(), config.head_dim);
   CHECK(rotated >= 2 && rotated % 2 == 0,
-        "{}: {} of a head's {} dimensions are rotated; it must be an even number from 2", reader.where(), rotated,
+        "{}: {} of a head's {} dimensions are rotated; it must be an even number, at least 2", reader.where(), rotated,
         config.head_dim);
   const auto pairs = static_cast<std::size_t>(rotated / 2);
   CHECK(config.rope.scaling != RopeScaling::longrope ||
             (config.rope.short_factors.size() == pairs && config.rope.long_factors.size() == pairs),
-        "{}: {} short and {} long factors of longrope; there must be {} of each, one a rotated pair", reader.where(),
-        config.rope.short_factors.size(), config.rope.long_factors.size(), pairs);
+        "{}: {} short and {} long factors of longrope; there must be {} of each kind, one for each rotated pair",
+        reader.where(), config.rope.short_factors.size(), config.rope.long_factors.size(), pairs);
 }
 
 void refuse_other_mathematics(ConfigReader& reader, bool tensor_parallel_inert) {
@@ -115,7 +116,7 @@ void refuse_other_mathematics(ConfigReader& reader, bool tensor_parallel_inert) 
   if (tensor_parallel_inert) {
     reader.find("pretraining_tp");
   } else {
-    require_value(reader, "pretraining_tp", 1, "projections split for tensor parallelism add up in another order");
+    require_value(reader, "pretraining_tp", 1, "projections split for tensor parallelism are summed in another order");
   }
   require_value(reader, "rope_interleaved", false, "dimension i is rotated with i + head_dim/2");
   require_value(reader, "is_encoder_decoder", false, "only decoders are run");
@@ -151,7 +152,7 @@ DecoderConfig parse_common(ConfigReader& reader, const CommonDefaults& defaults,
   config.mlp_width = derived ? *defaults.mlp_ratio * config.width : reader.integer(keys.mlp_width, 1, max_mlp_width);
   config.vocabulary = reader.integer("vocab_size", 1, max_vocabulary, defaults.vocabulary);
   parse_heads(reader, defaults, keys, config);
-  // As declared: files with llama3 or yarn scaling already state the extended length.
+  // As declared: files with llama3 or yarn scaling already give the extended length.
   config.max_positions = reader.integer(keys.positions, 1, max_context, defaults.max_positions);
   config.norm_epsilon = reader.number(keys.norm_epsilon, 1e-30, 1, defaults.norm_epsilon);
   config.activation =
@@ -180,7 +181,7 @@ std::int64_t parse_window(ConfigReader& reader, std::int64_t fallback) {
 
 namespace {
 
-/// Windows by `layer_types`; empty where the file has none.
+/// Windows by `layer_types`; empty if the file does not have this key.
 std::vector<std::int64_t> windows_by_type(ConfigReader& reader, std::int64_t layers, std::int64_t window,
                                           const std::string& why_none) {
   const Json* types = reader.find_non_null("layer_types");

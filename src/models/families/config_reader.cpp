@@ -40,7 +40,7 @@ std::int64_t ConfigReader::integer(std::string_view key, std::int64_t low, std::
     CHECK(fallback.has_value(), "{}: {} is missing; must be an integer from {} to {}", where_, quoted(key), low, high);
     return *fallback;
   }
-  // Beyond int64 a number is stored unsigned; beyond that as a double, which is_number_integer refuses.
+  // A number above int64 is stored as unsigned. A larger one is stored as a double, which is_number_integer refuses.
   const bool fits = value->is_number_integer() &&
                     (!value->is_number_unsigned() ||
                      value->get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()});

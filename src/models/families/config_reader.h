@@ -12,42 +12,43 @@
 
 namespace gainlens::models {
 
-/// Reads the keys of one JSON object of a config.json, each with its type and range, and remembers which it was asked
-/// for: what remains in the file unread is found by refuse_unread. Every message names the file and the key.
+/// Reads the keys of one JSON object of a config.json, each with its type and range. It remembers which keys it was
+/// asked for; refuse_unread finds keys of the file that were not read. Every message names the file and the key.
 class ConfigReader {
  public:
-  /// @param where  the file, for messages
-  /// @param prefix written before each key in messages, e.g. "rope_scaling."
+  /// @param where   the file, for messages
+  /// @param prefix  written before each key in messages, e.g. "rope_scaling."
   /// @throws InvalidArgument  `object` is not a JSON object
   ConfigReader(const Json& object, std::string where, std::string prefix = "");
 
-  /// Integer in [low, high]; `fallback` where the key is absent, an error where there is none.
-  /// @throws InvalidArgument  missing without fallback, null, not an integer (4096.0 is not one), out of range
+  /// Integer in [low, high]; `fallback` if the key is absent.
+  /// @throws InvalidArgument  the key is absent and there is no fallback; it is null, not an integer (4096.0 is not
+  ///     one), or out of range
   std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high,
                        std::optional<std::int64_t> fallback = std::nullopt);
 
-  /// Finite number in [low, high], as integer().
+  /// Finite number in [low, high]; otherwise like integer().
   double number(std::string_view key, double low, double high, std::optional<double> fallback = std::nullopt);
 
   bool boolean(std::string_view key, bool fallback);
   std::string text(std::string_view key, std::optional<std::string> fallback = std::nullopt);
 
-  /// The raw value; null pointer where the key is absent. Marks the key as read.
+  /// The raw value; a null pointer if the key is absent. Marks the key as read.
   const Json* find(std::string_view key);
-  /// The raw value; null pointer where the key is absent or holds null. Marks the key as read.
+  /// The raw value; a null pointer if the key is absent or null. Marks the key as read.
   const Json* find_non_null(std::string_view key);
 
-  /// The nested object under `key`; empty where it is absent or null.
+  /// The nested object under `key`; empty if it is absent or null.
   std::optional<ConfigReader> object(std::string_view key);
 
-  /// A reading of the whole object, for keys that are themselves names (layer types).
+  /// The whole object, for keys that are themselves names (layer types).
   const Json& json() const { return *object_; }
   const std::string& where() const { return where_; }
-  /// "'rope_scaling.factor'": the key as messages write it.
+  /// The key in the form of messages: "'rope_scaling.factor'".
   std::string quoted(std::string_view key) const;
 
-  /// @throws InvalidArgument  a key that was neither read nor is among `inert`: it may change what the model computes
-  /// (nearest known key named)
+  /// @throws InvalidArgument  a key was not read and is not in `inert`: it may change what the model computes (the
+  ///     message suggests the nearest known key)
   void refuse_unread(std::span<const std::string_view> inert = {}) const;
 
  private:
@@ -57,7 +58,7 @@ class ConfigReader {
   std::set<std::string, std::less<>> read_;
 };
 
-/// A JSON value as it may stand in a message: cut to 60 bytes.
+/// A JSON value for a message, cut to 60 bytes.
 std::string brief(const Json& value);
 
 }  // namespace gainlens::models

@@ -9,12 +9,12 @@
 
 namespace gainlens::models {
 
-/// Number of experts, under the family's key, and num_experts_per_tok.
-/// @throws InvalidArgument  as ConfigReader; more per token than there are
+/// Reads the number of experts, under the name that the family uses, and num_experts_per_tok.
+/// @throws InvalidArgument  as ConfigReader; more experts for each token than there are
 Experts parse_experts(ConfigReader& reader, std::string_view count_key, std::int64_t default_count,
                       std::int64_t default_per_token);
 
-/// What a family with experts carries for training its router.
+/// Keys for the training of a router. Families with experts have them.
 std::vector<std::string_view> router_training_keys();
 
 }  // namespace gainlens::models

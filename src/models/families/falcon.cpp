@@ -16,15 +16,15 @@ CommonKeys keys_of(std::string_view width) {
           .norm_epsilon = "layer_norm_epsilon"};
 }
 
-/// Heads of keys: one, as many as of queries, or in the newer architecture any number between.
+/// Number of KV heads: one, as many as query heads, or in the newer architecture any divisor of that number.
 std::int64_t parse_kv_heads(ConfigReader& reader, bool grouped, std::int64_t heads) {
   const bool one = reader.boolean("multi_query", true);
   if (grouped) {
     if (reader.find_non_null("num_kv_heads") == nullptr) return heads;
     const std::int64_t kv_heads = reader.integer("num_kv_heads", 1, heads);
     CHECK(heads % kv_heads == 0,
-          "{}: 'num_attention_heads' is {} and 'num_kv_heads' is {}; the former must be a multiple", reader.where(),
-          heads, kv_heads);
+          "{}: 'num_attention_heads' is {} and 'num_kv_heads' is {}; the first must be a multiple of the second",
+          reader.where(), heads, kv_heads);
     return kv_heads;
   }
   reader.find("num_kv_heads");  // the older architecture does not read it
@@ -54,10 +54,10 @@ DecoderConfig parse(ConfigReader& reader) {
                                  : reader.integer("num_ln_in_parallel_attn", 1, 2);
   config.shared_norm = config.parallel_residual && norms == 1;
   require_value(reader, "apply_residual_connection_post_layernorm", false,
-                "the stream is added as it is, before its norm");
+                "the residual connection adds the stream before its norm");
   if (alibi) {
-    for (const char* key : {"rope_theta", "rope_scaling", "rope_parameters"}) reader.find(key);  // there is no rotation
-    // Added before the scores are scaled, in the precision of the family's own code.
+    for (const char* key : {"rope_theta", "rope_scaling", "rope_parameters"}) reader.find(key);  // without a rotation
+    // The bias is added before the scores are scaled, in the precision of the family's own code.
     config.alibi = {.factor = 1 / std::sqrt(static_cast<double>(config.head_dim)), .bfloat16 = true};
   }
   return config;
@@ -77,7 +77,7 @@ TensorNames names() {
   return names;
 }
 
-/// With two norms side by side they have names of their own.
+/// If attention and MLP run in parallel with a norm each, the two norms have other names.
 TensorNames names_of(const DecoderConfig& config, TensorNames names) {
   if (config.parallel_residual && !config.shared_norm && names.attention_norm == "input_layernorm") {
     names.attention_norm = "ln_attn";
@@ -99,7 +99,7 @@ void complete(GgufConfig& gguf) {
   gguf.config["num_kv_heads"] = kv_heads;
   gguf.config["multi_query"] = kv_heads == 1;
   gguf.config["bias"] = gguf.has_tensor("blk.0.attn_qkv.bias");
-  gguf.fill("rope_theta", 1e4, "not in the file; the family's");
+  gguf.fill("rope_theta", 1e4, "not in the file; the value of this family");
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ Family falcon() {
           .keys = keys_of("hidden_size"),
           .tensors = names(),
           .names = names_of,
-          .gguf = {.architecture = "falcon", .tensors = gguf_fused_names(), .complete = complete}};
+          .gguf = {.architecture = "falcon", .tensors = gguf_joined_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

@@ -16,45 +16,46 @@
 
 namespace gainlens::models {
 
-/// How a family's checkpoints look as GGUF files.
+/// How the checkpoints of a family look as GGUF files.
 struct GgufFamily {
   std::string_view architecture;  ///< general.architecture; empty: the family is not read from GGUF
-  TensorNames tensors;            ///< gguf_names() and what is particular
-  /// Metadata keys (without the architecture) whose values config.json has under another name, beyond those every
-  /// family has.
+  TensorNames tensors;            ///< gguf_names(), with the names that differ in this family
+  /// Metadata keys (without the architecture) that have another name in config.json, in addition to the keys of all
+  /// families.
   std::vector<std::pair<std::string_view, std::string_view>> keys;
-  std::vector<std::string_view>
-      inert_keys;  ///< metadata keys (without the architecture) that say nothing the family needs
-  /// Fills in what the metadata leave out, and what they say in a way of their own. Nothing: there is no such thing.
+  /// Metadata keys (without the architecture) that the family does not need.
+  std::vector<std::string_view> inert_keys;
+  /// Fills in what the metadata leave out, and converts what they express in their own way. Null: nothing to do.
   void (*complete)(GgufConfig& config) = nullptr;
 };
 
-/// What one family of checkpoints says about itself. A new family is one file in families/ and its line in
+/// The description of one family of checkpoints. A new family is one file in families/ and one line in
 /// families/table.cpp.
 struct Family {
   std::string_view name;      ///< model_type of config.json
-  std::string_view title;     ///< for people: "Gemma 2"
+  std::string_view title;     ///< for readers: "Gemma 2"
   std::string_view examples;  ///< well-known checkpoints, for the page of supported models
-  /// Reads every key that changes the mathematics, whether or not its value does: a key left unread is refused
+  /// Reads every key that can change the mathematics, even if its value does not. A key that is not read is refused
   /// afterwards.
-  /// @throws InvalidArgument  a key missing, of the wrong type or out of range, a combination no decoder computes
+  /// @throws InvalidArgument  a key is missing, of the wrong type or out of range; no decoder computes this combination
   DecoderConfig (*parse)(ConfigReader& reader) = nullptr;
   CommonKeys keys;
   TensorNames tensors;
-  std::vector<std::string_view> inert_keys;  ///< beyond inert_keys.h: keys the family carries and its reference ignores
-  std::vector<std::string_view>
-      inert_tensors;  ///< parts of the names of tensors that take no part: buffers, other modalities
+  /// Keys that the files of the family have and its reference ignores, in addition to those of inert_keys.h.
+  std::vector<std::string_view> inert_keys;
+  /// Parts of the names of tensors that the decoder does not use: buffers, other modalities.
+  std::vector<std::string_view> inert_tensors;
   std::vector<std::string_view> prefixes;  ///< that a checkpoint may have in place of tensors.prefix
-  TensorNames (*names)(const DecoderConfig& config,
-                       TensorNames tensors) = nullptr;  ///< where names depend on the configuration
+  /// The names, if they depend on the configuration. Null: `tensors`.
+  TensorNames (*names)(const DecoderConfig& config, TensorNames tensors) = nullptr;
   GgufFamily gguf;
 };
 
 /// All families, in the order of the table.
 std::span<const Family> families();
 
-/// @param where  the file that names it
-/// @throws InvalidArgument  unknown (nearest match and the whole list)
+/// @param where  the file with this model_type, for messages
+/// @throws InvalidArgument  the model_type is unknown (the message suggests the nearest and lists all)
 const Family& family_named(std::string_view model_type, std::string_view where);
 
 /// The family's names for tensors of this configuration.

@@ -13,11 +13,11 @@ constexpr CommonKeys gemma3_keys{
     .activation = "hidden_activation",
     .rope = {
         .by_window = true, .window_base = "rope_local_base_freq", .default_base = 1e6, .default_window_base = 1e4}};
-// hidden_act is carried by old files; the reference reads hidden_activation.
+// Old files have hidden_act; the reference reads hidden_activation.
 const std::vector<std::string_view> gemma_inert = {"hidden_act", "cache_implementation", "sliding_window_size"};
 
-/// What Gemma 2 and 3 share: norms before and after attention and MLP, their weights stored less one; an embedding
-/// scaled by the square root of the width; a scale of the scores given by a number of its own.
+/// What Gemma 2 and 3 share. There are norms before and after attention and MLP, and their stored weights are smaller
+/// by 1. The embedding is scaled by the square root of the width. A number in the file gives the scale of the scores.
 DecoderConfig parse_gemma(ConfigReader& reader, CommonDefaults defaults, const CommonKeys& keys) {
   defaults.kv_heads = 4;
   defaults.head_dim = 256;
@@ -26,7 +26,7 @@ DecoderConfig parse_gemma(ConfigReader& reader, CommonDefaults defaults, const C
   defaults.tied_head = true;
   DecoderConfig config = parse_common(reader, defaults, keys);
   config.embedding_scale = std::sqrt(static_cast<double>(config.width));
-  config.norm_offset = reader.number("norm_offset", 0, 1, 1);  // a key of ours: GGUF files hold the sum
+  config.norm_offset = reader.number("norm_offset", 0, 1, 1);  // a key of gainlens: GGUF files store the sum
   config.post_norm = true;
   config.attention_scale = 1 / std::sqrt(reader.number("query_pre_attn_scalar", 1e-6, 1e9, 256));
   config.qkv_bias = config.output_bias = reader.boolean("attention_bias", false);
@@ -57,7 +57,7 @@ DecoderConfig parse_gemma3(ConfigReader& reader) {
 /// The text model inside a multimodal checkpoint.
 DecoderConfig parse_gemma3_multimodal(ConfigReader& reader) {
   auto text = reader.object("text_config");
-  CHECK(text.has_value(), "{}: no 'text_config'; it describes the language model of a gemma3 checkpoint",
+  CHECK(text.has_value(), "{}: no 'text_config'; a gemma3 checkpoint needs it to describe its language model",
         reader.where());
   text->find("model_type");
   DecoderConfig config = parse_gemma3(*text);
@@ -65,12 +65,12 @@ DecoderConfig parse_gemma3_multimodal(ConfigReader& reader) {
   inert.insert(inert.end(), gemma_inert.begin(), gemma_inert.end());
   text->refuse_unread(inert);
   config.tied_head = reader.boolean("tie_word_embeddings", config.tied_head);
-  for (const char* key : {"dtype", "torch_dtype"}) reader.find(key);  // of the weights, which are read as they are
+  for (const char* key : {"dtype", "torch_dtype"}) reader.find(key);  // weights are read in the dtype that they have
   return config;
 }
 
-/// Both: norms hold 1 + w, and the scores are scaled by the size of a head, but in the largest model by that of an even
-/// share of the width.
+/// For Gemma 2 and 3. Norms in the file hold 1 + w. The scores are scaled by the size of a head; in the largest model
+/// by width / heads.
 void complete_gemma(GgufConfig& gguf, std::int64_t layers_of_largest) {
   gguf.config["norm_offset"] = 0.0;
   const auto& metadata = gguf.metadata();
@@ -86,7 +86,7 @@ void complete_gemma(GgufConfig& gguf, std::int64_t layers_of_largest) {
 
 void complete_gemma2(GgufConfig& gguf) {
   complete_gemma(gguf, 46);
-  gguf.fill("sliding_window", 4096, "not in the file; the family's");
+  gguf.fill("sliding_window", 4096, "not in the file; the value of this family");
 }
 
 void complete_gemma3(GgufConfig& gguf) {
@@ -102,10 +102,11 @@ void complete_gemma3(GgufConfig& gguf) {
     }
   } else {
     gguf.fill("sliding_window_pattern", 6,
-              "not in the file; five layers with a window, then a global one, in every model of the family");
+              "not in the file; in all models of the family a global layer follows five with a window");
   }
-  gguf.fill("rope_theta", 1e6, "not in the file; of global layers in every model of the family");
-  gguf.fill("rope_local_base_freq", 1e4, "not in the file; of layers with a window in every model of the family");
+  gguf.fill("rope_theta", 1e6, "not in the file; the value of global layers in all models of the family");
+  gguf.fill("rope_local_base_freq", 1e4,
+            "not in the file; the value of layers with a window in all models of the family");
 }
 
 TensorNames gemma_names() {

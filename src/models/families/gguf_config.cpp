@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::int64_t largest = std::int64_t{1} << 40;
 
-/// Keys of an architecture that say nothing about what a forward pass computes.
+/// Keys of an architecture that do not change what a forward pass computes.
 constexpr std::array<std::string_view, 3> inert_keys = {"rope.scaling.finetuned", "vocab_size", "tensor_data_layout"};
 
-/// A size under its GGUF name and the family's.
+/// Copies a size from its GGUF name to the name that the family uses.
 void copy_size(GgufConfig& gguf, std::string_view from, std::string_view to) {
   if (gguf.find(from) == nullptr) return;
   gguf.config[std::string(to)] = gguf.metadata().integer(gguf.full(from), 0, largest);
@@ -35,7 +35,7 @@ void copy_sizes(GgufConfig& gguf, const CommonKeys& keys) {
   if (!keys.head_dim.empty()) copy_size(gguf, "attention.key_length", keys.head_dim);
 }
 
-/// Things said twice must agree.
+/// Checks that values that the metadata give twice agree.
 void check_twins(GgufConfig& gguf, const CommonKeys& keys) {
   const auto same = [&](std::string_view key, std::string_view other) {
     if (gguf.find(key) == nullptr || gguf.find(other) == nullptr) return;
@@ -45,7 +45,7 @@ void check_twins(GgufConfig& gguf, const CommonKeys& keys) {
           first, gguf.full(other), second);
   };
   same("attention.value_length", "attention.key_length");
-  // A family whose heads all have their own keys, but for one that reads the number itself.
+  // A family in which each head has its own keys. A family that reads the number of KV heads itself is excluded.
   if (keys.kv_heads.empty() && !gguf.config.contains("num_kv_heads"))
     same("attention.head_count_kv", "attention.head_count");
 }
@@ -62,7 +62,7 @@ Json as_json(const std::vector<float>& values) {
   return list;
 }
 
-/// rope_scaling of config.json: by name, or by tensors of factors.
+/// Sets rope_scaling of config.json, from its name or from tensors of factors.
 void copy_rope_scaling(GgufConfig& gguf) {
   const std::string type = gguf.value("rope.scaling.type").value_or("none").get<std::string>();
   Json scaling = Json::object();
@@ -83,7 +83,7 @@ void copy_rope_scaling(GgufConfig& gguf) {
     scaling["long_factor"] = as_json(long_factors);
     scaling.erase("factor");
   } else if (!factors.empty()) {
-    // One set for every length, with nothing else to them: the llama3 scaling, worked out by whoever wrote the file.
+    // One set of factors for every length, and no other parameters: the writer of the file applied the llama3 scaling.
     scaling = {{"rope_type", "longrope"},
                {"short_factor", as_json(factors)},
                {"long_factor", as_json(factors)},
@@ -115,7 +115,7 @@ void copy_rope(GgufConfig& gguf, const CommonKeys& keys) {
 void copy_vocabulary(const formats::GgufFile& file, GgufConfig& gguf) {
   const auto embedding = file.entries().find("token_embd.weight");
   CHECK(embedding != file.entries().end() && embedding->second.shape.size() == 2,
-        "{}: no tensor 'token_embd.weight' of two dimensions; it has the size of the vocabulary",
+        "{}: no tensor 'token_embd.weight' of two dimensions; it gives the size of the vocabulary",
         file.metadata().where());
   gguf.config["vocab_size"] = embedding->second.shape[0];
   gguf.config["tie_word_embeddings"] = !gguf.has_tensor("output.weight");
@@ -132,7 +132,7 @@ const Family& family_of(const formats::GgufFile& file, const std::string& archit
     if (family.gguf.architecture.empty()) continue;
     names.emplace_back(family.gguf.architecture);
     if (family.gguf.architecture != architecture) continue;
-    // Files of llama and mistral share a name; a window is mistral's.
+    // Files of llama and mistral have the same architecture name. A file with a window is one of mistral.
     const bool windowed = file.metadata().has(architecture + ".attention.sliding_window");
     if (architecture != "llama" || windowed == (family.name == "mistral")) return family;
   }
@@ -250,7 +250,7 @@ TensorNames gguf_names() {
   return names;
 }
 
-TensorNames gguf_fused_names() {
+TensorNames gguf_joined_names() {
   TensorNames names = gguf_names();
   names.query_key_value = "attn_qkv";
   return names;

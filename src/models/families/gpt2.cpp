@@ -53,8 +53,8 @@ TensorNames names() {
 }  // namespace
 
 Family gpt2() {
-  // n_ctx repeats n_positions in old files; reorder_and_upcast_attn changes the precision of the reference's attention,
-  // not what it is.
+  // n_ctx repeats n_positions in old files. reorder_and_upcast_attn changes the precision of the attention of the
+  // reference, not its definition.
   return {.name = "gpt2",
           .title = "GPT-2",
           .examples = "GPT-2 (all sizes), DistilGPT-2",
@@ -64,7 +64,7 @@ Family gpt2() {
           .inert_keys = {"n_ctx", "reorder_and_upcast_attn", "summary_type", "summary_use_proj", "summary_activation",
                          "summary_proj_to_labels", "summary_first_dropout"},
           .inert_tensors = {".attn.bias", ".attn.masked_bias"},  // masks
-          .gguf = {.architecture = "gpt2", .tensors = gguf_fused_names()}};
+          .gguf = {.architecture = "gpt2", .tensors = gguf_joined_names()}};
 }
 
 }  // namespace gainlens::models

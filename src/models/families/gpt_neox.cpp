@@ -36,7 +36,7 @@ TensorNames names() {
 }
 
 void complete(GgufConfig& gguf) {
-  gguf.fill("rotary_emb_base", 1e4, "not in the file; the family's");
+  gguf.fill("rotary_emb_base", 1e4, "not in the file; the value of this family");
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ Family gpt_neox() {
           .tensors = names(),
           .inert_tensors = {".attention.bias", ".attention.masked_bias"},  // masks
           .gguf = {.architecture = "gptneox",
-                   .tensors = gguf_fused_names(),
+                   .tensors = gguf_joined_names(),
                    .keys = {{"use_parallel_residual", "use_parallel_residual"}},
                    .complete = complete}};
 }

@@ -8,15 +8,15 @@ namespace {
 
 DecoderConfig parse_gpt_oss(ConfigReader& reader) {
   CHECK(reader.find_non_null("rope_scaling") != nullptr || reader.find_non_null("rope_parameters") != nullptr,
-        "{}: neither 'rope_scaling' nor 'rope_parameters'; this family's rotary embedding is stretched, and the file "
-        "must say how",
+        "{}: neither 'rope_scaling' nor 'rope_parameters' is there; this family scales its rotary embedding, and the "
+        "file must say how",
         reader.where());
   CommonKeys keys;
   keys.rope.default_base = 150000;
   DecoderConfig config =
       parse_common(reader, {.max_positions = 131072, .kv_heads = 8, .head_dim = 64, .norm_epsilon = 1e-5}, keys);
-  CHECK(config.activation == Activation::silu, "{}: 'hidden_act' is not silu; the experts of this family have no other",
-        reader.where());
+  CHECK(config.activation == Activation::silu,
+        "{}: 'hidden_act' is not silu; the experts of this family use no other activation", reader.where());
   config.qkv_bias = config.output_bias = reader.boolean("attention_bias", true);
   config.sink_logits = true;
   config.window = parse_alternating_windows(reader, config.layers, 2, 128);
@@ -25,7 +25,7 @@ DecoderConfig parse_gpt_oss(ConfigReader& reader) {
   config.experts.router_bias = config.experts.bias = true;
   config.clipped_gate =
       ClippedGate{reader.number("swiglu_limit", 1e-6, 1e6, 7), reader.number("swiglu_alpha", 1e-6, 1e6, 1.702)};
-  const Json* active = reader.find_non_null("experts_per_token");  // older name, in files beside the newer
+  const Json* active = reader.find_non_null("experts_per_token");  // older name; some files have both
   CHECK(active == nullptr || *active == config.experts.per_token,
         "{}: 'experts_per_token' is {} and 'num_experts_per_tok' is {}; they must agree", reader.where(),
         brief(*active), config.experts.per_token);
@@ -52,16 +52,16 @@ TensorNames file_names() {
 void complete(GgufConfig& gguf) {
   if (gguf.config.contains("rope_scaling") && !gguf.config["rope_scaling"].contains("truncate")) {
     gguf.config["rope_scaling"]["truncate"] = false;
-    gguf.remarks.push_back("rope_scaling.truncate = false (not in the file; the family's)");
+    gguf.remarks.push_back("rope_scaling.truncate = false (not in the file; the value of this family)");
   }
-  gguf.fill("swiglu_limit", 7.0, "not in the file; the family's");
+  gguf.fill("swiglu_limit", 7.0, "not in the file; the value of this family");
 }
 
 }  // namespace
 
 Family gpt_oss() {
   std::vector<std::string_view> inert = router_training_keys();
-  inert.push_back("initial_context_length");  // repeats the rope's original_max_position_embeddings
+  inert.push_back("initial_context_length");  // repeats original_max_position_embeddings of the rotary embedding
   return {.name = "gpt_oss",
           .title = "gpt-oss",
           .examples = "gpt-oss 20B and 120B, as GGUF or in 16 or 32 bits",

@@ -7,13 +7,13 @@ std::span<const InertGroup> inert_groups() {
       {"who wrote the file, with what, and from where",
        {"_name_or_path", "name_or_path", "_commit_hash", "transformers_version", "transformers.js_config",
         "unsloth_version", "unsloth_fixed", "is_llama_config", "_from_model_config"}},
-      {"which class or code loads the weights; what is computed is model_type's and that of the tensors, which are "
-       "checked one by one",
+      {"which class or code loads the weights; model_type and the tensors decide what is computed, and every tensor is "
+       "checked",
        {"architectures", "auto_map", "tokenizer_class", "processor_class", "base_model_pp_plan", "base_model_tp_plan"}},
       {"training only: initial values and dropout, which a frozen model does not apply",
        {"initializer_range", "initializer_factor", "attention_dropout", "hidden_dropout", "embd_pdrop", "resid_pdrop",
         "attn_pdrop", "classifier_dropout", "gradient_checkpointing"}},
-      {"how the reference implementation runs, not what it computes: caches, fused kernels, what is returned",
+      {"how the reference implementation runs, not what it computes: caches, attention kernels, what is returned",
        {"use_cache", "return_dict", "output_attentions", "output_hidden_states", "torchscript", "use_bfloat16",
         "_attn_implementation", "attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal",
         "_experts_implementation", "_flash_attn_2_enabled", "chunk_size_feed_forward", "is_decoder",

@@ -6,13 +6,13 @@
 
 namespace gainlens::models {
 
-/// Keys of config.json that say nothing about what a forward pass computes, and why.
+/// Keys of config.json that do not change what a forward pass computes, and the reason.
 struct InertGroup {
   std::string_view why;
   std::vector<std::string_view> keys;
 };
 
-/// The committed list, for every family. A key that is neither here nor read by the family is refused.
+/// The list for all families. A key that is not in it and that the family does not read is refused.
 std::span<const InertGroup> inert_groups();
 
 /// The keys of all groups in one list.

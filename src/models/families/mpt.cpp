@@ -45,7 +45,7 @@ DecoderConfig parse(ConfigReader& reader) {
   parse_attention(reader, config);
   require_value(reader, "no_bias", true, "nothing has a bias");
   require_value(reader, "logit_scale", nullptr, "logits are not scaled");
-  require_value(reader, "embedding_fraction", 1.0, "training only, at another value");
+  require_value(reader, "embedding_fraction", 1.0, "another value is for training only");
   return config;
 }
 
@@ -69,8 +69,8 @@ void complete(GgufConfig& gguf) {
   gguf.find("feed_forward_length");
   const std::int64_t width = metadata.integer(gguf.full("embedding_length"), 1, 1 << 20);
   const std::int64_t mlp_width = metadata.integer(gguf.full("feed_forward_length"), 1, 1 << 24);
-  CHECK(mlp_width % width == 0, "{}: {} is {} and the width is {}; the former must be a multiple", metadata.where(),
-        gguf.full("feed_forward_length"), mlp_width, width);
+  CHECK(mlp_width % width == 0, "{}: {} is {} and the width is {}; the first must be a multiple of the second",
+        metadata.where(), gguf.full("feed_forward_length"), mlp_width, width);
   gguf.config["expansion_ratio"] = mlp_width / width;
   Json attention = Json::object();
   if (const auto most = gguf.value("attention.max_alibi_bias")) attention["alibi_bias_max"] = *most;
@@ -89,7 +89,7 @@ Family mpt() {
           .tensors = names(),
           .inert_keys = {"learned_pos_emb", "norm_type", "resid_pdrop", "emb_pdrop", "init_device", "init_config",
                          "verbose", "fc_type"},
-          .gguf = {.architecture = "mpt", .tensors = gguf_fused_names(), .complete = complete}};
+          .gguf = {.architecture = "mpt", .tensors = gguf_joined_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

@@ -9,7 +9,7 @@ constexpr CommonKeys keys{.rope = {.rotated = "partial_rotary_factor"}};
 
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 4096, .bos_token = 1, .norm_epsilon = 1e-5}, keys);
-  // Without the key there is no window in this family; the fallback is not used.
+  // This family has no window if the key is absent. The fallback is not used.
   if (reader.find_non_null("sliding_window") != nullptr)
     config.window.assign(config.window.size(), parse_window(reader, 1));
   require_value(reader, "attention_bias", false, "the projections of this family have no biases");
@@ -24,13 +24,13 @@ TensorNames names() {
 }
 
 TensorNames file_names() {
-  TensorNames names = gguf_fused_names();
+  TensorNames names = gguf_joined_names();
   names.mlp_gate_up = "ffn_up";
   return names;
 }
 
 void complete(GgufConfig& gguf) {
-  // 0 is written for no window.
+  // Files have 0 for no window.
   if (gguf.find("attention.sliding_window") == nullptr) return;
   const std::int64_t window = gguf.metadata().integer(gguf.full("attention.sliding_window"), 0, std::int64_t{1} << 31);
   gguf.config["sliding_window"] = window == 0 ? Json(nullptr) : Json(window);

@@ -6,9 +6,9 @@ namespace {
 
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 32});
-  config.qkv_bias = true;  // the family has no key for it; the output projection has none
+  config.qkv_bias = true;  // the family has no key for this; its output projection has no bias
   config.window = parse_layer_windows(reader, config.layers);
-  require_value(reader, "use_mrope", false, "positions are those of text");
+  require_value(reader, "use_mrope", false, "only positions of text are computed");
   return config;
 }
 

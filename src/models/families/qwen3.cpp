@@ -5,7 +5,7 @@
 namespace gainlens::models {
 namespace {
 
-/// The keys of checkpoints with gated attention (method.md "Gates"); headwise wins where both are set.
+/// The keys of checkpoints with gated attention (docs/method.md, "Gates"). headwise wins if both are set.
 Gate parse_gate(ConfigReader& reader) {
   const bool headwise = reader.boolean("headwise_attn_output_gate", false);
   const bool elementwise = reader.boolean("elementwise_attn_output_gate", false);
@@ -16,8 +16,8 @@ DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 32, .head_dim = 128});
   config.gate = parse_gate(reader);
   config.qk_norm = reader.boolean("use_qk_norm", true) ? QkNorm::head : QkNorm::none;
-  // Gated checkpoints say qkv_bias and carry an attention_bias their code does not read; both are on the output
-  // projection too.
+  // Gated checkpoints have qkv_bias, and an attention_bias that their code does not read. Both keys also decide about a
+  // bias of the output projection.
   const bool attention_bias = reader.boolean("attention_bias", false);
   const bool bias = reader.boolean("qkv_bias", attention_bias);
   CHECK(bias || !attention_bias, "{}: 'attention_bias' is true and 'qkv_bias' is false; they must agree",

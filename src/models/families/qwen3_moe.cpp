@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t max_expert_width = std::int64_t{1} << 24;
 
-/// Layers with experts: each decoder_sparse_step-th, but for mlp_only_layers.
+/// Layers with experts: each decoder_sparse_step-th, except those in mlp_only_layers.
 std::vector<bool> parse_sparse_layers(ConfigReader& reader, std::int64_t layers) {
   const std::int64_t step = reader.integer("decoder_sparse_step", 1, 4096, 1);
   std::vector<bool> sparse;
@@ -46,7 +46,7 @@ TensorNames qwen3_moe_names() {
 }
 
 void complete(GgufConfig& gguf) {
-  gguf.fill("norm_topk_prob", true, "not in the file; the family's");
+  gguf.fill("norm_topk_prob", true, "not in the file; the value of this family");
 }
 
 }  // namespace

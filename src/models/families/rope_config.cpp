@@ -14,15 +14,15 @@ constexpr double max_base = 1e12;
 constexpr double max_factor = 1e6;
 constexpr std::int64_t max_original = std::int64_t{1} << 31;
 
-/// What one object says; base and rotated share are apart, since they may stand beside the object.
+/// What one object says. The base and the rotated share are optional, since they may stand outside of the object.
 struct RopeObject {
-  std::string name;  ///< as messages write it
+  std::string name;  ///< its name in messages
   RopeConfig rope;
   std::optional<double> base;
   std::optional<double> rotated;
 };
 
-/// What stands beside the objects.
+/// What stands outside of the objects.
 struct Beside {
   std::int64_t max_positions;
   std::int64_t original;  ///< original_max_position_embeddings of the file, else max_positions
@@ -62,12 +62,12 @@ void parse_llama3(ConfigReader& object, const Beside& beside, RopeConfig& rope) 
   rope.low_frequency_factor = object.number("low_freq_factor", 1e-6, max_factor);
   rope.high_frequency_factor = object.number("high_freq_factor", 1e-6, max_factor);
   rope.original_max_positions = original_positions(object, beside);
-  CHECK(rope.high_frequency_factor > rope.low_frequency_factor, "{}: {} is {} and {} is {}; the former must be greater",
+  CHECK(rope.high_frequency_factor > rope.low_frequency_factor, "{}: {} is {} and {} is {}; the first must be greater",
         object.where(), object.quoted("high_freq_factor"), rope.high_frequency_factor, object.quoted("low_freq_factor"),
         rope.low_frequency_factor);
 }
 
-/// m(s, a) of the header; 1 where nothing is stretched.
+/// m(s, a) of the header; 1 if nothing is scaled.
 double magnitude(double factor, double scale) {
   return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1;
 }
@@ -82,10 +82,10 @@ void parse_yarn(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
         object.where(), object.quoted("factor"), rope.factor);
   rope.beta_fast = optional_number(object, "beta_fast", 1e-6, max_factor).value_or(32);
   rope.beta_slow = optional_number(object, "beta_slow", 1e-6, max_factor).value_or(1);
-  CHECK(rope.beta_fast >= rope.beta_slow, "{}: {} is {} and {} is {}; the former must not be smaller", object.where(),
+  CHECK(rope.beta_fast >= rope.beta_slow, "{}: {} is {} and {} is {}; the first must not be smaller", object.where(),
         object.quoted("beta_fast"), rope.beta_fast, object.quoted("beta_slow"), rope.beta_slow);
   rope.truncate = object.boolean("truncate", true);
-  object.find("finetuned");  // a remark of early yarn checkpoints
+  object.find("finetuned");  // in early yarn checkpoints; has no effect
 
   const double mscale = optional_number(object, "mscale", 0, max_factor).value_or(0);
   const double mscale_all_dim = optional_number(object, "mscale_all_dim", 0, max_factor).value_or(0);
@@ -95,11 +95,11 @@ void parse_yarn(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
   rope.attention_factor = optional_number(object, "attention_factor", 1e-6, max_factor).value_or(derived);
 }
 
-/// One number a rotated pair.
+/// One number for each rotated pair.
 std::vector<double> parse_factors(ConfigReader& object, std::string_view key) {
   const Json* value = object.find(key);
   CHECK(value != nullptr && value->is_array() && !value->empty(),
-        "{}: {} is {}; must be a list of numbers, one a rotated pair", object.where(), object.quoted(key),
+        "{}: {} is {}; must be a list of numbers, one for each rotated pair", object.where(), object.quoted(key),
         value == nullptr ? "missing" : brief(*value));
   std::vector<double> factors;
   for (const Json& factor : *value) {
@@ -152,13 +152,14 @@ RopeObject parse_object(std::string name, ConfigReader object, const Beside& bes
   return result;
 }
 
-/// The objects that speak: of layers without a window (and of all, where there is one kind), and of those with one.
+/// The objects that were found: for layers without a window (or for all layers, if there is one kind), and for layers
+/// with a window.
 struct Spoken {
   std::vector<RopeObject> global;
   std::optional<RopeObject> window;
 };
 
-/// @param has_base_beside  a base that holds where an object is silent
+/// @param has_base_beside  there is a base outside of the objects, for objects that have none
 Spoken spoken_objects(ConfigReader& reader, const Beside& beside, bool has_base_beside) {
   Spoken spoken;
   if (const auto scaling = reader.object("rope_scaling"))
@@ -181,7 +182,7 @@ Spoken spoken_objects(ConfigReader& reader, const Beside& beside, bool has_base_
   return spoken;
 }
 
-/// One number that may stand in several places, which must agree.
+/// The value of a number that may stand in several places. All places must agree.
 double agreed(const ConfigReader& reader, std::optional<double> beside, std::string_view key,
               const std::vector<RopeObject>& objects, std::optional<double> RopeObject::*member,
               std::string_view object_key, double fallback) {
@@ -197,13 +198,12 @@ double agreed(const ConfigReader& reader, std::optional<double> beside, std::str
   return value.value_or(fallback);
 }
 
-/// What the share of a head that is rotated is called beside the objects; a family that rotates whole heads must not be
-/// given another.
+/// The key of the rotated share outside of the objects. A family that rotates whole heads accepts only 1 there.
 std::string_view rotated_key(const RopeKeys& keys) {
   return keys.rotated.empty() ? "partial_rotary_factor" : keys.rotated;
 }
 
-/// The rope of one kind of layer out of the objects that speak of it.
+/// The rotary embedding of one kind of layer, from the objects that describe it.
 RopeConfig merged(const ConfigReader& reader, const std::vector<RopeObject>& objects, const RopeKeys& keys,
                   std::string_view base_key, std::optional<double> base, double default_base,
                   std::optional<double> rotated) {
@@ -241,7 +241,7 @@ Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKe
   if (!spoken.window && !own_base) return ropes;
   std::vector<RopeObject> objects;
   if (spoken.window) objects.push_back(*spoken.window);
-  // Without a base of its own key, `rope_theta` beside the objects is that of all layers.
+  // If layers with a window have no base key of their own, `rope_theta` outside of the objects holds for all layers.
   const RopeConfig window = own_base ? merged(reader, objects, keys, keys.window_base, window_base,
                                               keys.default_window_base.value_or(0), rotated)
                                      : merged(reader, objects, keys, keys.base, base, keys.default_base, rotated);

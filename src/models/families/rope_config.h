@@ -9,12 +9,13 @@
 
 namespace gainlens::models {
 
-/// What a family calls the keys of its rotary embedding, and what it takes where they are silent.
+/// The names that a family uses for the keys of its rotary embedding, and the values if they are absent.
 struct RopeKeys {
   std::string_view base = "rope_theta";
-  std::string_view rotated;      ///< share of a head that is rotated; empty: the family only rotates whole heads
-  bool by_window = false;        ///< layers with a window may have an embedding of their own
-  std::string_view window_base;  ///< of layers with a window, which then have neither scaling; empty: no such key
+  std::string_view rotated;  ///< share of a head that is rotated; empty: the family only rotates whole heads
+  bool by_window = false;    ///< layers with a window may have an embedding of their own
+  /// Key of the base of layers with a window, which then do not use `rope_scaling`; empty: no such key.
+  std::string_view window_base;
   double default_base = 10000;
   double default_rotated = 1;
   std::optional<double> default_window_base;
@@ -23,19 +24,21 @@ struct RopeKeys {
 /// Rotary embeddings of a checkpoint.
 struct Ropes {
   RopeConfig rope;
-  std::optional<RopeConfig> window;  ///< of the layers with a window, where it differs
+  std::optional<RopeConfig> window;  ///< of the layers with a window, if it differs
 };
 
-/// Reads `rope_theta` with `rope_scaling`, and `rope_parameters`, flat or one object per layer type. What is given
-/// twice must agree. Scalings: default, linear, llama3, yarn, longrope (also called su).
+/// Reads `rope_theta` with `rope_scaling`, and `rope_parameters`, which is flat or has one object for each layer type.
+/// Values that are given twice must agree. Scalings: default, linear, llama3, yarn, longrope (also called su).
 ///
-/// Defaults are those of Hugging Face transformers: original_max_position_embeddings falls back to the file's, else to
-/// max_positions; a yarn factor to max_positions / original; yarn's attention factor to m(s, mscale) / m(s,
-/// mscale_all_dim), or m(s, 1) where either is absent or 0, with m(s, a) = 0.1 a ln(s) + 1; longrope's to sqrt(1 +
-/// ln(s) / ln(original)), s the factor or max_positions / original.
+/// Defaults are those of Hugging Face transformers, with s the factor or max_positions / original, and m(s, a) = 0.1 a
+/// ln(s) + 1:
+/// - original_max_position_embeddings of an object: that of the file, else max_positions
+/// - factor of yarn: max_positions / original
+/// - attention factor of yarn: m(s, mscale) / m(s, mscale_all_dim), or m(s, 1) if either is absent or 0
+/// - attention factor of longrope: sqrt(1 + ln(s) / ln(original))
 ///
-/// @param max_positions  of the config
-/// @throws InvalidArgument  an unknown scaling type or key, a number out of range, objects that disagree
+/// @param max_positions  from the configuration
+/// @throws InvalidArgument  a scaling type or key is unknown; a number is out of range; objects disagree
 Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKeys& keys = {});
 
 }  // namespace gainlens::models

@@ -29,7 +29,7 @@ TensorNames names() {
 void complete(GgufConfig& gguf) {
   gguf.config["use_qkv_bias"] = gguf.has_tensor("blk.0.attn_q.bias");
   gguf.config["qk_layernorm"] = gguf.has_tensor("blk.0.attn_q_norm.weight");
-  gguf.fill("rope_theta", 1e4, "not in the file; the family's");
+  gguf.fill("rope_theta", 1e4, "not in the file; the value of this family");
 }
 
 }  // namespace

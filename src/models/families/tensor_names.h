@@ -5,18 +5,18 @@
 
 namespace gainlens::models {
 
-/// How the rows of several projections share one stored tensor.
+/// How the rows of several projections are joined in one stored tensor.
 enum class RowOrder {
   sequential,   ///< all rows of the first, then all of the second, ...
-  grouped,      ///< per KV head: its rows of the first, then of the second, ...
+  grouped,      ///< for each KV head: its rows of the first, then its rows of the second, ...
   alternating,  ///< one row of each in turn
 };
 
-/// Where a checkpoint keeps each tensor of DecoderWeights: module names, to which ".weight" and ".bias" are added. The
-/// defaults are the names most families share. Names of a layer follow `layer` with its index put in. An empty name:
-/// the tensor is part of another.
+/// The names of the tensors of DecoderWeights in a checkpoint. They are module names, to which ".weight" and ".bias"
+/// are added. The defaults are the names in most families. The names in a layer are appended to `layer`, with its index
+/// put in. An empty name means that the tensor is part of another one, or that there is none.
 struct TensorNames {
-  std::string_view prefix = "model.";  ///< of everything but the head; a checkpoint saved without it is read too
+  std::string_view prefix = "model.";  ///< of all names except the head; a checkpoint without it is read too
   std::string_view embedding = "embed_tokens";
   std::string_view position_embedding;
   std::string_view embedding_norm;
@@ -25,20 +25,20 @@ struct TensorNames {
   std::string_view layer = "layers.{}.";
 
   std::string_view attention_norm = "input_layernorm";
-  std::string_view
-      query_key_value;  ///< one tensor for all three, in this order; then `query`, `key`, `value` are not looked for
+  /// One tensor for query, key and value, in this order. If it is set, `query`, `key` and `value` are not used.
+  std::string_view query_key_value;
   RowOrder query_key_value_order = RowOrder::sequential;
-  std::string_view query = "self_attn.q_proj";  ///< holds the rows of an output gate too, grouped
+  std::string_view query = "self_attn.q_proj";  ///< also holds the rows of an output gate, in RowOrder::grouped
   std::string_view key = "self_attn.k_proj";
   std::string_view value = "self_attn.v_proj";
   std::string_view query_norm = "self_attn.q_norm";
   std::string_view key_norm = "self_attn.k_norm";
-  std::string_view query_norm_of_head;  ///< QkNorm::heads with one tensor a head: complete names with its index put in
+  std::string_view query_norm_of_head;  ///< QkNorm::heads, one tensor for each head: complete name, {} for its index
   std::string_view key_norm_of_head;
   std::string_view sink_logit;  ///< complete name
   std::string_view output = "self_attn.o_proj";
   std::string_view attention_post_norm;
-  bool rotary_pairs = false;  ///< query and key rows of a head lie pair by pair (GGUF's llama), not half by half
+  bool rotary_pairs = false;  ///< rows of query and key are stored pair by pair (GGUF's llama), not half by half
 
   std::string_view mlp_norm = "post_attention_layernorm";
   std::string_view mlp_gate_up;  ///< one tensor for both, in this order
@@ -49,10 +49,10 @@ struct TensorNames {
   bool transposed = false;  ///< attention and MLP projections are stored [in, out]
 
   std::string_view router;
-  std::string_view expert_gate, expert_up, expert_down;  ///< with {} one tensor an expert, else one stack
+  std::string_view expert_gate, expert_up, expert_down;  ///< with {}: one tensor for each expert; else one stack
   std::string_view expert_gate_up;       ///< complete name of one stack [experts, width, gate and up alternating]
   std::string_view expert_gate_up_bias;  ///< complete name
-  std::string_view expert_down_stack;    ///< complete name of the stack [experts, expert width, width] beside it
+  std::string_view expert_down_stack;    ///< complete name of the stack [experts, expert width, width]
   std::string_view expert_down_bias;     ///< complete name
 };
 

@@ -1,7 +1,10 @@
-"""Makes what the tests of GGUF files compare with, by the public package `gguf`: blocks of every format with the float32 values that the
-package gives them (blocks.safetensors), and a file with every kind of metadata (kinds.gguf).
+"""Makes the expected data for the tests of GGUF files with the public package `gguf`: blocks of every format with the
+float32 values that the package computes from them (blocks.safetensors), and a file with every kind of metadata
+(kinds.gguf).
 
-Run: python tests/formats/golden/make_gguf_golden.py   (needs gguf, numpy and safetensors; their versions are stored in blocks.safetensors)
+Run: python tests/formats/golden/make_gguf_golden.py
+
+Needs gguf, numpy and safetensors; their versions are stored in blocks.safetensors.
 """
 
 import pathlib
@@ -14,12 +17,13 @@ from safetensors.numpy import save_file
 FOLDER = pathlib.Path(__file__).parent
 RANDOM_BLOCKS = 12
 
-# Bytes of a block that hold a half, and bytes that hold packed scales of groups: the places worth every pattern.
+# Bytes of a block that hold a half, and bytes that hold packed scales of groups. The tests cover every pattern of these
+# bytes.
 HALVES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2],
           "Q5_K": [0, 2], "Q6_K": [208], "MXFP4": []}
 SCALES = {"Q2_K": range(0, 16), "Q3_K": range(96, 108), "Q4_K": range(4, 16), "Q5_K": range(4, 16), "Q6_K": range(192, 208),
           "MXFP4": range(0, 1)}
-# one, two and the like would hide a scale that is left out
+# a scale such as one or two would hide that the scale is left out
 AWKWARD_HALVES = {"zero": 0x0000, "minus zero": 0x8000, "least subnormal": 0x0001, "largest subnormal": 0x03FF, "least normal": 0x0400,
                   "largest": 0x7BFF, "minus largest": 0xFBFF, "infinity": 0x7C00, "minus infinity": 0xFC00, "quiet NaN": 0x7E00,
                   "signalling NaN": 0x7D01}
@@ -30,7 +34,7 @@ def blocks_of(name, generator):
 
     def random_block():
         block = generator.integers(0, 256, size, dtype=np.uint8)
-        for place in HALVES[name]:  # of moderate size: random bytes would mostly be huge
+        for place in HALVES[name]:  # numbers of moderate size; random bytes would mostly be huge numbers
             block[place:place + 2] = np.frombuffer(np.float16(generator.normal() * 0.1).tobytes(), np.uint8)
         return block
 

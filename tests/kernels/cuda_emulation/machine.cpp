@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::size_t stack_bytes = 256 * 1024;
 constexpr std::size_t copy_bytes = 16;
-constexpr int nan_byte = 0xff;  // NaN in every floating type
+constexpr int nan_byte = 0xff;  // bytes of this value are NaN in every floating type
 
 struct Copy {
   void* shared;
   std::array<char, copy_bytes> bytes;
 };
 
-/// A place where threads wait for one another.
+/// A point where threads wait for each other.
 struct Meeting {
   int members = 0, arrived = 0;
   std::uint64_t rounds = 0;
@@ -47,7 +47,7 @@ struct Machine {
   std::vector<Meeting> warps;
   std::vector<std::array<void*, 32>> arguments;  // [warp]
   int current = 0;
-  int waiting = 0;  // fibers in a row that could not go on
+  int waiting = 0;  // number of fibers, one after the other, that could not continue
   ucontext_t caller;
   const std::function<void()>* body = nullptr;
   std::exception_ptr error;
@@ -64,7 +64,7 @@ Fiber& self() {
   std::terminate();
 }
 
-/// Lets the next thread that has not ended run.
+/// Switches to the next thread that has not ended.
 void give_way() {
   const int count = static_cast<int>(machine->fibers.size());
   const int before = machine->current;

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <functional>
 
-// A thread block on the host: every CUDA thread is a fiber of the one thread that calls `run_block`, and they change
-// places only where they have to wait for one another. Shared memory starts as NaN.
+// A CUDA thread block on the host. Every CUDA thread is a fiber of the one thread that calls `run_grid`. The fibers
+// take turns only where they must wait for each other. Shared memory starts as NaN.
 
 namespace gainlens::kernels::device {
 
@@ -12,12 +12,12 @@ struct Dimensions {
   int x, y;
 };
 
-/// Runs `body` once for each of `threads` threads (a multiple of 32) of every block of the grid, one block after
-/// another.
-/// @throws InternalError  a thread ended, or waits at another place, while others wait for it
+/// Runs `body` once for each of `threads` threads (a multiple of 32) of every block of the grid, one block after the
+/// other.
+/// @throws InternalError  a thread ended, or waits at another point, while others wait for it
 void run_grid(Dimensions grid, int threads, std::size_t shared_bytes, const std::function<void()>& body);
 
-// What follows may be called from within `body` only.
+// The following functions may be called only from within `body`.
 
 int thread_index();
 int block_x();
@@ -25,16 +25,16 @@ int block_y();
 int grid_y();
 char* shared_memory();
 
-/// Waits until all threads of the block (or the 32 of the warp) have come here.
+/// Waits until all threads of the block (or the 32 threads of the warp) have reached this point.
 void block_barrier();
 void warp_barrier();
 
-/// All lanes of the warp hand in an argument; the last to come runs `compute` over the arguments of lanes 0..31, in
-/// which it leaves the results.
+/// All lanes of the warp pass an argument. The last lane to arrive runs `compute` over the arguments of lanes 0..31,
+/// which also receive the results.
 void warp_together(void* argument, const std::function<void(void* const* arguments)>& compute);
 
-/// Copies that have been started but not waited for: bytes move when `copy_async_wait` lets them, and until then the
-/// destination is NaN.
+/// Starts an asynchronous copy. The bytes are copied when `copy_async_wait` allows it. Until then the destination is
+/// NaN.
 void copy_async_16(void* shared, const void* global, bool inside);
 void copy_async_commit();
 void copy_async_wait_for(int pending);

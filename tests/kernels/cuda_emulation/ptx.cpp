@@ -3,9 +3,9 @@
 #include <array>
 #include <cstring>
 
-// Fragments after the PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type" and "ldmatrix": lane l, g =
-//   l / 4, c = l % 4. a[i] holds A[g + 8 (i % 2)][2 c + 8 (i / 2) + {0, 1}], b[i] holds B[2 c + 8 i + {0, 1}][g], c[i]
-//   holds C[g + 8 (i / 2)][2 c + i % 2].
+// Fragments as in the PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type" and "ldmatrix". For lane l,
+// g = l / 4 and c = l % 4: a[i] holds A[g + 8 (i % 2)][2 c + 8 (i / 2) + {0, 1}], b[i] holds B[2 c + 8 i + {0, 1}][g],
+// c[i] holds C[g + 8 (i / 2)][2 c + i % 2].
 
 namespace gainlens::kernels::device {
 namespace {
@@ -56,7 +56,7 @@ void load(std::uint32_t (&parts)[4], const void* row, bool transposed) {
   });
 }
 
-/// Products are exact; their sum is taken in double and rounded once, where the hardware truncates a little.
+/// Products are exact. Their sum is computed in double and rounded once; the hardware truncates a little instead.
 template <typename Convert>
 void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                   const Convert& convert) {
@@ -137,8 +137,8 @@ void multiply_add_float16(float (&c)[4], const std::uint32_t (&a)[4], std::uint3
 std::uint32_t fused_multiply_add_bfloat16(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
   std::uint32_t result = 0;
   for (int half = 0; half < 2; ++half) {
-    // Exact in double (16 bits of product, 8 of summand, exponents near one another wherever it matters), so rounded
-    // once.
+    // Exact in double and therefore rounded only once: the product has 16 bits, the summand 8, and their exponents are
+    // near each other wherever it matters.
     const double exact = static_cast<double>(bfloat16_of(a, half)) * static_cast<double>(bfloat16_of(b, half)) +
                          static_cast<double>(bfloat16_of(c, half));
     result |= static_cast<std::uint32_t>(bits_of_bfloat16(static_cast<float>(exact))) << 16 * half;

@@ -1,6 +1,7 @@
 #pragma once
 
-// The host's twin of src/kernels/cuda/ptx.cuh: the same functions with the fragments of the PTX ISA, run by machine.h.
+// The host version of src/kernels/cuda/ptx.cuh: the same functions, with the fragments of the PTX ISA, run by
+// machine.h.
 
 #include "kernels/cuda_emulation/machine.h"
 
@@ -24,7 +25,7 @@ bool any_of_warp(bool condition);
 
 inline float exp2_fast(float x) {
   const float result = std::exp2(x);
-  return result < 0x1p-126f ? 0 : result;  // as the device's instruction, which flushes small results
+  return result < 0x1p-126f ? 0 : result;  // the device's instruction also flushes small results to 0
 }
 
 template <int pending>

@@ -1,0 +1,113 @@
+#include "reports/figures/figure_parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace gainlens::reports {
+namespace {
+
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+
+// inches
+constexpr double legend_line = 0.17, legend_sample = 0.3, legend_gap = 0.22, character_width = 0.062;
+
+/// Characters that are seen: not the bytes of UTF-8, nor markup such as {/:Italic K}_{min}.
+double entry_width(const LegendEntry& entry) {
+  double characters = 0;
+  bool markup = false;
+  for (const char c : entry.name) {
+    if (c == '/') markup = true;
+    const bool continued = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+    if (!markup && !continued && std::string_view("{}_^\\").find(c) == std::string_view::npos) ++characters;
+    if (c == ' ') markup = false;
+  }
+  return legend_sample + 0.06 + character_width * characters;
+}
+
+using LegendLine = std::vector<const LegendEntry*>;
+
+/// As many entries a line as fit the width.
+std::vector<LegendLine> legend_lines(const std::vector<LegendEntry>& entries, double width) {
+  std::vector<LegendLine> lines;
+  double used = 0;
+  for (const LegendEntry& entry : entries) {
+    if (lines.empty() || used + entry_width(entry) > width) {
+      lines.emplace_back();
+      used = 0;
+    }
+    lines.back().push_back(&entry);
+    used += entry_width(entry) + legend_gap;
+  }
+  return lines;
+}
+
+}  // namespace
+
+double value_or_nan(const analyses::Measured& value) {
+  return value ? *value : no_value;
+}
+
+double mean_or_nan(const analyses::Maybe<analyses::Aggregate>& value) {
+  return value ? value->mean : no_value;
+}
+
+bool any_finite(const Rows& rows, std::size_t column) {
+  for (const auto& values : rows) {
+    if (std::isfinite(values[column])) return true;
+  }
+  return false;
+}
+
+void start_panels(PlotScript& script, const PanelGrid& grid) {
+  script.line("set multiplot layout {},{} margins {:.5f},{:.5f},{:.5f},{:.5f} spacing {:.5f},{:.5f}", grid.rows,
+              grid.columns, grid.left / grid.width, 1 - grid.right / grid.width, grid.bottom / grid.height,
+              1 - grid.top / grid.height, grid.across / grid.width, grid.down / grid.height);
+}
+
+std::vector<LegendEntry> name_runs(std::span<const std::string> labels, LegendMark mark) {
+  std::vector<LegendEntry> entries;
+  for (std::size_t run = 0; run < labels.size(); ++run) {
+    const RunStyle& style = run_style(run);
+    entries.push_back({plain(labels[run]), style.colour, style.marker, mark == LegendMark::marker ? 0 : style.dash});
+  }
+  return entries;
+}
+
+double legend_height(const std::vector<LegendEntry>& entries, double width) {
+  return entries.empty() ? 0 : legend_line * static_cast<double>(legend_lines(entries, width).size()) + 0.04;
+}
+
+void draw_legend(PlotScript& script, const std::vector<LegendEntry>& entries, double width, double height) {
+  const std::vector<LegendLine> lines = legend_lines(entries, width);
+  int arrow = 100;  // numbers that no panel uses
+  for (std::size_t line = 0; line < lines.size(); ++line) {
+    double x = width + legend_gap;
+    for (const LegendEntry* entry : lines[line]) x -= entry_width(*entry) + legend_gap;
+    x = std::max(0.5 * x, 0.0);
+    const double y = (legend_line * (static_cast<double>(lines.size() - line) - 0.5) + 0.02) / height;
+    for (const LegendEntry* entry : lines[line]) {
+      if (entry->dash > 0) {
+        script.line(
+            "set arrow {} from screen {:.5f}, screen {:.5f} to screen {:.5f}, screen {:.5f} nohead linewidth 1.3 "
+            "dashtype {} linecolor rgb "
+            "'{}'",
+            ++arrow, x / width, y, (x + legend_sample) / width, y, entry->dash, entry->colour);
+      }
+      if (entry->marker > 0) {
+        script.line(
+            "set label \"\" at screen {:.5f}, screen {:.5f} point pointtype {} pointsize 0.5 linecolor rgb '{}'",
+            (x + 0.5 * legend_sample) / width, y, entry->marker, entry->colour);
+      }
+      script.line("set label \"{}\" at screen {:.5f}, screen {:.5f} left", entry->name,
+                  (x + legend_sample + 0.06) / width, y);
+      x += entry_width(*entry) + legend_gap;
+    }
+  }
+}
+
+double aside(double x, std::size_t run, std::size_t runs) {
+  return x * std::pow(1.03, static_cast<double>(run) - 0.5 * static_cast<double>(runs - 1));
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "analyses/cells.h"
+#include "reports/figures/figure.h"
+#include "reports/figures/plot_script.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::reports {
+
+/// Rows of a data block.
+using Rows = std::vector<std::vector<double>>;
+
+inline constexpr std::size_t most_panels = 26;
+
+/// NaN where it is missing.
+double value_or_nan(const analyses::Measured& value);
+double mean_or_nan(const analyses::Maybe<analyses::Aggregate>& value);
+bool any_finite(const Rows& rows, std::size_t column);
+
+/// Where the panels of a figure stand; inches.
+struct PanelGrid {
+  double width;
+  double height;
+  int rows = 1;
+  int columns = 1;
+  double left = 0.45;
+  double right = 0.08;
+  double top = 0.26;
+  double bottom = 0.38;
+  double across = 0.52;  ///< between columns
+  double down = 0.62;    ///< between rows
+
+  double panel_width() const { return (width - left - right - across * (columns - 1)) / columns; }
+  double panel_height() const { return (height - top - bottom - down * (rows - 1)) / rows; }
+};
+/// `set multiplot` with these panels, row by row.
+void start_panels(PlotScript& script, const PanelGrid& grid);
+
+/// A name below the panels, with what it stands for.
+struct LegendEntry {
+  std::string name;  ///< gnuplot's markup: see plain()
+  std::string_view colour;
+  int marker = 0;  ///< gnuplot's point type; 0: no marker
+  int dash = 0;    ///< gnuplot's dash type; 0: no line
+};
+/// How a legend shows runs: by marker and dash, or in figures without lines by marker alone.
+enum class LegendMark { line_and_marker, marker };
+/// The runs of these labels, each in its style (palette.h).
+/// @param labels  empty: no legend
+std::vector<LegendEntry> name_runs(std::span<const std::string> labels, LegendMark mark = LegendMark::line_and_marker);
+
+/// Height of the strip below the panels that holds the legend, inches; 0 for an empty one.
+/// @param width  of the figure, inches
+double legend_height(const std::vector<LegendEntry>& entries, double width);
+/// Draws it into the lowest `legend_height` of the figure. To be called between the first panel() and its plot: what it
+/// sets goes with that panel's labels.
+/// @param width, height  of the figure, inches
+void draw_legend(PlotScript& script, const std::vector<LegendEntry>& entries, double width, double height);
+
+/// Moves point `x` of one run aside on a logarithmic axis, so that the intervals of several runs do not cover each
+/// other.
+double aside(double x, std::size_t run, std::size_t runs);
+
+}  // namespace gainlens::reports

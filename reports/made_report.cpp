@@ -1,0 +1,134 @@
+#include "reports/made_report.h"
+
+#include "core/atomic_file.h"
+#include "core/scratch_folder.h"
+#include "reports/figures/palette.h"
+#include "reports/page/page.h"
+#include "reports/page/typography.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <system_error>
+
+namespace gainlens::reports {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Tables of a report on several runs: "differences-3" is a file of the stem "differences".
+std::string without_number(std::string name) {
+  const auto digits = name.find_last_not_of("0123456789");
+  if (digits != std::string::npos && digits + 1 < name.size() && name[digits] == '-') name.erase(digits);
+  return name;
+}
+
+bool is_listed(const MadeReport& report, const std::string& name) {
+  const auto listed = [&](const std::string& stem) {
+    return std::find(report.stems.begin(), report.stems.end(), stem) != report.stems.end();
+  };
+  return listed(name) || listed(without_number(name));
+}
+
+/// Every block of the type, in the order of the page.
+template <typename Type, typename Use>
+void for_each_block(const MadeReport& report, Use use) {
+  for (const MadeSection& section : report.sections) {
+    for (const Block& block : section.blocks) {
+      if (const auto* wanted = std::get_if<Type>(&block)) use(*wanted);
+    }
+  }
+}
+
+void write(const fs::path& folder, const fs::path& file, const std::string& content, WrittenReport& report) {
+  fs::create_directories((folder / file).parent_path());
+  write_file_atomically(folder / file, content);
+  report.files.push_back(file);
+}
+
+RenderedFigures render_all(const MadeReport& report, const fs::path& folder, WrittenReport& written) {
+  RenderedFigures rendered;
+  for_each_block<CaptionedFigure>(report, [&](const CaptionedFigure& captioned) {
+    if (!captioned.figure) {
+      written.left_out.push_back(fmt::format("{}: {}", captioned.name, captioned.figure.reason()));
+      return;
+    }
+    for (const std::string& file : render(*captioned.figure, folder)) written.files.emplace_back(file);
+    rendered[captioned.name] = read_text_file(folder / (captioned.name + ".svg"));
+  });
+  return rendered;
+}
+
+/// Figures and tables of an earlier report of other runs would otherwise lie beside ours as if they belonged to it.
+void remove_stale(const MadeReport& report, const WrittenReport& written, const fs::path& out) {
+  std::vector<fs::path> stale;
+  const auto look_into = [&](const fs::path& folder, const std::set<std::string>& extensions) {
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+      const fs::path& path = entry.path();
+      if (!extensions.contains(path.extension().string()) || !is_listed(report, path.stem().string())) continue;
+      if (!std::binary_search(written.files.begin(), written.files.end(), fs::relative(path, out)))
+        stale.push_back(path);
+    }
+  };
+  std::set<std::string> figures;
+  for (const std::string_view format : figure_formats) figures.insert("." + std::string(format));
+  look_into(out, figures);
+  look_into(out / "tables", {".csv", ".tex"});
+  for (std::size_t run = 1; run <= most_runs; ++run)
+    look_into(out / "tables" / fmt::format("run-{}", run), {".csv", ".tex"});
+  for (const fs::path& path : stale) fs::remove(path);
+}
+
+}  // namespace
+
+Block paragraph(const std::string& text) {
+  return Html{fmt::format("<p>{}</p>\n", to_html(text))};
+}
+
+Block absence(const std::string& text) {
+  return Html{fmt::format("<p class=\"absent\">{}</p>\n", to_html(text))};
+}
+
+void check_sections(const MadeReport& report) {
+  std::set<std::string> names, stems;
+  for (const MadeSection& section : report.sections)
+    ASSERT(names.insert(section.name).second, "two sections of a report are called {}", section.name);
+  for (const std::string& stem : report.stems)
+    ASSERT(stems.insert(stem).second, "two sections of a report write files called {}", stem);
+  const auto check = [&](const std::string& name) {
+    ASSERT(is_listed(report, name), "no section of the report lists its file {}", name);
+  };
+  for_each_block<CaptionedFigure>(report, [&](const CaptionedFigure& figure) { check(figure.name); });
+  for_each_block<PaperTable>(report, [&](const PaperTable& table) { check(table.name); });
+  for (const PlacedCsv& file : report.csv) check(file.table.name);
+}
+
+WrittenReport write_files(const MadeReport& report, const fs::path& out) {
+  ensure_writable_folder(out);
+  const ScratchFolder staging(out, ".report-");  // inside `out`: on its file system
+  WrittenReport written;
+  for (const MadeSection& section : report.sections) {
+    if (!section.failure.empty()) written.failed.push_back(fmt::format("{}: {}", section.name, section.failure));
+  }
+  const RenderedFigures rendered = render_all(report, staging.path(), written);
+  for (const PlacedCsv& file : report.csv)
+    write(staging.path(), file.folder / (file.table.name + ".csv"), to_csv(file.table), written);
+  for_each_block<PaperTable>(report, [&](const PaperTable& table) {
+    if (table.rows.empty()) return;
+    write(staging.path(), fs::path("tables") / (table.name + ".tex"), latex_table(table), written);
+  });
+  write(staging.path(), "summary.json", report.summary.dump(2) + "\n", written);
+  write(staging.path(), "report.html", report_page(report, rendered), written);
+  std::sort(written.files.begin(), written.files.end());
+
+  ensure_writable_folder(out / "tables");
+  remove_stale(report, written, out);
+  for (const fs::path& file : written.files) {
+    fs::create_directories((out / file).parent_path());
+    publish_file(staging.path() / file, out / file);
+  }
+  return written;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "analyses/cells.h"
+#include "analyses/context.h"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace gainlens::reports {
+
+using Cell = std::variant<std::string, std::int64_t, double>;  ///< a double that is NaN is an empty cell
+
+/// A table for programs.
+struct CsvTable {
+  std::string name;  ///< stem of its file
+  std::vector<std::string> header;
+  std::vector<std::vector<Cell>> rows;
+};
+
+/// RFC 4180 with a header line and line feeds; numbers in the fewest digits that give them back.
+std::string to_csv(const CsvTable& table);
+
+// Cells of results; what is missing is an empty cell.
+
+inline constexpr const char* aggregate_columns[] = {"", "_deviation", "_low", "_high"};
+inline constexpr const char* interval_columns[] = {"", "_low", "_high"};
+
+Cell empty_cell();
+Cell cell(const analyses::Measured& value);
+Cell cell(std::size_t count);
+Cell mean_cell(const analyses::Maybe<analyses::Aggregate>& value);
+/// low, high
+void append(std::vector<Cell>& row, const analyses::Maybe<analyses::Interval>& interval);
+/// mean, deviation, low, high
+void append(std::vector<Cell>& row, const analyses::Maybe<analyses::Aggregate>& aggregate);
+/// mean, low, high
+void append(std::vector<Cell>& row, const analyses::Change& change);
+
+}  // namespace gainlens::reports

@@ -1,0 +1,69 @@
+#include "reports/page/page.h"
+
+#include "core/error.h"
+#include "reports/page/html.h"
+#include "reports/page/page_style.h"
+#include "reports/page/typography.h"
+
+namespace gainlens::reports {
+namespace {
+
+/// Numbers figures and tables as they come.
+class Page {
+ public:
+  explicit Page(const RenderedFigures& figures) : figures_(figures) {}
+
+  void section(const MadeSection& section) {
+    if (section.blocks.empty() && section.failure.empty()) return;
+    contents_ += fmt::format("<a href=\"#{}-section\">{}</a> ", section.name, to_html(section.title));
+    html_ += fmt::format("<section id=\"{}-section\">\n<h2>{}</h2>\n", section.name, to_html(section.title));
+    if (!section.failure.empty())
+      html_ += fmt::format("<p class=\"absent\">This section could not be made: {}.</p>\n",
+                           escape_html(printable(section.failure, 400)));
+    for (const Block& block : section.blocks) std::visit([&](const auto& content) { add(content); }, block);
+    html_ += "</section>\n";
+  }
+
+  const std::string& contents() const { return contents_; }
+  const std::string& html() const { return html_; }
+
+ private:
+  void add(const Html& html) { html_ += html.text; }
+  void add(const PaperTable& table) {
+    if (!table.rows.empty()) html_ += html_table(table, ++table_number_);
+  }
+  void add(const CaptionedFigure& figure);
+
+  const RenderedFigures& figures_;
+  std::string html_;
+  std::string contents_;
+  int figure_number_ = 0;
+  int table_number_ = 0;
+};
+
+void Page::add(const CaptionedFigure& figure) {
+  if (!figure.figure) {
+    html_ += fmt::format("<p class=\"absent\" id=\"{}\">{}. Left out: {}.</p>\n", figure.name, to_html(figure.title),
+                         to_html(figure.figure.reason()));
+    return;
+  }
+  html_ += fmt::format(
+      "<figure id=\"figure-{}\"{}>\n{}\n<figcaption>\n<p><b>Figure {}. {}.</b> {}</p>\n"
+      "<p class=\"can\"><b>What it can show.</b> {}</p>\n"
+      "<p class=\"cannot\"><b>What it cannot show.</b> {}</p>\n</figcaption>\n</figure>\n",
+      figure.name, figure.figure->width < page_width ? " class=\"column\"" : "",
+      inline_svg(figures_.at(figure.name), figure.name, figure.title + ". " + figure.caption.shows), ++figure_number_,
+      to_html(figure.title), to_html(figure.caption.shows), to_html(figure.caption.can),
+      to_html(figure.caption.cannot));
+}
+
+}  // namespace
+
+std::string report_page(const MadeReport& report, const RenderedFigures& figures) {
+  Page page(figures);
+  for (const MadeSection& section : report.sections) page.section(section);
+  return page_head(report.title) + report.header + "<nav aria-label=\"Contents\">" + page.contents() + "</nav>\n" +
+         page.html() + "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace gainlens::reports

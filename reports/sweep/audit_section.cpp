@@ -1,0 +1,171 @@
+#include "reports/sweep/sections.h"
+
+#include "analyses/audit.h"
+#include "reports/page/typography.h"
+#include "reports/sweep/run_words.h"
+#include "reports/sweep/sink_lemma_figure.h"
+#include "reports/words/numbers.h"
+
+#include <algorithm>
+
+namespace gainlens::reports {
+namespace {
+
+CsvTable lemma_csv(const analyses::SinkLemma& lemma) {
+  CsvTable table{"sink-lemma",
+                 {"layer", "head", "attention", "set_apart", "first_norm", "min_norm", "alignment", "estimate_norm",
+                  "bound", "bos_mass", "slack", "slack_min", "vacuous", "gained_norm", "gain_bound", "gain_violated"},
+                 {}};
+  for (const analyses::LemmaHead& head : lemma.heads) {
+    table.rows.push_back({head.layer, head.head, head.attention, std::int64_t{head.set_apart}, head.first_norm,
+                          head.min_norm, head.alignment, head.estimate_norm, head.bound, head.bos_mass,
+                          cell(head.slack), head.slack_min, head.vacuous, head.gained_norm, head.gain_bound,
+                          head.gain_violated});
+  }
+  return table;
+}
+
+PaperTable lemma_table(Runs runs) {
+  PaperTable table{"sink-lemma",
+                   "The sink lemma, alpha_1 ≥ 1 − (delta + epsilon)/(mu c), at the heads where its bound is largest: "
+                   "epsilon = norm of the value of key 0, mu = smallest norm of another, c = alignment of the others, "
+                   "delta = norm of the estimate. Vacuous: queries whose bound is not above 0. With K: the bound with "
+                   "the gained estimate in place of delta, and the queries whose alpha_1 lies below it.",
+                   {{"layer"},
+                    {"head"},
+                    {"epsilon"},
+                    {"mu"},
+                    {"c"},
+                    {"delta"},
+                    {"bound"},
+                    {"alpha_1"},
+                    {"slack"},
+                    {"least slack"},
+                    {"vacuous"},
+                    {"bound with K"},
+                    {"below it"}},
+                   {}};
+  constexpr std::size_t most = 8;
+  add_runs(table, runs, [&](const SweepRun& run) {
+    if (!run.of(analyses::audit).lemma) return;
+    std::vector<analyses::LemmaHead> heads = run.of(analyses::audit).lemma->heads;
+    std::erase_if(heads, [](const analyses::LemmaHead& head) { return head.set_apart; });
+    std::stable_sort(heads.begin(), heads.end(), analyses::binds_more);
+    for (std::size_t i = 0; i < std::min(most, heads.size()); ++i) {
+      const analyses::LemmaHead& head = heads[i];
+      table.rows.push_back({std::to_string(head.layer), std::to_string(head.head), shown(head.first_norm),
+                            shown(head.min_norm), shown(head.alignment), shown(head.estimate_norm), shown(head.bound),
+                            shown(head.bos_mass), shown(head.slack), shown(head.slack_min),
+                            fmt::format("{:.1f}%", 100 * head.vacuous), shown(head.gain_bound),
+                            fmt::format("{:.1f}%", 100 * head.gain_violated)});
+    }
+  });
+  return table;
+}
+
+PaperTable prior_shares_table(Runs runs) {
+  PaperTable table{"prior-shares",
+                   "The prior's share of S + nu sigma0^2 in groups of heads by n_eff: as printed, where it does not "
+                   "fade, and as a prior that counts as nu observations.",
+                   {{"heads"}, {"n_eff (keys)"}, {"S"}, {"share as printed"}, {"share of nu observations"}},
+                   {}};
+  add_runs(table, runs, [&](const SweepRun& run) {
+    if (!run.of(analyses::audit).prior_shares) return;
+    for (const analyses::PriorShare& group : *run.of(analyses::audit).prior_shares) {
+      table.rows.push_back({std::to_string(group.heads), shown(group.n_eff), shown(group.residual),
+                            shown_percent(group.share), shown_percent(group.fading)});
+    }
+  });
+  return table;
+}
+
+PaperTable statements_table(Runs runs) {
+  PaperTable table{
+      "statements",
+      "Statements of the paper that are wrong as printed or depend on the model, beside what a run shows of them.",
+      {{"the paper's statement", true}, {"this run", true}, {"instead", true}, {"outcome", true}},
+      {}};
+  if (runs.size() > 1) table.columns[1].heading = "the runs";
+  // Every run has the same statements: one row for each, with what each run says of it.
+  const std::vector<analyses::Statement>& statements = runs.front().of(analyses::audit).statements;
+  const auto add = [&](std::size_t i) {
+    const auto said = [&](const SweepRun& run) -> const analyses::Statement& {
+      return run.of(analyses::audit).statements.at(i);
+    };
+    table.rows.push_back(
+        {statements[i].claim, of_each(runs, [&](const SweepRun& run) { return said(run).finding; }),
+         of_each(runs, [&](const SweepRun& run) { return said(run).conclusion; }),
+         of_each(runs, [&](const SweepRun& run) { return std::string(analyses::name_of(said(run).outcome)); })});
+  };
+  const auto measured = [&](std::size_t i) { return statements[i].outcome != analyses::Outcome::not_measured; };
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    if (measured(i)) add(i);
+  }
+  table.rows.push_back({"Statements that no sweep of a language model can show"});
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    if (!measured(i)) add(i);
+  }
+  return table;
+}
+
+Caption sink_lemma_caption(Runs runs) {
+  return {
+      fmt::format("One point a head, means over second-half queries: the weight alpha_1 of key 0 against the bound 1 − "
+                  "(delta + epsilon)/(mu c) that the sink lemma puts on it, and, hollow, against the bound with the "
+                  "gained estimate for delta. Dashed: equality; the lemma says that no filled point lies below it.{}",
+                  overlay_sentence(runs)),
+      "Where the lemma binds: points at the left say nothing, as their bound is 0 or below at most queries; filled "
+      "points near the line are sinks that it demands. Hollow points below the line are heads that would be free of "
+      "the demand with the gain.",
+      "The lemma is the triangle inequality in head space, so that agreement is no evidence for the theory around it: "
+      "a point below the line would be an error of measurement. The model runs without the gain; what it would learn "
+      "with it is not shown."};
+}
+
+std::vector<std::string> files() {
+  return {"sink-lemma", "prior-shares", "statements"};
+}
+
+std::vector<Block> blocks(Runs runs) {
+  std::vector<Block> all;
+  for (const SweepRun& run : runs) {
+    const auto& lemma = run.of(analyses::audit).lemma;
+    if (lemma) {
+      all.push_back(Html{fmt::format("<p>{}{}</p>\n", label_html(runs, run), to_html(lemma->finding))});
+    } else {
+      all.push_back(Html{fmt::format("<p class=\"absent\">{}Sink lemma. Left out: {}.</p>\n", label_html(runs, run),
+                                     to_html(lemma.reason()))});
+    }
+  }
+  all.push_back(CaptionedFigure{"sink-lemma", "The sink lemma's bound against the weight of key 0",
+                                sink_lemma_caption(runs), sink_lemma_figure(runs)});
+  all.push_back(lemma_table(runs));
+  all.push_back(prior_shares_table(runs));
+  all.push_back(statements_table(runs));
+  return all;
+}
+
+void add_json(const SweepRun& run, OrderedJson& summary) {
+  summary["audit"] = to_json(run.of(analyses::audit));
+}
+
+std::vector<CsvTable> tables(const SweepRun& run) {
+  if (const auto& lemma = run.of(analyses::audit).lemma) return {lemma_csv(*lemma)};
+  return {};
+}
+
+}  // namespace
+
+const Section<SweepRun>& audit_section() {
+  static const Section<SweepRun> section = {
+      .name = "audit",
+      .title = "Audit of the paper's theory",
+      .question = "Does the sink lemma hold, and what do these numbers say about statements of the paper?",
+      .files = files,
+      .blocks = blocks,
+      .add_json = add_json,
+      .tables = tables};
+  return section;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,270 @@
+#include "reports/sweep/sections.h"
+
+#include "analyses/context.h"
+#include "core/quantity.h"
+#include "reports/sweep/context_figure.h"
+#include "reports/sweep/run_words.h"
+#include "reports/words/counts.h"
+#include "reports/words/numbers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gainlens::reports {
+namespace {
+
+using Mean = analyses::Maybe<analyses::Aggregate>;
+
+CsvTable csv_of(std::string stem, const analyses::Context& context) {
+  CsvTable table{std::move(stem), {"tokens", "chunks"}, {}};
+  for (const char* name : {"n_eff", "gate", "observation_precision"}) {
+    for (const char* part : aggregate_columns) table.header.push_back(fmt::format("{}{}", name, part));
+  }
+  for (const char* part : interval_columns) table.header.push_back(fmt::format("observation_precision_ratio{}", part));
+  for (const char* name :
+       {"logit_gate_change", "log_observation_precision_change", "logit_gate_less_log_precision_change"}) {
+    for (const char* part : interval_columns) table.header.push_back(fmt::format("{}{}", name, part));
+  }
+  for (const analyses::ContextPoint& point : context.points) {
+    std::vector<Cell> row = {point.length.tokens, cell(point.length.samples.size())};
+    append(row, point.n_eff);
+    append(row, point.gate);
+    append(row, point.observation_precision);
+    row.push_back(cell(point.precision_ratio));
+    append(row, point.precision_ratio_interval);
+    append(row, point.logit_gate);
+    append(row, point.log_precision);
+    append(row, point.difference);
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+/// Whether a change is one: nothing at the shortest length, where it is 0 by construction.
+std::string flatness(const analyses::Change& change, bool shortest) {
+  if (shortest || !change.mean) return "–";
+  switch (change.flat.flatness) {
+    case analyses::Flatness::equivalent:
+      return "yes";
+    case analyses::Flatness::changes:
+      return "no";
+    case analyses::Flatness::not_shown:
+      return "not shown";
+    case analyses::Flatness::unknown:
+      break;
+  }
+  return "not known";
+}
+
+/// The ratio of means with its own interval, which at the shortest length has no width.
+std::string shown_ratio(const analyses::ContextPoint& point, bool shortest) {
+  return shortest ? shown(point.precision_ratio)
+                  : with_interval(shown(point.precision_ratio), point.precision_ratio_interval);
+}
+
+PaperTable context_table(Runs runs) {
+  const auto has_gate = [](const SweepRun& run) { return bool(run.of(analyses::context).points.front().gate); };
+  const bool gated = std::any_of(runs.begin(), runs.end(), has_gate);
+  const analyses::Context& context = runs.front().of(analyses::context);
+  PaperTable table{"context",
+                   fmt::format("Evidence by context length: means over the deep layers' last-quarter queries ({}), "
+                               "with 95% intervals of the mean over chunks; the ratio is of means, Δ the mean change "
+                               "of the chunks' logarithms since T_min, each with its own interval.",
+                               of_each(runs,
+                                       [](const SweepRun& run) {
+                                         return fmt::format("layers {}",
+                                                            number_ranges(run.of(analyses::context).deep_layers));
+                                       })),
+                   {{"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
+                   {}};
+  if (gated) {
+    table.caption += fmt::format(
+        " Flat: whether logit(gate) is equivalent to flat within ±{:g} (TOST, level 0.05); {}. Difference: Δ "
+        "logit(gate) less Δ ln lambda_obs.",
+        context.equivalence_margin, context.margin_meaning);
+    for (const char* heading : {"gate", "Δ logit(gate) (nats)", "flat", "difference (nats)"})
+      table.columns.push_back({heading});
+  }
+  add_runs(table, runs, [&](const SweepRun& run) {
+    for (std::size_t i = 0; i < run.of(analyses::context).points.size(); ++i) {
+      const analyses::ContextPoint& point = run.of(analyses::context).points[i];
+      std::vector<std::string> row = {format_count(point.length.tokens), shown(point.n_eff), shown_ratio(point, i == 0),
+                                      i == 0 ? "–" : shown(point.log_precision)};
+      if (gated) {
+        row.push_back(shown(point.gate));
+        row.push_back(i == 0 ? "–" : shown(point.logit_gate));
+        row.push_back(flatness(point.logit_gate, i == 0));
+        row.push_back(i == 0 ? "–" : shown(point.difference));
+      }
+      table.rows.push_back(std::move(row));
+    }
+  });
+  return table;
+}
+
+/// K of all layers of one kind of attention at one context length.
+struct KindGain {
+  Mean gain;
+  Mean scaled;
+};
+/// [kind of analyses::context_by_attention][context length]
+using KindGains = std::vector<std::vector<KindGain>>;
+
+KindGains kind_gains(const SweepRun& run) {
+  const runfile::RunReader& reader = run.reader();
+  KindGains gains;
+  for (const auto& [attention, context] : run.of(analyses::context_by_attention)) {
+    std::vector<std::size_t> layers;
+    for (std::size_t layer = 0; layer < reader.attention().size(); ++layer) {
+      if (reader.attention()[layer] == attention) layers.push_back(layer);
+    }
+    auto& row = gains.emplace_back();
+    for (const analyses::ContextPoint& point : context.points) {
+      row.push_back({analyses::aggregate(reader, "kalman_gain", point.length, layers),
+                     analyses::aggregate(reader, "kalman_gain_scaled", point.length, layers)});
+    }
+  }
+  return gains;
+}
+
+PaperTable table_by_attention(Runs runs) {
+  PaperTable table{
+      "context-by-attention",
+      "Evidence by context length and kind of attention: means over all layers of a kind, last-quarter queries, with "
+      "95% intervals of the mean over chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since "
+      "T_min, each with its own interval. A window bounds the keys a query can see whatever the context: a mean over "
+      "both kinds dilutes what the global layers do.",
+      {{"attention"},
+       {"T (tokens)"},
+       {"n_eff (keys)"},
+       {"lambda_obs / lambda_obs(T_min)"},
+       {"Δ ln lambda_obs (nats)"},
+       {"K"},
+       {"scaled K"}},
+      {}};
+  add_runs(table, runs, [&](const SweepRun& run) {
+    const auto& kinds = run.of(analyses::context_by_attention);
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      const auto& [attention, context] = kinds[kind];
+      const std::vector<KindGain>& gains = run.of(kind_gains)[kind];
+      for (std::size_t i = 0; i < context.points.size(); ++i) {
+        const analyses::ContextPoint& point = context.points[i];
+        table.rows.push_back({i == 0 ? fmt::format("{}, layers {}", attention, number_ranges(context.deep_layers)) : "",
+                              format_count(point.length.tokens), shown(point.n_eff), shown_ratio(point, i == 0),
+                              i == 0 ? "–" : shown(point.log_precision), shown(gains[i].gain), shown(gains[i].scaled)});
+      }
+    }
+  });
+  return table;
+}
+
+std::string range(const Mean& first, const Mean& last, const char* format) {
+  const auto text = [&](const Mean& value) {
+    return value ? fmt::format(fmt::runtime(format), value->mean) : std::string("not known");
+  };
+  return fmt::format("{} to {}", text(first), text(last));
+}
+
+std::string context_numbers(const SweepRun& run, bool several) {
+  const analyses::ContextPoint &first = run.of(analyses::context).points.front(),
+                               &last = run.of(analyses::context).points.back();
+  std::string text =
+      fmt::format("from {} to {} tokens n_eff goes from {} keys and the mean of lambda_obs is multiplied by {}.",
+                  format_count(first.length.tokens), format_count(last.length.tokens),
+                  range(first.n_eff, last.n_eff, "{:.1f}"), shown(last.precision_ratio));
+  if (first.gate && run.of(analyses::context).points.size() > 1) {
+    text += fmt::format(
+        " The trained gate goes from {}; logit(gate) changes by {}, ln lambda_obs by {}, their difference is {} ({}).",
+        range(first.gate, last.gate, "{:.3f}"), shown(last.logit_gate), shown(last.log_precision),
+        shown(last.difference), last.difference.basis);
+  } else if (!first.gate) {
+    text += several ? " It has no values of a gate."
+                    : fmt::format(" The gate's panel is left out: {}.", first.gate.reason());
+  }
+  return text;
+}
+
+Caption context_caption(Runs runs) {
+  const ContextMarks marks = context_marks(runs);
+  std::string shows = runs.size() > 1 ? "Means over last-quarter queries of each run's deep layers"
+                                      : fmt::format("Means over last-quarter queries of layers {}",
+                                                    number_ranges(runs.front().of(analyses::context).deep_layers));
+  if (marks.intervals) shows += "; bars are 95% intervals of the mean over chunks";
+  if (marks.bands) shows += "; bands are one standard deviation over chunk, layer, head and query";
+  if (runs.size() > 1) shows += "; ratio and changes are relative to each run's own shortest context";
+  if (runs.size() > 1 && marks.gate) shows += "; filled markers ln lambda_obs, hollow ones logit(gate)";
+  std::string cannot = marks.bands ? "Bands are spreads over heads, layers and queries, not uncertainty of the mean: a "
+                                     "change inside the band can be certain."
+                                   : "How much heads, layers and queries differ: only means are drawn.";
+  if (!marks.intervals) cannot += " How sure the means are: that takes at least two chunks of a length.";
+  if (marks.gate)
+    cannot += " A gate that looks flat is not shown to be flat; the equivalence test in the table decides that.";
+  return {fmt::format("{}.{} {}", shows, overlay_sentence(runs),
+                      sentences_of(runs, [&](const SweepRun& run) { return context_numbers(run, runs.size() > 1); })),
+          "Whether evidence grows with context: n_eff counts the keys a query averages over, lambda_obs what they are "
+          "worth. Where there is a gate, the panel of changes sets it and ln lambda_obs on the one scale on which they "
+          "can be compared, since K = sigmoid(ln lambda_obs − ln lambda).",
+          cannot + " Deep layers were chosen by position, not by outcome."};
+}
+
+std::vector<std::string> files() {
+  return {"context", "context-by-attention"};
+}
+
+std::vector<Block> blocks(Runs runs) {
+  return {CaptionedFigure{"context", "Evidence and gate against context length", context_caption(runs),
+                          context_figure(runs)},
+          context_table(runs), table_by_attention(runs)};
+}
+
+void add_json(const SweepRun& run, OrderedJson& summary) {
+  summary["context"] = to_json(run.of(analyses::context));
+  const auto& kinds = run.of(analyses::context_by_attention);
+  if (kinds.empty()) return;
+  summary["context_by_attention"] = OrderedJson::object();
+  for (const auto& [attention, context] : kinds) {
+    OrderedJson entry = to_json(context);
+    entry.erase("deep_layers");  // it is all layers of the kind
+    entry["layers"] = context.deep_layers;
+    summary["context_by_attention"][attention] = std::move(entry);
+  }
+}
+
+std::vector<CsvTable> tables(const SweepRun& run) {
+  std::vector<CsvTable> all = {csv_of("context", run.of(analyses::context))};
+  const auto& kinds = run.of(analyses::context_by_attention);
+  if (kinds.empty()) return all;
+  CsvTable joined{"context-by-attention", {}, {}};
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    CsvTable table = csv_of("context-by-attention", kinds[kind].context);
+    joined.header = std::move(table.header);
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+      std::vector<Cell>& row = table.rows[i];
+      row.insert(row.begin(), kinds[kind].attention);
+      append(row, run.of(kind_gains)[kind][i].gain);
+      append(row, run.of(kind_gains)[kind][i].scaled);
+      joined.rows.push_back(std::move(row));
+    }
+  }
+  for (const char* name : {"kalman_gain", "kalman_gain_scaled"}) {
+    for (const char* part : aggregate_columns) joined.header.push_back(fmt::format("{}{}", name, part));
+  }
+  joined.header.insert(joined.header.begin(), "attention");
+  all.push_back(std::move(joined));
+  return all;
+}
+
+}  // namespace
+
+const Section<SweepRun>& context_section() {
+  static const Section<SweepRun> section = {.name = "context",
+                                            .title = "Evidence and gate by context length",
+                                            .question = "Does the gate follow the evidence as the context grows?",
+                                            .files = files,
+                                            .blocks = blocks,
+                                            .add_json = add_json,
+                                            .tables = tables};
+  return section;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,166 @@
+#include "reports/sweep/sections.h"
+
+#include "analyses/comparison.h"
+#include "core/error.h"
+#include "core/quantity.h"
+#include "reports/page/typography.h"
+#include "reports/sweep/run_words.h"
+#include "reports/words/numbers.h"
+
+#include <string_view>
+
+namespace gainlens::reports {
+namespace {
+
+/// All but the first, which the others are compared with.
+Runs later(Runs runs) {
+  return runs.subspan(1);
+}
+
+CsvTable differences_csv(Runs runs) {
+  CsvTable table{"differences",
+                 {"first", "second", "tokens", "quantity", "unit", "first_mean", "second_mean", "difference", "low",
+                  "high", "pairs"},
+                 {}};
+  for (const SweepRun& run : later(runs)) {
+    const analyses::Comparison& comparison = run.of(comparison_with_first);
+    for (const analyses::ComparedLength& length : comparison.lengths) {
+      for (const analyses::PairedDifference& quantity : length.quantities) {
+        std::vector<Cell> row = {runs.front().label(),
+                                 run.label(),
+                                 length.tokens,
+                                 std::string(quantity.quantity.name),
+                                 std::string(quantity.quantity.unit),
+                                 cell(quantity.first),
+                                 cell(quantity.second),
+                                 cell(quantity.difference)};
+        append(row, quantity.interval);
+        row.push_back(cell(quantity.pairs));
+        table.rows.push_back(std::move(row));
+      }
+    }
+  }
+  return table;
+}
+
+/// A quantity's name for readers, with its unit.
+std::string heading_of(const analyses::ComparedQuantity& quantity) {
+  return quantity.unit == "1" ? std::string(quantity.label) : fmt::format("{} ({})", quantity.label, quantity.unit);
+}
+
+std::string signed_digits(const analyses::Measured& value) {
+  return value ? (*value > 0 ? "+" : "") + shown(*value) : "–";
+}
+
+PaperTable differences_table(const SweepRun& run) {
+  const analyses::Comparison& comparison = run.of(comparison_with_first);
+  const std::string &first = run.first()->label(), &second = run.label();
+  PaperTable table{
+      "differences", "", {{"quantity", true}, {first}, {second}, {"difference"}, {"95% interval"}, {"chunks"}}, {}};
+  table.caption = fmt::format(
+      "{} less {}{} Intervals are Student's over chunks; they do not cover training seeds. Quantities of attention are "
+      "means over the deep layers' last-quarter queries; BOS mass over second-half queries of the layers that see key "
+      "0.",
+      second, first,
+      comparison.unpaired.empty() ? ", paired by chunk." : ": no difference is taken, since " + comparison.unpaired);
+  for (const analyses::ComparedLength& length : comparison.lengths) {
+    table.rows.push_back({format_count(length.tokens) + " tokens"});
+    for (const analyses::PairedDifference& quantity : length.quantities) {
+      if (!quantity.first && !quantity.second) continue;
+      table.rows.push_back({heading_of(quantity.quantity), shown(quantity.first), shown(quantity.second),
+                            signed_digits(quantity.difference), quantity.interval ? shown(quantity.interval) : "–",
+                            quantity.pairs > 0 ? std::to_string(quantity.pairs) : "–"});
+    }
+  }
+  return table;
+}
+
+PaperTable run_differences_table(const SweepRun& run) {
+  const std::string &first = run.first()->label(), &second = run.label();
+  PaperTable table{"run-differences",
+                   fmt::format("What {} and {} do not share, and what follows.", first, second),
+                   {{"", true}, {first, true}, {second, true}, {"consequence", true}},
+                   {}};
+  for (const analyses::RunDifference& difference : run.of(comparison_with_first).differences)
+    table.rows.push_back({std::string(difference.what), difference.first, difference.second,
+                          difference.consequence.empty() ? "–" : difference.consequence});
+  return table;
+}
+
+std::string listed(const std::vector<std::int64_t>& lengths) {
+  std::string text;
+  for (const std::int64_t tokens : lengths) text += (text.empty() ? "" : ", ") + format_count(tokens);
+  return text;
+}
+
+std::vector<std::string> files() {
+  return {"differences", "run-differences"};
+}
+
+/// "differences" of the second run, "differences-3" of the third.
+PaperTable numbered(PaperTable table, std::size_t run) {
+  if (run > 1) table.name += fmt::format("-{}", run + 1);
+  return table;
+}
+
+void add_blocks(std::vector<Block>& all, const SweepRun& run, std::size_t number) {
+  const std::string first = escape_html(run.first()->label()), second = escape_html(run.label());
+  const analyses::Comparison& comparison = run.of(comparison_with_first);
+  all.push_back(numbered(run_differences_table(run), number));
+  if (!comparison.refused.empty()) {
+    all.push_back(Html{fmt::format("<p class=\"absent\">{} against {}: no numbers are compared: {}.</p>\n", second,
+                                   first, escape_html(comparison.refused))});
+    return;
+  }
+  all.push_back(numbered(differences_table(run), number));
+  if (comparison.lengths.empty())
+    all.push_back(
+        Html{fmt::format("<p class=\"absent\">{} and {} have no context length in common.</p>\n", first, second)});
+  if (!comparison.only_first.empty())
+    all.push_back(
+        paragraph(fmt::format("Only in {}: {} tokens.", run.first()->label(), listed(comparison.only_first))));
+  if (!comparison.only_second.empty())
+    all.push_back(paragraph(fmt::format("Only in {}: {} tokens.", run.label(), listed(comparison.only_second))));
+  std::string items;
+  for (const std::string& caveat : comparison.caveats) items += fmt::format("<li>{}</li>\n", to_html(caveat));
+  all.push_back(Html{fmt::format("<ul>\n{}</ul>\n", items)});
+}
+
+std::vector<Block> blocks(Runs runs) {
+  std::vector<Block> all;
+  for (std::size_t i = 1; i < runs.size(); ++i) add_blocks(all, runs[i], i);
+  return all;
+}
+
+void add_common_json(Runs runs, OrderedJson& summary) {
+  summary["comparisons"] = OrderedJson::array();
+  for (const SweepRun& run : later(runs)) {
+    OrderedJson entry = {{"first", run.first()->label()}, {"second", run.label()}};
+    entry.update(to_json(run.of(comparison_with_first)));
+    summary["comparisons"].push_back(std::move(entry));
+  }
+}
+
+std::vector<CsvTable> common_tables(Runs runs) {
+  return {differences_csv(runs)};
+}
+
+}  // namespace
+
+analyses::Comparison comparison_with_first(const SweepRun& run) {
+  ASSERT(run.first() != nullptr, "the first run of a report is compared with no other");
+  return analyses::compare(run.first()->reader(), run.reader(), run.options());
+}
+
+const Section<SweepRun>& differences_section() {
+  static const Section<SweepRun> section = {.name = "differences",
+                                            .title = "Differences between the runs",
+                                            .question = "How do two runs differ, chunk by chunk?",
+                                            .files = files,
+                                            .blocks = blocks,
+                                            .add_common_json = add_common_json,
+                                            .common_tables = common_tables};
+  return section;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,183 @@
+#include "reports/sweep/sections.h"
+
+#include "analyses/gain_theory.h"
+#include "core/quantity.h"
+#include "reports/sweep/gain_theory_figure.h"
+#include "reports/sweep/run_words.h"
+#include "reports/words/counts.h"
+#include "reports/words/numbers.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gainlens::reports {
+namespace {
+
+CsvTable theory_csv(const analyses::GainTheory& theory) {
+  CsvTable table{"gain-theory",
+                 {"tokens", "n_eff", "residual", "aggregated_precision", "observation_precision", "kalman_gain",
+                  "kalman_gain_scaled", "predicted_gain", "relative_error", "constant_error", "skill"},
+                 {}};
+  for (const analyses::GainTheoryPoint& point : theory.points) {
+    table.rows.push_back({point.length.tokens, mean_cell(point.n_eff), mean_cell(point.residual),
+                          cell(point.aggregated_precision), mean_cell(point.observation_precision),
+                          mean_cell(point.kalman_gain), mean_cell(point.kalman_gain_scaled), cell(point.predicted_gain),
+                          cell(point.relative_error), cell(point.constant_error), cell(point.skill)});
+  }
+  return table;
+}
+
+/// The test of the formula's error on unseen text, length by length.
+CsvTable unseen_csv(const analyses::TheoryEquivalence& test) {
+  CsvTable table{"gain-theory-unseen",
+                 {"tokens", "chunks", "margin", "error", "error_low_90", "error_high_90", "within_margin_p",
+                  "beyond_margin_p", "constant_error"},
+                 {}};
+  for (const analyses::TheoryError& length : test.lengths) {
+    table.rows.push_back({length.tokens, test.chunks, test.margin, length.error, length.interval.low,
+                          length.interval.high, cell(length.log_ratio.p), cell(length.log_ratio.exceeds_p),
+                          length.constant_error});
+  }
+  return table;
+}
+
+PaperTable theory_table(Runs runs) {
+  const std::string fitted = of_each(runs, [](const SweepRun& run) {
+    return "lambda = " + shown(run.of(analyses::gain_theory).prior_precision) + ".";
+  });
+  PaperTable table{"gain-theory",
+                   "Gain theory by context length. lambda* = (n_eff + nu)/(S + nu sigma0^2) of aggregated n_eff and S; "
+                   "one lambda is fitted at T_min. " +
+                       fitted,
+                   {{"T (tokens)"},
+                    {"n_eff (keys)"},
+                    {"S"},
+                    {"lambda*"},
+                    {"K measured"},
+                    {"K predicted"},
+                    {"error (%)"},
+                    {"of constant (%)"},
+                    {"skill"},
+                    {"scaled K"}},
+                   {}};
+  const auto percent = [](const analyses::Measured& share) {
+    return share ? fmt::format("{:.2f}", 100 * *share) : std::string("–");
+  };
+  add_runs(table, runs, [&](const SweepRun& run) {
+    for (const analyses::GainTheoryPoint& point : run.of(analyses::gain_theory).points) {
+      table.rows.push_back({format_count(point.length.tokens), point.n_eff ? shown(point.n_eff->mean) : "–",
+                            point.residual ? shown(point.residual->mean) : "–", shown(point.aggregated_precision),
+                            shown(point.kalman_gain), shown(point.predicted_gain), percent(point.relative_error),
+                            percent(point.constant_error), shown(point.skill), shown(point.kalman_gain_scaled)});
+    }
+  });
+  return table;
+}
+
+std::string shown_error(const analyses::TheoryError& length) {
+  const auto percent = [](double share) { return fmt::format("{:+.2f}%", 100 * share); };
+  return fmt::format("{} [{}, {}]", percent(length.error), percent(length.interval.low), percent(length.interval.high));
+}
+
+void add_gain_checks(PaperTable& table, const analyses::GainTheory& theory) {
+  table.rows.push_back({"the chunks it was fitted on", shown_percent(theory.max_relative_error),
+                        shown_percent(theory.max_constant_error), shown(theory.skill), "the paper's way"});
+  if (theory.unseen) {
+    const analyses::TheoryEquivalence& test = *theory.unseen;
+    const analyses::TheoryError& worst = test.worst();
+    table.rows.push_back({"each chunk left out in turn", shown_percent(test.left_out.relative),
+                          shown_percent(test.left_out.constant), shown(test.left_out.skill),
+                          fmt::format("lambda from the others; mean over {}", counted(test.chunks, "chunk"))});
+    table.rows.push_back({"unseen text of this kind", shown_error(worst), shown_percent(std::abs(worst.constant_error)),
+                          "–",
+                          fmt::format("at {}, where it is largest; 90% interval from {}; margin ±{:g}%",
+                                      format_count(worst.tokens), counted(test.chunks, "chunk"), 100 * test.margin)});
+  } else {
+    table.rows.push_back({"unseen text of this kind", "–", "–", "–", theory.unseen.reason()});
+  }
+  if (theory.cells) {
+    const analyses::CellErrors& cells = *theory.cells;
+    table.rows.push_back(
+        {"each deep head by itself", shown_percent(cells.median_error), shown_percent(cells.median_constant_error), "–",
+         fmt::format("median over {}; worst {} (layer {}, head {}); better than the constant in {}",
+                     counted(cells.cells.size(), "head"), shown_percent(cells.worst.max_relative_error),
+                     cells.worst.layer, cells.worst.head, cells.better_than_constant)});
+  } else {
+    table.rows.push_back({"each deep head by itself", "–", "–", "–", theory.cells.reason()});
+  }
+}
+
+PaperTable checks_table(Runs runs) {
+  PaperTable table{
+      "gain-theory-checks",
+      fmt::format(
+          "How far the gain theory holds beyond what it was fitted on: largest relative error over the lengths, that "
+          "of a constant K, and skill. An error within ±{:g}% counts as none; the paper reports {:g}% at most.",
+          100 * runs.front().of(analyses::gain_theory).margin, 100 * analyses::paper_theory_error),
+      {{"judged on", true}, {"theory"}, {"constant"}, {"skill"}, {"how", true}},
+      {}};
+  add_runs(table, runs, [&](const SweepRun& run) { add_gain_checks(table, run.of(analyses::gain_theory)); });
+  return table;
+}
+
+std::string theory_numbers(const SweepRun& run) {
+  const analyses::GainTheory& theory = run.of(analyses::gain_theory);
+  if (!theory.max_relative_error) return fmt::format("no prediction: {}.", theory.max_relative_error.reason());
+  return fmt::format(
+      "largest relative error {}, against {} for a constant K; skill {} (1 is perfect, 0 no better than the constant).",
+      shown_percent(theory.max_relative_error), shown_percent(theory.max_constant_error), shown(theory.skill));
+}
+
+Caption gain_theory_caption(Runs runs) {
+  const bool intervals = std::any_of(runs.begin(), runs.end(), [](const SweepRun& run) {
+    const auto& points = run.of(analyses::gain_theory).points;
+    return std::any_of(points.begin(), points.end(), [](const analyses::GainTheoryPoint& point) {
+      return point.kalman_gain && point.kalman_gain->interval;
+    });
+  });
+  return {
+      fmt::format("K as measured (markers{}) and as one lambda, solved at the shortest context, predicts it from "
+                  "aggregated n_eff and S (lines); errors of this theory (filled) and of a constant K (hollow).{} {}",
+                  intervals ? ", 95% intervals over chunks" : "", overlay_sentence(runs),
+                  sentences_of(runs, theory_numbers)),
+      "Whether one lambda carries K from a short context to long ones, and whether that beats the guess that nothing "
+      "changes.",
+      "K is computed from n_eff and S, so agreement says that averaging loses little, not that a model uses K. The "
+      "lines are fitted and judged on the same chunks; the table of checks tests them on unseen text. Scaled values "
+      "have no fitted theory here. lambda* is not the mean of lambda_obs."};
+}
+
+std::vector<std::string> files() {
+  return {"gain-theory", "gain-theory-checks", "gain-theory-unseen"};
+}
+
+std::vector<Block> blocks(Runs runs) {
+  return {CaptionedFigure{"gain-theory", "Gain theory", gain_theory_caption(runs), gain_theory_figure(runs)},
+          theory_table(runs), checks_table(runs)};
+}
+
+void add_json(const SweepRun& run, OrderedJson& summary) {
+  summary["gain_theory"] = to_json(run.of(analyses::gain_theory));
+}
+
+std::vector<CsvTable> tables(const SweepRun& run) {
+  const analyses::GainTheory& theory = run.of(analyses::gain_theory);
+  std::vector<CsvTable> all = {theory_csv(theory)};
+  if (theory.unseen) all.push_back(unseen_csv(*theory.unseen));
+  return all;
+}
+
+}  // namespace
+
+const Section<SweepRun>& gain_theory_section() {
+  static const Section<SweepRun> section = {.name = "gain-theory",
+                                            .title = "Gain theory",
+                                            .question = "Does K follow from n_eff and S, with one lambda?",
+                                            .files = files,
+                                            .blocks = blocks,
+                                            .add_json = add_json,
+                                            .tables = tables};
+  return section;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,164 @@
+#include "reports/sweep/sections.h"
+
+#include "analyses/heatmap.h"
+#include "core/error.h"
+#include "core/quantity.h"
+#include "reports/sweep/heatmap_figure.h"
+#include "reports/sweep/run_words.h"
+
+#include <algorithm>
+
+namespace gainlens::reports {
+namespace {
+
+CsvTable map_csv(const analyses::Heatmap& map) {
+  CsvTable table{fmt::format("heatmap-{}", map.quantity.name), {"layer", "head", std::string(map.quantity.name)}, {}};
+  for (std::size_t layer = 0; layer < map.layers.size(); ++layer) {
+    for (std::size_t head = 0; head < map.heads; ++head)
+      table.rows.push_back({map.layers[layer], cell(head), map.at(layer, head)});
+  }
+  return table;
+}
+
+/// A figure of maps: one line for each. To add a heat map, add a line.
+struct MapFigure {
+  std::string_view name;    ///< dataset under summary/
+  std::string_view beside;  ///< a second dataset in the same figure; empty: none
+  std::string_view title;
+  std::string_view purpose;
+};
+constexpr MapFigure map_figures[] = {
+    {"n_eff", "", "Effective sample size by head", "Which heads average over many keys, and which over few."},
+    {"kalman_gain", "kalman_gain_scaled", "Kalman gain by head",
+     "Which heads carry much evidence against a prior of precision 1."},
+    {"bos_mass", "", "BOS mass by head", "Which heads are sinks, and at which depth."},
+    {"entropy", "", "Entropy by head", "How evenly each head spreads its attention."},
+    {"gate", "", "Attention gate by head", "Which heads the model's trained gate opens, and which it closes."},
+};
+
+const MapFigure& figure_named(const std::string& name) {
+  const auto found = std::find_if(std::begin(map_figures), std::end(map_figures),
+                                  [&](const MapFigure& figure) { return figure.name == name; });
+  ASSERT(found != std::end(map_figures), "no figure of maps is called {}", name);
+  return *found;
+}
+
+/// The first map of the group that the run has; null where it has none.
+const analyses::Heatmap* first_map(const SweepRun& run, const std::string& group) {
+  for (const HeatmapGroup& candidate : run.of(heatmap_groups)) {
+    if (candidate.name != group) continue;
+    for (const auto& [quantity, map] : candidate.maps) {
+      if (map) return &*map;
+    }
+  }
+  return nullptr;
+}
+
+Caption heatmap_caption(Runs runs, const std::string& name) {
+  const auto mapped =
+      std::find_if(runs.begin(), runs.end(), [&](const SweepRun& run) { return first_map(run, name) != nullptr; });
+  if (mapped == runs.end()) return {};
+  const auto tokens = [&](const SweepRun& run) {
+    const analyses::Heatmap* map = first_map(run, name);
+    return map ? format_count(map->length.tokens) : std::string();
+  };
+  std::string shows = fmt::format("Mean over chunks of {} tokens, {}.", of_runs(runs, tokens),
+                                  first_map(*mapped, name)->quantity.averaged_over());
+  if (runs.size() > 1) shows += " The runs share the colour scale.";
+  const auto& kinds = mapped->reader().attention();
+  if (std::any_of(kinds.begin(), kinds.end(), [&](const std::string& kind) { return kind != kinds.front(); }))
+    shows += " Layers with global attention have bold numbers.";
+  if (name == "bos_mass") shows += " " + bos_sentence(runs);
+  return {shows, std::string(figure_named(name).purpose),
+          name == "kalman_gain"
+              ? "K depends on the scale of the values, which is arbitrary: trust what scaled K shows too."
+              : "A mean over queries and chunks hides how a head differs from query to query. Head numbers carry no "
+                "order."};
+}
+
+/// The names of the figures that some run has, in the order of the table.
+std::vector<std::string> group_names(Runs runs) {
+  std::vector<std::string> names;
+  for (const MapFigure& figure : map_figures) {
+    const bool present = std::any_of(runs.begin(), runs.end(), [&](const SweepRun& run) {
+      const auto& groups = run.of(heatmap_groups);
+      return std::any_of(groups.begin(), groups.end(),
+                         [&](const HeatmapGroup& group) { return group.name == figure.name; });
+    });
+    if (present) names.emplace_back(figure.name);
+  }
+  return names;
+}
+
+/// Figures are named after their first dataset; each dataset has a CSV file.
+std::vector<std::string> files() {
+  std::vector<std::string> stems;
+  for (const MapFigure& figure : map_figures) {
+    for (const std::string_view name : {figure.name, figure.beside}) {
+      if (!name.empty()) stems.push_back(fmt::format("heatmap-{}", name));
+    }
+  }
+  return stems;
+}
+
+std::vector<Block> blocks(Runs runs) {
+  std::vector<Block> all;
+  for (const std::string& name : group_names(runs)) {
+    all.push_back(CaptionedFigure{"heatmap-" + name, std::string(figure_named(name).title), heatmap_caption(runs, name),
+                                  heatmap_figure(runs, name)});
+  }
+  return all;
+}
+
+void add_json(const SweepRun& run, OrderedJson& summary) {
+  OrderedJson& maps = summary["heatmaps"] = OrderedJson::object();
+  for (const HeatmapGroup& group : run.of(heatmap_groups)) {
+    for (const auto& [quantity, map] : group.maps) {
+      const std::string name(quantity);
+      if (map) {
+        maps[name] = to_json(*map);
+      } else {
+        maps[name] = nullptr;
+        maps[name + "_reason"] = map.reason();
+      }
+    }
+  }
+}
+
+std::vector<CsvTable> tables(const SweepRun& run) {
+  std::vector<CsvTable> all;
+  for (const HeatmapGroup& group : run.of(heatmap_groups)) {
+    for (const auto& [quantity, map] : group.maps) {
+      if (map) all.push_back(map_csv(*map));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<HeatmapGroup> heatmap_groups(const SweepRun& run) {
+  std::vector<HeatmapGroup> groups;
+  for (const MapFigure& figure : map_figures) {
+    if (figure.name == "gate" && !run.request().gated) continue;
+    HeatmapGroup group{std::string(figure.name), {}};
+    for (const std::string_view name : {figure.name, figure.beside}) {
+      if (!name.empty()) group.maps.push_back({name, analyses::heatmap(run.reader(), name)});
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+const Section<SweepRun>& heads_section() {
+  static const Section<SweepRun> section = {.name = "heads",
+                                            .title = "Where in the model",
+                                            .question = "Where in the model are n_eff, K, BOS mass and entropy high?",
+                                            .files = files,
+                                            .blocks = blocks,
+                                            .add_json = add_json,
+                                            .tables = tables};
+  return section;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,71 @@
+#include "reports/sweep/sections.h"
+
+#include "analyses/neighbours.h"
+#include "core/quantity.h"
+#include "reports/sweep/run_words.h"
+#include "reports/words/numbers.h"
+
+#include <map>
+
+namespace gainlens::reports {
+namespace {
+
+/// "+0.31", and where it can be used the mean with the interval that allows for it.
+std::string shown_correlation(const analyses::NeighbourCorrelation& row) {
+  if (!row.correlation) return "–";
+  const std::string correlation = shown_signed(row.correlation);
+  if (!row.allowing) return correlation;
+  return fmt::format("{}; {}", correlation, with_interval(shown(row.mean), row.allowing));
+}
+
+PaperTable neighbours_table(Runs runs) {
+  PaperTable table{"neighbours",
+                   fmt::format("How alike neighbouring chunks of one length are: lag-1 correlation of chunk means over "
+                               "the deep layers' last-quarter queries, in text order; from {} chunks on also the mean "
+                               "with the 95% interval that allows for it. {}",
+                               analyses::least_neighbours,
+                               of_each(runs, [](const SweepRun& run) { return run.of(analyses::neighbours).finding; })),
+                   {{"T (tokens)"}, {"chunks"}},
+                   {}};
+  for (const auto& [dataset, name] : analyses::neighbour_quantities) table.columns.push_back({std::string(name)});
+  add_runs(table, runs, [&](const SweepRun& run) {
+    std::map<std::int64_t, std::vector<std::string>> rows;  // tokens -> cells
+    for (const analyses::NeighbourCorrelation& row : run.of(analyses::neighbours).rows) {
+      auto& cells = rows.try_emplace(row.tokens, table.columns.size(), "–").first->second;
+      cells[0] = format_count(row.tokens);
+      cells[1] = std::to_string(row.chunks);
+      for (std::size_t i = 0; i < std::size(analyses::neighbour_quantities); ++i) {
+        if (analyses::neighbour_quantities[i].second == row.quantity) cells[i + 2] = shown_correlation(row);
+      }
+    }
+    for (auto& [tokens, cells] : rows) table.rows.push_back(std::move(cells));
+  });
+  return table;
+}
+
+std::vector<std::string> files() {
+  return {"neighbours"};
+}
+
+std::vector<Block> blocks(Runs runs) {
+  return {neighbours_table(runs)};
+}
+
+void add_json(const SweepRun& run, OrderedJson& summary) {
+  summary["neighbouring_chunks"] = to_json(run.of(analyses::neighbours));
+}
+
+}  // namespace
+
+const Section<SweepRun>& neighbours_section() {
+  static const Section<SweepRun> section = {
+      .name = "neighbours",
+      .title = "Neighbouring chunks",
+      .question = "How alike are neighbouring chunks, and what does it do to the intervals?",
+      .files = files,
+      .blocks = blocks,
+      .add_json = add_json};
+  return section;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,90 @@
+#include "reports/sweep/run_words.h"
+
+#include "reports/page/typography.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gainlens::reports {
+namespace {
+
+std::string capitalised(std::string sentence) {
+  if (!sentence.empty() && sentence[0] >= 'a' && sentence[0] <= 'z')
+    sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
+  return sentence;
+}
+
+/// What each run says; one entry where all say the same.
+std::vector<std::string> said_by(Runs runs, const RunSentence& sentence) {
+  std::vector<std::string> said;
+  for (const SweepRun& run : runs) said.push_back(sentence(run));
+  if (std::all_of(said.begin(), said.end(), [&](const std::string& other) { return other == said.front(); }))
+    said.resize(1);
+  return said;
+}
+
+std::string joined(Runs runs, const std::vector<std::string>& said) {
+  if (said.size() == 1) return said.front();
+  std::string text;
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    if (!said[i].empty()) text += fmt::format("{}{}: {}", text.empty() ? "" : " ", runs[i].label(), said[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string of_each(Runs runs, const RunSentence& sentence) {
+  return joined(runs, said_by(runs, sentence));
+}
+
+std::string sentences_of(Runs runs, const RunSentence& sentence) {
+  const std::vector<std::string> said = said_by(runs, sentence);
+  return said.size() == 1 ? capitalised(said.front()) : joined(runs, said);
+}
+
+std::string of_runs(Runs runs, const RunSentence& phrase) {
+  std::vector<std::pair<std::string, std::string>> said;  // phrase, labels
+  for (const SweepRun& run : runs) {
+    const std::string text = phrase(run);
+    if (text.empty()) continue;
+    const auto same = std::find_if(said.begin(), said.end(), [&](const auto& entry) { return entry.first == text; });
+    if (same == said.end()) {
+      said.emplace_back(text, run.label());
+    } else {
+      same->second += ", " + run.label();
+    }
+  }
+  if (said.size() == 1) return said.front().first;
+  std::string text;
+  for (const auto& [words, labels] : said) text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", words, labels);
+  return text;
+}
+
+std::string bos_sentence(Runs runs) {
+  return fmt::format(
+      "BOS policy: {}.", of_runs(runs, [](const SweepRun& run) {
+        return run.request().bos_policy +
+               (run.request().bos ? "" : "; no BOS token is put in front, so key 0 is an ordinary token");
+      }));
+}
+
+std::string overlay_sentence(Runs runs) {
+  return runs.size() > 1 ? " Each run has its colour, marker and dash." : "";
+}
+
+std::string label_html(Runs runs, const SweepRun& run) {
+  return runs.size() > 1 ? fmt::format("<b>{}.</b> ", escape_html(run.label())) : "";
+}
+
+std::vector<std::string> labels_of(Runs runs) {
+  std::vector<std::string> labels;
+  for (const SweepRun& run : runs) {
+    if (runs.size() > 1) labels.push_back(run.label());
+  }
+  return labels;
+}
+
+}  // namespace gainlens::reports

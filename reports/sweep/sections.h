@@ -1,0 +1,70 @@
+#pragma once
+
+#include "analyses/comparison.h"
+#include "analyses/heatmap.h"
+#include "analyses/value_norms.h"
+#include "analyses/verdicts.h"
+#include "reports/section.h"
+#include "reports/sweep/sweep_run.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::reports {
+
+/// THE table: the sections of a sweep's report, in the order of the page. The page, summary.json, the files, the
+/// removal of old ones and the index in docs/report.md come from it.
+std::span<const Section<SweepRun>* const> sweep_sections();
+
+// One file each: <name>_section.cpp.
+const Section<SweepRun>& summary_section();
+const Section<SweepRun>& runs_section();
+const Section<SweepRun>& verdicts_section();
+const Section<SweepRun>& context_section();
+const Section<SweepRun>& neighbours_section();
+const Section<SweepRun>& gain_theory_section();
+const Section<SweepRun>& sinks_section();
+const Section<SweepRun>& heads_section();
+const Section<SweepRun>& value_norms_section();
+const Section<SweepRun>& audit_section();
+const Section<SweepRun>& differences_section();
+const Section<SweepRun>& policies_section();
+const Section<SweepRun>& caveats_section();
+const Section<SweepRun>& files_section();
+
+// What one section derives from analyses and another uses too.
+
+/// A context length and how well the model predicts its chunks.
+struct LengthFacts {
+  analyses::Length length;
+  analyses::Measured nll;  ///< mean next-token negative log likelihood over chunks, nats
+  analyses::Maybe<analyses::Interval> nll_interval;
+};
+/// Every length of the run, shortest first.
+std::vector<LengthFacts> length_facts(const SweepRun& run);
+
+/// Union of the lengths of the runs that have a complete chunk, ascending: the axis of their figures.
+std::vector<std::int64_t> drawn_lengths(Runs runs);
+
+/// Maps that share a figure.
+struct HeatmapGroup {
+  /// One quantity, or why the run has no map of it.
+  struct Map {
+    std::string_view quantity;  ///< dataset
+    analyses::Maybe<analyses::Heatmap> map;
+  };
+  std::string name;  ///< of its first map
+  std::vector<Map> maps;
+};
+std::vector<HeatmapGroup> heatmap_groups(const SweepRun& run);
+
+analyses::Verdicts verdicts_of(const SweepRun& run);
+analyses::Maybe<analyses::ValueNormsResult> value_norms_of(const SweepRun& run);
+
+/// A later run of a report against the first.
+analyses::Comparison comparison_with_first(const SweepRun& run);
+
+}  // namespace gainlens::reports

@@ -1,0 +1,225 @@
+#include "reports/sweep/sink_vs_k_figure.h"
+
+#include "analyses/sink_vs_k.h"
+#include "reports/figures/figure_parts.h"
+#include "reports/sweep/run_words.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::Correlation;
+using analyses::Maybe;
+using analyses::Measured;
+using analyses::SinkPoint;
+using analyses::SinkVsK;
+
+struct Panel {
+  std::size_t variant;  // of analyses::gain_variants
+  std::string_view title;
+  std::string_view axis;
+};
+constexpr std::array<Panel, 3> panels = {{
+    {0, "{/:Italic K}", "{/:Italic K}, last quarter"},
+    {2, "{/:Italic K} of scaled values", "scaled {/:Italic K}, last quarter"},
+    {4, "{/:Italic K} without key 0", "{/:Italic K} of other keys, second half"},
+}};
+
+/// How points are drawn: one shape for each group.
+struct Group {
+  std::string_view block;
+  std::string_view title;
+  int point_type;
+  bool coloured;
+};
+constexpr std::array<Group, 3> groups = {{
+    {"apart", "excluded: key 0 outside the window", 6, false},  // drawn first: it must not cover the others
+    {"windowed", "windowed attention", 9, true},
+    {"full", "global attention", 7, true},
+}};
+
+std::size_t group_of(const SinkPoint& point) {
+  if (point.set_apart) return 0;
+  return point.attention == "global" ? 2 : 1;
+}
+
+Rows rows_of(const SinkVsK& result, std::size_t variant, std::size_t group) {
+  Rows rows;
+  for (const SinkPoint& point : result.points) {
+    if (group_of(point) != group || !std::isfinite(point.bos_mass) || !std::isfinite(point.gain[variant])) continue;
+    rows.push_back({point.gain[variant], point.bos_mass, static_cast<double>(point.layer)});
+  }
+  return rows;
+}
+
+std::string coefficient(const Measured& r) {
+  return r ? fmt::format("{:+.2f}", *r) : "none";
+}
+
+/// Ends of an axis.
+struct Extent {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void add(const Rows& rows) {
+    for (const std::vector<double>& row : rows) {
+      low = std::min(low, row[0]);
+      high = std::max(high, row[0]);
+    }
+  }
+};
+
+/// Points of one run, coloured by layer over a rim that shows the palest and the darkest on any ground.
+std::string layer_points(const std::string& block, const Group& group) {
+  if (!group.coloured) {
+    return fmt::format("${} using 1:2 with points pointtype {} pointsize 0.4 linewidth 0.7 linecolor rgb '{}' notitle",
+                       block, group.point_type, colour::grey);
+  }
+  return fmt::format(
+      "${0} using 1:2 with points pointtype {1} pointsize 0.5 linecolor rgb '{2}' notitle, "
+      "${0} using 1:2:3 with points pointtype {1} pointsize 0.37 linecolor palette notitle",
+      block, group.point_type, colour::grey);
+}
+
+/// Points of one of several runs: its colour and marker; hollow where excluded.
+std::string run_points(const std::string& block, std::size_t group, std::size_t run) {
+  const RunStyle& style = run_style(run);
+  return fmt::format("${} using 1:2 with points pointtype {} pointsize 0.38 linewidth 0.7 linecolor rgb '{}' notitle",
+                     block, group == 0 ? style.hollow_marker : style.marker, style.colour);
+}
+
+void label_correlations(PlotScript& script, const analyses::SinkCorrelation& correlation) {
+  script.line("set label \"{{/:Italic r}} = {} pooled\" at graph 0.03, graph 0.94 left",
+              coefficient(correlation.pooled.pearson));
+  script.line("set label \"{{/:Italic r}} = {} within layers\" at graph 0.03, graph 0.85 left",
+              coefficient(correlation.within_layers.pearson));
+}
+
+void draw(PlotScript& script, Runs runs, const Panel& panel, std::size_t index, const std::vector<LegendEntry>& legend,
+          const PanelGrid& grid) {
+  std::string plot;
+  Extent extent;
+  bool any = false;
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      const Rows rows = rows_of(runs[run].of(analyses::sink_vs_k), panel.variant, group);
+      if (rows.empty()) continue;
+      any = true;
+      extent.add(rows);
+      const std::string block = fmt::format("{}_{}_{}", groups[group].block, index, run);
+      script.data(block, rows);
+      plot += (runs.size() > 1 ? run_points(block, group, run) : layer_points(block, groups[group])) + ", ";
+    }
+  }
+  script.panel(index, panel.title);
+  if (index == 0) draw_legend(script, legend, grid.width, grid.height);
+  if (any) {
+    plot.resize(plot.size() - 2);
+    script.value_axis(extent.low, extent.high);
+    const auto& correlation = runs.front().of(analyses::sink_vs_k).correlations[panel.variant];
+    if (runs.size() == 1 && correlation) label_correlations(script, *correlation);
+  } else {
+    script.line("set label \"{}\" at graph 0.5, graph 0.5 center textcolor rgb '{}'", plain("no values in this run"),
+                colour::grey);
+    plot += "NaN notitle";
+  }
+  script.line("set xlabel '{}' offset 0,0.5", panel.axis).line("plot {}", plot);
+}
+
+double largest_mass(Runs runs) {
+  double largest = 0;
+  for (const SweepRun& run : runs) {
+    for (const SinkPoint& point : run.of(analyses::sink_vs_k).points) {
+      if (std::isfinite(point.bos_mass)) largest = std::max(largest, point.bos_mass);
+    }
+  }
+  return largest;
+}
+
+/// First and last layer, and whether the points of one run need a key of shapes.
+struct LayerRange {
+  std::int64_t first;
+  std::int64_t last;
+  bool shapes_differ;
+};
+
+LayerRange layers_of(const SinkVsK& result) {
+  LayerRange range{result.points.front().layer, result.points.front().layer, false};
+  for (const SinkPoint& point : result.points) {
+    range.first = std::min(range.first, point.layer);
+    range.last = std::max(range.last, point.layer);
+    range.shapes_differ = range.shapes_differ || group_of(point) != 2;
+  }
+  return range;
+}
+
+/// The shapes that occur among the points.
+std::vector<LegendEntry> name_shapes(const SinkVsK& result) {
+  std::vector<LegendEntry> entries;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    const bool occurs = std::any_of(result.points.begin(), result.points.end(),
+                                    [&](const SinkPoint& point) { return group_of(point) == group; });
+    if (occurs) entries.push_back({std::string(groups[group].title), colour::grey, groups[group].point_type, 0});
+  }
+  return entries;
+}
+
+bool any_bos(Runs runs) {
+  return std::any_of(runs.begin(), runs.end(), [](const SweepRun& run) { return run.of(analyses::sink_vs_k).bos; });
+}
+
+/// Where some head reaches them.
+void threshold_lines(PlotScript& script, double largest) {
+  for (const double threshold : analyses::sink_thresholds) {
+    if (threshold > largest) continue;
+    script.line(
+        "set arrow from graph 0, first {0} to graph 1, first {0} nohead linewidth 0.7 dashtype 3 linecolor rgb '{1}' "
+        "back",
+        threshold, colour::grey);
+  }
+}
+
+}  // namespace
+
+Maybe<Figure> sink_vs_k_figure(Runs runs) {
+  const auto drawable = [](const SweepRun& run) {
+    return static_cast<bool>(run.of(analyses::sink_vs_k).correlations[0]);
+  };
+  if (std::none_of(runs.begin(), runs.end(), drawable))
+    return Maybe<Figure>::none(runs.front().of(analyses::sink_vs_k).correlations[0].reason());
+  const bool one = runs.size() == 1;
+  const LayerRange layers = layers_of(runs.front().of(analyses::sink_vs_k));
+  const std::vector<LegendEntry> legend = one && layers.shapes_differ
+                                              ? name_shapes(runs.front().of(analyses::sink_vs_k))
+                                              : name_runs(labels_of(runs), LegendMark::marker);
+  const double strip = legend_height(legend, page_width);
+  const double top = std::max((one ? 1.3 : 1.05) * largest_mass(runs), 0.02);  // room for the coefficients
+
+  PanelGrid grid{page_width, 2.3 + strip};
+  grid.columns = static_cast<int>(panels.size());
+  grid.right = one ? 0.55 : 0.12;
+  grid.across = 0.2;
+  grid.left = 0.6;  // tick labels and the axis label
+  grid.bottom += strip;
+  PlotScript script;
+  start_panels(script, grid);
+  script.layer_colours(static_cast<double>(layers.first), static_cast<double>(layers.last)).line("unset colorbox");
+  script.y_axis(0, top, 0).line("unset key");
+  threshold_lines(script, largest_mass(runs));
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    script.line("set ylabel '{}' offset 1.6,0", i == 0 ? (any_bos(runs) ? "BOS mass" : "mass on the first token") : "");
+    script.line("set format y '{}'", i == 0 ? "%g" : "");
+    if (one && i + 1 == panels.size()) {
+      script.line("set colorbox user origin screen 0.935, graph 0 size screen 0.012, graph 1 noborder")
+          .line("set cblabel 'layer' offset -0.6,0");
+    }
+    draw(script, runs, panels[i], i, legend, grid);
+  }
+  script.line("unset multiplot");
+  return Figure{"sink-vs-k", grid.width, grid.height, script.text()};
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,64 @@
+#include "reports/sweep/sweep_report.h"
+
+#include "analyses/comparison.h"
+#include "core/error.h"
+#include "reports/figures/palette.h"
+#include "reports/page/typography.h"
+#include "reports/sweep/sections.h"
+#include "reports/words/counts.h"
+
+namespace gainlens::reports {
+namespace {
+
+std::string model_phrase(const runfile::Request& request) {
+  return fmt::format("{}, {} × {} ({}, {} dimensions){}{}", request.family, counted(request.layers.size(), "layer"),
+                     counted(request.heads, "head"), counted(request.kv_heads, "KV head"), request.head_dim,
+                     request.gated ? ", with attention gates" : "",
+                     request.sink_logits ? ", with learned sink logits" : "");
+}
+
+std::string header(Runs runs) {
+  std::string models;
+  for (const SweepRun& run : runs)
+    models += fmt::format("{}{}{}", models.empty() ? "" : "; ", runs.size() > 1 ? run.label() + ": " : "",
+                          model_phrase(run.request()));
+  return fmt::format(
+      "<header>\n<h1>How much evidence does attention carry?</h1>\n<p class=\"lead\">{} of frozen models over text "
+      "at growing context. {}.</p>\n</header>\n",
+      runs.size() > 1 ? counted(runs.size(), "sweep") : "A sweep", escape_html(models));
+}
+
+}  // namespace
+
+std::vector<SweepRun> overlay(std::span<const RunInput> inputs, const analyses::Options& options) {
+  CHECK(!inputs.empty() && inputs.size() <= most_runs, "report: {} runs; 1 to {} can be told apart in one figure",
+        inputs.size(), most_runs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      CHECK(inputs[i].label != inputs[j].label, "report: two runs are called '{}'; give each a name of its own",
+            printable(inputs[i].label));
+      analyses::check_different(inputs[j].reader, inputs[i].reader);
+    }
+  }
+  std::vector<SweepRun> runs;
+  runs.reserve(inputs.size());  // later runs point to the first
+  for (const RunInput& input : inputs) runs.emplace_back(input, options, runs.empty() ? nullptr : &runs.front());
+  return runs;
+}
+
+WrittenReport write_report(std::span<const RunInput> inputs, const std::filesystem::path& out,
+                           const analyses::Options& options) {
+  const std::vector<SweepRun> runs = overlay(inputs, options);
+  MadeReport report = make_report<SweepRun>(sweep_sections(), runs);
+  report.title = "gainlens report";
+  report.header = header(runs);
+  return write_files(report, out);
+}
+
+WrittenReport write_report(const runfile::RunReader& reader, const std::filesystem::path& out,
+                           const analyses::Options& options) {
+  const RunInput run{"run", reader};
+  return write_report({&run, 1}, out, options);
+}
+
+}  // namespace gainlens::reports

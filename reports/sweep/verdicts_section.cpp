@@ -1,0 +1,64 @@
+#include "reports/sweep/sections.h"
+
+#include "analyses/context.h"
+#include "analyses/gain_theory.h"
+#include "analyses/sink_vs_k.h"
+#include "analyses/verdicts.h"
+#include "reports/sweep/run_words.h"
+
+namespace gainlens::reports {
+namespace {
+
+PaperTable verdicts_table(Runs runs) {
+  PaperTable table{"verdicts",
+                   "The paper's predictions against this measurement. The naive inference is the paper's. The test "
+                   "beside it decides.",
+                   {{"claim", true},
+                    {"measured here", true},
+                    {"naive inference", true},
+                    {"the test that decides", true},
+                    {"verdict", true}},
+                   {}};
+  const bool several = runs.size() > 1;
+  for (const SweepRun& run : runs) {
+    for (const analyses::Prediction& prediction : run.of(verdicts_of).predictions) {
+      table.rows.push_back({fmt::format("{}Prediction {}: {} — {}", several ? run.label() + ". " : "",
+                                        prediction.number, prediction.title, in_words(prediction.ruling))});
+      for (const analyses::Claim& claim : prediction.claims) {
+        table.rows.push_back({claim.claim, claim.measurement, claim.naive, claim.decisive,
+                              std::string(in_words(claim.ruling)) + (claim.reason.empty() ? "" : ": " + claim.reason)});
+      }
+    }
+  }
+  return table;
+}
+
+std::vector<std::string> files() {
+  return {"verdicts"};
+}
+
+std::vector<Block> blocks(Runs runs) {
+  return {verdicts_table(runs)};
+}
+
+void add_json(const SweepRun& run, OrderedJson& summary) {
+  summary["verdicts"] = to_json(run.of(verdicts_of));
+}
+
+}  // namespace
+
+analyses::Verdicts verdicts_of(const SweepRun& run) {
+  return analyses::verdicts(run.of(analyses::context), run.of(analyses::gain_theory), run.of(analyses::sink_vs_k));
+}
+
+const Section<SweepRun>& verdicts_section() {
+  static const Section<SweepRun> section = {.name = "verdicts",
+                                            .title = "The paper's predictions",
+                                            .question = "What does the run say about the paper's three predictions?",
+                                            .files = files,
+                                            .blocks = blocks,
+                                            .add_json = add_json};
+  return section;
+}
+
+}  // namespace gainlens::reports

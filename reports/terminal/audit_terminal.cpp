@@ -1,0 +1,139 @@
+#include "reports/terminal/audit_terminal.h"
+
+#include "core/error.h"
+#include "reports/words/counts.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::LemmaHead;
+using analyses::SinkLemma;
+using analyses::Statement;
+
+constexpr std::size_t strongest_heads = 8;
+constexpr std::size_t least_met_heads = 4;
+constexpr std::size_t columns = 110;
+
+/// Words broken into lines of at most `columns`, each after `indent` spaces; ended by a line break.
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string result, line;
+  const auto finish = [&] {
+    if (!line.empty()) result += std::string(indent, ' ') + line + '\n';
+    line.clear();
+  };
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    if (!line.empty() && indent + line.size() + 1 + word.size() > columns) finish();
+    if (!line.empty()) line += ' ';
+    line += word;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  finish();
+  return result;
+}
+
+std::string header() {
+  return fmt::format("{:>5} {:>4}  {:>7} {:>7} {:>5} {:>7}  {:>6} {:>7} {:>7} {:>9} {:>8}  {:>7} {:>6}\n", "layer",
+                     "head", "epsilon", "mu", "c", "delta", "bound", "alpha_1", "slack", "least", "vacuous", "with K",
+                     "below");
+}
+
+std::string row(const LemmaHead& head) {
+  const std::string slack = head.slack ? fmt::format("{:.3f}", *head.slack) : "-";
+  return fmt::format(
+      "{:>5} {:>4}  {:>7.3g} {:>7.3g} {:>5.2f} {:>7.3g}  {:>6.3f} {:>7.3f} {:>7} {:>9.2g} {:>7.1f}%  {:>7.3f} "
+      "{:>5.1f}%{}\n",
+      head.layer, head.head, head.first_norm, head.min_norm, head.alignment, head.estimate_norm, head.bound,
+      head.bos_mass, slack, head.slack_min, 100 * head.vacuous, head.gain_bound, 100 * head.gain_violated,
+      head.set_apart ? fmt::format("  {}, excluded", printable(head.attention)) : "");
+}
+
+bool nearer(const LemmaHead* a, const LemmaHead* b) {
+  return a->slack_min < b->slack_min;
+}
+
+/// Heads in the order of `before`; at most `count`, none that is excluded.
+template <typename Before>
+std::vector<const LemmaHead*> first_heads(const SinkLemma& lemma, std::size_t count, Before before) {
+  std::vector<const LemmaHead*> heads;
+  for (const LemmaHead& head : lemma.heads) {
+    if (!head.set_apart) heads.push_back(&head);
+  }
+  std::stable_sort(heads.begin(), heads.end(), before);
+  heads.resize(std::min(heads.size(), count));
+  return heads;
+}
+
+std::string table(const SinkLemma& lemma, bool all_heads) {
+  std::string text;
+  if (all_heads || lemma.heads.size() <= strongest_heads + least_met_heads) {
+    text += header();
+    for (const LemmaHead& head : lemma.heads) text += row(head);
+    return text;
+  }
+  // Where most bounds are vacuous the weight decides: those heads are the sinks that the lemma does not explain.
+  text += "Heads where the bound is strongest; equal ones by alpha_1\n" + header();
+  for (const LemmaHead* head : first_heads(
+           lemma, strongest_heads, [](const LemmaHead*a, const LemmaHead*b) { return analyses::binds_more(*a, *b); }))
+    text += row(*head);
+  text += "Heads where it is met most narrowly\n" + header();
+  for (const LemmaHead* head : first_heads(lemma, least_met_heads, nearer)) text += row(*head);
+  return text + fmt::format("({} in all; --all prints every one)\n", counted(lemma.heads.size(), "head"));
+}
+
+std::string lemma_text(const analyses::Audit& audit, bool all_heads) {
+  std::string text = "Sink lemma: alpha_1 >= 1 - (delta + epsilon) / (mu c) at every second-half query\n";
+  if (!audit.lemma) return text + wrapped("none: " + audit.lemma.reason(), 2);
+  text += wrapped(audit.lemma->finding, 2) + '\n' + table(*audit.lemma, all_heads) + '\n';
+  text += wrapped(
+      "alpha_1: weight of key 0; epsilon: norm of its value; mu: smallest norm of another value; c = min(1, ||vbar|| / "
+      "mu), vbar the mean "
+      "of "
+      "the other values; delta = ||e||. bound: 0 where it is below. slack: alpha_1 - bound over queries where the "
+      "bound is above 0; least: "
+      "smallest of any query. with K: the bound with ||K o e|| for delta; below: share of queries whose alpha_1 is "
+      "below that.",
+      2);
+  return text;
+}
+
+std::string prior_text(const analyses::Audit& audit) {
+  if (!audit.prior_shares) return {};
+  std::string text =
+      fmt::format("\nThe prior's share of S + nu sigma0^2, heads by n_eff\n{:>6} {:>8} {:>9}  {:>10}  {:>22}\n",
+                  "heads", "n_eff", "S", "as printed", "of nu observations");
+  for (const analyses::PriorShare& group : *audit.prior_shares) {
+    text += fmt::format("{:>6} {:>8.1f} {:>9.3g}  {:>9.2f}%  {:>21.2f}%\n", group.heads, group.n_eff, group.residual,
+                        100 * group.share, 100 * group.fading);
+  }
+  return text;
+}
+
+std::string statement_text(std::size_t number, const Statement& statement) {
+  return fmt::format("{}. {}\n", number, analyses::name_of(statement.outcome)) +
+         wrapped("Claim: " + statement.claim, 3) + wrapped("Here: " + statement.finding, 3) +
+         wrapped("Instead: " + statement.conclusion, 3);
+}
+
+}  // namespace
+
+std::string print_audit(const analyses::Audit& audit, bool all_heads) {
+  std::string text = wrapped(fmt::format("Audit: means over chunks at {} ({})", analyses::list_lengths(audit.lengths),
+                                         audit.lengths_rule),
+                             0) +
+                     wrapped("BOS policy: " + printable(audit.bos_policy), 0) + '\n';
+  text += lemma_text(audit, all_heads);
+  text += prior_text(audit);
+  text += "\nStatements of the paper beside this run\n";
+  for (std::size_t i = 0; i < audit.statements.size(); ++i) text += statement_text(i + 1, audit.statements[i]);
+  text += '\n';
+  for (const std::string& note : audit.notes) text += wrapped("note: " + note, 0);
+  return text;
+}
+
+}  // namespace gainlens::reports

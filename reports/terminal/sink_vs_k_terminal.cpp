@@ -1,0 +1,145 @@
+#include "reports/terminal/sink_vs_k_terminal.h"
+
+#include "reports/words/counts.h"
+
+#include <map>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::Correlation;
+using analyses::Measured;
+using analyses::SinkVsK;
+
+std::string number(const Measured& value, const char* format) {
+  return value ? fmt::format(fmt::runtime(format), *value) : "-";
+}
+
+std::string small(const Measured& p) {
+  return number(p, "{:.1e}");
+}
+
+/// @param test  null where no permutation test speaks of these heads
+std::string row(const std::string& label, const Correlation& c, const analyses::PermutationTest* test) {
+  const auto beside = [&](const analyses::TestedStatistic analyses::PermutationTest::*statistic) {
+    return test == nullptr ? std::string("-") : small((test->*statistic).p);
+  };
+  return fmt::format("  {:<24} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", label, c.points,
+                     number(c.pearson, "{:+.3f}"), small(c.pearson_naive_p),
+                     beside(&analyses::PermutationTest::pearson), number(c.spearman, "{:+.3f}"),
+                     small(c.spearman_naive_p), beside(&analyses::PermutationTest::spearman));
+}
+
+std::string correlations(const SinkVsK& result) {
+  std::string text =
+      fmt::format("{:<26} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", "BOS mass against", "heads", "Pearson",
+                  "naive p", "permutation p", "Spearman", "naive p", "permutation p");
+  for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
+    text += fmt::format("{}\n", analyses::gain_variants[v].meaning);
+    const auto& correlation = result.correlations[v];
+    if (!correlation) {
+      text += fmt::format("  none: {}\n", correlation.reason());
+      continue;
+    }
+    text += row("pooled", correlation->pooled, &correlation->inference.shift);
+    if (correlation->within_attention_type.size() > 1) {  // with one kind it would be the pooled row again
+      for (const auto& [kind, c] : correlation->within_attention_type) text += row(kind, c, nullptr);
+    }
+    text += row("within layers", correlation->within_layers, &correlation->inference.blocks);
+    if (!correlation->pooled.pearson)
+      text += fmt::format("  no pooled correlation: {}\n", correlation->pooled.pearson.reason());
+    if (!correlation->within_layers.pearson)
+      text += fmt::format("  none within layers: {}\n", correlation->within_layers.pearson.reason());
+  }
+  return text;
+}
+
+std::string test_in_words(std::string_view name, const analyses::PermutationTest& test) {
+  const std::string all = analyses::count_arrangements(test.arrangements);
+  std::string text = fmt::format("{}: ", name);
+  text += test.exact ? "all " + all : fmt::format("{} of {} (seed {})", test.resamples, all, test.seed);
+  if (test.pearson.least_p) text += fmt::format(", smallest possible p {:.1e}", *test.pearson.least_p);
+  if (!test.pearson.p) text += fmt::format("; {}", test.pearson.p.reason());
+  return text + '\n';
+}
+
+std::string interval(const analyses::Maybe<analyses::Interval>& ends) {
+  return ends ? fmt::format("[{:+.3f}, {:+.3f}]", ends->low, ends->high) : "-";
+}
+
+std::string left_out_in_words(std::string_view name, const analyses::Maybe<analyses::Jackknife>& jackknife) {
+  if (!jackknife) return fmt::format("  {}: {}\n", name, jackknife.reason());
+  std::string text = fmt::format("  {} {}: Pearson {} pooled, {} within layers\n", jackknife->units, name,
+                                 interval(jackknife->pearson), interval(jackknife->pearson_within));
+  if (!jackknife->pearson) text += fmt::format("    none pooled: {}\n", jackknife->pearson.reason());
+  if (!jackknife->pearson_within)
+    text += fmt::format("    none within layers: {}\n", jackknife->pearson_within.reason());
+  return text;
+}
+
+/// What stands beside the naive p: tests and intervals of the first gain, and the verdict on every gain.
+std::string inference(const SinkVsK& result) {
+  const auto& first = result.correlations.front();
+  std::string text;
+  if (first) {
+    text += test_in_words("permutation p within layers: K permuted in blocks of a KV group", first->inference.blocks);
+    text += test_in_words("permutation p pooled: K shifted round the layers", first->inference.shift);
+    text += fmt::format("95% intervals of {}, leaving out one at a time of\n", analyses::gain_variants.front().meaning);
+    text += left_out_in_words("layers", first->inference.layers);
+    text += left_out_in_words("stretches of text", first->inference.text);
+  }
+  text += "is BOS mass related to it?\n";
+  for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
+    const auto& correlation = result.correlations[v];
+    if (!correlation) continue;
+    const analyses::SinkDecision& decision = correlation->inference.decision;
+    text += fmt::format("  {:<30} {}", analyses::gain_variants[v].meaning, decision.verdict);
+    if (decision.p)
+      text += fmt::format(" ({}, p = {:.3g}, {})", relation_in_words(decision), *decision.p, decision.test);
+    text += '\n';
+  }
+  return text;
+}
+
+/// One line for the layers that share an attention kind and a reason.
+std::string layers_apart(const SinkVsK& result) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::int64_t>> groups;
+  for (const analyses::LayerApart& layer : result.apart) groups[{layer.attention, layer.reason}].push_back(layer.layer);
+  std::string text;
+  for (const auto& [kind, layers] : groups) {
+    text += fmt::format("excluded: layers {} ({}): {}\n", number_ranges(layers), kind.first, kind.second);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string print_sink_vs_k(const SinkVsK& result) {
+  std::string text =
+      fmt::format("Sink against K: {}, means over chunks at {} ({})\n", counted(result.points.size(), "head"),
+                  analyses::list_lengths(result.lengths), result.lengths_rule);
+  text +=
+      fmt::format("BOS policy: {}{}\n\n", printable(result.bos_policy), result.bos ? "" : "; key 0 is ordinary text");
+  text += correlations(result);
+  text += '\n' + inference(result);
+  text += '\n';
+  for (const analyses::SinkHeads& sinks : result.sinks) {
+    text += fmt::format("BOS mass above {:<4}: {}", sinks.threshold, counted(sinks.heads, "head"));
+    if (sinks.heads > 0)
+      text += fmt::format(" in layers {}, smallest K {}", number_ranges(sinks.layers),
+                          number(sinks.smallest_gain, "{:.3f}"));
+    text += '\n';
+  }
+  if (result.late_gain) {
+    text += fmt::format("late layers {}: K {:.3f} to {:.3f}, largest BOS mass {}\n", number_ranges(result.late_layers),
+                        result.late_gain->low, result.late_gain->high, number(result.late_bos_mass, "{:.3f}"));
+  }
+  text += layers_apart(result);
+  for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
+  return text +
+         "The naive p takes heads as independent points. Heads of one layer or KV group are not; the permutation p "
+         "allows "
+         "for that. BOS mass and K are coupled by arithmetic: compare K without key 0.\n";
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,191 @@
+#include "reports/sweep/sections.h"
+
+#include "analyses/synthetic_run.h"
+#include "core/atomic_file.h"
+#include "core/error.h"
+#include "reports/made_report.h"
+#include "reports/sweep/sweep_report.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+namespace fs = std::filesystem;
+using gainlens::testing::report_run;
+using gainlens::testing::SyntheticRun;
+using gainlens::testing::TemporaryFolder;
+using gainlens::testing::write_run;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+/// The same run several times, under different names.
+class Overlaid {
+ public:
+  Overlaid(const SyntheticRun& run, std::size_t count) : reader_(write_run(folder_.path() / "run", run)) {
+    for (std::size_t i = 0; i < count; ++i)
+      runs_.emplace_back(RunInput{std::string(1, static_cast<char>('a' + i)), reader_}, analyses::Options{});
+  }
+  Runs runs() const { return runs_; }
+
+ private:
+  TemporaryFolder folder_;
+  runfile::RunReader reader_;
+  std::vector<SweepRun> runs_;
+};
+
+/// The first figure of a section, with its words.
+CaptionedFigure figure_of(const Section<SweepRun>& section, const Overlaid& overlaid) {
+  for (const Block& block : section.blocks(overlaid.runs())) {
+    if (const auto* figure = std::get_if<CaptionedFigure>(&block)) return *figure;
+  }
+  ADD_FAILURE() << "no figure in " << section.name;
+  return {"", "", {}, analyses::Maybe<Figure>::none("no figure")};
+}
+
+std::string whole(const Caption& caption) {
+  return caption.shows + " " + caption.can + " " + caption.cannot;
+}
+
+TEST(ContextCaption, ExplainsTheMarksThatAreDrawn) {
+  struct Case {
+    std::size_t runs;
+    std::int64_t chunks;
+  };
+  for (const auto& [runs, chunks] : {Case{1, 3}, Case{1, 1}, Case{2, 3}, Case{2, 1}}) {
+    const CaptionedFigure figure = figure_of(context_section(), {report_run(chunks), runs});
+    const std::string script = figure.figure->script, caption = whole(figure.caption);
+    const bool bands = script.find("filledcurves") != std::string::npos,
+               intervals = script.find("using 1:5:(0):($6-$5)") != std::string::npos;
+    EXPECT_EQ(bands, runs == 1);
+    EXPECT_EQ(intervals, chunks > 1);
+    const auto says = [&](const char* words) { return caption.find(words) != std::string::npos; };
+    EXPECT_EQ(says("bands are one standard deviation"), bands) << runs << " " << chunks;
+    EXPECT_EQ(says("Bands are spreads"), bands) << runs << " " << chunks;
+    EXPECT_EQ(says("bars are 95% intervals"), intervals) << runs << " " << chunks;
+    EXPECT_EQ(says("that takes at least two chunks of a length"), !intervals) << runs << " " << chunks;
+  }
+}
+
+TEST(ContextCaption, WithoutAGateSaysNothingOfOne) {
+  SyntheticRun run = report_run(2);
+  run.gated = false;
+  const Caption caption = figure_of(context_section(), {run, 2}).caption;
+  EXPECT_THAT(caption.shows, Not(HasSubstr("logit(gate)")));
+  EXPECT_THAT(caption.cannot, Not(HasSubstr("gate")));
+  EXPECT_THAT(figure_of(context_section(), {report_run(2), 2}).caption.shows, HasSubstr("hollow ones logit(gate)"));
+}
+
+TEST(GainTheoryCaption, HasIntervalsWhereThereAreSome) {
+  EXPECT_THAT(figure_of(gain_theory_section(), {report_run(3), 1}).caption.shows,
+              HasSubstr("(markers, 95% intervals over chunks)"));
+  EXPECT_THAT(figure_of(gain_theory_section(), {report_run(1), 1}).caption.shows, HasSubstr("(markers)"));
+}
+
+TEST(SinkCaption, HollowMarkersAreExplainedWhereThereAreSome) {
+  SyntheticRun run = report_run(2);
+  EXPECT_THAT(figure_of(sinks_section(), {run, 2}).caption.shows, Not(HasSubstr("hollow")));
+  run.attention = {"window:8", "global", "global"};
+  EXPECT_THAT(figure_of(sinks_section(), {run, 2}).caption.shows, HasSubstr("hollow ones are excluded"));
+}
+
+// The table of sections
+
+TEST(SweepSections, NamesAndFilesAreGivenOnce) {
+  std::set<std::string_view> names;
+  std::set<std::string> stems;
+  for (const Section<SweepRun>* section : sweep_sections()) {
+    EXPECT_TRUE(names.insert(section->name).second) << section->name;
+    EXPECT_FALSE(section->title.empty()) << section->name;
+    EXPECT_THAT(section->question, ::testing::EndsWith("?")) << section->name;
+    for (const std::string& stem : section->files()) EXPECT_TRUE(stems.insert(stem).second) << stem;
+  }
+}
+
+/// docs/report.md holds this table between two markers.
+TEST(SweepSections, TheIndexInTheDocumentationIsThisTable) {
+  std::string index = "| section | what it answers | files |\n| --- | --- | --- |\n";
+  for (const Section<SweepRun>* section : sweep_sections()) {
+    std::string files;
+    for (const std::string& stem : section->files()) files += (files.empty() ? "`" : ", `") + stem + "`";
+    index += fmt::format("| {} | {} | {} |\n", section->title, section->question, files);
+  }
+  EXPECT_THAT(read_text_file(fs::path(GAINLENS_SOURCE_DIR) / "docs" / "report.md"), HasSubstr(index)) << index;
+}
+
+// A report of sections, whatever they are about
+
+struct Thing {
+  std::string name;
+  std::string label() const { return name; }
+};
+
+std::vector<std::string> no_files() {
+  return {};
+}
+std::vector<Block> some_words(std::span<const Thing>) {
+  return {paragraph("some words")};
+}
+void one_key(const Thing& thing, OrderedJson& summary) {
+  summary["one"] = thing.name;
+}
+std::vector<Block> fail(std::span<const Thing>) {
+  throw RunFailed("the tape is torn");
+}
+std::vector<Block> refuse(std::span<const Thing>) {
+  throw InvalidArgument("--at: no such length");
+}
+std::vector<Block> unlisted_table(std::span<const Thing>) {
+  return {PaperTable{"unlisted", "caption", {{"a"}}, {{"1"}}}};
+}
+
+const std::vector<Thing> things = {{"a"}};
+
+MadeReport made(std::vector<Section<Thing>> sections) {
+  std::vector<const Section<Thing>*> table;
+  for (const Section<Thing>& section : sections) table.push_back(&section);
+  return make_report<Thing>(table, things);
+}
+
+TEST(MadeReport, ASectionThatFailsIsNamedAndTheOthersAreWritten) {
+  const Section<Thing> good{
+      .name = "good", .title = "Good", .question = "?", .files = no_files, .blocks = some_words, .add_json = one_key};
+  const Section<Thing> bad{
+      .name = "bad", .title = "Bad", .question = "?", .files = no_files, .blocks = fail, .add_json = one_key};
+  const TemporaryFolder folder;
+  const WrittenReport written = write_files(made({bad, good}), folder.path() / "out");
+  EXPECT_THAT(written.failed, ElementsAre("bad: the tape is torn"));
+  const std::string page = read_text_file(folder.path() / "out" / "report.html");
+  EXPECT_THAT(page, HasSubstr("This section could not be made: the tape is torn."));
+  EXPECT_THAT(page, HasSubstr("some words"));
+  const Json summary = read_json_file(folder.path() / "out" / "summary.json");
+  EXPECT_TRUE(summary.at("bad").is_null());
+  EXPECT_EQ(summary.at("bad_reason"), "the tape is torn");
+  EXPECT_EQ(summary.at("one"), "a");
+}
+
+TEST(MadeReport, WhatTheUserAskedForWronglyEndsIt) {
+  const Section<Thing> section{.name = "s", .title = "S", .question = "?", .files = no_files, .blocks = refuse};
+  EXPECT_THAT([&] { made({section}); }, ThrowsMessage<InvalidArgument>(HasSubstr("no such length")));
+}
+
+TEST(MadeReport, TwoSectionsOfOneNameAndFilesThatAreNotListedAreMistakes) {
+  const Section<Thing> section{.name = "s", .title = "S", .question = "?", .files = no_files, .blocks = some_words};
+  EXPECT_THAT([&] { made({section, section}); }, ThrowsMessage<InternalError>(HasSubstr("two sections")));
+  Section<Thing> unlisted = section;
+  unlisted.blocks = unlisted_table;
+  EXPECT_THAT([&] { made({unlisted}); }, ThrowsMessage<InternalError>(HasSubstr("lists its file unlisted")));
+}
+
+}  // namespace
+}  // namespace gainlens::reports

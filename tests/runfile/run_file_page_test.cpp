@@ -1,0 +1,71 @@
+#include "runfile/run_file_page.h"
+
+#include "core/json.h"
+#include "runfile/attributes.h"
+#include "runfile/made_run.h"
+#include "runfile/schema.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gainlens::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string& page() {
+  static const std::string text = read_text_file(GAINLENS_SOURCE_DIR "/docs/run-file.md");
+  return text;
+}
+
+/// What stands between the two marks of a block.
+std::string block(const std::string& name) {
+  const std::string begin = fmt::format("<!-- {}: made from src/runfile, held to it by a test -->\n", name);
+  const std::string end = fmt::format("<!-- end of {} -->\n", name);
+  const std::size_t first = page().find(begin), last = page().find(end);
+  if (first == std::string::npos || last == std::string::npos) return fmt::format("docs/run-file.md has no {}", begin);
+  return page().substr(first + begin.size(), last - first - begin.size());
+}
+
+TEST(RunFilePage, AxesAreThoseOfTheSources) {
+  EXPECT_EQ(block("axes"), axes_table()) << "paste this between the marks:\n" << axes_table();
+}
+
+TEST(RunFilePage, CoordinatesAreThoseOfTheSources) {
+  EXPECT_EQ(block("coordinates"), coordinates_table()) << "paste this between the marks:\n" << coordinates_table();
+}
+
+TEST(RunFilePage, DatasetsAreThoseOfTheSources) {
+  EXPECT_EQ(block("datasets"), datasets_tables()) << "paste this between the marks:\n" << datasets_tables();
+}
+
+TEST(RunFilePage, EveryDatasetHasARow) {
+  const std::string tables = datasets_tables();
+  for (const runfile::DatasetInfo& info : runfile::schema()) {
+    std::string path = info.path(512);
+    if (const std::size_t at = path.find("512"); at != std::string::npos) path.replace(at, 3, "<T>");
+    EXPECT_THAT(tables, HasSubstr(fmt::format("| `/{}` |", path)));
+  }
+  std::ptrdiff_t rows = 0;
+  for (std::size_t at = 0; (at = tables.find("\n| `", at)) != std::string::npos; ++at) ++rows;
+  EXPECT_EQ(rows, std::ssize(runfile::schema()));
+}
+
+TEST(RunFilePage, EveryAttributeOfTheRootIsExplained) {
+  for (const auto& [name, text] : runfile::attributes_of_run(made_request(), "1"))
+    EXPECT_THAT(page(), HasSubstr(fmt::format("| `{}` |", name)));
+}
+
+TEST(RunFilePage, EveryKeyOfTheRequestIsExplained) {
+  runfile::Request request = made_request();
+  request.spread = 100;
+  const Json json = request.to_json();
+  for (const auto& [key, value] : json.items()) EXPECT_THAT(page(), HasSubstr(fmt::format("`{}`", key)));
+  EXPECT_THAT(page(), HasSubstr(fmt::format("version of the definitions of the numbers, {} today", request.version)));
+}
+
+}  // namespace
+}  // namespace gainlens::testing
