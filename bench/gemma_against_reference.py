@@ -1,16 +1,17 @@
-"""Compares the time of `gainlens sweep` on Gemma 3 270M, with all statistics, to the Python reference (transformers), which
-computes the model alone.
+"""Compares the time of `gainlens sweep` on Gemma 3 270M, with all statistics, to the Python reference (transformers),
+which computes the model alone.
 
     python bench/gemma_against_reference.py build/gainlens .models/gemma-3-270m-q4_k_m.gguf --length 4096
 
-Needs torch, transformers, accelerate, gguf, sentencepiece, protobuf and safetensors, like tests/golden/make_gemma_golden.py.
-Both sides use float32, the same threads and the same token ids, and no output head. One round has one forward pass of the
-reference with its SDPA attention (its weights are loaded before), and one process for each kind of sweep. The results are
-medians of --repeats rounds. `whole` is the time of a sweep's process from start to end. `pass` is that time minus the time of
-a sweep of 64 tokens, which loads the same weights. Compare `pass` with the time of the reference.
+Needs torch, transformers, accelerate, gguf, sentencepiece, protobuf and safetensors, like
+tests/golden/make_gemma_golden.py. Both sides use float32, the same threads and the same token ids, and no output head.
+One round has one forward pass of the reference with its SDPA attention (its weights are loaded before), and one process
+for each kind of sweep. The results are medians of --repeats rounds. `whole` is the time of a sweep's process from start
+to end. `pass` is that time minus the time of a sweep of 64 tokens, which loads the same weights. Compare `pass` with
+the time of the reference.
 
---nll also runs sweeps with the output head. It prints the time that the head adds, and the rate of the head as a share of the
-rate of a 2048 x 2048 product in the same rounds."""
+--nll also runs sweeps with the output head. It prints the time that the head adds, and the rate of the head as a share
+of the rate of a 2048 x 2048 product in the same rounds."""
 
 import argparse
 import os
@@ -60,7 +61,11 @@ def rounds(arguments, sweeper, model, tokens):
         "all": sweep(arguments.length, "all"),
     }
     if arguments.nll:
-        runs |= {"nll": sweep(arguments.length, "all", nll=True), "nll loading": sweep(LOADING, "all", nll=True), "product": product_seconds}
+        runs |= {
+            "nll": sweep(arguments.length, "all", nll=True),
+            "nll loading": sweep(LOADING, "all", nll=True),
+            "product": product_seconds,
+        }
     runs["reference"]()  # the first pass allocates memory
     return {name: statistics.median(results) for name, results in in_turn(arguments.repeats, **runs).items()}
 
@@ -77,9 +82,15 @@ def report(arguments, seconds):
     if arguments.nll:
         added = seconds["nll"] - seconds["all"] - (seconds["nll loading"] - seconds["loading"])
         if added <= 0:
-            raise SystemExit("the noise of this machine is larger than the time of the head: use a larger --length, more --repeats or a quiet machine")
+            raise SystemExit(
+                "the noise of this machine is larger than the time of the head: use a larger "
+                "--length, more --repeats or a quiet machine"
+            )
         rate, share = head_share(arguments.length - LOADING, added, seconds["product"])
-        print(f"the head and its likelihood add {added:.2f} s: {1e-9 * rate:.0f} GFLOP/s, {100 * share:.0f}% of the rate of a product")
+        print(
+            f"the head and its likelihood add {added:.2f} s: {1e-9 * rate:.0f} GFLOP/s, "
+            f"{100 * share:.0f}% of the rate of a product"
+        )
 
 
 def main():

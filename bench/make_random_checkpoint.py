@@ -71,7 +71,14 @@ def write_checkpoint(folder, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=pathlib.Path)
-    for name, default in [("layers", 4), ("heads", 16), ("kv-heads", 16), ("head-dim", 128), ("width", 1024), ("mlp-width", 2816)]:
+    for name, default in [
+        ("layers", 4),
+        ("heads", 16),
+        ("kv-heads", 16),
+        ("head-dim", 128),
+        ("width", 1024),
+        ("mlp-width", 2816),
+    ]:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--vocabulary", type=int, default=2048)
     parser.add_argument("--positions", type=int, default=32768)

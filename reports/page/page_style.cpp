@@ -16,12 +16,15 @@ constexpr std::string_view policy =
     "data:\">\n";
 
 constexpr std::string_view style = R"(
-:root { color-scheme: light dark; --ground: #fff; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --rule: #1b1f24; --wash: #f6f8fa; --accent: #0072b2; }
+:root { color-scheme: light dark; --ground: #fff; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --rule: #1b1f24;
+  --wash: #f6f8fa; --accent: #0072b2; }
 @media screen and (prefers-color-scheme: dark) {
-:root { --ground: #14181c; --ink: #e3e6e8; --soft: #a3acb5; --line: #363e46; --rule: #a3acb5; --wash: #1c2228; --accent: #56b4e9; }
+:root { --ground: #14181c; --ink: #e3e6e8; --soft: #a3acb5; --line: #363e46; --rule: #a3acb5; --wash: #1c2228;
+  --accent: #56b4e9; }
 }
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--ground); color: var(--ink); font: 17px/1.5 Charter, "Bitstream Charter", "Sitka Text", Cambria, "DejaVu Serif", serif; }
+body { margin: 0; background: var(--ground); color: var(--ink);
+  font: 17px/1.5 Charter, "Bitstream Charter", "Sitka Text", Cambria, "DejaVu Serif", serif; }
 main { max-width: 1000px; margin: 0 auto; padding: 2.4rem 1.2rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; }
 h2 { font-size: 1.3rem; margin: 2.6rem 0 .6rem; }
@@ -36,18 +39,24 @@ a { color: var(--accent); text-decoration: none; }
 a:hover { text-decoration: underline; }
 figure { margin: 1.2rem 0 1.6rem; }
 figure svg { display: block; width: 100%; height: auto; }
-figure.column { display: grid; grid-template-columns: minmax(280px, 460px) minmax(220px, 1fr); gap: 1.4rem; align-items: start; }
+figure.column { display: grid; grid-template-columns: minmax(280px, 460px) minmax(220px, 1fr); gap: 1.4rem;
+  align-items: start; }
 figcaption { font-size: .88rem; line-height: 1.45; }
 figcaption p { max-width: none; margin: .35rem 0; }
 .can, .cannot { color: var(--soft); }
-.absent { background: var(--wash); border: 1px dashed var(--soft); border-radius: 4px; padding: .6rem .9rem; color: var(--soft); font-size: .85rem; }
+.absent { background: var(--wash); border: 1px dashed var(--soft); border-radius: 4px; padding: .6rem .9rem;
+  color: var(--soft); font-size: .85rem; }
 .table { overflow-x: auto; margin: 1.1rem 0 1.5rem; }
 sub, sup { line-height: 0; }
-table { width: 100%; border-collapse: collapse; font-size: .74rem; line-height: 1.4; font-variant-numeric: tabular-nums; border-bottom: 1.6px solid var(--rule); }
-caption { text-align: left; font: .88rem/1.45 Charter, "Bitstream Charter", "Sitka Text", Cambria, "DejaVu Serif", serif; padding-bottom: .45rem; caption-side: top; }
+table { width: 100%; border-collapse: collapse; font-size: .74rem; line-height: 1.4;
+  font-variant-numeric: tabular-nums; border-bottom: 1.6px solid var(--rule); }
+caption { text-align: left;
+  font: .88rem/1.45 Charter, "Bitstream Charter", "Sitka Text", Cambria, "DejaVu Serif", serif;
+  padding-bottom: .45rem; caption-side: top; }
 th, td { padding: .25rem .6rem; text-align: right; vertical-align: top; font-weight: 400; }
 td { white-space: nowrap; }
-thead th { border-top: 1.6px solid var(--rule); border-bottom: 1px solid var(--rule); font-weight: 600; vertical-align: bottom; }
+thead th { border-top: 1.6px solid var(--rule); border-bottom: 1px solid var(--rule); font-weight: 600;
+  vertical-align: bottom; }
 th:first-child, td:first-child { padding-left: .1rem; }
 th.text, td.text { text-align: left; white-space: normal; overflow-wrap: break-word; min-width: 7em; }
 tr.group th { text-align: left; font-weight: 600; padding-top: .6rem; border-top: 1px solid var(--line); }
@@ -58,7 +67,8 @@ dt { font-weight: 600; }
 dd { margin: 0; overflow-wrap: anywhere; }
 ul { padding-left: 1.2rem; font-size: .93rem; }
 code { font-size: .85em; overflow-wrap: anywhere; }
-@media screen and (max-width: 760px) { figure.column { display: block; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
+@media screen and (max-width: 760px) { figure.column { display: block; } dl { grid-template-columns: 1fr;
+  } dd { margin-bottom: .4rem; } }
 @page { margin: 16mm 15mm; }
 @media print {
 :root { color-scheme: light; }

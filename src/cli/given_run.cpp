@@ -28,10 +28,11 @@ bool is_checkpoint(const fs::path& path) {
 
 GivenRun open_given_run(const fs::path& path) {
   const std::string shown = printable(path.string());
+  const std::string checkpoint = path.extension() == ".safetensors" ? printable(path.parent_path().string()) : shown;
   CHECK(!is_checkpoint(path),
         "{}: is a checkpoint, and a run is needed here; sweep it first: gainlens sweep {} --text FILE --out RUN, then "
         "give RUN",
-        shown, shown);
+        shown, checkpoint);
   runfile::RunProof proof = runfile::prove_run(path);  // first, before the run is read
   return {std::move(proof), runfile::RunReader::open(path)};
 }

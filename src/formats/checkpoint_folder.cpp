@@ -78,8 +78,11 @@ bool is_hub_name(const std::string& path) {
 std::string advice_for_missing(const std::filesystem::path& path) {
   if (!is_hub_name(path.string()) || is_folder(path.parent_path())) return "";
   const std::string name = printable(path.string()), folder = printable(path.filename().string());
-  return fmt::format("; gainlens downloads nothing: fetch the model with `hf download {} --local-dir {}`, then give {}",
-                     name, folder, folder);
+  return fmt::format(
+      "; gainlens downloads nothing: if this is a model of the Hugging Face Hub, run `hf download {} --local-dir {}` "
+      "and "
+      "give the folder {}",
+      name, folder, folder);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct GgufPart {
 
 /// Maps the file and checks its whole header. Layout, in order: "GGUF", version (u32), number of tensors and of keys
 /// (u64 each), the keys with their values, the tensors' names, sizes, types and places, padding, the tensors' data.
-/// Source: the GGUF specification, github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+/// Source: the GGUF specification, https://github.com/ggml-org/ggml, "GGUF".
 /// @throws InvalidArgument  as GgufFile::open, except for faults of other parts
 GgufPart read_gguf_part(const std::filesystem::path& path);
 

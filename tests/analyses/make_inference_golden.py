@@ -52,7 +52,9 @@ def block_permutation(x, y, group):
     orders = list(itertools.permutations(range(blocks)))
     pearson, spearman = [], []
     for choice in itertools.product(orders, repeat=layers):  # the first is the identity
-        moved = numpy.stack([y[layer].reshape(blocks, group)[list(order)].ravel() for layer, order in enumerate(choice)])
+        moved = numpy.stack(
+            [y[layer].reshape(blocks, group)[list(order)].ravel() for layer, order in enumerate(choice)]
+        )
         pearson.append(correlation(within(x), within(moved)))
         spearman.append(correlation(ranks_within(x), ranks_within(moved)))
     return [tested(pearson, "pearson"), tested(spearman, "spearman")]
@@ -129,7 +131,12 @@ def case(random, layers, heads, group, effect, test):
 def main():
     random = numpy.random.default_rng(4)
     golden = {
-        "versions": {"python": sys.version.split()[0], "numpy": numpy.__version__, "scipy": scipy.__version__, "statsmodels": statsmodels.__version__},
+        "versions": {
+            "python": sys.version.split()[0],
+            "numpy": numpy.__version__,
+            "scipy": scipy.__version__,
+            "statsmodels": statsmodels.__version__,
+        },
         "permutations": [
             case(random, 6, 4, 2, 0.5, "blocks"),
             case(random, 3, 4, 1, 0.5, "blocks"),

@@ -375,7 +375,8 @@ TEST(Verdicts, AnyRunHasAVerdictWithAReason) {
       EXPECT_FALSE(prediction.reason.empty());
       EXPECT_NE(prediction.ruling, Ruling::supported);
       for (const Claim& claim : prediction.claims) {
-        for (const std::string* text : {&claim.claim, &claim.measurement, &claim.naive, &claim.decisive, &claim.reason}) {
+        for (const std::string* text :
+             {&claim.claim, &claim.measurement, &claim.naive, &claim.decisive, &claim.reason}) {
           EXPECT_FALSE(text->empty()) << claim.claim;
           EXPECT_THAT(*text, ::testing::Not(HasSubstr("nan")));
         }

@@ -65,6 +65,9 @@ void check_citations(const fs::path& root, const SourceLine& line, const std::st
   for (std::sregex_iterator match(line.text.begin(), line.text.end(), citation), end; match != end; ++match) {
     const std::string name = (*match)[1];
     const fs::path document = root / name;
+    // Parts of a link of Markdown, and pieces of a path, are not citations.
+    const char before = match->position() > 0 ? line.text[static_cast<std::size_t>(match->position()) - 1] : ' ';
+    if (before == '(' || before == '[' || before == '"' || before == '`') continue;
     if (!fs::exists(document)) {
       found.push_back(line.place() + ": there is no " + name);
       continue;

@@ -140,9 +140,10 @@ TEST(Input, ModelFolderMissing) {
 
 TEST(Input, NameOfTheHubInPlaceOfAFolder) {
   const TemporaryFolder folder;
-  expect_error(run_gainlens({"sweep", "google/gemma-3-270m", "--tokens", write_ids(folder.path(), 9), "--out",
-                             folder.path() / "r"}),
-               2, "google/gemma-3-270m: no such folder; gainlens downloads nothing: fetch the model with `hf download");
+  expect_error(
+      run_gainlens(
+          {"sweep", "google/gemma-3-270m", "--tokens", write_ids(folder.path(), 9), "--out", folder.path() / "r"}),
+      2, "google/gemma-3-270m: no such folder; gainlens downloads nothing: if this is a model of the Hugging Face");
 }
 
 TEST(Input, NeitherTextNorTokens) {

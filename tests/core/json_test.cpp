@@ -92,7 +92,7 @@ TEST(ReadTextFile, SizeLimitIsInclusive) {
   const auto path = write(folder, "t", "12345");
   EXPECT_EQ(read_text_file(path, 5), "12345");
   EXPECT_THAT([&] { read_text_file(path, 4); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("5 bytes; at most 4 are read")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("5 bytes; a file of this kind may have at most 4")));
 }
 
 TEST(ReadTextFile, MissingAndFolderAreNamed) {

@@ -142,7 +142,8 @@ std::vector<Broken> broken_files() {
   add("OffsetUneven", with(130, std::uint64_t{65}),
       "byte 130: tensor 'b': offset 65; must be a multiple of the alignment, 32");
   add("OffsetHuge", with(130, huge - 31),
-      "byte 130: tensor 'b': begins at byte 18446744073709551584 of the data; after tensor 'a' the next");
+      "byte 130: tensor 'b': begins at byte 18446744073709551584 of the data; after tensor 'a' it must begin at byte "
+      "64");
   add("SizeBeyondFile", with(118, std::uint64_t{9}),
       "byte 130: tensor 'b': shape [9] of F32 ends at byte 260, beyond the 256 bytes of the file");
   add("SameBytes", with(130, std::uint64_t{0}),

@@ -144,7 +144,9 @@ def check_hand_case():
 def check_fields(found, expected):
     assert expected.keys() == found.keys()
     for name, value in expected.items():
-        torch.testing.assert_close(found[name], torch.tensor(value, dtype=torch.float64), rtol=1e-14, atol=1e-14, equal_nan=True, msg=name)
+        torch.testing.assert_close(
+            found[name], torch.tensor(value, dtype=torch.float64), rtol=1e-14, atol=1e-14, equal_nan=True, msg=name
+        )
 
 
 def check_sink_case():
@@ -172,7 +174,9 @@ def check_score_case():
     """
     query, key = torch.tensor([[[0.0], [1.0]]]), torch.tensor([[[2.0], [0.0]]])
     visible = torch.tensor([[True, False], [True, True]])
-    found = masses(query.double(), key.double(), visible, 1.0, 2.0, torch.tensor([[0.0, math.log(3)]], dtype=torch.float64))
+    found = masses(
+        query.double(), key.double(), visible, 1.0, 2.0, torch.tensor([[0.0, math.log(3)]], dtype=torch.float64)
+    )
     odds = math.exp(2 * math.tanh(1)) / 3
     expected = torch.tensor([[[1.0, 0.0], [odds / (1 + odds), 1 / (1 + odds)]]], dtype=torch.float64)
     torch.testing.assert_close(found, expected, rtol=1e-14, atol=1e-14)

@@ -21,13 +21,36 @@ BASE = {
     "torch_dtype": "float32",
 }
 LLAMA = BASE | {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
-QWEN2 = BASE | {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "head_dim": None, "hidden_size": 48, "rms_norm_eps": 1e-3}
-QWEN2_WINDOW = {"hidden_size": 32, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 13, "max_window_layers": 1}
+QWEN2 = BASE | {
+    "model_type": "qwen2",
+    "architectures": ["Qwen2ForCausalLM"],
+    "head_dim": None,
+    "hidden_size": 48,
+    "rms_norm_eps": 1e-3,
+}
+QWEN2_WINDOW = {
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "use_sliding_window": True,
+    "sliding_window": 13,
+    "max_window_layers": 1,
+}
 QWEN3 = BASE | {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "rope_theta": 1000000.0}
-GATED = QWEN3 | {"use_qk_norm": True, "qkv_bias": False, "headwise_attn_output_gate": False, "elementwise_attn_output_gate": False}
+GATED = QWEN3 | {
+    "use_qk_norm": True,
+    "qkv_bias": False,
+    "headwise_attn_output_gate": False,
+    "elementwise_attn_output_gate": False,
+}
 
 # rope settings whose frequencies differ from the plain ones well within LENGTH positions
-LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 4.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
 YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 2.0, "beta_slow": 1.0}
 YARN_MSCALE = {
     "rope_type": "yarn",
@@ -40,7 +63,12 @@ YARN_MSCALE = {
 }
 
 # The scale of the scores is not 1/sqrt(head_dim). The caps are so small that they change most scores and logits.
-GEMMA = BASE | {"hidden_act": None, "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True, "sliding_window": 13}
+GEMMA = BASE | {
+    "hidden_act": None,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "tie_word_embeddings": True,
+    "sliding_window": 13,
+}
 GEMMA2 = GEMMA | {
     "model_type": "gemma2",
     "architectures": ["Gemma2ForCausalLM"],
@@ -88,18 +116,22 @@ GPT2 = {
 }
 
 PLAIN_HEADS = {"num_key_value_heads": None, "head_dim": None}  # as many key heads as query heads, of width / heads
-GPT_NEOX = BASE | PLAIN_HEADS | {
-    "model_type": "gpt_neox",
-    "architectures": ["GPTNeoXForCausalLM"],
-    "hidden_act": "gelu",
-    "rms_norm_eps": None,
-    "layer_norm_eps": 1e-5,
-    "max_position_embeddings": 96,
-    "rope_theta": None,
-    "rotary_emb_base": 10000,
-    "rotary_pct": 0.25,
-    "use_parallel_residual": True,
-}
+GPT_NEOX = (
+    BASE
+    | PLAIN_HEADS
+    | {
+        "model_type": "gpt_neox",
+        "architectures": ["GPTNeoXForCausalLM"],
+        "hidden_act": "gelu",
+        "rms_norm_eps": None,
+        "layer_norm_eps": 1e-5,
+        "max_position_embeddings": 96,
+        "rope_theta": None,
+        "rotary_emb_base": 10000,
+        "rotary_pct": 0.25,
+        "use_parallel_residual": True,
+    }
+)
 
 # The reference uses the short factors up to original_max_position_embeddings and the long factors beyond it.
 PHI3 = BASE | {
@@ -117,37 +149,45 @@ LONGROPE = {
 }
 
 EXPERTS = {"num_experts_per_tok": 2, "output_router_logits": False, "router_aux_loss_coef": 0.001}
-QWEN3_MOE = BASE | EXPERTS | {
-    "model_type": "qwen3_moe",
-    "architectures": ["Qwen3MoeForCausalLM"],
-    "num_experts": 6,
-    "moe_intermediate_size": 16,
-    "norm_topk_prob": True,
-    "decoder_sparse_step": 1,
-    "mlp_only_layers": [],
-}
+QWEN3_MOE = (
+    BASE
+    | EXPERTS
+    | {
+        "model_type": "qwen3_moe",
+        "architectures": ["Qwen3MoeForCausalLM"],
+        "num_experts": 6,
+        "moe_intermediate_size": 16,
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+    }
+)
 # One layer that is dense because of decoder_sparse_step, one because of mlp_only_layers, and one with experts.
 QWEN3_MOE_MIXED = {"norm_topk_prob": False, "num_hidden_layers": 4, "decoder_sparse_step": 2, "mlp_only_layers": [1]}
-GPT_OSS = BASE | EXPERTS | {
-    "model_type": "gpt_oss",
-    "architectures": ["GptOssForCausalLM"],
-    "num_hidden_layers": 3,
-    "num_local_experts": 5,
-    "intermediate_size": 16,
-    "swiglu_limit": 1.0,
-    "attention_bias": True,
-    "sliding_window": 13,
-    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
-    "rope_theta": 500.0,
-    "rope_scaling": {
-        "rope_type": "yarn",
-        "factor": 4.0,
-        "beta_fast": 2.0,
-        "beta_slow": 1.0,
-        "truncate": False,
-        "original_max_position_embeddings": 32,
-    },
-}
+GPT_OSS = (
+    BASE
+    | EXPERTS
+    | {
+        "model_type": "gpt_oss",
+        "architectures": ["GptOssForCausalLM"],
+        "num_hidden_layers": 3,
+        "num_local_experts": 5,
+        "intermediate_size": 16,
+        "swiglu_limit": 1.0,
+        "attention_bias": True,
+        "sliding_window": 13,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        "rope_theta": 500.0,
+        "rope_scaling": {
+            "rope_type": "yarn",
+            "factor": 4.0,
+            "beta_fast": 2.0,
+            "beta_slow": 1.0,
+            "truncate": False,
+            "original_max_position_embeddings": 32,
+        },
+    }
+)
 
 OLMO2 = BASE | {"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], "head_dim": None, "num_hidden_layers": 3}
 STABLELM = BASE | {
@@ -160,21 +200,25 @@ STABLELM = BASE | {
 }
 STABLELM_2 = {"use_qkv_bias": True, "qk_layernorm": True, "use_parallel_residual": True}
 
-FALCON = BASE | PLAIN_HEADS | {
-    "model_type": "falcon",
-    "architectures": ["FalconForCausalLM"],
-    "hidden_act": None,
-    "intermediate_size": None,
-    "ffn_hidden_size": 48,
-    "rms_norm_eps": None,
-    "layer_norm_epsilon": 1e-5,
-    "tie_word_embeddings": None,
-    "multi_query": True,
-    "parallel_attn": True,
-    "new_decoder_architecture": False,
-    "alibi": False,
-    "bias": False,
-}
+FALCON = (
+    BASE
+    | PLAIN_HEADS
+    | {
+        "model_type": "falcon",
+        "architectures": ["FalconForCausalLM"],
+        "hidden_act": None,
+        "intermediate_size": None,
+        "ffn_hidden_size": 48,
+        "rms_norm_eps": None,
+        "layer_norm_epsilon": 1e-5,
+        "tie_word_embeddings": None,
+        "multi_query": True,
+        "parallel_attn": True,
+        "new_decoder_architecture": False,
+        "alibi": False,
+        "bias": False,
+    }
+)
 FALCON_GROUPS = {"new_decoder_architecture": True, "num_kv_heads": 2}
 FALCON_ALIBI = {"multi_query": False, "parallel_attn": False, "alibi": True, "bias": True}
 
@@ -210,7 +254,13 @@ MPT = {
 
 # A config that a GGUF file can express. GGUF files hold neither the limit of the experts' activation (here the
 # published 7, which the config may leave out) nor how yarn rounds. Sizes are multiples of 32, for blocks of 32.
-GPT_OSS_MXFP4 = GPT_OSS | {"swiglu_limit": None, "intermediate_size": 32, "num_local_experts": 3, "num_hidden_layers": 2, "layer_types": None}
+GPT_OSS_MXFP4 = GPT_OSS | {
+    "swiglu_limit": None,
+    "intermediate_size": 32,
+    "num_local_experts": 3,
+    "num_hidden_layers": 2,
+    "layer_types": None,
+}
 LLAMA_QUANTISED = LLAMA | {"intermediate_size": 64}
 
 CONFIGS = {
@@ -233,7 +283,8 @@ CONFIGS = {
     "gpt2": GPT2,
     "gpt2-inverse-layer": GPT2 | {"scale_attn_by_inverse_layer_idx": True},
     "gpt-neox": GPT_NEOX,
-    "gpt-neox-sequential-tied": GPT_NEOX | {"use_parallel_residual": False, "rotary_pct": 0.5, "tie_word_embeddings": True},
+    "gpt-neox-sequential-tied": GPT_NEOX
+    | {"use_parallel_residual": False, "rotary_pct": 0.5, "tie_word_embeddings": True},
     "phi3-window": PHI3 | {"sliding_window": 13},
     "phi3-longrope-long": PHI3 | LONGROPE | {"original_max_position_embeddings": 48},
     "phi3-longrope-short": PHI3 | LONGROPE | {"original_max_position_embeddings": 96},

@@ -36,7 +36,8 @@ from make_lines_golden import gemma as sentencepiece_encoder
 from make_model_golden import relative_error
 
 COMMAND = (
-    "python tests/golden/make_gemma_golden.py --gguf gemma-3-270m-q4_k_m.gguf --shared-data ../shared/data --out tests/golden/gemma3-270m"
+    "python tests/golden/make_gemma_golden.py --gguf gemma-3-270m-q4_k_m.gguf "
+    "--shared-data ../shared/data --out tests/golden/gemma3-270m"
 )
 CONFIG = {
     "vocab_size": 262144,
@@ -62,7 +63,9 @@ CONFIG = {
 }
 NLL_LENGTH, LENGTH, TOP = 4096, 1024, 32
 # The first positions, both sides of the edges of the window and of a tile, and evenly spread positions.
-QUERIES = torch.tensor(sorted({*range(4), 7, 8, 31, 63, 64, 65, 127, 255, *range(510, 515), 575, 576, *range(640, LENGTH, 24), LENGTH - 1}))
+QUERIES = torch.tensor(
+    sorted({*range(4), 7, 8, 31, 63, 64, 65, 127, 255, *range(510, 515), 575, 576, *range(640, LENGTH, 24), LENGTH - 1})
+)
 LOGITS = torch.tensor([0, 1, 7, 64, 255, 511, 512, 513, 700, 800, 900, LENGTH - 1])
 BLOCK = 128  # number of tokens whose logits are in memory at the same time
 
@@ -123,7 +126,9 @@ def observe(file, dtype, tokens):
 
 
 def provenance(file):
-    versions = {module.__name__: module.__version__ for module in (torch, transformers)} | {"python": platform.python_version()}
+    versions = {module.__name__: module.__version__ for module in (torch, transformers)} | {
+        "python": platform.python_version()
+    }
     return {"command": COMMAND, "versions": versions, "gguf_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
 
 

@@ -96,7 +96,9 @@ def one_tensor(name, tensor, config):
     if config.model_type == "llama" and re.search(r"(q|k)_proj\.", name):
         tensor = interleave_halves(tensor, heads if "q_proj" in name else kv_heads(config))
     if config.model_type in ("gpt_neox", "bloom", "falcon") and "query_key_value" in name:
-        tensor = stack_projections(tensor, *((kv_heads(config), heads // kv_heads(config)) if config.model_type == "falcon" else (heads, 1)))
+        tensor = stack_projections(
+            tensor, *((kv_heads(config), heads // kv_heads(config)) if config.model_type == "falcon" else (heads, 1))
+        )
     if config.model_type in ("gemma2", "gemma3_text"):
         # The file's scale is 1/sqrt(head_dim). If the config has another scale, the queries are multiplied by the
         # ratio, which is exact, because it is a power of two.
@@ -107,9 +109,15 @@ def one_tensor(name, tensor, config):
         tensor = tensor.T
     if name.endswith("experts.gate_up_proj"):  # [expert, in, out], gate and up alternate
         tensor = tensor.transpose(-1, -2)
-        return {name.replace("gate_up_proj", f"{half}_proj.weight"): tensor[:, i::2] for i, half in enumerate(("gate", "up"))}
+        return {
+            name.replace("gate_up_proj", f"{half}_proj.weight"): tensor[:, i::2]
+            for i, half in enumerate(("gate", "up"))
+        }
     if name.endswith("experts.gate_up_proj_bias"):
-        return {name.replace("gate_up_proj_bias", f"{half}_proj.bias"): tensor[:, i::2] for i, half in enumerate(("gate", "up"))}
+        return {
+            name.replace("gate_up_proj_bias", f"{half}_proj.bias"): tensor[:, i::2]
+            for i, half in enumerate(("gate", "up"))
+        }
     if name.endswith("experts.down_proj"):
         return {f"{name}.weight": tensor.transpose(-1, -2)}
     if name.endswith("experts.down_proj_bias"):
@@ -130,7 +138,9 @@ def stack_numbered(weights, pattern):
 
 def file_tensors(weights, config):
     """Every tensor of the file by its name in the file, and the name of the tensor it is made from."""
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture(config).upper().replace("-", "_")], config.num_hidden_layers)
+    names = gguf.get_tensor_name_map(
+        gguf.MODEL_ARCH[architecture(config).upper().replace("-", "_")], config.num_hidden_layers
+    )
     weights = {name: tensor for name, tensor in weights.items() if not name.endswith(reference_model.BUFFERS)}
     converted = {}
     for name, tensor in weights.items():
@@ -149,7 +159,9 @@ def rope_tensors(config):
     """Frequency factors of the rotation, which the file holds as tensors."""
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "longrope":
-        return {f"rope_factors_{which}.weight": ("", torch.tensor(rope[f"{which}_factor"])) for which in ("long", "short")}
+        return {
+            f"rope_factors_{which}.weight": ("", torch.tensor(rope[f"{which}_factor"])) for which in ("long", "short")
+        }
     if rope.get("rope_type") != "llama3":
         return {}
     inverse, _ = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
@@ -207,14 +219,20 @@ def add_windows(writer, config, name):
 
 def add_parameters(writer, config, name):
     heads = config.num_attention_heads
-    writer.add_context_length(first_of(config, "max_position_embeddings", "n_positions", "max_seq_len", "seq_length") or 2048)
+    writer.add_context_length(
+        first_of(config, "max_position_embeddings", "n_positions", "max_seq_len", "seq_length") or 2048
+    )
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(first_of(config, "intermediate_size", "ffn_hidden_size", "n_inner") or 4 * config.hidden_size)
+    writer.add_feed_forward_length(
+        first_of(config, "intermediate_size", "ffn_hidden_size", "n_inner") or 4 * config.hidden_size
+    )
     writer.add_head_count(heads)
     if config.model_type not in ("gpt2", "gpt_neox", "mpt"):
         writer.add_head_count_kv(kv_heads(config))
-    if config.model_type not in ("falcon", "gpt2", "gpt_neox", "bloom", "mpt", "stablelm", "phi3") and first_of(config, "head_dim"):
+    if config.model_type not in ("falcon", "gpt2", "gpt_neox", "bloom", "mpt", "stablelm", "phi3") and first_of(
+        config, "head_dim"
+    ):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
     if (epsilon := first_of(config, "rms_norm_eps")) is not None:
@@ -247,7 +265,9 @@ def add_tokenizer(writer, config):
     writer.add_token_list(tokens)
     if sentencepiece:
         writer.add_token_scores([0.0 if i < 3 else float(-i) for i in range(len(tokens))])
-    writer.add_token_types([gguf.TokenType.UNKNOWN] + 2 * [gguf.TokenType.CONTROL] + (len(tokens) - 3) * [gguf.TokenType.NORMAL])
+    writer.add_token_types(
+        [gguf.TokenType.UNKNOWN] + 2 * [gguf.TokenType.CONTROL] + (len(tokens) - 3) * [gguf.TokenType.NORMAL]
+    )
     if not sentencepiece:
         writer.add_token_merges(["! #"])
     writer.add_bos_token_id(1)
@@ -289,7 +309,9 @@ def check_twin(name, folder, file):
     if hasattr(config, "query_pre_attn_scalar"):
         config.query_pre_attn_scalar = config.head_dim
     expected = safetensors.torch.load_file(folder / "expected.safetensors")
-    model = transformers.AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, config=config, dtype=torch.float32)
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        file.parent, gguf_file=file.name, config=config, dtype=torch.float32
+    )
     with torch.no_grad():
         logits = model.eval()(expected["tokens"][None], use_cache=False).logits[0, expected["logit_positions"]]
     error = (logits - expected["logits"]).abs().max() / expected["logits"].abs().max()
@@ -312,9 +334,16 @@ def main():
         write_twin(name, arguments.models / name, file)
         if name not in NOT_OPENED:
             check_twin(name, arguments.models / name, file)
-    versions = {module.__name__: module.__version__ for module in (torch, transformers)} | {"gguf": importlib.metadata.version("gguf")}
+    versions = {module.__name__: module.__version__ for module in (torch, transformers)} | {
+        "gguf": importlib.metadata.version("gguf")
+    }
     checked = [f"{name}.gguf" for name in GOLDENS if name not in NOT_OPENED]
-    provenance = {"command": COMMAND, "versions": versions, "checked": checked, "inexact": [f"{name}.gguf" for name in INEXACT]}
+    provenance = {
+        "command": COMMAND,
+        "versions": versions,
+        "checked": checked,
+        "inexact": [f"{name}.gguf" for name in INEXACT],
+    }
     twins = {f"{name}.gguf": name for name in GOLDENS}
     for file_name, content in (("twins.json", twins), ("provenance.json", provenance)):
         (arguments.out / file_name).write_text(json.dumps(content, indent=2) + "\n")

@@ -53,9 +53,20 @@ def uncut(texts):
 
 def kinds():
     """Dictionary from name to (normaliser, pre-tokenizer, whether to ignore merges)."""
-    falcon = sequence({"type": "Punctuation", "behavior": "Contiguous"}, byte_level(regex=True),
-                      {"type": "Digits", "individual_digits": False}, split("[0-9][0-9][0-9]"))
-    deepseek = sequence(split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split("[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"), DIGITS, byte_level())
+    falcon = sequence(
+        {"type": "Punctuation", "behavior": "Contiguous"},
+        byte_level(regex=True),
+        {"type": "Digits", "individual_digits": False},
+        split("[0-9][0-9][0-9]"),
+    )
+    deepseek = sequence(
+        split("[\r\n]"),
+        split(r"\s?\p{L}+"),
+        split(r"\s?\p{P}+"),
+        split("[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"),
+        DIGITS,
+        byte_level(),
+    )
     return {
         "gpt-2": (*own(transformers.GPT2Tokenizer), False),
         "phi-2": (None, byte_level(regex=True), False),
@@ -84,8 +95,17 @@ def main():
     model = uncut(texts)
     cases = []
     for name, (normalizer, pre_tokenizer, ignore_merges) in kinds().items():
-        document = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": normalizer,
-                    "pre_tokenizer": pre_tokenizer, "post_processor": None, "decoder": None, "model": {**model, "ignore_merges": ignore_merges}}
+        document = {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": [],
+            "normalizer": normalizer,
+            "pre_tokenizer": pre_tokenizer,
+            "post_processor": None,
+            "decoder": None,
+            "model": {**model, "ignore_merges": ignore_merges},
+        }
         tokenizer = Tokenizer.from_str(json.dumps(document))
         for content, special in ADDED:
             add = tokenizer.add_special_tokens if special else tokenizer.add_tokens

@@ -70,7 +70,12 @@ def gemma(path):
         model.pieces.add(piece=piece, score=score, type=kind)
     model.trainer_spec.model_type = protocol.TrainerSpec.BPE
     model.trainer_spec.byte_fallback = True
-    model.trainer_spec.unk_id, model.trainer_spec.bos_id, model.trainer_spec.eos_id, model.trainer_spec.pad_id = 3, 2, 1, 0
+    model.trainer_spec.unk_id, model.trainer_spec.bos_id, model.trainer_spec.eos_id, model.trainer_spec.pad_id = (
+        3,
+        2,
+        1,
+        0,
+    )
     model.trainer_spec.unk_piece, model.trainer_spec.bos_piece = "<unk>", "<bos>"
     model.trainer_spec.eos_piece, model.trainer_spec.pad_piece = "<eos>", "<pad>"
     model.normalizer_spec.name = "identity"
@@ -110,11 +115,16 @@ def main():
         ids = [encode(text) for text in texts]
         checksums = array.array("I", (zlib.crc32(packed(line)) for line in ids))
         (out / f"lines-{name}.crc32").write_bytes(checksums.tobytes())
-        tokenizers[name] = {"lines": digest(b"".join(map(packed, ids))), "valid": digest(packed(encode(wikitext(shared, "valid")))),
-                            "plain": [encode(text) for text in PLAIN]}
+        tokenizers[name] = {
+            "lines": digest(b"".join(map(packed, ids))),
+            "valid": digest(packed(encode(wikitext(shared, "valid")))),
+            "plain": [encode(text) for text in PLAIN],
+        }
     golden = {
         "made_by": "python make_lines_golden.py SHARED_DATA GEMMA.gguf ../tokenizers/golden",
-        "versions": {name: importlib.metadata.version(name) for name in ("gguf", "protobuf", "sentencepiece", "tokenizers")},
+        "versions": {
+            name: importlib.metadata.version(name) for name in ("gguf", "protobuf", "sentencepiece", "tokenizers")
+        },
         "lines": COUNT,
         "lines_sha256": hashlib.sha256("\n".join(texts).encode()).hexdigest(),
         "plain": PLAIN,

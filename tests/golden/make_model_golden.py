@@ -104,11 +104,17 @@ def check_experts(routed, checkpoint):
         ordered = exact.sort(dim=-1, descending=True).values
         assert (ordered[:, chosen - 1] - ordered[:, chosen]).min() > 0.2, "a choice of experts is nearly a tie"
         experts = exact.topk(chosen).indices.sort().values
-        assert all(torch.equal(other.topk(chosen).indices.sort().values, experts) for other in others), "a rounding changed an expert"
+        assert all(
+            torch.equal(other.topk(chosen).indices.sort().values, experts) for other in others
+        ), "a rounding changed an expert"
 
 
 def provenance(name):
-    versions = {"torch": torch.__version__, "transformers": transformers.__version__, "python": platform.python_version()}
+    versions = {
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "python": platform.python_version(),
+    }
     return json.dumps({"checkpoint": name, "command": COMMAND, "versions": versions}, sort_keys=True)
 
 
@@ -145,7 +151,9 @@ def write_expected(name, checkpoint, out, tokens, query_positions, logit_positio
     describe(name, expected, float32, bfloat16, plain64)
     check_experts(routed, checkpoint)
     assert plain64["logits"] < 1e-5 and float32["logits"] < 1e-5, "the float64 run is not the reference's own model"
-    assert (plain64["logits"] == 0) == name.startswith(NOTHING_IN_FLOAT32), "which parts of the reference are in float32 has changed"
+    assert (plain64["logits"] == 0) == name.startswith(
+        NOTHING_IN_FLOAT32
+    ), "which parts of the reference are in float32 has changed"
     tensors = {"tokens": tokens, "query_positions": query_positions, "logit_positions": logit_positions} | expected
     tensors |= {f"float32_error.{key}": value.reshape(1) for key, value in float32.items()}
     tensors |= {f"bfloat16_error.{key}": value.reshape(1) for key, value in bfloat16.items()}
@@ -186,7 +194,9 @@ def main():
     if not arguments.only or name in arguments.only:
         checkpoint = arguments.shared_data / "models" / name
         tokens = text_tokens(checkpoint, arguments.shared_data / "wikitext-raw" / "wiki.valid.raw.gz", count)
-        write_expected(name, checkpoint, arguments.out / name, tokens, torch.arange(0, count, 8), torch.arange(0, count, 32))
+        write_expected(
+            name, checkpoint, arguments.out / name, tokens, torch.arange(0, count, 8), torch.arange(0, count, 32)
+        )
 
 
 if __name__ == "__main__":

@@ -51,7 +51,9 @@ def chunk_of(run, tokens):
 
 
 def assert_close(found, expected, what):
-    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-11, equal_nan=True, msg=lambda text: f"{what}: {text}")
+    torch.testing.assert_close(
+        found, expected, rtol=1e-10, atol=1e-11, equal_nan=True, msg=lambda text: f"{what}: {text}"
+    )
 
 
 def check_prefix(chunks):
@@ -88,7 +90,8 @@ def bfloat16_errors(found, expected):
     """The root mean square error of each dataset, by its path. Chunks are given by length."""
     run, exact = sweep_reference.run_datasets(found), sweep_reference.run_datasets(expected)
     errors = {
-        path: sweep_reference.error_of_dataset(path, run[path], exact[path], sweep_reference.root_mean_square) for path in exact
+        path: sweep_reference.error_of_dataset(path, run[path], exact[path], sweep_reference.root_mean_square)
+        for path in exact
     }
     # The likelihood is one number per chunk, which may be near by chance. The error of its positions is used instead.
     losses = [(found[length]["nll"], expected[length]["nll"]) for length in LENGTHS]
@@ -130,9 +133,15 @@ def write_expected(name, checkpoint, folder):
         "bfloat16_error": torch.tensor(list(errors.values()), dtype=torch.float64),
     }
     stored |= {f"{LENGTHS[-1]}.{field}": tensor for field, tensor in chunks[LENGTHS[-1]].items()}
-    stored |= {f"{length}.{field}": chunks[length][field] for length in LENGTHS for field in sweep_reference.WHOLE_CHUNK}
+    stored |= {
+        f"{length}.{field}": chunks[length][field] for length in LENGTHS for field in sweep_reference.WHOLE_CHUNK
+    }
     stored = {key: tensor.clone().contiguous() for key, tensor in stored.items()}
-    versions = {"torch": torch.__version__, "transformers": transformers.__version__, "python": platform.python_version()}
+    versions = {
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "python": platform.python_version(),
+    }
     provenance = json.dumps({"checkpoint": name, "command": COMMAND, "versions": versions}, sort_keys=True)
     safetensors.torch.save_file(stored, folder / "expected_sweep.safetensors", metadata={"provenance": provenance})
     worst = max(errors, key=errors.get)

@@ -39,13 +39,33 @@ SENTENCES = [
     "the theory of the thing then there they think that the other brother gathers",
     "x = f(a, b) + [1, 2]; // !!?? ## $$ ~~ `code` a&b|c^d%e",
 ]
-CORPUS = [s for s in SENTENCES if s.isascii()] * 3 + ["the world and the word of the others in the northern weather"] * 3
+CORPUS = [s for s in SENTENCES if s.isascii()] * 3 + [
+    "the world and the word of the others in the northern weather"
+] * 3
 
-END = [{"id": None, "content": "<|end|>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}]
+END = [
+    {
+        "id": None,
+        "content": "<|end|>",
+        "single_word": False,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": False,
+        "special": True,
+    }
+]
 
 
 def added(content, **properties):
-    token = {"id": None, "content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    token = {
+        "id": None,
+        "content": content,
+        "single_word": False,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": False,
+        "special": True,
+    }
     return {**token, **properties}
 
 
@@ -78,7 +98,9 @@ def trained(vocabulary_size, pre_tokenizer, alphabet, **model):
     specials = [model["unk_token"]] if model.get("unk_token") else []
     if model.get("byte_fallback"):
         specials += [f"<0x{byte:02X}>" for byte in range(256)]
-    trainer = trainers.BpeTrainer(vocab_size=vocabulary_size, initial_alphabet=alphabet, special_tokens=specials, show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary_size, initial_alphabet=alphabet, special_tokens=specials, show_progress=False
+    )
     tokenizer.train_from_iterator(CORPUS, trainer)
     part = json.loads(tokenizer.to_str())["model"]
     return {**part, **model}
@@ -96,31 +118,71 @@ def base_models():
     return {"bytes": bytes_model, "plain": plain, "fallback": fallback, "partial": partial}
 
 
-CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+CL100K = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 QWEN = CL100K.replace(r"\p{N}{1,3}", r"\p{N}")
-O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
-         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
-         r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-SPACES = [{"type": "Prepend", "prepend": "\u2581"}, {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]
-ADDED = [added("<s>"), added("</s>", rstrip=True), added("<mask>", lstrip=True, rstrip=True), added("word", single_word=True, special=False),
-         added("<wordy>", normalized=True, special=False), added("<word>", normalized=True), added("<|end|>"), added("<|end|>x", special=False)]
+O200K = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+SPACES = [
+    {"type": "Prepend", "prepend": "\u2581"},
+    {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+]
+ADDED = [
+    added("<s>"),
+    added("</s>", rstrip=True),
+    added("<mask>", lstrip=True, rstrip=True),
+    added("word", single_word=True, special=False),
+    added("<wordy>", normalized=True, special=False),
+    added("<word>", normalized=True),
+    added("<|end|>"),
+    added("<|end|>x", special=False),
+]
 
 
 def tokenizer_parts():
     """Dictionary from name to (model, normalizer, pre-tokenizer, added tokens, changes of the model)."""
-    split_ = {f"split {behavior}{' inverted' if invert else ''}": ("plain", None, split(r"[\s\p{P}]", behavior=behavior, invert=invert), [], {})
-              for behavior in ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous") for invert in (False, True)}
-    forms = {form: ("fallback", {"type": form}, None, [], {}) for form in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "ByteLevel")}
-    spaces = {f"metaspace {scheme}{' split' if cut else ''}": ("plain", None, metaspace(scheme, cut), ADDED, {})
-              for scheme in ("always", "first", "never") for cut in (False, True)}
+    split_ = {
+        f"split {behavior}{' inverted' if invert else ''}": (
+            "plain",
+            None,
+            split(r"[\s\p{P}]", behavior=behavior, invert=invert),
+            [],
+            {},
+        )
+        for behavior in ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous")
+        for invert in (False, True)
+    }
+    forms = {
+        form: ("fallback", {"type": form}, None, [], {})
+        for form in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "ByteLevel")
+    }
+    spaces = {
+        f"metaspace {scheme}{' split' if cut else ''}": ("plain", None, metaspace(scheme, cut), ADDED, {})
+        for scheme in ("always", "first", "never")
+        for cut in (False, True)
+    }
     return {
         "gpt2": ("bytes", None, byte_level(regex=True), END, {}),
         "gpt2 prefix": ("bytes", {"type": "NFC"}, byte_level(prefix=True, regex=True), ADDED, {}),
         "llama3": ("bytes", None, sequence(split(CL100K), byte_level()), ADDED, {"ignore_merges": True}),
         "qwen": ("bytes", {"type": "NFC"}, sequence(split(QWEN), byte_level()), END, {}),
         "o200k": ("bytes", None, sequence(split(O200K, behavior="Removed", invert=True), byte_level()), END, {}),
-        "deepseek": ("bytes", None, sequence(split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split("[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"),
-                                             {"type": "Digits", "individual_digits": True}, byte_level()), END, {}),
+        "deepseek": (
+            "bytes",
+            None,
+            sequence(
+                split("[\r\n]"),
+                split(r"\s?\p{L}+"),
+                split(r"\s?\p{P}+"),
+                split("[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"),
+                {"type": "Digits", "individual_digits": True},
+                byte_level(),
+            ),
+            END,
+            {},
+        ),
         "digits": ("plain", None, {"type": "Digits", "individual_digits": False}, [], {}),
         "punctuation": ("plain", None, {"type": "Punctuation", "behavior": "MergedWithPrevious"}, [], {}),
         "whitespace": ("plain", None, {"type": "Whitespace"}, [], {}),
@@ -130,14 +192,36 @@ def tokenizer_parts():
         "empty matches": ("plain", None, split(r"e*", behavior="Contiguous"), [], {}),
         "llama": ("fallback", normalizers(*SPACES), None, [{**token, "normalized": True} for token in ADDED], {}),
         "llama plain": ("fallback", normalizers(*SPACES), None, ADDED, {}),
-        "gemma": ("fallback", {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}, split(string=" ", behavior="MergedWithPrevious"), ADDED, {}),
+        "gemma": (
+            "fallback",
+            {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+            split(string=" ", behavior="MergedWithPrevious"),
+            ADDED,
+            {},
+        ),
         "some bytes": ("partial", normalizers(*SPACES), None, [], {}),
         "some bytes, unknown apart": ("partial", normalizers(*SPACES), None, [], {"fuse_unk": False}),
         "no fallback": ("partial", None, None, [], {"byte_fallback": False}),
-        "strip": ("fallback", normalizers({"type": "Strip", "strip_left": True, "strip_right": True},
-                                          {"type": "Replace", "pattern": {"Regex": r"\s{2,}"}, "content": " "}), None, ADDED, {}),
-        "strip left": ("fallback", {"type": "Strip", "strip_left": True, "strip_right": False}, metaspace("first", False), [], {}),
-        **split_, **forms, **spaces,
+        "strip": (
+            "fallback",
+            normalizers(
+                {"type": "Strip", "strip_left": True, "strip_right": True},
+                {"type": "Replace", "pattern": {"Regex": r"\s{2,}"}, "content": " "},
+            ),
+            None,
+            ADDED,
+            {},
+        ),
+        "strip left": (
+            "fallback",
+            {"type": "Strip", "strip_left": True, "strip_right": False},
+            metaspace("first", False),
+            [],
+            {},
+        ),
+        **split_,
+        **forms,
+        **spaces,
     }
 
 
@@ -150,8 +234,17 @@ def assembled(all_models, model, normalizer, pre_tokenizer, tokens, changes):
         if token_id is None:
             token_id, next_id = next_id, next_id + 1
         entries.append({**token, "id": token_id})
-    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": entries, "normalizer": normalizer,
-            "pre_tokenizer": pre_tokenizer, "post_processor": None, "decoder": None, "model": part}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": entries,
+        "normalizer": normalizer,
+        "pre_tokenizer": pre_tokenizer,
+        "post_processor": None,
+        "decoder": None,
+        "model": part,
+    }
 
 
 def small_cases(all_models):
@@ -190,8 +283,14 @@ def shared_cases(shared):
         "gpt2": lambda part: gpt2.encode(part, add_special_tokens=False).ids,
         "llama2": llama.encode,
     }
-    return {name: {"sentences": [encode(s) for s in SENTENCES], "lines": digest(map(encode, lines)), "whole": digest([encode(text)])}
-            for name, encode in encoders.items()}
+    return {
+        name: {
+            "sentences": [encode(s) for s in SENTENCES],
+            "lines": digest(map(encode, lines)),
+            "whole": digest([encode(text)]),
+        }
+        for name, encode in encoders.items()
+    }
 
 
 def main():
@@ -205,7 +304,12 @@ def main():
         "cases": small_cases(all_models),
         "shared": shared_cases(shared),
     }
-    out.write_text(json.dumps(golden, ensure_ascii=True, separators=(",", ":")).replace('{"name":', '\n{"name":').replace('"shared":', '\n"shared":') + "\n")
+    out.write_text(
+        json.dumps(golden, ensure_ascii=True, separators=(",", ":"))
+        .replace('{"name":', '\n{"name":')
+        .replace('"shared":', '\n"shared":')
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -64,7 +64,9 @@ def projections(weights, config, layer):
     if (query := tensor("q_proj.weight")) is not None:
         # Rows of q_proj are grouped by key head: the queries of the group, then its gate scores, if it has any.
         grouped = query.unflatten(0, (kv_heads, -1))[:, : heads // kv_heads * head_dim]
-        return grouped.unflatten(1, (heads // kv_heads, head_dim)), tensor("k_proj.weight").unflatten(0, (kv_heads, head_dim))
+        return grouped.unflatten(1, (heads // kv_heads, head_dim)), tensor("k_proj.weight").unflatten(
+            0, (kv_heads, head_dim)
+        )
     if config.model_type == "falcon" and (config.new_decoder_architecture or config.multi_query):
         kv_heads = config.num_kv_heads if config.new_decoder_architecture else 1
         fused = tensor("query_key_value.weight").unflatten(0, (kv_heads, heads // kv_heads + 2, head_dim))
@@ -72,7 +74,9 @@ def projections(weights, config, layer):
     if (fused := tensor("query_key_value.weight")) is not None:  # each head's query, key and value
         fused = fused.unflatten(0, (heads, 3, head_dim))
         return fused[:, :1], fused[:, 1]
-    fused = next(value for value in map(tensor, ("c_attn.weight", "Wqkv.weight", "qkv_proj.weight")) if value is not None)
+    fused = next(
+        value for value in map(tensor, ("c_attn.weight", "Wqkv.weight", "qkv_proj.weight")) if value is not None
+    )
     if config.model_type == "gpt2":
         fused = fused.T
     query, key, _ = fused.split([heads * head_dim, kv_heads * head_dim, kv_heads * head_dim])
@@ -89,12 +93,14 @@ def sharpen(weights, config):
     """Makes heads from nearly uniform to nearly one key, and a last head that attends to the first token.
 
     The first head of each group gets small queries, the last head large ones. For the sink, one slowly rotating
-    dimension of the last key head reads the first token's embedding. The same dimension of the last query head reads the
-    direction that is common to all embeddings.
+    dimension of the last key head reads the first token's embedding. The same dimension of the last query head reads
+    the direction that is common to all embeddings.
     """
     embedding = next(tensor for name, tensor in weights.items() if name.endswith(EMBEDDINGS))
     first, common = (direction / direction.norm() for direction in (embedding[BOS], embedding.mean(0)))
-    factors = torch.tensor(list(itertools.islice(itertools.cycle(HEAD_SHARPNESS), config.num_attention_heads)), dtype=torch.float64)
+    factors = torch.tensor(
+        list(itertools.islice(itertools.cycle(HEAD_SHARPNESS), config.num_attention_heads)), dtype=torch.float64
+    )
     for layer in range(config.num_hidden_layers):
         queries, keys = projections(weights, config, layer)
         slow = slow_dimension(config, keys.shape[1])
@@ -141,7 +147,9 @@ def separate_experts(weights, experts, chosen, generator):
             tensor[:, :experts] += 2 * torch.eye(experts, dtype=torch.float64)
         elif name.endswith("o_proj.weight") or re.search(r"mlp\.down_proj\.weight$", name):
             tensor[:experts] *= 0.1
-        elif name.endswith(("o_proj.bias", "down_proj_bias", "experts.down_proj")):  # gpt-oss stores experts as [expert, in, out]
+        elif name.endswith(
+            ("o_proj.bias", "down_proj_bias", "experts.down_proj")
+        ):  # gpt-oss stores experts as [expert, in, out]
             if name.endswith("experts.down_proj") and tensor.shape[1] == embedding.shape[1]:
                 tensor[:, :experts] *= 0.1
             else:
@@ -186,7 +194,9 @@ def round_to_quantised(checkpoint, tensor_name, tensor):
     kind = quantised_type(checkpoint, tensor_name)
     if kind is None:
         return tensor
-    transposed = tensor_name.endswith(("experts.gate_up_proj", "experts.down_proj"))  # [expert, in, out]; blocks run along `in`
+    transposed = tensor_name.endswith(
+        ("experts.gate_up_proj", "experts.down_proj")
+    )  # [expert, in, out]; blocks run along `in`
     rows = tensor.transpose(-1, -2).contiguous() if transposed else tensor
     rows = torch.from_numpy(gguf.quants.dequantize(gguf.quants.quantize(rows.numpy(), kind), kind))
     return rows.transpose(-1, -2).contiguous() if transposed else rows
@@ -216,7 +226,11 @@ def write_config(folder, config):
 
 
 def without_none(config):
-    return {key: without_none(value) if isinstance(value, dict) else value for key, value in config.items() if value is not None}
+    return {
+        key: without_none(value) if isinstance(value, dict) else value
+        for key, value in config.items()
+        if value is not None
+    }
 
 
 def make_checkpoint(folder, name, config, seed):
@@ -233,7 +247,9 @@ def make_checkpoint(folder, name, config, seed):
     generator = torch.Generator().manual_seed(seed)
     # These families add 1 to the weights of norms and scale embeddings by sqrt(width).
     is_gemma = loaded.model_type in ("gemma2", "gemma3_text")
-    weights = {key: random_weight(key, shapes[key], generator, norm_offset=1.0 if is_gemma else 0.0) for key in sorted(shapes)}
+    weights = {
+        key: random_weight(key, shapes[key], generator, norm_offset=1.0 if is_gemma else 0.0) for key in sorted(shapes)
+    }
     if is_gemma:
         weights["model.embed_tokens.weight"] *= loaded.hidden_size**-0.5
     sharpen(weights, loaded)

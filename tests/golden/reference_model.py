@@ -19,7 +19,21 @@ from transformers.models.qwen3 import modeling_qwen3
 import attention_statistics
 import reference_own_attention
 
-PLUGGABLE = ("gemma2", "gemma3", "gpt2", "gpt_neox", "gpt_oss", "llama", "mistral", "olmo2", "phi3", "qwen2", "qwen3", "qwen3_moe", "stablelm")
+PLUGGABLE = (
+    "gemma2",
+    "gemma3",
+    "gpt2",
+    "gpt_neox",
+    "gpt_oss",
+    "llama",
+    "mistral",
+    "olmo2",
+    "phi3",
+    "qwen2",
+    "qwen3",
+    "qwen3_moe",
+    "stablelm",
+)
 FAMILIES = PLUGGABLE + reference_own_attention.FAMILIES
 NOT_FUSED = ("gemma2", "gpt_oss", "bloom", "mpt")  # for these the reference has only its eager attention function
 # Constants that published checkpoints hold and that no program reads.
@@ -69,7 +83,9 @@ class Recorder:
 
     def record(self, query, key, value, visible, scaling, **options):
         """Records the inputs of one layer: queries [head, T, d], keys and values [kv_head, T, d], visible [T, T]."""
-        self.statistics.append(attention_statistics.statistics(query, key, value, visible, scaling, **options, positions=self.positions))
+        self.statistics.append(
+            attention_statistics.statistics(query, key, value, visible, scaling, **options, positions=self.positions)
+        )
         self.value_norms.append(value.double().norm(dim=-1))
         most = visible.sum(-1).max().item()
         self.windows.append(most if most < len(visible) else 0)
@@ -81,9 +97,13 @@ class Recorder:
         self.record(query[0], key[0], value[0], visible, scaling, **options)
         if self.fused:
             return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling)
-        family = modeling_qwen3 if isinstance(module, GatedAttention) else importlib.import_module(type(module).__module__)
+        family = (
+            modeling_qwen3 if isinstance(module, GatedAttention) else importlib.import_module(type(module).__module__)
+        )
         eager = {} if softcap is None else {"softcap": softcap}
-        output, weights = family.eager_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **eager)
+        output, weights = family.eager_attention_forward(
+            module, query, key, value, attention_mask, scaling=scaling, **eager
+        )
         if in_float64():
             own = attention_statistics.attention_weights(query[0], key[0], visible, scaling, **options)
             torch.testing.assert_close(own, weights[0], rtol=1e-10, atol=1e-14)
@@ -123,7 +143,9 @@ class GatedAttention(modeling_qwen3.Qwen3Attention):
         query, key = modeling_qwen3.apply_rotary_pos_emb(query, key, *position_embeddings)
         attend = ALL_ATTENTION_FUNCTIONS[self.config._attn_implementation]
         output, weights = attend(self, query, key, value, attention_mask, scaling=self.scaling)
-        gate = torch.sigmoid(score.reshape(batch, length, self.config.num_attention_heads, -1))  # [.., head, 1 or head_dim]
+        gate = torch.sigmoid(
+            score.reshape(batch, length, self.config.num_attention_heads, -1)
+        )  # [.., head, 1 or head_dim]
         self.gates.append(gate[0].double().mean(-1).transpose(0, 1))
         return self.o_proj((output * gate).reshape(batch, length, -1)), weights
 
@@ -175,7 +197,11 @@ def run(folder, dtype, tokens, fused):
     ALL_MASK_ATTENTION_FUNCTIONS.register("recording", eager_mask)
     family = read_config(folder)["model_type"]
     own = family in reference_own_attention.FAMILIES
-    model = load(folder, dtype, reference_own_attention.implementation(model_config=read_config(folder), fused=fused) if own else "recording")
+    model = load(
+        folder,
+        dtype,
+        reference_own_attention.implementation(model_config=read_config(folder), fused=fused) if own else "recording",
+    )
     for module in model.modules():
         if isinstance(module, GatedAttention):
             module.gates = recorder.gates

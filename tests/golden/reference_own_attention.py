@@ -30,7 +30,9 @@ def bloom(module, hidden_states, arguments):
 
 
 def falcon(module, hidden_states, arguments):
-    query, key, value = (states.transpose(1, 2) for states in module._split_heads(module.query_key_value(hidden_states)))
+    query, key, value = (
+        states.transpose(1, 2) for states in module._split_heads(module.query_key_value(hidden_states))
+    )
     alibi = arguments["alibi"]
     if alibi is None:
         query, key = modeling_falcon.apply_rotary_pos_emb(query, key, *arguments["position_embeddings"])

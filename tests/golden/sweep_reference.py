@@ -5,8 +5,8 @@ sweep. tests/journeys compares runs with it. make_sweep_golden.py uses it to mea
 bfloat16 runs.
 
 A chunk of T tokens is a dictionary of float64 arrays:
-    n_eff, entropy, ... [layer, head, query]     first_mass [layer, head, query, key]     value_variance [layer, kv_head]
-    value_norm [layer, kv_head, key]             nll [position], of the token after it
+    n_eff, entropy, ... [layer, head, query]     first_mass [layer, head, query, key]     value_variance [layer,
+    kv_head] value_norm [layer, kv_head, key]             nll [position], of the token after it
 """
 
 import json
@@ -164,7 +164,11 @@ def chunks_of(stored):
     Fields that depend only on earlier tokens are stored once, for the longest chunk.
     """
     chunks, lengths = {}, stored["lengths"].tolist()
-    whole = {name.removeprefix(f"{lengths[-1]}."): array for name, array in stored.items() if name.startswith(f"{lengths[-1]}.")}
+    whole = {
+        name.removeprefix(f"{lengths[-1]}."): array
+        for name, array in stored.items()
+        if name.startswith(f"{lengths[-1]}.")
+    }
     for length in lengths:
         chunk = {name: array[:, :, :length] for name, array in whole.items() if name not in ("nll", *WHOLE_CHUNK)}
         chunk["nll"] = whole["nll"][: length - 1]
@@ -204,4 +208,6 @@ def error_of_dataset(path, found, expected, reduce=np.max):
     if found.shape != expected.shape:
         return np.inf
     cells = np.ndindex(*expected.shape[:axes])
-    return float(reduce([relative_error(np.atleast_1d(found[cell]), np.atleast_1d(expected[cell]), reduce) for cell in cells]))
+    return float(
+        reduce([relative_error(np.atleast_1d(found[cell]), np.atleast_1d(expected[cell]), reduce) for cell in cells])
+    )

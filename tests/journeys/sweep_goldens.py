@@ -53,7 +53,9 @@ class Golden:
         self.exact = not name.startswith("bloom") and name not in inexact
         stored = sweep_reference.read_safetensors(folder / "expected_sweep.safetensors")
         self.lengths = stored["lengths"].tolist()
-        self.tokens = sweep_reference.read_safetensors(folder / "expected.safetensors")["tokens"][: self.lengths[-1]].tolist()
+        self.tokens = sweep_reference.read_safetensors(folder / "expected.safetensors")["tokens"][
+            : self.lengths[-1]
+        ].tolist()
         self.windows = stored["windows"].tolist()
         self.head_dim = int(stored["head_dim"][0])
         self.chunks = sweep_reference.chunks_of(stored)
@@ -61,7 +63,10 @@ class Golden:
         self.bfloat16_error = dict(zip(sorted(self.datasets), stored["bfloat16_error"].tolist(), strict=True))
         distances = [sweep_reference.distances(chunk) for chunk in self.chunks.values()]
         # The largest share of a head's queries that may be counted differently in bfloat16.
-        self.uncertain = {path: max((of[path] < BFLOAT16_MARGIN).mean(-1).max() for of in distances) for path in sweep_reference.SHARES}
+        self.uncertain = {
+            path: max((of[path] < BFLOAT16_MARGIN).mean(-1).max() for of in distances)
+            for path in sweep_reference.SHARES
+        }
 
     def coordinates(self):
         """The size of every axis, by its name. Each length has its own axis of queries."""
@@ -201,12 +206,16 @@ def compare_report(golden, dtype, path):
     """Complaints about the description of the model in a report."""
     told = json.loads(path.read_text())["run"]
     facts = ("layers", "heads", "kv_heads", "head_dim", "attention", "gated", "sink_logits", "dtype")
-    return [f"summary.json: {fact} is {told.get(fact)}" for fact in facts if told.get(fact) != golden.request(dtype)[fact]]
+    return [
+        f"summary.json: {fact} is {told.get(fact)}" for fact in facts if told.get(fact) != golden.request(dtype)[fact]
+    ]
 
 
 def run(program, *arguments, allowed=(0,)):
     """Complaints about one call of the program."""
-    result = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    result = subprocess.run(
+        [program, *map(str, arguments)], capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
     told = result.stderr.strip()
     if "internal error" in told or result.returncode not in allowed or (result.returncode and told.count("\n")):
         return [f"{' '.join(map(str, arguments[:1]))}: exit {result.returncode}: {told}"]
@@ -218,7 +227,20 @@ def sweep(program, golden, dtype, folder):
     tokens, out = folder / "tokens.json", folder / dtype
     tokens.write_text(json.dumps(golden.tokens))
     lengths = ",".join(map(str, golden.lengths))
-    options = ("--tokens", tokens, "--lengths", lengths, "--samples", 1, "--per-query", "--dtype", dtype, "--out", out, "--quiet")
+    options = (
+        "--tokens",
+        tokens,
+        "--lengths",
+        lengths,
+        "--samples",
+        1,
+        "--per-query",
+        "--dtype",
+        dtype,
+        "--out",
+        out,
+        "--quiet",
+    )
     complaints = run(program, "sweep", golden.checkpoint, *options)
     if complaints:
         return complaints, (np.inf, "sweep"), 0
@@ -248,7 +270,9 @@ def check(program, name):
             complaints += [f"{name} {dtype}: {complaint}" for complaint in found]
             worsts.append(f"{dtype} {worst[0]:.2g} of the tolerance ({worst[1]})")
             compared += datasets
-    print(f"{name}: {len(DTYPES)} dtypes x {len(golden.lengths)} lengths, {compared} datasets; worst {', '.join(worsts)}")
+    print(
+        f"{name}: {len(DTYPES)} dtypes x {len(golden.lengths)} lengths, {compared} datasets; worst {', '.join(worsts)}"
+    )
     for complaint in complaints:
         print(f"  {complaint}")
     return complaints, len(DTYPES) * len(golden.lengths), compared
@@ -264,12 +288,16 @@ def main():
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
-    checked = [result for name in arguments.names or all_names() if (result := check(arguments.program.resolve(), name))]
+    checked = [
+        result for name in arguments.names or all_names() if (result := check(arguments.program.resolve(), name))
+    ]
     if not checked:
         sys.exit(77)
     complaints = sum(len(found) for found, *_ in checked)
     chunks, datasets = (sum(result[which] for result in checked) for which in (1, 2))
-    counts = f"{len(checked) * len(DTYPES)} runs, {chunks} chunks, {datasets} datasets compared, {complaints} complaints"
+    counts = (
+        f"{len(checked) * len(DTYPES)} runs, {chunks} chunks, {datasets} datasets compared, {complaints} complaints"
+    )
     print(f"{len(checked)} checkpoints x {len(DTYPES)} dtypes: {counts}")
     sys.exit(1 if complaints else 0)
 

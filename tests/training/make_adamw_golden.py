@@ -1,6 +1,6 @@
 """Writes adamw_golden.json: the parameters after each step of the Python library's AdamW with fixed gradients.
 
-    python make_adamw_golden.py adamw_golden.json
+python make_adamw_golden.py adamw_golden.json
 """
 
 import json
@@ -13,7 +13,10 @@ def main():
     torch.set_default_dtype(torch.float64)
     matrix = torch.nn.Parameter(torch.linspace(-1, 1, 6).view(2, 3))
     vector = torch.nn.Parameter(torch.tensor([0.5, -2.0]))
-    groups = [{"params": [matrix], "weight_decay": 0.1, "lr": 0.01}, {"params": [vector], "weight_decay": 0.0, "lr": 0.02}]
+    groups = [
+        {"params": [matrix], "weight_decay": 0.1, "lr": 0.01},
+        {"params": [vector], "weight_decay": 0.0, "lr": 0.02},
+    ]
     optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95), eps=1e-8, fused=False, foreach=False)
     steps = []
     for step in range(5):

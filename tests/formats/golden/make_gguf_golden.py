@@ -19,14 +19,41 @@ RANDOM_BLOCKS = 12
 
 # Bytes of a block that hold a half, and bytes that hold packed scales of groups. The tests cover every pattern of these
 # bytes.
-HALVES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2],
-          "Q5_K": [0, 2], "Q6_K": [208], "MXFP4": []}
-SCALES = {"Q2_K": range(0, 16), "Q3_K": range(96, 108), "Q4_K": range(4, 16), "Q5_K": range(4, 16), "Q6_K": range(192, 208),
-          "MXFP4": range(0, 1)}
+HALVES = {
+    "Q8_0": [0],
+    "Q4_0": [0],
+    "Q4_1": [0, 2],
+    "Q5_0": [0],
+    "Q5_1": [0, 2],
+    "Q2_K": [80, 82],
+    "Q3_K": [108],
+    "Q4_K": [0, 2],
+    "Q5_K": [0, 2],
+    "Q6_K": [208],
+    "MXFP4": [],
+}
+SCALES = {
+    "Q2_K": range(0, 16),
+    "Q3_K": range(96, 108),
+    "Q4_K": range(4, 16),
+    "Q5_K": range(4, 16),
+    "Q6_K": range(192, 208),
+    "MXFP4": range(0, 1),
+}
 # a scale such as one or two would hide that the scale is left out
-AWKWARD_HALVES = {"zero": 0x0000, "minus zero": 0x8000, "least subnormal": 0x0001, "largest subnormal": 0x03FF, "least normal": 0x0400,
-                  "largest": 0x7BFF, "minus largest": 0xFBFF, "infinity": 0x7C00, "minus infinity": 0xFC00, "quiet NaN": 0x7E00,
-                  "signalling NaN": 0x7D01}
+AWKWARD_HALVES = {
+    "zero": 0x0000,
+    "minus zero": 0x8000,
+    "least subnormal": 0x0001,
+    "largest subnormal": 0x03FF,
+    "least normal": 0x0400,
+    "largest": 0x7BFF,
+    "minus largest": 0xFBFF,
+    "infinity": 0x7C00,
+    "minus infinity": 0xFC00,
+    "quiet NaN": 0x7E00,
+    "signalling NaN": 0x7D01,
+}
 
 
 def blocks_of(name, generator):
@@ -35,15 +62,19 @@ def blocks_of(name, generator):
     def random_block():
         block = generator.integers(0, 256, size, dtype=np.uint8)
         for place in HALVES[name]:  # numbers of moderate size; random bytes would mostly be huge numbers
-            block[place:place + 2] = np.frombuffer(np.float16(generator.normal() * 0.1).tobytes(), np.uint8)
+            block[place : place + 2] = np.frombuffer(np.float16(generator.normal() * 0.1).tobytes(), np.uint8)
         return block
 
     blocks = [random_block() for _ in range(RANDOM_BLOCKS)]
-    blocks += [np.zeros(size, np.uint8), np.full(size, 0xFF, np.uint8), generator.integers(0, 256, size, dtype=np.uint8)]
+    blocks += [
+        np.zeros(size, np.uint8),
+        np.full(size, 0xFF, np.uint8),
+        generator.integers(0, 256, size, dtype=np.uint8),
+    ]
     for place in HALVES[name]:
         for bits in AWKWARD_HALVES.values():
             block = random_block()
-            block[place:place + 2] = [bits & 0xFF, bits >> 8]
+            block[place : place + 2] = [bits & 0xFF, bits >> 8]
             blocks.append(block)
     places = list(SCALES.get(name, []))
     for first in range(0, 256, len(places)) if places else []:  # every byte in the scales
@@ -85,8 +116,11 @@ def save_kinds():
     writer.add_array("list.booleans", [True, False, True])
     writer.add_tensor("matrix", np.arange(6, dtype=np.float32).reshape(2, 3))
     writer.add_tensor("half", np.array([1.0, -2.0], dtype=np.float16))
-    writer.add_tensor("quantised", gguf.quants.quantize(np.arange(64, dtype=np.float32).reshape(2, 32), gguf.GGMLQuantizationType.Q8_0),
-                      raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+    writer.add_tensor(
+        "quantised",
+        gguf.quants.quantize(np.arange(64, dtype=np.float32).reshape(2, 32), gguf.GGMLQuantizationType.Q8_0),
+        raw_dtype=gguf.GGMLQuantizationType.Q8_0,
+    )
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
