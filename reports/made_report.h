@@ -35,8 +35,8 @@ struct MadeReport {
   std::vector<std::string> stems;  ///< of every figure and table that the sections can write
 };
 
-/// Runs one step of a section. An InvalidArgument is the user's to mend and ends the report; any other failure is kept
-/// in `section` and the report goes on without it.
+/// Runs one step of a section. An InvalidArgument is the user's mistake and ends the report. Any other failure is kept
+/// in `section`, and the report goes on without it.
 template <typename Step>
 void attempt(MadeSection& section, Step step) {
   if (!section.failure.empty()) return;
@@ -90,8 +90,10 @@ MadeReport make_report(std::span<const Section<Run>* const> sections, std::span<
       for (PlacedCsv& file : csv) report.csv.push_back(std::move(file));
     } else {
       for (OrderedJson& summary : summaries) {
-        summary[made.name] = nullptr;
-        summary[made.name + "_reason"] = made.failure;
+        for (const std::string_view key : section->keys) {
+          summary[std::string(key)] = nullptr;
+          summary[std::string(key) + "_reason"] = made.failure;
+        }
       }
     }
     report.sections.push_back(std::move(made));

@@ -39,16 +39,18 @@ using Block = std::variant<CaptionedFigure, PaperTable, Html>;
 
 /// One part of a report: everything that is computed, written and shown of one subject. A section is a value of this
 /// type in a file of its own; a report is a list of sections (e.g. sweep/sections.h), and everything else (page,
-/// summary.json, files, removal of old files, the index in the documentation) follows from that list.
+/// summary.json, files, removal of old files) follows from that list. A test compares docs/report.md with it.
 /// @tparam Run  what the report is about; has `label()`
 template <typename Run>
 struct Section {
   std::string_view name;      ///< its id on the page; unique within a report
   std::string_view title;     ///< its heading
   std::string_view question;  ///< what it answers, one line
-  /// Stems of every figure and table that the section can write. Figures and tables of these names from an earlier
-  /// report are removed.
+  /// Stems of every figure, table of the page and CSV file that the section can write. Figures and tables of these
+  /// names from an earlier report are removed.
   std::vector<std::string> (*files)();
+  /// Keys of summary.json that add_json and add_common_json write. If the section fails they are null, with a reason.
+  std::vector<std::string_view> keys;
   /// What the page shows of the runs, in order. An empty list leaves the section out.
   std::vector<Block> (*blocks)(std::span<const Run> runs);
   /// Adds what summary.json says of one run; null: nothing.

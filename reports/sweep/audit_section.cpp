@@ -162,6 +162,7 @@ const Section<SweepRun>& audit_section() {
       .title = "Audit of the paper's theory",
       .question = "Does the sink lemma hold, and what do these numbers say about statements of the paper?",
       .files = files,
+      .keys = {"audit"},
       .blocks = blocks,
       .add_json = add_json,
       .tables = tables};

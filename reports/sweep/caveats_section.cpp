@@ -109,6 +109,7 @@ const Section<SweepRun>& caveats_section() {
                                             .title = "Caveats",
                                             .question = "What must these numbers not be read as?",
                                             .files = files,
+                                            .keys = {"caveats"},
                                             .blocks = blocks,
                                             .add_json = add_json};
   return section;

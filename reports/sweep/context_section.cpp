@@ -40,7 +40,7 @@ CsvTable csv_of(std::string stem, const analyses::Context& context) {
   return table;
 }
 
-/// Whether a change is one: nothing at the shortest length, where it is 0 by construction.
+/// Whether the gate is flat, in one word; a dash at the shortest length, where the change is 0 by construction.
 std::string flatness(const analyses::Change& change, bool shortest) {
   if (shortest || !change.mean) return "–";
   switch (change.flat.flatness) {
@@ -261,6 +261,7 @@ const Section<SweepRun>& context_section() {
                                             .title = "Evidence and gate by context length",
                                             .question = "Does the gate follow the evidence as the context grows?",
                                             .files = files,
+                                            .keys = {"context", "context_by_attention"},
                                             .blocks = blocks,
                                             .add_json = add_json,
                                             .tables = tables};

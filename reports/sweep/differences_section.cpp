@@ -157,6 +157,7 @@ const Section<SweepRun>& differences_section() {
                                             .title = "Differences between the runs",
                                             .question = "How do two runs differ, chunk by chunk?",
                                             .files = files,
+                                            .keys = {"comparisons"},
                                             .blocks = blocks,
                                             .add_common_json = add_common_json,
                                             .common_tables = common_tables};

@@ -174,6 +174,7 @@ const Section<SweepRun>& gain_theory_section() {
                                             .title = "Gain theory",
                                             .question = "Does K follow from n_eff and S, with one lambda?",
                                             .files = files,
+                                            .keys = {"gain_theory"},
                                             .blocks = blocks,
                                             .add_json = add_json,
                                             .tables = tables};

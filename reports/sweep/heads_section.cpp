@@ -140,7 +140,9 @@ std::vector<CsvTable> tables(const SweepRun& run) {
 std::vector<HeatmapGroup> heatmap_groups(const SweepRun& run) {
   std::vector<HeatmapGroup> groups;
   for (const MapFigure& figure : map_figures) {
-    if (figure.name == "gate" && !run.request().gated) continue;
+    const runfile::Presence presence = runfile::head_quantity(figure.name).presence;
+    if (presence == runfile::Presence::gate && !run.request().gated) continue;  // nothing that is left out
+    if (presence == runfile::Presence::sink_logits && !run.request().sink_logits) continue;
     HeatmapGroup group{std::string(figure.name), {}};
     for (const std::string_view name : {figure.name, figure.beside}) {
       if (!name.empty()) group.maps.push_back({name, analyses::heatmap(run.reader(), name)});
@@ -155,6 +157,7 @@ const Section<SweepRun>& heads_section() {
                                             .title = "Where in the model",
                                             .question = "Where in the model are n_eff, K, BOS mass and entropy high?",
                                             .files = files,
+                                            .keys = {"heatmaps"},
                                             .blocks = blocks,
                                             .add_json = add_json,
                                             .tables = tables};

@@ -63,6 +63,7 @@ const Section<SweepRun>& neighbours_section() {
       .title = "Neighbouring chunks",
       .question = "How alike are neighbouring chunks, and what does it do to the intervals?",
       .files = files,
+      .keys = {"neighbouring_chunks"},
       .blocks = blocks,
       .add_json = add_json};
   return section;

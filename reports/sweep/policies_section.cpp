@@ -107,6 +107,7 @@ const Section<SweepRun>& policies_section() {
                                             .title = "Choices behind the numbers",
                                             .question = "Which choices stand behind every number?",
                                             .files = files,
+                                            .keys = {"policies"},
                                             .blocks = blocks,
                                             .add_json = add_json};
   return section;

@@ -251,6 +251,7 @@ const Section<SweepRun>& runs_section() {
                                             .title = "What was run",
                                             .question = "Which model, which text, which lengths, with what?",
                                             .files = files,
+                                            .keys = {"run", "lengths"},
                                             .blocks = blocks,
                                             .add_json = add_json,
                                             .tables = tables};

@@ -15,8 +15,8 @@
 
 namespace gainlens::reports {
 
-/// THE table: the sections of a sweep's report, in the order of the page. The page, summary.json, the files, the
-/// removal of old ones and the index in docs/report.md come from it.
+/// THE table: the sections of a sweep's report, in the order of the page. The page, summary.json, the files and the
+/// removal of old ones come from it. A test compares the table in docs/report.md with it.
 std::span<const Section<SweepRun>* const> sweep_sections();
 
 // One file each: <name>_section.cpp.

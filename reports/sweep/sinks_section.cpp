@@ -283,8 +283,9 @@ const Section<SweepRun>& sinks_section() {
   static const Section<SweepRun> section = {
       .name = "sink-vs-k",
       .title = "Sinks and gain",
-      .question = "Do heads with much attention on token 0 have a gain near 1, and which are they?",
+      .question = "Do heads with much attention on key 0 have a gain near 1, and which heads are they?",
       .files = files,
+      .keys = {"sink_vs_k", "sinks"},
       .blocks = blocks,
       .add_json = add_json,
       .tables = tables};

@@ -92,6 +92,7 @@ const Section<SweepRun>& value_norms_section() {
                                             .title = "Values of the first keys",
                                             .question = "Are the values of the first keys small?",
                                             .files = files,
+                                            .keys = {"value_norms"},
                                             .blocks = blocks,
                                             .add_json = add_json,
                                             .tables = tables};

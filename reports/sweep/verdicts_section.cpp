@@ -56,6 +56,7 @@ const Section<SweepRun>& verdicts_section() {
                                             .title = "The paper's predictions",
                                             .question = "What does the run say about the paper's three predictions?",
                                             .files = files,
+                                            .keys = {"verdicts"},
                                             .blocks = blocks,
                                             .add_json = add_json};
   return section;

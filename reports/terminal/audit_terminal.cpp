@@ -92,12 +92,9 @@ std::string lemma_text(const analyses::Audit& audit, bool all_heads) {
   text += wrapped(audit.lemma->finding, 2) + '\n' + table(*audit.lemma, all_heads) + '\n';
   text += wrapped(
       "alpha_1: weight of key 0; epsilon: norm of its value; mu: smallest norm of another value; c = min(1, ||vbar|| / "
-      "mu), vbar the mean "
-      "of "
-      "the other values; delta = ||e||. bound: 0 where it is below. slack: alpha_1 - bound over queries where the "
-      "bound is above 0; least: "
-      "smallest of any query. with K: the bound with ||K o e|| for delta; below: share of queries whose alpha_1 is "
-      "below that.",
+      "mu), vbar the mean of the other values; delta = ||e||. bound: 0 where it is below. slack: alpha_1 - bound over "
+      "queries where the bound is above 0; least: smallest of any query. with K: the bound with ||K o e|| for delta; "
+      "below: share of queries whose alpha_1 is below that.",
       2);
   return text;
 }

@@ -78,9 +78,10 @@ struct AttentionOptions {
   AttentionBackend backend = AttentionBackend::automatic;
 };
 
-/// Statistics of every query of every head. Scalars are means over the head_dim dimensions, taken after the nonlinear
-/// step. [head, query] tensors are float64 for float64 inputs, else float32. A query that sees no key, or is padding,
-/// has output 0 and NaN statistics. All tensors are on the device of the inputs. With a sink logit of mass p_s, n_eff,
+/// Statistics of every query of every head. S, lambda_obs, its log and K are means over the
+/// head_dim dimensions, taken after the nonlinear step; n_eff, entropy and the norms are one number for each query.
+/// [head, query] tensors are float64 for float64 inputs, else float32. A query that sees no key, or is padding, has
+/// output 0 and NaN statistics. All tensors are on the device of the inputs. With a sink logit of mass p_s, n_eff,
 /// entropy and residual use p / (1 - p_s) for p. Definitions: docs/method.md, "Statistics of one query".
 struct QueryStatistics {
   at::Tensor output;  ///< [head, query, head_dim], dtype of the inputs: (1 - p_s) sum_j p_j v_j

@@ -245,7 +245,7 @@ std::string Request::difference(const Request& other, const InputNames& stored_n
   Json asked = other.to_json();
   // What the user sees first: a field that follows from another one is not compared before it.
   for (const std::string name : {version_key, "model", "text", "bos_policy", "layers"}) {
-    const std::string line = first_difference(name, stored.at(name), asked.at(name));
+    std::string line = first_difference(name, stored.at(name), asked.at(name));
     if (line.empty()) continue;
     if (name == "model") return named_difference("the model", stored_names.model, names.model, line);
     if (name == "text") return named_difference("the text", stored_names.text, names.text, line);

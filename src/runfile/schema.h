@@ -55,7 +55,8 @@ struct DatasetInfo {
   std::string path(std::int64_t length) const;
 };
 
-/// The table of all datasets that a sweep can hold, in the order in which files are written. Source: docs/run-file.md.
+/// The table of all datasets that a sweep can hold, in the order in which files are written. docs/run-file.md shows it;
+/// a test compares the two.
 const std::vector<DatasetInfo>& schema();
 
 /// What is stored of a scalar of each layer and head.
@@ -89,7 +90,7 @@ struct HeadQuantity {
   std::string averaged_over() const;
 };
 
-/// Every such scalar that is stored; those that the kernels compute first.
+/// Every scalar that is stored: first those of the kernels, then those of the sweep.
 std::span<const HeadQuantity> head_quantities();
 
 /// @throws InternalError  no such scalar

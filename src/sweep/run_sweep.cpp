@@ -64,10 +64,10 @@ runfile::Notice notice(const SweepOptions& options) {
 std::vector<std::int64_t> lengths_of(const SweepOptions& options, const models::DecoderConfig& config) {
   if (!options.lengths.empty()) return options.lengths;
   if (options.allow_extrapolation) return default_lengths(std::nullopt);
-  const std::vector<std::int64_t> lengths = default_lengths(config.max_positions);
+  std::vector<std::int64_t> lengths = default_lengths(config.max_positions);
   if (const auto tell = notice(options); tell && options.group.rank == 0 && lengths != default_lengths(std::nullopt)) {
-    std::vector<std::string> names;
-    for (const std::int64_t length : lengths) names.push_back(format_count(length));
+    std::vector<std::string> names(lengths.size());
+    std::transform(lengths.begin(), lengths.end(), names.begin(), format_count);
     tell(fmt::format("the model has {} positions, so the lengths are {} (choose others with --lengths)",
                      config.max_positions, fmt::join(names, ", ")));
   }

@@ -92,7 +92,7 @@ TEST(TheoryEquivalence, AGainThatNeverChangesHasNoSkillAndATest) {
 
 TEST(TheoryEquivalence, RefusalsSayWhatIsMissing) {
   EXPECT_EQ(tested(second_length({0.6})).reason(),
-            "refused: 1 chunk is complete at every length; an error on unseen text needs at least 3");
+            "not testable: 1 chunk is complete at every length; the error on unseen text needs at least 3");
   EXPECT_THAT(tested(second_length({0.6, 0.6})).reason(), HasSubstr("not testable: 2 chunks are complete"));
   EXPECT_EQ(tested({{{1, 0.5, 0.5}, {1, 0.5, 0.5}, {1, 0.5, 0.5}}}).reason(),
             "only one length has a complete chunk; a prediction needs a second one");

@@ -71,7 +71,7 @@ TEST_F(ReportCommand, RefusesWhatCannotBeReported) {
   expect_refused({one, two, "--out", out, "--names", "a"}, "1 names for 2 runs");
   expect_refused({folder.path(), "--out", out}, "is not a run folder");
   expect_refused({one, "--out", one}, "is the folder of a run; give a folder of its own");
-  expect_refused({one, "--out", out, "--deep-layers", "0"}, "--deep-layers: 0 asked for");
+  expect_refused({one, "--out", out, "--deep-layers", "0"}, "--deep-layers: 0; 1 to 3 are allowed");
   expect_refused({one, "--out", out, "--at", ""}, "--at");
 }
 

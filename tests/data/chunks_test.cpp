@@ -75,7 +75,7 @@ TEST(Chunks, ExactlyEnoughIsEnough) {
   EXPECT_THAT([] { cut(count_to(5), {.lengths = {3}, .samples = 2}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("the text has 5 tokens, but 2 samples of length 3 need 6")));
   EXPECT_THAT([] { cut(count_to(3), {.lengths = {3}, .samples = 2, .bos = 9}); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("has 3 tokens, 2 samples of length 3 need 4")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("has 3 tokens, but 2 samples of length 3 need 4")));
 }
 
 TEST(Chunks, WrongPlansAreRefused) {

@@ -58,37 +58,41 @@ std::string checkpoints(const std::vector<Row>& rows, std::string_view family) {
 
 constexpr std::string_view beginning = R"(# Supported models
 
-This page is written by `build/tests/golden/golden_table docs/models.md` from the table of families in `src/models/families` and from
-measurements: do not edit it by hand.
+This page is written by `build/tests/golden/golden_table docs/models.md` from the table of families in
+`src/models/families` and from measurements: do not edit it by hand.
 
-A checkpoint is a folder in Hugging Face layout (`config.json` with safetensors), a Hugging Face cache folder, or a GGUF file. Every
-configuration key that may change the computation is read or refused: a checkpoint either computes what its reference computes, or is
-refused with a reason. `gainlens inspect MODEL` shows at once which of the two happens, for a checkpoint of any size.
+A checkpoint is a folder in Hugging Face layout (`config.json` with safetensors), a Hugging Face cache folder, or a GGUF
+file. Every configuration key that may change the computation is read or refused: a checkpoint either computes what its
+reference computes, or is refused with a reason. `gainlens inspect MODEL` shows at once which of the two happens, for a
+checkpoint of any size.
 
 | family | `model_type` | GGUF `general.architecture` | checkpoints that use it |
 | --- | --- | --- | --- |
 )";
 
 constexpr std::string_view middle = R"(
-GGUF files: versions 2 and 3, single and split; tensors in F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K and MXFP4,
-whose values are bit for bit those of the public Python package `gguf`. Settings that the metadata leave out (for example Gemma's local RoPE
-base) are filled in from the family's table, and `inspect` lists them. Quantised safetensors (`quantization_config`) are refused: give the
-checkpoint from which they were made, or its GGUF file.
+GGUF files: versions 2 and 3, single and split; tensors in F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K,
+Q4_K, Q5_K, Q6_K and MXFP4, whose values are bit for bit those of the public Python package `gguf`. Settings that the
+metadata leave out (for example Gemma's local RoPE base) are filled in from the family's table, and `inspect` lists
+them. Quantised safetensors (`quantization_config`) are refused: give the checkpoint from which they were made, or its
+GGUF file.
 
 ## Reference and errors
 
-Each family has small checkpoints of random weights under `tests/golden/models`, and GGUF files with the same weights under
-`tests/golden/gguf`. The expected logits and statistics come from the field's Python implementation (transformers), run in float64
-throughout, and from brute-force statistics over its attention weights; versions and command are stored in each file. The test suite checks
-each of them with these tolerances:
+Each family has small checkpoints of random weights under `tests/golden/models`, and GGUF files with the same weights
+under `tests/golden/gguf`. The expected logits and statistics come from Hugging Face transformers, run in float64
+throughout, and from brute-force statistics over its attention weights; versions and command are stored in each file.
+The test suite checks each of them with these tolerances:
 
-- float32: logits within 1e-5 of the largest logit; statistics within 1e-4 (|a - b| / max(|b|, 1e-3 max |b|), the worst layer, head and query)
+- float32: logits within 1e-5 of the largest logit; statistics within 1e-4 (|a - b| / max(|b|, 1e-3 max |b|), the worst
+  layer, head and query)
 - float64: 1e-9; 1e-6 where the checkpoint itself holds a rounded number (marked in `tests/golden`)
 - bfloat16: the root mean square error at most twice that of the reference's own bfloat16 run
 
-The test suite also sweeps each of them with the built program, in every dtype. It compares every dataset of `run.h5` with numbers computed
-from the reference. The tolerances are the same, but ten times as large for variances. In bfloat16, the error of a mean may be four times
-the reference's own error, and that of a variance eight times (`tests/journeys/sweep_goldens.py`).
+The test suite also sweeps each of them with the built program, in every dtype. It compares every dataset of `run.h5`
+with numbers computed from the reference. The tolerances are the same, but ten times as large for variances. In
+bfloat16, the error of a mean may be four times the reference's own error, and that of a variance eight times
+(`tests/journeys/sweep_goldens.py`).
 
 Largest errors over the checkpoints of a family, measured when this page was written:
 
@@ -97,13 +101,14 @@ Largest errors over the checkpoints of a family, measured when this page was wri
 )";
 
 constexpr std::string_view end = R"(
-Real checkpoints: the test suite runs tinystories-656K (a trained Llama, in the table) and, where `scripts/fetch-gemma3` has fetched it, Gemma 3
-270M from its GGUF file: [gemma3-270m.md](gemma3-270m.md).
+Real checkpoints: the test suite runs tinystories-656K (a trained Llama, in the table) and, where `scripts/fetch-gemma3`
+has fetched it, Gemma 3 270M from its GGUF file: [gemma3-270m.md](gemma3-270m.md).
 
 ## Adding a family
 
-One file in `src/models/families` that maps the keys of `config.json` onto `DecoderConfig` and names the tensors, and one line in
-`families/table.cpp`; new forward code only where the mathematics is new. [developer-guide.md](developer-guide.md) walks through it.
+One file in `src/models/families` that maps the keys of `config.json` onto `DecoderConfig` and names the tensors, and
+one line in `families/table.cpp`; new forward code only where the mathematics is new.
+[developer-guide.md](developer-guide.md) walks through it.
 )";
 
 }  // namespace

@@ -285,7 +285,7 @@ TEST(Decoder, WeightsThatDoNotFitAreOurMistake) {
                     }); },
               ThrowsMessage<InternalError>(HasSubstr("key of layer 1 is [3, 16]; the configuration asks for [8, 16]")));
   EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers[0].query_bias = at::zeros({16}, at::kDouble); }); },
-              ThrowsMessage<InternalError>(HasSubstr("query_bias of layer 0 is there")));
+              ThrowsMessage<InternalError>(HasSubstr("query_bias of layer 0 is present")));
   EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers[0].mlp_up = w.layers[0].mlp_up.to(at::kFloat); }); },
               ThrowsMessage<InternalError>(HasSubstr("mlp_up of layer 0 is not of the embedding's dtype")));
   EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers.pop_back(); }); },

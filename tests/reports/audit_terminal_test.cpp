@@ -58,8 +58,8 @@ TEST(PrintAudit, EveryHeadOnRequest) {
 TEST(PrintAudit, AWindowThatHidesKey0IsMarked) {
   testing::SyntheticRun run = small_run();
   run.attention = {"window:16", "global", "global", "global"};
-  EXPECT_THAT(printed(run, true), HasSubstr("window:16, set apart\n"));
-  EXPECT_THAT(printed(run, false), Not(HasSubstr("window:16, set apart")));
+  EXPECT_THAT(printed(run, true), HasSubstr("window:16, excluded\n"));
+  EXPECT_THAT(printed(run, false), Not(HasSubstr("window:16, excluded")));
 }
 
 TEST(PrintAudit, StatementsWithTheirOutcomes) {

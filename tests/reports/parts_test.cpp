@@ -198,7 +198,7 @@ TEST(Terminal, ShowsPolicyCorrelationsAndNaivePs) {
   EXPECT_THAT(text, HasSubstr("BOS policy: auto: the tokenizer puts token 1 first"));
   EXPECT_THAT(text, HasSubstr("naive p"));
   EXPECT_THAT(text, HasSubstr("within layers"));
-  EXPECT_THAT(text, HasSubstr("set apart: layers 0 (window:512)"));
+  EXPECT_THAT(text, HasSubstr("excluded: layers 0 (window:512)"));
   EXPECT_THAT(text, HasSubstr("BOS mass above 0.3 : 1 head in layers 4"));
   EXPECT_THAT(text, Not(HasSubstr("nan")));
 }

@@ -112,7 +112,23 @@ TEST(SweepSections, NamesAndFilesAreGivenOnce) {
   }
 }
 
-/// docs/report.md holds this table between two markers.
+/// A section that fails leaves nulls under these keys: a program that reads one must find it.
+TEST(SweepSections, EachListsTheKeysThatItWrites) {
+  const Overlaid overlaid(report_run(), 1);
+  for (const Section<SweepRun>* section : sweep_sections()) {
+    if (!section->add_json) continue;
+    OrderedJson summary = OrderedJson::object();
+    section->add_json(overlaid.runs().front(), summary);
+    for (const auto& [key, value] : summary.items()) {
+      const auto names_it = [&, &name = key](std::string_view known) {
+        return name == known || name == std::string(known) + "_reason";
+      };
+      EXPECT_TRUE(std::any_of(section->keys.begin(), section->keys.end(), names_it)) << section->name << ": " << key;
+    }
+  }
+}
+
+/// The table in docs/report.md is written by hand; this prints the right one where they differ.
 TEST(SweepSections, TheIndexInTheDocumentationIsThisTable) {
   std::string index = "| section | what it answers | files |\n| --- | --- | --- |\n";
   for (const Section<SweepRun>* section : sweep_sections()) {
@@ -160,8 +176,13 @@ MadeReport made(std::vector<Section<Thing>> sections) {
 TEST(MadeReport, ASectionThatFailsIsNamedAndTheOthersAreWritten) {
   const Section<Thing> good{
       .name = "good", .title = "Good", .question = "?", .files = no_files, .blocks = some_words, .add_json = one_key};
-  const Section<Thing> bad{
-      .name = "bad", .title = "Bad", .question = "?", .files = no_files, .blocks = fail, .add_json = one_key};
+  const Section<Thing> bad{.name = "bad",
+                           .title = "Bad",
+                           .question = "?",
+                           .files = no_files,
+                           .keys = {"bad"},
+                           .blocks = fail,
+                           .add_json = one_key};
   const TemporaryFolder folder;
   const WrittenReport written = write_files(made({bad, good}), folder.path() / "out");
   EXPECT_THAT(written.failed, ElementsAre("bad: the tape is torn"));

@@ -127,7 +127,7 @@ TEST(Trainer, StopsAtNanAndSaysWhatIsKept) {
   unjudged.validation = [] { return std::numeric_limits<double>::infinity(); };
   EXPECT_THAT([&] { train(unjudged, TrainingFolder(other.path(), {}), options()); },
               ThrowsMessage<RunFailed>(
-                  AllOf(HasSubstr("held-out loss is inf after step 7"), HasSubstr("no model was good enough"))));
+                  AllOf(HasSubstr("held-out loss is inf after step 7"), HasSubstr("no model has been kept yet"))));
 }
 
 TEST(Trainer, RefusesAFolderOfAnotherRequestOrInUse) {

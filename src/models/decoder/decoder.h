@@ -30,8 +30,8 @@ class LayerSource {
 /// - `hook_embed` is the tokens after the embedding's scale; `hook_pos_embed` is what learned positions add. Both are
 ///   before the embedding's norm.
 /// - `ln1.hook_normalized`, `ln2.hook_normalized` and `ln_final.hook_normalized` are before the norm's weight and bias;
-///   those of TransformerLens' LayerNorm are after them. `ln1_post` and `ln2_post` are the same of the norms after attention and MLP; `hook_attn_out` and `hook_mlp_out`
-///   are the results of these norms.
+///   those of TransformerLens' LayerNorm are after them. `ln1_post` and `ln2_post` are the same of the norms after
+///   attention and MLP; `hook_attn_out` and `hook_mlp_out` are the results of these norms.
 /// - `attn.hook_q` and `hook_k` are projected (and clipped), before their norm and rotation; `hook_rot_q` and
 ///   `hook_rot_k` are after both and exist only in a model with rotary position embedding.
 /// - `attn.hook_z` is the result of attention before the gate. `attn.hook_gate` is the sigmoid of the score, which then
