@@ -15,7 +15,8 @@ using testing::TemporaryFolder;
 
 const std::string header =
     R"({"__metadata__":{"format":"pt"},"a.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
-    R"("b":{"dtype":"BF16","shape":[],"data_offsets":[24,26]},"c":{"dtype":"I64","shape":[1,5],"data_offsets":[26,66]}})";
+    R"("b":{"dtype":"BF16","shape":[],"data_offsets":[24,26]},)"
+    R"("c":{"dtype":"I64","shape":[1,5],"data_offsets":[26,66]}})";
 const std::string data(66, 'x');
 
 struct Token {

@@ -130,8 +130,8 @@ Json qwen_tokenizer(const BytePairs& pairs) {
   Json vocabulary = Json::object(), merges = Json::array();
   for (std::size_t id = 0; id < pairs.tokens.size(); ++id) vocabulary[pairs.tokens[id]] = id;
   for (const auto& [left, right] : pairs.merges) merges.push_back({left, right});
-  const char* pattern =
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  const char* pattern = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+                        R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
   const Json split = {
       {"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
   const Json bytes = {
