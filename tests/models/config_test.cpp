@@ -89,9 +89,9 @@ TEST(Config, WrongTypesAndRanges) {
 }
 
 TEST(Config, SizesThatAreTooLargeTogether) {
-  const Json config = tiny_with(Json::parse(
-      R"({"num_hidden_layers": 4096, "hidden_size": 1048576, "num_attention_heads": 16384, "num_key_value_heads": 16384, )"
-      R"("head_dim": 16384})"));
+  const Json config = tiny_with(Json::parse(R"({"num_hidden_layers": 4096, "hidden_size": 1048576, )"
+                                            R"("num_attention_heads": 16384, "num_key_value_heads": 16384, )"
+                                            R"("head_dim": 16384})"));
   EXPECT_THAT(message_of([&] { read(config); }), AllOf(HasSubstr("the sizes describe 461"),
                                                        HasSubstr("parameters; at most 281474976710656 are supported")));
 }
