@@ -82,6 +82,7 @@ std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
     if (largest == nullptr || *row.correlation > *largest->correlation) largest = &row;
   }
   if (largest == nullptr) {
+    if (rows.empty()) return fmt::format("{} This run has no attention statistics.", general);
     return fmt::format(
         "{} This run has at most {} per length, too few to estimate that correlation: it takes at least {}.", general,
         counted(most, "chunk"), least_neighbours);

@@ -48,7 +48,7 @@ std::string sink_sentences(const SweepRun& run) {
                 ? fmt::format("{} of {} {} a BOS mass above {}", heads.heads, counted(sinks->all_heads, "head"),
                               heads.heads == 1 ? "has" : "have", heads.threshold)
                 : fmt::format(", {} above {}", heads.heads, heads.threshold);
-    if (heads.heads > 0) text += fmt::format(" (layers {})", number_ranges(heads.layers));
+    if (heads.heads > 0) text += fmt::format(" ({})", layers_in_words(heads.layers));
   }
   return fmt::format("Sinks: {}; the strongest head is layer {}, head {}, with {}. ", text, strongest.layer,
                      strongest.head, shown(strongest.bos_mass));

@@ -16,4 +16,8 @@ std::string number_ranges(const std::vector<std::int64_t>& numbers) {
   return text;
 }
 
+std::string layers_in_words(const std::vector<std::int64_t>& layers) {
+  return (layers.size() == 1 ? "layer " : "layers ") + number_ranges(layers);
+}
+
 }  // namespace gainlens::reports

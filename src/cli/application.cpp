@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <charconv>
 #include <new>
 #include <sstream>
 #include <thread>
@@ -56,6 +57,14 @@ void apply(const GlobalOptions& global) {
   CHECK(global.device == "cpu", "--device: '{}'; must be cpu or cuda:N", printable(global.device, 40));
 }
 
+/// Empty, or why the text is not a seed. (CLI11 would take -1 as the largest number.)
+std::string is_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return {};
+  return fmt::format("'{}' must be a whole number from 0 to 18446744073709551615", printable(text, 40));
+}
+
 int parse_and_run(int argc, const char* const* argv) {
   CLI::App app{"gainlens: how much evidence is an attention head really based on?", "gainlens"};
   app.set_version_flag("--version", "gainlens " GAINLENS_VERSION);
@@ -71,6 +80,7 @@ int parse_and_run(int argc, const char* const* argv) {
   app.add_option(
          "--seed", global.seed,
          "Seed of all random numbers: the permutations of report and sink-vs-k, the weights and data order of train")
+      ->check(is_seed, "UINT64")
       ->capture_default_str();
   app.add_flag("--quiet", global.quiet, "Print no progress to stderr");
   app.add_flag("--json", global.json, "Print results to stdout as JSON");

@@ -12,6 +12,7 @@ void prepare_standard_streams() {
     if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond ulimit -f is then a failed write, with a message
 }
 
 }  // namespace gainlens::cli

@@ -7,6 +7,7 @@
 #include "runfile/manifest.h"
 #include "runfile/run_file.h"
 #include "runfile/run_log.h"
+#include "runfile/run_reader.h"
 #include "runfile/shard_file.h"
 
 namespace gainlens::runfile {
@@ -41,14 +42,60 @@ std::string prove_combined(const fs::path& folder) {
   return {};
 }
 
-/// A run.h5 without its folder; the checksum of a shipped one lies beside it as `sha256sum` writes it.
-std::string prove_alone(const fs::path& file) {
+/// The sha256 that `<file>.sha256` gives for the file, as `sha256sum` writes it.
+std::string listed_beside(const fs::path& list) {
+  const std::string text = read_text_file(list, 4096);
+  const std::string digest = text.substr(0, text.find_first_not_of("0123456789abcdef"));
+  CHECK(digest.size() == 64, "{}: holds no sha256; write it with: sha256sum {}", printable(list.string()),
+        printable(list.stem().string()));
+  return digest;
+}
+
+/// Whether the file has a checksum beside it. If it has, the file is compared with it.
+bool prove_by_neighbour(const fs::path& file) {
   const fs::path list = file.string() + ".sha256";
-  if (!fs::exists(list)) return "run.h5 was given without its folder: its numbers are not proven against checksums.";
-  const std::string listed = read_text_file(list).substr(0, 64), digest = sha256_file(file);
+  if (!fs::exists(list)) return false;
+  const std::string listed = listed_beside(list), digest = sha256_file(file);
   CHECK(digest == listed, "{}: its sha256 is {} and {} says {}: the file is damaged or was changed; fetch it again",
-        printable(file.string()), digest, printable(list.string()), printable(listed));
-  return "run.h5 was given without its folder: it has the checksum that lies beside it, and no shard is proven.";
+        printable(file.string()), digest, printable(list.string()), listed);
+  return true;
+}
+
+std::string prove_alone(const fs::path& file) {
+  return prove_by_neighbour(file)
+             ? "run.h5 was given without its folder: it has the checksum that lies beside it, and no shard is proven."
+             : "run.h5 was given without its folder: its numbers are not proven against checksums.";
+}
+
+/// A folder without shards, as runs are shipped.
+std::string prove_without_manifest(const fs::path& folder) {
+  const bool has_neighbour = fs::exists(folder / run_file_name) && prove_by_neighbour(folder / run_file_name);
+  const std::string gap = prove_combined(folder);
+  if (gap.empty() || has_neighbour)
+    return "The folder holds no manifest.jsonl: run.h5 has the checksum that was stored with it, and no shard is "
+           "proven.";
+  return "The folder holds no manifest.jsonl: its shards are not proven against checksums.";
+}
+
+/// run.h5 must be of the model and text in request.json, and hold no chunk that the manifest does not list.
+void check_agreement(const fs::path& folder, const std::map<ShardKey, std::string>& digests) {
+  if (!fs::exists(folder / run_file_name)) return;
+  const RunReader reader = RunReader::open(folder);
+  const fs::path file = folder / "request.json";
+  if (fs::exists(file)) {
+    const Request request = Request::from_json(read_json_file(file), printable(file.string()));
+    const std::string difference = reader.request().difference(request);
+    CHECK(difference.empty(), "{}: is not of the request in request.json ({}); repeat the sweep command",
+          printable(reader.path().string()), difference);
+  }
+  for (std::size_t length = 0; length < reader.lengths().size(); ++length) {
+    for (std::int64_t sample = 0; sample < reader.samples(); ++sample) {
+      const ShardKey key{reader.lengths()[length], sample};
+      CHECK(!reader.complete(length, sample) || digests.contains(key),
+            "{}: holds the chunk of {} tokens, sample {}, which manifest.jsonl does not list; repeat the sweep command",
+            printable(reader.path().string()), key.length, key.sample);
+    }
+  }
 }
 
 }  // namespace
@@ -57,10 +104,12 @@ RunProof prove_run(const fs::path& path) {
   if (!fs::is_directory(path)) return {0, prove_alone(path)};
   check_not_being_written(path);
   const fs::path list = path / "manifest.jsonl";
-  if (!fs::exists(list)) return {0, "The folder holds no manifest.jsonl: its shards are not proven against checksums."};
+  if (!fs::exists(list)) return {0, prove_without_manifest(path)};
   const auto digests = read_manifest(list);
   for (const auto& [key, digest] : digests) prove_shard(path / "shards" / shard_file_name(key), digest);
-  return {digests.size(), prove_combined(path)};
+  const std::string gap = prove_combined(path);
+  check_agreement(path, digests);
+  return {digests.size(), gap};
 }
 
 }  // namespace gainlens::runfile

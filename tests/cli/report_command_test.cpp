@@ -73,6 +73,7 @@ TEST_F(ReportCommand, RefusesWhatCannotBeReported) {
   expect_refused({one, "--out", one}, "is the folder of a run; give a folder of its own");
   expect_refused({one, "--out", out, "--deep-layers", "0"}, "--deep-layers: 0; 1 to 3 are allowed");
   expect_refused({one, "--out", out, "--at", ""}, "--at");
+  expect_refused({one, "--out", out, "--seed", "-1"}, "must be a whole number from 0 to 18446744073709551615");
 }
 
 TEST_F(ReportCommand, RefusesAChangedShardByItsChecksum) {

@@ -92,6 +92,26 @@ TEST_F(RunProofTest, WhatCannotBeProvenIsSaid) {
   EXPECT_THAT(prove_run(run).unproven, HasSubstr("no manifest.jsonl"));
 }
 
+TEST_F(RunProofTest, ACombinedFileMustHoldTheRequestAndTheListedChunksAlone) {
+  std::ofstream(run / "manifest.jsonl", std::ios::trunc).flush();
+  EXPECT_THAT([&] { prove_run(run); }, ThrowsMessage<InvalidArgument>(HasSubstr("which manifest.jsonl does not list")));
+}
+
+TEST_F(RunProofTest, ACombinedFileOfAnotherRequestIsRefused) {
+  Json request = read_json_file(run / "request.json");
+  request["text"] = std::string(64, 'e');
+  std::ofstream(run / "request.json", std::ios::trunc) << request.dump();
+  EXPECT_THAT([&] { prove_run(run); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("is not of the request in request.json")));
+}
+
+TEST_F(RunProofTest, AFolderWithoutAManifestIsComparedWithTheStoredChecksums) {
+  fs::remove(run / "manifest.jsonl");
+  EXPECT_THAT(prove_run(run).unproven, HasSubstr("run.h5 has the checksum that was stored with it"));
+  std::ofstream(run / "run.h5", std::ios::app) << "x";
+  EXPECT_THAT([&] { prove_run(run); }, ThrowsMessage<InvalidArgument>(HasSubstr("the file has changed")));
+}
+
 TEST(RunProof, AFileIsComparedWithTheChecksumBesideIt) {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "run.h5", list = folder.path() / "run.h5.sha256";
