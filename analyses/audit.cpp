@@ -1,6 +1,6 @@
 #include "analyses/audit.h"
 
-#include "analyses/counted.h"
+#include "core/counted.h"
 #include "core/quantity.h"
 
 namespace gainlens::analyses {

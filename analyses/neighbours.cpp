@@ -1,7 +1,7 @@
 #include "analyses/neighbours.h"
 
 #include "analyses/cells.h"
-#include "analyses/counted.h"
+#include "core/counted.h"
 #include "core/quantity.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "analyses/shared_text.h"
 
-#include "analyses/counted.h"
+#include "core/counted.h"
 #include "core/quantity.h"
 
 #include <algorithm>

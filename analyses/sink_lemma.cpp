@@ -1,7 +1,7 @@
 #include "analyses/sink_lemma.h"
 
-#include "analyses/counted.h"
 #include "analyses/statistics.h"
+#include "core/counted.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 #include "analyses/sink_vs_k.h"
 
 #include "analyses/cells.h"
-#include "analyses/counted.h"
 #include "analyses/sink_count.h"
+#include "core/counted.h"
 #include "core/quantity.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 #include "analyses/statements.h"
 
-#include "analyses/counted.h"
 #include "analyses/gain_model.h"
 #include "analyses/statistics.h"
 #include "analyses/value_norms.h"
+#include "core/counted.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "analyses/statistics.h"
 
-#include "analyses/counted.h"
+#include "core/counted.h"
 
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/statistics/bivariate_statistics.hpp>

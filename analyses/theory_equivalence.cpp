@@ -1,9 +1,9 @@
 #include "analyses/theory_equivalence.h"
 
 #include "analyses/cells.h"
-#include "analyses/counted.h"
 #include "analyses/holm.h"
 #include "analyses/statistics.h"
+#include "core/counted.h"
 
 #include <algorithm>
 #include <array>

@@ -67,8 +67,8 @@ MadeReport make_report(std::span<const Section<Run>* const> sections, std::span<
     MadeSection made{std::string(section->name), std::string(section->title), {}, {}};
     for (const std::string& stem : section->files()) report.stems.push_back(stem);
     std::vector<PlacedCsv> csv;
-    std::vector<OrderedJson> added = summaries;
-    OrderedJson added_common = common;
+    std::vector<OrderedJson> added(runs.size(), OrderedJson::object());  // joined if the whole section is made
+    OrderedJson added_common = OrderedJson::object();
     attempt(made, [&] { made.blocks = section->blocks(runs); });
     attempt(made, [&] {
       for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -85,8 +85,8 @@ MadeReport make_report(std::span<const Section<Run>* const> sections, std::span<
       for (CsvTable& table : section->common_tables(runs)) csv.push_back({"tables", std::move(table)});
     });
     if (made.failure.empty()) {
-      summaries = std::move(added);
-      common = std::move(added_common);
+      for (std::size_t i = 0; i < runs.size(); ++i) summaries[i].update(added[i]);
+      common.update(added_common);
       for (PlacedCsv& file : csv) report.csv.push_back(std::move(file));
     } else {
       for (OrderedJson& summary : summaries) {

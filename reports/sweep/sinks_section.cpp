@@ -191,10 +191,11 @@ PaperTable sinks_table(Runs runs) {
                    {}};
   const std::size_t most = runs.size() > 1 ? 8 : 20;
   add_runs(table, runs, [&](const SweepRun& run) {
-    if (!run.of(analyses::sinks)) return;
-    for (std::size_t i = 0; i < std::min(most, run.of(analyses::sinks)->heads.size()); ++i) {
-      if (!(run.of(analyses::sinks)->heads[i].bos_mass > 0)) break;  // ranked by mass: no sink comes after
-      const analyses::SinkHead& head = run.of(analyses::sinks)->heads[i];
+    const auto& sinks = run.of(analyses::sinks);
+    if (!sinks) return;
+    for (std::size_t i = 0; i < std::min(most, sinks->heads.size()); ++i) {
+      const analyses::SinkHead& head = sinks->heads[i];
+      if (!(head.bos_mass > 0)) break;  // ranked by mass: no sink comes after
       table.rows.push_back({std::to_string(head.layer), std::to_string(head.head), head.attention, shown(head.bos_mass),
                             shown(head.kalman_gain), shown(head.without_first_kalman_gain),
                             shown(head.kalman_gain_scaled), shown(head.n_eff), shown(head.entropy),

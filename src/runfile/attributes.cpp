@@ -1,5 +1,6 @@
 #include "runfile/attributes.h"
 
+#include "core/counted.h"
 #include "core/error.h"
 
 #include <fmt/ranges.h>
@@ -25,10 +26,6 @@ std::string listed(const std::vector<std::int64_t>& numbers) {
   }
   if (parts.size() <= most_parts) return fmt::format("{}", fmt::join(parts, ", "));
   return fmt::format("{} numbers from {} to {}", numbers.size(), numbers.front(), numbers.back());
-}
-
-std::string counted(std::int64_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
 /// Where the chunks lie in the text: "consecutive", "nested, spread over 500 tokens".

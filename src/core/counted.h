@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace gainlens::analyses {
+namespace gainlens {
 
 /// "1 head", "3 heads".
 template <std::integral Count>
@@ -18,4 +18,4 @@ std::string counted_are(Count count, std::string_view noun) {
   return counted(count, noun) + (count == 1 ? " is" : " are");
 }
 
-}  // namespace gainlens::analyses
+}  // namespace gainlens
