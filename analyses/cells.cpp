@@ -1,6 +1,7 @@
 #include "analyses/cells.h"
 
 #include "analyses/statistics.h"
+#include "core/check.h"
 #include "core/checked.h"
 #include "core/quantity.h"
 
@@ -68,6 +69,7 @@ double mean_over_samples(const Cells& cells, const Length& length, std::size_t l
 double mean_over_lengths(const Cells& cells, const std::vector<Length>& lengths, std::size_t layer, std::size_t head,
                          std::size_t last, std::size_t& left_out) {
   std::vector<double> values;
+  values.reserve(lengths.size());
   for (const Length& length : lengths) values.push_back(mean_over_samples(cells, length, layer, head, last, left_out));
   return mean(values);
 }

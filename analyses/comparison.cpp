@@ -4,11 +4,14 @@
 #include "analyses/selection.h"
 #include "analyses/sink_count.h"
 #include "analyses/statistics.h"
+#include "core/check.h"
+#include "core/number_ranges.h"
 #include "core/quantity.h"
 #include "runfile/schema.h"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -17,6 +20,25 @@ namespace {
 
 using runfile::Request;
 using runfile::RunReader;
+
+/// Positions on the layer axis of a run of the layers that are compared.
+struct LayerChoice {
+  std::vector<std::size_t> all;
+  std::vector<std::size_t> deep;
+};
+
+/// All layers of the run, or those that both runs measured. Deep layers are the last ones of these.
+LayerChoice chosen_layers(const RunReader& reader, const Options& options, const std::vector<std::int64_t>& shared) {
+  if (shared.empty()) return {all_layers(reader), deep_layers(reader, options)};
+  std::vector<std::size_t> all = all_layers(reader);
+  std::erase_if(all, [&](std::size_t layer) {
+    return !std::binary_search(shared.begin(), shared.end(), reader.layers()[layer]);
+  });
+  const std::int64_t count = std::ssize(all), deep = options.deep_layers.value_or((count + 3) / 4);
+  CHECK(deep >= 1 && deep <= count, "--deep-layers: {}; 1 to {} are allowed, the number of layers that both runs have",
+        deep, count);
+  return {all, {all.end() - deep, all.end()}};
+}
 
 using ByChunk = std::map<std::int64_t, double>;  // sample number -> value
 
@@ -59,15 +81,17 @@ ChunkValues nll(const RunReader& reader, const Length& length) {
 }
 
 ChunkValues chunk_values(const RunReader& reader, const ComparedQuantity& quantity, const Length& length,
-                         const Options& options) {
+                         const LayerChoice& chosen) {
   if (quantity.name == "nll") return nll(reader, length);
   if (quantity.name == "sink_share" || quantity.name == "bos_mass") {
-    const std::vector<std::size_t> layers = layers_that_see_key_0(reader, length.tokens);
+    std::vector<std::size_t> layers = layers_that_see_key_0(reader, length.tokens);
+    std::erase_if(layers,
+                  [&](std::size_t layer) { return !std::binary_search(chosen.all.begin(), chosen.all.end(), layer); });
     if (layers.empty()) return {{}, "key 0 is outside the window of every layer"};
     return quantity.name == "sink_share" ? sink_share(reader, length, layers)
                                          : from_aggregate(aggregate(reader, "bos_mass", length, layers));
   }
-  return from_aggregate(aggregate(reader, quantity.name, length, deep_layers(reader, options)));
+  return from_aggregate(aggregate(reader, quantity.name, length, chosen.deep));
 }
 
 Measured mean_of(const ChunkValues& chunks) {
@@ -121,6 +145,20 @@ std::vector<std::string> comparison_caveats(const Request& first, const Request&
   return caveats;
 }
 
+/// Why no numbers of two runs are compared; empty if they are.
+std::string why_refused(const Request& first, const Request& second, bool no_layer_in_common) {
+  if (first.version != second.version) {
+    return fmt::format(
+        "the runs have statistics versions {} and {}, and their numbers may mean different things; sweep both with the "
+        "same gainlens",
+        first.version, second.version);
+  }
+  if (!no_layer_in_common) return {};
+  return fmt::format(
+      "no layer was measured in both runs ({} in the first, {} in the second); sweep with other --layers",
+      number_ranges(first.layers), number_ranges(second.layers));
+}
+
 std::vector<std::int64_t> tokens_without(const std::vector<Length>& lengths, const std::vector<Length>& others) {
   std::vector<std::int64_t> tokens;
   for (const Length& length : lengths) {
@@ -133,8 +171,8 @@ std::vector<std::int64_t> tokens_without(const std::vector<Length>& lengths, con
 }  // namespace
 
 const std::vector<ComparedQuantity>& compared_quantities() {
-  constexpr std::string_view deep = "deep layers, last-quarter queries";
-  constexpr std::string_view all = "layers that see key 0, second-half queries";
+  static constexpr std::string_view deep = "deep layers, last-quarter queries";
+  static constexpr std::string_view all = "layers that see key 0, second-half queries";
   static const std::vector<ComparedQuantity> quantities = [] {
     std::vector<ComparedQuantity> list;
     for (const char* name :
@@ -159,12 +197,14 @@ void check_different(const RunReader& first, const RunReader& second) {
 Comparison compare(const RunReader& first, const RunReader& second, const Options& options) {
   const Request &a = first.request(), &b = second.request();
   check_different(first, second);
-  Comparison result{request_differences(a, b), {}, {}, {}, {}, {}, {}};
-  if (a.version != b.version) {
-    result.refused = fmt::format(
-        "the runs have statistics versions {} and {}, and their numbers may mean different things; sweep both with the "
-        "same gainlens",
-        a.version, b.version);
+  Comparison result{.differences = request_differences(a, b)};
+  const bool only_shared = compares_shared_layers(a, b);
+  if (only_shared) {
+    std::set_intersection(a.layers.begin(), a.layers.end(), b.layers.begin(), b.layers.end(),
+                          std::back_inserter(result.shared_layers));
+  }
+  result.refused = why_refused(a, b, only_shared && result.shared_layers.empty());
+  if (!result.refused.empty()) {
     result.caveats.push_back(fmt::format("No numbers are compared: {}.", result.refused));
     return result;
   }
@@ -172,6 +212,8 @@ Comparison compare(const RunReader& first, const RunReader& second, const Option
     if (difference.unpairs && result.unpaired.empty())
       result.unpaired = fmt::format("chunks are not paired: {}", difference.consequence);
   }
+  const LayerChoice layers_first = chosen_layers(first, options, result.shared_layers),
+                    layers_second = chosen_layers(second, options, result.shared_layers);
   const std::vector<Length> lengths = usable_lengths(first), others = usable_lengths(second);
   for (const Length& length : lengths) {
     const auto other =
@@ -179,8 +221,8 @@ Comparison compare(const RunReader& first, const RunReader& second, const Option
     if (other == others.end()) continue;
     ComparedLength entry{length.tokens, {}};
     for (const ComparedQuantity& quantity : compared_quantities()) {
-      const ChunkValues x = chunk_values(first, quantity, length, options),
-                        y = chunk_values(second, quantity, *other, options);
+      const ChunkValues x = chunk_values(first, quantity, length, layers_first),
+                        y = chunk_values(second, quantity, *other, layers_second);
       entry.quantities.push_back(result.unpaired.empty() ? paired(quantity, x, y)
                                                          : side_by_side(quantity, x, y, result.unpaired));
     }
@@ -207,6 +249,7 @@ OrderedJson to_json(const Comparison& comparison) {
     json["caveats"] = comparison.caveats;
     return json;
   }
+  if (!comparison.shared_layers.empty()) json["layers_compared"] = comparison.shared_layers;
   json["paired_by_chunk"] = comparison.unpaired.empty();
   if (!comparison.unpaired.empty()) json["paired_by_chunk_reason"] = comparison.unpaired;
   json["interval_level"] = confidence;

@@ -51,8 +51,12 @@ struct ComparedLength {
 /// in both. Otherwise the values are given without a difference, and with the reason.
 struct Comparison {
   std::vector<RunDifference> differences;
-  std::string refused;   ///< why no numbers are compared (the statistics have different versions); empty if they are
+  /// Why no numbers are compared: the statistics have different versions, or no layer was measured in both runs. Empty
+  /// if they are.
+  std::string refused;
   std::string unpaired;  ///< why chunks are not paired; empty if they are
+  /// The model's own numbers of the layers that are compared, if compares_shared_layers(); else empty.
+  std::vector<std::int64_t> shared_layers;
   std::vector<ComparedLength> lengths;
   std::vector<std::int64_t> only_first;  ///< context lengths, in tokens, with a complete chunk in the first run only
   std::vector<std::int64_t> only_second;
@@ -64,6 +68,11 @@ void check_different(const runfile::RunReader& first, const runfile::RunReader& 
 /// @throws InvalidArgument  see check_different(), deep_layers() and usable_lengths()
 Comparison compare(const runfile::RunReader& first, const runfile::RunReader& second, const Options& options = {});
 OrderedJson to_json(const Comparison& comparison);
+
+/// Whether only the layers that both runs measured are compared: their layers differ, and one of the runs holds a part
+/// of its model (both are of one model, or a run does not begin at layer 0). Otherwise the models may have different
+/// depths, and the deep layers of each run are counted among its own layers.
+bool compares_shared_layers(const runfile::Request& first, const runfile::Request& second);
 
 /// The properties in which two requests differ. Lengths and samples are not listed: what both runs have is compared.
 std::vector<RunDifference> request_differences(const runfile::Request& first, const runfile::Request& second);

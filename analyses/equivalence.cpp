@@ -2,6 +2,7 @@
 
 #include "analyses/permutation.h"
 #include "analyses/statistics.h"
+#include "core/check.h"
 
 #include <boost/math/distributions/students_t.hpp>
 

@@ -1,5 +1,7 @@
 #include "analyses/gain_model.h"
 
+#include "core/check.h"
+
 #include <algorithm>
 #include <cmath>
 

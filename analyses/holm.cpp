@@ -1,6 +1,6 @@
 #include "analyses/holm.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <algorithm>
 #include <numeric>

@@ -116,6 +116,7 @@ double noise_of(const std::vector<std::vector<double>>& without, std::size_t poi
   double sum = 0;
   for (std::size_t point = 0; point < points; ++point) {
     std::vector<double> values;
+    values.reserve(without.size());
     for (const auto& means : without) values.push_back(means[point]);
     sum += std::pow(jackknife_error(values), 2);
   }

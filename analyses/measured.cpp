@@ -1,5 +1,7 @@
 #include "analyses/measured.h"
 
+#include "core/check.h"
+
 #include <cmath>
 
 namespace gainlens::analyses {

@@ -15,16 +15,16 @@ template <typename T>
 class Maybe {
  public:
   Maybe(T value) : value_(std::move(value)) {}  // NOLINT: implicit, so that a function can return the value
-  static Maybe none(std::string reason) {
-    ASSERT(!reason.empty(), "a missing result without a reason");
+  static Maybe none(const std::string& reason) {
+    if (reason.empty()) throw_internal_error(__FILE__, __LINE__, "a missing result without a reason");
     Maybe missing;
-    missing.reason_ = std::move(reason);
+    missing.reason_ = reason;
     return missing;
   }
 
   explicit operator bool() const { return value_.has_value(); }
   const T& operator*() const {
-    ASSERT(value_.has_value(), "result read though it is missing: {}", reason_);
+    if (!value_) throw_internal_error(__FILE__, __LINE__, "result read though it is missing: " + reason_);
     return *value_;
   }
   const T* operator->() const { return &**this; }

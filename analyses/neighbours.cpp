@@ -1,6 +1,7 @@
 #include "analyses/neighbours.h"
 
 #include "analyses/cells.h"
+#include "core/check.h"
 #include "core/counted.h"
 #include "core/quantity.h"
 

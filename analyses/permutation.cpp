@@ -1,6 +1,7 @@
 #include "analyses/permutation.h"
 
 #include "analyses/permutation_parts.h"
+#include "core/check.h"
 #include "core/random.h"
 
 #include <algorithm>

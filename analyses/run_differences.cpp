@@ -1,7 +1,9 @@
 #include "analyses/comparison.h"
 
+#include "core/number_ranges.h"
 #include "core/quantity.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace gainlens::analyses {
@@ -25,6 +27,25 @@ std::string model_digest(const Request& request) {
     if (file != "config.json" || request.model.size() == 1) text += (text.empty() ? "" : ", ") + short_digest(digest);
   }
   return text;
+}
+
+/// Which layers a run has numbers of: "0-3", "none".
+std::string measured_layers(const Request& request) {
+  return request.statistics ? number_ranges(request.layers) : "none";
+}
+
+bool same_layers(const Request& first, const Request& second) {
+  return !first.statistics || !second.statistics || first.layers == second.layers;
+}
+
+/// Whether every layer that both runs measured has the same attention in both.
+bool same_attention(const Request& first, const Request& second) {
+  for (std::size_t i = 0; i < first.layers.size(); ++i) {
+    const auto found = std::find(second.layers.begin(), second.layers.end(), first.layers[i]);
+    if (found == second.layers.end()) continue;
+    if (first.attention[i] != second.attention[static_cast<std::size_t>(found - second.layers.begin())]) return false;
+  }
+  return true;
 }
 
 std::string chunking(const Request& request) {
@@ -79,12 +100,16 @@ const std::vector<Aspect>& aspects() {
        [](const Request& r) { return r.spread ? std::to_string(r.samples) : std::string("not spread"); },
        [](const Request& a, const Request& b) { return !a.spread || !b.spread || a.samples == b.samples; },
        "their positions depend on it, so chunks with the same number hold different text.", true},
+      {"statistics", [](const Request& r) { return std::string(r.statistics ? "all" : "none"); },
+       equal(&Request::statistics), "one run has no numbers of attention, so only NLL is compared.", false},
+      {"NLL", [](const Request& r) { return std::string(r.nll ? "measured" : "not measured"); }, equal(&Request::nll),
+       "NLL is not compared.", false},
       {"number of layers", [](const Request& r) { return std::to_string(r.layers.size()); },
-       [](const Request& a, const Request& b) { return a.layers.size() == b.layers.size(); },
+       [](const Request& a, const Request& b) { return same_layers(a, b) || compares_shared_layers(a, b); },
        "cells are not paired; the deep layers of each run are counted among its own layers.", false},
-      {"layers measured", [](const Request& r) { return fmt::format("{} to {}", r.layers.front(), r.layers.back()); },
-       [](const Request& a, const Request& b) { return a.layers.size() != b.layers.size() || a.layers == b.layers; },
-       "means are over different depths of the model.", false},
+      {"layers measured", measured_layers,
+       [](const Request& a, const Request& b) { return !compares_shared_layers(a, b); },
+       "only the layers that both runs measured are compared, and the deep layers are counted among these.", false},
       {"heads", number(&Request::heads), equal(&Request::heads), "cells are not paired.", false},
       {"KV heads", number(&Request::kv_heads), equal(&Request::kv_heads),
        "queries share their keys and values differently.", false},
@@ -92,7 +117,7 @@ const std::vector<Aspect>& aspects() {
        "the prior variance is 1/d, so lambda_obs and K have different priors.", false},
       {"attention", [](const Request& r) { return fmt::format("{}", fmt::join(r.attention, ", ")); },
        [](const Request& a, const Request& b) {
-         return a.layers.size() != b.layers.size() || a.attention == b.attention;
+         return (!same_layers(a, b) && !compares_shared_layers(a, b)) || same_attention(a, b);
        },
        "windows limit n_eff, and key 0 is outside the window in different layers.", false},
       {"gate", [](const Request& r) { return yes_or_no(r.gated); }, equal(&Request::gated), "", false},
@@ -107,6 +132,11 @@ const std::vector<Aspect>& aspects() {
 }
 
 }  // namespace
+
+bool compares_shared_layers(const Request& first, const Request& second) {
+  return !same_layers(first, second) &&
+         (first.model == second.model || first.layers.front() > 0 || second.layers.front() > 0);
+}
 
 std::vector<RunDifference> request_differences(const Request& first, const Request& second) {
   std::vector<RunDifference> differences;

@@ -1,6 +1,6 @@
 #include "analyses/selection.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/quantity.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "analyses/shared_text.h"
 
+#include "core/check.h"
 #include "core/counted.h"
 #include "core/quantity.h"
 

@@ -2,7 +2,7 @@
 
 #include "analyses/cells.h"
 #include "analyses/options.h"
-#include "runfile/windows.h"
+#include "runfile/query_windows.h"
 
 #include <cstdint>
 #include <string>

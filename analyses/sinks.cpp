@@ -1,6 +1,7 @@
 #include "analyses/sinks.h"
 
 #include "analyses/sink_count.h"
+#include "core/check.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,6 +3,7 @@
 #include "analyses/gain_model.h"
 #include "analyses/statistics.h"
 #include "analyses/value_norms.h"
+#include "core/check.h"
 #include "core/counted.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "analyses/statistics.h"
 
+#include "core/check.h"
 #include "core/counted.h"
 
 #include <boost/math/distributions/students_t.hpp>

@@ -3,6 +3,7 @@
 #include "analyses/cells.h"
 #include "analyses/holm.h"
 #include "analyses/statistics.h"
+#include "core/check.h"
 #include "core/counted.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "analyses/value_norms.h"
 
 #include "analyses/statistics.h"
+#include "core/check.h"
 
 #include <cmath>
 

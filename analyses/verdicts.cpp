@@ -1,6 +1,7 @@
 #include "analyses/verdicts.h"
 
 #include "analyses/holm.h"
+#include "core/check.h"
 #include "core/quantity.h"
 
 #include <algorithm>

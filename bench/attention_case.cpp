@@ -1,7 +1,7 @@
 #include "bench/attention_case.h"
 
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 #include "core/nearest.h"
 
 #include <ATen/ATen.h>

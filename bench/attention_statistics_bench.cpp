@@ -9,6 +9,7 @@
 #include "bench/figures.h"
 #include "bench/long_error_table.h"
 #include "core/atomic_file.h"
+#include "core/console.h"
 #include "core/error.h"
 
 #include <ATen/Parallel.h>
@@ -96,7 +97,9 @@ void run(const BenchOptions& options) {
 }
 
 int fail(int code, std::string_view message) {
-  fmt::print(stderr, "attention_statistics_bench: error: {}\n", message.substr(0, message.find('\n')));
+  write_notice("attention_statistics_bench: error: ");
+  write_notice(message.substr(0, message.find('\n')));
+  write_notice("\n");
   return code;
 }
 

@@ -1,8 +1,9 @@
 #include "bench/bench_options.h"
 
 #include "cli/parse_errors.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "core/quantity.h"
+#include "core/thread_count.h"
 
 #include <CLI/CLI.hpp>
 
@@ -79,8 +80,7 @@ std::vector<AttentionCase> cases_of(const Words& words) {
 BenchOptions checked(const Words& words) {
   CHECK(words.repeats >= 0 && words.repeats <= 10000,
         "--repeats: {}; must be between 1 and 10000, or 0 for as many as fit into --seconds", words.repeats);
-  CHECK(words.threads >= 0 && words.threads <= 4096, "--threads: {}; must be between 1 and 4096, or 0 for all",
-        words.threads);
+  check_threads(words.threads);
   CHECK(words.seconds > 0 && words.seconds <= 3600, "--seconds: {}; must be above 0 and at most 3600", words.seconds);
   BenchOptions options;
   options.cases = cases_of(words);
@@ -152,14 +152,11 @@ std::optional<BenchOptions> parse_options(int argc, const char* const* argv) {
       "and 8; window 512.");
   Words words;
   add_options(app, words);
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
-    app.parse(argc, argv);
+    cli::parse_command_line(app, argc, argv);
   } catch (const CLI::Success& help) {
     app.exit(help);
     return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    throw_invalid("{}", cli::explain_parse_error(app, error, arguments));
   }
   return checked(words);
 }

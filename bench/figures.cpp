@@ -1,6 +1,6 @@
 #include "bench/figures.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 namespace gainlens::bench {
 namespace {

@@ -1,6 +1,6 @@
 #include "bench/long_error_table.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/quantity.h"
 #include "kernels/gradient/attention_gradient.h"
 #include "kernels/long_texts.h"

@@ -1,6 +1,6 @@
 #include "bench/methods.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "kernels/attention_statistics.h"
 
 #include <ATen/ATen.h>

@@ -1,6 +1,6 @@
 #include "bench/performance_figures.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "reports/figures/figure_parts.h"
 
 #include <algorithm>

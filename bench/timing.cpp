@@ -1,6 +1,6 @@
 #include "bench/timing.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <algorithm>
 #include <chrono>

@@ -11,7 +11,8 @@ foreach(_name core formats runfile tokenizers kernels data hooks models sweep tr
   target_compile_features(gainlens_${_name} INTERFACE cxx_std_20)
   install(TARGETS gainlens_${_name} EXPORT gainlens ARCHIVE INCLUDES DESTINATION ${_headers})
   get_target_property(_folder gainlens_${_name} SOURCE_DIR)
-  install(DIRECTORY ${_folder}/ DESTINATION ${_headers}/${_name} FILES_MATCHING PATTERN "*.h" PATTERN demo EXCLUDE)
+  install(DIRECTORY ${_folder}/ DESTINATION ${_headers}/${_name} FILES_MATCHING PATTERN "*.h"
+          PATTERN demo EXCLUDE PATTERN check.h EXCLUDE)
 endforeach()
 
 # Installed without paths. gainlensConfig.cmake.in gives them the paths of the user's machine.

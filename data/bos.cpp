@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/check.h"
 #include "data/chunks.h"
 
 namespace gainlens::data {

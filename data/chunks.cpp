@@ -1,6 +1,6 @@
 #include "data/chunks.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/quantity.h"
 #include "runfile/text_layout.h"
 

@@ -1,6 +1,6 @@
 #include "data/text.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/json.h"
 #include "core/utf8.h"
 #include "formats/gzip.h"

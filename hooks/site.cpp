@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/nearest.h"
 
 namespace gainlens::hooks {
@@ -61,6 +61,19 @@ void expand_braces(std::string_view pattern, std::string_view whole, std::vector
   }
 }
 
+/// A set of characters, as in [ab] or [!a]: a ']' right after its beginning belongs to it, as in fnmatch.
+void check_brackets(std::string_view pattern) {
+  for (std::size_t open = pattern.find('['); open != std::string_view::npos;) {
+    std::size_t first = open + 1;
+    if (first < pattern.size() && (pattern[first] == '!' || pattern[first] == '^')) ++first;
+    const std::size_t close = pattern.find(']', first + 1);
+    CHECK(close != std::string_view::npos,
+          "hook pattern '{}': the '[' at character {} is never closed; write a set of characters as [ab]",
+          printable(pattern), open + 1);
+    open = pattern.find('[', close);
+  }
+}
+
 }  // namespace
 
 Site block_site(std::int64_t layer, std::string_view rest) {
@@ -69,6 +82,7 @@ Site block_site(std::int64_t layer, std::string_view rest) {
 
 Glob::Glob(std::string pattern) : text_(std::move(pattern)) {
   CHECK(!text_.empty(), "hook pattern: it is empty; '*' matches every site");
+  check_brackets(text_);
   expand_braces(text_, text_, alternatives_);
 }
 

@@ -1,6 +1,7 @@
 #include "reports/made_report.h"
 
 #include "core/atomic_file.h"
+#include "core/check.h"
 #include "core/scratch_folder.h"
 #include "reports/figures/palette.h"
 #include "reports/page/page.h"
@@ -15,6 +16,8 @@ namespace gainlens::reports {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view staging_prefix = ".report-";
 
 /// Tables of a report on several runs: "differences-3" is a file of the stem "differences".
 std::string without_number(std::string name) {
@@ -106,7 +109,8 @@ void check_sections(const MadeReport& report) {
 
 WrittenReport write_files(const MadeReport& report, const fs::path& out) {
   ensure_writable_folder(out);
-  const ScratchFolder staging(out, ".report-");  // inside `out`: on its file system
+  remove_abandoned_folders(out, staging_prefix);
+  const ScratchFolder staging(out, staging_prefix);  // inside `out`: on its file system
   WrittenReport written;
   for (const MadeSection& section : report.sections) {
     if (!section.failure.empty()) written.failed.push_back(fmt::format("{}: {}", section.name, section.failure));

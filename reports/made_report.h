@@ -118,7 +118,8 @@ struct WrittenReport {
 
 /// Renders the figures and writes them with tables/*.csv, tables/*.tex, summary.json and report.html into `out`, which
 /// is created. Everything is made in a temporary folder inside `out` first: after an error `out` holds what it held
-/// before. Files of an earlier report that this one does not have are removed.
+/// before. Files of an earlier report that this one does not have are removed, and so are temporary folders of reports
+/// that were killed.
 /// @throws InvalidArgument  `out` cannot be written to
 /// @throws RunFailed        gnuplot or rsvg-convert is missing or fails; the disk is full
 WrittenReport write_files(const MadeReport& report, const std::filesystem::path& out);

@@ -1,6 +1,6 @@
 #include "reports/figures/palette.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <array>
 #include <charconv>

@@ -1,5 +1,6 @@
 #include "reports/figures/plot_script.h"
 
+#include "core/check.h"
 #include "core/quantity.h"
 
 #include <algorithm>

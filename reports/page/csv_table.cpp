@@ -1,6 +1,6 @@
 #include "reports/page/csv_table.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <cmath>
 #include <limits>

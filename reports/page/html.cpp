@@ -1,6 +1,6 @@
 #include "reports/page/html.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "reports/page/typography.h"
 
 namespace gainlens::reports {

@@ -1,6 +1,6 @@
 #include "reports/page/paper_table.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "reports/page/typography.h"
 
 #include <algorithm>

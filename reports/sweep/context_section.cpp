@@ -66,17 +66,15 @@ PaperTable context_table(Runs runs) {
   const auto has_gate = [](const SweepRun& run) { return bool(run.of(analyses::context).points.front().gate); };
   const bool gated = std::any_of(runs.begin(), runs.end(), has_gate);
   const analyses::Context& context = runs.front().of(analyses::context);
-  PaperTable table{"context",
-                   fmt::format("Evidence by context length: means over the deep layers' last-quarter queries ({}), "
-                               "with 95% intervals of the mean over chunks; the ratio is of means, Δ the mean change "
-                               "of the chunks' logarithms since T_min, each with its own interval.",
-                               of_each(runs,
-                                       [](const SweepRun& run) {
-                                         return fmt::format("layers {}",
-                                                            number_ranges(run.of(analyses::context).deep_layers));
-                                       })),
-                   {{"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
-                   {}};
+  PaperTable table{
+      "context",
+      fmt::format(
+          "Evidence by context length: means over the deep layers' last-quarter queries ({}), "
+          "with 95% intervals of the mean over chunks; the ratio is of means, Δ the mean change "
+          "of the chunks' logarithms since T_min, each with its own interval.",
+          of_each(runs, [](const SweepRun& run) { return layers_in_words(run.of(analyses::context).deep_layers); })),
+      {{"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
+      {}};
   if (gated) {
     table.caption += fmt::format(
         " Flat: whether logit(gate) is equivalent to flat within ±{:g} (TOST, level 0.05); {}. Difference: Δ "
@@ -149,7 +147,7 @@ PaperTable table_by_attention(Runs runs) {
       const std::vector<KindGain>& gains = run.of(kind_gains)[kind];
       for (std::size_t i = 0; i < context.points.size(); ++i) {
         const analyses::ContextPoint& point = context.points[i];
-        table.rows.push_back({i == 0 ? fmt::format("{}, layers {}", attention, number_ranges(context.deep_layers)) : "",
+        table.rows.push_back({i == 0 ? fmt::format("{}, {}", attention, layers_in_words(context.deep_layers)) : "",
                               format_count(point.length.tokens), shown(point.n_eff), shown_ratio(point, i == 0),
                               i == 0 ? "–" : shown(point.log_precision), shown(gains[i].gain), shown(gains[i].scaled)});
       }
@@ -187,8 +185,8 @@ std::string context_numbers(const SweepRun& run, bool several) {
 Caption context_caption(Runs runs) {
   const ContextMarks marks = context_marks(runs);
   std::string shows = runs.size() > 1 ? "Means over last-quarter queries of each run's deep layers"
-                                      : fmt::format("Means over last-quarter queries of layers {}",
-                                                    number_ranges(runs.front().of(analyses::context).deep_layers));
+                                      : fmt::format("Means over last-quarter queries of {}",
+                                                    layers_in_words(runs.front().of(analyses::context).deep_layers));
   if (marks.intervals) shows += "; bars are 95% intervals of the mean over chunks";
   if (marks.bands) shows += "; bands are one standard deviation over chunk, layer, head and query";
   if (runs.size() > 1) shows += "; ratio and changes are relative to each run's own shortest context";

@@ -1,10 +1,11 @@
 #include "reports/sweep/sections.h"
 
 #include "analyses/comparison.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "core/quantity.h"
 #include "reports/page/typography.h"
 #include "reports/sweep/run_words.h"
+#include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
 #include <string_view>
@@ -60,9 +61,13 @@ PaperTable differences_table(const SweepRun& run) {
   table.caption = fmt::format(
       "{} less {}{} Intervals are Student's over chunks; they do not cover training seeds. Quantities of attention are "
       "means over the deep layers' last-quarter queries; BOS mass over second-half queries of the layers that see key "
-      "0.",
+      "0.{}",
       second, first,
-      comparison.unpaired.empty() ? ", paired by chunk." : ": no difference is taken, since " + comparison.unpaired);
+      comparison.unpaired.empty() ? ", paired by chunk." : ": no difference is taken, since " + comparison.unpaired,
+      comparison.shared_layers.empty()
+          ? std::string()
+          : fmt::format(" Only what both runs measured is compared: {}; deep layers are the last ones of these.",
+                        layers_in_words(comparison.shared_layers)));
   for (const analyses::ComparedLength& length : comparison.lengths) {
     table.rows.push_back({format_count(length.tokens) + " tokens"});
     for (const analyses::PairedDifference& quantity : length.quantities) {

@@ -1,7 +1,7 @@
 #include "reports/sweep/sections.h"
 
 #include "analyses/heatmap.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "core/quantity.h"
 #include "reports/sweep/heatmap_figure.h"
 #include "reports/sweep/run_words.h"

@@ -23,7 +23,7 @@ std::string attention_kinds(const runfile::RunReader& reader) {
     layers[reader.attention()[i]].push_back(reader.layers()[i]);
   std::string text;
   for (const auto& [kind, numbers] : layers)
-    text += fmt::format("{}{} in layers {}", text.empty() ? "" : "; ", kind, number_ranges(numbers));
+    text += fmt::format("{}{} in {}", text.empty() ? "" : "; ", kind, layers_in_words(numbers));
   return text;
 }
 

@@ -212,11 +212,11 @@ std::string sink_numbers(const SweepRun& run) {
     text += fmt::format("{}{} of {} above {}", text.empty() ? "" : "; ", counted(heads.heads, "head"),
                         sinks.points.size(), heads.threshold);
     if (heads.heads > 0)
-      text += fmt::format(" (layers {}, smallest K {})", number_ranges(heads.layers), shown(heads.smallest_gain));
+      text += fmt::format(" ({}, smallest K {})", layers_in_words(heads.layers), shown(heads.smallest_gain));
   }
   text += '.';
   if (sinks.late_gain) {
-    text += fmt::format(" Late layers {}: K from {} to {}, largest BOS mass {}.", number_ranges(sinks.late_layers),
+    text += fmt::format(" Late {}: K from {} to {}, largest BOS mass {}.", layers_in_words(sinks.late_layers),
                         shown(sinks.late_gain->low), shown(sinks.late_gain->high), shown(sinks.late_bos_mass));
   }
   if (!sinks.sink_share.empty() && sinks.sink_share[0])

@@ -1,7 +1,7 @@
 #include "reports/sweep/sweep_report.h"
 
 #include "analyses/comparison.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "reports/figures/palette.h"
 #include "reports/page/typography.h"
 #include "reports/sweep/sections.h"

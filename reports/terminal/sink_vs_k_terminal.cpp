@@ -107,7 +107,7 @@ std::string layers_apart(const SinkVsK& result) {
   for (const analyses::LayerApart& layer : result.apart) groups[{layer.attention, layer.reason}].push_back(layer.layer);
   std::string text;
   for (const auto& [kind, layers] : groups) {
-    text += fmt::format("excluded: layers {} ({}): {}\n", number_ranges(layers), kind.first, kind.second);
+    text += fmt::format("excluded: {} ({}): {}\n", layers_in_words(layers), kind.first, kind.second);
   }
   return text;
 }
@@ -126,12 +126,12 @@ std::string print_sink_vs_k(const SinkVsK& result) {
   for (const analyses::SinkHeads& sinks : result.sinks) {
     text += fmt::format("BOS mass above {:<4}: {}", sinks.threshold, counted(sinks.heads, "head"));
     if (sinks.heads > 0)
-      text += fmt::format(" in layers {}, smallest K {}", number_ranges(sinks.layers),
-                          number(sinks.smallest_gain, "{:.3f}"));
+      text +=
+          fmt::format(" in {}, smallest K {}", layers_in_words(sinks.layers), number(sinks.smallest_gain, "{:.3f}"));
     text += '\n';
   }
   if (result.late_gain) {
-    text += fmt::format("late layers {}: K {:.3f} to {:.3f}, largest BOS mass {}\n", number_ranges(result.late_layers),
+    text += fmt::format("late {}: K {:.3f} to {:.3f}, largest BOS mass {}\n", layers_in_words(result.late_layers),
                         result.late_gain->low, result.late_gain->high, number(result.late_bos_mass, "{:.3f}"));
   }
   text += layers_apart(result);

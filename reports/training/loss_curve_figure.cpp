@@ -1,6 +1,6 @@
 #include "reports/training/loss_curve_figure.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "reports/figures/plot_script.h"
 
 namespace gainlens::reports {

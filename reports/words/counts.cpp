@@ -1,20 +1,6 @@
 #include "reports/words/counts.h"
 
-#include <fmt/format.h>
-
 namespace gainlens::reports {
-
-std::string number_ranges(const std::vector<std::int64_t>& numbers) {
-  std::string text;
-  for (std::size_t first = 0; first < numbers.size();) {
-    std::size_t last = first;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[first]);
-    if (last > first) text += fmt::format("{}{}", last == first + 1 ? ", " : "-", numbers[last]);
-    first = last + 1;
-  }
-  return text;
-}
 
 std::string layers_in_words(const std::vector<std::int64_t>& layers) {
   return (layers.size() == 1 ? "layer " : "layers ") + number_ranges(layers);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/counted.h"
+#include "core/number_ranges.h"
 
 #include <cstdint>
 #include <string>
@@ -8,8 +9,6 @@
 
 namespace gainlens::reports {
 
-/// "0-3, 7": ascending numbers with runs drawn together.
-std::string number_ranges(const std::vector<std::int64_t>& numbers);
 /// "layer 3", "layers 0-3, 7".
 std::string layers_in_words(const std::vector<std::int64_t>& layers);
 

@@ -2,8 +2,9 @@
 
 #include "cli/commands.h"
 #include "cli/parse_errors.h"
+#include "core/check.h"
 #include "core/console.h"
-#include "core/error.h"
+#include "core/thread_count.h"
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
@@ -11,8 +12,6 @@
 #include <charconv>
 #include <new>
 #include <sstream>
-#include <thread>
-#include <vector>
 
 namespace gainlens::cli {
 namespace {
@@ -48,8 +47,7 @@ std::string first_line(std::string_view text) {
 }
 
 void apply(const GlobalOptions& global) {
-  CHECK(global.threads >= 0 && global.threads <= 4096, "--threads: {}; must be between 1 and 4096, or 0 for all",
-        global.threads);
+  check_threads(global.threads);
   if (global.threads > 0) at::set_num_threads(static_cast<int>(global.threads));
   if (global.device.starts_with("cuda"))
     throw NotCompiled(
@@ -74,7 +72,9 @@ int parse_and_run(int argc, const char* const* argv) {
   app.get_formatter()->column_width(34);
   app.footer(fmt::format("{}\n\n{}", overview, exit_status));
   GlobalOptions global;
-  app.add_option("--threads", global.threads, "Number of threads, at most 4096; 0: all cores")->capture_default_str();
+  app.add_option("--threads", global.threads,
+                 "Number of threads, at most 4 for each core of the machine, or 64 if that is more; 0: all cores")
+      ->capture_default_str();
   app.add_option("--device", global.device, "Device to compute on; this build supports only cpu")
       ->capture_default_str();
   app.add_option(
@@ -89,17 +89,14 @@ int parse_and_run(int argc, const char* const* argv) {
        {add_sweep, add_report, add_sink_vs_k, add_audit, add_capture, add_inspect, add_hooks, add_train, add_evaluate})
     add(app, global, action);
 
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
-    app.parse(argc, argv);
+    parse_command_line(app, argc, argv);
   } catch (const CLI::Success& help) {
     std::ostringstream text;
     app.exit(help, text, text);
     write_result(text.str());
     flush_results();
     return done;
-  } catch (const CLI::ParseError& error) {
-    return fail(wrong_request, explain_parse_error(app, error, arguments));
   }
   apply(global);
   ASSERT(action, "a subcommand was parsed but set no action");

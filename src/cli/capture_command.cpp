@@ -1,9 +1,10 @@
 #include "cli/commands.h"
 
+#include "cli/given_run.h"
 #include "cli/text_options.h"
+#include "core/check.h"
 #include "core/checked.h"
 #include "core/console.h"
-#include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
 #include "formats/tensor_file.h"
@@ -101,15 +102,15 @@ data::Chunk first_chunk(const CaptureArguments& arguments, const models::Decoder
 }
 
 std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments) {
+  const auto globs = parse_globs(arguments.globs);
   const models::CheckpointSource checkpoint = models::open_checkpoint(arguments.model);
   const data::Chunk chunk = first_chunk(arguments, checkpoint.config, checkpoint.path);
   models::LoadOptions load;
-  load.dtype = models::parse_dtype(arguments.dtype);
+  load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   const auto model = models::load_decoder(checkpoint.path, load);
 
   std::map<std::string, at::Tensor> tensors;
   hooks::Hooks hooks;
-  const auto globs = parse_globs(arguments.globs);
   hooks::select_sites(globs, model->sites());  // throws if a glob names no site
   for (const auto& glob : globs) {
     hooks.observe(glob, [&](const hooks::Site& site, const at::Tensor& tensor) {
@@ -142,11 +143,11 @@ std::uint64_t write(const std::filesystem::path& path, const std::map<std::strin
 }
 
 void check_out(const std::string& out) {
-  CHECK(!out.empty(), "--out: is empty; give the file to write");
   CHECK(!std::filesystem::exists(out), "--out: {} exists; choose another name or remove it", printable(out));
   const std::filesystem::path folder = std::filesystem::absolute(out).parent_path();
   CHECK(std::filesystem::is_directory(folder), "--out: there is no folder {}; make it first",
         printable(folder.string()));
+  check_holds_no_run(folder);
 }
 
 void capture(const CaptureArguments& arguments, bool json) {

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 namespace gainlens::cli {
 namespace {
@@ -42,13 +43,15 @@ void print(const language::LanguageModelLoss& loss, std::int64_t context, const 
 }
 
 void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& global) {
+  std::optional<std::int64_t> length;
+  if (!arguments.length.empty())
+    length = parse_count(arguments.length, "--length", {2, "to predict one token from another"});
   models::LoadOptions load;
-  load.dtype = models::parse_dtype(arguments.dtype);
+  load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   models::Checkpoint checkpoint = models::load_checkpoint(arguments.model, load);
   const models::DecoderConfig config = checkpoint.config;
   const auto source = sweep::read_tokens(arguments.text.source(), checkpoint.path, config.vocabulary, config.bos_token);
-  std::int64_t context = std::min<std::int64_t>(config.max_positions, 2048);
-  if (!arguments.length.empty()) context = parse_count(arguments.length, "--length");
+  const std::int64_t context = length.value_or(std::min<std::int64_t>(config.max_positions, 2048));
   models::Decoder model(config, std::move(checkpoint.weights));
   print(language::evaluate_language_model(model, source.tokens, source.bos.token, context, global.quiet), context,
         source.bos.explanation, global.json);

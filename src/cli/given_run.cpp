@@ -1,6 +1,6 @@
 #include "cli/given_run.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <algorithm>
 #include <system_error>
@@ -24,7 +24,28 @@ bool is_checkpoint(const fs::path& path) {
                      [](const fs::directory_entry& entry) { return is_weight_file(entry.path()); });
 }
 
+bool holds_shards(const fs::path& folder) {
+  std::error_code ignored;
+  return std::any_of(fs::directory_iterator(folder, ignored), fs::directory_iterator(),
+                     [](const fs::directory_entry& entry) { return entry.path().extension() == ".h5"; });
+}
+
+/// Whether the folder holds a run. A sweep that has only begun has made a request and an empty folder for shards.
+bool holds_run(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "run.h5", ignored) || fs::exists(folder / "manifest.jsonl", ignored) ||
+         holds_shards(folder / "shards") ||
+         (fs::is_directory(folder / "shards", ignored) && fs::exists(folder / "request.json", ignored));
+}
+
 }  // namespace
+
+void check_holds_no_run(const fs::path& folder) {
+  const fs::path real = fs::weakly_canonical(folder);
+  CHECK(!holds_run(real), "--out: {} is the folder of a run; choose another folder", printable(folder.string()));
+  CHECK(real.filename() != "shards" || !holds_run(real.parent_path()),
+        "--out: {} holds the shards of a run; choose another folder", printable(folder.string()));
+}
 
 GivenRun open_given_run(const fs::path& path) {
   const std::string shown = printable(path.string());

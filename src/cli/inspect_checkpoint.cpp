@@ -106,7 +106,7 @@ void add_tokenizer(const std::filesystem::path& path, Findings& findings) {
 
 void add_memory(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
   const std::int64_t length = question.length.empty() ? config.max_positions : parse_count(question.length, "--length");
-  const auto dtype = models::parse_dtype(question.dtype);
+  const auto dtype = models::parse_dtype(question.dtype, "--dtype");
   const auto memory = models::memory_needed(config, dtype, length);
   findings.add_line(
       fmt::format("memory at {}", format_count(length)),

@@ -1,7 +1,8 @@
 #include "cli/commands.h"
 #include "cli/findings.h"
 #include "cli/inspect_parts.h"
-#include "core/error.h"
+#include "core/check.h"
+#include "core/quantity.h"
 #include "models/checkpoint/compute_dtype.h"
 
 #include <filesystem>
@@ -22,7 +23,8 @@ bool looks_like_run(const std::filesystem::path& path) {
 
 void inspect(const InspectArguments& arguments, bool json) {
   // Checked first: a misspelt option does not make the checkpoint unusable.
-  models::parse_dtype(arguments.memory.dtype);
+  models::parse_dtype(arguments.memory.dtype, "--dtype");
+  if (!arguments.memory.length.empty()) parse_count(arguments.memory.length, "--length");
   CHECK(std::filesystem::exists(arguments.path), "{}: no such file or folder", printable(arguments.path));
   Findings findings;
   try {

@@ -1,5 +1,5 @@
 #include "cli/inspect_parts.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "core/quantity.h"
 #include "runfile/run_proof.h"
 #include "runfile/run_reader.h"

@@ -1,11 +1,13 @@
 #include "cli/parse_errors.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/nearest.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace gainlens::cli {
 namespace {
@@ -21,6 +23,43 @@ void append_option_names(const CLI::App& app, std::vector<std::string>& names) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
+}
+
+/// The names of the options of the app and of all its subcommands.
+void append_all_option_names(const CLI::App& app, std::vector<std::string>& names) {
+  append_option_names(app, names);
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    append_all_option_names(*command, names);
+}
+
+bool is_option(const std::string& word, const std::vector<std::string>& options) {
+  return std::find(options.begin(), options.end(), word.substr(0, word.find('='))) != options.end();
+}
+
+void refuse_empty(const std::string& name) {
+  throw_invalid("{}: is empty; give it a value", name);
+}
+
+/// Refuses `--out=`: CLI11 takes the next word as its value.
+void refuse_nothing_after_equals(const std::vector<std::string>& arguments, const std::vector<std::string>& options) {
+  for (const std::string& word : arguments) {
+    if (word == "--") return;  // only arguments without a name follow
+    if (word.find('=') + 1 == word.size() && is_option(word, options)) refuse_empty(word.substr(0, word.size() - 1));
+  }
+}
+
+/// Refuses values that were given and are empty or names of options.
+/// @param app  after parsing, also if that has failed
+void refuse_missing_values(const CLI::App& app, const std::vector<std::string>& options) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (value.empty()) refuse_empty(option->get_name());
+      CHECK(option->get_positional() || !is_option(value, options),
+            "{}: its value is missing, since '{}' is an option; put a value between them", option->get_name(),
+            printable(value, 40));
+    }
+  }
+  for (const CLI::App* command : app.get_subcommands()) refuse_missing_values(*command, options);
 }
 
 /// The first word that starts like an option but is not an option; empty if there is none.
@@ -104,8 +143,9 @@ std::string one_line(std::string text) {
   return printable(text, 400);
 }
 
-}  // namespace
-
+/// One line that explains why a command line could not be parsed: what was found, and the nearest option or subcommand.
+/// @param app        the application after the parse that failed
+/// @param arguments  the words after the program's name
 std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error,
                                 const std::vector<std::string>& arguments) {
   const std::vector<const CLI::App*> chosen = chosen_path(app);
@@ -134,6 +174,24 @@ std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& erro
     return fmt::format("{}: unexpected argument '{}'{}", where, printable(extras.front(), 60), help);
   }
   return fmt::format("{}: {}{}", where, one_line(error.what()), help);
+}
+
+}  // namespace
+
+void parse_command_line(CLI::App& app, int argc, const char* const* argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::vector<std::string> options;
+  append_all_option_names(app, options);
+  refuse_nothing_after_equals(arguments, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success&) {
+    throw;
+  } catch (const CLI::ParseError& error) {
+    refuse_missing_values(app, options);
+    throw_invalid("{}", explain_parse_error(app, error, arguments));
+  }
+  refuse_missing_values(app, options);
 }
 
 }  // namespace gainlens::cli

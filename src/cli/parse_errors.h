@@ -2,15 +2,12 @@
 
 #include <CLI/CLI.hpp>
 
-#include <string>
-#include <vector>
-
 namespace gainlens::cli {
 
-/// One line that explains why a command line could not be parsed: what was found, and the nearest option or subcommand.
-/// @param app        the application after the parse that failed
-/// @param arguments  the words after the program's name
-std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error,
-                                const std::vector<std::string>& arguments);
+/// Parses a command line. A value may not be empty, and the name of an option is not taken as the value of another one:
+/// CLI11 would read `--out= --quiet` as an output folder called --quiet.
+/// @throws CLI::Success     help or the version was asked for
+/// @throws InvalidArgument  it cannot be parsed: one line with what was found, and the nearest option or subcommand
+void parse_command_line(CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace gainlens::cli

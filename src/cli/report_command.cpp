@@ -2,8 +2,8 @@
 
 #include "analyses/theory_equivalence.h"
 #include "cli/given_run.h"
+#include "core/check.h"
 #include "core/console.h"
-#include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
 #include "reports/sweep/sweep_report.h"
@@ -71,6 +71,7 @@ fs::path folder_to_write(const ReportArguments& arguments) {
       CHECK(fs::weakly_canonical(arguments.out) != folder_of(run),
             "--out: {} is the folder of a run; give a folder of its own, for instance {}/report",
             printable(arguments.out), printable(arguments.out));
+    check_holds_no_run(arguments.out);
     return arguments.out;
   }
   CHECK(arguments.runs.size() == 1, "--out: is missing; a report of several runs needs a folder of its own");

@@ -1,12 +1,13 @@
 #include "cli/commands.h"
 
 #include "cli/text_options.h"
+#include "core/check.h"
 #include "core/console.h"
-#include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "runfile/process_group.h"
+#include "sweep/moments.h"
 #include "sweep/run_sweep.h"
 
 #include <charconv>
@@ -68,11 +69,11 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.model = arguments.model;
   options.source = arguments.text.source();
   options.out = arguments.out;
-  if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths");
+  if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths", sweep::least_length);
   options.samples = arguments.samples;
   options.nested = arguments.nested;
   options.spread = arguments.spread;
-  options.dtype = models::parse_dtype(arguments.dtype);
+  options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   CHECK(arguments.statistics == "all" || arguments.statistics == "none", "--statistics: '{}'; must be all or none",
         printable(arguments.statistics, 40));
   options.statistics = arguments.statistics == "all";

@@ -1,6 +1,6 @@
 #include "cli/text_options.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/nearest.h"
 
 #include <array>

@@ -1,6 +1,6 @@
 #include "core/atomic_file.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

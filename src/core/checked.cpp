@@ -1,5 +1,7 @@
 #include "core/checked.h"
 
+#include "core/check.h"
+
 namespace gainlens {
 
 std::int64_t checked_elements(std::span<const std::int64_t> shape, std::string_view what) {

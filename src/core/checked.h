@@ -15,20 +15,20 @@ namespace gainlens {
 template <std::integral T>
 T checked_add(T a, T b, std::string_view what) {
   T result;
-  CHECK(!__builtin_add_overflow(a, b, &result), "{}: {} + {} is too large", what, a, b);
+  if (__builtin_add_overflow(a, b, &result)) throw_invalid("{}: {} + {} is too large", what, a, b);
   return result;
 }
 
 template <std::integral T>
 T checked_mul(T a, T b, std::string_view what) {
   T result;
-  CHECK(!__builtin_mul_overflow(a, b, &result), "{}: {} x {} is too large", what, a, b);
+  if (__builtin_mul_overflow(a, b, &result)) throw_invalid("{}: {} x {} is too large", what, a, b);
   return result;
 }
 
 template <std::integral To, std::integral From>
 To checked_cast(From value, std::string_view what) {
-  CHECK(std::in_range<To>(value), "{}: {} is out of range", what, value);
+  if (!std::in_range<To>(value)) throw_invalid("{}: {} is out of range", what, value);
   return static_cast<To>(value);
 }
 

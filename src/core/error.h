@@ -1,12 +1,5 @@
 #pragma once
 
-// libtorch's logging header defines its own CHECK. It is included first and its macro is removed, so CHECK is always
-// the one below, whatever the order of includes. Targets without libtorch do not have that header.
-#if __has_include(<c10/util/Logging.h>)
-#include <c10/util/Logging.h>
-#undef CHECK
-#endif
-
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -58,15 +51,3 @@ template <typename... Args>
 }
 
 }  // namespace gainlens
-
-/// For mistakes of the user: throws InvalidArgument with the formatted message if the condition is false.
-#define CHECK(condition, ...)                                 \
-  do {                                                        \
-    if (!(condition)) ::gainlens::throw_invalid(__VA_ARGS__); \
-  } while (false)
-
-/// For mistakes in gainlens: throws InternalError with file, line and message if the condition is false.
-#define ASSERT(condition, ...)                                                                        \
-  do {                                                                                                \
-    if (!(condition)) ::gainlens::throw_internal_error(__FILE__, __LINE__, fmt::format(__VA_ARGS__)); \
-  } while (false)

@@ -1,6 +1,6 @@
 #include "core/json.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <fstream>
 #include <set>

@@ -1,7 +1,7 @@
 #include "core/quantity.h"
 
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +9,7 @@
 
 namespace gainlens {
 
-std::int64_t parse_count(std::string_view text, std::string_view what) {
+std::int64_t parse_count(std::string_view text, std::string_view what, const LeastCount& least) {
   const std::string_view whole = text;
   std::int64_t unit = 1;
   if (!text.empty() && (text.back() == 'k' || text.back() == 'K')) {
@@ -20,21 +20,27 @@ std::int64_t parse_count(std::string_view text, std::string_view what) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   CHECK(error == std::errc() && end == text.data() + text.size(),
         "{}: '{}' is not a count; write a whole number such as 512, or 4k for 4096", what, printable(whole, 40));
-  CHECK(count > 0, "{}: {}; must be at least 1", what, printable(whole, 40));
-  return checked_mul(count, unit, what);
+  if (count > 0) count = checked_mul(count, unit, what);
+  check_least(count, whole, what, least);
+  return count;
 }
 
-std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view what) {
+std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view what, const LeastCount& least) {
   std::vector<std::int64_t> counts;
   while (true) {
     const auto comma = text.find(',');
-    counts.push_back(parse_count(text.substr(0, comma), what));
+    counts.push_back(parse_count(text.substr(0, comma), what, least));
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
   }
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;
+}
+
+void check_least(std::int64_t count, std::string_view shown, std::string_view what, const LeastCount& least) {
+  CHECK(count >= least.count, "{}: {}; must be at least {}{}{}", what, printable(shown, 40), least.count,
+        least.reason.empty() ? "" : ", ", least.reason);
 }
 
 std::string format_count(std::int64_t count) {

@@ -1,6 +1,6 @@
 #include "core/random.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 namespace gainlens {
 namespace {

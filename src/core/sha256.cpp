@@ -1,6 +1,6 @@
 #include "core/sha256.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <openssl/evp.h>
 

@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/check.h"
 #include "core/json.h"
 #include "core/nearest.h"
 #include "formats/tensor_file.h"

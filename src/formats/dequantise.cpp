@@ -1,6 +1,6 @@
 #include "formats/dequantise.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "formats/dequantise_blocks.h"
 
 namespace gainlens::formats {

@@ -38,11 +38,11 @@ ScalesAndMinima unpack(const std::uint8_t* bytes) {
 void q2_k(const std::uint8_t* block, float* values) {
   const std::uint8_t* bits = block + 16;
   const float scale_of_scales = half_at(block + 80), scale_of_minima = half_at(block + 82);
-  for (int group = 0; group < 16; ++group) {
+  for (std::size_t group = 0; group < 16; ++group) {
     const float scale = scale_of_scales * static_cast<float>(block[group] & 15);
     const float minimum = scale_of_minima * static_cast<float>(block[group] >> 4);
     const std::uint8_t* source = bits + group / 8 * 32 + group % 2 * 16;
-    const int shift = group / 2 % 4 * 2;
+    const unsigned shift = group / 2 % 4 * 2;
     for (int i = 0; i < 16; ++i) values[group * 16 + i] = scale * static_cast<float>(source[i] >> shift & 3) - minimum;
   }
 }
@@ -57,13 +57,13 @@ void q2_k(const std::uint8_t* block, float* values) {
 void q3_k(const std::uint8_t* block, float* values) {
   const std::uint8_t *third_bits = block, *bits = block + 32, *scales = block + 96;
   const float scale_of_scales = half_at(block + 108);
-  for (int group = 0; group < 16; ++group) {
+  for (std::size_t group = 0; group < 16; ++group) {
     const int low = scales[group % 8] >> (group / 8 * 4) & 15;
     const int high = scales[8 + group % 4] >> (group / 4 * 2) & 3;
     const float scale = scale_of_scales * static_cast<float>((low | high << 4) - 32);
     const std::uint8_t* source = bits + group / 8 * 32 + group % 2 * 16;
     const std::uint8_t* third = third_bits + group % 2 * 16;
-    const int shift = group / 2 % 4 * 2, third_shift = group / 2;
+    const unsigned shift = group / 2 % 4 * 2, third_shift = group / 2;
     for (int i = 0; i < 16; ++i) {
       const int offset = (third[i] >> third_shift & 1) * 4 - 4;
       values[group * 16 + i] = scale * static_cast<float>((source[i] >> shift & 3) + offset);
@@ -117,12 +117,12 @@ void q5_k(const std::uint8_t* block, float* values) {
 void q6_k(const std::uint8_t* block, float* values) {
   const auto* scales = reinterpret_cast<const std::int8_t*>(block + 192);
   const float scale_of_scales = half_at(block + 208);
-  for (int group = 0; group < 16; ++group) {
+  for (std::size_t group = 0; group < 16; ++group) {
     const float scale = scale_of_scales * static_cast<float>(scales[group]);
-    const int half = group / 8, place = group % 8 * 16;  // within the half's 128 elements
+    const std::size_t half = group / 8, place = group % 8 * 16;  // within the half's 128 elements
     const std::uint8_t* low = block + half * 64 + place % 64;
     const std::uint8_t* high = block + 128 + half * 32 + place % 32;
-    const int low_shift = place / 64 * 4, high_shift = place / 32 * 2;
+    const unsigned low_shift = place / 64 * 4, high_shift = place / 32 * 2;
     for (int i = 0; i < 16; ++i) {
       const int number = (low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4;
       values[group * 16 + i] = scale * static_cast<float>(number - 32);

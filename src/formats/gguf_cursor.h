@@ -19,7 +19,8 @@ static_assert(std::endian::native == std::endian::little,
 /// Reads a number from the first bytes of `bytes`, which may be unaligned.
 template <typename Number>
 Number number_at(std::span<const std::byte> bytes) {
-  ASSERT(bytes.size() >= sizeof(Number), "{} bytes for a number of {}", bytes.size(), sizeof(Number));
+  if (bytes.size() < sizeof(Number))
+    throw_internal_error(__FILE__, __LINE__, fmt::format("{} bytes for a number of {}", bytes.size(), sizeof(Number)));
   Number number;
   std::memcpy(&number, bytes.data(), sizeof(Number));
   return number;
@@ -51,8 +52,9 @@ class GgufCursor {
 
   /// The next `bytes` bytes.
   std::span<const std::byte> take(std::uint64_t bytes, const char* what) {
-    CHECK(bytes <= rest(), "{}: {} of {} bytes, of which {} are there; the file is cut short or damaged", at(offset_),
-          what, bytes, rest());
+    if (bytes > rest())
+      throw_invalid("{}: {} of {} bytes, of which {} are there; the file is cut short or damaged", at(offset_), what,
+                    bytes, rest());
     const auto taken = file_.subspan(offset_, static_cast<std::size_t>(bytes));
     offset_ += taken.size();
     return taken;
@@ -69,9 +71,10 @@ class GgufCursor {
   std::uint64_t count(const char* what, std::uint64_t least_bytes, std::uint64_t limit) {
     const std::size_t begin = offset_;
     const auto count = number<std::uint64_t>(what);
-    CHECK(count <= limit, "{}: {} of {}; at most {} are allowed", at(begin), what, count, limit);
-    CHECK(count <= rest() / least_bytes, "{}: {} of {}, but only {} bytes follow; the file is cut short or damaged",
-          at(begin), what, count, rest());
+    if (count > limit) throw_invalid("{}: {} of {}; at most {} are allowed", at(begin), what, count, limit);
+    if (count > rest() / least_bytes)
+      throw_invalid("{}: {} of {}, but only {} bytes follow; the file is cut short or damaged", at(begin), what, count,
+                    rest());
     return count;
   }
 

@@ -1,6 +1,6 @@
 #include "formats/gguf_file.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "formats/gguf_part.h"
 
 #include <limits>

@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/check.h"
 #include "core/nearest.h"
 #include "core/utf8.h"
 #include "formats/gguf_cursor.h"

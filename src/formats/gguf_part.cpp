@@ -1,7 +1,7 @@
 #include "formats/gguf_part.h"
 
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 #include "core/utf8.h"
 #include "formats/ggml_types.h"
 #include "formats/gguf_cursor.h"
@@ -200,6 +200,7 @@ void place_tensors(std::vector<Info>& infos, std::span<const std::byte> file, st
                    std::uint32_t alignment, const std::string& where) {
   const std::size_t data_begin = round_up(header_end, alignment, where);
   std::vector<Info*> in_order;
+  in_order.reserve(infos.size());
   for (Info& info : infos) in_order.push_back(&info);
   std::sort(in_order.begin(), in_order.end(), [](const Info* a, const Info* b) {
     return std::pair(a->offset, a->needed) < std::pair(b->offset, b->needed);

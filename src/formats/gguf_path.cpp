@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/check.h"
 #include "formats/gguf_file.h"
 
 #include <algorithm>

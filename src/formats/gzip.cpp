@@ -1,6 +1,6 @@
 #include "formats/gzip.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/quantity.h"
 
 #include <zlib.h>

@@ -1,7 +1,7 @@
 #include "formats/mapped_file.h"
 
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 #include "formats/tensor_file.h"
 
 #include <fcntl.h>
@@ -78,7 +78,7 @@ void release_pages(std::span<const std::byte> mapped) {
   const std::uintptr_t begin = (address + page - 1) / page * page;
   const std::uintptr_t end = (address + mapped.size()) / page * page;
   // This is only advice: if the system ignores it, the numbers are the same.
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  if (begin < end) ::madvise(const_cast<std::byte*>(mapped.data()) + (begin - address), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace gainlens::formats

@@ -1,6 +1,6 @@
 #include "formats/pickle.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <algorithm>
 #include <array>

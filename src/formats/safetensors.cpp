@@ -1,7 +1,7 @@
 #include "formats/safetensors.h"
 
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 
 namespace gainlens::formats {
 

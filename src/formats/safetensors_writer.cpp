@@ -1,6 +1,6 @@
 #include "core/atomic_file.h"
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 #include "core/json.h"
 #include "formats/dtype.h"
 #include "formats/safetensors.h"

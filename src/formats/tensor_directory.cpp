@@ -1,5 +1,5 @@
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 #include "core/json.h"
 #include "formats/pickle.h"
 #include "formats/tensor_file.h"

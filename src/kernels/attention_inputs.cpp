@@ -1,5 +1,6 @@
 #include "kernels/attention_inputs.h"
 
+#include "core/check.h"
 #include "core/checked.h"
 #include "kernels/query_fields.h"
 
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 namespace gainlens::kernels {
 namespace {
@@ -123,8 +125,8 @@ void check_sizes(const char* where, const AttentionShape& shape) {
 
 /// Does not allocate memory of the tensor's size.
 Extrema extrema_of(const at::Tensor& tensor) {
-  const auto [smallest, largest] = at::aminmax(tensor);
-  const double low = smallest.item<double>(), high = largest.item<double>();  // a NaN anywhere makes both NaN
+  const auto range = at::aminmax(tensor);  // a NaN anywhere makes both NaN
+  const double low = std::get<0>(range).item<double>(), high = std::get<1>(range).item<double>();
   return {.smallest = low, .largest = high, .finite = std::isfinite(low) && std::isfinite(high)};
 }
 

@@ -1,6 +1,6 @@
 #include "kernels/attention_sequences.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "kernels/query_fields.h"
 
 #include <ATen/ATen.h>

@@ -2,6 +2,7 @@
 
 #include "kernels/attention_statistics.h"
 
+#include "core/check.h"
 #include "kernels/attention_inputs.h"
 #include "kernels/attention_sequences.h"
 #include "kernels/composed/attention_composed.h"

@@ -1,6 +1,6 @@
 #include "language/evaluate_language_model.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/progress.h"
 #include "sweep/likelihood.h"
 #include "sweep/one_sequence.h"

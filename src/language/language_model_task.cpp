@@ -1,6 +1,6 @@
 #include "language/language_model_task.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/random.h"
 #include "language/token_windows.h"
 #include "models/checkpoint/initial_weights.h"
@@ -88,12 +88,12 @@ double LanguageModelTask::accumulate_gradients(std::int64_t step) {
   const Place place = place_of(step);
   const std::int64_t context = recipe_.stages[place.stage].context;
   const std::int64_t sequences = recipe_.tokens_per_step / context, at_once = recipe_.tokens_at_once / context;
-  const auto parts = static_cast<double>(sequences / at_once);
+  const std::int64_t parts = sequences / at_once;
   double loss = 0;
   for (std::int64_t first = 0; first < sequences; first += at_once) {
     std::vector<std::int64_t> begins;
     for (std::int64_t i = first; i < first + at_once; ++i) begins.push_back(begin_of(place, place.sequence + i));
-    const at::Tensor part = loss_of(tokens_.training, context, begins) / parts;
+    const at::Tensor part = loss_of(tokens_.training, context, begins) / static_cast<double>(parts);
     part.backward();
     loss += part.item<double>();
   }

@@ -1,6 +1,6 @@
 #include "language/recipe.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "models/families/config_reader.h"
 
@@ -103,7 +103,7 @@ Recipe parse_recipe(const Json& document, const std::string& where) {
   recipe.evaluate_every = reader.integer("evaluate_every", 1, most_steps, recipe.evaluate_every);
   recipe.save_every = reader.integer("save_every", 1, most_steps, recipe.save_every);
   recipe.patience = reader.integer("patience", 0, most_steps, recipe.patience);
-  recipe.dtype = models::parse_dtype(reader.text("dtype", "bfloat16"));
+  recipe.dtype = models::parse_dtype(reader.text("dtype", "bfloat16"), where + ": 'dtype'");
   reader.refuse_unread();
   recipe.document = document;
   return recipe;

@@ -1,6 +1,6 @@
 #include "language/token_windows.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <ATen/ATen.h>
 

@@ -1,7 +1,7 @@
 #include "language/train_language_model.h"
 
 #include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "core/scratch_folder.h"
 #include "core/sha256.h"
 #include "data/text.h"

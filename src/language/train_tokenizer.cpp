@@ -1,7 +1,7 @@
 #include "language/train_tokenizer.h"
 
 #include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "core/json.h"
 
 #include <sentencepiece_trainer.h>
@@ -18,7 +18,7 @@ constexpr std::int64_t largest_vocabulary = 1 << 20;
 constexpr std::size_t longest_line = std::size_t{1} << 20;
 
 /// Iterates over the lines of the texts that are not empty. Cuts lines longer than longest_line.
-class Lines : public sentencepiece::SentenceIterator {
+class Lines final : public sentencepiece::SentenceIterator {
  public:
   explicit Lines(std::span<const std::string> texts) : texts_(texts) { Next(); }
 

@@ -2,9 +2,11 @@
 
 #include "core/counted.h"
 #include "core/error.h"
+#include "core/number_ranges.h"
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,17 +16,11 @@ namespace {
 constexpr std::size_t most_name_bytes = 100;
 constexpr std::size_t most_policy_bytes = 500;
 
-/// Increasing numbers in words: "0 to 27", "8, 24", "0 to 3, 7". Long lists are shortened: "40 numbers from 1 to 99".
+/// "0 to 27", "8, 24", "0 to 3, 7". Long lists are shortened: "40 numbers from 1 to 99".
 std::string listed(const std::vector<std::int64_t>& numbers) {
-  constexpr std::size_t most_parts = 12;
-  std::vector<std::string> parts;
-  for (std::size_t first = 0, next = 0; first < numbers.size(); first = next) {
-    for (next = first + 1; next < numbers.size() && numbers[next] == numbers[next - 1] + 1;) ++next;
-    if (next - first == 2) next = first + 1;  // "3, 4" and not "3 to 4"
-    parts.push_back(next - first == 1 ? std::to_string(numbers[first])
-                                      : fmt::format("{} to {}", numbers[first], numbers[next - 1]));
-  }
-  if (parts.size() <= most_parts) return fmt::format("{}", fmt::join(parts, ", "));
+  constexpr std::int64_t most_parts = 12;
+  const std::string ranges = number_ranges(numbers, " to ");
+  if (std::count(ranges.begin(), ranges.end(), ',') < most_parts) return ranges;
   return fmt::format("{} numbers from {} to {}", numbers.size(), numbers.front(), numbers.back());
 }
 

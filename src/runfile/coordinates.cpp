@@ -1,6 +1,6 @@
 #include "runfile/coordinates.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "runfile/first_key.h"
 #include "runfile/text_layout.h"
 

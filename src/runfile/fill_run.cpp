@@ -12,6 +12,7 @@ namespace {
 std::vector<std::vector<ShardKey>> shares_of(const std::vector<ShardKey>& missing, std::int64_t size,
                                              const Measuring& measuring) {
   std::vector<double> costs;
+  costs.reserve(missing.size());
   for (const ShardKey& key : missing) costs.push_back(measuring.cost(key));
   std::vector<std::vector<ShardKey>> shares;
   for (const auto& share : balanced_shares(costs, size)) {

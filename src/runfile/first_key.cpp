@@ -1,7 +1,7 @@
 #include "runfile/first_key.h"
 
-#include "core/error.h"
-#include "runfile/windows.h"
+#include "core/check.h"
+#include "runfile/query_windows.h"
 
 #include <charconv>
 #include <limits>

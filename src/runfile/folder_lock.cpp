@@ -1,7 +1,7 @@
 #include "runfile/folder_lock.h"
 
 #include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/check.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,6 +1,6 @@
 #include "runfile/hash_cache.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/file_descriptor.h"
 #include "core/sha256.h"
 #include "runfile/run_log.h"

@@ -346,6 +346,7 @@ Handle write_strings(hid_t parent, const std::string& name, const std::vector<st
   const Handle type = text_type(H5T_VARIABLE);
   Handle dataset = create_dataset(parent, name, {type.get(), shape, {}});
   std::vector<const char*> pointers;
+  pointers.reserve(strings.size());
   for (const std::string& text : strings) pointers.push_back(text.c_str());
   write(dataset, type.get(), pointers.data());
   return dataset;
@@ -371,6 +372,7 @@ std::vector<std::string> read_strings(hid_t parent, const std::string& path, con
           most_bytes);
   check(status, fmt::format("read of '{}'", path));
   std::vector<std::string> strings;
+  strings.reserve(pointers.size());
   for (const char* text : pointers) strings.emplace_back(text != nullptr ? text : "");
   return strings;
 }

@@ -1,7 +1,7 @@
 #include "runfile/manifest.h"
 
 #include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "core/file_descriptor.h"
 #include "core/json.h"
 

@@ -1,6 +1,6 @@
 #include "runfile/process_group.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <charconv>
 #include <cstdlib>

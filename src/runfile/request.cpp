@@ -1,7 +1,7 @@
 #include "runfile/request.h"
 
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 #include "core/nearest.h"
 #include "runfile/first_key.h"
 #include "runfile/shard.h"
@@ -157,7 +157,8 @@ std::string first_difference(const std::string& name, const Json& stored, const 
       for (const auto& [key, value] : object.items()) names.insert(key);
     }
     for (const std::string& key : names) {
-      const std::string line = first_difference(name + "/" + key, stored.value(key, Json()), asked.value(key, Json()));
+      const std::string line =
+          first_difference(fmt::format("{}/{}", name, key), stored.value(key, Json()), asked.value(key, Json()));
       if (!line.empty()) return line;
     }
   }

@@ -1,7 +1,7 @@
 #include "runfile/run_folder.h"
 
 #include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "core/sha256.h"
 #include "runfile/folder_lock.h"
 #include "runfile/manifest.h"

@@ -1,7 +1,7 @@
 #include "runfile/run_log.h"
 
 #include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/check.h"
 
 #include <fmt/chrono.h>
 

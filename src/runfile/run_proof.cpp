@@ -1,6 +1,6 @@
 #include "runfile/run_proof.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/json.h"
 #include "core/sha256.h"
 #include "runfile/folder_lock.h"

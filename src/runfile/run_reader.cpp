@@ -1,7 +1,7 @@
 #include "runfile/run_reader.h"
 
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 #include "core/nearest.h"
 #include "runfile/hdf5.h"
 #include "runfile/run_file.h"

@@ -1,7 +1,7 @@
 #include "runfile/schema.h"
 
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 #include "core/query_scalars.h"
 
 #include <algorithm>
@@ -110,6 +110,7 @@ std::vector<DatasetInfo> make_schema() {
 
 std::vector<std::int64_t> sizes(const std::vector<Axis>& axes, const Request& request, std::int64_t length) {
   std::vector<std::int64_t> shape;
+  shape.reserve(axes.size());
   for (const Axis axis : axes) shape.push_back(axis_size(axis, request, length));
   return shape;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "runfile/query_windows.h"
 #include "runfile/request.h"
 #include "runfile/shard.h"
-#include "runfile/windows.h"
 
 #include <cstdint>
 #include <map>

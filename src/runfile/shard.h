@@ -21,6 +21,7 @@ struct Array {
 struct ShardKey {
   std::int64_t length = 0;
   std::int64_t sample = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in the generated comparison for a pointer
   friend auto operator<=>(const ShardKey&, const ShardKey&) = default;
 };
 

@@ -1,7 +1,7 @@
 #include "runfile/shard_file.h"
 
 #include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "core/sha256.h"
 
 #include <algorithm>

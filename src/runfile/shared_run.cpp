@@ -1,7 +1,7 @@
 #include "runfile/shared_run.h"
 
 #include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "core/json.h"
 #include "runfile/shard_file.h"
 

@@ -1,7 +1,7 @@
 #include "runfile/text_layout.h"
 
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 
 namespace gainlens::runfile {
 namespace {

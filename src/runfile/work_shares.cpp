@@ -1,6 +1,6 @@
 #include "runfile/work_shares.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <algorithm>
 #include <numeric>

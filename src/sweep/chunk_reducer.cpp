@@ -1,9 +1,9 @@
 #include "sweep/chunk_reducer.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "kernels/query_fields.h"
 #include "runfile/schema.h"
-#include "sweep/windows.h"
+#include "sweep/moments.h"
 
 #include <ATen/ATen.h>
 

@@ -1,6 +1,6 @@
 #include "sweep/likelihood.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <ATen/ATen.h>
 

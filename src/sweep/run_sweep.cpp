@@ -1,7 +1,8 @@
 #include "sweep/run_sweep.h"
 
+#include "core/check.h"
 #include "core/console.h"
-#include "core/error.h"
+#include "core/counted.h"
 #include "core/progress.h"
 #include "core/quantity.h"
 #include "models/checkpoint/checkpoint_source.h"
@@ -14,8 +15,8 @@
 #include "runfile/run_folder.h"
 #include "runfile/shared_run.h"
 #include "sweep/measured_model.h"
+#include "sweep/moments.h"
 #include "sweep/sweep_chunk.h"
-#include "sweep/windows.h"
 
 #include <fmt/ranges.h>
 
@@ -33,8 +34,8 @@ namespace {
 /// The N of the layers [0, N) that run.
 std::int64_t layers_to_run(const SweepOptions& options, const models::DecoderConfig& config) {
   const std::int64_t stop = options.stop_at_layer.value_or(config.layers);
-  CHECK(stop >= 1 && stop <= config.layers, "--stop-at-layer: {}; the model has {} layers, and at least 1 must run",
-        stop, config.layers);
+  CHECK(stop >= 1 && stop <= config.layers, "--stop-at-layer: {}; the model has {}, and at least 1 must run", stop,
+        counted(config.layers, "layer"));
   return stop;
 }
 
@@ -77,8 +78,7 @@ std::vector<std::int64_t> lengths_of(const SweepOptions& options, const models::
 void check_lengths(const std::vector<std::int64_t>& lengths, const SweepOptions& options,
                    const models::DecoderConfig& config) {
   for (const std::int64_t length : lengths) {
-    CHECK(length >= shortest_length, "--lengths: {}; must be at least {}, so that the last quarter holds a query",
-          length, shortest_length);
+    check_least(length, std::to_string(length), "--lengths", least_length);
     CHECK(length <= config.max_positions || options.allow_extrapolation,
           "--lengths: {} exceeds the model's {} positions; use shorter contexts, or --allow-extrapolation to go beyond "
           "them",
@@ -220,6 +220,7 @@ class ChunkMeter {
 
   void measure_group(const std::vector<runfile::ShardKey>& group) {
     std::vector<data::Chunk> chunks;
+    chunks.reserve(group.size());
     for (const runfile::ShardKey& key : group) chunks.push_back(chunk_of(key));
     std::vector<ChunkMeasurement> measurements = sweep_chunks(*model_, chunks, job_.plan);
     for (std::size_t i = 0; i < group.size(); ++i) measured_.emplace(group[i], std::move(measurements[i]));

@@ -1,7 +1,7 @@
 #include "sweep/sink_bound.h"
 
-#include "core/error.h"
-#include "sweep/windows.h"
+#include "core/check.h"
+#include "sweep/moments.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runfile/windows.h"
+#include "runfile/query_windows.h"
 
 #include <span>
 

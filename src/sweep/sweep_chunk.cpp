@@ -1,11 +1,11 @@
 #include "sweep/sweep_chunk.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "models/decoder/attention_ops.h"
 #include "sweep/chunk_reducer.h"
 #include "sweep/likelihood.h"
+#include "sweep/moments.h"
 #include "sweep/one_sequence.h"
-#include "sweep/windows.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>

@@ -1,7 +1,7 @@
 #include "sweep/token_source.h"
 
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 #include "core/sha256.h"
 #include "data/text.h"
 

@@ -1,6 +1,6 @@
 #include "tokenizers/added_tokens.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "tokenizers/code_points.h"
 
 #include <unicode/uchar.h>

@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/check.h"
 #include "tokenizers/code_points.h"
 #include "tokenizers/gguf_pre_tokenizers.h"
 #include "tokenizers/gguf_tokenizer.h"

@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/check.h"
 #include "tokenizers/gguf_tokenizer.h"
 #include "tokenizers/sentencepiece_tokenizer.h"
 

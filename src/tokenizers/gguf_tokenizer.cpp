@@ -1,6 +1,6 @@
 #include "tokenizers/gguf_tokenizer.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "tokenizers/tokens_hint.h"
 
 namespace gainlens::tokenizers {

@@ -1,6 +1,6 @@
 #include "tokenizers/gguf_vocabulary.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "tokenizers/code_points.h"
 #include "tokenizers/vocabulary.h"
 

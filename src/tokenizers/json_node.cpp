@@ -1,6 +1,6 @@
 #include "tokenizers/json_node.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "tokenizers/code_points.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "tokenizers/normalizer.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "tokenizers/byte_level.h"
 #include "tokenizers/code_points.h"
 #include "tokenizers/pattern.h"

@@ -2,7 +2,7 @@
 
 #include "tokenizers/pattern.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "tokenizers/code_points.h"
 #include "tokenizers/oniguruma.h"
 

@@ -1,6 +1,6 @@
 #include "tokenizers/pipeline_tokenizer.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "tokenizers/code_points.h"
 
 namespace gainlens::tokenizers {

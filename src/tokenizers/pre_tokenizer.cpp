@@ -1,6 +1,6 @@
 #include "tokenizers/pre_tokenizer.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "tokenizers/byte_level.h"
 #include "tokenizers/pattern.h"
 #include "tokenizers/split.h"

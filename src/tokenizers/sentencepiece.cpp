@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/check.h"
 #include "formats/gzip.h"
 #include "tokenizers/code_points.h"
 #include "tokenizers/sentencepiece_tokenizer.h"

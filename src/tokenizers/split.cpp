@@ -1,6 +1,6 @@
 #include "tokenizers/split.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <algorithm>
 

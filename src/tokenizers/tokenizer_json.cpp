@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/check.h"
 #include "formats/gzip.h"
 #include "tokenizers/pipeline_tokenizer.h"
 #include "tokenizers/tokenizer_config.h"

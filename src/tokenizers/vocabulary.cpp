@@ -1,6 +1,6 @@
 #include "tokenizers/vocabulary.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "training/adamw.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>

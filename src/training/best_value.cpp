@@ -1,6 +1,6 @@
 #include "training/best_value.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 namespace gainlens::training {
 

@@ -1,6 +1,6 @@
 #include "training/data_order.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/random.h"
 
 #include <numeric>

@@ -1,6 +1,6 @@
 #include "training/trainer.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/progress.h"
 #include "training/best_value.h"
 #include "training/training_state.h"

@@ -1,7 +1,7 @@
 #include "training/training_folder.h"
 
 #include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/check.h"
 
 namespace gainlens::training {
 namespace {

@@ -1,6 +1,6 @@
 #include "training/training_state.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/sha256.h"
 #include "formats/tensor_file.h"
 

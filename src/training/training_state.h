@@ -14,8 +14,8 @@ namespace gainlens::training {
 /// Everything that a training needs to continue as if it had never stopped. The order of the data follows from the step
 /// number, because it is a function of seed and epoch (data_order.h).
 struct TrainingState {
-  std::int64_t step = 0;  ///< number of steps done
-  Json notes;             ///< what the trainer keeps as JSON: best value, history, sums since the last evaluation
+  std::int64_t step = 0;        ///< number of steps done
+  Json notes = Json::object();  ///< what the trainer keeps: best value, history, sums since the last evaluation
   std::map<std::string, at::Tensor> tensors;
 };
 

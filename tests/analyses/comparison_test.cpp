@@ -132,6 +132,96 @@ TEST(Comparison, TheSameRunTwiceIsRefused) {
   EXPECT_THAT([&] { compare(a, b); }, ThrowsMessage<InvalidArgument>(HasSubstr("hold the same request")));
 }
 
+/// The synthetic run, swept with --layers first:last + 1 of a model of 4 layers. n_eff of layer l is 10 (l + 1).
+runfile::RunReader run_of_layers(const std::filesystem::path& folder, std::int64_t first, std::int64_t last,
+                                 char weights = 'b') {
+  SyntheticRun run = small_run();
+  run.first_layer = first;
+  run.layers = last - first + 1;
+  run.weights = weights;
+  run.value = [first](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/n_eff") return static_cast<double>(10 * (first + key.layer + 1));
+    return std::nullopt;
+  };
+  return write_run(folder, run);
+}
+
+TEST(Comparison, OnlyLayersOfBothAreCompared) {
+  const TemporaryFolder folder;
+  const auto a = run_of_layers(folder.path() / "a", 0, 3), b = run_of_layers(folder.path() / "b", 1, 2);
+  const Comparison comparison = compare(a, b);
+  EXPECT_THAT(comparison.shared_layers, ElementsAre(1, 2));
+  const RunDifference* listed = find_difference(comparison.differences, "layers measured");
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(listed->first, "0-3");
+  EXPECT_EQ(listed->second, "1, 2");
+  EXPECT_FALSE(find_difference(comparison.differences, "attention"));
+  // Layer 2 is the deep one of both. Alone, the deep layer of the first run would be layer 3.
+  EXPECT_DOUBLE_EQ(*find(comparison, 0, "n_eff").first, 30);
+  EXPECT_DOUBLE_EQ(*find(comparison, 0, "n_eff").second, 30);
+  EXPECT_EQ(to_json(comparison)["layers_compared"], (std::vector<int>{1, 2}));
+  const Comparison two_deep = compare(a, b, {.deep_layers = 2});
+  EXPECT_DOUBLE_EQ(*find(two_deep, 0, "n_eff").first, 25);
+  EXPECT_THAT([&] { compare(a, b, {.deep_layers = 3}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("--deep-layers: 3; 1 to 2 are allowed")));
+}
+
+TEST(Comparison, SinksAreCountedInLayersOfBoth) {
+  const TemporaryFolder folder;
+  SyntheticRun all = small_run();
+  all.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/column_mean") return key.layer == 3 ? 0.9 : 0.0;
+    if (key.name == "summary/bos_mass") return key.layer == 3 ? 0.9 : 0.1;
+    return std::nullopt;
+  };
+  SyntheticRun part = all;
+  part.layers = 3;
+  const auto a = write_run(folder.path() / "a", all), b = write_run(folder.path() / "b", part);
+  const Comparison comparison = compare(a, b);
+  EXPECT_DOUBLE_EQ(*find(comparison, 0, "sink_share").first, 0);
+  EXPECT_NEAR(*find(comparison, 0, "bos_mass").first, 0.1, 1e-12);
+  EXPECT_NEAR(*find(comparison, 0, "bos_mass").difference, 0, 1e-12);
+}
+
+TEST(Comparison, WithoutACommonLayerNothingIsCompared) {
+  const TemporaryFolder folder;
+  const auto a = run_of_layers(folder.path() / "a", 0, 1), b = run_of_layers(folder.path() / "b", 2, 3);
+  const Comparison comparison = compare(a, b);
+  EXPECT_EQ(comparison.refused,
+            "no layer was measured in both runs (0, 1 in the first, 2, 3 in the second); sweep with other --layers");
+  EXPECT_THAT(comparison.lengths, IsEmpty());
+  EXPECT_EQ(to_json(comparison)["lengths_reason"], comparison.refused);
+}
+
+TEST(Comparison, ModelsOfOtherDepthsKeepTheirOwnDeepLayers) {
+  const TemporaryFolder folder;
+  const auto a = run_of_layers(folder.path() / "a", 0, 3), b = run_of_layers(folder.path() / "b", 0, 2, 'e'),
+             part = run_of_layers(folder.path() / "part", 2, 3, 'e');
+  const Comparison comparison = compare(a, b);
+  EXPECT_THAT(comparison.shared_layers, IsEmpty());
+  ASSERT_TRUE(find_difference(comparison.differences, "number of layers"));
+  EXPECT_DOUBLE_EQ(*find(comparison, 0, "n_eff").first, 40);
+  EXPECT_DOUBLE_EQ(*find(comparison, 0, "n_eff").second, 30);
+  EXPECT_THAT(compare(a, part).shared_layers, ElementsAre(2, 3));  // a part: it does not begin at layer 0
+}
+
+TEST(Comparison, ARunWithoutStatisticsIsADifference) {
+  const TemporaryFolder folder;
+  SyntheticRun none = small_run();
+  none.statistics = false;
+  none.layers = 2;  // no number depends on it
+  const auto a = write_run(folder.path() / "a", small_run()), b = write_run(folder.path() / "b", none);
+  const Comparison comparison = compare(a, b);
+  const RunDifference* listed = find_difference(comparison.differences, "statistics");
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(listed->first, "all");
+  EXPECT_EQ(listed->second, "none");
+  EXPECT_THAT(comparison.caveats, ::testing::Contains(HasSubstr("only NLL is compared")));
+  EXPECT_FALSE(find_difference(comparison.differences, "layers measured"));
+  EXPECT_TRUE(find(comparison, 0, "nll").difference);
+  EXPECT_FALSE(find(comparison, 0, "n_eff").difference);
+}
+
 TEST(RequestDifferences, NamesWhatUnpairsAndWhatDoesNot) {
   const runfile::Request a = gainlens::testing::request_of(small_run());
   runfile::Request b = a;
@@ -147,8 +237,8 @@ TEST(RequestDifferences, NamesWhatUnpairsAndWhatDoesNot) {
   EXPECT_EQ(find_difference(differences, "text")->second, "sha256 eeeeeeeeeeee");
   ASSERT_TRUE(find_difference(differences, "dtype"));
   EXPECT_FALSE(find_difference(differences, "dtype")->unpairs);
-  ASSERT_TRUE(find_difference(differences, "number of layers"));
-  EXPECT_EQ(find_difference(differences, "number of layers")->second, "3");
+  ASSERT_TRUE(find_difference(differences, "layers measured"));
+  EXPECT_EQ(find_difference(differences, "layers measured")->second, "0-2");
   EXPECT_TRUE(find_difference(differences, "statistics version"));
   EXPECT_EQ(differences.size(), 4u);
 }

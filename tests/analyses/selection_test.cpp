@@ -2,7 +2,7 @@
 
 #include "analyses/cells.h"
 #include "analyses/synthetic_run.h"
-#include "runfile/windows.h"
+#include "runfile/query_windows.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>

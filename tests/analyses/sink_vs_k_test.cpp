@@ -260,13 +260,14 @@ TEST(SinkVsK, SinkShareLeavesOutLayersThatCannotSeeKeyZero) {
 TEST(SinkVsK, ImpossibleResamplesAreRefused) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", planted_run());
-  EXPECT_THAT([&] { sink_vs_k(reader, {.resampling = {.permutations = 10}}); },
-              ::testing::ThrowsMessage<InvalidArgument>("permutations: 10; at least 19 are needed to reach p = 0.05"));
+  EXPECT_THAT(
+      [&] { sink_vs_k(reader, {.resampling = {.permutations = 10}}); },
+      ::testing::ThrowsMessage<InvalidArgument>("--permutations: 10; at least 19 are needed to reach p = 0.05"));
   EXPECT_THROW(check({.resampling = {.permutations = 18}}), InvalidArgument);
   EXPECT_NO_THROW(check({.resampling = {.permutations = 19}}));
   EXPECT_THAT(
       [] { check({.resampling = {.permutations = 10'000'001}}); },
-      ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("permutations: 10000001; 19 to 10000000 are allowed")));
+      ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("--permutations: 10000001; 19 to 10000000 are allowed")));
   EXPECT_THAT([] { check({.equivalence_margin = 0}); },
               ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("margin: 0; it must be positive")));
 }

@@ -1,6 +1,6 @@
 #include "analyses/synthetic_run.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "runfile/schema.h"
 
 #include <algorithm>
@@ -134,7 +134,7 @@ runfile::Request request_of(const SyntheticRun& run) {
   request.spread = run.spread;
   request.bos = run.bos;
   request.bos_policy = run.bos_policy;
-  for (std::int64_t layer = 0; layer < run.layers; ++layer) request.layers.push_back(layer);
+  for (std::int64_t layer = 0; layer < run.layers; ++layer) request.layers.push_back(run.first_layer + layer);
   request.heads = run.heads;
   request.kv_heads = run.kv_heads;
   request.head_dim = run.head_dim;

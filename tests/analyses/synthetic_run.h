@@ -31,6 +31,7 @@ struct SyntheticRun {
   std::vector<std::int64_t> lengths = {1024, 2048, 4096, 8192};
   std::int64_t samples = 3;
   std::int64_t layers = 8;
+  std::int64_t first_layer = 0;  ///< the model's own number of the first of them
   std::int64_t heads = 4;
   std::int64_t kv_heads = 2;
   std::int64_t head_dim = 64;

@@ -283,7 +283,7 @@ TEST(Verdicts, TheTheorysMarginIsAnOption) {
   EXPECT_EQ(to_json(gain_theory(reader, wide))["margin"], 0.1);
   EXPECT_THAT([&] { gain_theory(reader, {.theory_margin = 1}); },
               ::testing::ThrowsMessage<InvalidArgument>(
-                  "theory margin: 1; it is a share of K above 0 and below 1, such as 0.01 for 1%"));
+                  "--theory-margin: 1; it is a share of K above 0 and below 1, such as 0.01 for 1%"));
 }
 
 TEST(Verdicts, AConstantThatDoesAsWellIsSaid) {

@@ -45,8 +45,8 @@ void check_file(const fs::path& root, const fs::path& relative, std::vector<std:
       say("'" + own + "' must not include '" + target + "'");
     const bool is_torch = std::any_of(torch_prefixes.begin(), torch_prefixes.end(),
                                       [&](const auto& prefix) { return target.starts_with(prefix); });
-    // core/error.h includes one header of libtorch, if it is available, to remove a macro; see the comment there.
-    if (is_torch && !own_layer->second.torch && relative != "src/core/error.h")
+    // core/check.h includes one header of libtorch, if it is available, to remove a macro; see the comment there.
+    if (is_torch && !own_layer->second.torch && relative != "src/core/check.h")
       say("'" + own + "' must not include libtorch ('" + target + "')");
   }
 }

@@ -55,9 +55,11 @@ TEST_P(SweepRefuses, WithOneLineAndNothingLeft) {
 INSTANTIATE_TEST_SUITE_P(
     Requests, SweepRefuses,
     ::testing::Values(
-        Case{"zero_length", {"--lengths", "0"}, "--lengths: 0; must be at least 1"},
+        Case{"zero_length",
+             {"--lengths", "0"},
+             "--lengths: 0; must be at least 4, so that the last quarter holds a query"},
         Case{"short_length", {"--lengths", "3"}, "--lengths: 3; must be at least 4"},
-        Case{"negative_length", {"--lengths", "-64"}, "--lengths: -64; must be at least 1"},
+        Case{"negative_length", {"--lengths", "-64"}, "--lengths: -64; must be at least 4"},
         Case{"length_not_a_number", {"--lengths", "64,big"}, "--lengths: 'big' is not a count"},
         Case{"empty_length", {"--lengths", "64,"}, "--lengths: '' is not a count"},
         Case{"huge_length", {"--lengths", "99999999999999999999"}, "is not a count"},
@@ -71,7 +73,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"too_little_text_to_spread",
              {"--lengths", "64,128", "--samples", "5", "--spread"},
              "the text has 400 tokens, but 5 samples of length 128 (spread) need 640"},
-        Case{"dtype", {"--lengths", "64", "--dtype", "flaot32"}, "did you mean 'float32'?"},
+        Case{"dtype",
+             {"--lengths", "64", "--dtype", "flaot32"},
+             "--dtype: 'flaot32'; must be float64, float32, bfloat16 or float16; did you mean 'float32'?"},
         Case{"statistics", {"--lengths", "64", "--statistics", "some"}, "--statistics: 'some'; must be all or none"},
         Case{"kernel",
              {"--lengths", "64", "--kernel", "fast"},
@@ -98,6 +102,18 @@ INSTANTIATE_TEST_SUITE_P(
              "--layers: 0:2 goes beyond --stop-at-layer 1"},
         Case{"bos", {"--lengths", "64", "--bos", "allways"}, "did you mean 'always'?"},
         Case{"threads", {"--lengths", "64", "--threads", "-2"}, "--threads: -2"},
+        Case{"more_threads_than_end", {"--lengths", "64", "--threads", "999999"}, " on this machine, which has "},
+        Case{"empty_lengths", {"--lengths", ""}, "--lengths: is empty; give it a value"},
+        Case{"empty_text", {"--lengths", "64", "--text", ""}, "--text: is empty;"},
+        Case{"empty_dtype", {"--lengths", "64", "--dtype", ""}, "--dtype: is empty;"},
+        Case{"empty_layers", {"--lengths", "64", "--layers", ""}, "--layers: is empty;"},
+        Case{"empty_threads", {"--lengths", "64", "--threads", ""}, "--threads: is empty;"},
+        Case{"empty_seed", {"--lengths", "64", "--seed", ""}, "--seed: is empty;"},
+        Case{"nothing_after_equals", {"--lengths", "64", "--text=", "--quiet"}, "--text: is empty;"},
+        Case{"nothing_after_the_last_equals", {"--lengths", "64", "--dtype="}, "--dtype: is empty;"},
+        Case{"an_option_as_value",
+             {"--lengths", "64", "--text", "--quiet"},
+             "--text: its value is missing, since '--quiet' is an option; put a value between them"},
         Case{"device", {"--lengths", "64", "--device", "tpu"}, "--device: 'tpu'; must be cpu or cuda:N"},
         Case{"cuda", {"--lengths", "64", "--device", "cuda:0"}, "this build computes on the CPU only"},
         Case{"misspelt_option", {"--lenghts", "64"}, "sweep: unknown option '--lenghts'; did you mean '--lengths'?"},
@@ -129,6 +145,38 @@ TEST(CommandLine, MisspeltGlobalOption) {
 }
 TEST(CommandLine, RequiredOptionMissing) {
   expect_error(run_gainlens({"sweep", "x"}), 2, "--out is required");
+}
+
+TEST(CommandLine, EmptyOutputIsNotTheNextOption) {
+  const TemporaryFolder folder;
+  const std::string sweep =
+      GAINLENS_PROGRAM " sweep " + tiny_checkpoint.string() + " --tokens " + write_ids(folder.path(), 400).string();
+  for (const char* out : {" --out= --quiet", " --quiet --out=", " --out ''", " --out=''"}) {
+    expect_error(run_shell(sweep + out, folder.path()), 2, "--out: is empty; give it a value");
+  }
+  expect_error(run_shell(sweep + " --out --quiet", folder.path()), 2, "--out: its value is missing, since '--quiet'");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "--quiet"));
+}
+
+TEST(CommandLine, EmptyArgumentsAreNamed) {
+  expect_error(run_gainlens({"inspect", ""}), 2, "path: is empty; give it a value");
+  expect_error(run_gainlens({"hooks", ""}), 2, "model: is empty;");
+  expect_error(run_gainlens({"report", "run", ""}), 2, "runs: is empty;");
+  expect_error(run_gainlens({"report", "run", "--out", ""}), 2, "--out: is empty;");
+  expect_error(run_gainlens({"train", "language-model", "--text", "a", "", "--config", "b", "--out", "c"}), 2,
+               "--text: is empty;");
+  expect_error(run_gainlens({"--device", "", "hooks", tiny_checkpoint}), 2, "--device: is empty;");
+  expect_error(run_gainlens({"inspect", tiny_checkpoint, "--unknown="}), 2, "unknown option '--unknown'");
+}
+
+TEST(CommandLine, LengthsBelowTheLeastAreNoMatterOfTheCheckpoint) {
+  const ProgramResult inspected = run_gainlens({"inspect", tiny_checkpoint, "--length", "0"});
+  expect_error(inspected, 2, "--length: 0; must be at least 1");
+  EXPECT_EQ(inspected.out, "");
+  for (const char* length : {"0", "1"}) {
+    expect_error(run_gainlens({"evaluate", "language-model", tiny_checkpoint, "--tokens", "x", "--length", length}), 2,
+                 "must be at least 2, to predict one token from another");
+  }
 }
 
 TEST(Input, ModelFolderMissing) {
@@ -356,6 +404,29 @@ TEST(Capture, IntoAFolderThatDoesNotExist) {
   expect_error(run_gainlens({"capture", tiny_checkpoint, "--tokens", write_ids(folder.path(), 16), "--hooks",
                              "hook_embed", "--out", folder.path() / "nodir/x"}),
                2, "--out: there is no folder " + (folder.path() / "nodir").string() + "; make it first");
+}
+
+TEST(Capture, IntoARun) {
+  const TemporaryFolder folder;
+  const std::string ids = write_ids(folder.path(), 400), run = folder.path() / "run";
+  ASSERT_EQ(run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids, "--lengths", "32", "--samples", "1", "--out", run,
+                          "--quiet"})
+                .exit_code,
+            0);
+  const auto capture = [&](const std::string& out) {
+    return run_gainlens(
+        {"capture", tiny_checkpoint, "--tokens", ids, "--length", "16", "--hooks", "hook_embed", "--out", out});
+  };
+  expect_error(capture(run + "/x"), 2, "--out: " + run + " is the folder of a run; choose another folder");
+  expect_error(capture(run + "/shards/x"), 2, "--out: " + run + "/shards holds the shards of a run");
+  EXPECT_FALSE(std::filesystem::exists(run + "/x") || std::filesystem::exists(run + "/shards/x"));
+}
+
+TEST(Capture, AWrongPatternIsNamedBeforeAnyWork) {
+  const TemporaryFolder folder;
+  expect_error(run_gainlens({"capture", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--hooks", "[",
+                             "--out", folder.path() / "x"}),
+               2, "hook pattern '[': the '[' at character 1 is never closed; write a set of characters as [ab]");
 }
 
 TEST(Capture, LengthsThatTextOrModelDoNotHave) {

@@ -52,7 +52,8 @@ TEST_F(Commands, TheTheorysMarginIsChosenAndStored) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   const auto wrong = run_gainlens({"report", run_, "--theory-margin", "1"});
   EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_THAT(wrong.error, HasSubstr("theory margin: 1; it is a share of K above 0 and below 1, such as 0.01 for 1%"));
+  EXPECT_THAT(wrong.error,
+              HasSubstr("--theory-margin: 1; it is a share of K above 0 and below 1, such as 0.01 for 1%"));
   const auto report = run_gainlens({"report", run_, "--theory-margin", "0.02", "--json"});
   ASSERT_EQ(report.exit_code, 0) << report.error;
   const auto summary = nlohmann::json::parse(bytes_of(nlohmann::json::parse(report.out)["summary"].get<std::string>()));

@@ -3,6 +3,7 @@
 #include "support/shared_data.h"
 
 #include "core/json.h"
+#include "core/scratch_folder.h"
 #include "runfile/folder_lock.h"
 
 #include <gmock/gmock.h>
@@ -74,6 +75,49 @@ TEST_F(ReportCommand, RefusesWhatCannotBeReported) {
   expect_refused({one, "--out", out, "--deep-layers", "0"}, "--deep-layers: 0; 1 to 3 are allowed");
   expect_refused({one, "--out", out, "--at", ""}, "--at");
   expect_refused({one, "--out", out, "--seed", "-1"}, "must be a whole number from 0 to 18446744073709551615");
+}
+
+TEST_F(ReportCommand, DoesNotWriteIntoAnotherRun) {
+  expect_refused({one, "--out", two}, "--out: " + two + " is the folder of a run; choose another folder");
+  expect_refused({one, "--out", two + "/shards"}, "--out: " + two + "/shards holds the shards of a run");
+  expect_refused({one, "--out", one + "/shards"}, "holds the shards of a run");
+  fs::remove(two + "/run.h5");
+  expect_refused({one, "--out", two}, "is the folder of a run");
+  EXPECT_FALSE(fs::exists(two + "/report.html"));
+}
+
+TEST_F(ReportCommand, RemovesWhatAKilledReportLeft) {
+  ASSERT_EQ(run_gainlens({"report", one}).exit_code, 0);
+  fs::create_directories(one + "/report/.report-AbC123/tables");
+  const ScratchFolder alive(one + "/report", ".report-");
+  ASSERT_EQ(run_gainlens({"report", one}).exit_code, 0);
+  EXPECT_FALSE(fs::exists(one + "/report/.report-AbC123"));
+  EXPECT_TRUE(fs::exists(alive.path())) << "its process lives";
+}
+
+TEST_F(ReportCommand, ComparesTheLayersThatBothRunsMeasured) {
+  const std::string ids = folder.path() / "ids.json";
+  const auto compared = [&](std::vector<std::string> options) {
+    const std::string part = folder.path() / "part";
+    fs::remove_all(part);
+    std::vector<std::string> sweep = {
+        "sweep",  tiny_checkpoint.string(), "--tokens", ids, "--lengths", "32,64", "--samples", "2", "--out", part,
+        "--quiet"};
+    sweep.insert(sweep.end(), options.begin(), options.end());
+    EXPECT_EQ(run_gainlens(sweep).exit_code, 0);
+    const ProgramResult report = run_gainlens({"report", one, part, "--out", out});
+    EXPECT_EQ(report.exit_code, 0) << report.error;
+    return read_json_file(out + "/summary.json").at("comparisons").at(0);
+  };
+  const Json layers = compared({"--layers", "0:1"});
+  EXPECT_EQ(layers.at("differences").at(0).at("what"), "layers measured");
+  EXPECT_EQ(layers.at("layers_compared"), std::vector<int>{0});
+  // The same layer of the same text: all that is left is rounding.
+  EXPECT_NEAR(layers.at("lengths").at(0).at("n_eff").at("difference").get<double>(), 0, 1e-5);
+  EXPECT_THAT(read_text_file(out + "/report.html"), HasSubstr("Only what both runs measured is compared: layer 0;"));
+  const Json none = compared({"--statistics", "none"});
+  EXPECT_EQ(none.at("differences").at(0).at("what"), "statistics");
+  EXPECT_EQ(none.at("differences").at(0).at("second"), "none");
 }
 
 TEST_F(ReportCommand, RefusesAChangedShardByItsChecksum) {

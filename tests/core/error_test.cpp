@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -38,6 +38,16 @@ TEST(ParseCount, ZeroNegativeAndTooLargeAreRefused) {
   EXPECT_THROW(parse_count("9007199254740992k", "--samples"), InvalidArgument);  // 2^53 x 2^10 = 2^63
 }
 
+TEST(ParseCount, TheLeastCountIsTheSameForEveryNumberBelowIt) {
+  const LeastCount least{4, "so that the last quarter holds a query"};
+  EXPECT_EQ(parse_count("4", "--lengths", least), 4);
+  for (const std::string text : {"3", "0", "-64", "-1k"}) {
+    EXPECT_THAT([&] { parse_counts("64," + text, "--lengths", least); },
+                ThrowsMessage<InvalidArgument>("--lengths: " + text +
+                                               "; must be at least 4, so that the last quarter holds a query"));
+  }
+}
+
 TEST(ParseCounts, SortedWithoutRepeats) {
   EXPECT_THAT(parse_counts("4k,1k,4096,2k", "--lengths"), ElementsAre(1024, 2048, 4096));
 }

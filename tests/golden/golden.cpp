@@ -1,6 +1,6 @@
 #include "golden/golden.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/json.h"
 #include "formats/tensor_file.h"
 #include "golden/relative_error.h"

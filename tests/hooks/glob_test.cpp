@@ -82,6 +82,15 @@ TEST(Glob, UnbalancedBracesAreNamed) {
   EXPECT_THAT([] { Glob(""); }, ThrowsMessage<InvalidArgument>(HasSubstr("it is empty")));
 }
 
+TEST(Glob, OpenBracketsAreNamed) {
+  EXPECT_THAT([] { Glob("["); },
+              ThrowsMessage<InvalidArgument>("hook pattern '[': the '[' at character 1 is never closed; write a set of "
+                                             "characters as [ab]"));
+  for (const char* pattern : {"blocks.[0", "blocks.[]", "blocks.[!]", "[01].hook_[qk"})
+    EXPECT_THAT([&] { Glob{pattern}; }, ThrowsMessage<InvalidArgument>(HasSubstr("is never closed"))) << pattern;
+  EXPECT_NO_THROW(Glob("blocks.[]01][!a][^]]"));
+}
+
 TEST(Glob, TooManyAlternativesAreRefused) {
   std::string pattern;
   for (int i = 0; i < 13; ++i) pattern += "{a,b}";  // 8192 alternatives

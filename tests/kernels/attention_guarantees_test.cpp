@@ -33,7 +33,7 @@ TEST(AttentionGuarantees, EveryInstructionSetOfTheMachineIsRight) {
   std::set<std::int64_t> widths;
   testing::for_each_instruction_set([&](const char* target) {
     SCOPED_TRACE(target);
-    widths.insert(panel_shape<float>().columns);
+    widths.insert(panel_kernels<float>().columns);
     testing::expect_close(streamed(options, in), expected, 1e-5, 1e-6);
     testing::expect_close(streamed(options, wide), expected_wide, 1e-11, 1e-11);
   });
@@ -166,7 +166,7 @@ TEST(AttentionGuarantees, MemoryGrowsLinearly) {
   // Floats per position: 4 heads x (output + first masses + scalars), plus packed keys, packed values and their squares
   // in whole panels of this machine, plus a little for their lists. One score matrix would need 4096.
   const auto scalars = static_cast<std::int64_t>(query_fields.size());
-  const std::int64_t floats = 4 * (16 + first_keys + scalars) + 16 + 2 * panel_padded<float>(16);
+  const std::int64_t floats = 4 * (16 + first_keys + scalars) + 16 + 2 * panel_kernels<float>().padded(16);
   EXPECT_LT(long_text - short_text, (4096 - 1024) * 4 * (floats + 6));
 }
 

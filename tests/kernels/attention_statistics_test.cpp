@@ -206,7 +206,7 @@ double exp_error(float difference) {
   alignas(64) float scores[16] = {0, difference};
   SoftmaxSums sums;
   double none = 0;
-  absorb_scores(sums, scores, 0, 2, 0, 2, &none, 0);
+  row_kernels<float>().absorb_scores(sums, scores, 0, 2, 0, 2, &none, 0);
   const double exact = std::exp(static_cast<double>(difference));
   return std::abs(static_cast<double>(scores[1]) - exact) / std::exp2(std::floor(std::log2(exact)) - 23);
 }
@@ -219,7 +219,7 @@ TEST(AttentionStatisticsNumbers, ExponentialKeepsItsPromise) {
   alignas(64) float scores[16] = {0, -88, -1e30f, -std::numeric_limits<float>::infinity()};
   SoftmaxSums sums;
   double none = 0;
-  absorb_scores(sums, scores, 0, 4, 0, 4, &none, 0);
+  row_kernels<float>().absorb_scores(sums, scores, 0, 4, 0, 4, &none, 0);
   EXPECT_EQ(scores[1] + scores[2] + scores[3], 0);
   EXPECT_EQ(sums.total, 1);
   EXPECT_EQ(sums.weighted_score, 0);

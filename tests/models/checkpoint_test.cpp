@@ -238,13 +238,14 @@ TEST(TensorValues, AFloat64BeyondFloat32IsRefused) {
 }
 
 TEST(Dtype, NamesBothWays) {
-  for (const char* name : {"float64", "float32", "bfloat16", "float16"}) EXPECT_EQ(dtype_name(parse_dtype(name)), name);
-  EXPECT_EQ(parse_dtype("fp64"), at::kDouble);
-  EXPECT_EQ(parse_dtype("fp32"), at::kFloat);
-  EXPECT_EQ(parse_dtype("bf16"), at::kBFloat16);
-  EXPECT_EQ(parse_dtype("fp16"), at::kHalf);
-  EXPECT_EQ(message_of([] { parse_dtype("flaot32"); }),
-            "dtype: 'flaot32'; must be float64, float32, bfloat16 or float16; did you mean 'float32'?");
+  for (const char* name : {"float64", "float32", "bfloat16", "float16"})
+    EXPECT_EQ(dtype_name(parse_dtype(name, "--dtype")), name);
+  EXPECT_EQ(parse_dtype("fp64", "--dtype"), at::kDouble);
+  EXPECT_EQ(parse_dtype("fp32", "--dtype"), at::kFloat);
+  EXPECT_EQ(parse_dtype("bf16", "--dtype"), at::kBFloat16);
+  EXPECT_EQ(parse_dtype("fp16", "--dtype"), at::kHalf);
+  EXPECT_EQ(message_of([] { parse_dtype("flaot32", "--dtype"); }),
+            "--dtype: 'flaot32'; must be float64, float32, bfloat16 or float16; did you mean 'float32'?");
   EXPECT_EQ(weight_dtype(formats::DType::bf16), at::kBFloat16);
   EXPECT_EQ(weight_dtype(formats::DType::i64), std::nullopt);
 }

@@ -179,11 +179,6 @@ TEST(Program, LongStreamsComeWholeSideBySide) {
   EXPECT_EQ(out.size(), 3000000u);
 }
 
-TEST(Wording, NumberRanges) {
-  EXPECT_EQ(number_ranges({0, 1, 2, 3, 7, 9, 10}), "0-3, 7, 9, 10");
-  EXPECT_EQ(number_ranges({}), "");
-}
-
 TEST(Wording, OneIsNotPlural) {
   EXPECT_EQ(counted(1, "head"), "1 head");
   EXPECT_EQ(counted(0, "head"), "0 heads");
@@ -198,8 +193,8 @@ TEST(Terminal, ShowsPolicyCorrelationsAndNaivePs) {
   EXPECT_THAT(text, HasSubstr("BOS policy: auto: the tokenizer puts token 1 first"));
   EXPECT_THAT(text, HasSubstr("naive p"));
   EXPECT_THAT(text, HasSubstr("within layers"));
-  EXPECT_THAT(text, HasSubstr("excluded: layers 0 (window:512)"));
-  EXPECT_THAT(text, HasSubstr("BOS mass above 0.3 : 1 head in layers 4"));
+  EXPECT_THAT(text, HasSubstr("excluded: layer 0 (window:512)"));
+  EXPECT_THAT(text, HasSubstr("BOS mass above 0.3 : 1 head in layer 4"));
   EXPECT_THAT(text, Not(HasSubstr("nan")));
 }
 

@@ -2,6 +2,7 @@
 
 #include "kernels/composed/attention_composed.h"
 
+#include "core/check.h"
 #include "kernels/attention_sequences.h"
 #include "kernels/composed/composed_summary.h"
 #include "kernels/composed/exact_products.h"

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/attention_fused.h"
 
+#include "core/check.h"
 #include "kernels/cuda/fused_call.h"
 #include "kernels/cuda/fused_launch.h"
 

@@ -1,5 +1,6 @@
 #include "kernels/cuda/fused_call.h"
 
+#include "core/check.h"
 #include "kernels/attention_sequences.h"
 #include "kernels/composed/attention_composed.h"
 #include "kernels/composed/composed_summary.h"

@@ -1,5 +1,6 @@
 #include "kernels/gradient/attention_gradient.h"
 
+#include "core/check.h"
 #include "kernels/attention_sequences.h"
 #include "kernels/composed/exact_products.h"
 #include "kernels/gradient/attention_moments.h"

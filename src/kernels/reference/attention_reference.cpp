@@ -1,5 +1,6 @@
 // The oracle: attention and its statistics by their definitions, one query at a time.
 
+#include "core/check.h"
 #include "kernels/attention_inputs.h"
 #include "kernels/attention_sequences.h"
 #include "kernels/query_fields.h"

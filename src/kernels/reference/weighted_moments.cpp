@@ -1,6 +1,6 @@
 #include "kernels/reference/weighted_moments.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <cmath>
 

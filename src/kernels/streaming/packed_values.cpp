@@ -22,11 +22,12 @@ struct Sizes {
 
 template <typename Real>
 Sizes sizes_of(const at::Tensor& key) {
-  const std::int64_t columns = panel_shape<Real>().columns, length = key.size(1);
+  const PanelKernels<Real>& kernels = panel_kernels<Real>();
+  const std::int64_t columns = kernels.columns, length = key.size(1);
   return {.kv_heads = key.size(0),
           .length = length,
           .dims = key.size(2),
-          .width = panel_padded<Real>(key.size(2)),
+          .width = kernels.padded(key.size(2)),
           .columns = columns,
           .tiles = (length + tile_keys - 1) / tile_keys,
           .panels = (length + columns - 1) / columns};
@@ -126,8 +127,8 @@ void pack_keys(const Sizes& sizes, const at::Tensor& key, std::int64_t kv_head, 
   const std::int64_t begin = tile * tile_keys, end = std::min(begin + tile_keys, sizes.length);
   Real* panels = rows_of<Real>(workspace.keys).row(kv_head);
   for (std::int64_t first = begin; first < end; first += sizes.columns) {
-    pack_key_panel<Real>(rows_of_head<Real>(key, kv_head, first), std::min(sizes.columns, end - first), sizes.dims,
-                         panels + first * sizes.dims, extrema);
+    panel_kernels<Real>().pack_key_panel(rows_of_head<Real>(key, kv_head, first), std::min(sizes.columns, end - first),
+                                         sizes.dims, panels + first * sizes.dims, extrema);
   }
 }
 
@@ -138,7 +139,7 @@ TileSums<Real> pack_values(const Sizes& sizes, const at::Tensor& value, std::int
   const std::int64_t begin = tile * tile_keys, end = std::min(begin + tile_keys, sizes.length);
   Real* packed = rows_of<Real>(workspace.values).row(kv_head) + tile * 2 * sizes.width * tile_keys;
   TileSums<Real> sums(sizes.width);
-  pack_value_rows<Real>(
+  panel_kernels<Real>().pack_value_rows(
       rows_of_head<Real>(value, kv_head, begin), end - begin, sizes.dims, rows_of<Real>(workspace.centre).row(kv_head),
       rows_of<Real>(workspace.scale).row(kv_head), tile_keys, packed,
       {.offsets = sums.offsets.data(), .squares = sums.squares.data(), .largest = sums.largest.data()}, extrema);

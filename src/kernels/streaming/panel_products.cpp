@@ -49,7 +49,7 @@ HWY_INLINE void MultiplyStrip(std::int64_t inner, const Real* HWY_RESTRICT left,
                               const Real* HWY_RESTRICT right, StripSums<Real>& sums) {
   const Tag<Real> tag;
 #pragma GCC unroll 16
-  for (std::int64_t i = 0; i < strip_rows; ++i) {
+  for (std::int64_t i = 0; i < strip_rows; ++i) {  // NOLINT(modernize-loop-convert): written as the loops below
 #pragma GCC unroll 4
     for (std::int64_t j = 0; j < panel_vectors; ++j) sums[i][j] = hn::Zero(tag);
   }
@@ -134,32 +134,50 @@ void ScoreTile(std::int64_t strip_count, const StripRange* strips, std::int64_t 
   }
 }
 
+/// Adds the product over the last chain of a range, still in registers, and the product over its earlier chains to
+/// doubles. Or stores their sum there, if `add` is false.
+template <bool several, bool add, typename Real>
+HWY_INLINE void FinishRange(const StripSums<Real>& last, const Real* HWY_RESTRICT earlier, double* HWY_RESTRICT sums,
+                            std::int64_t sums_stride) {
+  const Tag<Real> tag;
+#pragma GCC unroll 16
+  for (std::int64_t i = 0; i < strip_rows; ++i) {
+#pragma GCC unroll 4
+    for (std::int64_t j = 0; j < panel_vectors; ++j) {
+      const Real* place = earlier + i * PanelColumns<Real>() + j * Lanes<Real>();
+      const auto of_range = several ? hn::Add(last[i][j], hn::Load(tag, place)) : last[i][j];
+      AddToDoubles<add>(of_range, sums + i * sums_stride + j * Lanes<Real>());
+    }
+  }
+}
+
 /// Adds the product of one strip and one panel over the keys of `range`, which must not be empty, to doubles.
 template <typename Real>
 HWY_INLINE void AddStrip(StripRange range, const Real* HWY_RESTRICT weights, std::int64_t weights_stride,
                          const Real* HWY_RESTRICT values, double* HWY_RESTRICT sums, std::int64_t sums_stride) {
-  const Tag<Real> tag;
   constexpr std::int64_t columns = PanelColumns<Real>();
-  HWY_ALIGN Real of_range[strip_rows * columns];
+  HWY_ALIGN Real earlier[strip_rows * columns];
   StripSums<Real> chain;
   // Chains end at fixed places of the tile: the bits of a query must not depend on the keys that other rows of its
   // strip see.
   const auto chain_end = [&](std::int64_t begin) { return std::min((begin / chain_keys + 1) * chain_keys, range.end); };
   std::int64_t begin = range.begin, end = chain_end(begin);
   MultiplyStrip<Real>(end - begin, weights + begin, weights_stride, values + begin * columns, chain);
-  StoreStrip<false, Real>(chain, of_range, columns);
-  for (begin = end; begin < range.end; begin = end) {
+  if (end == range.end) {
+    range.first ? FinishRange<false, false, Real>(chain, earlier, sums, sums_stride)
+                : FinishRange<false, true, Real>(chain, earlier, sums, sums_stride);
+    return;
+  }
+  StoreStrip<false, Real>(chain, earlier, columns);
+  for (;;) {
+    begin = end;
     end = chain_end(begin);
     MultiplyStrip<Real>(end - begin, weights + begin, weights_stride, values + begin * columns, chain);
-    StoreStrip<true, Real>(chain, of_range, columns);
+    if (end == range.end) break;
+    StoreStrip<true, Real>(chain, earlier, columns);
   }
-  for (std::int64_t i = 0; i < strip_rows; ++i) {
-    for (std::int64_t j = 0; j < columns; j += Lanes<Real>()) {
-      const auto vector = hn::Load(tag, of_range + i * columns + j);
-      double* place = sums + i * sums_stride + j;
-      range.first ? AddToDoubles<false>(vector, place) : AddToDoubles<true>(vector, place);
-    }
-  }
+  range.first ? FinishRange<true, false, Real>(chain, earlier, sums, sums_stride)
+              : FinishRange<true, true, Real>(chain, earlier, sums, sums_stride);
 }
 
 template <typename Real>
@@ -343,34 +361,23 @@ void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dim
   seen.add_to(extrema);
 }
 
-#undef GAINLENS_PANEL_KERNELS
-#define GAINLENS_PANEL_KERNELS(X, Real)                                                                             \
-  X(Real, ScoreTile, score_tile,                                                                                    \
-    (std::int64_t strip_count, const StripRange* strips, std::int64_t dims, Rows<const Real> queries,               \
-     const Real* keys, Rows<Real> scores),                                                                          \
-    (strip_count, strips, dims, queries, keys, scores))                                                             \
-  X(Real, AddWeightedValues, add_weighted_values,                                                                   \
-    (std::int64_t strip_count, const StripRange* strips, std::int64_t panels, std::int64_t panel_keys,              \
-     Rows<const Real> weights, const Real* values, Rows<double> sums),                                              \
-    (strip_count, strips, panels, panel_keys, weights, values, sums))                                               \
-  X(Real, PackKeyPanel, pack_key_panel,                                                                             \
-    (Rows<const Real> keys, std::int64_t count, std::int64_t dims, Real * panel, Extrema & extrema),                \
-    (keys, count, dims, panel, extrema))                                                                            \
-  X(Real, LoadQuery, load_query, (const Real* source, std::int64_t dims, Real factor, Real* row, Extrema& extrema), \
-    (source, dims, factor, row, extrema))                                                                           \
-  X(Real, PackValueRows, pack_value_rows,                                                                           \
-    (Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* centre, const Real* scale,         \
-     std::int64_t panel_keys, Real* packed, const PackedSums<Real>& sums, Extrema& extrema),                        \
-    (values, count, dims, centre, scale, panel_keys, packed, sums, extrema))
+template <typename Real>
+constexpr PanelKernels<Real> panel_kernels_of_target = {
+    .columns = PanelColumns<Real>(),
+    .rows = strip_rows,
+    .score_tile = ScoreTile<Real>,
+    .add_weighted_values = AddWeightedValues<Real>,
+    .pack_key_panel = PackKeyPanel<Real>,
+    .load_query = LoadQuery<Real>,
+    .pack_value_rows = PackValueRows<Real>,
+};
 
-GAINLENS_PANEL_KERNELS(GAINLENS_PLAIN_FUNCTION, float)
-GAINLENS_PANEL_KERNELS(GAINLENS_PLAIN_FUNCTION, double)
-
-PanelShape PanelShape_float() {
-  return {.columns = PanelColumns<float>(), .rows = strip_rows};
+// Highway dispatches plain functions.
+const PanelKernels<float>* PanelKernelsOfFloat() {
+  return &panel_kernels_of_target<float>;
 }
-PanelShape PanelShape_double() {
-  return {.columns = PanelColumns<double>(), .rows = strip_rows};
+const PanelKernels<double>* PanelKernelsOfDouble() {
+  return &panel_kernels_of_target<double>;
 }
 
 }  // namespace gainlens::kernels::HWY_NAMESPACE
@@ -379,19 +386,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace gainlens::kernels {
 
-HWY_EXPORT(PanelShape_float);
-HWY_EXPORT(PanelShape_double);
-template <>
-PanelShape panel_shape<float>() {
-  return HWY_DYNAMIC_DISPATCH(PanelShape_float)();
-}
-template <>
-PanelShape panel_shape<double>() {
-  return HWY_DYNAMIC_DISPATCH(PanelShape_double)();
-}
+HWY_EXPORT(PanelKernelsOfFloat);
+HWY_EXPORT(PanelKernelsOfDouble);
 
-GAINLENS_PANEL_KERNELS(GAINLENS_DISPATCH, float)
-GAINLENS_PANEL_KERNELS(GAINLENS_DISPATCH, double)
+template <>
+const PanelKernels<float>& panel_kernels() {
+  return *HWY_DYNAMIC_DISPATCH(PanelKernelsOfFloat)();
+}
+template <>
+const PanelKernels<double>& panel_kernels() {
+  return *HWY_DYNAMIC_DISPATCH(PanelKernelsOfDouble)();
+}
 
 }  // namespace gainlens::kernels
 #endif  // HWY_ONCE

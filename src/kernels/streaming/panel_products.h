@@ -16,22 +16,6 @@
 
 namespace gainlens::kernels {
 
-/// The sizes of a panel and of a strip on this machine.
-struct PanelShape {
-  std::int64_t columns;  ///< of a panel; a power of two, at most tile_keys
-  std::int64_t rows;     ///< of a strip
-};
-
-template <typename Real>
-PanelShape panel_shape();
-
-/// `count` columns rounded up to whole panels of this machine.
-template <typename Real>
-std::int64_t panel_padded(std::int64_t count) {
-  const std::int64_t columns = panel_shape<Real>().columns;
-  return (count + columns - 1) / columns * columns;
-}
-
 /// The range [begin, end) of the inner index or of the columns that one strip of rows needs. Empty if begin >= end.
 struct StripRange {
   std::int64_t begin;
@@ -39,39 +23,9 @@ struct StripRange {
   bool first = false;  ///< this is the strip's first range: sums are set, not added to
 };
 
-/// scores = queries keys^T. Each strip is computed for the panels that its range of keys touches; other panels are not
-/// written.
-/// @param queries  [strips * strip rows, dims]
-/// @param strips   [strip] range of keys, counted from the first panel
-/// @param keys     [panel, dims, panel columns]
-/// @param scores   [strips * strip rows, panels * panel columns], rows aligned
-template <typename Real>
-void score_tile(std::int64_t strip_count, const StripRange* strips, std::int64_t dims, Rows<const Real> queries,
-                const Real* keys, Rows<Real> scores);
-
 /// Products over this many keys are summed in Real before they are added to the sum of their tile. The rounding error
 /// of a sum of nearly equal terms grows with their number.
 inline constexpr std::int64_t chain_keys = 64;
-
-/// sums += weights values, or sums = weights values if the range is a strip's first. Each strip is computed over its
-/// range of keys. Chains of `chain_keys` products, and their sum over the range, are in Real. Sums over ranges are in
-/// double. So the error of a sum grows with the size of a range, but not with the number of ranges.
-/// @param weights  [strips * strip rows, keys]
-/// @param strips   [strip] range of keys
-/// @param values   [panel, panel_keys, panel columns]
-/// @param sums     [strips * strip rows, panels * panel columns], rows aligned
-template <typename Real>
-void add_weighted_values(std::int64_t strip_count, const StripRange* strips, std::int64_t panels,
-                         std::int64_t panel_keys, Rows<const Real> weights, const Real* values, Rows<double> sums);
-
-/// Packs rows of keys into one panel, transposed: [dims, panel columns]. Columns after the last key are zero.
-/// @param keys  [count, dims], count at most the number of panel columns
-template <typename Real>
-void pack_key_panel(Rows<const Real> keys, std::int64_t count, std::int64_t dims, Real* panel, Extrema& extrema);
-
-/// Copies a row times `factor`.
-template <typename Real>
-void load_query(const Real* source, std::int64_t dims, Real factor, Real* row, Extrema& extrema);
 
 /// Sums over some keys of the packed values u = (v - c) scale, for every dimension.
 template <typename Real>
@@ -81,14 +35,53 @@ struct PackedSums {
   Real* largest;    ///< [padded dims] max |u|
 };
 
-/// Packs u = (v - c) scale and u^2 of some keys, in the form that add_weighted_values reads: the panels of u, then the
-/// panels of u^2. Sets `sums`. The sums over keys are computed in double.
-/// @param values         [count, dims]
-/// @param centre, scale  [padded dims], zero after dims
-/// @param packed         [2 * panels, panel_keys, panel columns], the place of the first key
+/// The products and packing of tiles, compiled for one instruction set.
 template <typename Real>
-void pack_value_rows(Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* centre,
-                     const Real* scale, std::int64_t panel_keys, Real* packed, const PackedSums<Real>& sums,
-                     Extrema& extrema);
+struct PanelKernels {
+  std::int64_t columns;  ///< of a panel; a power of two, at most tile_keys
+  std::int64_t rows;     ///< of a strip
+
+  /// `count` columns rounded up to whole panels.
+  std::int64_t padded(std::int64_t count) const { return (count + columns - 1) / columns * columns; }
+
+  /// scores = queries keys^T. Each strip is computed for the panels that its range of keys touches; other panels are
+  /// not written.
+  /// @param queries  [strips * strip rows, dims]
+  /// @param strips   [strip] range of keys, counted from the first panel
+  /// @param keys     [panel, dims, panel columns]
+  /// @param scores   [strips * strip rows, panels * panel columns], rows aligned
+  void (*score_tile)(std::int64_t strip_count, const StripRange* strips, std::int64_t dims, Rows<const Real> queries,
+                     const Real* keys, Rows<Real> scores);
+
+  /// sums += weights values, or sums = weights values if the range is a strip's first. Each strip is computed over its
+  /// range of keys. Chains of `chain_keys` products, and their sum over the range, are in Real. Sums over ranges are in
+  /// double. So the error of a sum grows with the size of a range, but not with the number of ranges.
+  /// @param weights  [strips * strip rows, keys]
+  /// @param strips   [strip] range of keys
+  /// @param values   [panel, panel_keys, panel columns]
+  /// @param sums     [strips * strip rows, panels * panel columns], rows aligned
+  void (*add_weighted_values)(std::int64_t strip_count, const StripRange* strips, std::int64_t panels,
+                              std::int64_t panel_keys, Rows<const Real> weights, const Real* values, Rows<double> sums);
+
+  /// Packs rows of keys into one panel, transposed: [dims, panel columns]. Columns after the last key are zero.
+  /// @param keys  [count, dims], count at most the number of panel columns
+  void (*pack_key_panel)(Rows<const Real> keys, std::int64_t count, std::int64_t dims, Real* panel, Extrema& extrema);
+
+  /// Copies a row times `factor`.
+  void (*load_query)(const Real* source, std::int64_t dims, Real factor, Real* row, Extrema& extrema);
+
+  /// Packs u = (v - c) scale and u^2 of some keys, in the form that add_weighted_values reads: the panels of u, then
+  /// the panels of u^2. Sets `sums`. The sums over keys are computed in double.
+  /// @param values         [count, dims]
+  /// @param centre, scale  [padded dims], zero after dims
+  /// @param packed         [2 * panels, panel_keys, panel columns], the place of the first key
+  void (*pack_value_rows)(Rows<const Real> values, std::int64_t count, std::int64_t dims, const Real* centre,
+                          const Real* scale, std::int64_t panel_keys, Real* packed, const PackedSums<Real>& sums,
+                          Extrema& extrema);
+};
+
+/// For the best instruction set of this machine.
+template <typename Real>
+const PanelKernels<Real>& panel_kernels();
 
 }  // namespace gainlens::kernels

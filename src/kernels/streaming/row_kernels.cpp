@@ -309,29 +309,23 @@ void SummariseDimensions(Summary summary, const DimensionRows<Real>& rows, std::
   }
 }
 
-#undef GAINLENS_ROW_KERNELS
-#define GAINLENS_ROW_KERNELS(X, Real)                                                                               \
-  X(Real, CapScores, cap_scores, (Real * scores, std::int64_t begin, std::int64_t end, Real cap),                   \
-    (scores, begin, end, cap))                                                                                      \
-  X(Real, AbsorbScores, absorb_scores,                                                                              \
-    (SoftmaxSums & sums, Real * scores, std::int64_t begin, std::int64_t end, std::int64_t wanted_begin,            \
-     std::int64_t wanted_end, double* accumulators, std::int64_t width),                                            \
-    (sums, scores, begin, end, wanted_begin, wanted_end, accumulators, width))                                      \
-  X(Real, MassesOfFirst, masses_of_first, (const Real* scores, double log_total, double share, double* masses),     \
-    (scores, log_total, share, masses))                                                                             \
-  X(Real, MomentsFromSums, moments_from_sums,                                                                       \
-    (const double* accumulators, std::int64_t width, double total, Real* offset, Real* residual),                   \
-    (accumulators, width, total, offset, residual))                                                                 \
-  X(Real, TwoPassMoments, two_pass_moments,                                                                         \
-    (const Real* weights, const Real* values, std::int64_t keys, std::int64_t width, Real* offset, Real* residual), \
-    (weights, values, keys, width, offset, residual))                                                               \
-  X(Real, SummariseDimensions, summarise_dimensions,                                                                \
-    (Summary summary, const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass,                    \
-     const GainPriors& priors, QueryScalars& out),                                                                  \
-    (summary, rows, dims, mass, priors, out))
+template <typename Real>
+constexpr RowKernels<Real> row_kernels_of_target = {
+    .cap_scores = CapScores<Real>,
+    .absorb_scores = AbsorbScores<Real>,
+    .masses_of_first = MassesOfFirst<Real>,
+    .moments_from_sums = MomentsFromSums<Real>,
+    .two_pass_moments = TwoPassMoments<Real>,
+    .summarise_dimensions = SummariseDimensions<Real>,
+};
 
-GAINLENS_ROW_KERNELS(GAINLENS_PLAIN_FUNCTION, float)
-GAINLENS_ROW_KERNELS(GAINLENS_PLAIN_FUNCTION, double)
+// Highway dispatches plain functions.
+const RowKernels<float>* RowKernelsOfFloat() {
+  return &row_kernels_of_target<float>;
+}
+const RowKernels<double>* RowKernelsOfDouble() {
+  return &row_kernels_of_target<double>;
+}
 
 }  // namespace gainlens::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -339,8 +333,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace gainlens::kernels {
 
-GAINLENS_ROW_KERNELS(GAINLENS_DISPATCH, float)
-GAINLENS_ROW_KERNELS(GAINLENS_DISPATCH, double)
+HWY_EXPORT(RowKernelsOfFloat);
+HWY_EXPORT(RowKernelsOfDouble);
+
+template <>
+const RowKernels<float>& row_kernels() {
+  return *HWY_DYNAMIC_DISPATCH(RowKernelsOfFloat)();
+}
+template <>
+const RowKernels<double>& row_kernels() {
+  return *HWY_DYNAMIC_DISPATCH(RowKernelsOfDouble)();
+}
 
 }  // namespace gainlens::kernels
 #endif  // HWY_ONCE

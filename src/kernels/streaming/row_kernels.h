@@ -29,47 +29,6 @@ struct SoftmaxSums {
   double weighted_score = 0;  ///< sum exp(s - maximum) (s - maximum)
 };
 
-/// Replaces the scores s of [begin, end) by cap tanh(s / cap). Elements around the range may be overwritten, up to
-/// whole vectors.
-template <typename Real>
-void cap_scores(Real* scores, std::int64_t begin, std::int64_t end, Real cap);
-
-/// Adds one row of a tile of scores to the sums, and replaces the scores by their weights exp(s - maximum). If the
-/// maximum grows, the sums and `accumulators` [width] are scaled down. Before the first key of a row, `accumulators`
-/// are not read.
-///
-/// The exponential of float is within 2.5 units in the last place. It is exactly 1 at 0 and exactly 0 below -87.3,
-/// where the true result would be subnormal. The exponential of double is that of Highway.
-///
-/// @param scores                    aligned; [begin, end) are the visible ones, finite or -inf
-/// @param wanted_begin, wanted_end  the range where weights are wanted; 0 is written to its elements outside of [begin,
-///     end)
-template <typename Real>
-void absorb_scores(SoftmaxSums& sums, Real* scores, std::int64_t begin, std::int64_t end, std::int64_t wanted_begin,
-                   std::int64_t wanted_end, double* accumulators, std::int64_t width);
-
-/// Masses of the first keys: share exp(score - log_total).
-/// @param scores, masses  [first_keys]
-template <typename Real>
-void masses_of_first(const Real* scores, double log_total, double share, double* masses);
-
-/// Moments over the keys other than key 0, from the sums of p u and p u^2: the mean offset and S' (never negative),
-/// computed in double. Zero if `total` is 0.
-/// @param accumulators      [2, width]
-/// @param total             sum p
-/// @param offset, residual  [width]
-template <typename Real>
-void moments_from_sums(const double* accumulators, std::int64_t width, double total, Real* offset, Real* residual);
-
-/// The same from few keys: the mean of `values` under `weights`, and S about it, in two passes. Zero if all weights are
-/// zero.
-/// @param weights           [keys]
-/// @param values            [keys, width], relative to a value near their mean
-/// @param offset, residual  [width]
-template <typename Real>
-void two_pass_moments(const Real* weights, const Real* values, std::int64_t keys, std::int64_t width, Real* offset,
-                      Real* residual);
-
 /// Rows [padded dims] of one query. Offsets and S' are those of u = (v - c) / unit. Unit is a power of two, so that
 /// squares neither underflow nor overflow.
 template <typename Real>
@@ -107,10 +66,52 @@ enum class Summary {
   all,
 };
 
-/// Adds key 0 to the others: e = e' + p_0 (v_0 - e') and S = (1 - p_0)(S' + p_0 (v_0 - e')^2). Nothing cancels in these
-/// forms. Then computes the means over dimensions. Sets n_eff and the means of `out`.
+/// The functions over rows, compiled for one instruction set.
 template <typename Real>
-void summarise_dimensions(Summary summary, const DimensionRows<Real>& rows, std::int64_t dims, const MassSplit& mass,
-                          const GainPriors& priors, QueryScalars& out);
+struct RowKernels {
+  /// Replaces the scores s of [begin, end) by cap tanh(s / cap). Elements around the range may be overwritten, up to
+  /// whole vectors.
+  void (*cap_scores)(Real* scores, std::int64_t begin, std::int64_t end, Real cap);
+
+  /// Adds one row of a tile of scores to the sums, and replaces the scores by their weights exp(s - maximum). If the
+  /// maximum grows, the sums and `accumulators` [width] are scaled down. Before the first key of a row, `accumulators`
+  /// are not read.
+  ///
+  /// The exponential of float is within 2.5 units in the last place. It is exactly 1 at 0 and exactly 0 below -87.3,
+  /// where the true result would be subnormal. The exponential of double is that of Highway.
+  ///
+  /// @param scores                    aligned; [begin, end) are the visible ones, finite or -inf
+  /// @param wanted_begin, wanted_end  where weights are wanted; 0 is written to elements outside of [begin, end)
+  void (*absorb_scores)(SoftmaxSums& sums, Real* scores, std::int64_t begin, std::int64_t end,
+                        std::int64_t wanted_begin, std::int64_t wanted_end, double* accumulators, std::int64_t width);
+
+  /// Masses of the first keys: share exp(score - log_total).
+  /// @param scores, masses  [first_keys]
+  void (*masses_of_first)(const Real* scores, double log_total, double share, double* masses);
+
+  /// Moments over the keys other than key 0, from the sums of p u and p u^2: the mean offset and S' (never negative),
+  /// computed in double. Zero if `total` is 0.
+  /// @param accumulators      [2, width]
+  /// @param total             sum p
+  /// @param offset, residual  [width]
+  void (*moments_from_sums)(const double* accumulators, std::int64_t width, double total, Real* offset, Real* residual);
+
+  /// The same from few keys: the mean of `values` under `weights`, and S about it, in two passes. Zero if all weights
+  /// are zero.
+  /// @param weights           [keys]
+  /// @param values            [keys, width], relative to a value near their mean
+  /// @param offset, residual  [width]
+  void (*two_pass_moments)(const Real* weights, const Real* values, std::int64_t keys, std::int64_t width, Real* offset,
+                           Real* residual);
+
+  /// Adds key 0 to the others: e = e' + p_0 (v_0 - e') and S = (1 - p_0)(S' + p_0 (v_0 - e')^2). Nothing cancels in
+  /// these forms. Then computes the means over dimensions. Sets n_eff and the means of `out`.
+  void (*summarise_dimensions)(Summary summary, const DimensionRows<Real>& rows, std::int64_t dims,
+                               const MassSplit& mass, const GainPriors& priors, QueryScalars& out);
+};
+
+/// For the best instruction set of this machine.
+template <typename Real>
+const RowKernels<Real>& row_kernels();
 
 }  // namespace gainlens::kernels

@@ -98,8 +98,9 @@ BlockStream<Real>::BlockStream(const StreamingCall<Real>& call, WorkerBuffers& b
       accumulators_(rows_of<double>(buffers.accumulators)),
       key_bias_(rows_of<const Real>(call.key_bias)),
       distance_bias_(rows_of<const Real>(call.distance_bias)),
-      panel_(panel_shape<Real>()),
-      width_(panel_padded<Real>(call.shape.head_dim)),
+      panel_kernels_(panel_kernels<Real>()),
+      row_kernels_(row_kernels<Real>()),
+      width_(panel_kernels_.padded(call.shape.head_dim)),
       summary_(summary_of(call.options.returned)) {
   std::fill_n(dimensions_.row(prior_precision_row), width_, static_cast<Real>(call.options.prior_precision));
 }
@@ -107,8 +108,9 @@ BlockStream<Real>::BlockStream(const StreamingCall<Real>& call, WorkerBuffers& b
 template <typename Real>
 void BlockStream<Real>::reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows) {
   const at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
-  const std::int64_t strip = panel_shape<Real>().rows, whole = (rows + strip - 1) / strip * strip;
-  const std::int64_t width = panel_padded<Real>(shape.head_dim);
+  const PanelKernels<Real>& panel = panel_kernels<Real>();
+  const std::int64_t strip = panel.rows, whole = (rows + strip - 1) / strip * strip;
+  const std::int64_t width = panel.padded(shape.head_dim);
   reserve(buffers.queries, {whole, padded<Real>(shape.head_dim)}, type);
   reserve(buffers.scores, {whole, tile_keys}, type);
   reserve(buffers.accumulators, {whole, 2 * width}, at::kDouble);
@@ -126,8 +128,9 @@ void BlockStream<Real>::run(const QueryBlock& block, ColumnSums* columns) {
     absorb(block, keys);
     if (block.two_pass) continue;
     const Real* values = shared_.values.row(block.kv_head) + begin * 2 * width_;
-    add_weighted_values<Real>(std::ssize(strips_), strips_.data(), 2 * width_ / panel_.columns, tile_keys,
-                              {scores_.row(0), tile_keys}, values, {accumulators_.row(0), 2 * width_});
+    panel_kernels_.add_weighted_values(std::ssize(strips_), strips_.data(), 2 * width_ / panel_kernels_.columns,
+                                       tile_keys, {scores_.row(0), tile_keys}, values,
+                                       {accumulators_.row(0), 2 * width_});
   }
   for (std::int64_t row = 0; row < rows_; ++row) finish_row(block, row, columns[row % call_.shape.group]);
 }
@@ -135,7 +138,8 @@ void BlockStream<Real>::run(const QueryBlock& block, ColumnSums* columns) {
 template <typename Real>
 void BlockStream<Real>::load_block(const QueryBlock& block) {
   rows_ = block.queries() * call_.shape.group;
-  const std::int64_t strips = (rows_ + panel_.rows - 1) / panel_.rows, whole = strips * panel_.rows;
+  const std::int64_t strips = (rows_ + panel_kernels_.rows - 1) / panel_kernels_.rows,
+                     whole = strips * panel_kernels_.rows;
   sums_.assign(static_cast<std::size_t>(rows_), SoftmaxSums{});
   strips_.resize(static_cast<std::size_t>(strips));
   begun_.assign(static_cast<std::size_t>(strips), false);
@@ -144,8 +148,8 @@ void BlockStream<Real>::load_block(const QueryBlock& block) {
   for (std::int64_t row = 0; row < rows_; ++row) {
     const Real* source =
         query + head_of(block, row) * call_.query.stride(0) + query_of(block, row) * call_.query.stride(1);
-    load_query<Real>(source, call_.shape.head_dim, static_cast<Real>(call_.shape.scale), queries_.row(row),
-                     query_extrema_);
+    panel_kernels_.load_query(source, call_.shape.head_dim, static_cast<Real>(call_.shape.scale), queries_.row(row),
+                              query_extrema_);
   }
   // Rows that fill up the last strip: zero queries have zero scores, which are never turned into weights.
   std::fill_n(queries_.row(rows_), (whole - rows_) * stride, Real{0});
@@ -157,8 +161,8 @@ void BlockStream<Real>::load_block(const QueryBlock& block) {
 template <typename Real>
 void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
   for (std::size_t strip = 0; strip < strips_.size(); ++strip) {
-    const std::int64_t first = static_cast<std::int64_t>(strip) * panel_.rows,
-                       last = std::min(first + panel_.rows, rows_) - 1;
+    const std::int64_t first = static_cast<std::int64_t>(strip) * panel_kernels_.rows,
+                       last = std::min(first + panel_kernels_.rows, rows_) - 1;
     const KeyRange from = visible_keys(call_.options, call_.shape.length, query_of(block, first));
     const KeyRange to = visible_keys(call_.options, call_.shape.length, query_of(block, last));
     StripRange& range = strips_[strip];
@@ -167,8 +171,8 @@ void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
     begun_[strip] = range.first = true;
   }
   const Real* panels = shared_.keys.row(block.kv_head) + keys.begin * call_.shape.head_dim;
-  score_tile<Real>(std::ssize(strips_), strips_.data(), call_.shape.head_dim, {queries_.row(0), queries_.stride},
-                   panels, {scores_.row(0), tile_keys});
+  panel_kernels_.score_tile(std::ssize(strips_), strips_.data(), call_.shape.head_dim,
+                            {queries_.row(0), queries_.stride}, panels, {scores_.row(0), tile_keys});
   const bool plain = call_.options.soft_cap == 0 && !call_.key_bias.defined() && !call_.distance_bias.defined();
   if (plain) return;
 
@@ -177,10 +181,10 @@ void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
   };
   for (std::int64_t row = 0; row < rows_; ++row) {
     Real* scores = scores_.row(row);
-    const StripRange range = strips_[static_cast<std::size_t>(row / panel_.rows)];
+    const StripRange range = strips_[static_cast<std::size_t>(row / panel_kernels_.rows)];
     if (range.begin >= range.end) continue;
     if (call_.options.soft_cap > 0)
-      cap_scores(scores, range.begin, range.end, static_cast<Real>(call_.options.soft_cap));
+      row_kernels_.cap_scores(scores, range.begin, range.end, static_cast<Real>(call_.options.soft_cap));
     if (call_.key_bias.defined()) {
       const Real* bias = bias_of(key_bias_, call_.key_bias, row) + keys.begin;
       for (std::int64_t i = range.begin; i < range.end; ++i) scores[i] += bias[i];
@@ -198,7 +202,7 @@ void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
 template <typename Real>
 void BlockStream<Real>::absorb(const QueryBlock& block, KeyRange keys) {
   for (std::int64_t row = 0; row < rows_; ++row) {
-    const StripRange strip = strips_[static_cast<std::size_t>(row / panel_.rows)];
+    const StripRange strip = strips_[static_cast<std::size_t>(row / panel_kernels_.rows)];
     if (strip.begin >= strip.end) continue;
     Real* scores = scores_.row(row);
     const KeyRange visible = visible_keys(call_.options, call_.shape.length, query_of(block, row));
@@ -210,8 +214,8 @@ void BlockStream<Real>::absorb(const QueryBlock& block, KeyRange keys) {
       begin = std::max<std::int64_t>(begin, 1);
     }
     if (begin < end) {
-      absorb_scores(sums_[static_cast<std::size_t>(row)], scores, begin, end, strip.begin, strip.end,
-                    accumulators_.row(row), 2 * width_);
+      row_kernels_.absorb_scores(sums_[static_cast<std::size_t>(row)], scores, begin, end, strip.begin, strip.end,
+                                 accumulators_.row(row), 2 * width_);
     } else {
       std::fill(scores + strip.begin, scores + strip.end, Real{0});
     }
@@ -237,12 +241,12 @@ DimensionRows<Real> BlockStream<Real>::dimensions_of_row(const QueryBlock& block
        *zero = dimensions_.row(zero_row);
   if (block.two_pass) {
     const std::int64_t begin = visible_keys(call_.options, call_.shape.length, query).begin;
-    two_pass_moments(scores_.row(row) + begin, shared_.early_values.row(block.kv_head) + begin * width_,
-                     query + 1 - begin, width_, offset, residual_others);
+    row_kernels_.two_pass_moments(scores_.row(row) + begin, shared_.early_values.row(block.kv_head) + begin * width_,
+                                  query + 1 - begin, width_, offset, residual_others);
     std::fill_n(zero, width_, Real{0});
   } else {
-    moments_from_sums(accumulators_.row(row), width_, sums_[static_cast<std::size_t>(row)].total, offset,
-                      residual_others);
+    row_kernels_.moments_from_sums(accumulators_.row(row), width_, sums_[static_cast<std::size_t>(row)].total, offset,
+                                   residual_others);
   }
   // The two-pass form must not use the common centre, which depends on later keys. Its centre is the value of key 0.
   return {.centre = (block.two_pass ? shared_.first_value : shared_.centre).row(block.kv_head),
@@ -274,7 +278,7 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   QueryScalars scalars;
   scalars.entropy = mass.entropy;
   const GainPriors priors{.strength = call_.options.prior_strength, .variance = shape.prior_variance};
-  summarise_dimensions(summary_, rows, shape.head_dim, mass.split, priors, scalars);
+  row_kernels_.summarise_dimensions(summary_, rows, shape.head_dim, mass.split, priors, scalars);
   for (std::size_t i = 0; i < query_fields.size(); ++i) {
     if (results_.scalars[i] != nullptr) results_.scalars[i][index] = static_cast<Real>(scalars.*query_fields[i].scalar);
   }
@@ -306,7 +310,7 @@ void BlockStream<Real>::store_masses(std::int64_t head, std::int64_t query, cons
   if (keys == 1) {
     found[0] = keys_share * std::exp(static_cast<double>(first_scores[0]) - log_total);
   } else {
-    masses_of_first(first_scores, log_total, keys_share, found.data());
+    row_kernels_.masses_of_first(first_scores, log_total, keys_share, found.data());
   }
   Real* masses = results_.first_mass.row(head * call_.shape.length + query);
   for (std::size_t key = 0; key < static_cast<std::size_t>(keys); ++key) {

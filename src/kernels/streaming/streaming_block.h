@@ -95,7 +95,8 @@ class BlockStream {
   const Rows<Real> queries_, scores_, first_scores_, dimensions_;
   const Rows<double> accumulators_;
   const Rows<const Real> key_bias_, distance_bias_;
-  const PanelShape panel_;
+  const PanelKernels<Real>& panel_kernels_;
+  const RowKernels<Real>& row_kernels_;
   const std::int64_t width_;  // head_dim in whole panels
   const Summary summary_;
   std::int64_t rows_ = 0;

@@ -1,6 +1,6 @@
 #include "models/checkpoint/checkpoint_source.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/model_size.h"
 #include "models/families/inert_keys.h"

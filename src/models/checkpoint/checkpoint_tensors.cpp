@@ -1,6 +1,6 @@
 #include "models/checkpoint/checkpoint_tensors.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/nearest.h"
 #include "formats/dequantise.h"
 #include "formats/mapped_file.h"

@@ -24,13 +24,13 @@ constexpr std::array compute_dtypes = {
 
 }  // namespace
 
-at::ScalarType parse_dtype(std::string_view name) {
+at::ScalarType parse_dtype(std::string_view name, std::string_view what) {
   std::vector<std::string> names;
   for (const auto& [known, short_name, dtype] : compute_dtypes) {
     if (name == known || name == short_name) return dtype;
     names.emplace_back(known);
   }
-  throw_invalid("dtype: '{}'; must be float64, float32, bfloat16 or float16{}", printable(name, 40),
+  throw_invalid("{}: '{}'; must be float64, float32, bfloat16 or float16{}", what, printable(name, 40),
                 did_you_mean(name.substr(0, 40), names));
 }
 

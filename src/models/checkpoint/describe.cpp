@@ -1,6 +1,6 @@
 #include "models/checkpoint/describe.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <fmt/ranges.h>
 
@@ -81,6 +81,7 @@ std::vector<LayerRun> layer_runs(const std::vector<std::string>& kinds) {
 std::string layer_runs_text(const std::vector<std::string>& kinds) {
   const auto text_of = [](const std::vector<LayerRun>& runs) {
     std::vector<std::string> texts;
+    texts.reserve(runs.size());
     for (const LayerRun& run : runs) {
       texts.push_back(run.first == run.last ? fmt::format("{} {}", run.first, run.kind)
                                             : fmt::format("{}-{} {}", run.first, run.last, run.kind));

@@ -1,6 +1,6 @@
 #include "models/checkpoint/initial_weights.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "models/checkpoint/tensor_slots.h"
 #include "models/families/family.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double embedding_deviation = 0.02;
 
-at::Tensor leaf(at::Tensor tensor) {
+at::Tensor leaf(const at::Tensor& tensor) {
   return tensor.set_requires_grad(true);
 }
 
@@ -24,11 +24,11 @@ class Initialiser {
   Initialiser(const DecoderConfig& config, std::uint64_t seed)
       : config_(config), generator_(at::make_generator<at::CPUGeneratorImpl>(seed)) {}
 
-  at::Tensor normal(std::vector<std::int64_t> shape, double deviation) {
+  at::Tensor normal(const std::vector<std::int64_t>& shape, double deviation) {
     return leaf(at::empty(shape, at::kFloat).normal_(0, deviation, generator_));
   }
 
-  at::Tensor fan_in(std::vector<std::int64_t> shape, double factor = 1) {
+  at::Tensor fan_in(const std::vector<std::int64_t>& shape, double factor = 1) {
     return normal(shape, factor / std::sqrt(static_cast<double>(shape.back())));
   }
 

@@ -1,7 +1,7 @@
 #include "models/checkpoint/save_checkpoint.h"
 
 #include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/check.h"
 #include "formats/tensor_file.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/compute_dtype.h"
@@ -50,6 +50,7 @@ void save_checkpoint(const std::filesystem::path& folder, const OrderedJson& doc
     stored.push_back({weight.name, narrowed(weight.name, weight.tensor, dtype)});
   }
   std::vector<formats::TensorToWrite> tensors;
+  tensors.reserve(stored.size());
   for (const auto& [name, tensor] : stored) {
     tensors.push_back(
         {name, disk, tensor.sizes().vec(), {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});

@@ -1,6 +1,6 @@
 #include "models/checkpoint/tensor_slots.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -224,6 +224,7 @@ at::Tensor pack(const TensorSlot& slot, const std::vector<at::Tensor>& parts) {
   } else if (parts.size() > 1) {
     const std::int64_t groups = slot.order == RowOrder::grouped ? slot.groups : 1;
     std::vector<at::Tensor> grouped;
+    grouped.reserve(parts.size());
     for (const at::Tensor& part : parts) grouped.push_back(part.unflatten(dimension, {groups, -1}));
     rows = at::cat(grouped, dimension + 1).flatten(dimension, dimension + 1);
   }

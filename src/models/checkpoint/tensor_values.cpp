@@ -1,6 +1,6 @@
 #include "models/checkpoint/tensor_values.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "formats/dequantise.h"
 #include "models/checkpoint/compute_dtype.h"
 

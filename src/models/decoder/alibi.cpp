@@ -1,6 +1,6 @@
 #include "models/decoder/alibi.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <ATen/ATen.h>
 

@@ -1,7 +1,7 @@
 #include "models/decoder/decoder.h"
 
+#include "core/check.h"
 #include "core/checked.h"
-#include "core/error.h"
 #include "core/quantity.h"
 #include "models/decoder/alibi.h"
 #include "models/decoder/attention_layout.h"
@@ -121,6 +121,7 @@ std::vector<hooks::Stream> Decoder::forward_all(std::span<const hooks::ForwardRe
     }
   }
   std::vector<hooks::Stream> streams;
+  streams.reserve(passes.size());
   for (Pass& pass : passes) streams.push_back(finish(pass));
   return streams;
 }

@@ -1,6 +1,6 @@
 #include "models/decoder/decoder_shapes.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <ATen/ATen.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,6 @@
 #include "models/families/common_keys.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/nearest.h"
 
 #include <map>
@@ -30,6 +30,7 @@ Activation parse_activation(ConfigReader& reader, std::string_view key, Activati
   const std::string name = reader.text(key);
   if (const auto found = known.find(name); found != known.end()) return found->second;
   std::vector<std::string> names;
+  names.reserve(known.size());
   for (const auto& [known_name, activation] : known) names.push_back(known_name);
   throw_invalid("{}: {} is '{}'; must be silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu{}", reader.where(),
                 reader.quoted(key), printable(name, 60), did_you_mean(name.substr(0, 60), names));

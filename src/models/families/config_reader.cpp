@@ -1,6 +1,6 @@
 #include "models/families/config_reader.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/nearest.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "models/families/gguf_config.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/nearest.h"
 #include "models/families/family.h"
 

@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/check.h"
 #include "models/families/common_keys.h"
 #include "models/families/family.h"
 

@@ -1,6 +1,6 @@
 #include "models/families/rope_config.h"
 
-#include "core/error.h"
+#include "core/check.h"
 #include "core/nearest.h"
 
 #include <array>
@@ -42,6 +42,7 @@ RopeScaling scaling_named(const ConfigReader& object, const std::string& type) {
       {"yarn", RopeScaling::yarn},    {"longrope", RopeScaling::longrope}, {"su", RopeScaling::longrope}};
   if (const auto found = known.find(type); found != known.end()) return found->second;
   std::vector<std::string> names;
+  names.reserve(known.size());
   for (const auto& [name, scaling] : known) names.push_back(name);
   throw_invalid("{}: {} is '{}', which is not supported; default, linear, llama3, yarn or longrope{}", object.where(),
                 object.quoted("rope_type"), printable(type), did_you_mean(type.substr(0, 100), names));

@@ -1,6 +1,6 @@
 #include "kernels/cuda_emulation/machine.h"
 
-#include "core/error.h"
+#include "core/check.h"
 
 #include <ucontext.h>
 

@@ -1,0 +1,19 @@
+#include "core/number_ranges.h"
+
+#include <fmt/format.h>
+
+namespace gainlens {
+
+std::string number_ranges(const std::vector<std::int64_t>& numbers, std::string_view to) {
+  std::string text;
+  for (std::size_t first = 0; first < numbers.size();) {
+    std::size_t last = first;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[first]);
+    if (last > first) text += fmt::format("{}{}", last == first + 1 ? ", " : to, numbers[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
+}  // namespace gainlens

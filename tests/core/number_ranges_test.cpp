@@ -1,0 +1,19 @@
+#include "core/number_ranges.h"
+
+#include <gmock/gmock.h>
+
+namespace gainlens {
+namespace {
+
+TEST(NumberRanges, DrawsThreeOrMoreTogether) {
+  EXPECT_EQ(number_ranges({0, 1, 2, 3, 7, 9, 10}), "0-3, 7, 9, 10");
+  EXPECT_EQ(number_ranges({4}), "4");
+  EXPECT_EQ(number_ranges({}), "");
+}
+
+TEST(NumberRanges, TakesWordsForTheDash) {
+  EXPECT_EQ(number_ranges({8, 16, 17, 18}, " to "), "8, 16 to 18");
+}
+
+}  // namespace
+}  // namespace gainlens
