@@ -33,7 +33,7 @@ struct LemmaCells {
   Cells first_norm, min_norm, slack, slack_min;
 };
 
-Maybe<LemmaCells> read_cells(const runfile::RunReader& reader) {
+Maybe<LemmaCells> read_lemma_cells(const runfile::RunReader& reader) {
   const auto missing = [&](const std::string& reason) {
     const std::int64_t version = reader.request().version;
     if (version >= 2) return Maybe<LemmaCells>::none(reason);
@@ -180,7 +180,7 @@ bool binds_more(const LemmaHead& a, const LemmaHead& b) {
 
 Maybe<SinkLemma> sink_lemma(const runfile::RunReader& reader, const Options& options) {
   const std::vector<Length> lengths = sink_lengths(reader, options);
-  const auto cells = read_cells(reader);
+  const auto cells = read_lemma_cells(reader);
   if (!cells) return Maybe<SinkLemma>::none(cells.reason());
   SinkLemma result{.heads = {},
                    .left_out = 0,

@@ -40,7 +40,7 @@ struct SinkCells {
   std::vector<Maybe<Cells>> gains;  // [variant]
 };
 
-SinkCells read_cells(const runfile::RunReader& reader) {
+SinkCells read_sink_cells(const runfile::RunReader& reader) {
   SinkCells cells{Cells::read(reader, "summary/bos_mass"), {}};
   for (const GainVariant& variant : gain_variants)
     cells.gains.push_back(Cells::read(reader, fmt::format("summary/{}", variant.name)));
@@ -280,7 +280,7 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
   const std::vector<Length> lengths = sink_lengths(reader, options);
   std::size_t values_left_out = 0;
   check(options);
-  const SinkCells cells = read_cells(reader);
+  const SinkCells cells = read_sink_cells(reader);
   std::vector<SinkPoint> points = read_points(reader, cells, lengths, values_left_out);
   const auto correlated = [&](std::size_t variant) {
     return correlate(reader, cells, lengths, points, variant, options.resampling);

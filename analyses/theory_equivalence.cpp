@@ -144,6 +144,7 @@ Maybe<TheoryEquivalence> theory_equivalence(const runfile::RunReader& reader, co
   const auto means = chunk_means(reader, lengths, deep_layers(reader, options));
   if (!means) return Maybe<TheoryEquivalence>::none(means.reason());
   std::vector<std::int64_t> tokens;
+  tokens.reserve(lengths.size());
   for (const Length& length : lengths) tokens.push_back(length.tokens);
   return test_theory(*means, tokens, prior_variance(reader.request()), options.theory_margin);
 }

@@ -55,6 +55,7 @@ std::vector<RunTimes> interleaved_times(std::span<const std::function<void()>> m
     }
   }
   std::vector<RunTimes> times;
+  times.reserve(runs.size());
   for (Runs& method : runs) times.push_back(summarise(std::move(method.seconds)));
   return times;
 }

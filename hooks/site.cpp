@@ -103,6 +103,7 @@ std::vector<SiteShape> select_sites(const std::vector<Glob>& globs, const std::v
     }
     if (any) continue;
     std::vector<std::string> names;
+    names.reserve(sites.size());
     for (const SiteShape& shape : sites) names.push_back(shape.site.name);
     throw_invalid("hook pattern '{}': it matches none of the model's {} sites{}", printable(glob.text()), sites.size(),
                   did_you_mean(glob.text(), names));

@@ -30,7 +30,7 @@ struct MadeReport {
   std::string title;   ///< of the page
   std::string header;  ///< HTML above the table of contents
   std::vector<MadeSection> sections;
-  OrderedJson summary;
+  OrderedJson summary = OrderedJson::object();
   std::vector<PlacedCsv> csv;
   std::vector<std::string> stems;  ///< of every figure and table that the sections can write
 };

@@ -27,6 +27,7 @@ std::string reason(int code) {
 /// argv or envp: pointers into strings that outlive it, ended by a null pointer.
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> result;
+  result.reserve(strings.size() + 1);
   for (std::string& string : strings) result.push_back(string.data());
   result.push_back(nullptr);
   return result;

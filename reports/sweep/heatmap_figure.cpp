@@ -45,9 +45,11 @@ struct Range {
 std::string decade_ticks(const Range& range) {
   const bool all = range.high < 300 * range.low;
   std::string text;
-  for (double power = std::pow(10, std::floor(std::log10(range.low))); power <= range.high; power *= 10) {
+  const int first = static_cast<int>(std::floor(std::log10(range.low)));
+  const int last = static_cast<int>(std::floor(std::log10(range.high)));
+  for (int decade = first; decade <= last; ++decade) {
     for (const double digit : {1.0, 2.0, 5.0}) {
-      const double tick = digit * power;
+      const double tick = digit * std::pow(10, decade);
       if (tick < range.low || tick > range.high || (!all && digit != 1)) continue;
       text += fmt::format("{}'{:.3g}' {:.9g}", text.empty() ? "" : ", ", tick, tick);
     }

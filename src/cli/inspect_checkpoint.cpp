@@ -45,7 +45,7 @@ void add_particulars(const models::DecoderConfig& config, Findings& findings) {
 void add_positions(const models::DecoderConfig& config, Findings& findings) {
   Json kinds = Json::object();
   for (const auto& [kind, text] : models::position_encodings(config)) {
-    findings.add_line("positions", kind == "all layers" ? text : kind + ": " + text);
+    findings.add_line("positions", kind == "all layers" ? text : fmt::format("{}: {}", kind, text));
     kinds[kind] = text;
   }
   findings.add_json("positions", kinds);

@@ -11,7 +11,7 @@
 namespace gainlens::sweep {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double missing = std::numeric_limits<double>::quiet_NaN();
 
 /// 1 if the condition holds, else 0. Its mean over queries is a share.
 double counted(bool condition) {
@@ -21,7 +21,7 @@ double counted(bool condition) {
 }  // namespace
 
 double sink_alignment(const SinkNorms& norms) {
-  return norms.least > 0 ? std::min(1.0, norms.others / norms.least) : nan;
+  return norms.least > 0 ? std::min(1.0, norms.others / norms.least) : missing;
 }
 
 double sink_bound(const SinkNorms& norms) {
@@ -35,9 +35,9 @@ SinkBoundSummary summarise_sink_bound(const SinkRows& rows, double first, double
   ASSERT(rows.estimate_norm.size() == queries && rows.gained_estimate_norm.size() == queries &&
              rows.without_first_norm.size() == queries,
          "rows of different sizes");
-  std::vector<double> bound(queries, nan), gain_bound = bound, alignment = bound, vacuous = bound, slack = bound,
-                                           violated = bound;
-  double slack_min = nan;
+  std::vector<double> bound(queries, missing), gain_bound = bound, alignment = bound, vacuous = bound, slack = bound,
+                                               violated = bound;
+  double slack_min = missing;
   for (std::size_t i = 0; i < queries; ++i) {
     const double weight = rows.first_weight[i], others = rows.without_first_norm[i];
     if (std::isnan(weight) || std::isnan(others)) continue;

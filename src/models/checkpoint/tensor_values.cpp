@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "formats/dequantise.h"
+#include "models/all_finite.h"
 #include "models/checkpoint/compute_dtype.h"
 
 #include <ATen/ATen.h>
@@ -29,14 +30,6 @@ at::Tensor stored_values(const formats::TensorEntry& entry, at::ScalarType dtype
   at::Tensor copy = at::empty(entry.shape, at::TensorOptions().dtype(dtype));
   std::memcpy(copy.mutable_data_ptr(), entry.bytes.data(), entry.bytes.size());
   return copy;
-}
-
-/// Smallest and largest value are enough: both are NaN if any value is, and one is infinite if any value is. Unlike
-/// isfinite(), this takes one pass and no temporary.
-bool all_finite(const at::Tensor& values) {
-  if (values.numel() == 0) return true;
-  const auto [smallest, largest] = at::aminmax(values);
-  return std::isfinite(smallest.item<double>()) && std::isfinite(largest.item<double>());
 }
 
 /// Describes the values that are not finite: "3 of 16 values, the first at [0, 2]".

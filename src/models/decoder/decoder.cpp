@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/quantity.h"
+#include "models/all_finite.h"
 #include "models/decoder/alibi.h"
 #include "models/decoder/attention_layout.h"
 #include "models/decoder/attention_ops.h"
@@ -35,12 +36,6 @@ void check_ids(const at::Tensor& ids, std::int64_t vocabulary) {
   const auto sequence = first[0].item<std::int64_t>(), position = first[1].item<std::int64_t>();
   throw_invalid("tokens: id {} at position {} of sequence {}; the vocabulary has {} ids, 0 to {}",
                 ids[sequence][position].item<std::int64_t>(), position, sequence, vocabulary, vocabulary - 1);
-}
-
-/// One reduction is enough: smallest and largest are NaN if any element is.
-bool all_finite(const at::Tensor& hidden) {
-  const auto [smallest, largest] = at::aminmax(hidden.detach());
-  return at::isfinite(smallest).logical_and(at::isfinite(largest)).item<bool>();
 }
 
 /// Runs the operation. Adds the layer to the message if it fails.
