@@ -100,6 +100,7 @@ std::vector<std::size_t> all_layers(const runfile::RunReader& reader) {
 
 std::vector<std::int64_t> original_layers(const runfile::RunReader& reader, const std::vector<std::size_t>& positions) {
   std::vector<std::int64_t> numbers;
+  numbers.reserve(positions.size());
   for (const std::size_t position : positions) numbers.push_back(reader.layers().at(position));
   return numbers;
 }

@@ -64,7 +64,7 @@ Method ours(std::string_view name, const AttentionCase& shape, const AttentionIn
 /// Computes the fields of one head from its T x T weights, in float32 for half precision. Works in place if that saves
 /// memory or time.
 void reduce_head(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& hidden,
-                 at::Tensor output) {
+                 const at::Tensor& output) {
   const auto head_dim = static_cast<double>(query.size(1));
   const at::Tensor scores = at::mm(query, key.t()).mul_(1 / std::sqrt(head_dim));
   const at::Tensor p = scores.masked_fill_(hidden, -std::numeric_limits<double>::infinity()).softmax(-1);
