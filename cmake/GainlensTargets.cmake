@@ -42,7 +42,8 @@ function(gainlens_library name)
   cmake_parse_arguments(arg "TORCH" "ALONE" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   if(arg_SOURCES)
     add_library(gainlens_${name} STATIC ${arg_SOURCES})
-    if(NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/(bench|tests)")  # their local names clash
+    file(RELATIVE_PATH place ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+    if(NOT place MATCHES "^(bench|tests)")  # their local names clash
       set_target_properties(gainlens_${name} PROPERTIES UNITY_BUILD ${GAINLENS_UNITY} UNITY_BUILD_BATCH_SIZE 8)
     endif()
     if(arg_ALONE)
