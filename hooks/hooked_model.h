@@ -88,6 +88,12 @@ class HookedModel {
   }
   /// Logits [.., vocabulary] of a normalised stream [.., width]; call it on blocks of positions to bound memory.
   virtual at::Tensor unembed(const at::Tensor& normalized) = 0;
+  /// Negative log likelihood of one target for each row of a normalised stream, in nats. By default through unembed, a
+  /// block of rows at a time. A model may compute it without ever storing logits.
+  /// @param normalized  [row, width]
+  /// @param targets     int64 [row]
+  /// @returns float64 [row]; NaN or infinite where a logit is
+  virtual at::Tensor target_losses(const at::Tensor& normalized, const at::Tensor& targets);
   virtual std::vector<SiteShape> sites() const = 0;
   virtual const AttentionLayout& layout() const = 0;
 };

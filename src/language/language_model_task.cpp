@@ -29,7 +29,7 @@ LanguageModelTask::LanguageModelTask(const Recipe& recipe, models::DecoderConfig
     : recipe_(recipe),
       config_(std::move(config)),
       weights_(std::move(weights)),
-      decoder_(config_, weights_),
+      decoder_(config_, weights_, models::WeightUse::trained),
       tokens_(std::move(tokens)),
       seed_(seed),
       keep_(std::move(keep)) {

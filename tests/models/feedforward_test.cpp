@@ -17,6 +17,11 @@ struct ThreeExperts {
   DecoderConfig config;
   LayerWeights weights;
 
+  LayerProjections projections() const {
+    LayerWeights taken = weights;
+    return {taken, WeightUse::frozen};
+  }
+
   ThreeExperts() {
     config.width = 1;
     config.activation = Activation::relu;
@@ -31,7 +36,7 @@ TEST(ExpertFeedforward, ByHand) {
   const ThreeExperts model;
   // x = 1: logits 1, 2, 3; experts 1 and 2 are chosen, with softmax(2, 3).
   const double second = 1 / (1 + std::exp(1.0));
-  const at::Tensor output = expert_feedforward(model.config, model.weights, 0, doubles({1}, {1, 1, 1}), {});
+  const at::Tensor output = expert_feedforward(model.config, model.projections(), 0, doubles({1}, {1, 1, 1}), {});
   EXPECT_NEAR(output.item<double>(), second * 2 + (1 - second) * 3, 1e-12);
 }
 
@@ -39,7 +44,7 @@ TEST(ExpertFeedforward, WithoutNormalisationTheSharesAreOfAllExperts) {
   ThreeExperts model;
   model.config.experts.normalised = false;
   const double total = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
-  const at::Tensor output = expert_feedforward(model.config, model.weights, 0, doubles({1}, {1, 1, 1}), {});
+  const at::Tensor output = expert_feedforward(model.config, model.projections(), 0, doubles({1}, {1, 1, 1}), {});
   EXPECT_NEAR(output.item<double>(), (2 * std::exp(2.0) + 3 * std::exp(3.0)) / total, 1e-12);
 }
 
@@ -49,8 +54,8 @@ TEST(ExpertFeedforward, ReplacedWeightsChooseTheExperts) {
   hooks.replace(hooks::Glob("blocks.0.mlp.hook_expert_weights"), [](const hooks::Site&, const at::Tensor& shares) {
     return at::zeros_like(shares).index_fill(-1, at::zeros({1}, at::kLong), 10);
   });
-  EXPECT_DOUBLE_EQ(expert_feedforward(model.config, model.weights, 0, doubles({1}, {1, 1, 1}), hooks).item<double>(),
-                   10);
+  EXPECT_DOUBLE_EQ(
+      expert_feedforward(model.config, model.projections(), 0, doubles({1}, {1, 1, 1}), hooks).item<double>(), 10);
 }
 
 TEST(DenseFeedforward, AClippedGateByHand) {
@@ -60,10 +65,10 @@ TEST(DenseFeedforward, AClippedGateByHand) {
   model.weights.mlp_gate = model.weights.mlp_down = doubles({1}, {1, 1});
   model.weights.mlp_up = doubles({-1}, {1, 1});
   // x = 3: the gate is clipped to 2, the up part to -2; the result is (-2 + 1) 2 sigmoid(2).
-  EXPECT_NEAR(dense_feedforward(model.config, model.weights, 0, doubles({3}, {1, 1, 1}), {}).item<double>(),
+  EXPECT_NEAR(dense_feedforward(model.config, model.projections(), 0, doubles({3}, {1, 1, 1}), {}, {}).item<double>(),
               -2 / (1 + std::exp(-2.0)), 1e-12);
   // x = -3: the gate is not clipped from below; the result is (2 + 1) (-3) sigmoid(-3).
-  EXPECT_NEAR(dense_feedforward(model.config, model.weights, 0, doubles({-3}, {1, 1, 1}), {}).item<double>(),
+  EXPECT_NEAR(dense_feedforward(model.config, model.projections(), 0, doubles({-3}, {1, 1, 1}), {}, {}).item<double>(),
               -9 / (1 + std::exp(3.0)), 1e-12);
 }
 
@@ -73,8 +78,10 @@ TEST(DenseFeedforward, WithoutAGateTheActivationIsOnUp) {
   model.config.gated_mlp = false;
   model.weights.mlp_up = doubles({2}, {1, 1});
   model.weights.mlp_down = doubles({5}, {1, 1});
-  EXPECT_DOUBLE_EQ(dense_feedforward(model.config, model.weights, 0, doubles({3}, {1, 1, 1}), {}).item<double>(), 30);
-  EXPECT_DOUBLE_EQ(dense_feedforward(model.config, model.weights, 0, doubles({-3}, {1, 1, 1}), {}).item<double>(), 0);
+  EXPECT_DOUBLE_EQ(
+      dense_feedforward(model.config, model.projections(), 0, doubles({3}, {1, 1, 1}), {}, {}).item<double>(), 30);
+  EXPECT_DOUBLE_EQ(
+      dense_feedforward(model.config, model.projections(), 0, doubles({-3}, {1, 1, 1}), {}, {}).item<double>(), 0);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ class Identity : public hooks::HookedModel {
  public:
   hooks::Stream forward(const hooks::Tokens&, const hooks::ForwardOptions&, const hooks::Hooks&) override { return {}; }
   at::Tensor unembed(const at::Tensor& normalized) override {
-    largest_block = std::max(largest_block, normalized.size(1));
+    largest_block = std::max(largest_block, normalized.size(0));
     return normalized;
   }
   std::vector<hooks::SiteShape> sites() const override { return {}; }

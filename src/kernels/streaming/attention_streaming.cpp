@@ -3,10 +3,10 @@
 
 #include "kernels/streaming/attention_streaming.h"
 
+#include "kernels/parallel_tasks.h"
 #include "kernels/query_fields.h"
 #include "kernels/streaming/attention_workspace.h"
 #include "kernels/streaming/packed_values.h"
-#include "kernels/streaming/parallel_tasks.h"
 #include "kernels/streaming/query_blocks.h"
 #include "kernels/streaming/streaming_block.h"
 

@@ -1,6 +1,6 @@
 #include "kernels/streaming/packed_values.h"
 
-#include "kernels/streaming/parallel_tasks.h"
+#include "kernels/parallel_tasks.h"
 #include "kernels/streaming/query_blocks.h"
 
 #include <ATen/ATen.h>

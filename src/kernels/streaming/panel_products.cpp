@@ -1,6 +1,6 @@
 #include "kernels/streaming/panel_products.h"
 
-#include "kernels/streaming/vector_dispatch.h"
+#include "kernels/vector_dispatch.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,75 +11,12 @@
 // clang-format off
 #include "hwy/foreach_target.h"  // includes this file once for each instruction set
 #include "hwy/highway.h"
+#include "kernels/strip_products-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace gainlens::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <typename Real>
-using Tag = hn::CappedTag<Real, row_alignment / sizeof(Real)>;
-
-template <typename Real>
-constexpr std::int64_t Lanes() {
-  return static_cast<std::int64_t>(hn::MaxLanes(Tag<Real>()));
-}
-
-/// Vectors in a row of a panel. Together with the rows of a strip they fill the registers with rows x vectors sums, the
-/// row of the panel and one broadcast number.
-constexpr std::int64_t panel_vectors = 2;
-#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
-constexpr std::int64_t strip_rows = 12;  // 32 registers
-#else
-constexpr std::int64_t strip_rows = 6;  // 16 registers
-#endif
-
-template <typename Real>
-constexpr std::int64_t PanelColumns() {
-  return panel_vectors * Lanes<Real>();
-}
-
-/// The sums of one strip and one panel, all in registers.
-template <typename Real>
-using StripSums = hn::Vec<Tag<Real>>[strip_rows][panel_vectors];
-
-/// Sums of left[i, k] right[k, j] over `inner` > 0 indices k.
-template <typename Real>
-HWY_INLINE void MultiplyStrip(std::int64_t inner, const Real* HWY_RESTRICT left, std::int64_t left_stride,
-                              const Real* HWY_RESTRICT right, StripSums<Real>& sums) {
-  const Tag<Real> tag;
-#pragma GCC unroll 16
-  for (std::int64_t i = 0; i < strip_rows; ++i) {  // NOLINT(modernize-loop-convert): written as the loops below
-#pragma GCC unroll 4
-    for (std::int64_t j = 0; j < panel_vectors; ++j) sums[i][j] = hn::Zero(tag);
-  }
-  for (std::int64_t k = 0; k < inner; ++k) {
-    hn::Vec<Tag<Real>> columns[panel_vectors];
-#pragma GCC unroll 4
-    for (std::int64_t j = 0; j < panel_vectors; ++j)
-      columns[j] = hn::Load(tag, right + k * PanelColumns<Real>() + j * Lanes<Real>());
-#pragma GCC unroll 16
-    for (std::int64_t i = 0; i < strip_rows; ++i) {
-      const auto element = hn::Set(tag, left[i * left_stride + k]);
-#pragma GCC unroll 4
-      for (std::int64_t j = 0; j < panel_vectors; ++j) sums[i][j] = hn::MulAdd(element, columns[j], sums[i][j]);
-    }
-  }
-}
-
-/// result = sums, or result += sums.
-template <bool add, typename Real>
-HWY_INLINE void StoreStrip(const StripSums<Real>& sums, Real* HWY_RESTRICT result, std::int64_t stride) {
-  const Tag<Real> tag;
-#pragma GCC unroll 16
-  for (std::int64_t i = 0; i < strip_rows; ++i) {
-#pragma GCC unroll 4
-    for (std::int64_t j = 0; j < panel_vectors; ++j) {
-      Real* place = result + i * stride + j * Lanes<Real>();
-      hn::Store(add ? hn::Add(sums[i][j], hn::Load(tag, place)) : sums[i][j], tag, place);
-    }
-  }
-}
 
 /// Adds a vector to as many doubles, or stores it there.
 template <bool add>
@@ -101,16 +38,6 @@ HWY_INLINE void AddToDoubles(hn::Vec<Tag<float>> vector, double* HWY_RESTRICT su
   hn::Store(add ? hn::Add(hn::Load(wide, sums), low) : low, wide, sums);
   hn::Store(add ? hn::Add(hn::Load(wide, second), high) : high, wide, second);
 #endif
-}
-
-/// Prefetches one of `shares` shares of the next panel while the current panel is multiplied. A block reads each panel
-/// once, from memory or from the third-level cache, and the hardware prefetcher stops at the end of a panel. The target
-/// is the second-level cache, since the first level holds the current panel.
-template <typename Real>
-HWY_INLINE void FetchShare(const Real* next, std::int64_t elements, std::int64_t share, std::int64_t shares) {
-  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(Real));
-  const std::int64_t step = (elements / line + shares - 1) / shares * line, begin = share * step;
-  for (std::int64_t i = begin; i < std::min(begin + step, elements); i += line) __builtin_prefetch(next + i, 0, 2);
 }
 
 template <typename Real>

@@ -1,6 +1,6 @@
 #include "kernels/streaming/row_kernels.h"
 
-#include "kernels/streaming/vector_dispatch.h"
+#include "kernels/vector_dispatch.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/query_fields.h"
+#include "kernels/row_alignment.h"
 
 #include <cstdint>
 #include <limits>
@@ -9,17 +10,6 @@
 // double.
 
 namespace gainlens::kernels {
-
-/// Rows of scores and of dimensions are padded to a multiple of this many bytes, so that whole vectors can be read and
-/// written.
-inline constexpr std::int64_t row_alignment = 64;
-
-/// `count` rounded up to a whole number of aligned units of Real.
-template <typename Real>
-constexpr std::int64_t padded(std::int64_t count) {
-  constexpr std::int64_t lanes = row_alignment / static_cast<std::int64_t>(sizeof(Real));
-  return (count + lanes - 1) / lanes * lanes;
-}
 
 /// Running softmax sums of one query, relative to the largest score so far.
 struct SoftmaxSums {

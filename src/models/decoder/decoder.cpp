@@ -63,22 +63,43 @@ struct Decoder::Pass {
   }
 };
 
-Decoder::Decoder(DecoderConfig config, DecoderWeights weights, std::unique_ptr<LayerSource> source)
+Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use)
+    : Decoder(std::move(config), std::move(weights), use, nullptr) {}
+
+Decoder::Decoder(DecoderConfig config, DecoderWeights outer, std::unique_ptr<LayerSource> source)
+    : Decoder(std::move(config), std::move(outer), WeightUse::frozen, std::move(source)) {
+  ASSERT(source_ != nullptr, "decoder: no source of layers");
+}
+
+Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use, std::unique_ptr<LayerSource> source)
     : config_(std::move(config)),
       weights_(std::move(weights)),
       source_(std::move(source)),
       layout_(attention_layout(config_)) {
   check_outer_shapes(config_, weights_);
+  like_ = weights_.embedding.options().requires_grad(false);
+  std::vector<LayerWeights> layers = std::exchange(weights_.layers, {});
   const std::size_t held = source_ == nullptr ? static_cast<std::size_t>(config_.layers) : 0;
-  ASSERT(weights_.layers.size() == held, "decoder weights: {} layers; {} are expected", weights_.layers.size(), held);
-  for (std::size_t layer = 0; layer < held; ++layer) {
-    check_layer_shapes(config_, static_cast<std::int64_t>(layer), weights_.layers[layer],
-                       weights_.embedding.scalar_type());
-  }
+  ASSERT(layers.size() == held, "decoder weights: {} layers; {} are expected", layers.size(), held);
+  for (std::size_t layer = 0; layer < held; ++layer)
+    check_layer_shapes(config_, static_cast<std::int64_t>(layer), layers[layer], weights_.embedding.scalar_type());
   if (config_.positions == Positions::rotary) {
     for (std::int64_t layer = 0; layer < config_.layers; ++layer)
       rope_frequencies(config_.rope_of(layer), config_.head_dim, 1);
   }
+  if (use == WeightUse::frozen) {
+    // If the head is tied, the packed head is the embedding too: memory holds it once.
+    if (config_.tied_head) weights_.embedding = at::Tensor();
+    head_ = Projection(std::exchange(weights_.head, at::Tensor()), {}, use);
+  } else {
+    head_ = Projection(weights_.head, {}, use);
+  }
+  for (LayerWeights& layer : layers) layers_.push_back(make_layer(std::exchange(layer, {}), use));
+}
+
+auto Decoder::make_layer(LayerWeights weights, WeightUse use) -> Layer {
+  LayerProjections projections(weights, use);
+  return {std::move(projections), std::move(weights)};
 }
 
 Decoder::~Decoder() = default;
@@ -99,12 +120,13 @@ std::vector<hooks::Stream> Decoder::forward_all(std::span<const hooks::ForwardRe
   }
   for (const hooks::ForwardRequest& request : requests) passes.push_back(begin(request, fused));
   for (std::int64_t layer = 0; layer < last; ++layer) {
-    LayerWeights loaded;
+    Layer loaded;
     if (source_ != nullptr) {
-      loaded = source_->load(layer);
-      check_layer_shapes(config_, layer, loaded, weights_.embedding.scalar_type());
+      LayerWeights read = source_->load(layer);
+      check_layer_shapes(config_, layer, read, like_.dtype().toScalarType());
+      loaded = make_layer(std::move(read), WeightUse::frozen);
     }
-    const LayerWeights& weights = source_ != nullptr ? loaded : weights_.layers[static_cast<std::size_t>(layer)];
+    const Layer& weights = source_ != nullptr ? loaded : layers_[static_cast<std::size_t>(layer)];
     for (Pass& pass : passes) {
       if (layer >= last_layer(pass.request.options)) continue;
       pass.hidden = block(weights, layer, std::move(pass.hidden), pass);
@@ -127,12 +149,11 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
   Pass pass{
       request, *request.hooks, request.options.attention != nullptr ? *request.options.attention : fused, {}, {}, {},
       {}};
-  const auto like = weights_.embedding.options().requires_grad(false);
   if (config_.positions == Positions::rotary) {
-    pass.ropes.push_back(rope_tables(rope_frequencies(config_.rope, config_.head_dim, positions), positions, like));
+    pass.ropes.push_back(rope_tables(rope_frequencies(config_.rope, config_.head_dim, positions), positions, like_));
     if (config_.window_rope) {
       pass.ropes.push_back(
-          rope_tables(rope_frequencies(*config_.window_rope, config_.head_dim, positions), positions, like));
+          rope_tables(rope_frequencies(*config_.window_rope, config_.head_dim, positions), positions, like_));
     }
   }
   if (config_.positions == Positions::alibi) {
@@ -143,9 +164,7 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
     }
   }
 
-  at::Tensor embedded = at::embedding(weights_.embedding, ids);
-  if (config_.embedding_scale != 1) embedded = embedded * at::scalar_tensor(config_.embedding_scale, like);
-  at::Tensor hidden = pass.hooks.at(embed_site, embedded);
+  at::Tensor hidden = pass.hooks.at(embed_site, embedded(ids));
   if (!all_finite(hidden))
     throw_run_failed("forward: NaN or infinity in the embedded tokens; check the hook that replaces {}",
                      embed_site.name);
@@ -154,11 +173,16 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
         hidden + pass.hooks.at(position_site, weights_.position_embedding.slice(0, 0, positions).expand_as(hidden));
   }
   if (config_.embedding_norm) {
-    hidden = scaled(normalized(hidden, config_.norm, config_.norm_epsilon), weights_.embedding_norm,
-                    config_.norm_offset, weights_.embedding_norm_bias);
+    hidden = norm(hidden, config_.norm, config_.norm_epsilon, weights_.embedding_norm, config_.norm_offset,
+                  weights_.embedding_norm_bias);
   }
   pass.hidden = std::move(hidden);
   return pass;
+}
+
+at::Tensor Decoder::embedded(const at::Tensor& ids) const {
+  const at::Tensor rows = weights_.embedding.defined() ? at::embedding(weights_.embedding, ids) : head_.rows(ids);
+  return config_.embedding_scale == 1 ? rows : rows * at::scalar_tensor(config_.embedding_scale, like_);
 }
 
 hooks::Stream Decoder::finish(const Pass& pass) const {
@@ -167,9 +191,14 @@ hooks::Stream Decoder::finish(const Pass& pass) const {
 }
 
 at::Tensor Decoder::unembed(const at::Tensor& normalized) {
-  const at::Tensor logits = at::linear(normalized, weights_.head);
+  const at::Tensor logits = head_(normalized);
   if (config_.logit_soft_cap == 0) return logits;
   return at::tanh(logits / config_.logit_soft_cap) * config_.logit_soft_cap;
+}
+
+at::Tensor Decoder::target_losses(const at::Tensor& normalized, const at::Tensor& targets) {
+  if (!head_.is_packed_for(normalized)) return HookedModel::target_losses(normalized, targets);
+  return kernels::target_losses(normalized, head_.packed(), targets, config_.logit_soft_cap);
 }
 
 std::vector<hooks::SiteShape> Decoder::sites() const {
@@ -191,7 +220,7 @@ void Decoder::check_request(const hooks::ForwardRequest& request) const {
 
 void Decoder::check_pattern_memory(const hooks::ForwardRequest& request) const {
   const at::Tensor& ids = request.tokens->ids;
-  std::uint64_t needed = weights_.embedding.element_size();
+  std::uint64_t needed = like_.dtype().itemsize();
   for (const std::int64_t size : {ids.size(0), config_.heads, ids.size(1), ids.size(1)}) {
     needed = checked_mul(needed, static_cast<std::uint64_t>(size), "size of hook_pattern");
   }
@@ -212,75 +241,98 @@ std::int64_t Decoder::last_layer(const hooks::ForwardOptions& options) const {
 
 at::Tensor Decoder::normed(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                            const hooks::Site& site, const Pass& pass) const {
+  if (!pass.hooks.wants(site)) return norm(x, config_.norm, config_.norm_epsilon, weight, config_.norm_offset, bias);
+  // The site has the type of the stream. If no hook replaces it, the unrounded tensor goes on, whether or not a hook
+  // observes it.
   at::Tensor wide = normalized(x, config_.norm, config_.norm_epsilon);
-  if (pass.hooks.wants(site)) {
-    // The site has the type of the stream. If no hook replaces it, the unrounded tensor goes on, whether or not a hook
-    // observes it.
-    const at::Tensor seen = pass.hooks.at(site, wide.to(x.scalar_type()));
-    if (pass.hooks.replaces(site)) wide = widened(seen);
-  }
+  const at::Tensor seen = pass.hooks.at(site, wide.to(x.scalar_type()));
+  if (pass.hooks.replaces(site)) wide = widened(seen);
   return scaled(wide, weight, config_.norm_offset, bias);
 }
 
-at::Tensor Decoder::block(const LayerWeights& weights, std::int64_t layer, at::Tensor hidden, const Pass& pass) const {
-  const auto site = [layer](std::string_view rest) { return hooks::block_site(layer, rest); };
-  hidden = pass.at(layer, "hook_resid_pre", std::move(hidden));
-  const at::Tensor attention_input =
-      config_.pre_norm
-          ? normed(hidden, weights.attention_norm, weights.attention_norm_bias, site("ln1.hook_normalized"), pass)
-          : hidden;
-  at::Tensor attended = attention(weights, layer, attention_input, pass);
-  if (config_.post_norm)
-    attended = normed(attended, weights.attention_post_norm, {}, site("ln1_post.hook_normalized"), pass);
-  attended = pass.at(layer, "hook_attn_out", attended);
+/// Whether a product adds the stream before it stores its result. A hook may want the result alone; types of 16 bits
+/// round it first, as the models' own code does.
+bool Decoder::adds_in_product(const hooks::Site& site, const Pass& pass) const {
+  return !config_.post_norm && !pass.hooks.wants(site) && like_.dtype().itemsize() >= 4;
+}
 
-  const at::Tensor middle = config_.parallel_residual ? hidden : pass.at(layer, "hook_resid_mid", hidden + attended);
+at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor hidden, const Pass& pass) const {
+  const auto site = [layer](std::string_view rest) { return hooks::block_site(layer, rest); };
+  const LayerWeights& rest = weights.rest;
+  hidden = pass.at(layer, "hook_resid_pre", std::move(hidden));
+  const at::Tensor attention_input = config_.pre_norm ? normed(hidden, rest.attention_norm, rest.attention_norm_bias,
+                                                               site("ln1.hook_normalized"), pass)
+                                                      : hidden;
+  // The stream after attention. With parallel_residual the MLP does not read it.
+  at::Tensor middle;
+  if (adds_in_product(site("hook_attn_out"), pass)) {
+    middle = attention(weights, layer, attention_input, hidden, pass);
+  } else {
+    at::Tensor attended = attention(weights, layer, attention_input, {}, pass);
+    if (config_.post_norm)
+      attended = normed(attended, rest.attention_post_norm, {}, site("ln1_post.hook_normalized"), pass);
+    middle = hidden + pass.at(layer, "hook_attn_out", attended);
+  }
+  if (!config_.parallel_residual) middle = pass.at(layer, "hook_resid_mid", middle);
+
+  const at::Tensor& mlp_stream = config_.parallel_residual ? hidden : middle;
   const at::Tensor mlp_input =
       config_.shared_norm ? attention_input
-      : config_.pre_norm  ? normed(middle, weights.mlp_norm, weights.mlp_norm_bias, site("ln2.hook_normalized"), pass)
-                          : middle;
-  at::Tensor fed = config_.has_experts(layer) ? expert_feedforward(config_, weights, layer, mlp_input, pass.hooks)
-                                              : dense_feedforward(config_, weights, layer, mlp_input, pass.hooks);
-  if (config_.post_norm) fed = normed(fed, weights.mlp_post_norm, {}, site("ln2_post.hook_normalized"), pass);
-  fed = pass.at(layer, "hook_mlp_out", fed);
-  return pass.at(layer, "hook_resid_post", config_.parallel_residual ? hidden + attended + fed : middle + fed);
+      : config_.pre_norm  ? normed(mlp_stream, rest.mlp_norm, rest.mlp_norm_bias, site("ln2.hook_normalized"), pass)
+                          : mlp_stream;
+  const LayerProjections& projections = weights.projections;
+  if (!config_.has_experts(layer) && adds_in_product(site("hook_mlp_out"), pass)) {
+    return pass.at(layer, "hook_resid_post",
+                   dense_feedforward(config_, projections, layer, mlp_input, middle, pass.hooks));
+  }
+  at::Tensor fed = config_.has_experts(layer)
+                       ? expert_feedforward(config_, projections, layer, mlp_input, pass.hooks)
+                       : dense_feedforward(config_, projections, layer, mlp_input, {}, pass.hooks);
+  if (config_.post_norm) fed = normed(fed, rest.mlp_post_norm, {}, site("ln2_post.hook_normalized"), pass);
+  return pass.at(layer, "hook_resid_post", middle + pass.at(layer, "hook_mlp_out", fed));
 }
 
-at::Tensor Decoder::attention(const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,
-                              const Pass& pass) const {
-  const at::Tensor attended = weighted_values(weights, layer, projected(weights, layer, input, pass), pass);
+/// The result of attention, plus the residual if there is one.
+at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
+                              const at::Tensor& residual, const Pass& pass) const {
+  const at::Tensor attended =
+      weighted_values(weights.rest.sink_logit, layer, projected(weights, layer, input, pass), pass);
   const at::Tensor z = pass.at(layer, "attn.hook_z", attended.transpose(1, 2));  // [batch, position, head, head_dim]
-  return output_projection(weights, layer, with_output_gate(weights, layer, z, input, pass), pass);
+  const LayerProjections& projections = weights.projections;
+  return output_projection(projections.output, layer, with_output_gate(projections.gate_score, layer, z, input, pass),
+                           residual, pass);
 }
 
-hooks::Qkv Decoder::projected(const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,
+hooks::Qkv Decoder::projected(const Layer& weights, std::int64_t layer, const at::Tensor& input,
                               const Pass& pass) const {
-  const auto heads = [&](const at::Tensor& weight, const at::Tensor& bias, std::int64_t count, std::string_view site) {
-    at::Tensor rows = at::linear(input, weight, bias);
+  const auto heads = [&](const Projection& projection, std::int64_t count, std::string_view site) {
+    at::Tensor rows = projection(input);
     if (config_.qkv_clip) rows = rows.clamp(-*config_.qkv_clip, *config_.qkv_clip);
     return pass.at(layer, site, rows.view({input.size(0), input.size(1), count, config_.head_dim}));
   };
-  const at::Tensor query = heads(weights.query, weights.query_bias, config_.heads, "attn.hook_q");
-  const at::Tensor key = heads(weights.key, weights.key_bias, config_.kv_heads, "attn.hook_k");
-  const at::Tensor value = heads(weights.value, weights.value_bias, config_.kv_heads, "attn.hook_v");
-  return {positioned(query, weights.query_norm, layer, "attn.hook_rot_q", pass).transpose(1, 2),
-          positioned(key, weights.key_norm, layer, "attn.hook_rot_k", pass).transpose(1, 2), value.transpose(1, 2)};
+  const LayerProjections& projections = weights.projections;
+  const at::Tensor query = heads(projections.query, config_.heads, "attn.hook_q");
+  const at::Tensor key = heads(projections.key, config_.kv_heads, "attn.hook_k");
+  const at::Tensor value = heads(projections.value, config_.kv_heads, "attn.hook_v");
+  return {positioned(query, weights.rest.query_norm, layer, "attn.hook_rot_q", pass).transpose(1, 2),
+          positioned(key, weights.rest.key_norm, layer, "attn.hook_rot_k", pass).transpose(1, 2),
+          value.transpose(1, 2)};
 }
 
-at::Tensor Decoder::positioned(const at::Tensor& heads, const at::Tensor& norm, std::int64_t layer,
+at::Tensor Decoder::positioned(const at::Tensor& heads, const at::Tensor& weight, std::int64_t layer,
                                std::string_view site, const Pass& pass) const {
   at::Tensor x = heads;  // [batch, position, head, head_dim]
   switch (config_.qk_norm) {
     case QkNorm::none:
       break;
     case QkNorm::head:
-      x = scaled(rms_normalized(x, config_.norm_epsilon), norm, config_.norm_offset);
+      x = norm(x, Norm::rms, config_.norm_epsilon, weight, config_.norm_offset);
       break;
     case QkNorm::heads:
-      x = scaled(layer_normalized(x, config_.norm_epsilon), norm);
+      x = norm(x, Norm::layer, config_.norm_epsilon, weight, 0);
       break;
     case QkNorm::whole:
-      x = scaled(rms_normalized(x.flatten(2), config_.norm_epsilon), norm).view_as(x);
+      x = norm(x.flatten(2), Norm::rms, config_.norm_epsilon, weight, 0).view_as(x);
       break;
   }
   if (config_.positions != Positions::rotary) return x;
@@ -288,7 +340,7 @@ at::Tensor Decoder::positioned(const at::Tensor& heads, const at::Tensor& norm, 
   return pass.at(layer, site, rotate(x, pass.ropes[windowed ? 1 : 0]));
 }
 
-at::Tensor Decoder::weighted_values(const LayerWeights& weights, std::int64_t layer, const hooks::Qkv& qkv,
+at::Tensor Decoder::weighted_values(const at::Tensor& sink_logit, std::int64_t layer, const hooks::Qkv& qkv,
                                     const Pass& pass) const {
   kernels::AttentionOptions options;
   options.scale = config_.attention_scale;
@@ -300,7 +352,7 @@ at::Tensor Decoder::weighted_values(const LayerWeights& weights, std::int64_t la
   options.soft_cap = config_.attention_soft_cap;
   options.key_bias = pass.key_bias;
   options.distance_bias = pass.distance_bias;
-  options.sink_logit = weights.sink_logit;
+  options.sink_logit = sink_logit;
   const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
   if (pass.hooks.replaces(site)) return apply_pattern(pass.hooks.at(site, attention_pattern(qkv, options)), qkv.value);
   const at::Tensor output = attend(layer, qkv, options, pass.attention);
@@ -308,28 +360,28 @@ at::Tensor Decoder::weighted_values(const LayerWeights& weights, std::int64_t la
   return output;
 }
 
-at::Tensor Decoder::with_output_gate(const LayerWeights& weights, std::int64_t layer, const at::Tensor& z,
+at::Tensor Decoder::with_output_gate(const Projection& score, std::int64_t layer, const at::Tensor& z,
                                      const at::Tensor& input, const Pass& pass) const {
   if (config_.gate == Gate::none) return z;
-  at::Tensor gate =
-      at::sigmoid(at::linear(input, weights.gate_score, weights.gate_score_bias));  // [batch, position, rows]
+  at::Tensor gate = at::sigmoid(score(input));  // [batch, position, rows]
   if (config_.gate == Gate::elementwise) gate = gate.view(z.sizes());
   gate = pass.at(layer, "attn.hook_gate", gate);
   return z * (config_.gate == Gate::headwise ? gate.unsqueeze(-1) : gate);
 }
 
-at::Tensor Decoder::output_projection(const LayerWeights& weights, std::int64_t layer, const at::Tensor& z,
-                                      const Pass& pass) const {
+at::Tensor Decoder::output_projection(const Projection& output, std::int64_t layer, const at::Tensor& z,
+                                      const at::Tensor& residual, const Pass& pass) const {
   const hooks::Site site = hooks::block_site(layer, "attn.hook_result");
   if (pass.hooks.wants(site)) {
-    const at::Tensor by_head = weights.output.view({config_.width, config_.heads, config_.head_dim});
+    const at::Tensor by_head = output.weight().view({config_.width, config_.heads, config_.head_dim});
     const at::Tensor result = pass.hooks.at(site, at::einsum("bthd,whd->bthw", {z, by_head}));
     if (pass.hooks.replaces(site)) {
-      const at::Tensor sum = result.sum(2);
-      return config_.output_bias ? sum + weights.output_bias : sum;
+      at::Tensor sum = result.sum(2);
+      if (config_.output_bias) sum = sum + output.bias();
+      return residual.defined() ? residual + sum : sum;
     }
   }
-  return at::linear(z.flatten(2), weights.output, weights.output_bias);
+  return output(z.flatten(2), Activation::none, residual);
 }
 
 }  // namespace gainlens::models

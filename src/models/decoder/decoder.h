@@ -3,6 +3,7 @@
 #include "hooks/hooked_model.h"
 #include "models/decoder/decoder_config.h"
 #include "models/decoder/decoder_weights.h"
+#include "models/decoder/projection.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -45,10 +46,15 @@ class LayerSource {
 /// - `hook_resid_mid` does not exist if attention and MLP read the same stream.
 class Decoder : public hooks::HookedModel {
  public:
-  /// @param source  asked for each layer in turn; null: `weights` holds the layers
+  /// Frozen projections are packed for the processor: in place if nobody else holds the tensor, else into a copy.
+  /// @param weights  hand them over (std::move) if they are frozen, so that memory holds them once
   /// @throws InternalError    weights that do not fit the configuration
   /// @throws InvalidArgument  as rope_frequencies
-  Decoder(DecoderConfig config, DecoderWeights weights, std::unique_ptr<LayerSource> source = nullptr);
+  Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use = WeightUse::frozen);
+  /// @param outer   the weights outside the layers
+  /// @param source  asked for each layer in turn
+  /// @throws InternalError, InvalidArgument  as above
+  Decoder(DecoderConfig config, DecoderWeights outer, std::unique_ptr<LayerSource> source);
   ~Decoder() override;
 
   hooks::Stream forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
@@ -57,12 +63,20 @@ class Decoder : public hooks::HookedModel {
   /// for all requests. The bits of each result are those of forward().
   std::vector<hooks::Stream> forward_all(std::span<const hooks::ForwardRequest> requests) override;
   at::Tensor unembed(const at::Tensor& normalized) override;
+  at::Tensor target_losses(const at::Tensor& normalized, const at::Tensor& targets) override;
   std::vector<hooks::SiteShape> sites() const override;
   const hooks::AttentionLayout& layout() const override { return layout_; }
   const DecoderConfig& config() const { return config_; }
 
  private:
   struct Pass;  // the state of one request during the pass
+  struct Layer {
+    LayerProjections projections;
+    LayerWeights rest;  // norms and the like
+  };
+
+  Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use, std::unique_ptr<LayerSource> source);
+  static Layer make_layer(LayerWeights weights, WeightUse use);
 
   void check_request(const hooks::ForwardRequest& request) const;
   void check_pattern_memory(const hooks::ForwardRequest& request) const;
@@ -72,22 +86,26 @@ class Decoder : public hooks::HookedModel {
   hooks::Stream finish(const Pass& pass) const;
   at::Tensor normed(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const hooks::Site& site,
                     const Pass& pass) const;
-  at::Tensor block(const LayerWeights& weights, std::int64_t layer, at::Tensor hidden, const Pass& pass) const;
-  at::Tensor attention(const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,
+  at::Tensor embedded(const at::Tensor& ids) const;
+  bool adds_in_product(const hooks::Site& site, const Pass& pass) const;
+  at::Tensor block(const Layer& weights, std::int64_t layer, at::Tensor hidden, const Pass& pass) const;
+  at::Tensor attention(const Layer& weights, std::int64_t layer, const at::Tensor& input, const at::Tensor& residual,
                        const Pass& pass) const;
-  hooks::Qkv projected(const LayerWeights& weights, std::int64_t layer, const at::Tensor& input,
-                       const Pass& pass) const;
-  at::Tensor positioned(const at::Tensor& heads, const at::Tensor& norm, std::int64_t layer, std::string_view site,
+  hooks::Qkv projected(const Layer& weights, std::int64_t layer, const at::Tensor& input, const Pass& pass) const;
+  at::Tensor positioned(const at::Tensor& heads, const at::Tensor& weight, std::int64_t layer, std::string_view site,
                         const Pass& pass) const;
-  at::Tensor weighted_values(const LayerWeights& weights, std::int64_t layer, const hooks::Qkv& qkv,
+  at::Tensor weighted_values(const at::Tensor& sink_logit, std::int64_t layer, const hooks::Qkv& qkv,
                              const Pass& pass) const;
-  at::Tensor with_output_gate(const LayerWeights& weights, std::int64_t layer, const at::Tensor& z,
-                              const at::Tensor& input, const Pass& pass) const;
-  at::Tensor output_projection(const LayerWeights& weights, std::int64_t layer, const at::Tensor& z,
-                               const Pass& pass) const;
+  at::Tensor with_output_gate(const Projection& score, std::int64_t layer, const at::Tensor& z, const at::Tensor& input,
+                              const Pass& pass) const;
+  at::Tensor output_projection(const Projection& output, std::int64_t layer, const at::Tensor& z,
+                               const at::Tensor& residual, const Pass& pass) const;
 
   DecoderConfig config_;
-  DecoderWeights weights_;
+  at::TensorOptions like_;  // type and device of weights and activations
+  DecoderWeights weights_;  // without layers, and without what is packed
+  Projection head_;         // the embedding too, if it is tied and packed
+  std::vector<Layer> layers_;
   std::unique_ptr<LayerSource> source_;
   hooks::AttentionLayout layout_;
 };

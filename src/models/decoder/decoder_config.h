@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernels/linear/activation.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,7 +40,7 @@ enum class Positions {
 /// Sigmoid gate on the attention output, before the output projection (qiuzh20/gated_attention).
 enum class Gate { none, headwise, elementwise };
 
-enum class Activation { silu, gelu_tanh, gelu_erf, relu };
+using kernels::Activation;
 
 enum class Norm { rms, layer };
 

@@ -2,7 +2,7 @@
 
 #include "hooks/hooks.h"
 #include "models/decoder/decoder_config.h"
-#include "models/decoder/decoder_weights.h"
+#include "models/decoder/projection.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -12,9 +12,10 @@ namespace gainlens::models {
 
 /// The feed-forward layer that every token passes: down(act(gate) * up), or down(act(up)) without a gate. Fires
 /// mlp.hook_pre, mlp.hook_pre_linear (only with a gate) and mlp.hook_post.
-/// @param input  [batch, position, width]
-at::Tensor dense_feedforward(const DecoderConfig& config, const LayerWeights& weights, std::int64_t layer,
-                             const at::Tensor& input, const hooks::Hooks& hooks);
+/// @param input     [batch, position, width]
+/// @param residual  [batch, position, width], added to the result; may be undefined
+at::Tensor dense_feedforward(const DecoderConfig& config, const LayerProjections& layer_projections, std::int64_t layer,
+                             const at::Tensor& input, const at::Tensor& residual, const hooks::Hooks& hooks);
 
 /// The sum of the outputs of the chosen experts, each times its router weight. Fires mlp.hook_expert_weights [batch,
 /// position, expert], with 0 for experts that are not chosen. If a hook replaces these weights, experts of weight 0 do
@@ -24,7 +25,7 @@ at::Tensor dense_feedforward(const DecoderConfig& config, const LayerWeights& we
 /// chosen shares of the softmax over all experts. It runs in float32 for narrower types. Among equal logits, libtorch's
 /// topk decides.
 /// @param input  [batch, position, width]
-at::Tensor expert_feedforward(const DecoderConfig& config, const LayerWeights& weights, std::int64_t layer,
-                              const at::Tensor& input, const hooks::Hooks& hooks);
+at::Tensor expert_feedforward(const DecoderConfig& config, const LayerProjections& layer_projections,
+                              std::int64_t layer, const at::Tensor& input, const hooks::Hooks& hooks);
 
 }  // namespace gainlens::models

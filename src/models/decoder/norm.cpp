@@ -1,5 +1,8 @@
 #include "models/decoder/norm.h"
 
+#include "kernels/elementwise/row_functions.h"
+#include "models/decoder/one_pass.h"
+
 #include <ATen/ATen.h>
 
 namespace gainlens::models {
@@ -19,15 +22,31 @@ at::Tensor layer_normalized(const at::Tensor& x, double epsilon) {
   return centred * at::rsqrt(centred.pow(2).mean(-1, /*keepdim=*/true) + epsilon);
 }
 
+namespace {
+
+kernels::NormOptions options_of(Norm kind, double epsilon) {
+  return {kind == Norm::rms ? kernels::NormKind::rms : kernels::NormKind::layer, epsilon};
+}
+
+}  // namespace
+
 at::Tensor normalized(const at::Tensor& x, Norm kind, double epsilon) {
+  if (one_pass(x)) return kernels::normalised(x, options_of(kind, epsilon));
   return kind == Norm::rms ? rms_normalized(x, epsilon) : layer_normalized(x, epsilon);
 }
 
 at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset, const at::Tensor& bias) {
+  if (one_pass(x) && one_pass(weight)) return kernels::scaled_rows(x, weight, offset, bias);
   const at::Tensor wide = widened(weight);
   at::Tensor result = (offset == 0 ? wide : wide + offset) * x;
   if (bias.defined()) result = result + widened(bias);
   return result.to(weight.scalar_type());
+}
+
+at::Tensor norm(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
+                const at::Tensor& bias) {
+  if (one_pass(x) && one_pass(weight)) return kernels::norm_rows(x, options_of(kind, epsilon), weight, offset, bias);
+  return scaled(normalized(x, kind, epsilon), weight, offset, bias);
 }
 
 }  // namespace gainlens::models

@@ -23,4 +23,9 @@ at::Tensor normalized(const at::Tensor& x, Norm kind, double epsilon);
 /// @param bias  may be undefined
 at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset = 0, const at::Tensor& bias = {});
 
+/// The norm of each row, times (offset + weight), plus bias, in the type of the weight: scaled(normalized(x)). Without
+/// gradients in one pass over memory (kernels::norm_rows), with the same bits.
+at::Tensor norm(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
+                const at::Tensor& bias = {});
+
 }  // namespace gainlens::models

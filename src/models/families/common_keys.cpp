@@ -19,13 +19,11 @@ constexpr std::int64_t max_vocabulary = std::int64_t{1} << 31;
 constexpr std::int64_t max_context = std::int64_t{1} << 31;
 
 Activation parse_activation(ConfigReader& reader, std::string_view key, Activation fallback) {
-  static const std::map<std::string, Activation, std::less<>> known = {{"silu", Activation::silu},
-                                                                       {"swish", Activation::silu},
-                                                                       {"gelu", Activation::gelu_erf},
-                                                                       {"gelu_new", Activation::gelu_tanh},
-                                                                       {"gelu_fast", Activation::gelu_tanh},
-                                                                       {"gelu_pytorch_tanh", Activation::gelu_tanh},
-                                                                       {"relu", Activation::relu}};
+  static const std::map<std::string, Activation, std::less<>> known = {
+      {"silu", Activation::silu},           {"swish", Activation::silu},
+      {"gelu", Activation::gelu_erf},       {"gelu_new", Activation::gelu_tanh},
+      {"gelu_fast", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"relu", Activation::relu},           {"relu2", Activation::squared_relu}};
   if (reader.find_non_null(key) == nullptr) return fallback;
   const std::string name = reader.text(key);
   if (const auto found = known.find(name); found != known.end()) return found->second;

@@ -1,0 +1,120 @@
+#include "kernels/elementwise/row_functions.h"
+
+#include "core/check.h"
+#include "kernels/elementwise/row_vectors.h"
+#include "kernels/stored_rows.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <vector>
+
+namespace gainlens::kernels {
+namespace {
+
+/// Numbers that one task handles, at least.
+constexpr std::int64_t numbers_per_task = 32768;
+
+/// A weight or bias [n] or [m, n] in float32.
+class RowParameters {
+ public:
+  explicit RowParameters(const at::Tensor& values, std::int64_t columns) {
+    if (!values.defined()) return;
+    ASSERT(values.size(-1) == columns && values.dim() <= 2, "a norm's weight of {} for rows of {}", values.size(-1),
+           columns);
+    values_ = values.to(at::kFloat).contiguous();
+    rows_ = values.dim() == 2 ? values.size(0) : 1;
+    columns_ = columns;
+  }
+  const float* of_row(std::int64_t row) const {
+    return values_.defined() ? values_.const_data_ptr<float>() + row % rows_ * columns_ : nullptr;
+  }
+
+ private:
+  at::Tensor values_;
+  std::int64_t rows_ = 1, columns_ = 0;
+};
+
+/// Calls work(row, x) with each row of a tensor in float32; then stores x.
+template <typename Work>
+void map_rows(const at::Tensor& from, const at::Tensor& to, const Work& work) {
+  const std::int64_t columns = from.size(-1);
+  const at::Tensor input = from.contiguous();
+  const ElementType type = element_type(input.scalar_type()), stored = element_type(to.scalar_type());
+  const std::int64_t rows = input.numel() / std::max<std::int64_t>(columns, 1);
+  at::parallel_for(0, rows, std::max<std::int64_t>(1, numbers_per_task / columns),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     std::vector<float> x(static_cast<std::size_t>(columns));
+                     for (std::int64_t row = begin; row < end; ++row) {
+                       row_vectors().widen(type, element(input, row * columns), columns, x.data());
+                       work(row, x.data());
+                       row_vectors().narrow(stored, x.data(), columns, mutable_element(to, row * columns));
+                     }
+                   });
+}
+
+at::Tensor like(const at::Tensor& x, at::ScalarType type) {
+  return at::empty(x.sizes(), x.options().dtype(type));
+}
+
+}  // namespace
+
+at::Tensor normalised(const at::Tensor& x, const NormOptions& options) {
+  at::Tensor result = like(x, at::kFloat);
+  map_rows(x, result, [&](std::int64_t, float* row) {
+    row_vectors().normalise(options.kind == NormKind::layer, options.epsilon, x.size(-1), row);
+  });
+  return result;
+}
+
+at::Tensor norm_rows(const at::Tensor& x, const NormOptions& options, const at::Tensor& weight, double offset,
+                     const at::Tensor& bias) {
+  const std::int64_t columns = x.size(-1);
+  const RowParameters weights(weight, columns), biases(bias, columns);
+  at::Tensor result = like(x, weight.scalar_type());
+  map_rows(x, result, [&](std::int64_t row, float* y) {
+    row_vectors().normalise(options.kind == NormKind::layer, options.epsilon, columns, y);
+    row_vectors().scale(weights.of_row(row), static_cast<float>(offset), biases.of_row(row), columns, y);
+  });
+  return result;
+}
+
+at::Tensor scaled_rows(const at::Tensor& y, const at::Tensor& weight, double offset, const at::Tensor& bias) {
+  const std::int64_t columns = y.size(-1);
+  const RowParameters weights(weight, columns), biases(bias, columns);
+  at::Tensor result = like(y, weight.scalar_type());
+  map_rows(y, result, [&](std::int64_t row, float* x) {
+    row_vectors().scale(weights.of_row(row), static_cast<float>(offset), biases.of_row(row), columns, x);
+  });
+  return result;
+}
+
+at::Tensor rotated(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine) {
+  ASSERT(heads.dim() == 4 && cosine.sizes() == sine.sizes() && cosine.size(0) == heads.size(1),
+         "tables of angles that do not fit the heads");
+  const std::int64_t positions = heads.size(1), count = heads.size(2), half = cosine.size(1);
+  ASSERT(2 * half <= heads.size(3), "{} pairs of {} dimensions", half, heads.size(3));
+  const at::Tensor c = cosine.to(at::kFloat).contiguous(), s = sine.to(at::kFloat).contiguous();
+  at::Tensor result = like(heads, heads.scalar_type());
+  map_rows(heads, result, [&](std::int64_t row, float* x) {
+    const std::int64_t position = row / count % positions;
+    row_vectors().rotate(c.const_data_ptr<float>() + position * half, s.const_data_ptr<float>() + position * half, half,
+                         x, x + half);
+  });
+  return result;
+}
+
+bool all_finite(const at::Tensor& x) {
+  const at::Tensor values = x.contiguous();
+  const ElementType type = element_type(values.scalar_type());
+  std::atomic<bool> finite = true;
+  at::parallel_for(0, values.numel(), numbers_per_task, [&](std::int64_t begin, std::int64_t end) {
+    if (std::isnan(row_vectors().poison(type, element(values, begin), end - begin))) finite = false;
+  });
+  return finite;
+}
+
+}  // namespace gainlens::kernels

@@ -1,0 +1,132 @@
+#include "kernels/elementwise/row_vectors.h"
+
+#include "kernels/vector_dispatch.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/elementwise/row_vectors.cpp"
+// Highway wants its headers in this order.
+// clang-format off
+#include "hwy/foreach_target.h"  // includes this file once for each instruction set
+#include "hwy/highway.h"
+#include "kernels/stored_vectors-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace gainlens::kernels::HWY_NAMESPACE {
+namespace {  // other files of vector code may use the same names
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = Tag<float>;
+using Vector = hn::Vec<Floats>;
+
+HWY_INLINE Vector LoadFloats(const float* row, std::int64_t index, std::int64_t count) {
+  return LoadStored(ElementType::float32, row, index, count);
+}
+
+/// Calls work(index, count) for the vectors of a row; the last one may be short.
+template <typename Work>
+HWY_INLINE void ForEachVector(std::int64_t count, const Work& work) {
+  std::int64_t i = 0;
+  for (; i + Lanes<float>() <= count; i += Lanes<float>()) work(i, Lanes<float>());
+  if (i < count) work(i, count - i);
+}
+
+void Widen(ElementType type, const void* from, std::int64_t count, float* HWY_RESTRICT to) {
+  ForEachVector(count, [&](std::int64_t i, std::int64_t lanes) HWY_ATTR {
+    StoreStored(ElementType::float32, LoadStored(type, from, i, lanes), to, i, lanes);
+  });
+}
+
+void Narrow(ElementType type, const float* HWY_RESTRICT from, std::int64_t count, void* to) {
+  ForEachVector(count, [&](std::int64_t i, std::int64_t lanes)
+                           HWY_ATTR { StoreStored(type, LoadFloats(from, i, lanes), to, i, lanes); });
+}
+
+void Normalise(bool centre, double epsilon, std::int64_t count, float* HWY_RESTRICT x) {
+  const Floats tag;
+  const auto length = static_cast<double>(count);
+  auto mean = hn::Zero(tag);
+  if (centre) {
+    auto sum = hn::Zero(tag);
+    ForEachVector(count,
+                  [&](std::int64_t i, std::int64_t lanes) HWY_ATTR { sum = hn::Add(sum, LoadFloats(x, i, lanes)); });
+    mean = hn::Set(tag, static_cast<float>(static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, sum))) / length));
+  }
+  // Two sums: each rounds half as often, and neither waits for the other.
+  auto even = hn::Zero(tag), odd = hn::Zero(tag);
+  std::int64_t i = 0;
+  for (; i + 2 * Lanes<float>() <= count; i += 2 * Lanes<float>()) {
+    const auto first = hn::Sub(hn::LoadU(tag, x + i), mean),
+               second = hn::Sub(hn::LoadU(tag, x + i + Lanes<float>()), mean);
+    hn::StoreU(first, tag, x + i);
+    hn::StoreU(second, tag, x + i + Lanes<float>());
+    even = hn::MulAdd(first, first, even);
+    odd = hn::MulAdd(second, second, odd);
+  }
+  double rest = 0;
+  for (; i < count; ++i) {
+    x[i] -= hn::GetLane(mean);
+    rest += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  }
+  const double squares = static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, hn::Add(even, odd)))) + rest;
+  const auto factor = hn::Set(tag, static_cast<float>(1 / std::sqrt(squares / length + epsilon)));
+  ForEachVector(count, [&](std::int64_t index, std::int64_t lanes) HWY_ATTR {
+    StoreStored(ElementType::float32, hn::Mul(LoadFloats(x, index, lanes), factor), x, index, lanes);
+  });
+}
+
+void Scale(const float* weight, float offset, const float* bias, std::int64_t count, float* HWY_RESTRICT x) {
+  const Floats tag;
+  const auto shift = hn::Set(tag, offset);
+  ForEachVector(count, [&](std::int64_t i, std::int64_t lanes) HWY_ATTR {
+    auto y = hn::Mul(hn::Add(LoadFloats(weight, i, lanes), shift), LoadFloats(x, i, lanes));
+    if (bias != nullptr) y = hn::Add(y, LoadFloats(bias, i, lanes));
+    StoreStored(ElementType::float32, y, x, i, lanes);
+  });
+}
+
+void Rotate(const float* cosine, const float* sine, std::int64_t count, float* HWY_RESTRICT first,
+            float* HWY_RESTRICT second) {
+  ForEachVector(count, [&](std::int64_t i, std::int64_t lanes) HWY_ATTR {
+    const auto a = LoadFloats(first, i, lanes), b = LoadFloats(second, i, lanes);
+    const auto c = LoadFloats(cosine, i, lanes), s = LoadFloats(sine, i, lanes);
+    StoreStored(ElementType::float32, hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), first, i, lanes);
+    StoreStored(ElementType::float32, hn::Add(hn::Mul(b, c), hn::Mul(a, s)), second, i, lanes);
+  });
+}
+
+float Poison(ElementType type, const void* x, std::int64_t count) {
+  const Floats tag;
+  auto sum = hn::Zero(tag);
+  ForEachVector(count, [&](std::int64_t i, std::int64_t lanes)
+                           HWY_ATTR { sum = hn::MulAdd(LoadStored(type, x, i, lanes), hn::Zero(tag), sum); });
+  return hn::GetLane(hn::SumOfLanes(tag, sum));
+}
+
+constexpr RowVectors row_vectors_of_target = {
+    .widen = Widen, .narrow = Narrow, .normalise = Normalise, .scale = Scale, .rotate = Rotate, .poison = Poison};
+
+}  // namespace
+
+// Highway dispatches plain functions.
+const RowVectors* RowVectorsOfTarget() {
+  return &row_vectors_of_target;
+}
+
+}  // namespace gainlens::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gainlens::kernels {
+
+HWY_EXPORT(RowVectorsOfTarget);
+
+const RowVectors& row_vectors() {
+  return *HWY_DYNAMIC_DISPATCH(RowVectorsOfTarget)();
+}
+
+}  // namespace gainlens::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "kernels/element_type.h"
+
+#include <cstdint>
+
+namespace gainlens::kernels {
+
+/// The functions of single rows, compiled for one instruction set. Rows of float32 need not be aligned.
+struct RowVectors {
+  /// to = the element type's numbers, widened.
+  void (*widen)(ElementType type, const void* from, std::int64_t count, float* to);
+  /// to = the numbers, rounded to nearest.
+  void (*narrow)(ElementType type, const float* from, std::int64_t count, void* to);
+  /// x = (x - mean) / sqrt(variance + epsilon), or x / sqrt(mean square + epsilon).
+  void (*normalise)(bool centre, double epsilon, std::int64_t count, float* x);
+  /// x = (offset + weight) x + bias; no bias: null.
+  void (*scale)(const float* weight, float offset, const float* bias, std::int64_t count, float* x);
+  /// first, second = first cos - second sin, second cos + first sin.
+  void (*rotate)(const float* cosine, const float* sine, std::int64_t count, float* first, float* second);
+  /// The sum of 0 x: 0 if all numbers are finite, else NaN.
+  float (*poison)(ElementType type, const void* x, std::int64_t count);
+};
+
+/// For the best instruction set of this machine.
+const RowVectors& row_vectors();
+
+}  // namespace gainlens::kernels

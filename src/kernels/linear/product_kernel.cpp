@@ -1,0 +1,77 @@
+#include "kernels/linear/product_kernel.h"
+
+#include "core/error.h"
+#include "kernels/linear/tile_kernels.h"
+
+#include <ATen/native/CPUBlas.h>
+#include <fmt/format.h>
+
+namespace gainlens::kernels {
+namespace {
+
+bool has_avx512() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512f") > 0;
+#else
+  return false;
+#endif
+}
+
+/// Products of bfloat16 without AMX.
+bool has_avx512_bf16() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512bf16") > 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+std::string_view name_of(ProductKernel kernel) {
+  switch (kernel) {
+    case ProductKernel::strips:
+      return "strips";
+    case ProductKernel::widened_strips:
+      return "widened strips";
+    case ProductKernel::brgemm:
+      return "oneDNN brgemm";
+    case ProductKernel::libtorch:
+      return "libtorch";
+  }
+  throw_internal_error(__FILE__, __LINE__, "a product kernel without a name");
+}
+
+bool runs_here(ProductKernel kernel, c10::ScalarType type) {
+  switch (kernel) {
+    case ProductKernel::strips:
+      return type == at::kFloat;
+    case ProductKernel::widened_strips:
+      return type == at::kBFloat16 || type == at::kHalf;
+    case ProductKernel::brgemm:
+      // Without AMX, libtorch replaces the missing micro-kernel by a plain loop.
+      if (type == at::kBFloat16) return at::native::cpublas::could_pack(at::kBFloat16);
+      return type == at::kFloat && has_avx512();
+    case ProductKernel::libtorch:
+      return true;
+  }
+  throw_internal_error(__FILE__, __LINE__, "a product kernel that no one knows");
+}
+
+ProductKernel product_kernel(c10::ScalarType type) {
+  if (type == at::kFloat) return has_avx512() ? ProductKernel::brgemm : ProductKernel::strips;
+  if (type == at::kBFloat16) {
+    if (runs_here(ProductKernel::brgemm, type)) return ProductKernel::brgemm;
+    if (has_avx512_bf16()) return ProductKernel::libtorch;
+  }
+  if (type == at::kBFloat16 || type == at::kHalf) return ProductKernel::widened_strips;
+  return ProductKernel::libtorch;
+}
+
+std::string describe_processor() {
+  return fmt::format("float32: {}; bfloat16: {}; float16: {}; vectors of {} bits", name_of(product_kernel(at::kFloat)),
+                     name_of(product_kernel(at::kBFloat16)), name_of(product_kernel(at::kHalf)),
+                     tile_kernels().columns / 2 * 32);
+}
+
+}  // namespace gainlens::kernels

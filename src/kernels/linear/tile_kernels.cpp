@@ -1,0 +1,262 @@
+#include "kernels/linear/tile_kernels.h"
+
+#include "kernels/vector_dispatch.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/linear/tile_kernels.cpp"
+// Highway wants its headers in this order.
+// clang-format off
+#include "hwy/foreach_target.h"  // includes this file once for each instruction set
+#include "hwy/highway.h"
+#include "hwy/contrib/math/math-inl.h"
+#include "kernels/strip_products-inl.h"
+#include "kernels/stored_vectors-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace gainlens::kernels::HWY_NAMESPACE {
+namespace {  // other files of vector code may use the same names
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = Tag<float>;
+using Vector = hn::Vec<Floats>;
+
+void Multiply(std::int64_t strips, std::int64_t inner, const float* HWY_RESTRICT left, std::int64_t left_stride,
+              const float* HWY_RESTRICT panel, bool add, float* HWY_RESTRICT tile, std::int64_t tile_stride) {
+  for (std::int64_t strip = 0; strip < strips; ++strip) {
+    const std::int64_t row = strip * strip_rows;
+    StripSums<float> sums;
+    MultiplyStrip<float>(inner, left + row * left_stride, left_stride, panel, sums);
+    add ? StoreStrip<true, float>(sums, tile + row * tile_stride, tile_stride)
+        : StoreStrip<false, float>(sums, tile + row * tile_stride, tile_stride);
+  }
+}
+
+/// 1 / (1 + exp(-x)), and 0 below -88: the exponential of Highway is not defined where it overflows.
+HWY_INLINE Vector Sigmoid(Vector x) {
+  const Floats tag;
+  const auto one = hn::Set(tag, 1.0F), lowest = hn::Set(tag, -88.0F);
+  const auto power = hn::Exp(tag, hn::Neg(hn::Max(x, lowest)));
+  return hn::IfThenZeroElse(hn::Lt(x, lowest), hn::Div(one, hn::Add(one, power)));
+}
+
+/// erf, within two units in the last place. Below 1 it is x times a polynomial of x^2, above it 1 - exp of a polynomial
+/// of x, up to 4, where erf is 1 in float32. Both were fitted to mpmath's erf and log erfc at Chebyshev nodes.
+HWY_INLINE Vector Erf(Vector x) {
+  const Floats tag;
+  const auto size = hn::Min(hn::Abs(x), hn::Set(tag, 4.0F));
+  const auto square = hn::Mul(size, size);
+  auto small = hn::Set(tag, 0x1.49234ep-14F);
+  small = hn::MulAdd(small, square, hn::Set(tag, -0x1.a3dc18p-11F));
+  small = hn::MulAdd(small, square, hn::Set(tag, 0x1.5401dcp-8F));
+  small = hn::MulAdd(small, square, hn::Set(tag, -0x1.b7f88cp-6F));
+  small = hn::MulAdd(small, square, hn::Set(tag, 0x1.ce2cf0p-4F));
+  small = hn::MulAdd(small, square, hn::Set(tag, -0x1.81273ep-2F));
+  small = hn::MulAdd(small, square, hn::Set(tag, 0x1.20dd74p+0F));
+  auto logarithm = hn::Set(tag, -0x1.49662ep-16F);
+  logarithm = hn::MulAdd(logarithm, size, hn::Set(tag, 0x1.b4a18ep-12F));
+  logarithm = hn::MulAdd(logarithm, size, hn::Set(tag, -0x1.0b46dep-8F));
+  logarithm = hn::MulAdd(logarithm, size, hn::Set(tag, 0x1.9757b6p-6F));
+  logarithm = hn::MulAdd(logarithm, size, hn::Set(tag, -0x1.b9cebep-4F));
+  logarithm = hn::MulAdd(logarithm, size, hn::Set(tag, -0x1.4479eap-1F));
+  logarithm = hn::MulAdd(logarithm, size, hn::Set(tag, -0x1.211a86p+0F));
+  logarithm = hn::MulAdd(logarithm, size, hn::Set(tag, 0x1.11ca08p-13F));
+  const auto large = hn::Sub(hn::Set(tag, 1.0F), hn::Exp(tag, logarithm));
+  return hn::CopySign(hn::IfThenElse(hn::Lt(size, hn::Set(tag, 1.0F)), hn::Mul(size, small), large), x);
+}
+
+template <Activation activation>
+HWY_INLINE Vector Activated(Vector x) {
+  const Floats tag;
+  if constexpr (activation == Activation::silu) return hn::Mul(x, Sigmoid(x));
+  if constexpr (activation == Activation::gelu_tanh) {
+    // (1 + tanh(y)) / 2 is the sigmoid of 2 y.
+    const auto cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(tag, 0.07135481627F), hn::Set(tag, 1.5957691216F));
+    return hn::Mul(x, Sigmoid(hn::Mul(x, cubic)));
+  }
+  if constexpr (activation == Activation::gelu_erf) {
+    const auto half = hn::Mul(x, hn::Set(tag, 0.5F));
+    return hn::MulAdd(half, Erf(hn::Mul(x, hn::Set(tag, 0.70710678F))), half);
+  }
+  if constexpr (activation == Activation::relu || activation == Activation::squared_relu) {
+    const auto positive = hn::IfThenZeroElse(hn::Lt(x, hn::Zero(tag)), x);  // NaN stays NaN
+    return activation == Activation::relu ? positive : hn::Mul(positive, positive);
+  }
+  return x;
+}
+
+template <Activation activation>
+void FinishWith(std::int64_t rows, std::int64_t columns, const float* HWY_RESTRICT tile, std::int64_t tile_stride,
+                const float* bias, ElementType type, ConstStoredRows residual, StoredRows output) {
+  const Floats tag;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < columns; i += Lanes<float>()) {
+      const std::int64_t count = std::min(columns - i, Lanes<float>());
+      auto x = hn::Load(tag, tile + row * tile_stride + i);
+      if (bias != nullptr) x = hn::Add(x, LoadStored(ElementType::float32, bias, i, count));
+      x = Activated<activation>(x);
+      if (residual.data != nullptr) x = hn::Add(x, LoadStored(type, residual.data, row * residual.stride + i, count));
+      StoreStored(type, x, output.data, row * output.stride + i, count);
+    }
+  }
+}
+
+/// Calls `function`<activation>(arguments...).
+#define GAINLENS_WITH_ACTIVATION(function, activation, ...)   \
+  switch (activation) {                                       \
+    case Activation::none:                                    \
+      return function<Activation::none>(__VA_ARGS__);         \
+    case Activation::silu:                                    \
+      return function<Activation::silu>(__VA_ARGS__);         \
+    case Activation::gelu_tanh:                               \
+      return function<Activation::gelu_tanh>(__VA_ARGS__);    \
+    case Activation::gelu_erf:                                \
+      return function<Activation::gelu_erf>(__VA_ARGS__);     \
+    case Activation::relu:                                    \
+      return function<Activation::relu>(__VA_ARGS__);         \
+    case Activation::squared_relu:                            \
+      return function<Activation::squared_relu>(__VA_ARGS__); \
+  }
+
+void Finish(std::int64_t rows, std::int64_t columns, const float* tile, std::int64_t tile_stride, const float* bias,
+            Activation activation, ElementType type, ConstStoredRows residual, StoredRows output) {
+  GAINLENS_WITH_ACTIVATION(FinishWith, activation, rows, columns, tile, tile_stride, bias, type, residual, output)
+}
+
+/// The two tiles of a gated layer, and what is added to them.
+struct GatedTiles {
+  const float* gates;
+  const float* neurons;
+  std::int64_t stride;
+  const float* gate_bias;
+  const float* neuron_bias;
+};
+
+/// The sums of both tiles with their biases, at `count` columns from column i on.
+struct GateAndNeuron {
+  Vector gate, neuron;
+};
+
+HWY_INLINE GateAndNeuron LoadGated(const GatedTiles& tiles, std::int64_t row, std::int64_t i, std::int64_t count) {
+  const Floats tag;
+  auto gate = hn::Load(tag, tiles.gates + row * tiles.stride + i);
+  auto neuron = hn::Load(tag, tiles.neurons + row * tiles.stride + i);
+  if (tiles.gate_bias != nullptr) gate = hn::Add(gate, LoadStored(ElementType::float32, tiles.gate_bias, i, count));
+  if (tiles.neuron_bias != nullptr)
+    neuron = hn::Add(neuron, LoadStored(ElementType::float32, tiles.neuron_bias, i, count));
+  return {gate, neuron};
+}
+
+template <Activation activation>
+void FinishGatedWith(std::int64_t rows, std::int64_t columns, const GatedTiles& tiles, ElementType type,
+                     StoredRows output) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < columns; i += Lanes<float>()) {
+      const std::int64_t count = std::min(columns - i, Lanes<float>());
+      const auto [gate, neuron] = LoadGated(tiles, row, i, count);
+      StoreStored(type, hn::Mul(Activated<activation>(gate), neuron), output.data, row * output.stride + i, count);
+    }
+  }
+}
+
+void FinishClipped(std::int64_t rows, std::int64_t columns, const GatedTiles& tiles, const GateFunction& function,
+                   ElementType type, StoredRows output) {
+  const Floats tag;
+  const auto limit = hn::Set(tag, static_cast<float>(function.limit)),
+             alpha = hn::Set(tag, static_cast<float>(function.alpha)), one = hn::Set(tag, 1.0F);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < columns; i += Lanes<float>()) {
+      const std::int64_t count = std::min(columns - i, Lanes<float>());
+      const auto [gate, neuron] = LoadGated(tiles, row, i, count);
+      // Selections instead of Min and Max: NaN stays NaN.
+      const auto clipped = hn::IfThenElse(hn::Gt(gate, limit), limit, gate);
+      auto bounded = hn::IfThenElse(hn::Gt(neuron, limit), limit, neuron);
+      bounded = hn::IfThenElse(hn::Lt(bounded, hn::Neg(limit)), hn::Neg(limit), bounded);
+      const auto result = hn::Mul(hn::Add(bounded, one), hn::Mul(clipped, Sigmoid(hn::Mul(clipped, alpha))));
+      StoreStored(type, result, output.data, row * output.stride + i, count);
+    }
+  }
+}
+
+void FinishGated(std::int64_t rows, std::int64_t columns, const float* gates, const float* neurons,
+                 std::int64_t tile_stride, const float* gate_bias, const float* neuron_bias,
+                 const GateFunction& function, ElementType type, StoredRows output) {
+  const GatedTiles tiles{gates, neurons, tile_stride, gate_bias, neuron_bias};
+  if (function.clipped) return FinishClipped(rows, columns, tiles, function, type, output);
+  GAINLENS_WITH_ACTIVATION(FinishGatedWith, function.activation, rows, columns, tiles, type, output)
+}
+
+#undef GAINLENS_WITH_ACTIVATION
+
+void AbsorbLogits(std::int64_t rows, std::int64_t columns, float* HWY_RESTRICT tile, std::int64_t tile_stride,
+                  float cap, LogSumExp* HWY_RESTRICT sums) {
+  const Floats tag;
+  const std::int64_t whole = columns / Lanes<float>() * Lanes<float>();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    float* logits = tile + row * tile_stride;
+    if (cap != 0) {
+      const auto factor = hn::Set(tag, cap), inverse = hn::Set(tag, 1 / cap);
+      for (std::int64_t i = 0; i < columns; i += Lanes<float>())
+        hn::Store(hn::Mul(factor, hn::Tanh(tag, hn::Mul(hn::Load(tag, logits + i), inverse))), tag, logits + i);
+    }
+    LogSumExp& sum = sums[row];
+    auto largest = hn::Set(tag, sum.maximum);
+    auto poison = hn::Zero(tag);
+    for (std::int64_t i = 0; i < whole; i += Lanes<float>()) {
+      const auto x = hn::Load(tag, logits + i);
+      largest = hn::Max(largest, x);
+      poison = hn::MulAdd(x, hn::Zero(tag), poison);
+    }
+    float maximum = hn::GetLane(hn::MaxOfLanes(tag, largest));
+    sum.poison += hn::GetLane(hn::SumOfLanes(tag, poison));
+    for (std::int64_t i = whole; i < columns; ++i) {
+      maximum = std::max(maximum, logits[i]);
+      sum.poison += logits[i] * 0;
+    }
+    // Bounded, since an infinite maximum would make NaN of every difference; the poison tells of it.
+    maximum = std::min(maximum, 3.4028235e38F);
+    const auto shift = hn::Set(tag, maximum);
+    auto total = hn::Zero(tag);
+    for (std::int64_t i = 0; i < whole; i += Lanes<float>())
+      total = hn::Add(total, hn::Exp(tag, hn::Sub(hn::Load(tag, logits + i), shift)));
+    double added = static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, total)));
+    for (std::int64_t i = whole; i < columns; ++i)
+      added += std::exp(static_cast<double>(logits[i]) - static_cast<double>(maximum));
+    sum.total = sum.total * std::exp(static_cast<double>(sum.maximum) - static_cast<double>(maximum)) + added;
+    sum.maximum = maximum;
+  }
+}
+
+constexpr TileKernels tile_kernels_of_target = {
+    .columns = PanelColumns<float>(),
+    .rows = strip_rows,
+    .multiply = Multiply,
+    .finish = Finish,
+    .finish_gated = FinishGated,
+    .absorb_logits = AbsorbLogits,
+};
+
+}  // namespace
+
+// Highway dispatches plain functions.
+const TileKernels* TileKernelsOfTarget() {
+  return &tile_kernels_of_target;
+}
+
+}  // namespace gainlens::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gainlens::kernels {
+
+HWY_EXPORT(TileKernelsOfTarget);
+
+const TileKernels& tile_kernels() {
+  return *HWY_DYNAMIC_DISPATCH(TileKernelsOfTarget)();
+}
+
+}  // namespace gainlens::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,94 @@
+#include "models/decoder/projection.h"
+
+#include "core/check.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+namespace gainlens::models {
+namespace {
+
+/// float64 is multiplied by libtorch: there is nothing to pack.
+bool stays_plain(const at::Tensor& weight, WeightUse use) {
+  return use == WeightUse::trained || weight.requires_grad() || weight.scalar_type() == at::kDouble;
+}
+
+/// f(x) + residual, with gradients.
+at::Tensor finished(const at::Tensor& x, kernels::Activation activation, const at::Tensor& residual) {
+  const at::Tensor result = kernels::activated(x, activation);
+  return residual.defined() ? result + residual : result;
+}
+
+/// The experts of a stack [expert, out, in], each packed in the memory of the stack if nobody else holds it.
+std::vector<Projection> of_experts(at::Tensor& stack, const at::Tensor& biases, WeightUse use) {
+  std::vector<Projection> experts;
+  if (!stack.defined()) return experts;
+  const bool alone = stack.use_count() == 1 && stack.storage().use_count() == 1;
+  for (std::int64_t expert = 0; expert < stack.size(0); ++expert) {
+    const at::Tensor bias = biases.defined() ? biases.select(0, expert) : at::Tensor();
+    const at::Tensor part = stack.select(0, expert);
+    experts.push_back(alone && !stays_plain(stack, use) ? Projection::in_stack(part, bias)
+                                                        : Projection(part, bias, use));
+  }
+  if (use == WeightUse::frozen) stack = at::Tensor();
+  return experts;
+}
+
+}  // namespace
+
+Projection::Projection(at::Tensor weight, at::Tensor bias, WeightUse use) : bias_(std::move(bias)) {
+  if (!weight.defined()) return;
+  if (stays_plain(weight, use)) {
+    plain_ = std::move(weight);
+  } else {
+    packed_ = kernels::PackedWeight(std::move(weight));
+  }
+}
+
+Projection Projection::in_stack(const at::Tensor& weight, at::Tensor bias) {
+  Projection projection;
+  projection.packed_ = kernels::PackedWeight::in_memory_of(weight);
+  projection.bias_ = std::move(bias);
+  return projection;
+}
+
+bool Projection::is_packed_for(const at::Tensor& input) const {
+  return packed_.defined() && !(at::GradMode::is_enabled() && input.requires_grad());
+}
+
+at::Tensor Projection::operator()(const at::Tensor& input, kernels::Activation activation, const at::Tensor& residual,
+                                  const at::Tensor& output) const {
+  if (is_packed_for(input)) return kernels::linear(input, packed_, {bias_, activation, residual, output});
+  const at::Tensor result = finished(at::linear(input, weight(), bias_), activation, residual);
+  if (!output.defined()) return result;
+  return at::Tensor(output).copy_(result);
+}
+
+at::Tensor Projection::rows(const at::Tensor& ids) const {
+  return packed_.defined() ? packed_.rows(ids) : at::embedding(plain_, ids);
+}
+
+at::Tensor Projection::weight() const {
+  return packed_.defined() ? packed_.plain() : plain_;
+}
+
+LayerProjections::LayerProjections(LayerWeights& weights, WeightUse use) {
+  const auto take = [use](at::Tensor& weight, const at::Tensor& bias) {
+    return use == WeightUse::frozen ? Projection(std::exchange(weight, at::Tensor()), bias, use)
+                                    : Projection(weight, bias, use);
+  };
+  query = take(weights.query, weights.query_bias);
+  gate_score = take(weights.gate_score, weights.gate_score_bias);
+  key = take(weights.key, weights.key_bias);
+  value = take(weights.value, weights.value_bias);
+  output = take(weights.output, weights.output_bias);
+  mlp_gate = take(weights.mlp_gate, weights.mlp_gate_bias);
+  mlp_up = take(weights.mlp_up, weights.mlp_up_bias);
+  mlp_down = take(weights.mlp_down, weights.mlp_down_bias);
+  router = take(weights.router, weights.router_bias);
+  expert_gate = of_experts(weights.expert_gate, weights.expert_gate_bias, use);
+  expert_up = of_experts(weights.expert_up, weights.expert_up_bias, use);
+  expert_down = of_experts(weights.expert_down, weights.expert_down_bias, use);
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "kernels/linear/linear.h"
+#include "models/decoder/decoder_weights.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace gainlens::models {
+
+/// What the weights of a decoder are for.
+enum class WeightUse {
+  frozen,   ///< evaluation: projections are packed for the processor, in the memory of the weights where they are alone
+  trained,  ///< the weights stay as they are, since an optimiser changes them; products have gradients
+};
+
+/// A linear layer: input weight^T + bias.
+class Projection {
+ public:
+  Projection() = default;
+  /// @param weight  [out, in]; undefined: there is no such layer
+  /// @param bias    [out], may be undefined
+  Projection(at::Tensor weight, at::Tensor bias, WeightUse use);
+  /// A frozen part of a stack of weights, packed in the memory of the stack. Nothing else may use the part afterwards.
+  static Projection in_stack(const at::Tensor& weight, at::Tensor bias);
+
+  bool defined() const { return plain_.defined() || packed_.defined(); }
+  /// Whether weight and input can take the packed way: no gradient is asked for.
+  bool is_packed_for(const at::Tensor& input) const;
+
+  /// f(input weight^T + bias) + residual.
+  /// @param input   [.., in]
+  /// @param output  written to, if defined (only without gradients)
+  at::Tensor operator()(const at::Tensor& input, kernels::Activation activation = kernels::Activation::none,
+                        const at::Tensor& residual = {}, const at::Tensor& output = {}) const;
+
+  /// Rows of the weight, [ids.., in]: for an embedding that is the head too.
+  at::Tensor rows(const at::Tensor& ids) const;
+  /// [out, in]; a copy if the weight is packed.
+  at::Tensor weight() const;
+  const kernels::PackedWeight& packed() const { return packed_; }
+  const at::Tensor& bias() const { return bias_; }
+
+ private:
+  at::Tensor plain_;
+  kernels::PackedWeight packed_;
+  at::Tensor bias_;
+};
+
+/// The projections of one layer. A part that the layer does not have is undefined.
+struct LayerProjections {
+  Projection query, gate_score, key, value, output;
+  Projection mlp_gate, mlp_up, mlp_down, router;
+  std::vector<Projection> expert_gate, expert_up, expert_down;  ///< [expert]
+
+  LayerProjections() = default;
+  /// Frozen projections are taken out of `weights`: the tensors there are undefined afterwards.
+  LayerProjections(LayerWeights& weights, WeightUse use);
+};
+
+}  // namespace gainlens::models
