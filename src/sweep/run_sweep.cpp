@@ -89,7 +89,7 @@ void check_lengths(const std::vector<std::int64_t>& lengths, const SweepOptions&
 
 /// The sha256 of every file that determines the model's numbers, by file name.
 std::map<std::string, std::string> fingerprint(const std::vector<std::filesystem::path>& files,
-                                               runfile::HashCache& hashes) {
+                                               const runfile::HashCache& hashes) {
   std::map<std::string, std::string> sums;
   for (const auto& file : files) sums[file.filename().string()] = hashes.sha256(file);
   return sums;
@@ -257,10 +257,8 @@ runfile::FilledRun lead(const SweepOptions& options, const Job& job, const runfi
     others =
         std::make_unique<runfile::LeadingRank>(options.out, options.group, runfile::start_patience, notice(options));
   }
-  auto hashes = runfile::HashCache::of_run(options.out);
-  const runfile::Request request = make_request(options, job, fingerprint(job.files, hashes));
+  const runfile::Request request = make_request(options, job, fingerprint(job.files, runfile::HashCache::of_user()));
   auto run = runfile::RunFolder::open_or_resume(options.out, request, options.log);
-  run.remember(hashes);
   return runfile::fill_run(run, others.get(), measuring);
 }
 
@@ -269,7 +267,7 @@ std::int64_t follow(const SweepOptions& options, const Job& job, const runfile::
   runfile::prepare_run_folder(options.out);
   runfile::FollowingRank self(options.out, options.group, runfile::start_patience, notice(options));
   self.wait_for_share();
-  auto hashes = runfile::HashCache::of_run(options.out);  // rank 0 wrote it: no file is hashed twice
+  const auto hashes = runfile::HashCache::of_user();  // rank 0 of the same machine has filled it
   return runfile::fill_share(self, make_request(options, job, fingerprint(job.files, hashes)), measuring);
 }
 
