@@ -1,5 +1,6 @@
 #include "sweep/run_sweep.h"
 
+#include "core/available_memory.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -15,6 +16,7 @@
 #include "runfile/run_folder.h"
 #include "runfile/shared_run.h"
 #include "sweep/measured_model.h"
+#include "sweep/memory_warning.h"
 #include "sweep/moments.h"
 #include "sweep/sweep_chunk.h"
 
@@ -189,7 +191,33 @@ class ChunkMeter {
     for (const auto& key : missing) total += cost_of(key.length, job_.config);
     to_measure_ = own;
     const bool quiet = options_.quiet || options_.group.rank > 0;
+    if (options_.group.rank == 0) warn_of_memory();
     progress_.emplace("sweep", total, "tokens", quiet ? Progress::Style::quiet : Progress::Style::automatic);
+  }
+
+  /// The numbers of several processes on one machine are not added.
+  void warn_of_memory() const {
+    if (to_measure_.empty()) return;
+    models::MemoryOptions memory{.dtype = options_.dtype,
+                                 .stream_weights = options_.stream_weights,
+                                 .stop_at_layer = options_.stop_at_layer,
+                                 .statistics = options_.statistics,
+                                 .likelihood = job_.plan.nll,
+                                 .per_query = options_.per_query,
+                                 .measured_layers = std::ssize(job_.plan.layers),
+                                 .threads = at::get_num_threads()};
+    std::vector<std::int64_t> lengths;
+    for (const runfile::ShardKey& key : to_measure_) {
+      lengths.push_back(key.length);
+      std::int64_t together = 0;
+      for (const runfile::ShardKey& other : group_from(key)) together += other.length;
+      memory.positions = std::max(memory.positions, key.length);
+      memory.positions_together = std::max(memory.positions_together, together);
+    }
+    std::ranges::sort(lengths);
+    lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
+    if (const auto text = memory_warning(job_.config, memory, lengths, available_memory()))
+      print_notice("gainlens: warning: {}\n", *text);
   }
 
   runfile::ShardResult measure(const runfile::ShardKey& key) {
