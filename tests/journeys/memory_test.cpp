@@ -78,6 +78,7 @@ models::DecoderWeights random_weights(const models::DecoderConfig& config) {
 void write_model(const fs::path& folder, const OrderedJson& config, std::int64_t ids) {
   peak_of_child([&] {
     at::set_num_threads(1);
+    at::manual_seed(1);  // which expert is the busiest depends on the weights
     const auto parsed = models::parse_decoder_config(Json(config), "test");
     save_checkpoint(folder, config, random_weights(parsed), at::kFloat);
     Json tokens = Json::array();
