@@ -1,4 +1,5 @@
 #include "cli/inspect_parts.h"
+#include "core/available_memory.h"
 #include "core/error.h"
 #include "core/quantity.h"
 #include "models/checkpoint/checkpoint.h"
@@ -6,6 +7,7 @@
 #include "models/checkpoint/checkpoint_tensors.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "models/checkpoint/describe.h"
+#include "models/checkpoint/memory_needed.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/attention_layout.h"
 #include "tokenizers/tokenizer.h"
@@ -107,12 +109,17 @@ void add_tokenizer(const std::filesystem::path& path, Findings& findings) {
 void add_memory(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
   const std::int64_t length = question.length.empty() ? config.max_positions : parse_count(question.length, "--length");
   const auto dtype = models::parse_dtype(question.dtype, "--dtype");
-  const auto memory = models::memory_needed(config, dtype, length);
+  const auto memory = models::memory_needed(config, {.dtype = dtype, .positions = length});
+  const auto available = available_memory();
   findings.add_line(
       fmt::format("memory at {}", format_count(length)),
-      fmt::format("about {} in {}{}", format_bytes(memory), models::dtype_name(dtype),
-                  length > config.max_positions ? "; beyond the context limit, for --allow-extrapolation" : ""));
-  findings.add_json("memory", {{"length", length}, {"dtype", models::dtype_name(dtype)}, {"bytes", memory}});
+      fmt::format("about {} in {}{}{}", format_bytes(memory.total()), models::dtype_name(dtype),
+                  length > config.max_positions ? "; beyond the context limit, for --allow-extrapolation" : "",
+                  available ? fmt::format("; {} available", format_bytes(*available)) : ""));
+  findings.add_json("memory", {{"length", length},
+                               {"dtype", models::dtype_name(dtype)},
+                               {"bytes", memory.total()},
+                               {"available", available ? Json(*available) : Json(nullptr)}});
 }
 
 /// Opens the checkpoint. If the weights cannot be opened, adds the findings about the configuration before it throws.

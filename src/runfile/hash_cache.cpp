@@ -1,73 +1,162 @@
 #include "runfile/hash_cache.h"
 
+#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/file_descriptor.h"
 #include "core/sha256.h"
-#include "runfile/run_log.h"
+#include "core/utf8.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include <ctime>
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 namespace gainlens::runfile {
 namespace {
 
-constexpr std::int64_t nanoseconds = 1'000'000'000;
+namespace fs = std::filesystem;
 
-Json signature(const std::filesystem::path& file) {
-  struct stat status {};
-  CHECK(::stat(file.c_str(), &status) == 0, "{}: cannot be read: {}", printable(file.string()), system_reason());
-  return {{"size", std::int64_t{status.st_size}},
-          {"mtime_ns", std::int64_t{status.st_mtim.tv_sec} * nanoseconds + status.st_mtim.tv_nsec},
-          {"inode", std::uint64_t{status.st_ino}}};
+constexpr std::uintmax_t most_bytes = 32u << 20;  // of checksums.json; 1,000 of the longest paths need less
+constexpr std::chrono::seconds lock_patience{10};
+
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-/// Whether the file was last written more than about two seconds ago. A newer file may be written again within the same
-/// clock tick, and its modification time would not show it.
-bool settled(const Json& file_signature) {
-  return file_signature.at("mtime_ns").get<std::int64_t>() / nanoseconds + 2 < std::int64_t{std::time(nullptr)};
+struct FileState {
+  Json signature;
+  std::time_t changed = 0;  // the later of modification time and ctime
+
+  bool operator==(const FileState&) const = default;
+};
+
+FileState state_of(const fs::path& file) {
+  struct stat status {};
+  CHECK(::stat(file.c_str(), &status) == 0, "{}: cannot be read: {}", printable(file.string()), system_reason());
+  return {{{"size", std::int64_t{status.st_size}},
+           {"mtime_ns", nanoseconds(status.st_mtim)},
+           {"ctime_ns", nanoseconds(status.st_ctim)},
+           {"inode", std::uint64_t{status.st_ino}},
+           {"device", std::uint64_t{status.st_dev}}},
+          std::max(status.st_mtim.tv_sec, status.st_ctim.tv_sec)};
+}
+
+bool is_sha256(const Json& value) {
+  if (!value.is_string()) return false;
+  const auto& text = value.get_ref<const std::string&>();
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 bool is_entry(const Json& entry) {
-  return entry.is_object() && entry.contains("sha256") && entry["sha256"].is_string() &&
-         entry["sha256"].get_ref<const std::string&>().size() == 64;
+  return entry.is_object() && is_sha256(entry.value("sha256", Json())) && entry.value("file", Json()).is_object() &&
+         entry.value("hashed_at", Json()).is_number_integer();
+}
+
+/// Whether others than this user cannot have written what lies in the folder.
+bool is_private(const fs::path& folder) {
+  struct stat status {};
+  return ::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
+         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+fs::path entries_file(const fs::path& folder) {
+  return folder / "checksums.json";
+}
+
+/// Path -> entry; empty if there are none or if they cannot be trusted. Leaves out malformed entries.
+Json read_entries(const fs::path& folder) {
+  Json entries = Json::object();
+  if (!is_private(folder)) return entries;
+  try {
+    const Json stored = read_json_file(entries_file(folder), most_bytes);
+    if (!stored.is_object()) return entries;
+    for (const auto& [path, entry] : stored.items()) {
+      if (is_entry(entry)) entries[path] = entry;
+    }
+  } catch (const InvalidArgument&) {  // no such file, or damaged: it is written anew
+  }
+  return entries;
+}
+
+void drop_oldest(Json& entries) {
+  while (entries.size() > HashCache::most_files) {
+    auto oldest = entries.begin();
+    for (auto entry = entries.begin(); entry != entries.end(); ++entry) {
+      if (entry->at("hashed_at") < oldest->at("hashed_at")) oldest = entry;
+    }
+    entries.erase(oldest);
+  }
+}
+
+/// A locked file, or none if there are no locks here, or if another process keeps it locked.
+std::optional<FileDescriptor> locked(const fs::path& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.get() < 0) return std::nullopt;
+  // Not without limit: a process that was stopped while it holds the lock must not stop all others.
+  const auto end = std::chrono::steady_clock::now() + lock_patience;
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if ((errno != EWOULDBLOCK && errno != EINTR) || std::chrono::steady_clock::now() > end) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return file;
+}
+
+std::optional<fs::path> absolute_path(const std::optional<std::string>& value) {
+  if (!value || !fs::path(*value).is_absolute()) return std::nullopt;
+  return *value;
 }
 
 }  // namespace
 
-HashCache HashCache::of_run(const std::filesystem::path& folder) {
-  return from_json(RunLog::read(folder).hashes());
+HashCache HashCache::of_user(const Environment& environment) {
+  if (const auto caches = absolute_path(environment("XDG_CACHE_HOME"))) return HashCache(*caches / "gainlens");
+  if (const auto home = absolute_path(environment("HOME"))) return HashCache(*home / ".cache" / "gainlens");
+  return HashCache(std::nullopt);
 }
 
-HashCache HashCache::from_json(const Json& json) {
-  HashCache cache;
-  for (const auto& [path, entry] : json.items()) {
-    if (is_entry(entry)) cache.entries_[path] = entry;
-  }
-  return cache;
-}
+HashCache::HashCache(std::optional<fs::path> folder, Clock clock)
+    : folder_(std::move(folder)), clock_(std::move(clock)) {}
 
-Json HashCache::to_json() const {
-  return entries_;
-}
-
-std::string HashCache::sha256(const std::filesystem::path& file) {
-  const std::string path = std::filesystem::absolute(file).lexically_normal().string();
-  const Json before = signature(file);
-  if (const auto known = entries_.find(path); known != entries_.end()) {
-    Json stored = *known;
-    stored.erase("sha256");
-    if (stored == before) return known->at("sha256");
+std::string HashCache::sha256(const fs::path& file) const {
+  const std::string path = fs::absolute(file).lexically_normal().string();
+  const FileState before = state_of(file);
+  if (folder_) {
+    const Json entries = read_entries(*folder_);
+    const auto known = entries.find(path);
+    if (known != entries.end() && known->at("file") == before.signature) return known->at("sha256");
   }
   const std::string digest = sha256_file(file);
-  CHECK(signature(file) == before, "{}: changed while it was read; repeat when it is complete",
+  CHECK(state_of(file) == before, "{}: changed while it was read; repeat when it is complete",
         printable(file.string()));
-  entries_.erase(path);
-  if (settled(before)) {
-    entries_[path] = before;
-    entries_[path]["sha256"] = digest;
+  // A file that was changed within the last two seconds may be changed again within the same tick of the file system's
+  // clock, and its times would not show it.
+  const std::time_t now = clock_();
+  if (folder_ && before.changed + 2 < now && !first_invalid_utf8(path)) {
+    store(path, {{"file", before.signature}, {"sha256", digest}, {"hashed_at", std::int64_t{now}}});
   }
   return digest;
+}
+
+void HashCache::store(const std::string& path, Json entry) const {
+  // Private folders, as the XDG specification wants them. The parents of the user's cache folder are not made.
+  ::mkdir(folder_->parent_path().c_str(), 0700);
+  ::mkdir(folder_->c_str(), 0700);
+  if (!is_private(*folder_)) return;
+  const auto lock = locked(*folder_ / "lock");
+  if (!lock) return;
+  Json entries = read_entries(*folder_);
+  entries[path] = std::move(entry);
+  drop_oldest(entries);
+  try {
+    write_file_atomically(entries_file(*folder_), entries.dump(1) + "\n");
+  } catch (const InvalidArgument&) {  // not writable
+  } catch (const RunFailed&) {        // disk full
+  }
 }
 
 }  // namespace gainlens::runfile

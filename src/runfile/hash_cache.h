@@ -1,34 +1,56 @@
 #pragma once
 
+#include "core/environment.h"
 #include "core/json.h"
 
+#include <ctime>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 
 namespace gainlens::runfile {
 
-/// SHA-256 of large files. Each file is hashed once: an entry is valid while path, size, modification time and inode
-/// stay the same. The cache is kept in log.json of the run folder, so a resumed sweep does not hash its weights again:
+/// SHA-256 of large files. A file is hashed once for each user, not once for each run: the checksums are kept in
+/// `checksums.json` in a folder of the user.
 ///
-///     HashCache cache = HashCache::of_run(out);        // before the request is made
+///     const HashCache cache = HashCache::of_user();
 ///     request.model[name] = cache.sha256(weights);
-///     auto run = RunFolder::open_or_resume(out, request);
-///     run.remember(cache);
+///
+/// A stored checksum is used while path, size, modification time, time of the last change (ctime), inode and device of
+/// the file stay the same. It is not stored if the file was changed in the last two seconds.
+///
+/// What is trusted: a wrong checksum in the cache would become the checksum in a run. The cache is therefore used only
+/// if its folder belongs to this user and nobody else may write it. The cache cannot see a change of the file that
+/// leaves its times as they were, such as writing to the disk below the file system. If you doubt a checksum, delete
+/// the folder: this costs only time.
+///
+/// Several processes may use one cache at the same time. A cache that is damaged, cannot be read or cannot be written
+/// is no error: the file is hashed.
 class HashCache {
  public:
-  HashCache() = default;
-  /// The cache of a run folder; empty where there is no run yet.
-  /// @throws InvalidArgument  log.json is damaged
-  static HashCache of_run(const std::filesystem::path& folder);
-  /// Leaves out malformed entries; their files are hashed again.
-  static HashCache from_json(const Json& json);
-  Json to_json() const;
+  using Clock = std::function<std::time_t()>;
+
+  /// The cache in `$XDG_CACHE_HOME/gainlens`, or in `$HOME/.cache/gainlens` if XDG_CACHE_HOME is not set. A path that
+  /// is not absolute counts as not set. If both are not set, nothing is kept.
+  static HashCache of_user(const Environment& environment = process_environment());
+
+  /// @param folder  is made if only its last two parts are missing; empty: nothing is kept
+  /// @param clock   the present time
+  explicit HashCache(
+      std::optional<std::filesystem::path> folder, Clock clock = [] { return std::time(nullptr); });
 
   /// 64 hex digits. @throws InvalidArgument  the file cannot be read, or changes while it is read
-  std::string sha256(const std::filesystem::path& file);
+  std::string sha256(const std::filesystem::path& file) const;
+
+  /// Most files whose checksums are kept. Those that were hashed first are dropped first.
+  static constexpr std::size_t most_files = 1000;
 
  private:
-  Json entries_ = Json::object();  // absolute path -> {size, mtime_ns, inode, sha256}
+  void store(const std::string& path, Json entry) const;
+
+  std::optional<std::filesystem::path> folder_;
+  Clock clock_;
 };
 
 }  // namespace gainlens::runfile

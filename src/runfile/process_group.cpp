@@ -3,7 +3,6 @@
 #include "core/check.h"
 
 #include <charconv>
-#include <cstdlib>
 
 namespace gainlens::runfile {
 namespace {
@@ -80,11 +79,7 @@ ProcessGroup read_process_group(const Environment& environment) {
 }
 
 ProcessGroup read_process_group() {
-  return read_process_group([](const char* name) -> std::optional<std::string> {
-    const char* const value = std::getenv(name);
-    if (value == nullptr) return std::nullopt;
-    return value;
-  });
+  return read_process_group(process_environment());
 }
 
 }  // namespace gainlens::runfile

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "core/environment.h"
+
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <string>
 
 namespace gainlens::runfile {
 
@@ -13,9 +13,6 @@ struct ProcessGroup {
   std::int64_t size = 1;                   ///< 1: this process alone
   std::optional<std::int64_t> local_rank;  ///< among the processes of this machine
 };
-
-/// Value of an environment variable; empty where it is not set.
-using Environment = std::function<std::optional<std::string>(const char* name)>;
 
 /// Reads what torchrun (RANK, WORLD_SIZE, LOCAL_RANK) or SLURM's srun (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID) has
 /// set. Without these variables there is one process. SLURM with one task, or without a process id (the shell of an

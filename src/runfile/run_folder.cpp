@@ -238,9 +238,4 @@ bool RunFolder::combine() {
   return true;
 }
 
-void RunFolder::remember(const HashCache& cache) {
-  state_->log.set_hashes(cache.to_json());
-  state_->log.write();
-}
-
 }  // namespace gainlens::runfile

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "core/json.h"
-#include "runfile/hash_cache.h"
 #include "runfile/request.h"
 #include "runfile/shard.h"
 
@@ -50,8 +49,6 @@ class RunFolder {
   /// @returns whether run.h5 was written
   /// @throws RunFailed  disk full; the shards are kept
   bool combine();
-  /// Keeps the checksums of files in log.json for the next start.
-  void remember(const HashCache& cache);
 
  private:
   struct State;

@@ -20,9 +20,10 @@ RunLog RunLog::read(const std::filesystem::path& folder) {
   } catch (const InvalidArgument& error) {
     throw_invalid("{}; {}", error.what(), remedy);
   }
-  CHECK(content.is_object() && content.contains("starts") && content["starts"].is_array() &&
-            content.contains("file_hashes") && content["file_hashes"].is_object() && content.contains("combined"),
-        "{}: is not the log of a run; {}", log.path_.string(), remedy);
+  CHECK(
+      content.is_object() && content.contains("starts") && content["starts"].is_array() && content.contains("combined"),
+      "{}: is not the log of a run; {}", log.path_.string(), remedy);
+  content.erase("file_hashes");  // checksums of weights in logs of older versions; now in HashCache
   log.content_ = std::move(content);
   return log;
 }

@@ -23,15 +23,13 @@ class RunLog {
   const Json& starts() const { return content_.at("starts"); }
   /// The version of gainlens of the last start; empty if the log does not say it.
   std::string last_version() const;
-  const Json& hashes() const { return content_.at("file_hashes"); }
-  void set_hashes(const Json& hashes) { content_["file_hashes"] = hashes; }
   /// The checksum of what run.h5 was made from, and the checksum of run.h5 itself; null if it has not been made.
   const Json& combined() const { return content_.at("combined"); }
   void set_combined(const Json& combined) { content_["combined"] = combined; }
 
  private:
   std::filesystem::path path_;
-  Json content_ = {{"starts", Json::array()}, {"file_hashes", Json::object()}, {"combined", nullptr}};
+  Json content_ = {{"starts", Json::array()}, {"combined", nullptr}};
 };
 
 }  // namespace gainlens::runfile

@@ -73,7 +73,8 @@ class FollowingRank {
   FollowingRank(std::filesystem::path run, const ProcessGroup& group, std::chrono::milliseconds patience,
                 Notice notice);
 
-  /// Waits until rank 0 has dealt out the work. From then on log.json holds the checksums that rank 0 has computed.
+  /// Waits until rank 0 has dealt out the work. From then on the user's HashCache holds the checksums that rank 0 has
+  /// computed.
   /// @throws RunFailed        rank 0 has not started in time, or has ended
   /// @throws InvalidArgument  rank 0 was started with another number of processes
   void wait_for_share();

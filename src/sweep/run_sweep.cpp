@@ -1,5 +1,6 @@
 #include "sweep/run_sweep.h"
 
+#include "core/available_memory.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -15,6 +16,7 @@
 #include "runfile/run_folder.h"
 #include "runfile/shared_run.h"
 #include "sweep/measured_model.h"
+#include "sweep/memory_warning.h"
 #include "sweep/moments.h"
 #include "sweep/sweep_chunk.h"
 
@@ -89,7 +91,7 @@ void check_lengths(const std::vector<std::int64_t>& lengths, const SweepOptions&
 
 /// The sha256 of every file that determines the model's numbers, by file name.
 std::map<std::string, std::string> fingerprint(const std::vector<std::filesystem::path>& files,
-                                               runfile::HashCache& hashes) {
+                                               const runfile::HashCache& hashes) {
   std::map<std::string, std::string> sums;
   for (const auto& file : files) sums[file.filename().string()] = hashes.sha256(file);
   return sums;
@@ -189,7 +191,33 @@ class ChunkMeter {
     for (const auto& key : missing) total += cost_of(key.length, job_.config);
     to_measure_ = own;
     const bool quiet = options_.quiet || options_.group.rank > 0;
+    if (options_.group.rank == 0) warn_of_memory();
     progress_.emplace("sweep", total, "tokens", quiet ? Progress::Style::quiet : Progress::Style::automatic);
+  }
+
+  /// The numbers of several processes on one machine are not added.
+  void warn_of_memory() const {
+    if (to_measure_.empty()) return;
+    models::MemoryOptions memory{.dtype = options_.dtype,
+                                 .stream_weights = options_.stream_weights,
+                                 .stop_at_layer = options_.stop_at_layer,
+                                 .statistics = options_.statistics,
+                                 .likelihood = job_.plan.nll,
+                                 .per_query = options_.per_query,
+                                 .measured_layers = std::ssize(job_.plan.layers),
+                                 .threads = at::get_num_threads()};
+    std::vector<std::int64_t> lengths;
+    for (const runfile::ShardKey& key : to_measure_) {
+      lengths.push_back(key.length);
+      std::int64_t together = 0;
+      for (const runfile::ShardKey& other : group_from(key)) together += other.length;
+      memory.positions = std::max(memory.positions, key.length);
+      memory.positions_together = std::max(memory.positions_together, together);
+    }
+    std::ranges::sort(lengths);
+    lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
+    if (const auto text = memory_warning(job_.config, memory, lengths, available_memory()))
+      print_notice("gainlens: warning: {}\n", *text);
   }
 
   runfile::ShardResult measure(const runfile::ShardKey& key) {
@@ -257,10 +285,8 @@ runfile::FilledRun lead(const SweepOptions& options, const Job& job, const runfi
     others =
         std::make_unique<runfile::LeadingRank>(options.out, options.group, runfile::start_patience, notice(options));
   }
-  auto hashes = runfile::HashCache::of_run(options.out);
-  const runfile::Request request = make_request(options, job, fingerprint(job.files, hashes));
+  const runfile::Request request = make_request(options, job, fingerprint(job.files, runfile::HashCache::of_user()));
   auto run = runfile::RunFolder::open_or_resume(options.out, request, options.log);
-  run.remember(hashes);
   return runfile::fill_run(run, others.get(), measuring);
 }
 
@@ -269,7 +295,7 @@ std::int64_t follow(const SweepOptions& options, const Job& job, const runfile::
   runfile::prepare_run_folder(options.out);
   runfile::FollowingRank self(options.out, options.group, runfile::start_patience, notice(options));
   self.wait_for_share();
-  auto hashes = runfile::HashCache::of_run(options.out);  // rank 0 wrote it: no file is hashed twice
+  const auto hashes = runfile::HashCache::of_user();  // rank 0 of the same machine has filled it
   return runfile::fill_share(self, make_request(options, job, fingerprint(job.files, hashes)), measuring);
 }
 

@@ -49,8 +49,8 @@ TEST(Inspect, ACheckpointForPeople) {
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("weights            54 tensors: 179 KiB F32 (54)\n"),
                     HasSubstr("tokenizer          none that can be used: "), HasSubstr("memory at 256      about "),
-                    HasSubstr(" in bfloat16; beyond the context limit, for --allow-extrapolation\n"),
-                    HasSubstr("usable             yes\n")));
+                    HasSubstr(" in bfloat16; beyond the context limit, for --allow-extrapolation; "),
+                    HasSubstr(" available\n"), HasSubstr("usable             yes\n")));
 }
 
 TEST(Inspect, ACheckpointForPrograms) {
@@ -67,6 +67,8 @@ TEST(Inspect, ACheckpointForPrograms) {
             std::filesystem::file_size(golden / "models/gpt-oss/config.json") +
                 std::filesystem::file_size(golden / "models/gpt-oss/model.safetensors"));
   EXPECT_EQ(found.at("memory").at("length"), 64);
+  EXPECT_GT(found.at("memory").at("bytes"), 100 << 20);  // the program and its libraries alone
+  EXPECT_GT(found.at("memory").at("available"), 1 << 20);
   EXPECT_TRUE(found.at("tokenizer").contains("unusable"));
   EXPECT_EQ(found.at("usable"), true);
 }

@@ -61,6 +61,8 @@ TEST(PrintedText, NumbersMayDifferInTheirLastPlaceAlone) {
   EXPECT_EQ(difference_of_printed("r +0.198, p 1.3e-01\n60 heads", "r +0.199, p 1.4e-01\n60 heads\n"), "");
   EXPECT_EQ(difference_of_printed("x +0.000", "x -0.000"), "");
   EXPECT_EQ(difference_of_printed("x 9.99", "x 10.00"), "");
+  EXPECT_EQ(difference_of_printed("3 MiB; 12 GiB available", "3 MiB; 1.5 GiB available"), "");
+  EXPECT_NE(difference_of_printed("3 MiB; 12 GiB available", "4 MiB; 12 GiB available"), "");
   for (const auto& [expected, found] :
        {std::pair{"r +0.198", "r +0.200"}, std::pair{"p 1.3e-01", "p 1.3e-02"}, std::pair{"60 heads", "61 heads"},
         std::pair{"a 1.0", "b 1.0"}, std::pair{"a 1.0", "a  1.0"}, std::pair{"one line", "one line\nmore"},

@@ -35,6 +35,7 @@ import sweep_reference  # noqa: E402
 DTYPES = ("float64", "float32", "bfloat16")
 BFLOAT16_MARGIN = 0.03  # largest error of the sink lemma's bound in bfloat16
 REPORTED = "float32"  # the dtype whose run gets a report: its figures take seconds
+CACHE = tempfile.TemporaryDirectory()
 
 
 class Golden:
@@ -212,10 +213,9 @@ def compare_report(golden, dtype, path):
 
 
 def run(program, *arguments, allowed=(0,)):
-    """Complaints about one call of the program."""
-    result = subprocess.run(
-        [program, *map(str, arguments)], capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
+    """Complaints about one call of the program. The cache of the person who runs the test is not touched."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": CACHE.name}
+    result = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, env=environment)
     told = result.stderr.strip()
     if "internal error" in told or result.returncode not in allowed or (result.returncode and told.count("\n")):
         return [f"{' '.join(map(str, arguments[:1]))}: exit {result.returncode}: {told}"]

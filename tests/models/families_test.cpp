@@ -131,17 +131,5 @@ TEST(ModelSize, ParametersByHand) {
             140 + 4 * 4);  // one row per head and dimension
 }
 
-TEST(ModelSize, MemoryByHand) {
-  // T = 10, b = a = 4: weights 136 x 4; activations 10 x 4 x (3x4 + 2(2 + 2)2 + 2x2 + 3x3); statistics 10 x 4 x 2 x 20;
-  // logits 10 x 5 x 8
-  EXPECT_EQ(memory_needed(read("llama"), at::kFloat, 10), 544 + 40 * 41 + 1600 + 400);
-  // T = 1000: the MLP of 512 positions at a time
-  EXPECT_EQ(memory_needed(read("llama"), at::kFloat, 1000), 544 + 4000 * 32 + 512 * 4 * 9 + 160000 + 512 * 5 * 8);
-  EXPECT_EQ(memory_needed(read("llama"), at::kFloat, 0), 544);
-  EXPECT_EQ(memory_needed(read("llama"), at::kHalf, 0), 272);
-  EXPECT_THAT(message_of([] { memory_needed(read("llama"), at::kFloat, -1); }),
-              HasSubstr("memory needed: -1 is out of range"));
-}
-
 }  // namespace
 }  // namespace gainlens::models

@@ -3,14 +3,16 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/sha256.h"
-#include "runfile/made_run.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include <chrono>
 #include <fstream>
+#include <map>
 
 namespace gainlens::runfile {
 namespace {
@@ -20,90 +22,231 @@ using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 using ::testing::ThrowsMessage;
 
-void put(const fs::path& path, std::string_view text, std::chrono::seconds age) {
+void put(const fs::path& path, std::string_view text) {
   std::ofstream(path, std::ios::binary) << text;
-  fs::last_write_time(path, fs::file_time_type::clock::now() - age);
 }
 
-constexpr std::chrono::seconds old{3600};
-
-/// A cache in which every known file has a checksum of zeros, so that a test can recognise a hit.
-HashCache with_marked_entries(const HashCache& cache) {
-  Json json = cache.to_json();
-  for (auto& [path, entry] : json.items()) entry["sha256"] = std::string(64, '0');
-  return HashCache::from_json(json);
+/// An hour after the files of the tests were written, so that they count as settled.
+std::time_t in_an_hour() {
+  return std::time(nullptr) + 3600;
 }
 
-TEST(HashCache, HashesAFileOnceWhileItIsTheSame) {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path() / "weights";
-  put(file, "abc", old);
-  HashCache cache;
-  EXPECT_EQ(cache.sha256(file), sha256_hex("abc"));
-  cache = with_marked_entries(cache);
-  EXPECT_EQ(cache.sha256(file), std::string(64, '0'));
-  EXPECT_EQ(cache.sha256(folder.path() / "." / "weights"), std::string(64, '0'));
-}
+const std::string forged(64, '0');
 
-TEST(HashCache, SizeTimeAndInodeEachCount) {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path() / "weights";
-  put(file, "abc", old);
-  HashCache cache;
-  cache.sha256(file);
-  const HashCache marked = with_marked_entries(cache);
-
-  HashCache by_time = marked;
-  fs::last_write_time(file, fs::last_write_time(file) + std::chrono::seconds(1));
-  EXPECT_EQ(by_time.sha256(file), sha256_hex("abc"));
-  HashCache by_size = marked;
-  put(file, "abcd", old);
-  EXPECT_EQ(by_size.sha256(file), sha256_hex("abcd"));
-
-  cache.sha256(file);
-  HashCache by_inode = with_marked_entries(cache);
-  const auto time = fs::last_write_time(file);
-  put(folder.path() / "other", "wxyz", old);
-  fs::last_write_time(folder.path() / "other", time);
-  fs::rename(folder.path() / "other", file);
-  EXPECT_EQ(by_inode.sha256(file), sha256_hex("wxyz"));
-}
-
-TEST(HashCache, AFileJustWrittenIsNotRemembered) {
-  const TemporaryFolder folder;
-  put(folder.path() / "weights", "abc", std::chrono::seconds(0));
-  HashCache cache;
-  EXPECT_EQ(cache.sha256(folder.path() / "weights"), sha256_hex("abc"));
-  EXPECT_TRUE(cache.to_json().empty());
-}
-
-TEST(HashCache, IsKeptInTheRunsLog) {
-  const TemporaryFolder folder;
-  put(folder.path() / "weights", "abc", old);
-  const fs::path out = folder.path() / "run";
-  HashCache cache = HashCache::of_run(out);
-  cache.sha256(folder.path() / "weights");
-  {
-    auto run = RunFolder::open_or_resume(out, testing::made_request());
-    run.remember(with_marked_entries(cache));
+class HashCacheTest : public ::testing::Test {
+ protected:
+  /// A new object each time, as in another process.
+  HashCache cache() const { return HashCache(folder_, in_an_hour); }
+  Json stored() const { return read_json_file(folder_ / "checksums.json"); }
+  void store(const Json& entries) const { put(folder_ / "checksums.json", entries.dump()); }
+  /// Changes every checksum in the cache, so that a test can tell a stored one from a computed one.
+  void forge() const {
+    Json entries = stored();
+    for (auto& [path, entry] : entries.items()) entry["sha256"] = forged;
+    store(entries);
   }
-  EXPECT_EQ(HashCache::of_run(out).sha256(folder.path() / "weights"), std::string(64, '0'));
+  /// Puts the file "abc" into the cache with a forged checksum.
+  void remember_forged() const {
+    put(file_, "abc");
+    ASSERT_EQ(cache().sha256(file_), sha256_hex("abc"));
+    forge();
+    ASSERT_EQ(cache().sha256(file_), forged);
+  }
+
+  TemporaryFolder place_;
+  fs::path folder_ = place_.path() / "cache" / "gainlens", file_ = place_.path() / "weights";
+};
+
+TEST_F(HashCacheTest, HashesAFileOnceWhileItIsTheSame) {
+  remember_forged();
+  EXPECT_EQ(cache().sha256(place_.path() / "." / "weights"), forged);
 }
 
-TEST(HashCache, EntriesOfAnotherShapeAreHashedAgain) {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path() / "weights";
-  put(file, "abc", old);
-  for (const Json& entry :
-       {Json(7), Json::object(), Json{{"sha256", "short"}}, Json{{"sha256", std::string(64, '0')}}}) {
-    HashCache cache = HashCache::from_json({{file.string(), entry}});
-    EXPECT_EQ(cache.sha256(file), sha256_hex("abc"));
+TEST_F(HashCacheTest, AChangedFileIsHashedAgain) {
+  remember_forged();
+  const auto time = fs::last_write_time(file_);
+  put(file_, "abcd");
+  EXPECT_EQ(cache().sha256(file_), sha256_hex("abcd"));
+
+  remember_forged();
+  put(file_, "xyz");
+  fs::last_write_time(file_, time);  // only the ctime shows that the file is another
+  EXPECT_EQ(cache().sha256(file_), sha256_hex("xyz"));
+  EXPECT_EQ(cache().sha256(file_), sha256_hex("xyz"));
+}
+
+TEST_F(HashCacheTest, EveryPartOfTheSignatureCounts) {
+  remember_forged();
+  const Json good = stored();
+  const Json signature = good.begin()->at("file");
+  EXPECT_EQ(signature.size(), 5u);
+  for (const auto& [part, value] : signature.items()) {
+    Json other = good;
+    other.begin()->at("file")[part] = value.get<std::int64_t>() + 1;
+    store(other);
+    EXPECT_EQ(cache().sha256(file_), sha256_hex("abc")) << part;
   }
 }
 
-TEST(HashCache, AMissingFileIsNamed) {
-  HashCache cache;
-  EXPECT_THAT([&] { cache.sha256("/nowhere/weights"); },
+TEST_F(HashCacheTest, AFileJustWrittenIsNotRemembered) {
+  put(file_, "abc");
+  EXPECT_EQ(HashCache(folder_).sha256(file_), sha256_hex("abc"));
+  fs::last_write_time(file_, fs::file_time_type::clock::now() - std::chrono::hours(1));  // its ctime is new
+  EXPECT_EQ(HashCache(folder_).sha256(file_), sha256_hex("abc"));
+  EXPECT_FALSE(fs::exists(folder_ / "checksums.json"));
+}
+
+TEST_F(HashCacheTest, DamagedCachesAreIgnoredAndReplaced) {
+  remember_forged();
+  const std::string path = file_.string();
+  const Json good = stored().at(path);
+  for (const std::string& bytes : {std::string(), std::string("{"), std::string("[7]"), std::string("\0\xff", 2),
+                                   Json{{path, 7}}.dump(), stored().dump().substr(1)}) {
+    put(folder_ / "checksums.json", bytes);
+    EXPECT_EQ(cache().sha256(file_), sha256_hex("abc")) << bytes;
+    EXPECT_EQ(stored().at(path).at("sha256"), sha256_hex("abc"));
+  }
+  for (const auto& [key, value] : std::map<std::string, Json>{
+           {"sha256", "short"}, {"sha256", std::string(64, 'g')}, {"file", 3}, {"hashed_at", "today"}}) {
+    Json bad = good;
+    bad[key] = value;
+    store({{path, bad}});
+    EXPECT_EQ(cache().sha256(file_), sha256_hex("abc")) << key;
+  }
+}
+
+TEST_F(HashCacheTest, WorksWithoutAPlaceForTheCache) {
+  put(file_, "abc");
+  EXPECT_EQ(HashCache(std::nullopt, in_an_hour).sha256(file_), sha256_hex("abc"));
+  // Only the last two folders are made.
+  EXPECT_EQ(HashCache(place_.path() / "no" / "such" / "place", in_an_hour).sha256(file_), sha256_hex("abc"));
+  EXPECT_FALSE(fs::exists(place_.path() / "no"));
+  // A file where the folder should be.
+  EXPECT_EQ(HashCache(file_, in_an_hour).sha256(file_), sha256_hex("abc"));
+  // A folder where the file should be: nothing can be written there, also not by root.
+  fs::create_directories(folder_ / "checksums.json");
+  fs::permissions(folder_, fs::perms::owner_all);
+  EXPECT_EQ(cache().sha256(file_), sha256_hex("abc"));
+  EXPECT_FALSE(fs::exists(folder_ / "checksums.json.tmp"));
+}
+
+TEST_F(HashCacheTest, AFolderThatIsReadOnlyIsReadOnly) {
+  if (::geteuid() == 0) GTEST_SKIP() << "SKIPPED: root may write everywhere";
+  remember_forged();
+  const fs::path other = place_.path() / "other";
+  put(other, "def");
+  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_EQ(cache().sha256(file_), forged);
+  EXPECT_EQ(cache().sha256(other), sha256_hex("def"));
+  fs::permissions(folder_, fs::perms::owner_all);
+  EXPECT_EQ(stored().size(), 1u);
+}
+
+TEST_F(HashCacheTest, AFolderThatOthersMayWriteIsNotTrusted) {
+  remember_forged();
+  for (const fs::perms others : {fs::perms::group_write, fs::perms::others_write}) {
+    fs::permissions(folder_, fs::perms::owner_all | others);
+    EXPECT_EQ(cache().sha256(file_), sha256_hex("abc"));
+  }
+  fs::permissions(folder_, fs::perms::owner_all);
+  EXPECT_EQ(cache().sha256(file_), forged);
+}
+
+TEST_F(HashCacheTest, ItsFoldersArePrivate) {
+  put(file_, "abc");
+  cache().sha256(file_);
+  for (const fs::path& folder : {folder_, folder_.parent_path()}) {
+    EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all) << folder;
+  }
+}
+
+TEST_F(HashCacheTest, TheOldestEntriesAreDropped) {
+  remember_forged();
+  const Json entry = stored().begin().value();
+  Json entries = Json::object();
+  for (std::size_t i = 0; i < HashCache::most_files; ++i) {
+    Json& one = entries["/weights/" + std::to_string(i)] = entry;
+    one["hashed_at"] = i == 17 ? 5 : 6;
+  }
+  store(entries);
+  EXPECT_EQ(cache().sha256(file_), sha256_hex("abc"));
+  const Json kept = stored();
+  EXPECT_EQ(kept.size(), HashCache::most_files);
+  EXPECT_TRUE(kept.contains(file_.string()));
+  EXPECT_FALSE(kept.contains("/weights/17"));
+}
+
+TEST_F(HashCacheTest, ProcessesAtTheSameTimeKeepTheEntriesOfEachOther) {
+  constexpr int processes = 4, files = 6;
+  const auto name = [&](int process, int file) {
+    return place_.path() / (std::to_string(process) + "-" + std::to_string(file));
+  };
+  for (int process = 0; process < processes; ++process) {
+    for (int file = 0; file < files; ++file) put(name(process, file), name(process, file).string());
+  }
+  std::vector<pid_t> children;
+  for (int process = 0; process < processes; ++process) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      bool right = true;
+      for (int file = 0; file < files; ++file) {
+        right = right && cache().sha256(name(process, file)) == sha256_hex(name(process, file).string());
+      }
+      ::_exit(right ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(stored().size(), std::size_t{processes * files});
+}
+
+TEST_F(HashCacheTest, APathThatIsNotUtf8IsHashedEachTime) {
+  remember_forged();
+  for (const char* name : {"\xff", "\xfe"}) {
+    put(place_.path() / name, name);
+    EXPECT_EQ(cache().sha256(place_.path() / name), sha256_hex(name));
+  }
+  EXPECT_EQ(stored().size(), 1u);
+}
+
+TEST_F(HashCacheTest, LiesWhereTheEnvironmentSays) {
+  const std::string xdg = place_.path() / "xdg", home = place_.path() / "home";
+  fs::create_directory(home);
+  put(file_, "abc");
+  fs::last_write_time(file_, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  ::sleep(4);  // until its ctime counts as settled too
+  const auto used = [&](std::map<std::string, std::string> variables) {
+    const HashCache cache = HashCache::of_user([&](const char* name) -> std::optional<std::string> {
+      const auto found = variables.find(name);
+      if (found == variables.end()) return std::nullopt;
+      return found->second;
+    });
+    EXPECT_EQ(cache.sha256(file_), sha256_hex("abc"));
+    std::string place;
+    for (const auto& entry : fs::recursive_directory_iterator(place_.path())) {
+      if (entry.path().filename() == "checksums.json") place += fs::relative(entry.path(), place_.path()).string();
+    }
+    fs::remove_all(xdg);
+    fs::remove_all(home);
+    fs::create_directory(home);
+    return place;
+  };
+  EXPECT_EQ(used({{"XDG_CACHE_HOME", xdg}, {"HOME", home}}), "xdg/gainlens/checksums.json");
+  EXPECT_EQ(used({{"XDG_CACHE_HOME", ""}, {"HOME", home}}), "home/.cache/gainlens/checksums.json");
+  EXPECT_EQ(used({{"XDG_CACHE_HOME", "relative"}, {"HOME", home}}), "home/.cache/gainlens/checksums.json");
+  EXPECT_EQ(used({{"HOME", home}}), "home/.cache/gainlens/checksums.json");
+  EXPECT_EQ(used({{"HOME", "relative"}}), "");
+  EXPECT_EQ(used({{"HOME", place_.path() / "nobody"}}), "");
+  EXPECT_EQ(used({}), "");
+}
+
+TEST_F(HashCacheTest, AMissingFileIsNamed) {
+  EXPECT_THAT([&] { cache().sha256("/nowhere/weights"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("/nowhere/weights: cannot be read: No such file")));
 }
 

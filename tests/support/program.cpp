@@ -26,16 +26,19 @@ void redirect(int stream, const std::string& path) {
   if (file < 0 || ::dup2(file, stream) < 0) ::_exit(126);
 }
 
-/// Forks and executes; the child's working folder, stdout and stderr are set first.
+/// Forks and executes; the child's working folder, stdout and stderr are set first. The cache of the person who runs
+/// the tests is not touched: each test program has its own.
 int start(const std::vector<std::string>& words, const std::string& folder, const std::string& out,
           const std::string& error) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  static const TemporaryFolder cache;
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("cannot fork");
   if (child == 0) {
     if (!folder.empty() && ::chdir(folder.c_str()) != 0) ::_exit(126);
+    ::setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);
     redirect(STDOUT_FILENO, out);
     redirect(STDERR_FILENO, error);
     ::execvp(argv[0], argv.data());

@@ -1,22 +1,24 @@
 #include "models/checkpoint/tensor_values.h"
 
 #include "core/check.h"
+#include "core/checked.h"
 #include "formats/dequantise.h"
 #include "models/all_finite.h"
 #include "models/checkpoint/compute_dtype.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 namespace gainlens::models {
 namespace {
-
-constexpr std::int64_t blocks_per_task = 4096;
 
 static_assert(std::endian::native == std::endian::little, "safetensors is little-endian and is read without swapping");
 
@@ -41,19 +43,67 @@ std::string describe_not_finite(const at::Tensor& values) {
   return fmt::format("{} of {} values, the first at [{}]", places.size(0), values.numel(), fmt::join(first, ", "));
 }
 
-/// The float32 values of a quantised tensor. The blocks are shared among the threads.
-at::Tensor dequantised_values(const formats::TensorEntry& entry) {
-  at::Tensor values = at::empty(entry.shape, at::TensorOptions().dtype(at::kFloat));
-  const auto per_block = static_cast<std::int64_t>(formats::elements_per_block(entry.dtype));
-  const auto block_bytes = static_cast<std::int64_t>(formats::bytes_per_block(entry.dtype));
-  float* const to = values.mutable_data_ptr<float>();
-  at::parallel_for(0, values.numel() / per_block, blocks_per_task, [&](std::int64_t begin, std::int64_t end) {
-    const auto bytes = entry.bytes.subspan(static_cast<std::size_t>(begin * block_bytes),
-                                           static_cast<std::size_t>((end - begin) * block_bytes));
-    formats::dequantise(entry.dtype, bytes,
-                        {to + begin * per_block, static_cast<std::size_t>((end - begin) * per_block)});
+/// The float32 values of a quantised tensor, from element `begin` on. `values` is contiguous.
+/// @pre `begin` and the number of values are whole blocks
+void dequantise_part(const formats::TensorEntry& entry, std::int64_t begin, const at::Tensor& values) {
+  const std::size_t per_block = formats::elements_per_block(entry.dtype);
+  const std::size_t block_bytes = formats::bytes_per_block(entry.dtype);
+  const auto count = static_cast<std::size_t>(values.numel());
+  formats::dequantise(
+      entry.dtype,
+      entry.bytes.subspan(static_cast<std::size_t>(begin) / per_block * block_bytes, count / per_block * block_bytes),
+      {values.mutable_data_ptr<float>(), count});
+}
+
+/// The values of a tensor in the file, in the dtype in which they are checked.
+class StoredValues {
+ public:
+  StoredValues(const formats::TensorEntry& entry, at::ScalarType dtype)
+      : entry_(entry), dtype_(dtype), quantised_(formats::is_quantised(entry.dtype)) {
+    if (!quantised_) values_ = stored_values(entry, dtype).flatten();
+  }
+  /// Elements [begin, end). A quantised part is put into `place` if it has the same dtype, else into new memory.
+  at::Tensor part(std::int64_t begin, std::int64_t end, const at::Tensor& place) const {
+    if (!quantised_) return values_.slice(0, begin, end);
+    const at::Tensor values = place.scalar_type() == dtype_ ? place : at::empty({end - begin}, dtype_);
+    dequantise_part(entry_, begin, values);
+    return values;
+  }
+  /// All of them, in the tensor's shape, to describe what is wrong with them.
+  at::Tensor whole() const {
+    const std::int64_t count = checked_elements(entry_.shape, entry_.name);
+    return part(0, count, at::empty({count}, dtype_)).view(entry_.shape);
+  }
+
+ private:
+  const formats::TensorEntry& entry_;
+  at::ScalarType dtype_;
+  bool quantised_;
+  at::Tensor values_;  // [element]; undefined if they are quantised
+};
+
+/// Elements that are read, checked and converted at a time: they stay in the cache meanwhile. A multiple of the size of
+/// every kind of block.
+constexpr std::int64_t part_elements = std::int64_t{1} << 18;
+
+/// Copies the stored values into `values` [element], part by part on all threads. Each part is checked while it is in
+/// the cache. @returns whether all are finite, before and after the conversion
+bool fill(const StoredValues& stored, const at::Tensor& values) {
+  std::atomic<bool> finite = true;
+  const std::int64_t count = values.numel(), parts = (count + part_elements - 1) / part_elements;
+  at::parallel_for(0, parts, 1, [&](std::int64_t first, std::int64_t last) {
+    const c10::InferenceMode inference;
+    for (std::int64_t index = first; index < last && finite; ++index) {
+      const std::int64_t begin = index * part_elements, end = std::min(begin + part_elements, count);
+      const at::Tensor to = values.slice(0, begin, end);
+      const at::Tensor from = stored.part(begin, end, to);
+      if (!all_finite(from)) finite = false;
+      if (from.is_same(to)) continue;
+      to.copy_(from);
+      if (from.scalar_type() != to.scalar_type() && !all_finite(to)) finite = false;
+    }
   });
-  return values;
+  return finite;
 }
 
 }  // namespace
@@ -63,13 +113,15 @@ at::Tensor read_values(const formats::TensorEntry& entry, at::ScalarType dtype, 
   const bool quantised = formats::is_quantised(entry.dtype);
   const auto stored_dtype = quantised ? at::kFloat : weight_dtype(entry.dtype);
   ASSERT(stored_dtype.has_value(), "tensor '{}' is not floating point", entry.name);
-  const at::Tensor stored = quantised ? dequantised_values(entry) : stored_values(entry, *stored_dtype);
-  CHECK(all_finite(stored), "{}: tensor '{}' holds NaN or infinity: {}; the checkpoint is damaged", where,
-        printable(entry.name), describe_not_finite(stored));
-  at::Tensor values = stored.to(dtype, /*non_blocking=*/false, /*copy=*/!quantised);
-  CHECK(dtype == *stored_dtype || all_finite(values),
-        "{}: tensor '{}' is too large for {}: {}; use --dtype float32 or bfloat16", where, printable(entry.name),
-        dtype_name(dtype), describe_not_finite(values));
+  const StoredValues stored(entry, *stored_dtype);
+  at::Tensor values = at::empty(entry.shape, at::TensorOptions().dtype(dtype));
+  if (!fill(stored, values.flatten())) {
+    const at::Tensor whole = stored.whole();
+    CHECK(all_finite(whole), "{}: tensor '{}' holds NaN or infinity: {}; the checkpoint is damaged", where,
+          printable(entry.name), describe_not_finite(whole));
+    throw_invalid("{}: tensor '{}' is too large for {}: {}; use --dtype float32 or bfloat16", where,
+                  printable(entry.name), dtype_name(dtype), describe_not_finite(whole.to(dtype)));
+  }
   formats::check_still_whole(entry);
   return values;
 }

@@ -9,6 +9,7 @@
 namespace gainlens::models {
 
 /// A copy of a mapped tensor in the compute dtype. Quantised tensors go through float32. The bytes need no alignment.
+/// Parts of it are read, checked and converted on all threads; the bits do not depend on their number.
 ///
 /// @param where  name of the checkpoint in messages
 /// @throws InvalidArgument  NaN or infinity in the file, or a finite number that becomes infinite in `dtype` (the

@@ -1,0 +1,241 @@
+#include "models/checkpoint/memory_needed.h"
+
+#include "core/checked.h"
+#include "models/checkpoint/model_size.h"
+#include "models/decoder/decoder_weights.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <set>
+#include <vector>
+
+namespace gainlens::models {
+namespace {
+
+/// A number of bytes or elements; sums and products that exceed uint64 throw.
+class Count {
+ public:
+  Count(std::uint64_t value = 0) : value_(value) {}
+  static Count of(std::int64_t value) { return checked_cast<std::uint64_t>(value, what); }
+  std::uint64_t value() const { return value_; }
+  friend Count operator+(Count a, Count b) { return checked_add(a.value_, b.value_, what); }
+  friend Count operator*(Count a, Count b) { return checked_mul(a.value_, b.value_, what); }
+  auto operator<=>(const Count&) const = default;
+
+ private:
+  static constexpr const char* what = "memory needed";
+  std::uint64_t value_;
+};
+
+constexpr std::uint64_t process_bytes = std::uint64_t{150} << 20;   // libtorch, MKL and the heap of a sweep of nothing
+constexpr std::uint64_t stored_element = 4;                         // float32 files; others are smaller
+constexpr std::uint64_t mlp_block = 512;                            // positions, feedforward.cpp
+constexpr std::uint64_t logits_per_block = std::uint64_t{1} << 26;  // likelihood.cpp
+constexpr std::uint64_t query_scalars = 12, first_keys = 8;         // of the statistics of one query
+
+/// The sizes that the terms are made of.
+struct Sizes {
+  Sizes(const DecoderConfig& config, const MemoryOptions& options)
+      : element(c10::elementSize(options.dtype)),
+        wide(options.dtype == at::kDouble ? 8 : 4),
+        tokens(Count::of(options.positions)),
+        together(std::max(Count::of(options.positions_together), tokens)),
+        width(Count::of(config.width)),
+        heads(Count::of(config.heads)),
+        kv_heads(Count::of(config.kv_heads)),
+        head_dim(Count::of(config.head_dim)),
+        queries(heads * head_dim),
+        keys(kv_heads * head_dim) {}
+
+  bool narrow() const { return element < wide; }
+  /// Temporaries of a norm over `size` dimensions, for each position: the wide input, its square and the product.
+  Count norm(Count size, Norm kind) const {
+    const std::uint64_t copies = 2 + (narrow() ? 1 : 0) + (kind == Norm::layer ? 1 : 0);
+    return size * wide * copies;
+  }
+
+  Count element, wide, tokens, together, width, heads, kv_heads, head_dim, queries, keys;
+};
+
+/// Elements of the tensors in the order in which they are loaded: outer ones, then layer by layer.
+struct Elements {
+  std::vector<Count> outer;
+  std::vector<std::vector<Count>> layers;
+};
+
+std::vector<Count> elements_of(const std::vector<WeightField>& fields) {
+  std::vector<Count> elements;
+  for (const WeightField& field : fields) {
+    if (field.wanted) elements.push_back(Count::of(checked_elements(field.shape, field.name)));
+  }
+  return elements;
+}
+
+Elements elements_of(const DecoderConfig& config) {
+  DecoderWeights outer;
+  LayerWeights layer;
+  Elements elements{elements_of(outer_fields(config, outer)), {}};
+  for (std::int64_t index = 0; index < config.layers; ++index)
+    elements.layers.push_back(elements_of(layer_fields(config, index, layer)));
+  return elements;
+}
+
+Count sum(const std::vector<Count>& elements) {
+  Count total;
+  for (const Count& count : elements) total = total + count;
+  return total;
+}
+
+void add_weights(const DecoderConfig& config, const MemoryOptions& options, Count element, MemoryNeeded& needed) {
+  const Elements elements = elements_of(config);
+  Count held = sum(elements.outer), largest_layer;
+  for (const auto& layer : elements.layers) {
+    if (!options.stream_weights) held = held + sum(layer);
+    largest_layer = std::max(largest_layer, sum(layer));
+  }
+  if (options.stream_weights) held = held + largest_layer;
+  const Count weights = held * element;
+  // The peak of loading: the tensors so far, and the bytes of the last one in its file.
+  Count so_far, peak;
+  const auto load = [&](const std::vector<Count>& tensors) {
+    for (const Count& tensor : tensors) {
+      so_far = so_far + tensor * element;
+      peak = std::max(peak, so_far + tensor * stored_element);
+    }
+  };
+  load(elements.outer);
+  const Count outer = so_far;
+  for (const auto& layer : elements.layers) {
+    if (options.stream_weights) so_far = outer;
+    load(layer);
+  }
+  needed.weights = weights.value();
+  needed.loading = peak.value() - std::min(peak.value(), needed.weights);
+}
+
+/// How many KV heads the streaming kernel packs at a time: enough for 32 blocks of queries for each of its workers.
+Count packed_heads(const Sizes& sizes, const MemoryOptions& options) {
+  const Count group =
+      std::max<std::uint64_t>(1, sizes.heads.value() / std::max<std::uint64_t>(1, sizes.kv_heads.value()));
+  const std::uint64_t rows = sizes.head_dim > 128 ? 60 : 120;
+  const std::uint64_t step = std::max<std::uint64_t>(1, rows / group.value());
+  const std::uint64_t blocks = std::max<std::uint64_t>(1, (sizes.tokens.value() + step - 1) / step);
+  const auto workers = static_cast<std::uint64_t>(std::max<std::int64_t>(2, options.threads));
+  return std::min<Count>((32 * workers + blocks - 1) / blocks, sizes.kv_heads);
+}
+
+/// Packed keys, values and squares of values. Each kind of layer has its own; the kernel keeps them for the next layer.
+Count packed_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
+  const std::set<std::int64_t> windows(config.window.begin(), config.window.end());
+  const bool each_layer = config.scale_by_layer || config.sink_logits;
+  const Count kinds = each_layer ? Count::of(config.layers) : std::max<std::uint64_t>(1, windows.size());
+  return kinds * packed_heads(sizes, options) * sizes.together * sizes.head_dim * sizes.wide * 3;
+}
+
+Count kept_queries(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
+  constexpr std::uint64_t stored_scalars = 10;  // those of the schema that are kept for every query
+  const Count layers = Count::of(options.measured_layers > 0 ? options.measured_layers : config.layers);
+  const Count numbers = stored_scalars + first_keys + (config.gate != Gate::none ? 1 : 0);
+  // The dataset with most numbers is read back from its file and compared.
+  return layers * sizes.heads * (sizes.together * numbers + sizes.tokens * first_keys) * sizeof(double);
+}
+
+Count sequence_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
+  Count bytes = sizes.together * sizes.width * sizes.element;
+  const std::uint64_t tables = config.positions != Positions::rotary ? 0 : config.window_rope ? 2 : 1;
+  bytes = bytes + sizes.together * sizes.head_dim * sizes.element * tables;
+  if (config.positions == Positions::alibi) bytes = bytes + sizes.together * sizes.heads * sizes.wide;
+  if (options.statistics) bytes = bytes + packed_bytes(config, sizes, options);
+  if (options.statistics && options.per_query) bytes = bytes + kept_queries(config, sizes, options);
+  return bytes;
+}
+
+Count attention_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
+  const auto& [element, wide, tokens, together, width, heads, kv_heads, head_dim, queries, keys] = sizes;
+  const Count input = width * element, projected = (queries + keys * 2) * element, output = queries * element;
+  Count peak = sizes.norm(width, config.norm);
+  const auto consider = [&peak](Count bytes) { peak = std::max(peak, bytes); };
+  // The rotation of a tensor takes three times its size, and a normed copy before it.
+  const std::uint64_t rotation = config.positions == Positions::rotary ? 3 : 0;
+  const std::uint64_t normed = config.qk_norm == QkNorm::none ? 0 : 1;
+  for (const auto& [done, size] : {std::pair{Count(0), queries}, std::pair{queries, keys}}) {
+    consider(input + projected + (done + size * (rotation + normed)) * element);
+    if (normed > 0) consider(input + projected + done * element + sizes.norm(size, Norm::rms));
+  }
+  consider(input + projected + output * 2);  // the outputs are copied into one tensor of the batch
+  consider(input * 2 + output * 2 + (config.gate == Gate::elementwise ? output * 2 : Count(0)));
+  if (options.statistics) {
+    const Count fields = query_scalars + first_keys + (config.sink_logits ? 2 : 0);
+    const Count statistics = heads * wide * fields;
+    const Count packed = packed_heads(sizes, options);
+    const Count converted =  // of the heads that are packed at a time: q, k, v and output in float32
+        sizes.narrow()
+            ? packed * (heads.value() / std::max<std::uint64_t>(1, kv_heads.value()) * 2 + 2) * head_dim * wide
+            : Count(0);
+    const std::uint64_t copies = wide == Count(8) ? 1 : 2;  // to double, then with keys before queries
+    const Count by_key = heads * first_keys * sizeof(double) * copies, values = keys * sizeof(double) + heads * 32;
+    const Count held = input + projected + output + statistics;
+    consider(held + converted);
+    consider(held + std::max(by_key, values));
+  }
+  return tokens * peak;
+}
+
+Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
+  const Count stream = sizes.width * sizes.element;
+  const Count before = stream * (config.parallel_residual ? 2 : 3);  // attention's input and result; their sum
+  Count each = std::max(before + sizes.norm(sizes.width, config.norm), stream * 6);
+  if (config.post_norm) each = std::max(each, stream * 5 + sizes.norm(sizes.width, config.norm));
+  const Count values = options.statistics ? sizes.keys * sizes.element : Count(0);  // the last layer's, for its norms
+  const bool experts = config.experts.count > 0;
+  Count neurons;
+  if (experts) {
+    const Count count = Count::of(config.experts.count), chosen = Count::of(config.experts.per_token);
+    const Count busiest = std::min(sizes.tokens, Count(3 * sizes.tokens.value() * chosen.value() /
+                                                       (2 * std::max<std::uint64_t>(1, count.value()))));
+    neurons = busiest * (Count::of(config.experts.width) * 4 + sizes.width * 3) * sizes.element +
+              sizes.tokens * count * (sizes.element * 2 + 8);
+  } else {
+    const Count rows = std::min(sizes.tokens, Count(mlp_block));
+    neurons = rows *
+              (Count::of(config.mlp_width) * (config.clipped_gate ? 8
+                                              : config.gated_mlp  ? 4
+                                                                  : 2) +
+               sizes.width) *
+              sizes.element;
+  }
+  return sizes.tokens * values + std::max(sizes.tokens * each, sizes.tokens * stream * 5 + neurons);
+}
+
+Count likelihood_bytes(const DecoderConfig& config, const Sizes& sizes) {
+  const std::uint64_t vocabulary = std::max<std::uint64_t>(1, Count::of(config.vocabulary).value());
+  const Count rows = std::min(sizes.tokens, Count(std::max<std::uint64_t>(1, logits_per_block / vocabulary)));
+  const Count computed = sizes.element * (config.logit_soft_cap > 0 ? 4 : 1);
+  const Count each = std::max({computed, sizes.narrow() ? sizes.element + sizes.wide : Count(0), sizes.wide * 2});
+  return std::max(rows * vocabulary * each,
+                  sizes.together * sizes.width * sizes.element + sizes.tokens * sizes.norm(sizes.width, config.norm));
+}
+
+}  // namespace
+
+std::uint64_t MemoryNeeded::total() const {
+  const Count running = Count(sequences) + std::max({attention, mlp, likelihood});
+  return (Count(process) + weights + std::max(Count(loading), running)).value();
+}
+
+MemoryNeeded memory_needed(const DecoderConfig& config, const MemoryOptions& options) {
+  const Sizes sizes(config, options);
+  MemoryNeeded needed;
+  needed.process = process_bytes;
+  add_weights(config, options, sizes.element, needed);
+  needed.sequences = sequence_bytes(config, sizes, options).value();
+  needed.attention = attention_bytes(config, sizes, options).value();
+  needed.mlp = mlp_bytes(config, sizes, options).value();
+  const bool whole = options.stop_at_layer.value_or(config.layers) == config.layers;
+  if (options.likelihood && whole) needed.likelihood = likelihood_bytes(config, sizes).value();
+  if (options.stream_weights) needed.loading = (Count(needed.loading) + needed.sequences).value();
+  needed.total();  // throws if the sum exceeds uint64
+  return needed;
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,260 @@
+// The estimate of memory is within 15% of the peak that the program reaches, in whatever part most of it is needed.
+#include "core/json.h"
+#include "core/quantity.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/memory_needed.h"
+#include "models/checkpoint/save_checkpoint.h"
+#include "models/decoder/decoder_weights.h"
+#include "support/program.h"
+#include "support/shared_data.h"
+
+#include <ATen/ATen.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gainlens::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// What wait4 says about a process that was forked from this one. @returns its peak of resident memory, in bytes
+std::uint64_t peak_of_child(const std::function<void()>& run) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      run();
+    } catch (const std::exception& error) {
+      std::cerr << error.what() << '\n';
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = -1;
+  struct rusage usage {};
+  ::wait4(child, &status, 0, &usage);
+  EXPECT_EQ(status, 0);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+/// As initial_weights(), which has no experts.
+models::DecoderWeights random_weights(const models::DecoderConfig& config) {
+  models::DecoderWeights weights;
+  const auto fill = [](const std::vector<models::WeightField>& fields) {
+    for (const models::WeightField& field : fields) {
+      if (!field.wanted) continue;
+      const bool norm = field.kind == models::WeightField::Kind::norm;
+      *field.tensor =
+          norm ? at::ones(field.shape) : at::randn(field.shape) / std::sqrt(static_cast<double>(field.shape.back()));
+    }
+  };
+  fill(outer_fields(config, weights));
+  weights.layers.resize(static_cast<std::size_t>(config.layers));
+  for (std::size_t layer = 0; layer < weights.layers.size(); ++layer)
+    fill(layer_fields(config, static_cast<std::int64_t>(layer), weights.layers[layer]));
+  if (config.tied_head) weights.head = weights.embedding;
+  return weights;
+}
+
+/// Writes a random checkpoint and ids. In a process of its own: a child inherits the peak of the process that it was
+/// forked from, so this process stays small.
+void write_model(const fs::path& folder, const OrderedJson& config, std::int64_t ids) {
+  peak_of_child([&] {
+    at::set_num_threads(1);
+    at::manual_seed(1);  // which expert is the busiest depends on the weights
+    const auto parsed = models::parse_decoder_config(Json(config), "test");
+    save_checkpoint(folder, config, random_weights(parsed), at::kFloat);
+    Json tokens = Json::array();
+    for (std::int64_t i = 0; i < ids; ++i) tokens.push_back(i * 7 % parsed.vocabulary);
+    std::ofstream(folder / "ids.json") << tokens.dump();
+  });
+}
+
+std::uint64_t peak_of_sweep(const fs::path& folder, std::vector<std::string> arguments) {
+  const TemporaryFolder place;
+  std::vector<std::string> words = {
+      GAINLENS_PROGRAM,     "sweep",   folder,      "--tokens", folder / "ids.json", "--out",
+      place.path() / "run", "--quiet", "--threads", "2"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return peak_of_child([&] {
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    ::setenv("XDG_CACHE_HOME", place.path().c_str(), 1);
+    ::unsetenv("OMP_NUM_THREADS");
+    const int nothing = ::open("/dev/null", O_WRONLY);
+    ::dup2(nothing, STDOUT_FILENO);
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  });
+}
+
+/// A llama-like configuration, with some keys changed.
+OrderedJson config_of(const OrderedJson& changes) {
+  OrderedJson config = {{"model_type", "qwen3"},
+                        {"num_hidden_layers", 1},
+                        {"hidden_size", 64},
+                        {"intermediate_size", 64},
+                        {"num_attention_heads", 1},
+                        {"num_key_value_heads", 1},
+                        {"head_dim", 64},
+                        {"vocab_size", 100},
+                        {"max_position_embeddings", 32768},
+                        {"tie_word_embeddings", true}};
+  for (const auto& [key, value] : changes.items()) config[key] = value;
+  return config;
+}
+
+struct Case {
+  std::string name;
+  OrderedJson config;
+  models::MemoryOptions options;
+  std::vector<std::string> arguments;  ///< besides --lengths, --samples and --dtype
+  std::int64_t samples = 1;
+};
+
+const OrderedJson heavy = {{"num_hidden_layers", 3},   {"hidden_size", 1024},      {"intermediate_size", 8192},
+                           {"num_attention_heads", 8}, {"num_key_value_heads", 8}, {"head_dim", 128}};
+const OrderedJson wide_stream = {{"hidden_size", 3072}, {"num_attention_heads", 2}, {"num_key_value_heads", 2}};
+const OrderedJson large_vocabulary = {{"hidden_size", 256}, {"vocab_size", 120000}};
+
+std::vector<Case> cases() {
+  const auto merged = [](OrderedJson a, const OrderedJson& b) {
+    for (const auto& [key, value] : b.items()) a[key] = value;
+    return a;
+  };
+  return {
+      {"weights", heavy, {.positions = 64}, {}},
+      {"weights in bfloat16", heavy, {.dtype = at::kBFloat16, .positions = 64}, {}},
+      {"streamed weights", heavy, {.positions = 64, .stream_weights = true}, {"--stream-weights"}},
+      {"streams of the layers", wide_stream, {.positions = 8192}, {}},
+      {"streams in bfloat16", wide_stream, {.dtype = at::kBFloat16, .positions = 8192}, {}},
+      {"streams in float64", wide_stream, {.dtype = at::kDouble, .positions = 4096}, {}},
+      {"streams without statistics", wide_stream, {.positions = 8192, .statistics = false}, {"--statistics", "none"}},
+      {"several samples", wide_stream, {.positions = 4096}, {}, 3},
+      {"a group of chunks",
+       merged(wide_stream, {{"num_hidden_layers", 2}}),
+       {.positions = 4096, .positions_together = 5 * 4096, .stream_weights = true},
+       {"--stream-weights"},
+       5},
+      {"heads", {{"num_attention_heads", 24}, {"num_key_value_heads", 24}, {"head_dim", 128}}, {.positions = 4096}, {}},
+      {"heads in bfloat16",
+       {{"num_attention_heads", 24}, {"num_key_value_heads", 24}, {"head_dim", 128}},
+       {.dtype = at::kBFloat16, .positions = 4096},
+       {}},
+      {"grouped queries",
+       {{"num_attention_heads", 32}, {"num_key_value_heads", 2}, {"head_dim", 128}},
+       {.positions = 4096},
+       {}},
+      {"gated heads",
+       {{"num_attention_heads", 32},
+        {"num_key_value_heads", 2},
+        {"head_dim", 128},
+        {"elementwise_attn_output_gate", true}},
+       {.positions = 4096},
+       {}},
+      {"many heads",
+       {{"num_attention_heads", 128}, {"num_key_value_heads", 16}, {"head_dim", 16}},
+       {.positions = 4096},
+       {}},
+      {"every query",
+       {{"num_hidden_layers", 3}, {"num_attention_heads", 64}, {"num_key_value_heads", 8}, {"head_dim", 16}},
+       {.positions = 4096, .per_query = true},
+       {"--per-query"}},
+      {"wide MLP", {{"intermediate_size", 80000}}, {.positions = 2048}, {}},
+      {"experts",
+       {{"model_type", "qwen3_moe"},
+        {"hidden_size", 1024},
+        {"moe_intermediate_size", 4096},
+        {"num_experts", 4},
+        {"num_experts_per_tok", 2},
+        {"norm_topk_prob", true}},
+       {.positions = 8192},
+       {}},
+      {"vocabulary", large_vocabulary, {.positions = 1024}, {}},
+      {"vocabulary in bfloat16", large_vocabulary, {.dtype = at::kBFloat16, .positions = 1024}, {}},
+      {"no likelihood", large_vocabulary, {.positions = 1024, .likelihood = false}, {"--no-nll"}},
+  };
+}
+
+std::string mebibytes(std::uint64_t bytes) {
+  return fmt::format("{:.0f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+TEST(Memory, TheEstimateIsWithin15PercentOfThePeak) {
+  const TemporaryFolder folder;
+  std::string written;
+  const auto prepare = [&](const OrderedJson& config, std::int64_t ids) {
+    if (const std::string all = config.dump() + std::to_string(ids); all != written) {
+      write_model(folder.path(), config, ids);
+      written = all;
+    }
+  };
+  const OrderedJson nothing = config_of({});
+  prepare(nothing, 64);
+  const std::uint64_t process = peak_of_sweep(folder.path(), {"--lengths", "16", "--samples", "1"});
+  std::cout << fmt::format("{:28} measured {:>9}\n", "process", mebibytes(process));
+  EXPECT_NEAR(static_cast<double>(process),
+              static_cast<double>(
+                  memory_needed(models::parse_decoder_config(Json(nothing), "test"), {.positions = 16}).process),
+              0.15 * static_cast<double>(process));
+  for (Case one : cases()) {
+    const OrderedJson config = config_of(one.config);
+    const auto parsed = models::parse_decoder_config(Json(config), "test");
+    prepare(config, one.options.positions * one.samples);
+    one.options.threads = 2;
+    std::vector<std::string> arguments = {"--lengths", std::to_string(one.options.positions),
+                                          "--samples", std::to_string(one.samples),
+                                          "--dtype",   std::string(models::dtype_name(one.options.dtype))};
+    arguments.insert(arguments.end(), one.arguments.begin(), one.arguments.end());
+    const double measured = static_cast<double>(peak_of_sweep(folder.path(), arguments) - process);
+    const models::MemoryNeeded needed = memory_needed(parsed, one.options);
+    const auto estimate = static_cast<double>(needed.beyond_process());
+    std::cout << fmt::format(
+        "{:28} measured {:>9}, estimate {:>9} ({:+.0f}%): weights {}, loading {}, sequences {}, attention {}, mlp {}, "
+        "likelihood {}\n",
+        one.name, mebibytes(static_cast<std::uint64_t>(measured)), mebibytes(needed.beyond_process()),
+        100 * (estimate / measured - 1), mebibytes(needed.weights), mebibytes(needed.loading),
+        mebibytes(needed.sequences), mebibytes(needed.attention), mebibytes(needed.mlp), mebibytes(needed.likelihood));
+    EXPECT_NEAR(estimate / measured, 1, 0.15) << one.name;
+  }
+}
+
+TEST(Memory, ASweepThatDoesNotFitIsToldSoBeforeItLoads) {
+  const TemporaryFolder folder;
+  write_model(folder.path(), config_of(heavy), 64);
+  const auto sweep = [&](const std::string& options) {
+    // The limit leaves about 200 MiB beside what the program has taken when it starts; the weights need 336 MiB.
+    return run_shell("ulimit -d 409600; " GAINLENS_PROGRAM
+                     " sweep . --tokens ids.json --lengths 64 --samples 1 "
+                     "--quiet --threads 1 --out run" +
+                         options,
+                     folder.path());
+  };
+  const ProgramResult warned = sweep("");
+  EXPECT_THAT(warned.error, AllOf(StartsWith("gainlens: warning: the sweep needs about 3"),
+                                  HasSubstr(" MiB of memory for 64 tokens, and "), HasSubstr("with --stream-weights")));
+  const ProgramResult streamed = sweep("-streamed --stream-weights");
+  EXPECT_EQ(streamed.error, "");
+  EXPECT_EQ(streamed.exit_code, 0);
+}
+
+}  // namespace
+}  // namespace gainlens::testing

@@ -1,0 +1,88 @@
+// Numbers by hand; tests/journeys/memory_test.cpp compares the estimate with peaks of the program.
+#include "models/checkpoint/memory_needed.h"
+
+#include "core/error.h"
+#include "models/checkpoint/model_size.h"
+#include "models/random_decoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace gainlens::models {
+namespace {
+
+using gainlens::testing::small_config;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(MemoryNeeded, TermsByHand) {
+  const DecoderConfig config = small_config();  // 2 layers, W 16, H 4, Hk 2, d 4, M 24, V 50
+  const MemoryNeeded needed = memory_needed(config, {.positions = 10});
+  EXPECT_EQ(needed.weights, 4 * static_cast<std::uint64_t>(parameter_count(config)));
+  EXPECT_EQ(needed.sequences, 10 * 4 * (16 + 4) + 10 * 2 * 4 * 4 * 3);  // streams, tables; packed heads: both
+  // input, q, k, v, output; 20 numbers for each query and head; the 8 weights twice in double
+  EXPECT_EQ(needed.attention, 10 * (4 * (16 + 16 + 16 + 16) + 4 * 4 * 20 + 4 * 8 * 8 * 2));
+  // values of the layer; five streams; four times the neurons and the result of one block
+  EXPECT_EQ(needed.mlp, 10 * 8 * 4 + 10 * 16 * 4 * 5 + 10 * (24 * 4 + 16) * 4);
+  EXPECT_EQ(needed.likelihood, 10 * 50 * 8);
+  EXPECT_EQ(needed.total(), needed.process + needed.weights + needed.sequences + needed.attention);
+  EXPECT_EQ(needed.beyond_process(), needed.total() - needed.process);
+}
+
+TEST(MemoryNeeded, NoTokensNeedTheWeightsAlone) {
+  const MemoryNeeded needed = memory_needed(small_config(), {.positions = 0});
+  EXPECT_EQ(needed.sequences + needed.attention + needed.mlp + needed.likelihood, 0);
+  EXPECT_EQ(needed.total(), needed.process + needed.weights + needed.loading);
+}
+
+TEST(MemoryNeeded, OptionsChangeTheirTerms) {
+  const DecoderConfig config = small_config();
+  const MemoryOptions plain{.positions = 100};
+  const MemoryNeeded needed = memory_needed(config, plain);
+  MemoryOptions changed = plain;
+  changed.dtype = at::kBFloat16;
+  EXPECT_EQ(memory_needed(config, changed).weights, needed.weights / 2);
+  changed = plain;
+  changed.stream_weights = true;
+  EXPECT_LT(memory_needed(config, changed).weights, needed.weights);
+  changed.positions_together = 300;
+  EXPECT_EQ(memory_needed(config, changed).sequences, 3 * needed.sequences);
+  changed = plain;
+  changed.stop_at_layer = 1;
+  EXPECT_EQ(memory_needed(config, changed).likelihood, 0);
+  EXPECT_EQ(memory_needed(config, changed).weights, needed.weights);
+  changed = plain;
+  changed.likelihood = false;
+  EXPECT_EQ(memory_needed(config, changed).likelihood, 0);
+  changed = plain;
+  changed.statistics = false;
+  EXPECT_LT(memory_needed(config, changed).attention, needed.attention);
+  EXPECT_EQ(memory_needed(config, changed).sequences, 100 * 4 * (16 + 4));
+  changed = plain;
+  changed.per_query = true;
+  EXPECT_EQ(memory_needed(config, changed).sequences, needed.sequences + 2 * 4 * 100 * (18 + 8) * 8);
+  changed.measured_layers = 1;
+  EXPECT_EQ(memory_needed(config, changed).sequences, needed.sequences + 4 * 100 * (18 + 8) * 8);
+}
+
+TEST(MemoryNeeded, ALayerWithItsOwnKernelOptionsKeepsItsOwnPackedHeads) {
+  DecoderConfig config = small_config();
+  const std::uint64_t packed = 10 * 2 * 4 * 4 * 3, streams = 10 * 4 * (16 + 4);
+  config.window = {0, 7};
+  EXPECT_EQ(memory_needed(config, {.positions = 10}).sequences, streams + 2 * packed);
+  config.window = {0, 0};
+  config.sink_logits = true;
+  EXPECT_EQ(memory_needed(config, {.positions = 10}).sequences, streams + 2 * packed);
+}
+
+TEST(MemoryNeeded, NumbersThatAreTooLargeAreRefused) {
+  EXPECT_THAT([] { memory_needed(small_config(), {.positions = -1}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("memory needed: -1 is out of range")));
+  EXPECT_THAT([] { memory_needed(small_config(), {.positions = std::numeric_limits<std::int64_t>::max()}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("memory needed: ")));
+}
+
+}  // namespace
+}  // namespace gainlens::models

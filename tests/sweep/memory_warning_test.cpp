@@ -1,0 +1,80 @@
+#include "sweep/memory_warning.h"
+
+#include "core/quantity.h"
+#include "models/random_decoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace gainlens::sweep {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Weights of 100 MB in float32, in 10 layers; activations of 1024 tokens are smaller.
+models::DecoderConfig large_config() {
+  models::DecoderConfig config = gainlens::testing::small_config();
+  config.layers = 10;
+  config.window.assign(10, 0);
+  config.width = 512;
+  config.mlp_width = 1600;
+  return config;
+}
+
+std::uint64_t needed(const models::MemoryOptions& options) {
+  return memory_needed(large_config(), options).beyond_process();
+}
+
+TEST(MemoryWarning, ThereIsNoneWhereTheSweepFitsOrNothingIsKnown) {
+  const models::MemoryOptions options{.positions = 1024};
+  EXPECT_EQ(memory_warning(large_config(), options, {1024}, needed(options)), std::nullopt);
+  EXPECT_EQ(memory_warning(large_config(), options, {1024}, std::numeric_limits<std::uint64_t>::max()), std::nullopt);
+  EXPECT_EQ(memory_warning(large_config(), options, {1024}, std::nullopt), std::nullopt);
+}
+
+TEST(MemoryWarning, NamesBothNumbersAndWhatHelps) {
+  const models::MemoryOptions options{.positions = 1024};
+  const std::uint64_t available = needed(options) - 1;
+  const auto text = memory_warning(large_config(), options, {512, 1024}, available);
+  ASSERT_TRUE(text);
+  EXPECT_THAT(
+      *text,
+      AllOf(HasSubstr("the sweep needs about " + format_bytes(needed(options)) + " of memory for 1k tokens, and " +
+                      format_bytes(available) + " are available"),
+            HasSubstr(format_bytes(needed({.dtype = at::kBFloat16, .positions = 1024})) + " with --dtype bfloat16"),
+            HasSubstr(format_bytes(needed({.positions = 1024, .stream_weights = true})) + " with --stream-weights"),
+            HasSubstr(format_bytes(needed({.positions = 512})) + " with --lengths up to 512")));
+  EXPECT_THAT(*text, Not(HasSubstr("\n")));
+}
+
+TEST(MemoryWarning, NamesOnlyWhatIsEnough) {
+  const models::MemoryOptions options{.positions = 1024};
+  const std::uint64_t available = needed({.dtype = at::kBFloat16, .positions = 1024}) - 1;
+  const auto text = memory_warning(large_config(), options, {1024}, available);
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text, AllOf(HasSubstr("--stream-weights"), Not(HasSubstr("bfloat16")), Not(HasSubstr("--lengths"))));
+}
+
+TEST(MemoryWarning, SaysTheLeastWhereNothingIsEnough) {
+  const auto text = memory_warning(large_config(), {.positions = 1024}, {1024}, 1000);
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text, AllOf(HasSubstr("1000 B are available"),
+                           HasSubstr("with --stream-weights and a dtype of two bytes together")));
+}
+
+TEST(MemoryWarning, TriesHalvesOfTheShortestLength) {
+  models::MemoryOptions options{.positions = 1024, .stream_weights = true};
+  options.dtype = at::kBFloat16;
+  models::MemoryOptions shorter = options;
+  shorter.positions = shorter.positions_together = 256;
+  const auto text = memory_warning(large_config(), options, {1024}, needed(shorter));
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text, HasSubstr(format_bytes(needed(shorter)) + " with --lengths up to 256"));
+}
+
+}  // namespace
+}  // namespace gainlens::sweep
