@@ -5,6 +5,7 @@
 #include "core/check.h"
 #include "core/console.h"
 #include "core/thread_count.h"
+#include "kernels/linear/product_kernel.h"
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
@@ -65,7 +66,8 @@ std::string is_seed(const std::string& text) {
 
 int parse_and_run(int argc, const char* const* argv) {
   CLI::App app{"gainlens: how much evidence is an attention head really based on?", "gainlens"};
-  app.set_version_flag("--version", "gainlens " GAINLENS_VERSION);
+  app.set_version_flag("--version",
+                       [] { return fmt::format("gainlens {}\n{}", GAINLENS_VERSION, kernels::describe_processor()); });
   app.set_help_all_flag("--help-all", "Print the help of every subcommand and exit");
   app.require_subcommand(1);
   app.fallthrough();

@@ -10,6 +10,7 @@
 #include "models/checkpoint/memory_needed.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/attention_layout.h"
+#include "sweep/expected_time.h"
 #include "tokenizers/tokenizer.h"
 
 #include <fmt/ranges.h>
@@ -122,6 +123,28 @@ void add_memory(const models::DecoderConfig& config, const MemoryQuestion& quest
                                {"available", available ? Json(*available) : Json(nullptr)}});
 }
 
+/// "0.8 s", "45 s", "3 min", "2.5 h".
+std::string duration_text(double seconds) {
+  if (seconds < 10) return fmt::format("{:.1f} s", seconds);
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  return seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
+}
+
+void add_time(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
+  const std::int64_t length = question.length.empty() ? config.max_positions : parse_count(question.length, "--length");
+  const auto dtype = models::parse_dtype(question.dtype, "--dtype");
+  const auto rates = sweep::measured_rates(dtype, config.head_dim);
+  const sweep::ExpectedTime time = sweep::expected_time(config, length, rates);
+  findings.add_line(fmt::format("time at {}", format_count(length)),
+                    fmt::format("about {} for each sequence, and {} for its likelihood, at the speed measured now",
+                                duration_text(time.layers), duration_text(time.likelihood)));
+  findings.add_json("time", {{"length", length},
+                             {"seconds", time.layers},
+                             {"likelihood_seconds", time.likelihood},
+                             {"products_per_second", rates.products},
+                             {"attention_per_second", rates.attention}});
+}
+
 /// Opens the checkpoint. If the weights cannot be opened, adds the findings about the configuration before it throws.
 models::CheckpointSource open_or_say_the_rest(const std::filesystem::path& path, Findings& findings) {
   try {
@@ -144,6 +167,7 @@ void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion&
   add_files(source, findings);
   add_tokenizer(source.path, findings);
   add_memory(source.config, question, findings);
+  if (!question.length.empty()) add_time(source.config, question, findings);
   models::check_tensors(source);
 }
 

@@ -17,16 +17,27 @@ inline std::int64_t task_workers() {
   return std::max(2, at::get_num_threads());
 }
 
-/// Calls work(worker, task) once for each task 0..count-1. A worker takes the next task when it is free, so put long
-/// tasks first. Chance decides which worker gets which task: results must not depend on it.
-template <typename Work>
-void run_tasks(std::int64_t count, const Work& work) {
+/// Calls make(worker) in the thread of each worker, and the result of it once for each task 0..count-1. The result is
+/// destroyed in the same thread. A worker takes the next task when it is free, so put long tasks first. Chance decides
+/// which worker gets which task: results must not depend on it.
+template <typename Make>
+void run_tasks_with(std::int64_t count, const Make& make) {
   std::atomic<std::int64_t> next = 0;
   at::parallel_for(0, task_workers(), 1, [&](std::int64_t first_worker, std::int64_t last_worker) {
     for (std::int64_t worker = first_worker; worker < last_worker; ++worker) {
-      for (std::int64_t task = next++; task < count; task = next++) work(worker, task);
+      std::int64_t task = next++;
+      if (task >= count) continue;
+      auto work = make(worker);
+      for (; task < count; task = next++) work(task);
     }
   });
+}
+
+/// Calls work(worker, task) once for each task, as run_tasks_with.
+template <typename Work>
+void run_tasks(std::int64_t count, const Work& work) {
+  run_tasks_with(count,
+                 [&work](std::int64_t worker) { return [&work, worker](std::int64_t task) { work(worker, task); }; });
 }
 
 }  // namespace gainlens::kernels

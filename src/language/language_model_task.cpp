@@ -80,8 +80,7 @@ at::Tensor LanguageModelTask::loss_of(std::span<const tokenizers::TokenId> token
                                       std::span<const std::int64_t> begins) {
   const Batch batch = windows_at(tokens, tokens_.bos, context, begins);
   const hooks::Stream stream = decoder_.forward({batch.inputs}, {}, {});
-  const at::Tensor logits = decoder_.unembed(stream.hidden);  // [sequence, context, vocabulary]
-  return at::cross_entropy_loss(logits.flatten(0, 1), batch.targets.flatten());
+  return decoder_.mean_loss(stream.hidden.flatten(0, 1), batch.targets.flatten());
 }
 
 double LanguageModelTask::accumulate_gradients(std::int64_t step) {

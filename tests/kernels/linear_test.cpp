@@ -329,7 +329,7 @@ TEST_F(Linear, TheKernelOfAProcessorIsWrittenDown) {
   EXPECT_NE(product_kernel(at::kFloat), ProductKernel::libtorch);
   for (const at::ScalarType type : types) EXPECT_TRUE(runs_here(product_kernel(type), type));
   EXPECT_FALSE(runs_here(ProductKernel::strips, at::kHalf));
-  EXPECT_THAT(describe_processor(), ::testing::HasSubstr("float32: "));
+  EXPECT_THAT(describe_processor(), ::testing::HasSubstr("products: float32 by "));
 }
 
 }  // namespace

@@ -38,22 +38,27 @@ class RowParameters {
   std::int64_t rows_ = 1, columns_ = 0;
 };
 
-/// Calls work(row, x) with each row of a tensor in float32; then stores x.
+/// Calls work(row, x) with each row of a tensor in float32; then stores x. Rows may be as short as a head, so several
+/// are converted at a time.
 template <typename Work>
 void map_rows(const at::Tensor& from, const at::Tensor& to, const Work& work) {
   const std::int64_t columns = from.size(-1);
   const at::Tensor input = from.contiguous();
   const ElementType type = element_type(input.scalar_type()), stored = element_type(to.scalar_type());
   const std::int64_t rows = input.numel() / std::max<std::int64_t>(columns, 1);
-  at::parallel_for(0, rows, std::max<std::int64_t>(1, numbers_per_task / columns),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     std::vector<float> x(static_cast<std::size_t>(columns));
-                     for (std::int64_t row = begin; row < end; ++row) {
-                       row_vectors().widen(type, element(input, row * columns), columns, x.data());
-                       work(row, x.data());
-                       row_vectors().narrow(stored, x.data(), columns, mutable_element(to, row * columns));
-                     }
-                   });
+  const std::int64_t together = std::max<std::int64_t>(1, 2048 / columns);
+  const auto handle = [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> buffer(stored == ElementType::float32 ? 0 : static_cast<std::size_t>(together * columns));
+    for (std::int64_t first = begin; first < end; first += together) {
+      const std::int64_t count = std::min(together, end - first);
+      float* const x = stored == ElementType::float32 ? to.mutable_data_ptr<float>() + first * columns : buffer.data();
+      row_vectors().widen(type, element(input, first * columns), count * columns, x);
+      for (std::int64_t row = 0; row < count; ++row) work(first + row, x + row * columns);
+      if (stored != ElementType::float32)
+        row_vectors().narrow(stored, x, count * columns, mutable_element(to, first * columns));
+    }
+  };
+  at::parallel_for(0, rows, std::max<std::int64_t>(1, numbers_per_task / columns), handle);
 }
 
 at::Tensor like(const at::Tensor& x, at::ScalarType type) {

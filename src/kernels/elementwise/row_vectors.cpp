@@ -45,7 +45,8 @@ void Narrow(ElementType type, const float* HWY_RESTRICT from, std::int64_t count
                            HWY_ATTR { StoreStored(type, LoadFloats(from, i, lanes), to, i, lanes); });
 }
 
-void Normalise(bool centre, double epsilon, std::int64_t count, float* HWY_RESTRICT x) {
+/// @returns the factor 1 / sqrt(.. + epsilon)
+float NormaliseBy(bool centre, double epsilon, std::int64_t count, float* HWY_RESTRICT x) {
   const Floats tag;
   const auto length = static_cast<double>(count);
   auto mean = hn::Zero(tag);
@@ -72,9 +73,48 @@ void Normalise(bool centre, double epsilon, std::int64_t count, float* HWY_RESTR
     rest += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   }
   const double squares = static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, hn::Add(even, odd)))) + rest;
-  const auto factor = hn::Set(tag, static_cast<float>(1 / std::sqrt(squares / length + epsilon)));
+  const auto by = static_cast<float>(1 / std::sqrt(squares / length + epsilon));
+  const auto factor = hn::Set(tag, by);
   ForEachVector(count, [&](std::int64_t index, std::int64_t lanes) HWY_ATTR {
     StoreStored(ElementType::float32, hn::Mul(LoadFloats(x, index, lanes), factor), x, index, lanes);
+  });
+  return by;
+}
+
+void Normalise(bool centre, double epsilon, std::int64_t count, float* x) {
+  NormaliseBy(centre, epsilon, count, x);
+}
+
+/// sums += numbers, for the first `lanes` lanes.
+HWY_INLINE void AddTo(float* HWY_RESTRICT sums, Vector numbers, std::int64_t index, std::int64_t lanes) {
+  const auto sum = hn::Add(LoadFloats(sums, index, lanes), numbers);
+  StoreStored(ElementType::float32, sum, sums, index, lanes);
+}
+
+void NormGradient(bool centre, double epsilon, const float* weight, float offset, const float* dy, std::int64_t count,
+                  float* HWY_RESTRICT x, float* HWY_RESTRICT n, float* dweight, float* dbias) {
+  const Floats tag;
+  const auto shift = hn::Set(tag, offset);
+  std::copy_n(x, count, n);
+  const auto factor = hn::Set(tag, NormaliseBy(centre, epsilon, count, n));
+  auto sum = hn::Zero(tag), product = hn::Zero(tag);
+  ForEachVector(count, [&](std::int64_t i, std::int64_t lanes) HWY_ATTR {
+    const auto upstream = LoadFloats(dy, i, lanes), normal = LoadFloats(n, i, lanes);
+    const auto gradient = hn::Mul(hn::Add(LoadFloats(weight, i, lanes), shift), upstream);
+    sum = hn::Add(sum, gradient);
+    product = hn::MulAdd(gradient, normal, product);
+    if (dweight != nullptr) AddTo(dweight, hn::Mul(upstream, normal), i, lanes);
+    if (dbias != nullptr) AddTo(dbias, upstream, i, lanes);
+  });
+  const auto length = static_cast<double>(count);
+  const auto mean = hn::Set(
+      tag, centre ? static_cast<float>(static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, sum))) / length) : 0.0F);
+  const auto mean_product =
+      hn::Set(tag, static_cast<float>(static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, product))) / length));
+  ForEachVector(count, [&](std::int64_t i, std::int64_t lanes) HWY_ATTR {
+    const auto gradient = hn::Mul(hn::Add(LoadFloats(weight, i, lanes), shift), LoadFloats(dy, i, lanes));
+    const auto rest = hn::Sub(hn::Sub(gradient, mean), hn::Mul(LoadFloats(n, i, lanes), mean_product));
+    StoreStored(ElementType::float32, hn::Mul(rest, factor), x, i, lanes);
   });
 }
 
@@ -106,8 +146,13 @@ float Poison(ElementType type, const void* x, std::int64_t count) {
   return hn::GetLane(hn::SumOfLanes(tag, sum));
 }
 
-constexpr RowVectors row_vectors_of_target = {
-    .widen = Widen, .narrow = Narrow, .normalise = Normalise, .scale = Scale, .rotate = Rotate, .poison = Poison};
+constexpr RowVectors row_vectors_of_target = {.widen = Widen,
+                                              .narrow = Narrow,
+                                              .normalise = Normalise,
+                                              .norm_gradient = NormGradient,
+                                              .scale = Scale,
+                                              .rotate = Rotate,
+                                              .poison = Poison};
 
 }  // namespace
 

@@ -14,6 +14,13 @@ struct RowVectors {
   void (*narrow)(ElementType type, const float* from, std::int64_t count, void* to);
   /// x = (x - mean) / sqrt(variance + epsilon), or x / sqrt(mean square + epsilon).
   void (*normalise)(bool centre, double epsilon, std::int64_t count, float* x);
+  /// Gradient of y = (offset + weight) n, where n are the normalised numbers of x: x becomes dx, and the gradients of
+  /// weight and bias are added to. The norm is computed anew.
+  /// @param dy            the gradient of y
+  /// @param n             room for `count` numbers
+  /// @param dweight, dbias  null: not wanted
+  void (*norm_gradient)(bool centre, double epsilon, const float* weight, float offset, const float* dy,
+                        std::int64_t count, float* x, float* n, float* dweight, float* dbias);
   /// x = (offset + weight) x + bias; no bias: null.
   void (*scale)(const float* weight, float offset, const float* bias, std::int64_t count, float* x);
   /// first, second = first cos - second sin, second cos + first sin.

@@ -10,7 +10,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 #include <vector>
 
 namespace gainlens::kernels {
@@ -64,16 +64,15 @@ template <typename Finish>
 void for_each_tile(const at::Tensor& input, const PackedWeight& weight, const Finish& finish) {
   const std::int64_t rows = input.size(0), panels = weight.panels();
   const ProductTasks tasks = cut_into_tasks(weight, rows, panels);
-  std::vector<std::optional<TileProducts>> products(static_cast<std::size_t>(task_workers()));
-  run_tasks(tasks.count(), [&](std::int64_t worker, std::int64_t task) {
-    auto& mine = products[static_cast<std::size_t>(worker)];
-    if (!mine) mine.emplace(weight, tasks.rows_per_block, 1);
-    const std::int64_t row = task / tasks.chunks * tasks.rows_per_block;
-    const std::int64_t count = std::min(tasks.rows_per_block, rows - row);
-    mine->take_rows(input, row, count);
-    const std::int64_t first = task % tasks.chunks * tasks.panels_per_chunk;
-    for (std::int64_t panel = first; panel < std::min(first + tasks.panels_per_chunk, panels); ++panel)
-      finish(*mine, row, count, panel);
+  run_tasks_with(tasks.count(), [&](std::int64_t) {
+    return [&, products = std::make_unique<TileProducts>(weight, tasks.rows_per_block, 1)](std::int64_t task) {
+      const std::int64_t row = task / tasks.chunks * tasks.rows_per_block;
+      const std::int64_t count = std::min(tasks.rows_per_block, rows - row);
+      products->take_rows(input, row, count);
+      const std::int64_t first = task % tasks.chunks * tasks.panels_per_chunk;
+      for (std::int64_t panel = first; panel < std::min(first + tasks.panels_per_chunk, panels); ++panel)
+        finish(*products, row, count, panel);
+    };
   });
 }
 

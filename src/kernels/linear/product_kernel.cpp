@@ -69,9 +69,10 @@ ProductKernel product_kernel(c10::ScalarType type) {
 }
 
 std::string describe_processor() {
-  return fmt::format("float32: {}; bfloat16: {}; float16: {}; vectors of {} bits", name_of(product_kernel(at::kFloat)),
-                     name_of(product_kernel(at::kBFloat16)), name_of(product_kernel(at::kHalf)),
-                     tile_kernels().columns / 2 * 32);
+  const std::int64_t bits = tile_kernels().columns / 2 * 32;
+  return fmt::format("vectors of {} bits{}; products: float32 by {}, bfloat16 by {}, float16 by {}", bits,
+                     bits < 256 ? " (no AVX2: several times slower)" : "", name_of(product_kernel(at::kFloat)),
+                     name_of(product_kernel(at::kBFloat16)), name_of(product_kernel(at::kHalf)));
 }
 
 }  // namespace gainlens::kernels

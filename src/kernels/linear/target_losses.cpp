@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <memory>
 #include <vector>
 
 namespace gainlens::kernels {
@@ -79,28 +79,30 @@ at::Tensor target_losses(const at::Tensor& input, const PackedWeight& head, cons
   const std::int64_t rows_per_block = cut_into_tasks(head, count, head.panels()).rows_per_block;
   const std::int64_t row_blocks = (count + rows_per_block - 1) / rows_per_block;
   std::vector<Part> parts(static_cast<std::size_t>(segments * count));  // [segment, row]
-  std::vector<std::optional<TileProducts>> products(static_cast<std::size_t>(task_workers()));
-  // The rows of a segment's tasks follow each other, so that its weights are read from memory once.
-  run_tasks(segments * row_blocks, [&](std::int64_t worker, std::int64_t task) {
-    auto& mine = products[static_cast<std::size_t>(worker)];
-    if (!mine) mine.emplace(head, rows_per_block, tile_panels);
+  const auto add_segment = [&](TileProducts& products, std::int64_t task) {
     const std::int64_t segment = task / row_blocks, first_row = task % row_blocks * rows_per_block;
     const std::int64_t block = std::min(rows_per_block, count - first_row);
-    mine->take_rows(rows, first_row, block);
+    products.take_rows(rows, first_row, block);
     Part* const of_rows = parts.data() + segment * count + first_row;
     std::vector<LogSumExp> sums(static_cast<std::size_t>(block));
     const std::int64_t end = std::min((segment + 1) * segment_panels, head.panels());
     for (std::int64_t panel = segment * segment_panels; panel < end; panel += tile_panels) {
       const std::int64_t panels = std::min(tile_panels, end - panel);
-      float* const tile = mine->multiply(head, panel, panels);
+      float* const tile = products.multiply(head, panel, panels);
       const std::int64_t first = panel * columns, outputs = std::min(panels * columns, head.outputs() - first);
-      tile_kernels().absorb_logits(block, outputs, tile, mine->stride(), static_cast<float>(soft_cap), sums.data());
+      tile_kernels().absorb_logits(block, outputs, tile, products.stride(), static_cast<float>(soft_cap), sums.data());
       for (std::int64_t row = 0; row < block; ++row) {
         const std::int64_t column = target[first_row + row] - first;
-        if (column >= 0 && column < outputs) of_rows[row].target = tile[row * mine->stride() + column];
+        if (column >= 0 && column < outputs) of_rows[row].target = tile[row * products.stride() + column];
       }
     }
     for (std::int64_t row = 0; row < block; ++row) of_rows[row].sum = sums[static_cast<std::size_t>(row)];
+  };
+  // The rows of a segment's tasks follow each other, so that its weights are read from memory once.
+  run_tasks_with(segments * row_blocks, [&](std::int64_t) {
+    return [&, products = std::make_unique<TileProducts>(head, rows_per_block, tile_panels)](std::int64_t task) {
+      add_segment(*products, task);
+    };
   });
 
   at::Tensor losses = at::empty({count}, at::kDouble);

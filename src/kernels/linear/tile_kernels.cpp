@@ -189,6 +189,62 @@ void FinishGated(std::int64_t rows, std::int64_t columns, const float* gates, co
   GAINLENS_WITH_ACTIVATION(FinishGatedWith, function.activation, rows, columns, tiles, type, output)
 }
 
+/// f(x) and f'(x).
+struct WithSlope {
+  Vector value, slope;
+};
+
+template <Activation activation>
+HWY_INLINE WithSlope Differentiated(Vector x) {
+  const Floats tag;
+  const auto one = hn::Set(tag, 1.0F);
+  if constexpr (activation == Activation::silu) {
+    const auto s = Sigmoid(x);
+    return {hn::Mul(x, s), hn::Mul(s, hn::MulAdd(x, hn::Sub(one, s), one))};
+  }
+  if constexpr (activation == Activation::gelu_tanh) {  // x s(z), z = x (a + b x^2)
+    const auto square = hn::Mul(x, x), a = hn::Set(tag, 1.5957691216F), b = hn::Set(tag, 0.07135481627F);
+    const auto s = Sigmoid(hn::Mul(x, hn::MulAdd(square, b, a)));
+    const auto slope = hn::MulAdd(hn::Mul(square, hn::Set(tag, 3.0F)), b, a);  // of z
+    return {hn::Mul(x, s), hn::Mul(s, hn::MulAdd(hn::Mul(x, hn::Sub(one, s)), slope, one))};
+  }
+  if constexpr (activation == Activation::gelu_erf) {  // x P(x), P' the normal density
+    const auto half = hn::Set(tag, 0.5F);
+    const auto share = hn::MulAdd(half, Erf(hn::Mul(x, hn::Set(tag, 0.70710678F))), half);
+    const auto power = hn::Max(hn::Mul(hn::Mul(x, x), hn::Set(tag, -0.5F)), hn::Set(tag, -88.0F));
+    const auto density = hn::Mul(hn::Set(tag, 0.39894228F), hn::Exp(tag, power));
+    return {hn::Mul(x, share), hn::MulAdd(x, density, share)};
+  }
+  if constexpr (activation == Activation::relu || activation == Activation::squared_relu) {
+    const auto positive = hn::IfThenZeroElse(hn::Lt(x, hn::Zero(tag)), x);
+    if (activation == Activation::squared_relu) return {hn::Mul(positive, positive), hn::Add(positive, positive)};
+    return {positive, hn::IfThenElseZero(hn::Gt(x, hn::Zero(tag)), one)};
+  }
+  return {x, one};
+}
+
+template <Activation activation>
+void GateGradientWith(std::int64_t count, const float* gates, const float* neurons, const float* dy,
+                      float* HWY_RESTRICT dgates, float* HWY_RESTRICT dneurons) {
+  for (std::int64_t i = 0; i < count; i += Lanes<float>()) {
+    const std::int64_t lanes = std::min(count - i, Lanes<float>());
+    const auto load = [&](const float* row) HWY_ATTR { return LoadStored(ElementType::float32, row, i, lanes); };
+    const auto gradient = load(dy);
+    const auto [value, slope] = Differentiated<activation>(load(gates));
+    auto of_gate = hn::Mul(gradient, slope);
+    if (neurons != nullptr) {
+      of_gate = hn::Mul(of_gate, load(neurons));
+      StoreStored(ElementType::float32, hn::Mul(gradient, value), dneurons, i, lanes);
+    }
+    StoreStored(ElementType::float32, of_gate, dgates, i, lanes);
+  }
+}
+
+void GateGradient(Activation activation, std::int64_t count, const float* gates, const float* neurons, const float* dy,
+                  float* dgates, float* dneurons) {
+  GAINLENS_WITH_ACTIVATION(GateGradientWith, activation, count, gates, neurons, dy, dgates, dneurons)
+}
+
 #undef GAINLENS_WITH_ACTIVATION
 
 void AbsorbLogits(std::int64_t rows, std::int64_t columns, float* HWY_RESTRICT tile, std::int64_t tile_stride,
@@ -236,6 +292,7 @@ constexpr TileKernels tile_kernels_of_target = {
     .multiply = Multiply,
     .finish = Finish,
     .finish_gated = FinishGated,
+    .gate_gradient = GateGradient,
     .absorb_logits = AbsorbLogits,
 };
 

@@ -52,6 +52,11 @@ struct TileKernels {
                        std::int64_t tile_stride, const float* gate_bias, const float* neuron_bias,
                        const GateFunction& function, ElementType type, StoredRows output);
 
+  /// Gradient of f(g) u (not of the clipped form): dg = dy u f'(g), du = dy f(g). Without neurons (null): dg = dy
+  /// f'(g).
+  void (*gate_gradient)(Activation activation, std::int64_t count, const float* gates, const float* neurons,
+                        const float* dy, float* dgates, float* dneurons);
+
   /// Adds the first `columns` logits of each row to the row's sum. Logits z become cap tanh(z / cap) before, if cap is
   /// not 0; then the tile holds these. Elements of the tile after `columns` may be overwritten, up to a whole vector.
   /// @param sums  [rows]

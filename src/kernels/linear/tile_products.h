@@ -9,7 +9,9 @@
 
 namespace gainlens::kernels {
 
-/// The products of one block of rows with panels of a weight. Each worker has one.
+/// The products of one block of rows with panels of a weight. Each worker has one, and it must be destroyed in the
+/// thread that used it: a thread that multiplies with AMX holds a configuration of the processor's tiles, and other AMX
+/// code in this thread would stop the process if it were left behind.
 class TileProducts {
  public:
   /// @param weight  not of kernel libtorch

@@ -30,8 +30,11 @@ class Count {
 constexpr std::uint64_t process_bytes = std::uint64_t{150} << 20;   // libtorch, MKL and the heap of a sweep of nothing
 constexpr std::uint64_t stored_element = 4;                         // float32 files; others are smaller
 constexpr std::uint64_t mlp_block = 512;                            // positions, feedforward.cpp
-constexpr std::uint64_t logits_per_block = std::uint64_t{1} << 26;  // likelihood.cpp
-constexpr std::uint64_t query_scalars = 12, first_keys = 8;         // of the statistics of one query
+constexpr std::uint64_t logits_per_block = std::uint64_t{1} << 26;  // of float64, hooked_model.cpp
+constexpr std::uint64_t panel_rows = 64;                            // most outputs of a panel, packed_weight.cpp
+constexpr std::uint64_t tile_rows = 192, tile_columns = 256, segment_columns = 16384,
+                        part_bytes = 32;                     // kernels/linear
+constexpr std::uint64_t query_scalars = 12, first_keys = 8;  // of the statistics of one query
 
 /// The sizes that the terms are made of.
 struct Sizes {
@@ -48,10 +51,11 @@ struct Sizes {
         keys(kv_heads * head_dim) {}
 
   bool narrow() const { return element < wide; }
-  /// Temporaries of a norm over `size` dimensions, for each position: the wide input, its square and the product.
+  /// libtorch computes norms, rotations and gates in float64, with temporaries. Other types take one pass.
+  bool by_libtorch() const { return element == Count(8); }
+  /// Temporaries of a norm over `size` dimensions, for each position: the input's square and the product.
   Count norm(Count size, Norm kind) const {
-    const std::uint64_t copies = 2 + (narrow() ? 1 : 0) + (kind == Norm::layer ? 1 : 0);
-    return size * wide * copies;
+    return by_libtorch() ? size * wide * (kind == Norm::layer ? 3 : 2) : Count(0);
   }
 
   Count element, wide, tokens, together, width, heads, kv_heads, head_dim, queries, keys;
@@ -66,7 +70,12 @@ struct Elements {
 std::vector<Count> elements_of(const std::vector<WeightField>& fields) {
   std::vector<Count> elements;
   for (const WeightField& field : fields) {
-    if (field.wanted) elements.push_back(Count::of(checked_elements(field.shape, field.name)));
+    if (!field.wanted) continue;
+    Count count = Count::of(checked_elements(field.shape, field.name));
+    // The last, incomplete panel of a packed weight is a copy.
+    const bool rest = field.shape.size() == 2 && field.shape.front() % static_cast<std::int64_t>(panel_rows) != 0;
+    if (rest) count = count + Count::of(field.shape.back()) * panel_rows;
+    elements.push_back(count);
   }
   return elements;
 }
@@ -155,8 +164,8 @@ Count attention_bytes(const DecoderConfig& config, const Sizes& sizes, const Mem
   const Count input = width * element, projected = (queries + keys * 2) * element, output = queries * element;
   Count peak = sizes.norm(width, config.norm);
   const auto consider = [&peak](Count bytes) { peak = std::max(peak, bytes); };
-  // The rotation of a tensor takes three times its size, and a normed copy before it.
-  const std::uint64_t rotation = config.positions == Positions::rotary ? 3 : 0;
+  // Before a tensor is rotated it has a normed copy.
+  const std::uint64_t rotation = config.positions != Positions::rotary ? 0 : sizes.by_libtorch() ? 3 : 1;
   const std::uint64_t normed = config.qk_norm == QkNorm::none ? 0 : 1;
   for (const auto& [done, size] : {std::pair{Count(0), queries}, std::pair{queries, keys}}) {
     consider(input + projected + (done + size * (rotation + normed)) * element);
@@ -198,22 +207,28 @@ Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOpt
   } else {
     const Count rows = std::min(sizes.tokens, Count(mlp_block));
     neurons = rows *
-              (Count::of(config.mlp_width) * (config.clipped_gate ? 8
-                                              : config.gated_mlp  ? 4
-                                                                  : 2) +
+              (Count::of(config.mlp_width) * (!sizes.by_libtorch()  ? 1
+                                              : config.clipped_gate ? 8
+                                              : config.gated_mlp    ? 4
+                                                                    : 2) +
                sizes.width) *
               sizes.element;
   }
   return sizes.tokens * values + std::max(sizes.tokens * each, sizes.tokens * stream * 5 + neurons);
 }
 
-Count likelihood_bytes(const DecoderConfig& config, const Sizes& sizes) {
-  const std::uint64_t vocabulary = std::max<std::uint64_t>(1, Count::of(config.vocabulary).value());
-  const Count rows = std::min(sizes.tokens, Count(std::max<std::uint64_t>(1, logits_per_block / vocabulary)));
-  const Count computed = sizes.element * (config.logit_soft_cap > 0 ? 4 : 1);
-  const Count each = std::max({computed, sizes.narrow() ? sizes.element + sizes.wide : Count(0), sizes.wide * 2});
-  return std::max(rows * vocabulary * each,
-                  sizes.together * sizes.width * sizes.element + sizes.tokens * sizes.norm(sizes.width, config.norm));
+Count likelihood_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
+  const Count vocabulary = std::max<std::uint64_t>(1, Count::of(config.vocabulary).value());
+  const Count streams = sizes.together * sizes.width * sizes.element +
+                        sizes.tokens * (sizes.width * sizes.element + sizes.norm(sizes.width, config.norm));
+  if (sizes.by_libtorch()) {
+    const Count rows = std::min(sizes.tokens, Count(std::max<std::uint64_t>(1, logits_per_block / vocabulary.value())));
+    return std::max(rows * vocabulary * sizes.element * (config.logit_soft_cap > 0 ? 4 : 2), streams);
+  }
+  const auto workers = static_cast<std::uint64_t>(std::max<std::int64_t>(2, options.threads));
+  const Count segments = (vocabulary.value() + segment_columns - 1) / segment_columns;
+  return streams + segments * sizes.tokens * part_bytes +
+         Count(workers) * tile_rows * sizes.wide * (sizes.width + Count(2 * tile_columns));
 }
 
 }  // namespace
@@ -232,7 +247,7 @@ MemoryNeeded memory_needed(const DecoderConfig& config, const MemoryOptions& opt
   needed.attention = attention_bytes(config, sizes, options).value();
   needed.mlp = mlp_bytes(config, sizes, options).value();
   const bool whole = options.stop_at_layer.value_or(config.layers) == config.layers;
-  if (options.likelihood && whole) needed.likelihood = likelihood_bytes(config, sizes).value();
+  if (options.likelihood && whole) needed.likelihood = likelihood_bytes(config, sizes, options).value();
   if (options.stream_weights) needed.loading = (Count(needed.loading) + needed.sequences).value();
   needed.total();  // throws if the sum exceeds uint64
   return needed;

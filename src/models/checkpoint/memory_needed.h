@@ -44,7 +44,8 @@ struct MemoryNeeded {
   /// While a layer's MLP or experts run: the streams before and after it, its norm, the neurons of 512 positions (of
   /// experts: of all positions of the busiest expert, which is taken to have one and a half times its share).
   std::uint64_t mlp = 0;
-  /// While the likelihood is computed: logits of 2^26 / V positions, and as much again for their log-sum-exp.
+  /// While the likelihood is computed: the stream and its norm, 32 bytes for each position and 16,384 words, and a tile
+  /// of logits for each thread. In float64: logits of 2^26 / V positions, and as much again for their log-sum-exp.
   std::uint64_t likelihood = 0;
 
   /// At the peak.

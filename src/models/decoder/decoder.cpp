@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/quantity.h"
+#include "kernels/gradient/layer_gradients.h"
 #include "models/all_finite.h"
 #include "models/decoder/alibi.h"
 #include "models/decoder/attention_layout.h"
@@ -199,6 +200,10 @@ at::Tensor Decoder::unembed(const at::Tensor& normalized) {
 at::Tensor Decoder::target_losses(const at::Tensor& normalized, const at::Tensor& targets) {
   if (!head_.is_packed_for(normalized)) return HookedModel::target_losses(normalized, targets);
   return kernels::target_losses(normalized, head_.packed(), targets, config_.logit_soft_cap);
+}
+
+at::Tensor Decoder::mean_loss(const at::Tensor& normalized, const at::Tensor& targets) const {
+  return kernels::trained_mean_loss(normalized, head_.weight(), targets, config_.logit_soft_cap);
 }
 
 std::vector<hooks::SiteShape> Decoder::sites() const {

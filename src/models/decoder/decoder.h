@@ -64,6 +64,10 @@ class Decoder : public hooks::HookedModel {
   std::vector<hooks::Stream> forward_all(std::span<const hooks::ForwardRequest> requests) override;
   at::Tensor unembed(const at::Tensor& normalized) override;
   at::Tensor target_losses(const at::Tensor& normalized, const at::Tensor& targets) override;
+  /// Mean negative log likelihood of the targets, with a gradient: the loss of a training step. No logits are kept.
+  /// @param normalized  [row, width]
+  /// @param targets     int64 [row]
+  at::Tensor mean_loss(const at::Tensor& normalized, const at::Tensor& targets) const;
   std::vector<hooks::SiteShape> sites() const override;
   const hooks::AttentionLayout& layout() const override { return layout_; }
   const DecoderConfig& config() const { return config_; }

@@ -1,9 +1,8 @@
 #include "models/decoder/feedforward.h"
 
-#include "core/error.h"
+#include "models/decoder/activation.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 
@@ -21,7 +20,7 @@ at::Tensor gated_neurons(const DecoderConfig& config, const at::Tensor& input, c
   const kernels::GateFunction function = gate_function(config);
   if (gate.is_packed_for(input) && up.is_packed_for(input))
     return kernels::gated_linear(input, gate.packed(), up.packed(), gate.bias(), up.bias(), function);
-  return kernels::gated(gate(input), up(input), function);
+  return models::gated(gate(input), up(input), function);
 }
 
 /// Router weight of every expert, [token, expert]; 0 for experts that are not chosen.
@@ -57,9 +56,9 @@ at::Tensor watched_neurons(const DecoderConfig& config, const LayerProjections& 
   if (!replaced) {
     neurons = neurons_of(config, projections, input);
   } else if (config.gated_mlp) {
-    neurons = kernels::gated(first, second, gate_function(config));
+    neurons = models::gated(first, second, gate_function(config));
   } else {
-    neurons = kernels::activated(first, config.activation);
+    neurons = models::activated(first, config.activation);
   }
   return hooks.at(after, std::move(neurons));
 }

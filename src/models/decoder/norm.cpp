@@ -1,6 +1,7 @@
 #include "models/decoder/norm.h"
 
 #include "kernels/elementwise/row_functions.h"
+#include "kernels/gradient/layer_gradients.h"
 #include "models/decoder/one_pass.h"
 
 #include <ATen/ATen.h>
@@ -46,6 +47,8 @@ at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset, 
 at::Tensor norm(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
                 const at::Tensor& bias) {
   if (one_pass(x) && one_pass(weight)) return kernels::norm_rows(x, options_of(kind, epsilon), weight, offset, bias);
+  if (x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat)
+    return kernels::trained_norm(x, options_of(kind, epsilon), weight, offset, bias);
   return scaled(normalized(x, kind, epsilon), weight, offset, bias);
 }
 

@@ -1,6 +1,6 @@
 #include "models/decoder/projection.h"
 
-#include "core/check.h"
+#include "models/decoder/activation.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -11,12 +11,6 @@ namespace {
 /// float64 is multiplied by libtorch: there is nothing to pack.
 bool stays_plain(const at::Tensor& weight, WeightUse use) {
   return use == WeightUse::trained || weight.requires_grad() || weight.scalar_type() == at::kDouble;
-}
-
-/// f(x) + residual, with gradients.
-at::Tensor finished(const at::Tensor& x, kernels::Activation activation, const at::Tensor& residual) {
-  const at::Tensor result = kernels::activated(x, activation);
-  return residual.defined() ? result + residual : result;
 }
 
 /// The experts of a stack [expert, out, in], each packed in the memory of the stack if nobody else holds it.
@@ -59,7 +53,8 @@ bool Projection::is_packed_for(const at::Tensor& input) const {
 at::Tensor Projection::operator()(const at::Tensor& input, kernels::Activation activation, const at::Tensor& residual,
                                   const at::Tensor& output) const {
   if (is_packed_for(input)) return kernels::linear(input, packed_, {bias_, activation, residual, output});
-  const at::Tensor result = finished(at::linear(input, weight(), bias_), activation, residual);
+  at::Tensor result = models::activated(at::linear(input, weight(), bias_), activation);
+  if (residual.defined()) result = result + residual;
   if (!output.defined()) return result;
   return at::Tensor(output).copy_(result);
 }

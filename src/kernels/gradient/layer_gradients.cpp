@@ -1,0 +1,212 @@
+#include "kernels/gradient/layer_gradients.h"
+
+#include "core/check.h"
+#include "kernels/elementwise/row_vectors.h"
+#include "kernels/linear/linear.h"
+#include "kernels/linear/tile_kernels.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace gainlens::kernels {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Rows whose gradients of a weight are summed by one task. The parts are added in order, whatever the threads do.
+constexpr std::int64_t rows_per_part = 256;
+
+/// Rows whose logits exist at a time.
+constexpr std::int64_t loss_rows = 512;
+
+struct NormFunction : torch::autograd::Function<NormFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias, bool centre, double epsilon, double offset) {
+    context->save_for_backward({x, weight});
+    context->saved_data["bias"] = bias.has_value();
+    context->saved_data["centre"] = centre;
+    context->saved_data["epsilon"] = epsilon;
+    context->saved_data["offset"] = offset;
+    return norm_rows(x, {centre ? NormKind::layer : NormKind::rms, epsilon}, weight, offset,
+                     bias.value_or(at::Tensor()));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::NoGradGuard no_gradient;
+    const auto saved = context->get_saved_variables();
+    const at::Tensor weights = saved[1].contiguous();
+    const at::Tensor of_input = saved[0].contiguous().clone();
+    const at::Tensor upstream = gradients[0].contiguous();
+    const std::int64_t columns = of_input.size(-1), rows = of_input.numel() / columns;
+    const std::int64_t parts = (rows + rows_per_part - 1) / rows_per_part, elements = weights.numel();
+    const bool biased = context->saved_data["bias"].toBool(), centre = context->saved_data["centre"].toBool();
+    const double epsilon = context->saved_data["epsilon"].toDouble();
+    const auto offset = static_cast<float>(context->saved_data["offset"].toDouble());
+    const at::Tensor sums = at::zeros({2, parts, elements});
+    at::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<float> normal(static_cast<std::size_t>(columns));
+      for (std::int64_t row = begin * rows_per_part; row < std::min(end * rows_per_part, rows); ++row) {
+        const std::int64_t place = row * columns % elements, part = row / rows_per_part;
+        auto* const sum = sums.mutable_data_ptr<float>() + part * elements + place;
+        row_vectors().norm_gradient(centre, epsilon, weights.const_data_ptr<float>() + place, offset,
+                                    upstream.const_data_ptr<float>() + row * columns, columns,
+                                    of_input.mutable_data_ptr<float>() + row * columns, normal.data(), sum,
+                                    biased ? sum + parts * elements : nullptr);
+      }
+    });
+    const auto gradient_of = [&](std::int64_t which) {
+      return sums[which].sum(0, false, at::kDouble).to(at::kFloat).view(weights.sizes());
+    };
+    return {of_input, gradient_of(0), biased ? gradient_of(1) : at::Tensor(), {}, {}, {}};
+  }
+};
+
+struct RotationFunction : torch::autograd::Function<RotationFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& heads, const at::Tensor& cosine,
+                            const at::Tensor& sine) {
+    context->save_for_backward({cosine, sine});
+    return rotated(heads, cosine, sine);
+  }
+
+  /// The angles backwards.
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::NoGradGuard no_gradient;
+    const auto saved = context->get_saved_variables();
+    return {rotated(gradients[0], saved[0], saved[1].neg()), {}, {}};
+  }
+};
+
+/// Gradients of f(gates) neurons; without neurons, of f(gates).
+variable_list gate_gradients(const at::Tensor& gates, const at::Tensor& neurons, const at::Tensor& upstream,
+                             Activation activation) {
+  const at::Tensor left = gates.contiguous(), dy = upstream.contiguous();
+  const at::Tensor right = neurons.defined() ? neurons.contiguous() : neurons;
+  at::Tensor of_gates = at::empty_like(left), of_neurons = right.defined() ? at::empty_like(right) : at::Tensor();
+  at::parallel_for(0, left.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
+    tile_kernels().gate_gradient(activation, end - begin, left.const_data_ptr<float>() + begin,
+                                 right.defined() ? right.const_data_ptr<float>() + begin : nullptr,
+                                 dy.const_data_ptr<float>() + begin, of_gates.mutable_data_ptr<float>() + begin,
+                                 right.defined() ? of_neurons.mutable_data_ptr<float>() + begin : nullptr);
+  });
+  return {of_gates, of_neurons};
+}
+
+struct GateFunctionNode : torch::autograd::Function<GateFunctionNode> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& gates, const at::Tensor& neurons,
+                            std::int64_t activation) {
+    context->save_for_backward({gates, neurons});
+    context->saved_data["activation"] = activation;
+    return gated(gates, neurons, {.activation = static_cast<Activation>(activation)});
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::NoGradGuard no_gradient;
+    const auto saved = context->get_saved_variables();
+    const variable_list found = gate_gradients(saved[0], saved[1], gradients[0],
+                                               static_cast<Activation>(context->saved_data["activation"].toInt()));
+    return {found[0], found[1], {}};
+  }
+};
+
+struct ActivationNode : torch::autograd::Function<ActivationNode> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, std::int64_t activation) {
+    context->save_for_backward({x});
+    context->saved_data["activation"] = activation;
+    return activated(x, static_cast<Activation>(activation));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::NoGradGuard no_gradient;
+    return {gate_gradients(context->get_saved_variables()[0], {}, gradients[0],
+                           static_cast<Activation>(context->saved_data["activation"].toInt()))[0],
+            {}};
+  }
+};
+
+struct LossFunction : torch::autograd::Function<LossFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const at::Tensor& head,
+                            const at::Tensor& targets, double soft_cap) {
+    const std::int64_t rows = input.size(0);
+    const at::Tensor of_input = at::empty_like(input), of_head = at::zeros_like(head);
+    at::Tensor buffer = at::empty({std::min(loss_rows, rows), head.size(0)}, input.options());
+    double loss = 0;
+    for (std::int64_t begin = 0; begin < rows; begin += loss_rows) {
+      const std::int64_t end = std::min(begin + loss_rows, rows);
+      const at::Tensor part = input.slice(0, begin, end), target = targets.slice(0, begin, end).unsqueeze(1);
+      at::Tensor logits = buffer.slice(0, 0, end - begin);  // [row, vocabulary]
+      at::mm_out(logits, part, head.t());
+      at::Tensor slope;
+      if (soft_cap != 0) {
+        logits.div_(soft_cap).tanh_();
+        slope = 1 - logits.square();
+        logits.mul_(soft_cap);
+      }
+      const at::Tensor chosen = logits.gather(1, target).to(at::kDouble);
+      const at::Tensor totals = logits.logsumexp(1, true);
+      loss += (totals.to(at::kDouble) - chosen).sum().item<double>();
+      at::Tensor shares = logits.sub_(totals).exp_();
+      shares.scatter_add_(1, target, at::full_like(totals, -1));
+      if (slope.defined()) shares.mul_(slope);
+      at::Tensor to = of_input.slice(0, begin, end);
+      at::mm_out(to, shares, head);
+      of_head.addmm_(shares.t(), part);
+    }
+    context->save_for_backward({of_input, of_head});
+    context->saved_data["rows"] = rows;
+    return at::scalar_tensor(loss / static_cast<double>(rows), input.options());
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::NoGradGuard no_gradient;
+    const auto saved = context->get_saved_variables();
+    const at::Tensor factor = gradients[0] / static_cast<double>(context->saved_data["rows"].toInt());
+    return {saved[0] * factor, saved[1] * factor, {}, {}};
+  }
+};
+
+std::optional<at::Tensor> if_defined(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
+
+}  // namespace
+
+at::Tensor trained_norm(const at::Tensor& x, const NormOptions& options, const at::Tensor& weight, double offset,
+                        const at::Tensor& bias) {
+  ASSERT(x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat, "norms are trained in float32");
+  return NormFunction::apply(x, weight, if_defined(bias), options.kind == NormKind::layer, options.epsilon, offset);
+}
+
+at::Tensor trained_rotation(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine) {
+  ASSERT(heads.scalar_type() == at::kFloat, "rotations are trained in float32");
+  return RotationFunction::apply(heads, cosine, sine);
+}
+
+at::Tensor trained_gate(const at::Tensor& gates, const at::Tensor& neurons, Activation activation) {
+  ASSERT(gates.scalar_type() == at::kFloat && neurons.sizes() == gates.sizes(), "gates are trained in float32");
+  return GateFunctionNode::apply(gates, neurons, static_cast<std::int64_t>(activation));
+}
+
+at::Tensor trained_activation(const at::Tensor& x, Activation activation) {
+  ASSERT(x.scalar_type() == at::kFloat, "activations are trained in float32");
+  return ActivationNode::apply(x, static_cast<std::int64_t>(activation));
+}
+
+at::Tensor trained_mean_loss(const at::Tensor& input, const at::Tensor& head, const at::Tensor& targets,
+                             double soft_cap) {
+  ASSERT(input.dim() == 2 && targets.dim() == 1 && targets.size(0) == input.size(0), "one target for each row");
+  ASSERT(targets.scalar_type() == at::kLong, "targets must be int64");
+  if (!at::GradMode::is_enabled() || !(input.requires_grad() || head.requires_grad()))
+    return target_losses(input, PackedWeight(head), targets, soft_cap).mean().to(input.scalar_type());
+  if (head.scalar_type() == at::kFloat) return LossFunction::apply(input, head, targets, soft_cap);
+  at::Tensor logits = at::linear(input, head);
+  if (soft_cap != 0) logits = at::tanh(logits / soft_cap) * soft_cap;
+  return at::cross_entropy_loss(logits, targets);
+}
+
+}  // namespace gainlens::kernels

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "kernels/elementwise/row_functions.h"
+#include "kernels/linear/activation.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+// The parts of a decoder's layer with gradients, for training in float32. The forward passes are those of evaluation
+// (linear.h, row_functions.h) and have the same bits. Each backward pass reads and writes every tensor once; what it
+// can compute anew from the inputs is not kept. Products stay with libtorch: a weight changes with every step, and to
+// pack it for three products costs more than it gains (docs/performance.md).
+
+namespace gainlens::kernels {
+
+/// (offset + weight) y + bias, where y are the normalised rows of x.
+/// @param x             [.., n]
+/// @param weight, bias  [n] or [m, n]; the bias may be undefined
+at::Tensor trained_norm(const at::Tensor& x, const NormOptions& options, const at::Tensor& weight, double offset,
+                        const at::Tensor& bias);
+
+/// Rotary position embedding, as rotated(). The tables have no gradient.
+at::Tensor trained_rotation(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine);
+
+/// f(gates) neurons of each element; not for the clipped form.
+at::Tensor trained_gate(const at::Tensor& gates, const at::Tensor& neurons, Activation activation);
+
+/// f(x) of each element.
+at::Tensor trained_activation(const at::Tensor& x, Activation activation);
+
+/// Mean of -log softmax(input head^T)[target] over the rows, with capped logits if cap is not 0. Only the logits of a
+/// block of rows exist at a time, and the gradients are computed with them. Only the first derivative is supported.
+/// @param input    [row, in]
+/// @param head     [out, in]
+/// @param targets  int64 [row], each in [0, out)
+/// @returns a scalar in the type of the input
+at::Tensor trained_mean_loss(const at::Tensor& input, const at::Tensor& head, const at::Tensor& targets,
+                             double soft_cap = 0);
+
+}  // namespace gainlens::kernels
