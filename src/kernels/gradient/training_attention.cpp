@@ -20,13 +20,15 @@ using torch::autograd::variable_list;
 
 constexpr std::int64_t largest_head_dim = 256;
 
-/// Queries of a task of the forward pass.
-constexpr std::int64_t task_queries = 2 * block_queries;
+/// A pass is divided into at least this many tasks if the shape allows for it.
+constexpr std::int64_t enough_tasks = 16;
 
-/// The backward pass divides the keys into parts if there are fewer heads than this, at most `most_parts` of at least
-/// `fewest_part_keys`. Each part holds its own sums of dQ until the end. A rule of the shape alone: the bits must not
-/// depend on the number of threads.
-constexpr std::int64_t enough_tasks = 16, most_parts = 8, fewest_part_keys = 256;
+/// Queries that a task of the forward pass handles at most, for each head of a kv head.
+constexpr std::int64_t most_task_queries = 256;
+
+/// The backward pass divides the keys into parts if there are few kv heads. Each part holds its own sums of dQ until
+/// the end. A rule of the shape alone: the bits must not depend on the number of threads.
+constexpr std::int64_t most_parts = 8, fewest_part_keys = 256;
 
 struct Shape {
   std::int64_t batch, heads, kv_heads, queries, keys, dims;
@@ -104,18 +106,6 @@ class Buffers {
   float* next_;
 };
 
-/// Packs `count` rows, then rows of zeros up to `rows` rows.
-void pack_rows(const float* source, std::int64_t stride, std::int64_t count, std::int64_t dims, std::int64_t rows,
-               float* to) {
-  const std::int64_t width = packed_width(dims);
-  for (std::int64_t row = 0; row < count; ++row) {
-    float* const place = to + row * width;
-    std::copy_n(source + row * stride, dims, place);
-    std::fill(place + dims, place + width, 0.0F);
-  }
-  std::fill(to + count * width, to + rows * width, 0.0F);
-}
-
 float score_factor(double scale) {
   return static_cast<float>(scale * std::numbers::log2e);
 }
@@ -135,54 +125,47 @@ Attended attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor
   const Attended result{empty_like_heads(query), at::empty({shape.batch, shape.heads, shape.queries}, options),
                         at::empty({shape.batch, shape.heads, shape.queries}, options)};
 
-  const std::int64_t key_rows = rounded_up(shape.keys, key_padding);
-  const at::Tensor packed = at::empty({2, shape.batch * shape.kv_heads, key_rows, width}, options);
-  const auto packed_key = [&, data = packed.mutable_data_ptr<float>()](std::int64_t kv_head, std::int64_t row) {
-    return data + (kv_head * key_rows + row) * width;
-  };
-  const auto packed_value = [&](std::int64_t kv_head, std::int64_t row) {
-    return packed_key(shape.batch * shape.kv_heads + kv_head, row);
-  };
-  const auto keys = rows_to_read(key), values = rows_to_read(value);
-  constexpr std::int64_t rows_of_task = 512;
-  const std::int64_t key_tasks = rounded_up(key_rows, rows_of_task) / rows_of_task;
-  run_tasks(shape.batch * shape.kv_heads * key_tasks, [&](std::int64_t, std::int64_t task) {
-    const std::int64_t kv_head = task / key_tasks, first = task % key_tasks * rows_of_task;
-    const std::int64_t batch = kv_head / shape.kv_heads, head = kv_head % shape.kv_heads;
-    const std::int64_t rows = std::min(rows_of_task, key_rows - first), count = std::min(rows, shape.keys - first);
-    pack_rows(keys.row(batch, head, first), keys.stride, count, dims, rows, packed_key(kv_head, first));
-    pack_rows(values.row(batch, head, first), values.stride, count, dims, rows, packed_value(kv_head, first));
-  });
-
-  const auto queries = rows_to_read(query);
+  const auto queries = rows_to_read(query), keys = rows_to_read(key), values = rows_to_read(value);
   const auto outputs = rows_to_write(result.output);
   float* const maxima = result.maxima.mutable_data_ptr<float>();
   float* const inverse_totals = result.inverse_totals.mutable_data_ptr<float>();
-  const std::int64_t panel = tiles.panel_queries;
-  const WorkerMemory memory(3 * panel * width + 2 * padded<float>(panel));
-  const std::int64_t heads = shape.batch * shape.heads, chunks = rounded_up(shape.queries, task_queries) / task_queries;
-  run_tasks(heads * chunks, [&](std::int64_t worker, std::int64_t task) {
+  const std::int64_t panel = tiles.panel_queries, kv_heads = shape.batch * shape.kv_heads;
+  std::int64_t of_task = most_task_queries;
+  while (of_task > block_queries && kv_heads * rounded_up(shape.queries, of_task) / of_task < enough_tasks)
+    of_task /= 2;
+  const std::int64_t parts = rounded_up(shape.queries, of_task) / of_task;
+  const WorkerMemory memory(2 * rounded_up(shape.keys, key_padding) * width + 3 * panel * width +
+                            2 * padded<float>(panel));
+  // A task packs the keys that its queries see, rather than all tasks those of one pass before: at the end of a pass
+  // the threads wait for each other, which is long if the machine has other work.
+  run_tasks(kv_heads * parts, [&](std::int64_t worker, std::int64_t task) {
+    // Late queries see the most keys, so they come first.
+    const std::int64_t begin = (parts - 1 - task / kv_heads) * of_task, end = std::min(begin + of_task, shape.queries);
+    const std::int64_t batch = task % kv_heads / shape.kv_heads, kv_head = task % kv_heads % shape.kv_heads;
+    const std::int64_t seen = causal ? std::min(end, shape.keys) : shape.keys;
+    const std::int64_t key_rows = rounded_up(seen, key_padding);
     Buffers buffers(memory.of(worker));
+    float* const packed_keys = buffers.take(key_rows * width);
+    float* const packed_values = buffers.take(key_rows * width);
     float* const rows = buffers.take(panel * width);
     float* const transposed = buffers.take(panel * width);
     float* const output = buffers.take(panel * width);
     float* const panel_maxima = buffers.take(panel);
     float* const panel_inverse_totals = buffers.take(panel);
-    // Late queries see the most keys, so they come first.
-    const std::int64_t begin = (chunks - 1 - task / heads) * task_queries;
-    const std::int64_t batch = task % heads / shape.heads, head = task % heads % shape.heads;
-    const std::int64_t kv_head = batch * shape.kv_heads + head / shape.group();
-    const PackedKeys of_head{packed_key(kv_head, 0), packed_value(kv_head, 0), 0, shape.keys, dims};
-    for (std::int64_t first = begin; first < std::min(begin + task_queries, shape.queries); first += panel) {
-      const std::int64_t count = std::min(panel, shape.queries - first);
-      pack_rows(queries.row(batch, head, first), queries.stride, count, dims, panel, rows);
-      tiles.transpose(rows, panel, dims, score_factor(scale), transposed, panel);
-      tiles.attend({transposed, first, count, causal, output, panel_maxima, panel_inverse_totals}, of_head);
-      const std::int64_t place = (batch * shape.heads + head) * shape.queries + first;
-      std::copy_n(panel_maxima, count, maxima + place);
-      std::copy_n(panel_inverse_totals, count, inverse_totals + place);
-      for (std::int64_t row = 0; row < count; ++row)
-        std::copy_n(output + row * width, dims, outputs.row(batch, head, first + row));
+    tiles.pack(keys.row(batch, kv_head, 0), keys.stride, seen, dims, key_rows, packed_keys);
+    tiles.pack(values.row(batch, kv_head, 0), values.stride, seen, dims, key_rows, packed_values);
+    const PackedKeys packed{packed_keys, packed_values, 0, seen, dims};
+    for (std::int64_t head = kv_head * shape.group(); head < (kv_head + 1) * shape.group(); ++head) {
+      for (std::int64_t first = begin; first < end; first += panel) {
+        const std::int64_t count = std::min(panel, end - first);
+        tiles.pack(queries.row(batch, head, first), queries.stride, count, dims, panel, rows);
+        tiles.transpose(rows, panel, dims, score_factor(scale), transposed, panel);
+        tiles.attend({transposed, first, count, causal, output, panel_maxima, panel_inverse_totals}, packed);
+        const std::int64_t place = (batch * shape.heads + head) * shape.queries + first;
+        std::copy_n(panel_maxima, count, maxima + place);
+        std::copy_n(panel_inverse_totals, count, inverse_totals + place);
+        tiles.unpack(output, count, dims, 1, outputs.row(batch, head, first), outputs.stride);
+      }
     }
   });
   return result;
@@ -224,7 +207,7 @@ class BackwardPass {
 
   Gradients run() {
     const std::int64_t kv_heads = shape_.batch * shape_.kv_heads, width = shape_.width();
-    const WorkerMemory memory(4 * part_rows_ * width + 6 * block_queries * width + 3 * block_queries);
+    const WorkerMemory memory(4 * part_rows_ * width + 5 * block_queries * width + 3 * block_queries);
     // The first part of the keys is seen by the most queries, so it comes first.
     run_tasks(kv_heads * parts_, [&](std::int64_t worker, std::int64_t task) {
       run_part(Buffers(memory.of(worker)), task % kv_heads, task / kv_heads);
@@ -247,14 +230,15 @@ class BackwardPass {
 
   void run_part(Buffers buffers, std::int64_t kv_head, std::int64_t part) const {
     const std::int64_t batch = kv_head / shape_.kv_heads, head = kv_head % shape_.kv_heads, width = shape_.width();
+    const TrainingTiles& tiles = training_tiles();
     const std::int64_t first = part * part_keys_, count = std::min(part_keys_, shape_.keys - first);
     const std::int64_t rows = rounded_up(count, key_padding);
     float* const keys = buffers.take(rows * width);
     float* const values = buffers.take(rows * width);
     float* const key_gradients = buffers.take(rows * width);
     float* const value_gradients = buffers.take(rows * width);
-    pack_rows(keys_.row(batch, head, first), keys_.stride, count, shape_.dims, rows, keys);
-    pack_rows(values_.row(batch, head, first), values_.stride, count, shape_.dims, rows, values);
+    tiles.pack(keys_.row(batch, head, first), keys_.stride, count, shape_.dims, rows, keys);
+    tiles.pack(values_.row(batch, head, first), values_.stride, count, shape_.dims, rows, values);
     std::fill_n(key_gradients, rows * width, 0.0F);
     std::fill_n(value_gradients, rows * width, 0.0F);
     const PackedKeys packed{keys, values, first, count, shape_.dims};
@@ -265,8 +249,10 @@ class BackwardPass {
            query += block_queries)
         run_block(buffers, batch, query_head, query, packed, key_gradients, value_gradients, query_gradients);
     }
-    write_rows(key_gradients, count, static_cast<float>(scale_), key_gradients_, batch, head, first);
-    write_rows(value_gradients, count, 1, value_gradients_, batch, head, first);
+    tiles.unpack(key_gradients, count, shape_.dims, static_cast<float>(scale_), key_gradients_.row(batch, head, first),
+                 key_gradients_.stride);
+    tiles.unpack(value_gradients, count, shape_.dims, 1, value_gradients_.row(batch, head, first),
+                 value_gradients_.stride);
   }
 
   void run_block(Buffers buffers, std::int64_t batch, std::int64_t head, std::int64_t first, const PackedKeys& keys,
@@ -279,16 +265,15 @@ class BackwardPass {
     float* const transposed_queries = buffers.take(block_queries * width);
     float* const transposed_gradients = buffers.take(block_queries * width);
     float* const sums = buffers.take(block_queries * width);
-    float* const outputs = buffers.take(block_queries * width);
     float* const deltas = buffers.take(block_queries);
     float* const maxima = buffers.take(block_queries);
     float* const inverse_totals = buffers.take(block_queries);
-    pack_rows(queries_.row(batch, head, first), queries_.stride, count, dims, block_queries, queries);
-    pack_rows(gradients_.row(batch, head, first), gradients_.stride, count, dims, block_queries, gradients);
-    pack_rows(outputs_.row(batch, head, first), outputs_.stride, count, dims, block_queries, outputs);
+    tiles.pack(queries_.row(batch, head, first), queries_.stride, count, dims, block_queries, queries);
+    tiles.pack(gradients_.row(batch, head, first), gradients_.stride, count, dims, block_queries, gradients);
     tiles.transpose(queries, block_queries, dims, score_factor(scale_), transposed_queries, block_queries);
     tiles.transpose(gradients, block_queries, dims, 1, transposed_gradients, block_queries);
-    tiles.row_products(gradients, outputs, block_queries, dims, deltas);
+    tiles.row_products(gradients, outputs_.row(batch, head, first), outputs_.stride, count, dims, deltas);
+    std::fill(deltas + count, deltas + block_queries, 0.0F);
     const std::int64_t place = (batch * shape_.heads + head) * shape_.queries + first;
     std::fill(std::copy_n(maxima_ + place, count, maxima), maxima + block_queries, 0.0F);
     std::fill(std::copy_n(inverse_totals_ + place, count, inverse_totals), inverse_totals + block_queries, 0.0F);
@@ -305,16 +290,8 @@ class BackwardPass {
                          .causal = causal_,
                          .query_gradients = sums},
                         keys, key_gradients, value_gradients);
-    write_rows(sums, count, static_cast<float>(scale_), query_gradients, batch, head, first);
-  }
-
-  void write_rows(const float* packed, std::int64_t count, float factor, const HeadRows<float>& to, std::int64_t batch,
-                  std::int64_t head, std::int64_t first) const {
-    for (std::int64_t row = 0; row < count; ++row) {
-      const float* const from = packed + row * shape_.width();
-      float* const place = to.row(batch, head, first + row);
-      for (std::int64_t i = 0; i < shape_.dims; ++i) place[i] = factor * from[i];
-    }
+    tiles.unpack(sums, count, dims, static_cast<float>(scale_), query_gradients.row(batch, head, first),
+                 query_gradients.stride);
   }
 
   /// dQ += the shares of the parts after the first, in order.

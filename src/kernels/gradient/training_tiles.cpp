@@ -37,7 +37,7 @@ static_assert(key_padding % single_rows == 0 && block_queries % panel_columns ==
 
 /// Keys of a tile. The tiles, and the rows of keys and queries for them, fit in the first-level cache if heads are
 /// small.
-constexpr std::int64_t forward_keys = 128, backward_keys = 32;
+constexpr std::int64_t forward_keys = 128, backward_keys = 64;
 
 template <std::int64_t rows, std::int64_t vectors>
 using Sums = Vector[rows][vectors];
@@ -133,14 +133,49 @@ void Transpose(const float* HWY_RESTRICT rows, std::int64_t count, std::int64_t 
 #endif
 }
 
-void RowProducts(const float* HWY_RESTRICT left, const float* HWY_RESTRICT right, std::int64_t count, std::int64_t dims,
-                 float* HWY_RESTRICT products) {
+/// Loads a vector of a row from index i on; zeros after `dims` elements.
+HWY_INLINE Vector LoadPart(const float* HWY_RESTRICT row, std::int64_t i, std::int64_t dims) {
+  const Floats tag;
+  if (i + lanes <= dims) return hn::LoadU(tag, row + i);
+  HWY_ALIGN float rest[lanes] = {};
+  std::copy(row + i, row + dims, rest);
+  return hn::Load(tag, rest);
+}
+
+void Pack(const float* HWY_RESTRICT source, std::int64_t stride, std::int64_t count, std::int64_t dims,
+          std::int64_t rows, float* HWY_RESTRICT to) {
+  const Floats tag;
+  const std::int64_t width = packed_width(dims), filled = (dims + lanes - 1) / lanes * lanes;
+  for (std::int64_t row = 0; row < count; ++row) {
+    float* const place = to + row * width;
+    for (std::int64_t i = 0; i < filled; i += lanes)
+      hn::Store(LoadPart(source + row * stride, i, dims), tag, place + i);
+    for (std::int64_t i = filled; i < width; i += lanes) hn::Store(hn::Zero(tag), tag, place + i);
+  }
+  for (std::int64_t i = count * width; i < rows * width; i += lanes) hn::Store(hn::Zero(tag), tag, to + i);
+}
+
+void Unpack(const float* HWY_RESTRICT packed, std::int64_t count, std::int64_t dims, float factor,
+            float* HWY_RESTRICT to, std::int64_t stride) {
+  const Floats tag;
+  const auto scale = hn::Set(tag, factor);
+  const std::int64_t width = packed_width(dims), whole = dims / lanes * lanes;
+  for (std::int64_t row = 0; row < count; ++row) {
+    const float* const from = packed + row * width;
+    float* const place = to + row * stride;
+    for (std::int64_t i = 0; i < whole; i += lanes) hn::StoreU(hn::Mul(scale, hn::Load(tag, from + i)), tag, place + i);
+    for (std::int64_t i = whole; i < dims; ++i) place[i] = factor * from[i];
+  }
+}
+
+void RowProducts(const float* HWY_RESTRICT left, const float* HWY_RESTRICT right, std::int64_t right_stride,
+                 std::int64_t count, std::int64_t dims, float* HWY_RESTRICT products) {
   const Floats tag;
   const std::int64_t width = packed_width(dims);
   for (std::int64_t row = 0; row < count; ++row) {
     auto sum = hn::Zero(tag);
-    for (std::int64_t i = row * width; i < (row + 1) * width; i += lanes)
-      sum = hn::MulAdd(hn::Load(tag, left + i), hn::Load(tag, right + i), sum);
+    for (std::int64_t i = 0; i < dims; i += lanes)
+      sum = hn::MulAdd(hn::Load(tag, left + row * width + i), LoadPart(right + row * right_stride, i, dims), sum);
     products[row] = hn::GetLane(hn::SumOfLanes(tag, sum));
   }
 }
@@ -329,6 +364,8 @@ void AddGradients(const QueryBlock& block, const PackedKeys& keys, float* HWY_RE
 
 constexpr TrainingTiles training_tiles_of_target = {
     .panel_queries = panel_columns,
+    .pack = Pack,
+    .unpack = Unpack,
     .transpose = Transpose,
     .row_products = RowProducts,
     .attend = Attend,

@@ -15,7 +15,7 @@
 namespace gainlens::kernels {
 
 /// Queries that the backward pass handles at a time.
-inline constexpr std::int64_t block_queries = 64;
+inline constexpr std::int64_t block_queries = 32;
 
 /// Packed keys and values are filled with rows of zeros, up to a multiple of this number.
 inline constexpr std::int64_t key_padding = 16;
@@ -63,14 +63,29 @@ struct QueryBlock {
 struct TrainingTiles {
   std::int64_t panel_queries;  ///< queries of a panel in the forward pass; divides block_queries
 
+  /// Packs `count` rows, then rows of zeros up to `rows` rows.
+  /// @param source  [count, dims]
+  /// @param to      [rows, width]
+  void (*pack)(const float* source, std::int64_t stride, std::int64_t count, std::int64_t dims, std::int64_t rows,
+               float* to);
+
+  /// to = factor packed.
+  /// @param packed  [count, width]
+  /// @param to      [count, dims]
+  void (*unpack)(const float* packed, std::int64_t count, std::int64_t dims, float factor, float* to,
+                 std::int64_t stride);
+
   /// to[i, j] = factor rows[j, i].
   /// @param rows  [count, width], packed; count is a multiple of the number of panel queries
   /// @param to    [dims, stride], rows aligned
   void (*transpose)(const float* rows, std::int64_t count, std::int64_t dims, float factor, float* to,
                     std::int64_t stride);
 
-  /// products[j] = left[j] . right[j] of packed rows.
-  void (*row_products)(const float* left, const float* right, std::int64_t count, std::int64_t dims, float* products);
+  /// products[j] = left[j] . right[j].
+  /// @param left   [count, width], packed
+  /// @param right  [count, dims]
+  void (*row_products)(const float* left, const float* right, std::int64_t right_stride, std::int64_t count,
+                       std::int64_t dims, float* products);
 
   /// The attention of a panel of queries to all keys (whose `first` is 0).
   void (*attend)(const QueryPanel& panel, const PackedKeys& keys);
