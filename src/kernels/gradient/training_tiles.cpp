@@ -1,0 +1,395 @@
+#include "kernels/gradient/training_tiles.h"
+
+#include "kernels/vector_dispatch.h"
+
+#include <algorithm>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gradient/training_tiles.cpp"
+// Highway wants its headers in this order.
+// clang-format off
+#include "hwy/foreach_target.h"  // includes this file once for each instruction set
+#include "hwy/highway.h"
+#include "kernels/strip_products-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace gainlens::kernels::HWY_NAMESPACE {
+namespace {  // other files of vector code may use the same names
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = Tag<float>;
+using Vector = hn::Vec<Floats>;
+
+constexpr std::int64_t lanes = Lanes<float>();
+
+/// Columns of a panel. A tile of the forward pass is one panel wide.
+constexpr std::int64_t panel_columns = PanelColumns<float>();
+
+/// Rows of a strip two vectors wide. Fewer than strip_rows: they divide a head of 16 dimensions, and the sums of 8
+/// multiplications are enough to hide the time that a multiplication takes.
+constexpr std::int64_t pair_rows = std::min<std::int64_t>(strip_rows >= 12 ? 8 : 4, panel_columns);
+
+/// Rows of a strip one vector wide: the rows of packed values if a head is as wide as a vector.
+constexpr std::int64_t single_rows = std::min<std::int64_t>(2 * pair_rows, panel_columns);
+static_assert(key_padding % single_rows == 0 && block_queries % panel_columns == 0);
+
+/// Keys of a tile. The tiles, and the rows of keys and queries for them, fit in the first-level cache if heads are
+/// small.
+constexpr std::int64_t forward_keys = 128, backward_keys = 64;
+
+template <std::int64_t rows, std::int64_t vectors>
+using Sums = Vector[rows][vectors];
+
+/// sums[i, j] = sum over k of left[i row_step + k inner_step] right[k, j].
+template <std::int64_t rows, std::int64_t vectors>
+HWY_INLINE void Multiply(std::int64_t inner, const float* HWY_RESTRICT left, std::int64_t row_step,
+                         std::int64_t inner_step, const float* HWY_RESTRICT right, std::int64_t right_stride,
+                         Sums<rows, vectors>& sums) {
+  const Floats tag;
+#pragma GCC unroll 16
+  for (std::int64_t i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
+    for (std::int64_t j = 0; j < vectors; ++j) sums[i][j] = hn::Zero(tag);
+  }
+  for (std::int64_t k = 0; k < inner; ++k) {
+    Vector columns[vectors];
+#pragma GCC unroll 4
+    for (std::int64_t j = 0; j < vectors; ++j) columns[j] = hn::Load(tag, right + k * right_stride + j * lanes);
+#pragma GCC unroll 16
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto element = hn::Set(tag, left[i * row_step + k * inner_step]);
+#pragma GCC unroll 4
+      for (std::int64_t j = 0; j < vectors; ++j) sums[i][j] = hn::MulAdd(element, columns[j], sums[i][j]);
+    }
+  }
+}
+
+/// 2^x for x up to about 0, and 0 below -126. NaN gives NaN.
+HWY_INLINE Vector PowerOfTwo(Vector x) {
+  const Floats tag;
+  const hn::RebindToSigned<Floats> integer;
+  // Adding 1.5 2^23 rounds to the nearest integer n and leaves it in the lowest bits; 127 makes it an exponent.
+  const auto rounding = hn::Set(tag, 12582912.0F + 127.0F);
+  const auto shifted = hn::Add(x, rounding);
+  const auto fraction = hn::Sub(x, hn::Sub(shifted, rounding));  // in [-1/2, 1/2]
+  // 2^f = 1 + f q(f), as in row_kernels.cpp.
+  auto power = hn::Set(tag, 0x1.5bba0ap-10F);
+  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.3cea88p-7F));
+  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.c6b752p-5F));
+  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.ebf9bcp-3F));
+  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.62e42ap-1F));
+  power = hn::MulAdd(power, fraction, hn::Set(tag, 1.0F));
+  // A product, not a sum of exponents: NaN stays NaN.
+  const auto scale = hn::BitCast(tag, hn::ShiftLeft<23>(hn::BitCast(integer, shifted)));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(tag, -126.0F)), hn::Mul(power, scale));
+}
+
+/// Which columns of a tile see a key.
+struct Visibility {
+  std::int64_t first_query;  // position of column 0
+  std::int64_t key_end;      // keys from this position on are seen by none
+  bool causal;
+
+  /// Whether every column from `first_column` on sees the keys [begin, end).
+  HWY_INLINE bool all(std::int64_t end, std::int64_t first_column) const {
+    return end <= key_end && (!causal || end - 1 <= first_query + first_column);
+  }
+  /// Whether the columns of a vector see a key.
+  HWY_INLINE hn::Mask<Floats> seen(std::int64_t key, std::int64_t first_column) const {
+    const Floats tag;
+    // The first column that sees it; there are no more columns than block_queries.
+    const std::int64_t first = key >= key_end ? block_queries : causal ? key - first_query : 0;
+    return hn::Ge(hn::Iota(tag, static_cast<float>(first_column)), hn::Set(tag, static_cast<float>(first)));
+  }
+};
+
+void Transpose(const float* HWY_RESTRICT rows, std::int64_t count, std::int64_t dims, float factor,
+               float* HWY_RESTRICT to, std::int64_t stride) {
+  const std::int64_t width = packed_width(dims);
+#if HWY_TARGET == HWY_SCALAR
+  for (std::int64_t j = 0; j < count; ++j) {
+    for (std::int64_t i = 0; i < dims; ++i) to[i * stride + j] = factor * rows[j * width + i];
+  }
+#else
+  const hn::FixedTag<float, 4> tag;
+  const auto scale = hn::Set(tag, factor);
+  for (std::int64_t i = 0; i < dims; i += 4) {
+    const std::int64_t left = dims - i;
+    for (std::int64_t j = 0; j < count; j += 4) {
+      const float* from = rows + j * width + i;
+      const auto a = hn::Load(tag, from), b = hn::Load(tag, from + width), c = hn::Load(tag, from + 2 * width),
+                 d = hn::Load(tag, from + 3 * width);
+      const auto low_even = hn::InterleaveLower(tag, a, c), low_odd = hn::InterleaveLower(tag, b, d);
+      const auto high_even = hn::InterleaveUpper(tag, a, c), high_odd = hn::InterleaveUpper(tag, b, d);
+      float* place = to + i * stride + j;
+      hn::Store(hn::Mul(scale, hn::InterleaveLower(tag, low_even, low_odd)), tag, place);
+      if (left > 1) hn::Store(hn::Mul(scale, hn::InterleaveUpper(tag, low_even, low_odd)), tag, place + stride);
+      if (left > 2) hn::Store(hn::Mul(scale, hn::InterleaveLower(tag, high_even, high_odd)), tag, place + 2 * stride);
+      if (left > 3) hn::Store(hn::Mul(scale, hn::InterleaveUpper(tag, high_even, high_odd)), tag, place + 3 * stride);
+    }
+  }
+#endif
+}
+
+/// Loads a vector of a row from index i on; zeros after `dims` elements.
+HWY_INLINE Vector LoadPart(const float* HWY_RESTRICT row, std::int64_t i, std::int64_t dims) {
+  const Floats tag;
+  if (i + lanes <= dims) return hn::LoadU(tag, row + i);
+  HWY_ALIGN float rest[lanes] = {};
+  std::copy(row + i, row + dims, rest);
+  return hn::Load(tag, rest);
+}
+
+void Pack(const float* HWY_RESTRICT source, std::int64_t stride, std::int64_t count, std::int64_t dims,
+          std::int64_t rows, float* HWY_RESTRICT to) {
+  const Floats tag;
+  const std::int64_t width = packed_width(dims), filled = (dims + lanes - 1) / lanes * lanes;
+  for (std::int64_t row = 0; row < count; ++row) {
+    float* const place = to + row * width;
+    for (std::int64_t i = 0; i < filled; i += lanes)
+      hn::Store(LoadPart(source + row * stride, i, dims), tag, place + i);
+    for (std::int64_t i = filled; i < width; i += lanes) hn::Store(hn::Zero(tag), tag, place + i);
+  }
+  for (std::int64_t i = count * width; i < rows * width; i += lanes) hn::Store(hn::Zero(tag), tag, to + i);
+}
+
+void Unpack(const float* HWY_RESTRICT packed, std::int64_t count, std::int64_t dims, float factor,
+            float* HWY_RESTRICT to, std::int64_t stride) {
+  const Floats tag;
+  const auto scale = hn::Set(tag, factor);
+  const std::int64_t width = packed_width(dims), whole = dims / lanes * lanes;
+  for (std::int64_t row = 0; row < count; ++row) {
+    const float* const from = packed + row * width;
+    float* const place = to + row * stride;
+    for (std::int64_t i = 0; i < whole; i += lanes) hn::StoreU(hn::Mul(scale, hn::Load(tag, from + i)), tag, place + i);
+    for (std::int64_t i = whole; i < dims; ++i) place[i] = factor * from[i];
+  }
+}
+
+void RowProducts(const float* HWY_RESTRICT left, const float* HWY_RESTRICT right, std::int64_t right_stride,
+                 std::int64_t count, std::int64_t dims, float* HWY_RESTRICT products) {
+  const Floats tag;
+  const std::int64_t width = packed_width(dims);
+  for (std::int64_t row = 0; row < count; ++row) {
+    auto sum = hn::Zero(tag);
+    for (std::int64_t i = 0; i < dims; i += lanes)
+      sum = hn::MulAdd(hn::Load(tag, left + row * width + i), LoadPart(right + row * right_stride, i, dims), sum);
+    products[row] = hn::GetLane(hn::SumOfLanes(tag, sum));
+  }
+}
+
+/// result[i] = factors[i] result[i] + sum over k of left[i row_step + k inner_step] right[k], for `rows` rows of
+/// `vectors` vectors. Without factors they are 1. Each sum is complete before it is added to the result: so rounding
+/// errors grow with the number of tiles, not with the number of keys.
+template <std::int64_t rows, std::int64_t vectors>
+HWY_INLINE void AddStrip(std::int64_t inner, const float* HWY_RESTRICT left, std::int64_t row_step,
+                         std::int64_t inner_step, const float* HWY_RESTRICT right, std::int64_t width,
+                         const float* factors, float* HWY_RESTRICT result) {
+  const Floats tag;
+  Sums<rows, vectors> sums;
+  Multiply<rows, vectors>(inner, left, row_step, inner_step, right, width, sums);
+#pragma GCC unroll 16
+  for (std::int64_t i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
+    for (std::int64_t j = 0; j < vectors; ++j) {
+      float* place = result + i * width + j * lanes;
+      const auto before = hn::Load(tag, place);
+      hn::Store(
+          factors != nullptr ? hn::MulAdd(hn::Set(tag, factors[i]), before, sums[i][j]) : hn::Add(before, sums[i][j]),
+          tag, place);
+    }
+  }
+}
+
+/// AddStrip for `rows` rows (a multiple of key_padding or of panel_columns) of packed numbers.
+HWY_INLINE void AddProduct(std::int64_t rows, std::int64_t inner, const float* HWY_RESTRICT left, std::int64_t row_step,
+                           std::int64_t inner_step, const float* HWY_RESTRICT right, std::int64_t width,
+                           const float* factors, float* HWY_RESTRICT result) {
+  std::int64_t column = 0;
+  for (; column + 2 * lanes <= width; column += 2 * lanes) {
+    for (std::int64_t i = 0; i < rows; i += pair_rows)
+      AddStrip<pair_rows, 2>(inner, left + i * row_step, row_step, inner_step, right + column, width,
+                             factors != nullptr ? factors + i : nullptr, result + i * width + column);
+  }
+  if (column == width) return;
+  for (std::int64_t i = 0; i < rows; i += single_rows)
+    AddStrip<single_rows, 1>(inner, left + i * row_step, row_step, inner_step, right + column, width,
+                             factors != nullptr ? factors + i : nullptr, result + i * width + column);
+}
+
+/// Scores of pair_rows keys from position `key` on with a panel of queries. Updates the largest score of each query.
+template <bool masked>
+HWY_INLINE void ScoreStrip(const PackedKeys& keys, std::int64_t key, const float* HWY_RESTRICT queries,
+                           const Visibility& visibility, float* HWY_RESTRICT scores, Vector (&maxima)[2]) {
+  const Floats tag;
+  const std::int64_t width = packed_width(keys.dims);
+  Sums<pair_rows, 2> sums;
+  Multiply<pair_rows, 2>(keys.dims, keys.keys + key * width, width, 1, queries, panel_columns, sums);
+#pragma GCC unroll 16
+  for (std::int64_t i = 0; i < pair_rows; ++i) {
+#pragma GCC unroll 4
+    for (std::int64_t j = 0; j < 2; ++j) {
+      auto score = sums[i][j];
+      if constexpr (masked)
+        score = hn::IfThenElse(visibility.seen(key + i, j * lanes), score,
+                               hn::Set(tag, -std::numeric_limits<float>::infinity()));
+      maxima[j] = hn::Max(maxima[j], score);
+      hn::Store(score, tag, scores + i * panel_columns + j * lanes);
+    }
+  }
+}
+
+void Attend(const QueryPanel& panel, const PackedKeys& keys) {
+  const Floats tag;
+  const std::int64_t width = packed_width(keys.dims);
+  const std::int64_t end = panel.causal ? std::min(keys.count, panel.first + panel.count) : keys.count;
+  const Visibility visibility{panel.first, end, panel.causal};
+  HWY_ALIGN float tile[forward_keys * panel_columns];
+  HWY_ALIGN float factors[panel_columns];
+  Vector maxima[2], totals[2];
+  for (std::int64_t j = 0; j < 2; ++j) {
+    maxima[j] = hn::Set(tag, -std::numeric_limits<float>::infinity());
+    totals[j] = hn::Zero(tag);
+  }
+  std::fill_n(panel.output, panel_columns * width, 0.0F);
+  for (std::int64_t first = 0; first < end; first += forward_keys) {
+    const std::int64_t count = std::min(forward_keys, end - first);
+    Vector largest[2] = {maxima[0], maxima[1]};
+    for (std::int64_t row = 0; row < count; row += pair_rows) {
+      float* scores = tile + row * panel_columns;
+      visibility.all(first + row + pair_rows, 0)
+          ? ScoreStrip<false>(keys, first + row, panel.transposed, visibility, scores, largest)
+          : ScoreStrip<true>(keys, first + row, panel.transposed, visibility, scores, largest);
+    }
+    // Every query sees key 0, so the largest score is -inf only if a score is; then the result is NaN, as is right.
+    for (std::int64_t j = 0; j < 2; ++j) {
+      const auto factor = PowerOfTwo(hn::Sub(maxima[j], largest[j]));
+      hn::Store(factor, tag, factors + j * lanes);
+      maxima[j] = largest[j];
+      auto total = hn::Zero(tag);
+      for (std::int64_t row = 0; row < count; ++row) {
+        float* place = tile + row * panel_columns + j * lanes;
+        const auto weight = PowerOfTwo(hn::Sub(hn::Load(tag, place), maxima[j]));
+        total = hn::Add(total, weight);
+        hn::Store(weight, tag, place);
+      }
+      totals[j] = hn::MulAdd(totals[j], factor, total);
+    }
+    AddProduct(panel_columns, count, tile, 1, panel_columns, keys.values + first * width, width, factors, panel.output);
+  }
+  for (std::int64_t j = 0; j < 2; ++j) {
+    hn::StoreU(maxima[j], tag, panel.maxima + j * lanes);
+    const auto inverse = hn::Div(hn::Set(tag, 1.0F), totals[j]);
+    hn::StoreU(inverse, tag, panel.inverse_totals + j * lanes);
+  }
+  for (std::int64_t query = 0; query < panel.count; ++query) {
+    const auto inverse = hn::Set(tag, panel.inverse_totals[query]);
+    for (std::int64_t i = query * width; i < (query + 1) * width; i += lanes)
+      hn::Store(hn::Mul(inverse, hn::Load(tag, panel.output + i)), tag, panel.output + i);
+  }
+}
+
+/// The weights P, and dS = P (dO V^T - delta), of pair_rows keys with a panel of queries.
+template <bool masked>
+HWY_INLINE void GradientStrip(const QueryBlock& block, const PackedKeys& keys, std::int64_t row, std::int64_t column,
+                              const Visibility& visibility, float* HWY_RESTRICT weights,
+                              float* HWY_RESTRICT score_gradients) {
+  const Floats tag;
+  const std::int64_t width = packed_width(keys.dims);
+  Sums<pair_rows, 2> sums;
+  Multiply<pair_rows, 2>(keys.dims, keys.keys + row * width, width, 1, block.transposed_queries + column, block_queries,
+                         sums);
+#pragma GCC unroll 4
+  for (std::int64_t j = 0; j < 2; ++j) {
+    const auto maximum = hn::LoadU(tag, block.maxima + column + j * lanes),
+               inverse = hn::LoadU(tag, block.inverse_totals + column + j * lanes);
+#pragma GCC unroll 16
+    for (std::int64_t i = 0; i < pair_rows; ++i) {
+      auto weight = hn::Mul(PowerOfTwo(hn::Sub(sums[i][j], maximum)), inverse);
+      if constexpr (masked)
+        weight = hn::IfThenElseZero(visibility.seen(keys.first + row + i, column + j * lanes), weight);
+      hn::Store(weight, tag, weights + i * block_queries + j * lanes);
+    }
+  }
+  Multiply<pair_rows, 2>(keys.dims, keys.values + row * width, width, 1, block.transposed_gradients + column,
+                         block_queries, sums);
+#pragma GCC unroll 4
+  for (std::int64_t j = 0; j < 2; ++j) {
+    const auto delta = hn::LoadU(tag, block.deltas + column + j * lanes);
+#pragma GCC unroll 16
+    for (std::int64_t i = 0; i < pair_rows; ++i) {
+      const std::int64_t place = i * block_queries + j * lanes;
+      hn::Store(hn::Mul(hn::Load(tag, weights + place), hn::Sub(sums[i][j], delta)), tag, score_gradients + place);
+    }
+  }
+}
+
+void AddGradients(const QueryBlock& block, const PackedKeys& keys, float* HWY_RESTRICT key_gradients,
+                  float* HWY_RESTRICT value_gradients) {
+  const std::int64_t width = packed_width(keys.dims);
+  const std::int64_t columns = (block.count + panel_columns - 1) / panel_columns * panel_columns;
+  // Positions of keys and queries are the same numbers; rows of `keys` count from keys.first.
+  const std::int64_t seen_end =
+      block.causal ? std::min(keys.count, block.first + block.count - keys.first) : keys.count;
+  const Visibility visibility{block.first, keys.first + keys.count, block.causal};
+  HWY_ALIGN float weights[backward_keys * block_queries];
+  HWY_ALIGN float score_gradients[backward_keys * block_queries];
+  for (std::int64_t first = 0; first < seen_end; first += backward_keys) {
+    const std::int64_t count = std::min(backward_keys, seen_end - first);
+    const std::int64_t rows = (count + key_padding - 1) / key_padding * key_padding;
+    // The first panel with a query that sees one of the keys.
+    const std::int64_t skipped =
+        block.causal ? std::max<std::int64_t>(0, keys.first + first - block.first) / panel_columns * panel_columns : 0;
+    for (std::int64_t column = skipped; column < columns; column += panel_columns) {
+      for (std::int64_t row = 0; row < rows; row += pair_rows) {
+        const std::int64_t place = row * block_queries + column;
+        visibility.all(keys.first + first + row + pair_rows, column)
+            ? GradientStrip<false>(block, keys, first + row, column, visibility, weights + place,
+                                   score_gradients + place)
+            : GradientStrip<true>(block, keys, first + row, column, visibility, weights + place,
+                                  score_gradients + place);
+      }
+    }
+    const std::int64_t seeing = columns - skipped;
+    AddProduct(rows, seeing, weights + skipped, block_queries, 1, block.gradients + skipped * width, width, nullptr,
+               value_gradients + first * width);
+    AddProduct(rows, seeing, score_gradients + skipped, block_queries, 1, block.queries + skipped * width, width,
+               nullptr, key_gradients + first * width);
+    AddProduct(seeing, count, score_gradients + skipped, 1, block_queries, keys.keys + first * width, width, nullptr,
+               block.query_gradients + skipped * width);
+  }
+}
+
+constexpr TrainingTiles training_tiles_of_target = {
+    .panel_queries = panel_columns,
+    .pack = Pack,
+    .unpack = Unpack,
+    .transpose = Transpose,
+    .row_products = RowProducts,
+    .attend = Attend,
+    .add_gradients = AddGradients,
+};
+
+}  // namespace
+
+// Highway dispatches plain functions.
+const TrainingTiles* TrainingTilesOfTarget() {
+  return &training_tiles_of_target;
+}
+
+}  // namespace gainlens::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gainlens::kernels {
+
+HWY_EXPORT(TrainingTilesOfTarget);
+
+const TrainingTiles& training_tiles() {
+  return *HWY_DYNAMIC_DISPATCH(TrainingTilesOfTarget)();
+}
+
+}  // namespace gainlens::kernels
+#endif  // HWY_ONCE
