@@ -31,7 +31,7 @@ constexpr std::uint64_t process_bytes = std::uint64_t{150} << 20;   // libtorch,
 constexpr std::uint64_t stored_element = 4;                         // float32 files; others are smaller
 constexpr std::uint64_t mlp_block = 512;                            // positions, feedforward.cpp
 constexpr std::uint64_t logits_per_block = std::uint64_t{1} << 26;  // of float64, hooked_model.cpp
-constexpr std::uint64_t panel_rows = 64;                            // most outputs of a panel, packed_weight.cpp
+constexpr std::int64_t panel_outputs = 64;                          // at most, packed_weight.cpp
 constexpr std::uint64_t tile_rows = 192, tile_columns = 256, segment_columns = 16384,
                         part_bytes = 32;                     // kernels/linear
 constexpr std::uint64_t query_scalars = 12, first_keys = 8;  // of the statistics of one query
@@ -67,15 +67,22 @@ struct Elements {
   std::vector<std::vector<Count>> layers;
 };
 
-std::vector<Count> elements_of(const std::vector<WeightField>& fields) {
+/// Elements of a tensor in memory. A packed weight [.., out, in] has whole panels of outputs.
+Count elements_of(const WeightField& field, bool tied_head) {
+  const bool packed = field.kind == WeightField::Kind::projection || (tied_head && field.name == "embedding");
+  std::vector<std::int64_t> shape = field.shape;
+  if (packed) {
+    std::int64_t& outputs = shape[shape.size() - 2];
+    const std::int64_t beyond = outputs % panel_outputs;
+    if (beyond != 0) outputs = checked_add(outputs, panel_outputs - beyond, "memory needed");
+  }
+  return Count::of(checked_elements(shape, field.name));
+}
+
+std::vector<Count> elements_of(const std::vector<WeightField>& fields, bool tied_head) {
   std::vector<Count> elements;
   for (const WeightField& field : fields) {
-    if (!field.wanted) continue;
-    Count count = Count::of(checked_elements(field.shape, field.name));
-    // The last, incomplete panel of a packed weight is a copy.
-    const bool rest = field.shape.size() == 2 && field.shape.front() % static_cast<std::int64_t>(panel_rows) != 0;
-    if (rest) count = count + Count::of(field.shape.back()) * panel_rows;
-    elements.push_back(count);
+    if (field.wanted) elements.push_back(elements_of(field, tied_head));
   }
   return elements;
 }
@@ -83,9 +90,9 @@ std::vector<Count> elements_of(const std::vector<WeightField>& fields) {
 Elements elements_of(const DecoderConfig& config) {
   DecoderWeights outer;
   LayerWeights layer;
-  Elements elements{elements_of(outer_fields(config, outer)), {}};
+  Elements elements{elements_of(outer_fields(config, outer), config.tied_head), {}};
   for (std::int64_t index = 0; index < config.layers; ++index)
-    elements.layers.push_back(elements_of(layer_fields(config, index, layer)));
+    elements.layers.push_back(elements_of(layer_fields(config, index, layer), config.tied_head));
   return elements;
 }
 
@@ -192,17 +199,21 @@ Count attention_bytes(const DecoderConfig& config, const Sizes& sizes, const Mem
 
 Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
   const Count stream = sizes.width * sizes.element;
-  const Count before = stream * (config.parallel_residual ? 2 : 3);  // attention's input and result; their sum
-  Count each = std::max(before + sizes.norm(sizes.width, config.norm), stream * 6);
-  if (config.post_norm) each = std::max(each, stream * 5 + sizes.norm(sizes.width, config.norm));
-  const Count values = options.statistics ? sizes.keys * sizes.element : Count(0);  // the last layer's, for its norms
   const bool experts = config.experts.count > 0;
+  // Beside the stream: attention's input, the sum with its result, the MLP's input, the new stream. The result of the
+  // MLP is a stream of its own if it is not added where it is made.
+  std::uint64_t streams = sizes.narrow() || config.post_norm || experts ? 5 : 4;
+  if (sizes.by_libtorch()) streams = 6;
+  const Count before = stream * (config.parallel_residual ? 2 : 3);
+  const Count each = std::max(before + sizes.norm(sizes.width, config.norm), stream * streams);
+  const Count values = options.statistics ? sizes.keys * sizes.element : Count(0);  // the last layer's, for its norms
   Count neurons;
   if (experts) {
     const Count count = Count::of(config.experts.count), chosen = Count::of(config.experts.per_token);
     const Count busiest = std::min(sizes.tokens, Count(3 * sizes.tokens.value() * chosen.value() /
                                                        (2 * std::max<std::uint64_t>(1, count.value()))));
-    neurons = busiest * (Count::of(config.experts.width) * 4 + sizes.width * 3) * sizes.element +
+    neurons = busiest * (Count::of(config.experts.width) * (sizes.by_libtorch() ? 4 : 1) + sizes.width * 3) *
+                  sizes.element +
               sizes.tokens * count * (sizes.element * 2 + 8);
   } else {
     const Count rows = std::min(sizes.tokens, Count(mlp_block));
@@ -214,7 +225,7 @@ Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOpt
                sizes.width) *
               sizes.element;
   }
-  return sizes.tokens * values + std::max(sizes.tokens * each, sizes.tokens * stream * 5 + neurons);
+  return sizes.tokens * values + std::max(sizes.tokens * each, sizes.tokens * stream * (streams - 1) + neurons);
 }
 
 Count likelihood_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {

@@ -31,7 +31,8 @@ struct MemoryOptions {
 struct MemoryNeeded {
   /// The program and its libraries: measured, a constant. Already taken when a sweep starts.
   std::uint64_t process = 0;
-  /// b for each parameter; with streamed weights, those outside the layers and those of the largest layer.
+  /// b for each parameter; the outputs of a packed weight are rounded up to 64. With streamed weights, those outside
+  /// the layers and those of the largest layer.
   std::uint64_t weights = 0;
   /// While weights are read: the bytes of the tensor that is read, in its file.
   std::uint64_t loading = 0;
