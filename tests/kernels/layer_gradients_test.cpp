@@ -1,0 +1,149 @@
+#include "kernels/gradient/layer_gradients.h"
+
+#include "kernels/linear/linear.h"
+
+#include <ATen/ATen.h>
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+namespace gainlens::kernels {
+namespace {
+
+/// Value and gradients of sum(f(inputs) * weights), where `weights` are fixed numbers.
+std::vector<at::Tensor> value_and_gradients(const std::function<at::Tensor(const std::vector<at::Tensor>&)>& f,
+                                            const std::vector<at::Tensor>& inputs, at::ScalarType type) {
+  std::vector<at::Tensor> leaves;
+  for (const at::Tensor& input : inputs) leaves.push_back(input.to(type).detach().clone().requires_grad_(true));
+  const at::Tensor value = f(leaves);
+  at::manual_seed(9);
+  (value * at::randn(value.sizes(), at::kDouble).to(type)).sum().backward();
+  std::vector<at::Tensor> found{value.detach()};
+  for (const at::Tensor& leaf : leaves) found.push_back(leaf.grad());
+  return found;
+}
+
+/// Compares float32 with libtorch in float64.
+void expect_like(const std::function<at::Tensor(const std::vector<at::Tensor>&)>& ours,
+                 const std::function<at::Tensor(const std::vector<at::Tensor>&)>& exact,
+                 const std::vector<at::Tensor>& inputs) {
+  const auto found = value_and_gradients(ours, inputs, at::kFloat);
+  const auto expected = value_and_gradients(exact, inputs, at::kDouble);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double scale = expected[i].abs().max().item<double>();
+    EXPECT_LT((found[i].to(at::kDouble) - expected[i]).abs().max().item<double>(), 5e-6 * scale) << i;
+  }
+  EXPECT_TRUE(at::equal(found[1], value_and_gradients(ours, inputs, at::kFloat)[1]));  // the same bits again
+}
+
+at::Tensor numbers(at::IntArrayRef sizes, std::uint64_t seed) {
+  at::manual_seed(seed);
+  return at::randn(sizes, at::kDouble);
+}
+
+TEST(LayerGradients, NormsAreThoseOfLibtorchInFloat64) {
+  for (const std::int64_t columns : {1, 7, 16, 40, 96}) {
+    const std::vector<at::Tensor> inputs = {numbers({2, 300, columns}, 1) + 0.5, numbers({columns}, 2),
+                                            numbers({columns}, 3)};
+    expect_like(
+        [](const auto& in) {
+          return trained_norm(in[0], {NormKind::rms, 1e-3}, in[1], 1, in[2]);
+        },
+        [](const auto& in) { return in[0] * at::rsqrt(in[0].pow(2).mean(-1, true) + 1e-3) * (in[1] + 1) + in[2]; },
+        inputs);
+    if (columns == 1) continue;  // a layer norm of one number is 0
+    expect_like(
+        [](const auto& in) {
+          return trained_norm(in[0], {NormKind::layer, 1e-3}, in[1], 0, in[2]);
+        },
+        [&](const auto& in) { return at::layer_norm(in[0], {columns}, in[1], in[2], 1e-3); }, inputs);
+  }
+}
+
+TEST(LayerGradients, EachHeadMayHaveItsOwnWeight) {
+  expect_like(
+      [](const auto& in) {
+        return trained_norm(in[0], {NormKind::layer, 1e-3}, in[1], 0, {});
+      },
+      [](const auto& in) { return at::layer_norm(in[0], {8}, {}, {}, 1e-3) * in[1]; },
+      {numbers({1, 9, 3, 8}, 1), numbers({3, 8}, 2)});
+}
+
+TEST(LayerGradients, RotationTurnsGradientsBack) {
+  const at::Tensor angle = numbers({11, 3}, 5);
+  const auto exact = [&](const auto& in) {
+    const at::Tensor c = angle.cos().unsqueeze(1), s = angle.sin().unsqueeze(1);
+    const at::Tensor a = in[0].narrow(-1, 0, 3), b = in[0].narrow(-1, 3, 3);
+    return at::cat({a * c - b * s, b * c + a * s, in[0].narrow(-1, 6, 2)}, -1);
+  };
+  expect_like(
+      [&](const auto& in) { return trained_rotation(in[0], angle.cos().to(at::kFloat), angle.sin().to(at::kFloat)); },
+      exact, {numbers({2, 11, 4, 8}, 6)});
+}
+
+TEST(LayerGradients, GatesAndActivationsAreThoseOfLibtorchInFloat64) {
+  const auto exact = [](const at::Tensor& x, Activation activation) {
+    switch (activation) {
+      case Activation::silu:
+        return at::silu(x);
+      case Activation::gelu_tanh:
+        return at::gelu(x, "tanh");
+      case Activation::gelu_erf:
+        return at::gelu(x);
+      case Activation::relu:
+        return at::relu(x);
+      default:
+        return at::relu(x).square();
+    }
+  };
+  for (const Activation activation :
+       {Activation::silu, Activation::gelu_tanh, Activation::gelu_erf, Activation::relu, Activation::squared_relu}) {
+    SCOPED_TRACE(static_cast<int>(activation));
+    const std::vector<at::Tensor> inputs = {numbers({50, 37}, 1) * 3, numbers({50, 37}, 2)};
+    expect_like([&](const auto& in) { return trained_gate(in[0], in[1], activation); },
+                [&](const auto& in) { return exact(in[0], activation) * in[1]; }, inputs);
+    expect_like([&](const auto& in) { return trained_activation(in[0], activation); },
+                [&](const auto& in) { return exact(in[0], activation); }, {inputs[0]});
+  }
+}
+
+TEST(LayerGradients, TheLossOfBlocksIsTheLossOfAllRows) {
+  at::manual_seed(4);
+  const at::Tensor targets = at::randint(70, {1100}, at::kLong);
+  for (const double cap : {0.0, 2.0}) {
+    expect_like([&](const auto& in) { return trained_mean_loss(in[0], in[1], targets, cap); },
+                [&](const auto& in) {
+                  const at::Tensor logits = at::linear(in[0], in[1]);
+                  return at::cross_entropy_loss(cap == 0 ? logits : cap * at::tanh(logits / cap), targets);
+                },
+                {numbers({1100, 12}, 7), numbers({70, 12}, 8)});
+  }
+  // Without a gradient: the losses of evaluation.
+  const at::NoGradGuard no_gradient;
+  const at::Tensor input = numbers({5, 12}, 7).to(at::kFloat), head = numbers({70, 12}, 8).to(at::kFloat);
+  const at::Tensor five = targets.slice(0, 0, 5);
+  EXPECT_FLOAT_EQ(trained_mean_loss(input, head, five).item<float>(),
+                  target_losses(input, PackedWeight(head), five).mean().to(at::kFloat).item<float>());
+}
+
+TEST(LayerGradients, BitsDoNotDependOnThreadsOfNorms) {
+  const int threads = at::get_num_threads();
+  const auto run = [](int count) {
+    at::set_num_threads(count);
+    return value_and_gradients(
+        [](const auto& in) {
+          return trained_norm(in[0], {NormKind::rms, 1e-6}, in[1], 0, {});
+        },
+        {numbers({900, 33}, 1), numbers({33}, 2)}, at::kFloat);
+  };
+  const auto one = run(1), three = run(3);
+  at::set_num_threads(threads);
+  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(at::equal(one[i], three[i])) << i;
+}
+
+}  // namespace
+}  // namespace gainlens::kernels
