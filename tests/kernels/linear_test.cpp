@@ -217,6 +217,32 @@ TEST_F(Linear, AWeightOfItsOwnIsPackedInPlaceASharedOneIsNot) {
   }
 }
 
+TEST_F(Linear, NoRowsGiveNoResults) {
+  for (const at::ScalarType type : types) {
+    const PackedWeight weight(numbers({6, 4}, type));
+    EXPECT_EQ(linear(at::empty({0, 4}, type), weight).sizes(), at::IntArrayRef({0, 6}));
+    EXPECT_EQ(gated_linear(at::empty({0, 4}, type), weight, weight, {}, {}, {}).sizes(), at::IntArrayRef({0, 6}));
+    EXPECT_EQ(target_losses(at::empty({0, 4}, type), weight, at::empty({0}, at::kLong)).numel(), 0);
+  }
+}
+
+TEST_F(Linear, APartOfALargerTensorIsPackedIntoACopy) {
+  for (const ProductKernel kernel : kernels_of(at::kFloat, 36)) {
+    if (kernel == ProductKernel::libtorch) continue;
+    // The part begins at no multiple of a vector, and its storage holds more than the part.
+    const at::Tensor exact = numbers({130 * 36}, at::kFloat);
+    at::Tensor part = at::cat({at::zeros({1}), exact}).slice(0, 1).view({130, 36});
+    const void* const memory = part.const_data_ptr();
+    const PackedWeight packed(std::move(part), kernel);
+    EXPECT_NE(static_cast<const void*>(packed.panel(0)), memory);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(packed.panel(0)) % 64, 0u);
+    EXPECT_TRUE(at::equal(packed.plain(), exact.view({130, 36})));
+    const at::Tensor input = numbers({3, 36}, at::kFloat);
+    EXPECT_LT(largest_difference(linear(input, packed), at::linear(input, exact.view({130, 36})).to(at::kDouble)),
+              3e-6);
+  }
+}
+
 at::Tensor exact_activation(const at::Tensor& x, Activation activation) {
   switch (activation) {
     case Activation::none:
@@ -317,6 +343,7 @@ TEST_F(Linear, WhatDoesNotFitIsOurMistake) {
   EXPECT_THROW(linear(input, weight, {.bias = at::zeros({5})}), InternalError);
   EXPECT_THROW(linear(input, weight, {.residual = at::zeros({3, 5})}), InternalError);
   EXPECT_THROW(linear(input.clone().requires_grad_(true), weight), InternalError);
+  EXPECT_THROW(linear(input, weight, {.residual = at::zeros({3, 6}).requires_grad_(true)}), InternalError);
   EXPECT_THROW(PackedWeight(numbers({4}, at::kFloat)), InternalError);
   EXPECT_THROW(PackedWeight(numbers({4, 4}, at::kFloat), ProductKernel::widened_strips), InternalError);
   EXPECT_THROW(PackedWeight(numbers({4, 3}, at::kBFloat16), ProductKernel::strips), InternalError);

@@ -329,6 +329,25 @@ TEST_P(EveryOption, SeveralRequestsPassEachLayerTogetherWithTheSameBits) {
   }
 }
 
+// The stream keeps its gradient although no product of the layer has one.
+TEST(Decoder, AStreamWithAGradientKeepsItWhereTheLayerIsReplaced) {
+  const DecoderConfig config = small_config();
+  Decoder model = random_decoder(config, at::kFloat);
+  const hooks::Tokens tokens = some_tokens(config, 1, 6);
+  at::Tensor embedded = at::randn({1, 6, 16}).requires_grad_(true);
+  hooks::Hooks hooks;
+  hooks.replace(hooks::Glob("hook_embed"), [&](const hooks::Site&, const at::Tensor&) { return embedded; });
+  for (const char* site : {"blocks.*.attn.hook_z", "blocks.*.mlp.hook_post"}) {
+    hooks.replace(hooks::Glob(site),
+                  [](const hooks::Site&, const at::Tensor& x) { return at::zeros_like(x.detach()); });
+  }
+  hooks::ForwardOptions all;
+  all.stop_at_layer = config.layers;
+  model.forward(tokens, all, hooks).hidden.sum().backward();
+  ASSERT_TRUE(embedded.grad().defined());
+  EXPECT_TRUE(at::equal(embedded.grad(), at::ones_like(embedded)));
+}
+
 TEST(Decoder, OnlyTheLayersThatAreRunAreAskedFor) {
   const DecoderConfig config = small_config();
   DecoderWeights outer = RandomWeights(1, at::kFloat).of(config);

@@ -195,7 +195,7 @@ class BackwardPass {
         query_gradients_(rows_to_write(result_.query)),
         key_gradients_(rows_to_write(result_.key)),
         value_gradients_(rows_to_write(result_.value)) {
-    const std::int64_t kv_heads = shape_.batch * shape_.kv_heads;
+    const std::int64_t kv_heads = std::max<std::int64_t>(1, shape_.batch * shape_.kv_heads);
     const std::int64_t wanted = std::clamp<std::int64_t>((enough_tasks + kv_heads - 1) / kv_heads, 1, most_parts);
     part_keys_ = std::max(fewest_part_keys, rounded_up((shape_.keys + wanted - 1) / wanted, key_padding));
     parts_ = (shape_.keys + part_keys_ - 1) / part_keys_;

@@ -63,6 +63,7 @@ Rows place(const at::Tensor& rows, std::int64_t row, std::int64_t column) {
 template <typename Finish>
 void for_each_tile(const at::Tensor& input, const PackedWeight& weight, const Finish& finish) {
   const std::int64_t rows = input.size(0), panels = weight.panels();
+  if (rows == 0) return;
   const ProductTasks tasks = cut_into_tasks(weight, rows, panels);
   run_tasks_with(tasks.count(), [&](std::int64_t) {
     return [&, products = std::make_unique<TileProducts>(weight, tasks.rows_per_block, 1)](std::int64_t task) {
@@ -123,6 +124,8 @@ at::Tensor linear(const at::Tensor& input, const PackedWeight& weight, const Lin
   for (const at::Tensor* tensor : {&options.residual, &options.output}) {
     ASSERT(!tensor->defined() || (tensor->sizes() == sizes && tensor->scalar_type() == weight.type()),
            "a residual or an output that does not fit the product");
+    ASSERT(!tensor->defined() || !at::GradMode::is_enabled() || !tensor->requires_grad(),
+           "a product with a packed weight has no gradient");
   }
   ASSERT(!options.output.defined() || options.output.is_contiguous(), "an output must be contiguous");
   at::Tensor result = options.output.defined() ? options.output : at::empty(sizes, input.options());

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "kernels/linear/tile_kernels.h"
+#include "kernels/row_alignment.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -49,7 +50,9 @@ void pack_panel(const Bits* rows, std::int64_t count, std::int64_t inputs, std::
 }  // namespace
 
 PackedWeight::PackedWeight(at::Tensor weight, std::optional<ProductKernel> kernel) : kernel_(choose(weight, kernel)) {
-  const bool alone = weight.use_count() == 1 && weight.storage().use_count() == 1 && !weight.requires_grad();
+  // A part of a larger tensor would keep all of its memory.
+  const bool alone = weight.use_count() == 1 && weight.storage().use_count() == 1 && !weight.requires_grad() &&
+                     weight.storage().nbytes() == weight.nbytes();
   pack(std::move(weight), alone);
 }
 
@@ -73,7 +76,10 @@ void PackedWeight::pack(at::Tensor weight, bool in_place) {
   ASSERT(inputs_ % pair() == 0, "{} inputs, to be multiplied in groups of {}", inputs_, pair());
   columns_ = columns_for(kernel_);
   const std::int64_t complete = outputs_ / columns_, rest = outputs_ % columns_, elements = columns_ * inputs_;
-  in_place = in_place && weight.is_contiguous();
+  // Vector code reads panels at aligned addresses.
+  const auto address = reinterpret_cast<std::uintptr_t>(weight.const_data_ptr());
+  in_place = in_place && weight.is_contiguous() && address % static_cast<std::uintptr_t>(row_alignment) == 0 &&
+             elements * weight.element_size() % row_alignment == 0;
   weight = weight.contiguous();
   if (rest > 0) rest_ = at::empty({elements}, weight.options());
   if (complete > 0) {

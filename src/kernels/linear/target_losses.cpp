@@ -62,10 +62,11 @@ at::Tensor losses_by_libtorch(const at::Tensor& input, const PackedWeight& head,
 
 at::Tensor target_losses(const at::Tensor& input, const PackedWeight& head, const at::Tensor& targets,
                          double soft_cap) {
-  ASSERT(input.dim() == 2 && input.size(1) == head.inputs() && input.scalar_type() == head.type(),
+  ASSERT(head.defined() && input.dim() == 2 && input.size(1) == head.inputs() && input.scalar_type() == head.type(),
          "rows that do not fit the head");
   ASSERT(targets.dim() == 1 && targets.size(0) == input.size(0) && targets.scalar_type() == at::kLong,
          "one target for each row");
+  if (input.size(0) == 0) return at::empty({0}, at::kDouble);
   if (head.kernel() == ProductKernel::libtorch) return losses_by_libtorch(input, head, targets, soft_cap);
   const at::Tensor rows = input.stride(1) == 1 ? input : input.contiguous();
   const at::Tensor wanted = targets.contiguous();

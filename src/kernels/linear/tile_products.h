@@ -51,7 +51,7 @@ struct ProductTasks {
   std::int64_t count() const { return row_blocks * chunks; }
 };
 
-/// @param rows    of the input
+/// @param rows    of the input, > 0
 /// @param panels  of the weight
 ProductTasks cut_into_tasks(const PackedWeight& weight, std::int64_t rows, std::int64_t panels);
 

@@ -212,9 +212,9 @@ Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOpt
     const Count count = Count::of(config.experts.count), chosen = Count::of(config.experts.per_token);
     const Count busiest = std::min(sizes.tokens, Count(3 * sizes.tokens.value() * chosen.value() /
                                                        (2 * std::max<std::uint64_t>(1, count.value()))));
-    neurons = busiest * (Count::of(config.experts.width) * (sizes.by_libtorch() ? 4 : 1) + sizes.width * 3) *
-                  sizes.element +
-              sizes.tokens * count * (sizes.element * 2 + 8);
+    neurons =
+        busiest * (Count::of(config.experts.width) * (sizes.by_libtorch() ? 4 : 1) + sizes.width * 3) * sizes.element +
+        sizes.tokens * count * (sizes.element * 2 + 8);
   } else {
     const Count rows = std::min(sizes.tokens, Count(mlp_block));
     neurons = rows *

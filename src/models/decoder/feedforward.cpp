@@ -3,6 +3,7 @@
 #include "models/decoder/activation.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 
@@ -71,13 +72,14 @@ at::Tensor dense_feedforward(const DecoderConfig& config, const LayerProjections
   const Projection& down = layer_projections.mlp_down;
   if (wants("mlp.hook_pre") || wants("mlp.hook_pre_linear") || wants("mlp.hook_post"))
     return down(watched_neurons(config, layer_projections, input, layer, hooks), kernels::Activation::none, residual);
-  if (!down.is_packed_for(input))
+  const bool residual_is_tracked = at::GradMode::is_enabled() && residual.defined() && residual.requires_grad();
+  if (!down.is_packed_for(input) || residual_is_tracked)
     return down(neurons_of(config, layer_projections, input), kernels::Activation::none, residual);
 
   // The neurons of a block of positions stay in the cache. The neurons of a long text are never in memory all at once.
   const at::Tensor tokens = input.flatten(0, -2);
   const at::Tensor added = residual.defined() ? residual.flatten(0, -2) : at::Tensor();
-  at::Tensor output = at::empty_like(tokens);
+  at::Tensor output = at::empty(tokens.sizes(), tokens.options());
   for (std::int64_t begin = 0; begin < tokens.size(0); begin += block_positions) {
     const std::int64_t end = std::min(begin + block_positions, tokens.size(0));
     down(neurons_of(config, layer_projections, tokens.slice(0, begin, end)), kernels::Activation::none,

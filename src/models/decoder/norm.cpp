@@ -37,7 +37,8 @@ at::Tensor normalized(const at::Tensor& x, Norm kind, double epsilon) {
 }
 
 at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset, const at::Tensor& bias) {
-  if (one_pass(x) && one_pass(weight)) return kernels::scaled_rows(x, weight, offset, bias);
+  if (one_pass(x) && one_pass(weight) && (!bias.defined() || one_pass(bias)))
+    return kernels::scaled_rows(x, weight, offset, bias);
   const at::Tensor wide = widened(weight);
   at::Tensor result = (offset == 0 ? wide : wide + offset) * x;
   if (bias.defined()) result = result + widened(bias);
@@ -46,7 +47,8 @@ at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset, 
 
 at::Tensor norm(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
                 const at::Tensor& bias) {
-  if (one_pass(x) && one_pass(weight)) return kernels::norm_rows(x, options_of(kind, epsilon), weight, offset, bias);
+  if (one_pass(x) && one_pass(weight) && (!bias.defined() || one_pass(bias)))
+    return kernels::norm_rows(x, options_of(kind, epsilon), weight, offset, bias);
   if (x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat)
     return kernels::trained_norm(x, options_of(kind, epsilon), weight, offset, bias);
   return scaled(normalized(x, kind, epsilon), weight, offset, bias);

@@ -13,11 +13,15 @@ bool stays_plain(const at::Tensor& weight, WeightUse use) {
   return use == WeightUse::trained || weight.requires_grad() || weight.scalar_type() == at::kDouble;
 }
 
+bool stays_plain(const at::Tensor& weight, const at::Tensor& bias, WeightUse use) {
+  return stays_plain(weight, use) || (bias.defined() && bias.requires_grad());
+}
+
 /// The experts of a stack [expert, out, in], each packed in the memory of the stack if nobody else holds it.
 std::vector<Projection> of_experts(at::Tensor& stack, const at::Tensor& biases, WeightUse use) {
   std::vector<Projection> experts;
   if (!stack.defined()) return experts;
-  const bool alone = stack.use_count() == 1 && stack.storage().use_count() == 1;
+  const bool alone = stack.use_count() == 1 && stack.storage().use_count() == 1 && stack.is_contiguous();
   for (std::int64_t expert = 0; expert < stack.size(0); ++expert) {
     const at::Tensor bias = biases.defined() ? biases.select(0, expert) : at::Tensor();
     const at::Tensor part = stack.select(0, expert);
@@ -32,7 +36,7 @@ std::vector<Projection> of_experts(at::Tensor& stack, const at::Tensor& biases, 
 
 Projection::Projection(at::Tensor weight, at::Tensor bias, WeightUse use) : bias_(std::move(bias)) {
   if (!weight.defined()) return;
-  if (stays_plain(weight, use)) {
+  if (stays_plain(weight, bias_, use)) {
     plain_ = std::move(weight);
   } else {
     packed_ = kernels::PackedWeight(std::move(weight));
@@ -52,8 +56,11 @@ bool Projection::is_packed_for(const at::Tensor& input) const {
 
 at::Tensor Projection::operator()(const at::Tensor& input, kernels::Activation activation, const at::Tensor& residual,
                                   const at::Tensor& output) const {
-  if (is_packed_for(input)) return kernels::linear(input, packed_, {bias_, activation, residual, output});
-  at::Tensor result = models::activated(at::linear(input, weight(), bias_), activation);
+  const bool residual_is_tracked = at::GradMode::is_enabled() && residual.defined() && residual.requires_grad();
+  if (is_packed_for(input) && !residual_is_tracked)
+    return kernels::linear(input, packed_, {bias_, activation, residual, output});
+  at::Tensor result = is_packed_for(input) ? kernels::linear(input, packed_, {.bias = bias_, .activation = activation})
+                                           : models::activated(at::linear(input, weight(), bias_), activation);
   if (residual.defined()) result = result + residual;
   if (!output.defined()) return result;
   return at::Tensor(output).copy_(result);
