@@ -74,6 +74,7 @@ void for_each_tile(const at::Tensor& input, const PackedWeight& weight, const Fi
       for (std::int64_t panel = first; panel < std::min(first + tasks.panels_per_chunk, panels); ++panel)
         finish(*products, row, count, panel);
     };
+    // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the function object owns it
   });
 }
 

@@ -104,6 +104,7 @@ at::Tensor target_losses(const at::Tensor& input, const PackedWeight& head, cons
     return [&, products = std::make_unique<TileProducts>(head, rows_per_block, tile_panels)](std::int64_t task) {
       add_segment(*products, task);
     };
+    // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the function object owns it
   });
 
   at::Tensor losses = at::empty({count}, at::kDouble);

@@ -20,7 +20,7 @@ class Count {
   std::uint64_t value() const { return value_; }
   friend Count operator+(Count a, Count b) { return checked_add(a.value_, b.value_, what); }
   friend Count operator*(Count a, Count b) { return checked_mul(a.value_, b.value_, what); }
-  auto operator<=>(const Count&) const = default;
+  auto operator<=>(const Count&) const = default;  // NOLINT(modernize-use-nullptr): of the default
 
  private:
   static constexpr const char* what = "memory needed";
