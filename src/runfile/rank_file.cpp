@@ -10,6 +10,7 @@
 #include <random>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace gainlens::runfile {
 namespace {
@@ -91,9 +92,22 @@ std::optional<std::string> living_rank(const fs::path& run, std::int64_t rank) {
 
 void remove_dead_ranks(const fs::path& run) {
   const fs::path folder = run / ranks_folder_name;
+  std::vector<fs::path> found;
   std::error_code ignored;
-  for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
-    if (!living_token(entry->path())) fs::remove(entry->path(), ignored);
+  for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored))
+    found.push_back(entry->path());
+  for (const fs::path& path : found) {
+    if (living_token(path)) continue;
+    // A process that starts may have put its own file in the place of the dead one meanwhile. A file that was moved
+    // away can be asked again: nobody replaces it. Other files than those of ranks have names of their own.
+    const bool replaceable = !path.has_extension();
+    const fs::path apart = replaceable ? path.string() + "." + new_token() + ".dead" : path.string();
+    if (replaceable) fs::rename(path, apart, ignored);
+    if (living_token(apart)) {
+      fs::rename(apart, path, ignored);
+    } else {
+      fs::remove(apart, ignored);
+    }
   }
   fs::remove(folder, ignored);
 }

@@ -267,6 +267,22 @@ TEST_F(SharedRun, WhatACrashedStartLeftBehindDoesNotConfuseTheNext) {
   EXPECT_EQ(content(folder_), alone());
 }
 
+/// Rank 0 looks for dead ranks at the moment when rank 1 takes the name of a dead one.
+TEST_F(SharedRun, ARankThatComesWhileDeadOnesAreRemovedStays) {
+  prepare_run_folder(folder_);
+  for (int round = 0; round < 2000; ++round) {
+    fs::create_directories(folder_ / "ranks");
+    std::ofstream(folder_ / "ranks/rank-1") << "1@elsewhere-0";
+    std::thread leader([&] {
+      remove_dead_ranks(folder_);
+    });
+    const RankFile follower(folder_, 1, 1s);
+    leader.join();
+    ASSERT_EQ(living_rank(folder_, 1), follower.token()) << "round " << round;
+    ASSERT_EQ(std::distance(fs::directory_iterator(folder_ / "ranks"), fs::directory_iterator()), 1);
+  }
+}
+
 TEST_F(SharedRun, AShardOfAnotherRequestIsNotTakenIn) {
   Request other = request_;
   other.threads = 7;
