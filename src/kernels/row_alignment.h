@@ -8,11 +8,15 @@ namespace gainlens::kernels {
 /// read and written.
 inline constexpr std::int64_t row_alignment = 64;
 
+/// `count` rounded up to a multiple of `unit`.
+constexpr std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
+  return (count + unit - 1) / unit * unit;
+}
+
 /// `count` rounded up to a whole number of aligned units of Real.
 template <typename Real>
 constexpr std::int64_t padded(std::int64_t count) {
-  constexpr std::int64_t lanes = row_alignment / static_cast<std::int64_t>(sizeof(Real));
-  return (count + lanes - 1) / lanes * lanes;
+  return rounded_up(count, row_alignment / static_cast<std::int64_t>(sizeof(Real)));
 }
 
 }  // namespace gainlens::kernels

@@ -4,6 +4,7 @@
 #include "kernels/attention_sequences.h"
 #include "kernels/composed/exact_products.h"
 #include "kernels/gradient/attention_moments.h"
+#include "kernels/gradient_tracking.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -16,10 +17,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-std::optional<at::Tensor> if_defined(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor) : std::nullopt;
-}
 
 bool needs_gradient(const at::Tensor& tensor) {
   return tensor.defined() && tensor.requires_grad();

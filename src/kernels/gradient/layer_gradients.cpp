@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "kernels/elementwise/row_vectors.h"
+#include "kernels/gradient_tracking.h"
 #include "kernels/linear/linear.h"
 #include "kernels/linear/tile_kernels.h"
 
@@ -41,7 +42,7 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     const at::NoGradGuard no_gradient;
     const auto saved = context->get_saved_variables();
     const at::Tensor weights = saved[1].contiguous();
-    const at::Tensor of_input = saved[0].contiguous().clone();
+    const at::Tensor of_input = saved[0].clone(at::MemoryFormat::Contiguous);
     const at::Tensor upstream = gradients[0].contiguous();
     const std::int64_t columns = of_input.size(-1), rows = of_input.numel() / columns;
     const std::int64_t parts = (rows + rows_per_part - 1) / rows_per_part, elements = weights.numel();
@@ -170,10 +171,6 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
   }
 };
 
-std::optional<at::Tensor> if_defined(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor) : std::nullopt;
-}
-
 }  // namespace
 
 at::Tensor trained_norm(const at::Tensor& x, const NormOptions& options, const at::Tensor& weight, double offset,
@@ -201,7 +198,7 @@ at::Tensor trained_mean_loss(const at::Tensor& input, const at::Tensor& head, co
                              double soft_cap) {
   ASSERT(input.dim() == 2 && targets.dim() == 1 && targets.size(0) == input.size(0), "one target for each row");
   ASSERT(targets.scalar_type() == at::kLong, "targets must be int64");
-  if (!at::GradMode::is_enabled() || !(input.requires_grad() || head.requires_grad()))
+  if (!is_tracked(input) && !is_tracked(head))
     return target_losses(input, PackedWeight(head), targets, soft_cap).mean().to(input.scalar_type());
   if (head.scalar_type() == at::kFloat) return LossFunction::apply(input, head, targets, soft_cap);
   at::Tensor logits = at::linear(input, head);

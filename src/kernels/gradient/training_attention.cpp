@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "kernels/gradient/training_tiles.h"
+#include "kernels/gradient_tracking.h"
 #include "kernels/parallel_tasks.h"
 
 #include <ATen/ATen.h>
@@ -44,10 +45,6 @@ struct Shape {
   std::int64_t group() const { return heads / kv_heads; }
   std::int64_t width() const { return packed_width(dims); }
 };
-
-std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
-  return (count + unit - 1) / unit * unit;
-}
 
 /// The rows of a tensor [batch, head, position, head_dim] with contiguous rows.
 template <typename Real>
@@ -365,8 +362,7 @@ at::Tensor training_attention(const at::Tensor& query, const at::Tensor& key, co
   CHECK(key.size(2) > 0, "training_attention: there is no key");
   const at::Tensor queries = with_contiguous_rows(query), keys = with_contiguous_rows(key),
                    values = with_contiguous_rows(value);
-  const bool tracked =
-      at::GradMode::is_enabled() && (queries.requires_grad() || keys.requires_grad() || values.requires_grad());
+  const bool tracked = is_tracked(queries) || is_tracked(keys) || is_tracked(values);
   return tracked ? AttentionFunction::apply(queries, keys, values, scale, causal)
                  : attend(queries, keys, values, scale, causal).output;
 }

@@ -11,6 +11,7 @@
 // clang-format off
 #include "hwy/foreach_target.h"  // includes this file once for each instruction set
 #include "hwy/highway.h"
+#include "kernels/power_of_two-inl.h"
 #include "kernels/strip_products-inl.h"
 // clang-format on
 
@@ -74,13 +75,7 @@ HWY_INLINE Vector PowerOfTwo(Vector x) {
   const auto rounding = hn::Set(tag, 12582912.0F + 127.0F);
   const auto shifted = hn::Add(x, rounding);
   const auto fraction = hn::Sub(x, hn::Sub(shifted, rounding));  // in [-1/2, 1/2]
-  // 2^f = 1 + f q(f), as in row_kernels.cpp.
-  auto power = hn::Set(tag, 0x1.5bba0ap-10F);
-  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.3cea88p-7F));
-  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.c6b752p-5F));
-  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.ebf9bcp-3F));
-  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.62e42ap-1F));
-  power = hn::MulAdd(power, fraction, hn::Set(tag, 1.0F));
+  const auto power = PowerOfFraction(fraction);
   // A product, not a sum of exponents: NaN stays NaN.
   const auto scale = hn::BitCast(tag, hn::ShiftLeft<23>(hn::BitCast(integer, shifted)));
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(tag, -126.0F)), hn::Mul(power, scale));

@@ -2,12 +2,12 @@
 
 #include "core/check.h"
 #include "kernels/elementwise/row_vectors.h"
+#include "kernels/gradient_tracking.h"
 #include "kernels/linear/tile_products.h"
 #include "kernels/parallel_tasks.h"
 #include "kernels/stored_rows.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <memory>
@@ -50,7 +50,7 @@ void check_input(const at::Tensor& input, const PackedWeight& weight) {
          weight.inputs());
   ASSERT(input.scalar_type() == weight.type(), "input in {}, weight in {}", c10::toString(input.scalar_type()),
          c10::toString(weight.type()));
-  ASSERT(!(at::GradMode::is_enabled() && input.requires_grad()), "a product with a packed weight has no gradient");
+  ASSERT(!is_tracked(input), "a product with a packed weight has no gradient");
 }
 
 /// Where a block of a tensor's rows and columns lies.
@@ -125,8 +125,7 @@ at::Tensor linear(const at::Tensor& input, const PackedWeight& weight, const Lin
   for (const at::Tensor* tensor : {&options.residual, &options.output}) {
     ASSERT(!tensor->defined() || (tensor->sizes() == sizes && tensor->scalar_type() == weight.type()),
            "a residual or an output that does not fit the product");
-    ASSERT(!tensor->defined() || !at::GradMode::is_enabled() || !tensor->requires_grad(),
-           "a product with a packed weight has no gradient");
+    ASSERT(!is_tracked(*tensor), "a product with a packed weight has no gradient");
   }
   ASSERT(!options.output.defined() || options.output.is_contiguous(), "an output must be contiguous");
   at::Tensor result = options.output.defined() ? options.output : at::empty(sizes, input.options());
@@ -195,8 +194,8 @@ void for_each_part(std::int64_t elements, const Work& work) {
 
 at::Tensor gated(const at::Tensor& gates, const at::Tensor& neurons, const GateFunction& function) {
   ASSERT(gates.sizes() == neurons.sizes() && gates.scalar_type() == neurons.scalar_type(), "gate and neurons differ");
-  const bool gradient = at::GradMode::is_enabled() && (gates.requires_grad() || neurons.requires_grad());
-  if (gates.scalar_type() == at::kDouble || gradient) return gated_by_libtorch(gates, neurons, function);
+  if (gates.scalar_type() == at::kDouble || is_tracked(gates) || is_tracked(neurons))
+    return gated_by_libtorch(gates, neurons, function);
   const ElementType type = element_type(gates.scalar_type());
   const at::Tensor left = gates.contiguous(), right = neurons.contiguous();
   at::Tensor result = at::empty(gates.sizes(), gates.options());
@@ -212,8 +211,7 @@ at::Tensor gated(const at::Tensor& gates, const at::Tensor& neurons, const GateF
 
 at::Tensor activated(const at::Tensor& x, Activation activation) {
   if (activation == Activation::none) return x;
-  const bool gradient = at::GradMode::is_enabled() && x.requires_grad();
-  if (x.scalar_type() == at::kDouble || gradient) return activated_by_libtorch(x, activation);
+  if (x.scalar_type() == at::kDouble || is_tracked(x)) return activated_by_libtorch(x, activation);
   const ElementType type = element_type(x.scalar_type());
   const at::Tensor from = x.contiguous();
   at::Tensor result = at::empty(x.sizes(), x.options());

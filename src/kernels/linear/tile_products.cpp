@@ -21,10 +21,6 @@ constexpr std::int64_t strip_inputs = 256, brgemm_inputs = 1024;
 constexpr std::int64_t block_bytes = std::int64_t{1} << 20;
 constexpr std::int64_t fewest_rows = 48, most_rows = 192;
 
-std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
-  return (count + unit - 1) / unit * unit;
-}
-
 }  // namespace
 
 TileProducts::TileProducts(const PackedWeight& weight, std::int64_t rows, std::int64_t tile_panels)

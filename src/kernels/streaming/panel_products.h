@@ -42,7 +42,7 @@ struct PanelKernels {
   std::int64_t rows;     ///< of a strip
 
   /// `count` columns rounded up to whole panels.
-  std::int64_t padded(std::int64_t count) const { return (count + columns - 1) / columns * columns; }
+  std::int64_t padded(std::int64_t count) const { return rounded_up(count, columns); }
 
   /// scores = queries keys^T. Each strip is computed for the panels that its range of keys touches; other panels are
   /// not written.

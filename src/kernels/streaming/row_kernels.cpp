@@ -12,15 +12,12 @@
 #include "hwy/foreach_target.h"  // includes this file once for each instruction set
 #include "hwy/highway.h"
 #include "hwy/contrib/math/math-inl.h"
+#include "kernels/power_of_two-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace gainlens::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-/// Vectors of at most row_alignment bytes, so that a padded row is a whole number of vectors.
-template <typename Real>
-using Tag = hn::CappedTag<Real, row_alignment / sizeof(Real)>;
 
 template <typename Real>
 void CapScores(Real* HWY_RESTRICT scores, std::int64_t begin, std::int64_t end, Real cap) {
@@ -73,13 +70,7 @@ HWY_INLINE hn::Vec<Tag<float>> ExpOfDifference(hn::Vec<Tag<float>> difference) {
   const auto shifted = hn::MulAdd(difference, log2_e, rounding);
   const auto whole = hn::Sub(shifted, rounding);
   const auto fraction = hn::MulAdd(difference, log2_e_rest, hn::MulSub(difference, log2_e, whole));  // in [-1/2, 1/2]
-  // 2^f = 1 + f q(f), where q minimises the maximal relative error: 0.77 units in the last place.
-  auto power = hn::Set(tag, 0x1.5bba0ap-10f);
-  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.3cea88p-7f));
-  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.c6b752p-5f));
-  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.ebf9bcp-3f));
-  power = hn::MulAdd(power, fraction, hn::Set(tag, 0x1.62e42ap-1f));
-  power = hn::MulAdd(power, fraction, hn::Set(tag, 1.0f));
+  const auto power = PowerOfFraction(fraction);
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(integer, shifted));
   const auto scaled = hn::BitCast(tag, hn::Add(hn::BitCast(integer, power), exponent));
   return hn::IfThenElseZero(hn::Gt(difference, hn::Set(tag, -87.3f)), scaled);

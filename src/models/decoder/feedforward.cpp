@@ -1,9 +1,9 @@
 #include "models/decoder/feedforward.h"
 
+#include "kernels/gradient_tracking.h"
 #include "models/decoder/activation.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 
@@ -72,8 +72,7 @@ at::Tensor dense_feedforward(const DecoderConfig& config, const LayerProjections
   const Projection& down = layer_projections.mlp_down;
   if (wants("mlp.hook_pre") || wants("mlp.hook_pre_linear") || wants("mlp.hook_post"))
     return down(watched_neurons(config, layer_projections, input, layer, hooks), kernels::Activation::none, residual);
-  const bool residual_is_tracked = at::GradMode::is_enabled() && residual.defined() && residual.requires_grad();
-  if (!down.is_packed_for(input) || residual_is_tracked)
+  if (!down.is_packed_for(input) || kernels::is_tracked(residual))
     return down(neurons_of(config, layer_projections, input), kernels::Activation::none, residual);
 
   // The neurons of a block of positions stay in the cache. The neurons of a long text are never in memory all at once.

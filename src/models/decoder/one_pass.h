@@ -1,13 +1,14 @@
 #pragma once
 
+#include "kernels/gradient_tracking.h"
+
 #include <ATen/core/Tensor.h>
-#include <ATen/core/grad_mode.h>
 
 namespace gainlens::models {
 
 /// Whether vector code may take the tensor: it has no gradient and no float64. libtorch computes the others.
 inline bool one_pass(const at::Tensor& x) {
-  return x.scalar_type() != at::kDouble && !(at::GradMode::is_enabled() && x.requires_grad());
+  return x.scalar_type() != at::kDouble && !kernels::is_tracked(x);
 }
 
 }  // namespace gainlens::models

@@ -1,20 +1,17 @@
 #include "models/decoder/projection.h"
 
+#include "kernels/gradient_tracking.h"
 #include "models/decoder/activation.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 namespace gainlens::models {
 namespace {
 
 /// float64 is multiplied by libtorch: there is nothing to pack.
-bool stays_plain(const at::Tensor& weight, WeightUse use) {
-  return use == WeightUse::trained || weight.requires_grad() || weight.scalar_type() == at::kDouble;
-}
-
 bool stays_plain(const at::Tensor& weight, const at::Tensor& bias, WeightUse use) {
-  return stays_plain(weight, use) || (bias.defined() && bias.requires_grad());
+  return use == WeightUse::trained || weight.requires_grad() || weight.scalar_type() == at::kDouble ||
+         (bias.defined() && bias.requires_grad());
 }
 
 /// The experts of a stack [expert, out, in], each packed in the memory of the stack if nobody else holds it.
@@ -25,8 +22,8 @@ std::vector<Projection> of_experts(at::Tensor& stack, const at::Tensor& biases, 
   for (std::int64_t expert = 0; expert < stack.size(0); ++expert) {
     const at::Tensor bias = biases.defined() ? biases.select(0, expert) : at::Tensor();
     const at::Tensor part = stack.select(0, expert);
-    experts.push_back(alone && !stays_plain(stack, use) ? Projection::in_stack(part, bias)
-                                                        : Projection(part, bias, use));
+    experts.push_back(alone && !stays_plain(stack, biases, use) ? Projection::in_stack(part, bias)
+                                                                : Projection(part, bias, use));
   }
   if (use == WeightUse::frozen) stack = at::Tensor();
   return experts;
@@ -51,13 +48,12 @@ Projection Projection::in_stack(const at::Tensor& weight, at::Tensor bias) {
 }
 
 bool Projection::is_packed_for(const at::Tensor& input) const {
-  return packed_.defined() && !(at::GradMode::is_enabled() && input.requires_grad());
+  return packed_.defined() && !kernels::is_tracked(input);
 }
 
 at::Tensor Projection::operator()(const at::Tensor& input, kernels::Activation activation, const at::Tensor& residual,
                                   const at::Tensor& output) const {
-  const bool residual_is_tracked = at::GradMode::is_enabled() && residual.defined() && residual.requires_grad();
-  if (is_packed_for(input) && !residual_is_tracked)
+  if (is_packed_for(input) && !kernels::is_tracked(residual))
     return kernels::linear(input, packed_, {bias_, activation, residual, output});
   at::Tensor result = is_packed_for(input) ? kernels::linear(input, packed_, {.bias = bias_, .activation = activation})
                                            : models::activated(at::linear(input, weight(), bias_), activation);

@@ -1,9 +1,9 @@
 #include "models/decoder/attention_ops.h"
 
 #include "core/check.h"
+#include "kernels/gradient_tracking.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 
@@ -37,7 +37,7 @@ kernels::AttentionPlan& StatisticsAttention::plan_for(const kernels::AttentionOp
 at::Tensor StatisticsAttention::run(std::int64_t layer, const hooks::Qkv& qkv,
                                     const kernels::AttentionOptions& options) {
   const bool gradient =
-      at::GradMode::is_enabled() && (qkv.query.requires_grad() || qkv.key.requires_grad() || qkv.value.requires_grad());
+      kernels::is_tracked(qkv.query) || kernels::is_tracked(qkv.key) || kernels::is_tracked(qkv.value);
   ASSERT(!gradient, "statistics attention has no gradient; run it under InferenceMode or NoGradGuard");
   kernels::AttentionOptions own = options;
   own.backend = backend_;

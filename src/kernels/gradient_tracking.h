@@ -1,0 +1,21 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+#include <optional>
+
+namespace gainlens::kernels {
+
+/// Whether operations on the tensor become part of a graph: gradients are enabled, and it needs one. False if
+/// undefined.
+inline bool is_tracked(const at::Tensor& x) {
+  return at::GradMode::is_enabled() && x.defined() && x.requires_grad();
+}
+
+/// The tensor, or nothing if it is undefined: what autograd functions take.
+inline std::optional<at::Tensor> if_defined(const at::Tensor& x) {
+  return x.defined() ? std::optional(x) : std::nullopt;
+}
+
+}  // namespace gainlens::kernels
