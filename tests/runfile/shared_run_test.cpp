@@ -273,9 +273,7 @@ TEST_F(SharedRun, ARankThatComesWhileDeadOnesAreRemovedStays) {
   for (int round = 0; round < 2000; ++round) {
     fs::create_directories(folder_ / "ranks");
     std::ofstream(folder_ / "ranks/rank-1") << "1@elsewhere-0";
-    std::thread leader([&] {
-      remove_dead_ranks(folder_);
-    });
+    std::thread leader([&] { remove_dead_ranks(folder_); });
     const RankFile follower(folder_, 1, 1s);
     leader.join();
     ASSERT_EQ(living_rank(folder_, 1), follower.token()) << "round " << round;
