@@ -11,6 +11,10 @@ namespace {
 
 constexpr std::size_t granule = std::size_t{64} << 10;  // sizes are multiples of it, so that more blocks fit again
 
+/// Kept beyond the peak, as a share of it. Blocks of different sizes never fit each other exactly: without any room the
+/// pages of every layer's tensors would go back to the system and come again (a sixth of a sweep's time).
+constexpr std::size_t room = 16;
+
 constexpr std::uintptr_t smallest_page = 4096;  // of any system
 
 std::byte* map_block(std::size_t size) {
@@ -39,7 +43,7 @@ void* BlockCache::take(std::size_t bytes) {
     kept_.erase(best);
     usage_.kept -= size;
   } else {
-    const std::size_t most = std::max(usage_.peak, usage_.in_use + size);
+    const std::size_t peak = std::max(usage_.peak, usage_.in_use + size), most = peak + peak / room;
     const std::size_t wanted = usage_.in_use + usage_.kept + size;
     if (wanted > most) release(wanted - most);
     address = map_block(size);

@@ -8,9 +8,9 @@ namespace gainlens {
 
 /// Large blocks of memory. Freed blocks are kept, joined with their neighbours, and given out again, whole or in parts,
 /// so that the system need not clear their pages anew. Blocks in use and kept blocks together never exceed the largest
-/// amount that was in use at one time: if no kept block is large enough for a new one, others go back to the system
-/// first. So the process needs at its peak what is in use at the peak, and no more. All functions may be called from
-/// several threads.
+/// amount that was in use at one time by more than a sixteenth: if no kept block is large enough for a new one, others
+/// go back to the system first. So the process needs at its peak little more than what is in use at the peak. All
+/// functions may be called from several threads.
 class BlockCache {
  public:
   BlockCache() = default;

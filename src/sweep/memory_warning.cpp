@@ -28,6 +28,19 @@ models::MemoryOptions streamed(models::MemoryOptions options) {
   return options;
 }
 
+/// The most layers that fit, if every layer was to be measured. Empty if not even one fits.
+std::optional<models::MemoryOptions> with_fewer_layers(const models::DecoderConfig& config,
+                                                       models::MemoryOptions options, std::uint64_t available) {
+  const std::int64_t layers = options.stop_at_layer.value_or(config.layers);
+  if (options.measured_layers != 0 && options.measured_layers != layers) return std::nullopt;
+  for (std::int64_t stop = layers - 1; stop >= 1; --stop) {
+    options.stop_at_layer = stop;
+    options.measured_layers = stop;
+    if (memory_needed(config, options).beyond_process() <= available) return options;
+  }
+  return std::nullopt;
+}
+
 /// The lengths to try: those of the sweep, then halves of the shortest.
 std::vector<std::int64_t> shorter_lengths(const std::vector<std::int64_t>& lengths) {
   std::vector<std::int64_t> shorter(lengths.rbegin(), lengths.rend());
@@ -53,6 +66,8 @@ std::optional<std::string> memory_warning(const models::DecoderConfig& config, c
   };
   if (c10::elementSize(options.dtype) > 2) fits(in_bfloat16(options), "--dtype bfloat16");
   if (!options.stream_weights) fits(streamed(options), "--stream-weights");
+  if (const auto fewer = with_fewer_layers(config, options, *available))
+    fits(*fewer, fmt::format("--stop-at-layer {}", *fewer->stop_at_layer));
   for (const std::int64_t length : shorter_lengths(lengths)) {
     if (fits(at_length(options, length), fmt::format("--lengths up to {}", format_count(length)))) break;
   }

@@ -200,7 +200,7 @@ class ChunkMeter {
     if (to_measure_.empty()) return;
     models::MemoryOptions memory{.dtype = options_.dtype,
                                  .stream_weights = options_.stream_weights,
-                                 .stop_at_layer = options_.stop_at_layer,
+                                 .stop_at_layer = job_.plan.stop_at_layer(),
                                  .statistics = options_.statistics,
                                  .likelihood = job_.plan.nll,
                                  .per_query = options_.per_query,
@@ -225,6 +225,7 @@ class ChunkMeter {
       models::LoadOptions load;
       load.dtype = options_.dtype;
       load.stream = options_.stream_weights;
+      load.first_layers = job_.plan.stop_at_layer();
       model_ = models::load_decoder(job_.checkpoint, load);
     }
     if (!measured_.contains(key)) measure_group(group_from(key));

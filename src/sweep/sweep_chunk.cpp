@@ -73,8 +73,7 @@ class WatchedChunk {
     hooks::ForwardRequest request{&tokens_, {}, &hooks_};
     request.options.allow_extrapolation = plan_.allow_extrapolation;
     if (plan_.statistics) request.options.attention = &measured_;
-    if (!plan_.nll && !plan_.layers.empty())
-      request.options.stop_at_layer = plan_.layers.back() + 1;  // no later layer is needed
+    request.options.stop_at_layer = plan_.stop_at_layer().value_or(-1);
     return request;
   }
   void add_nll(double nll) { reducer_.add_nll(nll); }

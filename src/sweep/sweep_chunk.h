@@ -6,6 +6,7 @@
 #include "runfile/shard.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,12 @@ struct SweepPlan {
   bool per_query = false;            ///< keep the numbers of every query
   bool allow_extrapolation = false;  ///< allow a T above the model's number of positions
   kernels::AttentionBackend kernel = kernels::AttentionBackend::automatic;  ///< what computes the statistics
+
+  /// Without the likelihood no layer after the last measured one is needed: the N of the layers [0, N) that are. Empty
+  /// if all are.
+  std::optional<std::int64_t> stop_at_layer() const {
+    return nll || layers.empty() ? std::nullopt : std::optional(layers.back() + 1);
+  }
 };
 
 struct ChunkMeasurement {

@@ -144,6 +144,7 @@ std::vector<Case> cases() {
       {"weights", heavy, {.positions = 64}, {}},
       {"weights in bfloat16", heavy, {.dtype = at::kBFloat16, .positions = 64}, {}},
       {"streamed weights", heavy, {.positions = 64, .stream_weights = true}, {"--stream-weights"}},
+      {"weights of the first layers", heavy, {.positions = 64, .stop_at_layer = 1}, {"--stop-at-layer", "1"}},
       {"streams of the layers", wide_stream, {.positions = 8192}, {}},
       {"streams in bfloat16", wide_stream, {.dtype = at::kBFloat16, .positions = 8192}, {}},
       {"streams in float64", wide_stream, {.dtype = at::kDouble, .positions = 4096}, {}},

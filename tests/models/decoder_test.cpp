@@ -288,8 +288,8 @@ TEST(Decoder, WeightsThatDoNotFitAreOurMistake) {
               ThrowsMessage<InternalError>(HasSubstr("query_bias of layer 0 is present")));
   EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers[0].mlp_up = w.layers[0].mlp_up.to(at::kFloat); }); },
               ThrowsMessage<InternalError>(HasSubstr("mlp_up of layer 0 is not of the embedding's dtype")));
-  EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers.pop_back(); }); },
-              ThrowsMessage<InternalError>(HasSubstr("1 layers")));
+  EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers.push_back(w.layers[0]); }); },
+              ThrowsMessage<InternalError>(HasSubstr("3 layers")));
 }
 
 /// Gives out the layers of its weights, and counts the calls.
@@ -346,6 +346,19 @@ TEST(Decoder, AStreamWithAGradientKeepsItWhereTheLayerIsReplaced) {
   model.forward(tokens, all, hooks).hidden.sum().backward();
   ASSERT_TRUE(embedded.grad().defined());
   EXPECT_TRUE(at::equal(embedded.grad(), at::ones_like(embedded)));
+}
+
+TEST(Decoder, TheFirstLayersRunWithoutTheOthers) {
+  const DecoderConfig config = small_config();
+  DecoderWeights weights = RandomWeights(1, at::kFloat).of(config);
+  weights.layers.resize(1);
+  Decoder first(config, weights), whole = random_decoder(config, at::kFloat);
+  const hooks::Tokens tokens = some_tokens(config, 1, 8);
+  hooks::ForwardOptions options;
+  options.stop_at_layer = 1;
+  EXPECT_TRUE(at::equal(first.forward(tokens, options, {}).hidden, whole.forward(tokens, options, {}).hidden));
+  EXPECT_THROW(first.forward(tokens, {}, {}), InternalError);
+  EXPECT_THROW(Decoder(config, weights, WeightUse::trained), InternalError);
 }
 
 TEST(Decoder, OnlyTheLayersThatAreRunAreAskedFor) {

@@ -54,7 +54,13 @@ TEST(MemoryNeeded, OptionsChangeTheirTerms) {
   changed = plain;
   changed.stop_at_layer = 1;
   EXPECT_EQ(memory_needed(config, changed).likelihood, 0);
+  changed.likelihood = false;
+  changed.stop_at_layer = 2;  // all layers of this model
   EXPECT_EQ(memory_needed(config, changed).weights, needed.weights);
+  changed.stop_at_layer = 1;
+  const std::uint64_t one_layer = needed.weights - memory_needed(config, changed).weights;
+  EXPECT_GT(one_layer, needed.weights / 4);
+  EXPECT_LT(one_layer, needed.weights / 2);
   changed = plain;
   changed.likelihood = false;
   EXPECT_EQ(memory_needed(config, changed).likelihood, 0);

@@ -59,6 +59,21 @@ TEST(MemoryWarning, NamesOnlyWhatIsEnough) {
   EXPECT_THAT(*text, AllOf(HasSubstr("--stream-weights"), Not(HasSubstr("bfloat16")), Not(HasSubstr("--lengths"))));
 }
 
+TEST(MemoryWarning, NamesTheMostLayersThatFit) {
+  const models::MemoryOptions options{.positions = 1024};
+  models::MemoryOptions fewer = options;
+  fewer.stop_at_layer = fewer.measured_layers = 7;
+  auto text = memory_warning(large_config(), options, {1024}, needed(fewer));
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text, HasSubstr(format_bytes(needed(fewer)) + " with --stop-at-layer 7"));
+  // A sweep of some layers must reach the last of them.
+  models::MemoryOptions some = options;
+  some.measured_layers = 3;
+  text = memory_warning(large_config(), some, {1024}, needed(fewer));
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text, Not(HasSubstr("--stop-at-layer")));
+}
+
 TEST(MemoryWarning, SaysTheLeastWhereNothingIsEnough) {
   const auto text = memory_warning(large_config(), {.positions = 1024}, {1024}, 1000);
   ASSERT_TRUE(text);

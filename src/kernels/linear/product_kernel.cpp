@@ -9,18 +9,27 @@
 namespace gainlens::kernels {
 namespace {
 
+std::int64_t vector_bits() {
+  return tile_kernels().columns / 2 * 32;
+}
+
+/// A program that leaves out our vector code beyond AVX2 (GAINLENS_AVX2_AT_MOST) leaves out that of oneDNN too.
 bool has_avx512() {
 #ifdef __x86_64__
-  return __builtin_cpu_supports("avx512f") > 0;
+  return vector_bits() >= 512;
 #else
   return false;
 #endif
 }
 
+bool has_amx() {
+  return has_avx512() && at::native::cpublas::could_pack(at::kBFloat16);
+}
+
 /// Products of bfloat16 without AMX.
 bool has_avx512_bf16() {
 #ifdef __x86_64__
-  return __builtin_cpu_supports("avx512bf16") > 0;
+  return has_avx512() && __builtin_cpu_supports("avx512bf16") > 0;
 #else
   return false;
 #endif
@@ -50,7 +59,7 @@ bool runs_here(ProductKernel kernel, c10::ScalarType type) {
       return type == at::kBFloat16 || type == at::kHalf;
     case ProductKernel::brgemm:
       // Without AMX, libtorch replaces the missing micro-kernel by a plain loop.
-      if (type == at::kBFloat16) return at::native::cpublas::could_pack(at::kBFloat16);
+      if (type == at::kBFloat16) return has_amx();
       return type == at::kFloat && has_avx512();
     case ProductKernel::libtorch:
       return true;
@@ -69,9 +78,8 @@ ProductKernel product_kernel(c10::ScalarType type) {
 }
 
 std::string describe_processor() {
-  const std::int64_t bits = tile_kernels().columns / 2 * 32;
-  return fmt::format("vectors of {} bits{}; products: float32 by {}, bfloat16 by {}, float16 by {}", bits,
-                     bits < 256 ? " (no AVX2: several times slower)" : "", name_of(product_kernel(at::kFloat)),
+  return fmt::format("vectors of {} bits{}; products: float32 by {}, bfloat16 by {}, float16 by {}", vector_bits(),
+                     vector_bits() < 256 ? " (no AVX2: several times slower)" : "", name_of(product_kernel(at::kFloat)),
                      name_of(product_kernel(at::kBFloat16)), name_of(product_kernel(at::kHalf)));
 }
 

@@ -1,5 +1,6 @@
 #include "models/checkpoint/checkpoint.h"
 
+#include "core/check.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/checkpoint_tensors.h"
 #include "models/checkpoint/compute_dtype.h"
@@ -15,7 +16,9 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const LoadOptions&
   const CheckpointSource source = open_checkpoint(path);
   check_tensors(source);
   Checkpoint checkpoint{source.config, load_outer(source, options.dtype), source.path, source.files};
-  for (std::int64_t layer = 0; layer < source.config.layers; ++layer) {
+  const std::int64_t layers = options.first_layers.value_or(source.config.layers);
+  ASSERT(layers >= 1 && layers <= source.config.layers, "{} of {} layers", layers, source.config.layers);
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
     checkpoint.weights.layers.push_back(load_layer(source, layer, options.dtype));
   }
   return checkpoint;

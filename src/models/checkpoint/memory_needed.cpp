@@ -87,11 +87,11 @@ std::vector<Count> elements_of(const std::vector<WeightField>& fields, bool tied
   return elements;
 }
 
-Elements elements_of(const DecoderConfig& config) {
+Elements elements_of(const DecoderConfig& config, std::int64_t layers) {
   DecoderWeights outer;
   LayerWeights layer;
   Elements elements{elements_of(outer_fields(config, outer), config.tied_head), {}};
-  for (std::int64_t index = 0; index < config.layers; ++index)
+  for (std::int64_t index = 0; index < layers; ++index)
     elements.layers.push_back(elements_of(layer_fields(config, index, layer), config.tied_head));
   return elements;
 }
@@ -103,7 +103,7 @@ Count sum(const std::vector<Count>& elements) {
 }
 
 void add_weights(const DecoderConfig& config, const MemoryOptions& options, Count element, MemoryNeeded& needed) {
-  const Elements elements = elements_of(config);
+  const Elements elements = elements_of(config, options.stop_at_layer.value_or(config.layers));
   Count held = sum(elements.outer), largest_layer;
   for (const auto& layer : elements.layers) {
     if (!options.stream_weights) held = held + sum(layer);

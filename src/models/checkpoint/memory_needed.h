@@ -16,7 +16,7 @@ struct MemoryOptions {
   /// Positions of all sequences that pass a layer before the next layer is loaded; 0: `positions`.
   std::int64_t positions_together = 0;
   bool stream_weights = false;                ///< one layer at a time
-  std::optional<std::int64_t> stop_at_layer;  ///< then there is no likelihood
+  std::optional<std::int64_t> stop_at_layer;  ///< only the layers before it are loaded; then there is no likelihood
   bool statistics = true;
   bool likelihood = true;
   bool per_query = false;

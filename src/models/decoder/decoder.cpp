@@ -80,9 +80,12 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use, st
   check_outer_shapes(config_, weights_);
   like_ = weights_.embedding.options().requires_grad(false);
   std::vector<LayerWeights> layers = std::exchange(weights_.layers, {});
-  const std::size_t held = source_ == nullptr ? static_cast<std::size_t>(config_.layers) : 0;
-  ASSERT(layers.size() == held, "decoder weights: {} layers; {} are expected", layers.size(), held);
-  for (std::size_t layer = 0; layer < held; ++layer)
+  runnable_layers_ = source_ == nullptr ? std::ssize(layers) : config_.layers;
+  ASSERT(source_ != nullptr ? layers.empty()
+                            : runnable_layers_ == config_.layers || (use == WeightUse::frozen && !layers.empty() &&
+                                                                     runnable_layers_ < config_.layers),
+         "decoder weights: {} layers; the model has {}", layers.size(), config_.layers);
+  for (std::size_t layer = 0; layer < layers.size(); ++layer)
     check_layer_shapes(config_, static_cast<std::int64_t>(layer), layers[layer], weights_.embedding.scalar_type());
   if (config_.positions == Positions::rotary) {
     for (std::int64_t layer = 0; layer < config_.layers; ++layer)
@@ -219,6 +222,8 @@ void Decoder::check_request(const hooks::ForwardRequest& request) const {
         learned ? ": it has no vector for a later position" : ", or give --allow-extrapolation");
   CHECK(request.options.stop_at_layer >= -1 && request.options.stop_at_layer <= config_.layers,
         "stop_at_layer: {}; it must be 0 to {}, or -1 for all layers", request.options.stop_at_layer, config_.layers);
+  ASSERT(last_layer(request.options) <= runnable_layers_, "layer {} is to run; {} layers were loaded",
+         last_layer(request.options) - 1, runnable_layers_);
   request.hooks->check_served_by(sites());
   check_pattern_memory(request);
 }

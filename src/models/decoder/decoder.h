@@ -110,6 +110,7 @@ class Decoder : public hooks::HookedModel {
   DecoderWeights weights_;  // without layers, and without what is packed
   Projection head_;         // the embedding too, if it is tied and packed
   std::vector<Layer> layers_;
+  std::int64_t runnable_layers_ = 0;  // the first ones may be all that was loaded
   std::unique_ptr<LayerSource> source_;
   hooks::AttentionLayout layout_;
 };
