@@ -26,20 +26,23 @@ class RowParameters {
     ASSERT(values.size(-1) == columns && values.dim() <= 2, "a norm's weight of {} for rows of {}", values.size(-1),
            columns);
     values_ = values.to(at::kFloat).contiguous();
+    data_ = values_.const_data_ptr<float>();
     rows_ = values.dim() == 2 ? values.size(0) : 1;
     columns_ = columns;
   }
+  /// Null if there are none.
   const float* of_row(std::int64_t row) const {
-    return values_.defined() ? values_.const_data_ptr<float>() + row % rows_ * columns_ : nullptr;
+    return data_ == nullptr || rows_ == 1 ? data_ : data_ + row % rows_ * columns_;
   }
 
  private:
   at::Tensor values_;
+  const float* data_ = nullptr;
   std::int64_t rows_ = 1, columns_ = 0;
 };
 
-/// Calls work(row, x) with each row of a tensor in float32; then stores x. Rows may be as short as a head, so several
-/// are converted at a time.
+/// Calls work(row, count, x) with some rows of a tensor in float32; then stores x. Rows may be as short as a head, so
+/// several are handled at a time.
 template <typename Work>
 void map_rows(const at::Tensor& from, const at::Tensor& to, const Work& work) {
   const std::int64_t columns = from.size(-1);
@@ -47,15 +50,16 @@ void map_rows(const at::Tensor& from, const at::Tensor& to, const Work& work) {
   const ElementType type = element_type(input.scalar_type()), stored = element_type(to.scalar_type());
   const std::int64_t rows = input.numel() / std::max<std::int64_t>(columns, 1);
   const std::int64_t together = std::max<std::int64_t>(1, 2048 / columns);
+  const RowVectors& vectors = row_vectors();
   const auto handle = [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> buffer(stored == ElementType::float32 ? 0 : static_cast<std::size_t>(together * columns));
     for (std::int64_t first = begin; first < end; first += together) {
       const std::int64_t count = std::min(together, end - first);
       float* const x = stored == ElementType::float32 ? to.mutable_data_ptr<float>() + first * columns : buffer.data();
-      row_vectors().widen(type, element(input, first * columns), count * columns, x);
-      for (std::int64_t row = 0; row < count; ++row) work(first + row, x + row * columns);
+      vectors.widen(type, element(input, first * columns), count * columns, x);
+      work(first, count, x);
       if (stored != ElementType::float32)
-        row_vectors().narrow(stored, x, count * columns, mutable_element(to, first * columns));
+        vectors.narrow(stored, x, count * columns, mutable_element(to, first * columns));
     }
   };
   at::parallel_for(0, rows, std::max<std::int64_t>(1, numbers_per_task / columns), handle);
@@ -69,8 +73,10 @@ at::Tensor like(const at::Tensor& x, at::ScalarType type) {
 
 at::Tensor normalised(const at::Tensor& x, const NormOptions& options) {
   at::Tensor result = like(x, at::kFloat);
-  map_rows(x, result, [&](std::int64_t, float* row) {
-    row_vectors().normalise(options.kind == NormKind::layer, options.epsilon, x.size(-1), row);
+  const RowVectors& vectors = row_vectors();
+  map_rows(x, result, [&, columns = x.size(-1)](std::int64_t, std::int64_t count, float* y) {
+    for (std::int64_t row = 0; row < count; ++row)
+      vectors.normalise(options.kind == NormKind::layer, options.epsilon, columns, y + row * columns);
   });
   return result;
 }
@@ -80,9 +86,12 @@ at::Tensor norm_rows(const at::Tensor& x, const NormOptions& options, const at::
   const std::int64_t columns = x.size(-1);
   const RowParameters weights(weight, columns), biases(bias, columns);
   at::Tensor result = like(x, weight.scalar_type());
-  map_rows(x, result, [&](std::int64_t row, float* y) {
-    row_vectors().normalise(options.kind == NormKind::layer, options.epsilon, columns, y);
-    row_vectors().scale(weights.of_row(row), static_cast<float>(offset), biases.of_row(row), columns, y);
+  const RowVectors& vectors = row_vectors();
+  map_rows(x, result, [&](std::int64_t first, std::int64_t count, float* y) {
+    for (std::int64_t row = first; row < first + count; ++row, y += columns) {
+      vectors.normalise(options.kind == NormKind::layer, options.epsilon, columns, y);
+      vectors.scale(weights.of_row(row), static_cast<float>(offset), biases.of_row(row), columns, y);
+    }
   });
   return result;
 }
@@ -91,8 +100,10 @@ at::Tensor scaled_rows(const at::Tensor& y, const at::Tensor& weight, double off
   const std::int64_t columns = y.size(-1);
   const RowParameters weights(weight, columns), biases(bias, columns);
   at::Tensor result = like(y, weight.scalar_type());
-  map_rows(y, result, [&](std::int64_t row, float* x) {
-    row_vectors().scale(weights.of_row(row), static_cast<float>(offset), biases.of_row(row), columns, x);
+  const RowVectors& vectors = row_vectors();
+  map_rows(y, result, [&](std::int64_t first, std::int64_t count, float* x) {
+    for (std::int64_t row = first; row < first + count; ++row, x += columns)
+      vectors.scale(weights.of_row(row), static_cast<float>(offset), biases.of_row(row), columns, x);
   });
   return result;
 }
@@ -104,10 +115,18 @@ at::Tensor rotated(const at::Tensor& heads, const at::Tensor& cosine, const at::
   ASSERT(2 * half <= heads.size(3), "{} pairs of {} dimensions", half, heads.size(3));
   const at::Tensor c = cosine.to(at::kFloat).contiguous(), s = sine.to(at::kFloat).contiguous();
   at::Tensor result = like(heads, heads.scalar_type());
-  map_rows(heads, result, [&](std::int64_t row, float* x) {
-    const std::int64_t position = row / count % positions;
-    row_vectors().rotate(c.const_data_ptr<float>() + position * half, s.const_data_ptr<float>() + position * half, half,
-                         x, x + half);
+  const auto* const cosines = c.const_data_ptr<float>();
+  const auto* const sines = s.const_data_ptr<float>();
+  const RowVectors& vectors = row_vectors();
+  map_rows(heads, result, [&, stride = heads.size(3)](std::int64_t first, std::int64_t rows, float* x) {
+    const std::int64_t end = first + rows;
+    for (std::int64_t row = first; row < end;) {
+      const std::int64_t angles = row / count % positions * half;
+      const std::int64_t same = std::min(count - row % count, end - row);  // heads of one position
+      vectors.rotate(cosines + angles, sines + angles, half, same, stride, x);
+      row += same;
+      x += same * stride;
+    }
   });
   return result;
 }

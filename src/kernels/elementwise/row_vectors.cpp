@@ -67,12 +67,14 @@ float NormaliseBy(bool centre, double epsilon, std::int64_t count, float* HWY_RE
     even = hn::MulAdd(first, first, even);
     odd = hn::MulAdd(second, second, odd);
   }
-  double rest = 0;
-  for (; i < count; ++i) {
-    x[i] -= hn::GetLane(mean);
-    rest += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  for (; i < count; i += Lanes<float>()) {
+    const std::int64_t lanes = std::min<std::int64_t>(Lanes<float>(), count - i);
+    const auto inside = hn::FirstN(tag, static_cast<std::size_t>(lanes));
+    const auto centred = hn::IfThenElseZero(inside, hn::Sub(LoadFloats(x, i, lanes), mean));
+    StoreStored(ElementType::float32, centred, x, i, lanes);
+    even = hn::MulAdd(centred, centred, even);
   }
-  const double squares = static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, hn::Add(even, odd)))) + rest;
+  const auto squares = static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, hn::Add(even, odd))));
   const auto by = static_cast<float>(1 / std::sqrt(squares / length + epsilon));
   const auto factor = hn::Set(tag, by);
   ForEachVector(count, [&](std::int64_t index, std::int64_t lanes) HWY_ATTR {
@@ -128,14 +130,37 @@ void Scale(const float* weight, float offset, const float* bias, std::int64_t co
   });
 }
 
-void Rotate(const float* cosine, const float* sine, std::int64_t count, float* HWY_RESTRICT first,
-            float* HWY_RESTRICT second) {
-  ForEachVector(count, [&](std::int64_t i, std::int64_t lanes) HWY_ATTR {
-    const auto a = LoadFloats(first, i, lanes), b = LoadFloats(second, i, lanes);
-    const auto c = LoadFloats(cosine, i, lanes), s = LoadFloats(sine, i, lanes);
-    StoreStored(ElementType::float32, hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), first, i, lanes);
-    StoreStored(ElementType::float32, hn::Add(hn::Mul(b, c), hn::Mul(a, s)), second, i, lanes);
-  });
+template <typename Vectors>
+HWY_INLINE void RotateBy(Vectors vectors, const float* cosine, const float* sine, std::int64_t pairs, std::int64_t rows,
+                         std::int64_t stride, float* HWY_RESTRICT x) {
+  const auto width = static_cast<std::int64_t>(hn::Lanes(vectors));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    float* const first = x + row * stride;
+    float* const second = first + pairs;
+    std::int64_t i = 0;
+    for (; i + width <= pairs; i += width) {
+      const auto a = hn::LoadU(vectors, first + i), b = hn::LoadU(vectors, second + i);
+      const auto c = hn::LoadU(vectors, cosine + i), s = hn::LoadU(vectors, sine + i);
+      hn::StoreU(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), vectors, first + i);
+      hn::StoreU(hn::Add(hn::Mul(b, c), hn::Mul(a, s)), vectors, second + i);
+    }
+    for (; i < pairs; ++i) {
+      const float a = first[i], b = second[i];
+      first[i] = a * cosine[i] - b * sine[i];
+      second[i] = b * cosine[i] + a * sine[i];
+    }
+  }
+}
+
+void Rotate(const float* cosine, const float* sine, std::int64_t pairs, std::int64_t rows, std::int64_t stride,
+            float* HWY_RESTRICT x) {
+  // Small heads fill half of a wide vector.
+  const hn::CappedTag<float, 8> eight;
+  if (pairs < Lanes<float>()) {
+    RotateBy(eight, cosine, sine, pairs, rows, stride, x);
+  } else {
+    RotateBy(Floats(), cosine, sine, pairs, rows, stride, x);
+  }
 }
 
 float Poison(ElementType type, const void* x, std::int64_t count) {

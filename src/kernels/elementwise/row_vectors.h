@@ -23,8 +23,11 @@ struct RowVectors {
                         std::int64_t count, float* x, float* n, float* dweight, float* dbias);
   /// x = (offset + weight) x + bias; no bias: null.
   void (*scale)(const float* weight, float offset, const float* bias, std::int64_t count, float* x);
-  /// first, second = first cos - second sin, second cos + first sin.
-  void (*rotate)(const float* cosine, const float* sine, std::int64_t count, float* first, float* second);
+  /// Turns the pairs (x[i], x[pairs + i]) of each row: x[i] cos - x[pairs + i] sin, x[pairs + i] cos + x[i] sin.
+  /// @param cosine, sine  [pairs], the same for all rows
+  /// @param stride        from row to row
+  void (*rotate)(const float* cosine, const float* sine, std::int64_t pairs, std::int64_t rows, std::int64_t stride,
+                 float* x);
   /// The sum of 0 x: 0 if all numbers are finite, else NaN.
   float (*poison)(ElementType type, const void* x, std::int64_t count);
 };

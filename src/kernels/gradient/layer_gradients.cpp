@@ -50,15 +50,18 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     const double epsilon = context->saved_data["epsilon"].toDouble();
     const auto offset = static_cast<float>(context->saved_data["offset"].toDouble());
     const at::Tensor sums = at::zeros({2, parts, elements});
+    const auto* const weight = weights.const_data_ptr<float>();
+    const auto* const dy = upstream.const_data_ptr<float>();
+    auto* const dx = of_input.mutable_data_ptr<float>();
+    auto* const all_sums = sums.mutable_data_ptr<float>();
+    const RowVectors& vectors = row_vectors();
     at::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
       std::vector<float> normal(static_cast<std::size_t>(columns));
       for (std::int64_t row = begin * rows_per_part; row < std::min(end * rows_per_part, rows); ++row) {
         const std::int64_t place = row * columns % elements, part = row / rows_per_part;
-        auto* const sum = sums.mutable_data_ptr<float>() + part * elements + place;
-        row_vectors().norm_gradient(centre, epsilon, weights.const_data_ptr<float>() + place, offset,
-                                    upstream.const_data_ptr<float>() + row * columns, columns,
-                                    of_input.mutable_data_ptr<float>() + row * columns, normal.data(), sum,
-                                    biased ? sum + parts * elements : nullptr);
+        float* const sum = all_sums + part * elements + place;
+        vectors.norm_gradient(centre, epsilon, weight + place, offset, dy + row * columns, columns, dx + row * columns,
+                              normal.data(), sum, biased ? sum + parts * elements : nullptr);
       }
     });
     const auto gradient_of = [&](std::int64_t which) {
