@@ -27,7 +27,8 @@ struct Checkpoint {
 struct LoadOptions {
   at::ScalarType dtype = at::kFloat;  ///< compute dtype, see parse_dtype
   bool stream = false;  ///< load_decoder: no layer stays in memory; each is read from the files when it runs
-  /// Only the values of the layers [0, N) are read (at least 1, at most all). Such a model can run no others. Unset: all.
+  /// Only the values of the layers [0, N) are read (at least 1, at most all). Such a model can run no others. Unset:
+  /// all.
   std::optional<std::int64_t> first_layers;
 };
 

@@ -81,10 +81,11 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use, st
   like_ = weights_.embedding.options().requires_grad(false);
   std::vector<LayerWeights> layers = std::exchange(weights_.layers, {});
   runnable_layers_ = source_ == nullptr ? std::ssize(layers) : config_.layers;
-  ASSERT(source_ != nullptr ? layers.empty()
-                            : runnable_layers_ == config_.layers || (use == WeightUse::frozen && !layers.empty() &&
-                                                                     runnable_layers_ < config_.layers),
-         "decoder weights: {} layers; the model has {}", layers.size(), config_.layers);
+  // A frozen model may have its first layers alone.
+  const std::int64_t least = source_ != nullptr ? 0 : use == WeightUse::frozen ? 1 : config_.layers;
+  const std::int64_t most = source_ != nullptr ? 0 : config_.layers;
+  ASSERT(least <= std::ssize(layers) && std::ssize(layers) <= most, "decoder weights: {} layers; the model has {}",
+         layers.size(), config_.layers);
   for (std::size_t layer = 0; layer < layers.size(); ++layer)
     check_layer_shapes(config_, static_cast<std::int64_t>(layer), layers[layer], weights_.embedding.scalar_type());
   if (config_.positions == Positions::rotary) {
