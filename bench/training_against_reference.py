@@ -10,10 +10,12 @@ together and once in the parts that the recipe takes at once; the faster way cou
 those of the processes."""
 
 import argparse
+import collections
 import json
 import multiprocessing
 import os
 import pathlib
+import queue
 import resource
 import statistics
 import subprocess
@@ -83,7 +85,13 @@ def reference_step(context, arguments, tokens_at_once):
     process = multiprocessing.get_context("spawn").Process(
         target=reference_run, args=(context, arguments.steps, arguments.threads, tokens_at_once, answer))
     process.start()
-    seconds, peak = answer.get()
+    while True:
+        try:
+            seconds, peak = answer.get(timeout=1)
+            break
+        except queue.Empty:
+            if not process.is_alive():
+                sys.exit(f"the reference ended without a result: exit code {process.exitcode}")
     process.join()
     return seconds / arguments.steps, peak
 
@@ -97,14 +105,17 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     for context in arguments.context:
-        ours, whole, parts, peaks = [], [], [], {}
+        ours, whole, parts, peaks = [], [], [], collections.Counter()
         together = recipe_of(context, 1)
         for _ in range(arguments.repeats):
             short, _ = gainlens_run(arguments.program, context, 2, arguments.threads)
-            long, peaks["gainlens"] = gainlens_run(arguments.program, context, 2 + arguments.steps, arguments.threads)
+            long, peak = gainlens_run(arguments.program, context, 2 + arguments.steps, arguments.threads)
+            peaks["gainlens"] = max(peaks["gainlens"], peak)
             ours.append((long - short) / arguments.steps)
             for times, tokens in ((whole, together["tokens_per_step"]), (parts, together["tokens_at_once"])):
-                seconds, peaks[f"reference, {tokens} tokens at once"] = reference_step(context, arguments, tokens)
+                seconds, peak = reference_step(context, arguments, tokens)
+                name = f"reference, {tokens} tokens at once"
+                peaks[name] = max(peaks[name], peak)
                 times.append(seconds)
         best = min(statistics.median(whole), statistics.median(parts))
         print(f"context {context}: seconds of a step, {arguments.threads} threads, {arguments.repeats} rounds")

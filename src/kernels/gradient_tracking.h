@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <optional>
+#include <string_view>
 
 namespace gainlens::kernels {
 
@@ -12,6 +13,11 @@ namespace gainlens::kernels {
 inline bool is_tracked(const at::Tensor& x) {
   return at::GradMode::is_enabled() && x.defined() && x.requires_grad();
 }
+
+/// For backward passes that have no gradient themselves.
+/// @param operation  its name, for the message
+/// @throws InvalidArgument  a second derivative was asked for (create_graph)
+void check_first_derivative(std::string_view operation);
 
 /// The tensor, or nothing if it is undefined: what autograd functions take.
 inline std::optional<at::Tensor> if_defined(const at::Tensor& x) {

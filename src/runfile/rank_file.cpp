@@ -30,11 +30,14 @@ std::string new_token() {
   return fmt::format("{}@{}-{:08x}{:08x}", ::getpid(), host.data(), random(), random());
 }
 
-/// The token in a file that a living process has locked.
+/// The token in a file that a living process has locked; empty if there is no such file or no such process.
+/// @throws RunFailed  the system cannot say which
 std::optional<std::string> living_token(const fs::path& path) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return std::nullopt;
-  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return std::nullopt;
+  if (file.get() < 0 && errno == ENOENT) return std::nullopt;
+  if (file.get() < 0) throw_run_failed("{}: cannot be read: {}", printable(path.string()), system_reason());
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
+  if (errno != EWOULDBLOCK) throw_run_failed("{}: cannot be locked: {}", printable(path.string()), system_reason());
   std::array<char, 256> token{};
   const ssize_t size = ::pread(file.get(), token.data(), token.size(), 0);
   return std::string(token.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
@@ -48,10 +51,10 @@ RankFile::RankFile(const fs::path& run, std::int64_t rank, std::chrono::millisec
   for (;;) {
     const auto holder = living_token(path_);
     if (!holder && publish()) return;
-    CHECK(std::chrono::steady_clock::now() < give_up,
+    CHECK(!holder || std::chrono::steady_clock::now() < give_up,
           "{}: process {} is rank {} of this run; start each rank once, and wait until the processes of an earlier "
           "start have ended",
-          printable(run.string()), printable(holder.value_or("of another start")), rank);
+          printable(run.string()), printable(*holder), rank);
     std::this_thread::sleep_for(pause);
   }
 }
@@ -62,6 +65,9 @@ bool RankFile::publish() {
   const std::string cannot = printable(path_.parent_path().string()) + ": cannot be written to";
   std::error_code error;
   fs::create_directories(path_.parent_path(), error);
+  // The last process of an earlier start may remove the folder at this moment.
+  if (error == std::errc::file_exists && (!fs::exists(path_.parent_path()) || fs::is_directory(path_.parent_path())))
+    return false;
   if (error && error != std::errc::no_such_file_or_directory) {
     errno = error.value();
     throw_cannot_be_made(cannot);
@@ -82,7 +88,11 @@ bool RankFile::publish() {
 
 RankFile::~RankFile() {
   std::error_code ignored;
-  if (living_token(path_) == token_) fs::remove(path_, ignored);
+  try {
+    if (living_token(path_) == token_) fs::remove(path_, ignored);
+  } catch (const RunFailed&) {
+    // It stays. The next start finds that its process has ended.
+  }
   fs::remove(path_.parent_path(), ignored);  // succeeds only for the last process: the folder is empty then
 }
 

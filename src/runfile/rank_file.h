@@ -21,6 +21,7 @@ class RankFile {
   /// @param patience  how long to wait for an earlier holder of this rank to end
   /// @throws InvalidArgument  another process (its token is shown) is this rank, or the folder cannot be written to or
   ///     locked
+  /// @throws RunFailed        full disk; the system cannot say whether a process of this rank lives
   RankFile(const std::filesystem::path& run, std::int64_t rank, std::chrono::milliseconds patience);
   RankFile(const RankFile&) = delete;
   RankFile& operator=(const RankFile&) = delete;

@@ -28,7 +28,12 @@ models::MemoryOptions streamed(models::MemoryOptions options) {
   return options;
 }
 
-/// The most layers that fit, if every layer was to be measured. Empty if not even one fits.
+/// Whether so much can be recommended: with a tenth of room, since the estimate is not exact.
+bool fits_well(std::uint64_t bytes, std::uint64_t available) {
+  return bytes <= available && available - bytes >= bytes / 10;
+}
+
+/// The most layers that fit; empty if not even one fits. Only for a sweep that measures every layer.
 std::optional<models::MemoryOptions> with_fewer_layers(const models::DecoderConfig& config,
                                                        models::MemoryOptions options, std::uint64_t available) {
   const std::int64_t layers = options.stop_at_layer.value_or(config.layers);
@@ -36,7 +41,7 @@ std::optional<models::MemoryOptions> with_fewer_layers(const models::DecoderConf
   for (std::int64_t stop = layers - 1; stop >= 1; --stop) {
     options.stop_at_layer = stop;
     options.measured_layers = stop;
-    if (memory_needed(config, options).beyond_process() <= available) return options;
+    if (fits_well(memory_needed(config, options).beyond_process(), available)) return options;
   }
   return std::nullopt;
 }
@@ -60,14 +65,14 @@ std::optional<std::string> memory_warning(const models::DecoderConfig& config, c
   std::vector<std::string> remedies;
   const auto fits = [&](const models::MemoryOptions& other, const std::string& how) {
     const std::uint64_t bytes = needed(other);
-    if (bytes > *available) return false;
+    if (!fits_well(bytes, *available)) return false;
     remedies.push_back(fmt::format("{} with {}", format_bytes(bytes), how));
     return true;
   };
   if (c10::elementSize(options.dtype) > 2) fits(in_bfloat16(options), "--dtype bfloat16");
   if (!options.stream_weights) fits(streamed(options), "--stream-weights");
   if (const auto fewer = with_fewer_layers(config, options, *available))
-    fits(*fewer, fmt::format("--stop-at-layer {}", *fewer->stop_at_layer));
+    fits(*fewer, fmt::format("--stop-at-layer {} (the first layers alone, no likelihood)", *fewer->stop_at_layer));
   for (const std::int64_t length : shorter_lengths(lengths)) {
     if (fits(at_length(options, length), fmt::format("--lengths up to {}", format_count(length)))) break;
   }
@@ -79,7 +84,7 @@ std::optional<std::string> memory_warning(const models::DecoderConfig& config, c
   }
   return fmt::format("the sweep needs about {} of memory for {} tokens, and {} are available; it needs {}",
                      format_bytes(needed(options)), format_count(options.positions), format_bytes(*available),
-                     fmt::join(remedies, ", "));
+                     fmt::join(remedies, ", or "));
 }
 
 }  // namespace gainlens::sweep

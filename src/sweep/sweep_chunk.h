@@ -21,8 +21,8 @@ struct SweepPlan {
   bool allow_extrapolation = false;  ///< allow a T above the model's number of positions
   kernels::AttentionBackend kernel = kernels::AttentionBackend::automatic;  ///< what computes the statistics
 
-  /// Without the likelihood no layer after the last measured one is needed: the N of the layers [0, N) that are. Empty
-  /// if all are.
+  /// N, if only the layers [0, N) have to run: without the likelihood, none after the last measured one. Empty: all
+  /// run.
   std::optional<std::int64_t> stop_at_layer() const {
     return nll || layers.empty() ? std::nullopt : std::optional(layers.back() + 1);
   }

@@ -1,5 +1,6 @@
 #include "kernels/gradient/layer_gradients.h"
 
+#include "core/error.h"
 #include "kernels/linear/linear.h"
 
 #include <ATen/ATen.h>
@@ -7,6 +8,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <functional>
 #include <vector>
@@ -122,12 +124,25 @@ TEST(LayerGradients, TheLossOfBlocksIsTheLossOfAllRows) {
                 },
                 {numbers({1100, 12}, 7), numbers({70, 12}, 8)});
   }
-  // Without a gradient: the losses of evaluation.
+  // Without a gradient.
   const at::NoGradGuard no_gradient;
   const at::Tensor input = numbers({5, 12}, 7).to(at::kFloat), head = numbers({70, 12}, 8).to(at::kFloat);
   const at::Tensor five = targets.slice(0, 0, 5);
-  EXPECT_FLOAT_EQ(trained_mean_loss(input, head, five).item<float>(),
-                  target_losses(input, PackedWeight(head), five).mean().to(at::kFloat).item<float>());
+  const at::Tensor exact = at::cross_entropy_loss(at::linear(input.to(at::kDouble), head.to(at::kDouble)), five);
+  EXPECT_NEAR(trained_mean_loss(input, head, five).item<double>(), exact.item<double>(), 1e-5);
+}
+
+TEST(LayerGradients, SecondDerivativesAreRefused) {
+  const auto refused = [](const at::Tensor& result, const at::Tensor& input) {
+    EXPECT_THROW(torch::autograd::grad({result.sum()}, {input}, {}, /*retain_graph=*/true, /*create_graph=*/true),
+                 InvalidArgument);
+  };
+  const at::Tensor x = numbers({1, 3, 2, 8}, 1).to(at::kFloat).requires_grad_(true), weight = at::ones({8});
+  refused(trained_norm(x, {NormKind::rms, 1e-6}, weight, 0, {}), x);
+  refused(trained_rotation(x, at::ones({3, 4}), at::zeros({3, 4})), x);
+  refused(trained_gate(x, x, Activation::silu), x);
+  refused(trained_activation(x, Activation::silu), x);
+  refused(trained_mean_loss(x.view({6, 8}), at::ones({5, 8}), at::zeros({6}, at::kLong)), x);
 }
 
 TEST(LayerGradients, BitsDoNotDependOnThreadsOfNorms) {

@@ -210,10 +210,13 @@ TEST_F(Linear, AWeightOfItsOwnIsPackedInPlaceASharedOneIsNot) {
     const PackedWeight alone(std::move(weight));
     EXPECT_EQ(static_cast<const void*>(alone.panel(0)), memory);
     EXPECT_TRUE(at::equal(alone.plain(), copy));
-    at::Tensor stack = numbers({3, 130, 36}, type);
+    at::Tensor stack = numbers({3, 128, 32}, type);  // each part begins at a multiple of 64 bytes
     const at::Tensor whole = stack.clone();
-    for (std::int64_t part = 0; part < 3; ++part)
-      EXPECT_TRUE(at::equal(PackedWeight::in_memory_of(stack[part]).plain(), whole[part]));
+    for (std::int64_t part = 0; part < 3; ++part) {
+      const PackedWeight packed = PackedWeight::in_memory_of(stack[part]);
+      EXPECT_EQ(static_cast<const void*>(packed.panel(0)), stack[part].const_data_ptr());
+      EXPECT_TRUE(at::equal(packed.plain(), whole[part]));
+    }
   }
 }
 
@@ -344,6 +347,13 @@ TEST_F(Linear, WhatDoesNotFitIsOurMistake) {
   EXPECT_THROW(linear(input, weight, {.residual = at::zeros({3, 5})}), InternalError);
   EXPECT_THROW(linear(input.clone().requires_grad_(true), weight), InternalError);
   EXPECT_THROW(linear(input, weight, {.residual = at::zeros({3, 6}).requires_grad_(true)}), InternalError);
+  EXPECT_THROW(linear(input, weight, {.bias = at::zeros({6}).requires_grad_(true)}), InternalError);
+  EXPECT_THROW(target_losses(input.clone().requires_grad_(true), weight, at::zeros({3}, at::kLong)), InternalError);
+  for (const ProductKernel kernel : {ProductKernel::libtorch, weight.kernel()}) {
+    const PackedWeight each(numbers({6, 4}, at::kFloat), kernel);
+    EXPECT_THROW(linear(numbers({3, 4}, at::kFloat), each, {.bias = at::zeros({5})}), InternalError);
+    EXPECT_THROW(target_losses(numbers({3, 4}, at::kFloat), each, at::full({3}, 6, at::kLong)), InternalError);
+  }
   EXPECT_THROW(PackedWeight(numbers({4}, at::kFloat)), InternalError);
   EXPECT_THROW(PackedWeight(numbers({4, 4}, at::kFloat), ProductKernel::widened_strips), InternalError);
   EXPECT_THROW(PackedWeight(numbers({4, 3}, at::kBFloat16), ProductKernel::strips), InternalError);
@@ -356,6 +366,14 @@ TEST_F(Linear, TheKernelOfAProcessorIsWrittenDown) {
   EXPECT_NE(product_kernel(at::kFloat), ProductKernel::libtorch);
   for (const at::ScalarType type : types) EXPECT_TRUE(runs_here(product_kernel(type), type));
   EXPECT_FALSE(runs_here(ProductKernel::strips, at::kHalf));
+  const auto expected = [](at::ScalarType type, ProductKernel other) {
+    return runs_here(ProductKernel::brgemm, type) ? ProductKernel::brgemm : other;
+  };
+  EXPECT_EQ(product_kernel(at::kFloat), expected(at::kFloat, ProductKernel::strips));
+  if (product_kernel(at::kBFloat16) != ProductKernel::libtorch) {
+    EXPECT_EQ(product_kernel(at::kBFloat16), expected(at::kBFloat16, ProductKernel::widened_strips));
+  }
+  EXPECT_EQ(product_kernel(at::kHalf), ProductKernel::widened_strips);
   EXPECT_THAT(describe_processor(), ::testing::HasSubstr("products: float32 by "));
 }
 

@@ -47,7 +47,7 @@ TEST(MemoryWarning, NamesBothNumbersAndWhatHelps) {
                       format_bytes(available) + " are available"),
             HasSubstr(format_bytes(needed({.dtype = at::kBFloat16, .positions = 1024})) + " with --dtype bfloat16"),
             HasSubstr(format_bytes(needed({.positions = 1024, .stream_weights = true})) + " with --stream-weights"),
-            HasSubstr(format_bytes(needed({.positions = 512})) + " with --lengths up to 512")));
+            HasSubstr(" with --stop-at-layer 8 (the first layers alone, no likelihood)")));
   EXPECT_THAT(*text, Not(HasSubstr("\n")));
 }
 
@@ -63,13 +63,18 @@ TEST(MemoryWarning, NamesTheMostLayersThatFit) {
   const models::MemoryOptions options{.positions = 1024};
   models::MemoryOptions fewer = options;
   fewer.stop_at_layer = fewer.measured_layers = 7;
-  auto text = memory_warning(large_config(), options, {1024}, needed(fewer));
+  const std::uint64_t available = needed(fewer) + needed(fewer) / 10;
+  auto text = memory_warning(large_config(), options, {1024}, available);
   ASSERT_TRUE(text);
   EXPECT_THAT(*text, HasSubstr(format_bytes(needed(fewer)) + " with --stop-at-layer 7"));
+  // A tenth of room is missing.
+  text = memory_warning(large_config(), options, {1024}, available - 1);
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text, HasSubstr(" with --stop-at-layer 6"));
   // A sweep of some layers must reach the last of them.
   models::MemoryOptions some = options;
   some.measured_layers = 3;
-  text = memory_warning(large_config(), some, {1024}, needed(fewer));
+  text = memory_warning(large_config(), some, {1024}, available);
   ASSERT_TRUE(text);
   EXPECT_THAT(*text, Not(HasSubstr("--stop-at-layer")));
 }
@@ -77,18 +82,22 @@ TEST(MemoryWarning, NamesTheMostLayersThatFit) {
 TEST(MemoryWarning, SaysTheLeastWhereNothingIsEnough) {
   const auto text = memory_warning(large_config(), {.positions = 1024}, {1024}, 1000);
   ASSERT_TRUE(text);
-  EXPECT_THAT(*text, AllOf(HasSubstr("1000 B are available"),
-                           HasSubstr("with --stream-weights and a dtype of two bytes together")));
+  EXPECT_THAT(
+      *text, AllOf(HasSubstr("1000 B are available"),
+                   HasSubstr(format_bytes(needed({.dtype = at::kBFloat16, .positions = 1024, .stream_weights = true})) +
+                             " with --stream-weights and a dtype of two bytes together")));
 }
 
-TEST(MemoryWarning, TriesHalvesOfTheShortestLength) {
+TEST(MemoryWarning, TriesTheLengthsThenHalvesOfTheShortest) {
   models::MemoryOptions options{.positions = 1024, .stream_weights = true};
   options.dtype = at::kBFloat16;
   models::MemoryOptions shorter = options;
   shorter.positions = shorter.positions_together = 256;
-  const auto text = memory_warning(large_config(), options, {1024}, needed(shorter));
-  ASSERT_TRUE(text);
-  EXPECT_THAT(*text, HasSubstr(format_bytes(needed(shorter)) + " with --lengths up to 256"));
+  for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{1024}, {256, 1024}}) {
+    const auto text = memory_warning(large_config(), options, lengths, needed(shorter) + needed(shorter) / 10);
+    ASSERT_TRUE(text);
+    EXPECT_THAT(*text, HasSubstr(format_bytes(needed(shorter)) + " with --lengths up to 256"));
+  }
 }
 
 }  // namespace

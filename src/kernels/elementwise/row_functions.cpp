@@ -46,9 +46,10 @@ class RowParameters {
 template <typename Work>
 void map_rows(const at::Tensor& from, const at::Tensor& to, const Work& work) {
   const std::int64_t columns = from.size(-1);
+  ASSERT(columns > 0, "rows without columns");
   const at::Tensor input = from.contiguous();
   const ElementType type = element_type(input.scalar_type()), stored = element_type(to.scalar_type());
-  const std::int64_t rows = input.numel() / std::max<std::int64_t>(columns, 1);
+  const std::int64_t rows = input.numel() / columns;
   const std::int64_t together = std::max<std::int64_t>(1, 2048 / columns);
   const RowVectors& vectors = row_vectors();
   const auto handle = [&](std::int64_t begin, std::int64_t end) {

@@ -5,7 +5,8 @@
 #include <cstdint>
 
 // Functions of rows of activations, each in one pass over memory. Evaluation only, for float32, bfloat16 and float16.
-// All arithmetic is in float32; the result is rounded once. The bits of a row depend on this row alone.
+// Arithmetic is in float32, means and roots in double; the result is rounded once. The bits of a row depend on this row
+// alone.
 
 namespace gainlens::kernels {
 
@@ -20,8 +21,8 @@ struct NormOptions {
   double epsilon = 0;
 };
 
-/// The normalised rows, in float32.
-/// @param x  [.., n]; rows contiguous, every dimension but the last of uniform stride or copied
+/// The normalised rows, in float32. Squares are summed in float32: a row with a number beyond 1e19 becomes 0.
+/// @param x  [.., n], of any layout, n > 0
 at::Tensor normalised(const at::Tensor& x, const NormOptions& options);
 
 /// (offset + weight) y + bias, where y are the normalised rows, in the type of the weight. The bits are those of
@@ -37,7 +38,7 @@ at::Tensor scaled_rows(const at::Tensor& y, const at::Tensor& weight, double off
 /// Rotary position embedding: pairs (x_i, x_(i + h)) of the first 2 h dimensions are turned by the angle of their
 /// position. The other dimensions are copied.
 /// @param heads         [batch, position, head, head_dim]
-/// @param cosine, sine  [position, h], in the type of the heads
+/// @param cosine, sine  [position, h]
 at::Tensor rotated(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine);
 
 /// Whether no element is NaN or infinite.

@@ -39,7 +39,7 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const at::NoGradGuard no_gradient;
+    check_first_derivative("trained_norm");
     const auto saved = context->get_saved_variables();
     const at::Tensor weights = saved[1].contiguous();
     const at::Tensor of_input = saved[0].clone(at::MemoryFormat::Contiguous);
@@ -80,7 +80,7 @@ struct RotationFunction : torch::autograd::Function<RotationFunction> {
 
   /// The angles backwards.
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const at::NoGradGuard no_gradient;
+    check_first_derivative("trained_rotation");
     const auto saved = context->get_saved_variables();
     return {rotated(gradients[0], saved[0], saved[1].neg()), {}, {}};
   }
@@ -110,7 +110,7 @@ struct GateFunctionNode : torch::autograd::Function<GateFunctionNode> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const at::NoGradGuard no_gradient;
+    check_first_derivative("trained_gate");
     const auto saved = context->get_saved_variables();
     const variable_list found = gate_gradients(saved[0], saved[1], gradients[0],
                                                static_cast<Activation>(context->saved_data["activation"].toInt()));
@@ -126,7 +126,7 @@ struct ActivationNode : torch::autograd::Function<ActivationNode> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const at::NoGradGuard no_gradient;
+    check_first_derivative("trained_activation");
     return {gate_gradients(context->get_saved_variables()[0], {}, gradients[0],
                            static_cast<Activation>(context->saved_data["activation"].toInt()))[0],
             {}};
@@ -167,7 +167,7 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const at::NoGradGuard no_gradient;
+    check_first_derivative("trained_mean_loss");
     const auto saved = context->get_saved_variables();
     const at::Tensor factor = gradients[0] / static_cast<double>(context->saved_data["rows"].toInt());
     return {saved[0] * factor, saved[1] * factor, {}, {}};
@@ -178,6 +178,7 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
 
 at::Tensor trained_norm(const at::Tensor& x, const NormOptions& options, const at::Tensor& weight, double offset,
                         const at::Tensor& bias) {
+  ASSERT(!bias.defined() || bias.sizes() == weight.sizes(), "a norm's bias that is not of its weight's shape");
   ASSERT(x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat, "norms are trained in float32");
   return NormFunction::apply(x, weight, if_defined(bias), options.kind == NormKind::layer, options.epsilon, offset);
 }

@@ -8,15 +8,17 @@
 #include <cstdint>
 
 // The parts of a decoder's layer with gradients, for training in float32. The forward passes are those of evaluation
-// (linear.h, row_functions.h) and have the same bits. Each backward pass reads and writes every tensor once; what it
-// can compute anew from the inputs is not kept. Products stay with libtorch: a weight changes with every step, and to
-// pack it for three products costs more than it gains (docs/performance.md).
+// (linear.h, row_functions.h) and have the same bits, except the loss: it computes its gradients in the forward pass
+// and keeps them. Each backward pass reads and writes every tensor once; what it can compute anew from the inputs is
+// not kept. There are no second derivatives: who asks for them (create_graph) gets an InvalidArgument. Products stay
+// with libtorch: a weight changes with every step, and to pack it for three products costs more than it gains
+// (docs/performance.md).
 
 namespace gainlens::kernels {
 
 /// (offset + weight) y + bias, where y are the normalised rows of x.
 /// @param x             [.., n]
-/// @param weight, bias  [n] or [m, n]; the bias may be undefined
+/// @param weight, bias  both [n] or both [m, n]; the bias may be undefined
 at::Tensor trained_norm(const at::Tensor& x, const NormOptions& options, const at::Tensor& weight, double offset,
                         const at::Tensor& bias);
 
@@ -30,7 +32,7 @@ at::Tensor trained_gate(const at::Tensor& gates, const at::Tensor& neurons, Acti
 at::Tensor trained_activation(const at::Tensor& x, Activation activation);
 
 /// Mean of -log softmax(input head^T)[target] over the rows, with capped logits if cap is not 0. Only the logits of a
-/// block of rows exist at a time, and the gradients are computed with them. Only the first derivative is supported.
+/// block of rows exist at a time, and the gradients are computed with them.
 /// @param input    [row, in]
 /// @param head     [out, in]
 /// @param targets  int64 [row], each in [0, out)

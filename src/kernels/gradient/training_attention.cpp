@@ -327,8 +327,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& incoming) {
-    CHECK(!at::GradMode::is_enabled(),
-          "training_attention: a second derivative was asked for (create_graph); only first derivatives exist");
+    check_first_derivative("training_attention");
     const variable_list saved = context->get_saved_variables();
     const Gradients result =
         BackwardPass(saved[0], saved[1], saved[2], {saved[3], saved[4], saved[5]}, with_contiguous_rows(incoming[0]),

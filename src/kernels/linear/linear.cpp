@@ -19,10 +19,8 @@ namespace {
 /// A bias in float32; null if there is none.
 class Bias {
  public:
-  Bias(const at::Tensor& bias, std::int64_t outputs) {
-    if (!bias.defined()) return;
-    ASSERT(bias.dim() == 1 && bias.size(0) == outputs, "a bias of {} for {} outputs", bias.numel(), outputs);
-    values_ = bias.to(at::kFloat).contiguous();
+  explicit Bias(const at::Tensor& bias) {
+    if (bias.defined()) values_ = bias.to(at::kFloat).contiguous();
   }
   const float* from(std::int64_t output) const {
     return values_.defined() ? values_.const_data_ptr<float>() + output : nullptr;
@@ -42,6 +40,13 @@ std::vector<std::int64_t> with_last(const at::Tensor& x, std::int64_t last) {
   std::vector<std::int64_t> sizes = x.sizes().vec();
   sizes.back() = last;
   return sizes;
+}
+
+void check_bias(const at::Tensor& bias, const PackedWeight& weight) {
+  if (!bias.defined()) return;
+  ASSERT(bias.dim() == 1 && bias.size(0) == weight.outputs(), "a bias of {} for {} outputs", bias.numel(),
+         weight.outputs());
+  ASSERT(!is_tracked(bias), "a product with a packed weight has no gradient");
 }
 
 void check_input(const at::Tensor& input, const PackedWeight& weight) {
@@ -108,10 +113,11 @@ at::Tensor gated_by_libtorch(const at::Tensor& gates, const at::Tensor& neurons,
 /// Products by at::linear, a block of rows at a time.
 at::Tensor linear_by_libtorch(const at::Tensor& rows, const PackedWeight& weight, const at::Tensor& bias) {
   const at::Tensor plain = weight.plain();
+  const at::Tensor typed = bias.defined() ? bias.to(weight.type()) : bias;
   at::Tensor result = at::empty({rows.size(0), weight.outputs()}, rows.options());
   for (std::int64_t begin = 0; begin < rows.size(0); begin += libtorch_rows) {
     const std::int64_t end = std::min(begin + libtorch_rows, rows.size(0));
-    result.slice(0, begin, end).copy_(at::linear(rows.slice(0, begin, end), plain, bias));
+    result.slice(0, begin, end).copy_(at::linear(rows.slice(0, begin, end), plain, typed));
   }
   return result;
 }
@@ -120,6 +126,7 @@ at::Tensor linear_by_libtorch(const at::Tensor& rows, const PackedWeight& weight
 
 at::Tensor linear(const at::Tensor& input, const PackedWeight& weight, const LinearOptions& options) {
   check_input(input, weight);
+  check_bias(options.bias, weight);
   const at::Tensor rows = as_rows(input);
   const std::vector<std::int64_t> sizes = with_last(input, weight.outputs());
   for (const at::Tensor* tensor : {&options.residual, &options.output}) {
@@ -134,7 +141,7 @@ at::Tensor linear(const at::Tensor& input, const PackedWeight& weight, const Lin
     product = product.view(sizes);
     return result.copy_(options.residual.defined() ? product + options.residual : product);
   }
-  const Bias bias(options.bias, weight.outputs());
+  const Bias bias(options.bias);
   const ElementType type = element_type(weight.type());
   const at::Tensor output = result.view({-1, weight.outputs()});
   const at::Tensor residual = options.residual.defined() ? as_rows(options.residual) : at::Tensor();
@@ -153,6 +160,8 @@ at::Tensor gated_linear(const at::Tensor& input, const PackedWeight& gate, const
                         const at::Tensor& gate_bias, const at::Tensor& neuron_bias, const GateFunction& function) {
   check_input(input, gate);
   check_input(input, neurons);
+  check_bias(gate_bias, gate);
+  check_bias(neuron_bias, neurons);
   ASSERT(gate.outputs() == neurons.outputs() && gate.kernel() == neurons.kernel(), "gate and neurons do not fit");
   const at::Tensor rows = as_rows(input);
   if (gate.kernel() == ProductKernel::libtorch) {
@@ -160,7 +169,7 @@ at::Tensor gated_linear(const at::Tensor& input, const PackedWeight& gate, const
                              function)
         .view(with_last(input, gate.outputs()));
   }
-  const Bias of_gate(gate_bias, gate.outputs()), of_neurons(neuron_bias, gate.outputs());
+  const Bias of_gate(gate_bias), of_neurons(neuron_bias);
   const ElementType type = element_type(gate.type());
   at::Tensor result = at::empty(with_last(input, gate.outputs()), input.options());
   const at::Tensor output = result.view({-1, gate.outputs()});

@@ -7,11 +7,14 @@
 
 namespace gainlens::kernels {
 
-// Products of activations with packed weights. Evaluation only; with gradients see linear_gradient.h.
+// Products of activations with packed weights. Evaluation only.
 //
 // The bits of a result depend neither on the number of threads nor on the other rows of the input: each element is
 // summed in the order of the inputs, in blocks of a fixed size. Sums are in float32 for types of 32 bits and less
 // (products of bfloat16 are exact in float32), and are rounded once, at the end.
+//
+// The kernel `libtorch` (float64; bfloat16 on processors with AVX512_BF16 and without AMX) promises less: it rounds
+// after each step, logits too, and its bits may depend on the number of rows.
 
 /// What is done to a product before it is stored.
 struct LinearOptions {

@@ -13,7 +13,7 @@
 namespace gainlens::kernels {
 namespace {
 
-constexpr std::int64_t brgemm_columns = 64;  // two AMX tiles of 16 columns and more: fewer calls
+constexpr std::int64_t brgemm_columns = 64;  // four AMX tiles of 16 columns; fewer columns would mean more calls
 
 std::int64_t columns_for(ProductKernel kernel) {
   return kernel == ProductKernel::brgemm ? brgemm_columns : tile_kernels().columns;
@@ -37,13 +37,10 @@ void with_bits(std::int64_t bytes, const Work& work) {
 /// Packs `count` rows of a weight, [count, inputs], into a panel [inputs, columns]. Columns after the rows are zero.
 template <typename Bits>
 void pack_panel(const Bits* rows, std::int64_t count, std::int64_t inputs, std::int64_t columns, Bits* panel) {
-  constexpr std::int64_t block = 16;  // inputs at a time: the cache lines of all rows stay in the first-level cache
-  for (std::int64_t first = 0; first < inputs; first += block) {
-    for (std::int64_t input = first; input < std::min(first + block, inputs); ++input) {
-      Bits* const to = panel + input * columns;
-      for (std::int64_t row = 0; row < count; ++row) to[row] = rows[row * inputs + input];
-      std::fill(to + count, to + columns, Bits{0});
-    }
+  for (std::int64_t input = 0; input < inputs; ++input) {
+    Bits* const to = panel + input * columns;
+    for (std::int64_t row = 0; row < count; ++row) to[row] = rows[row * inputs + input];
+    std::fill(to + count, to + columns, Bits{0});
   }
 }
 

@@ -78,8 +78,13 @@ ProductKernel product_kernel(c10::ScalarType type) {
 }
 
 std::string describe_processor() {
+#ifdef __x86_64__
+  const bool slow = vector_bits() < 256;
+#else
+  const bool slow = false;
+#endif
   return fmt::format("vectors of {} bits{}; products: float32 by {}, bfloat16 by {}, float16 by {}", vector_bits(),
-                     vector_bits() < 256 ? " (no AVX2: several times slower)" : "", name_of(product_kernel(at::kFloat)),
+                     slow ? " (no AVX2: several times slower)" : "", name_of(product_kernel(at::kFloat)),
                      name_of(product_kernel(at::kBFloat16)), name_of(product_kernel(at::kHalf)));
 }
 

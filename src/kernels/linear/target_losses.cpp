@@ -1,4 +1,5 @@
 #include "core/check.h"
+#include "kernels/gradient_tracking.h"
 #include "kernels/linear/linear.h"
 #include "kernels/linear/tile_products.h"
 
@@ -13,7 +14,7 @@
 namespace gainlens::kernels {
 namespace {
 
-/// Outputs whose sums are formed by one task. A constant of the result's bits.
+/// Outputs whose sums are formed by one task. Another value gives other bits.
 constexpr std::int64_t segment_outputs = 16384;
 
 /// Logits of a tile: they stay in the second-level cache.
@@ -40,7 +41,7 @@ double loss_of(const Part* parts, std::int64_t segments, std::int64_t rows, std:
 
 at::Tensor losses_by_libtorch(const at::Tensor& input, const PackedWeight& head, const at::Tensor& targets,
                               double soft_cap) {
-  // 256 MiB in float32.
+  // One tensor of them takes 256 MiB in float32.
   const std::int64_t rows_at_once = std::max<std::int64_t>(1, (std::int64_t{1} << 26) / head.outputs());
   std::vector<at::Tensor> losses;
   for (std::int64_t begin = 0; begin < input.size(0); begin += rows_at_once) {
@@ -66,14 +67,15 @@ at::Tensor target_losses(const at::Tensor& input, const PackedWeight& head, cons
          "rows that do not fit the head");
   ASSERT(targets.dim() == 1 && targets.size(0) == input.size(0) && targets.scalar_type() == at::kLong,
          "one target for each row");
-  if (input.size(0) == 0) return at::empty({0}, at::kDouble);
-  if (head.kernel() == ProductKernel::libtorch) return losses_by_libtorch(input, head, targets, soft_cap);
-  const at::Tensor rows = input.stride(1) == 1 ? input : input.contiguous();
+  ASSERT(!is_tracked(input), "a product with a packed weight has no gradient");
   const at::Tensor wanted = targets.contiguous();
   const std::int64_t* const target = wanted.const_data_ptr<std::int64_t>();
-  const std::int64_t count = rows.size(0), columns = head.panel_columns();
+  const std::int64_t count = input.size(0), columns = head.panel_columns();
   for (std::int64_t row = 0; row < count; ++row)
     ASSERT(target[row] >= 0 && target[row] < head.outputs(), "target {} of {}", target[row], head.outputs());
+  if (count == 0) return at::empty({0}, at::kDouble);
+  if (head.kernel() == ProductKernel::libtorch) return losses_by_libtorch(input, head, wanted, soft_cap);
+  const at::Tensor rows = input.stride(1) == 1 ? input : input.contiguous();
 
   const std::int64_t segment_panels = segment_outputs / columns, tile_panels = tile_outputs / columns;
   const std::int64_t segments = (head.panels() + segment_panels - 1) / segment_panels;

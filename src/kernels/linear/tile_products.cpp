@@ -14,7 +14,7 @@
 namespace gainlens::kernels {
 namespace {
 
-/// Inputs that are summed before the sum is added to the tile. A constant of the result's bits.
+/// Inputs that are summed before the sum is added to the tile. Another value gives other bits.
 constexpr std::int64_t strip_inputs = 256, brgemm_inputs = 1024;
 
 /// A block of rows stays in the second-level cache while the panels pass.

@@ -57,8 +57,9 @@ struct MemoryNeeded {
 
 /// Estimate of the memory of a sweep of this model. tests/journeys compares it with measured peaks of the program.
 ///
-/// Left out: the largest tensor is taken to be stored in float32; workspaces of the matrix library (some ten MB).
-/// --stop-at-layer does not make `weights` smaller: all layers are loaded, unless weights are streamed.
+/// Simplified: every tensor is taken to be stored in float32, and only float64 to be multiplied by libtorch (so is
+/// bfloat16 on processors with AVX512_BF16 and without AMX). Left out: workspaces of the matrix library (some ten MB),
+/// and freed memory that is kept beyond the peak.
 ///
 /// @throws InvalidArgument  a number exceeds uint64; `positions` is negative
 MemoryNeeded memory_needed(const DecoderConfig& config, const MemoryOptions& options);
