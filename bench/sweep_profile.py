@@ -3,7 +3,8 @@
     python bench/sweep_profile.py build/gainlens sweep MODEL --tokens ids.json --lengths 4k --samples 1 --out RUN
 
 Needs Linux perf. Parts are told apart by the names of functions; code that oneDNN generates at run time has none
-and is a product. Weights of 16 bits that are widened before each product count as norms. A part's time is its share of all samples of all threads, times the processor time of the process."""
+and is a product. Weights of 16 bits that are widened before each product count as norms. A part's time is its share of
+all samples of all threads, times the processor time of the process."""
 
 import re
 import resource
@@ -16,7 +17,8 @@ PARTS = {
     r"|PackKey|LoadQuery|CapScores|\w*Query\w*)|streaming|Streaming|packed_values",
     "products with weights": r"\[JIT\]|FinishWith|FinishGated|FinishClipped|AbsorbLogits|Segment|Multiply|brgemm|dnnl|mkl",
     "norms, rotation, finiteness": r"Widen|Narrow|Normalise|Scale|Rotate|Poison|map_rows|norm_rows|rotated",
-    "reading and packing weights": r"dequantise|formats::|PackedWeight::pack|half_at|number_at|reduced_float_copy|Sha256|sha256",
+    "reading and packing weights": r"dequantise|formats::|PackedWeight::pack|half_at|number_at|reduced_float_copy"
+    r"|Sha256|sha256",
     "other operations of libtorch": r"libtorch|libc10|at::",
     "waiting threads (OpenMP)": r"libgomp",
     "system (pages, files)": r"\[kernel",

@@ -119,7 +119,8 @@ def main():
                 times.append(seconds)
         best = min(statistics.median(whole), statistics.median(parts))
         print(f"context {context}: seconds of a step, {arguments.threads} threads, {arguments.repeats} rounds")
-        for name, times in (("gainlens", ours), ("reference, whole step at once", whole), ("reference, in parts", parts)):
+        rows = {"gainlens": ours, "reference, whole step at once": whole, "reference, in parts": parts}
+        for name, times in rows.items():
             print(f"  {name:<32} {' '.join(f'{seconds:.3f}' for seconds in times)}")
         print(f"  ratio of the medians, to the faster reference: {statistics.median(ours) / best:.2f}")
         for name, peak in peaks.items():
