@@ -1,6 +1,7 @@
 #include "kernels/gradient/layer_gradients.h"
 
 #include "core/error.h"
+#include "kernels/exact_activation.h"
 #include "kernels/linear/linear.h"
 
 #include <ATen/ATen.h>
@@ -88,28 +89,14 @@ TEST(LayerGradients, RotationTurnsGradientsBack) {
 }
 
 TEST(LayerGradients, GatesAndActivationsAreThoseOfLibtorchInFloat64) {
-  const auto exact = [](const at::Tensor& x, Activation activation) {
-    switch (activation) {
-      case Activation::silu:
-        return at::silu(x);
-      case Activation::gelu_tanh:
-        return at::gelu(x, "tanh");
-      case Activation::gelu_erf:
-        return at::gelu(x);
-      case Activation::relu:
-        return at::relu(x);
-      default:
-        return at::relu(x).square();
-    }
-  };
   for (const Activation activation :
        {Activation::silu, Activation::gelu_tanh, Activation::gelu_erf, Activation::relu, Activation::squared_relu}) {
     SCOPED_TRACE(static_cast<int>(activation));
     const std::vector<at::Tensor> inputs = {numbers({50, 37}, 1) * 3, numbers({50, 37}, 2)};
     expect_like([&](const auto& in) { return trained_gate(in[0], in[1], activation); },
-                [&](const auto& in) { return exact(in[0], activation) * in[1]; }, inputs);
+                [&](const auto& in) { return exact_activation(in[0], activation) * in[1]; }, inputs);
     expect_like([&](const auto& in) { return trained_activation(in[0], activation); },
-                [&](const auto& in) { return exact(in[0], activation); }, {inputs[0]});
+                [&](const auto& in) { return exact_activation(in[0], activation); }, {inputs[0]});
   }
 }
 

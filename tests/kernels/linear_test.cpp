@@ -1,6 +1,7 @@
 #include "kernels/linear/linear.h"
 
 #include "core/error.h"
+#include "kernels/exact_activation.h"
 #include "kernels/vector_targets.h"
 
 #include <ATen/ATen.h>
@@ -244,24 +245,6 @@ TEST_F(Linear, APartOfALargerTensorIsPackedIntoACopy) {
     EXPECT_LT(largest_difference(linear(input, packed), at::linear(input, exact.view({130, 36})).to(at::kDouble)),
               3e-6);
   }
-}
-
-at::Tensor exact_activation(const at::Tensor& x, Activation activation) {
-  switch (activation) {
-    case Activation::none:
-      return x;
-    case Activation::silu:
-      return at::silu(x);
-    case Activation::gelu_tanh:
-      return at::gelu(x, "tanh");
-    case Activation::gelu_erf:
-      return at::gelu(x);
-    case Activation::relu:
-      return at::relu(x);
-    case Activation::squared_relu:
-      return at::relu(x).square();
-  }
-  return {};
 }
 
 const std::vector<Activation> activations = {Activation::none,     Activation::silu, Activation::gelu_tanh,

@@ -29,6 +29,11 @@ kernels::NormOptions options_of(Norm kind, double epsilon) {
   return {kind == Norm::rms ? kernels::NormKind::rms : kernels::NormKind::layer, epsilon};
 }
 
+/// Of a norm and its parameters; the bias may be undefined.
+bool one_pass(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  return models::one_pass(x) && models::one_pass(weight) && (!bias.defined() || models::one_pass(bias));
+}
+
 }  // namespace
 
 at::Tensor normalized(const at::Tensor& x, Norm kind, double epsilon) {
@@ -37,8 +42,7 @@ at::Tensor normalized(const at::Tensor& x, Norm kind, double epsilon) {
 }
 
 at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset, const at::Tensor& bias) {
-  if (one_pass(x) && one_pass(weight) && (!bias.defined() || one_pass(bias)))
-    return kernels::scaled_rows(x, weight, offset, bias);
+  if (one_pass(x, weight, bias)) return kernels::scaled_rows(x, weight, offset, bias);
   const at::Tensor wide = widened(weight);
   at::Tensor result = (offset == 0 ? wide : wide + offset) * x;
   if (bias.defined()) result = result + widened(bias);
@@ -47,8 +51,7 @@ at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset, 
 
 at::Tensor norm(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
                 const at::Tensor& bias) {
-  if (one_pass(x) && one_pass(weight) && (!bias.defined() || one_pass(bias)))
-    return kernels::norm_rows(x, options_of(kind, epsilon), weight, offset, bias);
+  if (one_pass(x, weight, bias)) return kernels::norm_rows(x, options_of(kind, epsilon), weight, offset, bias);
   if (x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat)
     return kernels::trained_norm(x, options_of(kind, epsilon), weight, offset, bias);
   return scaled(normalized(x, kind, epsilon), weight, offset, bias);
