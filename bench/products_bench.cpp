@@ -6,6 +6,7 @@
 #include "core/console.h"
 #include "core/error.h"
 #include "kernels/linear/linear.h"
+#include "kernels/linear/matrix_product.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -29,6 +30,7 @@ struct Options {
   std::int64_t repeats = 7;
   std::int64_t threads = 0;
   bool likelihood = false;
+  bool training = false;
 };
 
 struct Shape {
@@ -119,6 +121,53 @@ void run(const Options& options) {
   }
 }
 
+/// The layers of the decoder in data/demo, and two larger ones.
+constexpr Shape trained_shapes[] = {{"demo", "query", 96, 96},
+                                    {"demo", "key", 96, 48},
+                                    {"demo", "MLP up", 96, 256},
+                                    {"demo", "MLP down", 256, 96},
+                                    {"demo", "head", 96, 2048},
+                                    {"Gemma 3 270M", "MLP up", 640, 2048},
+                                    {"Llama 3.2 1B", "query", 2048, 2048}};
+
+void run_training(const Options& options) {
+  CHECK(options.rows >= 1 && options.repeats >= 1, "--rows and --repeats must be at least 1");
+  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
+  const c10::InferenceMode inference;
+  at::manual_seed(0);
+  const double peak = measured_peak_rate();
+  print(
+      fmt::format("{}\n{} threads, {} rows, float32. Peak in registers: {:.0f} GFLOP/s. Each cell: GFLOP/s (share of "
+                  "that peak)\n\n| layer, inputs x outputs | product | libtorch | gainlens |\n"
+                  "| --- | --- | --- | --- |\n",
+                  kernels::describe_processor(), at::get_num_threads(), options.rows, peak / 1e9));
+  for (const Shape& shape : trained_shapes) {
+    const at::Tensor input = at::randn({options.rows, shape.inputs}), weight = at::randn({shape.outputs, shape.inputs});
+    const at::Tensor upstream = at::randn({options.rows, shape.outputs});
+    struct Product {
+      const char* name;
+      at::Tensor left, right;
+    };
+    for (const Product& product :
+         {Product{"output", input, weight.t()}, Product{"gradient of the input", upstream, weight},
+          Product{"gradient of the weight", upstream.t(), input}}) {
+      at::Tensor output = at::empty({product.left.size(0), product.right.size(1)});
+      const std::vector<std::function<void()>> methods = {
+          [&] { at::mm_out(output, product.left, product.right); },
+          [&] { kernels::matrix_product(product.left, product.right, {.output = output}); }};
+      for (const auto& method : methods) method();
+      const std::vector<RunTimes> times = interleaved_times(methods, {.repeats = options.repeats});
+      const double operations = 2.0 * static_cast<double>(options.rows * shape.inputs * shape.outputs);
+      const auto rate = [&](std::size_t which) {
+        const double found = operations / times[which].median;
+        return fmt::format("{:.0f} ({:.0f}%)", found / 1e9, 100 * found / peak);
+      };
+      print(fmt::format("| {} {}, {} x {} | {} | {} | {} |\n", shape.model, shape.layer, shape.inputs, shape.outputs,
+                        product.name, rate(0), rate(1)));
+    }
+  }
+}
+
 int main_of(int argc, char** argv) {
   CLI::App app{"Compares the kernels that multiply activations with weights"};
   Options options;
@@ -126,12 +175,13 @@ int main_of(int argc, char** argv) {
   app.add_option("--repeats", options.repeats, "Runs of each kernel, in turn")->capture_default_str();
   app.add_option("--threads", options.threads, "0: all cores")->capture_default_str();
   app.add_flag("--likelihood", options.likelihood, "Also the output head with its log-softmax");
+  app.add_flag("--training", options.training, "The products of training instead: output and both gradients");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  run(options);
+  options.training ? run_training(options) : run(options);
   return 0;
 }
 

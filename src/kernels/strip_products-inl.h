@@ -46,10 +46,11 @@ constexpr std::int64_t PanelColumns() {
 template <typename Real>
 using StripSums = hn::Vec<Tag<Real>>[strip_rows][panel_vectors];
 
-/// Sums of left[i, k] right[k, j] over `inner` > 0 indices k.
+/// Sums of left[i row_step + k inner_step] right[k, j] over `inner` > 0 indices k. One of the steps should be a
+/// constant 1.
 template <typename Real>
-HWY_INLINE void MultiplyStrip(std::int64_t inner, const Real* HWY_RESTRICT left, std::int64_t left_stride,
-                              const Real* HWY_RESTRICT right, StripSums<Real>& sums) {
+HWY_INLINE void MultiplySteppedStrip(std::int64_t inner, const Real* HWY_RESTRICT left, std::int64_t row_step,
+                                     std::int64_t inner_step, const Real* HWY_RESTRICT right, StripSums<Real>& sums) {
   const Tag<Real> tag;
 #pragma GCC unroll 16
   for (std::int64_t i = 0; i < strip_rows; ++i) {  // NOLINT(modernize-loop-convert): written as the loops below
@@ -63,11 +64,18 @@ HWY_INLINE void MultiplyStrip(std::int64_t inner, const Real* HWY_RESTRICT left,
       columns[j] = hn::Load(tag, right + k * PanelColumns<Real>() + j * Lanes<Real>());
 #pragma GCC unroll 16
     for (std::int64_t i = 0; i < strip_rows; ++i) {
-      const auto element = hn::Set(tag, left[i * left_stride + k]);
+      const auto element = hn::Set(tag, left[i * row_step + k * inner_step]);
 #pragma GCC unroll 4
       for (std::int64_t j = 0; j < panel_vectors; ++j) sums[i][j] = hn::MulAdd(element, columns[j], sums[i][j]);
     }
   }
+}
+
+/// Sums of left[i, k] right[k, j] over `inner` > 0 indices k.
+template <typename Real>
+HWY_INLINE void MultiplyStrip(std::int64_t inner, const Real* HWY_RESTRICT left, std::int64_t left_stride,
+                              const Real* HWY_RESTRICT right, StripSums<Real>& sums) {
+  MultiplySteppedStrip<Real>(inner, left, left_stride, 1, right, sums);
 }
 
 /// result = sums, or result += sums.

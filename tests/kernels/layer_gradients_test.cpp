@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "kernels/exact_activation.h"
+#include "kernels/gradient/trained_linear.h"
 #include "kernels/linear/linear.h"
 
 #include <ATen/ATen.h>
@@ -100,6 +101,48 @@ TEST(LayerGradients, GatesAndActivationsAreThoseOfLibtorchInFloat64) {
   }
 }
 
+TEST(LayerGradients, LinearLayersAreThoseOfLibtorchInFloat64) {
+  const at::Tensor input = numbers({2, 130, 40}, 1), weight = numbers({24, 40}, 2), other = numbers({7, 40}, 3);
+  const at::Tensor bias = numbers({24}, 4), residual = numbers({2, 130, 24}, 5);
+  expect_like([](const auto& in) { return trained_linear(in[0], in[1]); },
+              [](const auto& in) { return at::linear(in[0], in[1]); }, {input, weight});
+  expect_like([](const auto& in) { return trained_linear(in[0], in[1], in[2]); },
+              [](const auto& in) { return at::linear(in[0], in[1], in[2]); }, {input, weight, bias});
+  expect_like([](const auto& in) { return trained_linear(in[0], in[1], {}, in[2]); },
+              [](const auto& in) { return at::linear(in[0], in[1]) + in[2]; }, {input, weight, residual});
+  expect_like([](const auto& in) { return trained_linear(in[0], in[1], in[2], in[3]); },
+              [](const auto& in) { return at::linear(in[0], in[1], in[2]) + in[3]; }, {input, weight, bias, residual});
+  // The stream that a layer reads may be what it is added to.
+  expect_like([](const auto& in) { return trained_linear(in[0], in[1], {}, in[0]); },
+              [](const auto& in) { return at::linear(in[0], in[1]) + in[0]; }, {input, numbers({40, 40}, 6)});
+  // Several layers, of which one has a bias; rows that are not contiguous.
+  expect_like(
+      [](const auto& in) {
+        return at::cat(trained_linears(in[0].transpose(0, 1), {in[1], in[2], in[1]}, {{}, in[3], {}}), -1);
+      },
+      [](const auto& in) {
+        const at::Tensor x = in[0].transpose(0, 1);
+        return at::cat({at::linear(x, in[1]), at::linear(x, in[2], in[3]), at::linear(x, in[1])}, -1);
+      },
+      {input, weight, other, numbers({7}, 7)});
+}
+
+TEST(LayerGradients, OnlyWhatNeedsAGradientGetsOne) {
+  const at::Tensor input = numbers({9, 5}, 1).to(at::kFloat), weight = numbers({4, 5}, 2).to(at::kFloat);
+  const auto leaf = [](const at::Tensor& x) { return x.clone().requires_grad_(true); };
+  for (int which = 0; which < 4; ++which) {
+    std::vector<at::Tensor> in = {input, weight, at::ones({4}), at::ones({9, 4})};
+    in[static_cast<std::size_t>(which)] = leaf(in[static_cast<std::size_t>(which)]);
+    trained_linear(in[0], in[1], in[2], in[3]).sum().backward();
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(in[static_cast<std::size_t>(i)].grad().defined(), i == which) << i;
+  }
+  // One of two outputs is not used: its weight gets zeros.
+  const at::Tensor first = leaf(weight), second = leaf(weight);
+  trained_linears(input, {first, second}, {{}, {}})[0].sum().backward();
+  EXPECT_TRUE(at::allclose(first.grad(), at::ones({4, 9}).mm(input)));
+  EXPECT_EQ(second.grad().abs().max().item<double>(), 0);
+}
+
 TEST(LayerGradients, TheLossOfBlocksIsTheLossOfAllRows) {
   at::manual_seed(4);
   const at::Tensor targets = at::randint(70, {1100}, at::kLong);
@@ -129,6 +172,7 @@ TEST(LayerGradients, SecondDerivativesAreRefused) {
   refused(trained_rotation(x, at::ones({3, 4}), at::zeros({3, 4})), x);
   refused(trained_gate(x, x, Activation::silu), x);
   refused(trained_activation(x, Activation::silu), x);
+  refused(trained_linear(x, at::ones({5, 8}).requires_grad_(true)), x);
   refused(trained_mean_loss(x.view({6, 8}), at::ones({5, 8}), at::zeros({6}, at::kLong)), x);
 }
 

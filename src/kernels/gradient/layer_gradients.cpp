@@ -4,6 +4,7 @@
 #include "kernels/elementwise/row_vectors.h"
 #include "kernels/gradient_tracking.h"
 #include "kernels/linear/linear.h"
+#include "kernels/linear/matrix_product.h"
 #include "kernels/linear/tile_kernels.h"
 
 #include <ATen/ATen.h>
@@ -144,7 +145,7 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
       const std::int64_t end = std::min(begin + loss_rows, rows);
       const at::Tensor part = input.slice(0, begin, end), target = targets.slice(0, begin, end).unsqueeze(1);
       at::Tensor logits = buffer.slice(0, 0, end - begin);  // [row, vocabulary]
-      at::mm_out(logits, part, head.t());
+      matrix_product(part, head.t(), {.output = logits});
       at::Tensor slope;
       if (soft_cap != 0) {
         logits.div_(soft_cap).tanh_();
@@ -157,9 +158,8 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
       at::Tensor shares = logits.sub_(totals).exp_();
       shares.scatter_add_(1, target, at::full_like(totals, -1));
       if (slope.defined()) shares.mul_(slope);
-      at::Tensor to = of_input.slice(0, begin, end);
-      at::mm_out(to, shares, head);
-      of_head.addmm_(shares.t(), part);
+      matrix_product(shares, head, {.output = of_input.slice(0, begin, end)});
+      matrix_product(shares.t(), part, {.residual = of_head, .output = of_head});
     }
     context->save_for_backward({of_input, of_head});
     context->saved_data["rows"] = rows;

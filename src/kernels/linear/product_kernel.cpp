@@ -77,6 +77,13 @@ ProductKernel product_kernel(c10::ScalarType type) {
   return ProductKernel::libtorch;
 }
 
+ProductKernel training_product_kernel() {
+#ifdef __x86_64__
+  if (has_avx512() && __builtin_cpu_is("intel") == 0) return ProductKernel::strips;
+#endif
+  return ProductKernel::libtorch;
+}
+
 std::string describe_processor() {
 #ifdef __x86_64__
   const bool slow = vector_bits() < 256;

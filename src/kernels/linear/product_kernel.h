@@ -36,6 +36,11 @@ bool runs_here(ProductKernel kernel, c10::ScalarType type);
 /// docs/performance.md has the measurements behind it.
 ProductKernel product_kernel(c10::ScalarType type);
 
+/// The kernel of matrices in float32 that change with every step of a training (matrix_product.h): strips on
+/// processors with AVX-512 that are not Intel's, where the library behind libtorch (MKL) uses half of the width of a
+/// vector; else libtorch. docs/performance.md has the measurements.
+ProductKernel training_product_kernel();
+
 /// The instruction set of the vector code and the kernel of each type, in words: for `--version`.
 std::string describe_processor();
 

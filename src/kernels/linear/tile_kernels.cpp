@@ -35,6 +35,46 @@ void Multiply(std::int64_t strips, std::int64_t inner, const float* HWY_RESTRICT
   }
 }
 
+void MultiplyTransposed(std::int64_t strips, std::int64_t inner, const float* HWY_RESTRICT left,
+                        std::int64_t left_stride, const float* HWY_RESTRICT panel, bool add, float* HWY_RESTRICT tile,
+                        std::int64_t tile_stride) {
+  for (std::int64_t strip = 0; strip < strips; ++strip) {
+    const std::int64_t row = strip * strip_rows;
+    StripSums<float> sums;
+    MultiplySteppedStrip<float>(inner, left + row, 1, left_stride, panel, sums);
+    add ? StoreStrip<true, float>(sums, tile + row * tile_stride, tile_stride)
+        : StoreStrip<false, float>(sums, tile + row * tile_stride, tile_stride);
+  }
+}
+
+void Transpose(std::int64_t rows, std::int64_t columns, const float* HWY_RESTRICT from, std::int64_t from_stride,
+               float* HWY_RESTRICT to, std::int64_t to_stride) {
+  std::int64_t whole_rows = 0, whole_columns = 0;  // in squares of 4 x 4
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<float, 4> tag;
+  whole_rows = rows / 4 * 4;
+  whole_columns = columns / 4 * 4;
+  for (std::int64_t i = 0; i < whole_columns; i += 4) {
+    for (std::int64_t j = 0; j < whole_rows; j += 4) {
+      const float* const square = from + j * from_stride + i;
+      const auto a = hn::LoadU(tag, square), b = hn::LoadU(tag, square + from_stride),
+                 c = hn::LoadU(tag, square + 2 * from_stride), d = hn::LoadU(tag, square + 3 * from_stride);
+      const auto low_even = hn::InterleaveLower(tag, a, c), low_odd = hn::InterleaveLower(tag, b, d);
+      const auto high_even = hn::InterleaveUpper(tag, a, c), high_odd = hn::InterleaveUpper(tag, b, d);
+      float* const place = to + i * to_stride + j;
+      hn::StoreU(hn::InterleaveLower(tag, low_even, low_odd), tag, place);
+      hn::StoreU(hn::InterleaveUpper(tag, low_even, low_odd), tag, place + to_stride);
+      hn::StoreU(hn::InterleaveLower(tag, high_even, high_odd), tag, place + 2 * to_stride);
+      hn::StoreU(hn::InterleaveUpper(tag, high_even, high_odd), tag, place + 3 * to_stride);
+    }
+  }
+#endif
+  for (std::int64_t i = 0; i < columns; ++i) {
+    for (std::int64_t j = i < whole_columns ? whole_rows : 0; j < rows; ++j)
+      to[i * to_stride + j] = from[j * from_stride + i];
+  }
+}
+
 /// 1 / (1 + exp(-x)), and 0 below -88: the exponential of Highway is not defined where it overflows.
 HWY_INLINE Vector Sigmoid(Vector x) {
   const Floats tag;
@@ -290,6 +330,8 @@ constexpr TileKernels tile_kernels_of_target = {
     .columns = PanelColumns<float>(),
     .rows = strip_rows,
     .multiply = Multiply,
+    .multiply_transposed = MultiplyTransposed,
+    .transpose = Transpose,
     .finish = Finish,
     .finish_gated = FinishGated,
     .gate_gradient = GateGradient,

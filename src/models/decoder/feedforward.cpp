@@ -21,7 +21,8 @@ at::Tensor gated_neurons(const DecoderConfig& config, const at::Tensor& input, c
   const kernels::GateFunction function = gate_function(config);
   if (gate.is_packed_for(input) && up.is_packed_for(input))
     return kernels::gated_linear(input, gate.packed(), up.packed(), gate.bias(), up.bias(), function);
-  return models::gated(gate(input), up(input), function);
+  const std::vector<at::Tensor> both = projected_by({&gate, &up}, input);
+  return models::gated(both[0], both[1], function);
 }
 
 /// Router weight of every expert, [token, expert]; 0 for experts that are not chosen.

@@ -1,9 +1,12 @@
 #include "models/decoder/projection.h"
 
+#include "kernels/gradient/trained_linear.h"
 #include "kernels/gradient_tracking.h"
 #include "models/decoder/activation.h"
 
 #include <ATen/ATen.h>
+
+#include <algorithm>
 
 namespace gainlens::models {
 namespace {
@@ -55,11 +58,36 @@ at::Tensor Projection::operator()(const at::Tensor& input, kernels::Activation a
                                   const at::Tensor& output) const {
   if (is_packed_for(input) && !kernels::is_tracked(residual))
     return kernels::linear(input, packed_, {bias_, activation, residual, output});
-  at::Tensor result = is_packed_for(input) ? kernels::linear(input, packed_, {.bias = bias_, .activation = activation})
-                                           : models::activated(at::linear(input, weight(), bias_), activation);
-  if (residual.defined()) result = result + residual;
+  at::Tensor result, added = residual;
+  if (is_packed_for(input)) {
+    result = kernels::linear(input, packed_, {.bias = bias_, .activation = activation});
+  } else if (input.scalar_type() == at::kFloat) {
+    const bool adds = activation == kernels::Activation::none;
+    result =
+        models::activated(kernels::trained_linear(input, weight(), bias_, adds ? residual : at::Tensor()), activation);
+    if (adds) added = at::Tensor();
+  } else {
+    result = models::activated(at::linear(input, weight(), bias_), activation);
+  }
+  if (added.defined()) result = result + added;
   if (!output.defined()) return result;
   return at::Tensor(output).copy_(result);
+}
+
+std::vector<at::Tensor> projected_by(std::initializer_list<const Projection*> projections, const at::Tensor& input) {
+  const bool together = input.scalar_type() == at::kFloat &&
+                        std::none_of(projections.begin(), projections.end(),
+                                     [&](const Projection* projection) { return projection->is_packed_for(input); });
+  std::vector<at::Tensor> weights, biases, results;
+  for (const Projection* projection : projections) {
+    if (together) {
+      weights.push_back(projection->weight());
+      biases.push_back(projection->bias());
+    } else {
+      results.push_back((*projection)(input));
+    }
+  }
+  return together ? kernels::trained_linears(input, weights, biases) : results;
 }
 
 at::Tensor Projection::rows(const at::Tensor& ids) const {

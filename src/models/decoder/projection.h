@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,10 @@ class Projection {
   kernels::PackedWeight packed_;
   at::Tensor bias_;
 };
+
+/// The products of one input with several projections, without activation. If a gradient is asked for, the products add
+/// up that of the input in one tensor.
+std::vector<at::Tensor> projected_by(std::initializer_list<const Projection*> projections, const at::Tensor& input);
 
 /// The projections of one layer. A part that the layer does not have is undefined.
 struct LayerProjections {
