@@ -8,9 +8,14 @@ namespace gainlens::kernels {
 /// read and written.
 inline constexpr std::int64_t row_alignment = 64;
 
+/// Number of blocks of `size` that hold `count`.
+constexpr std::int64_t blocks_of(std::int64_t count, std::int64_t size) {
+  return (count + size - 1) / size;
+}
+
 /// `count` rounded up to a multiple of `unit`.
 constexpr std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
-  return (count + unit - 1) / unit * unit;
+  return blocks_of(count, unit) * unit;
 }
 
 /// `count` rounded up to a whole number of aligned units of Real.

@@ -98,7 +98,7 @@ HWY_INLINE void StoreStrip(const StripSums<Real>& sums, Real* HWY_RESTRICT resul
 template <typename Real>
 HWY_INLINE void FetchShare(const Real* next, std::int64_t elements, std::int64_t share, std::int64_t shares) {
   constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(Real));
-  const std::int64_t step = (elements / line + shares - 1) / shares * line, begin = share * step;
+  const std::int64_t step = blocks_of(elements / line, shares) * line, begin = share * step;
   for (std::int64_t i = begin; i < std::min(begin + step, elements); i += line) __builtin_prefetch(next + i, 0, 2);
 }
 

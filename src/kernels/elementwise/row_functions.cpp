@@ -2,7 +2,7 @@
 
 #include "core/check.h"
 #include "kernels/elementwise/row_vectors.h"
-#include "kernels/stored_rows.h"
+#include "kernels/tensor_elements.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

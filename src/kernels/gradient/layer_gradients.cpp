@@ -6,6 +6,7 @@
 #include "kernels/linear/linear.h"
 #include "kernels/linear/matrix_product.h"
 #include "kernels/linear/tile_kernels.h"
+#include "kernels/row_alignment.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -46,7 +47,7 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     const at::Tensor of_input = saved[0].clone(at::MemoryFormat::Contiguous);
     const at::Tensor upstream = gradients[0].contiguous();
     const std::int64_t columns = of_input.size(-1), rows = of_input.numel() / columns;
-    const std::int64_t parts = (rows + rows_per_part - 1) / rows_per_part, elements = weights.numel();
+    const std::int64_t parts = blocks_of(rows, rows_per_part), elements = weights.numel();
     const bool biased = context->saved_data["bias"].toBool(), centre = context->saved_data["centre"].toBool();
     const double epsilon = context->saved_data["epsilon"].toDouble();
     const auto offset = static_cast<float>(context->saved_data["offset"].toDouble());

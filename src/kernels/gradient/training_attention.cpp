@@ -3,7 +3,9 @@
 #include "core/check.h"
 #include "kernels/gradient/training_tiles.h"
 #include "kernels/gradient_tracking.h"
+#include "kernels/linear/tile_kernels.h"
 #include "kernels/parallel_tasks.h"
+#include "kernels/row_alignment.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -128,9 +130,8 @@ Attended attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor
   float* const inverse_totals = result.inverse_totals.mutable_data_ptr<float>();
   const std::int64_t panel = tiles.panel_queries, kv_heads = shape.batch * shape.kv_heads;
   std::int64_t of_task = most_task_queries;
-  while (of_task > block_queries && kv_heads * rounded_up(shape.queries, of_task) / of_task < enough_tasks)
-    of_task /= 2;
-  const std::int64_t parts = rounded_up(shape.queries, of_task) / of_task;
+  while (of_task > block_queries && kv_heads * blocks_of(shape.queries, of_task) < enough_tasks) of_task /= 2;
+  const std::int64_t parts = blocks_of(shape.queries, of_task);
   const WorkerMemory memory(2 * rounded_up(shape.keys, key_padding) * width + 3 * panel * width +
                             2 * padded<float>(panel));
   // A task packs the keys that its queries see, rather than all tasks those of one pass before: at the end of a pass
@@ -156,7 +157,7 @@ Attended attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor
       for (std::int64_t first = begin; first < end; first += panel) {
         const std::int64_t count = std::min(panel, end - first);
         tiles.pack(queries.row(batch, head, first), queries.stride, count, dims, panel, rows);
-        tiles.transpose(rows, panel, dims, score_factor(scale), transposed, panel);
+        tile_kernels().transpose(panel, dims, rows, width, score_factor(scale), transposed, panel);
         tiles.attend({transposed, first, count, causal, output, panel_maxima, panel_inverse_totals}, packed);
         const std::int64_t place = (batch * shape.heads + head) * shape.queries + first;
         std::copy_n(panel_maxima, count, maxima + place);
@@ -193,9 +194,9 @@ class BackwardPass {
         key_gradients_(rows_to_write(result_.key)),
         value_gradients_(rows_to_write(result_.value)) {
     const std::int64_t kv_heads = std::max<std::int64_t>(1, shape_.batch * shape_.kv_heads);
-    const std::int64_t wanted = std::clamp<std::int64_t>((enough_tasks + kv_heads - 1) / kv_heads, 1, most_parts);
-    part_keys_ = std::max(fewest_part_keys, rounded_up((shape_.keys + wanted - 1) / wanted, key_padding));
-    parts_ = (shape_.keys + part_keys_ - 1) / part_keys_;
+    const std::int64_t wanted = std::clamp<std::int64_t>(blocks_of(enough_tasks, kv_heads), 1, most_parts);
+    part_keys_ = std::max(fewest_part_keys, rounded_up(blocks_of(shape_.keys, wanted), key_padding));
+    parts_ = blocks_of(shape_.keys, part_keys_);
     part_rows_ = rounded_up(std::min(part_keys_, shape_.keys), key_padding);
     if (parts_ > 1)
       shares_ =
@@ -267,8 +268,9 @@ class BackwardPass {
     float* const inverse_totals = buffers.take(block_queries);
     tiles.pack(queries_.row(batch, head, first), queries_.stride, count, dims, block_queries, queries);
     tiles.pack(gradients_.row(batch, head, first), gradients_.stride, count, dims, block_queries, gradients);
-    tiles.transpose(queries, block_queries, dims, score_factor(scale_), transposed_queries, block_queries);
-    tiles.transpose(gradients, block_queries, dims, 1, transposed_gradients, block_queries);
+    tile_kernels().transpose(block_queries, dims, queries, width, score_factor(scale_), transposed_queries,
+                             block_queries);
+    tile_kernels().transpose(block_queries, dims, gradients, width, 1, transposed_gradients, block_queries);
     tiles.row_products(gradients, outputs_.row(batch, head, first), outputs_.stride, count, dims, deltas);
     std::fill(deltas + count, deltas + block_queries, 0.0F);
     const std::int64_t place = (batch * shape_.heads + head) * shape_.queries + first;

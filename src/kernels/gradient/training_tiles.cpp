@@ -13,6 +13,7 @@
 #include "hwy/highway.h"
 #include "kernels/power_of_two-inl.h"
 #include "kernels/strip_products-inl.h"
+#include "kernels/stored_vectors-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -100,51 +101,18 @@ struct Visibility {
   }
 };
 
-void Transpose(const float* HWY_RESTRICT rows, std::int64_t count, std::int64_t dims, float factor,
-               float* HWY_RESTRICT to, std::int64_t stride) {
-  const std::int64_t width = packed_width(dims);
-#if HWY_TARGET == HWY_SCALAR
-  for (std::int64_t j = 0; j < count; ++j) {
-    for (std::int64_t i = 0; i < dims; ++i) to[i * stride + j] = factor * rows[j * width + i];
-  }
-#else
-  const hn::FixedTag<float, 4> tag;
-  const auto scale = hn::Set(tag, factor);
-  for (std::int64_t i = 0; i < dims; i += 4) {
-    const std::int64_t left = dims - i;
-    for (std::int64_t j = 0; j < count; j += 4) {
-      const float* from = rows + j * width + i;
-      const auto a = hn::Load(tag, from), b = hn::Load(tag, from + width), c = hn::Load(tag, from + 2 * width),
-                 d = hn::Load(tag, from + 3 * width);
-      const auto low_even = hn::InterleaveLower(tag, a, c), low_odd = hn::InterleaveLower(tag, b, d);
-      const auto high_even = hn::InterleaveUpper(tag, a, c), high_odd = hn::InterleaveUpper(tag, b, d);
-      float* place = to + i * stride + j;
-      hn::Store(hn::Mul(scale, hn::InterleaveLower(tag, low_even, low_odd)), tag, place);
-      if (left > 1) hn::Store(hn::Mul(scale, hn::InterleaveUpper(tag, low_even, low_odd)), tag, place + stride);
-      if (left > 2) hn::Store(hn::Mul(scale, hn::InterleaveLower(tag, high_even, high_odd)), tag, place + 2 * stride);
-      if (left > 3) hn::Store(hn::Mul(scale, hn::InterleaveUpper(tag, high_even, high_odd)), tag, place + 3 * stride);
-    }
-  }
-#endif
-}
-
-/// Loads a vector of a row from index i on; zeros after `dims` elements.
-HWY_INLINE Vector LoadPart(const float* HWY_RESTRICT row, std::int64_t i, std::int64_t dims) {
-  const Floats tag;
-  if (i + lanes <= dims) return hn::LoadU(tag, row + i);
-  HWY_ALIGN float rest[lanes] = {};
-  std::copy(row + i, row + dims, rest);
-  return hn::Load(tag, rest);
+/// The elements from index i on, 0 after `dims` elements.
+HWY_INLINE Vector LoadRow(const float* HWY_RESTRICT row, std::int64_t i, std::int64_t dims) {
+  return LoadStored(ElementType::float32, row, i, std::min(lanes, dims - i));
 }
 
 void Pack(const float* HWY_RESTRICT source, std::int64_t stride, std::int64_t count, std::int64_t dims,
           std::int64_t rows, float* HWY_RESTRICT to) {
   const Floats tag;
-  const std::int64_t width = packed_width(dims), filled = (dims + lanes - 1) / lanes * lanes;
+  const std::int64_t width = packed_width(dims), filled = rounded_up(dims, lanes);
   for (std::int64_t row = 0; row < count; ++row) {
     float* const place = to + row * width;
-    for (std::int64_t i = 0; i < filled; i += lanes)
-      hn::Store(LoadPart(source + row * stride, i, dims), tag, place + i);
+    for (std::int64_t i = 0; i < filled; i += lanes) hn::Store(LoadRow(source + row * stride, i, dims), tag, place + i);
     for (std::int64_t i = filled; i < width; i += lanes) hn::Store(hn::Zero(tag), tag, place + i);
   }
   for (std::int64_t i = count * width; i < rows * width; i += lanes) hn::Store(hn::Zero(tag), tag, to + i);
@@ -170,7 +138,7 @@ void RowProducts(const float* HWY_RESTRICT left, const float* HWY_RESTRICT right
   for (std::int64_t row = 0; row < count; ++row) {
     auto sum = hn::Zero(tag);
     for (std::int64_t i = 0; i < dims; i += lanes)
-      sum = hn::MulAdd(hn::Load(tag, left + row * width + i), LoadPart(right + row * right_stride, i, dims), sum);
+      sum = hn::MulAdd(hn::Load(tag, left + row * width + i), LoadRow(right + row * right_stride, i, dims), sum);
     products[row] = hn::GetLane(hn::SumOfLanes(tag, sum));
   }
 }
@@ -324,7 +292,7 @@ HWY_INLINE void GradientStrip(const QueryBlock& block, const PackedKeys& keys, s
 void AddGradients(const QueryBlock& block, const PackedKeys& keys, float* HWY_RESTRICT key_gradients,
                   float* HWY_RESTRICT value_gradients) {
   const std::int64_t width = packed_width(keys.dims);
-  const std::int64_t columns = (block.count + panel_columns - 1) / panel_columns * panel_columns;
+  const std::int64_t columns = rounded_up(block.count, panel_columns);
   // Positions of keys and queries are the same numbers; rows of `keys` count from keys.first.
   const std::int64_t seen_end =
       block.causal ? std::min(keys.count, block.first + block.count - keys.first) : keys.count;
@@ -333,7 +301,7 @@ void AddGradients(const QueryBlock& block, const PackedKeys& keys, float* HWY_RE
   HWY_ALIGN float score_gradients[backward_keys * block_queries];
   for (std::int64_t first = 0; first < seen_end; first += backward_keys) {
     const std::int64_t count = std::min(backward_keys, seen_end - first);
-    const std::int64_t rows = (count + key_padding - 1) / key_padding * key_padding;
+    const std::int64_t rows = rounded_up(count, key_padding);
     // The first panel with a query that sees one of the keys.
     const std::int64_t skipped =
         block.causal ? std::max<std::int64_t>(0, keys.first + first - block.first) / panel_columns * panel_columns : 0;
@@ -361,7 +329,6 @@ constexpr TrainingTiles training_tiles_of_target = {
     .panel_queries = panel_columns,
     .pack = Pack,
     .unpack = Unpack,
-    .transpose = Transpose,
     .row_products = RowProducts,
     .attend = Attend,
     .add_gradients = AddGradients,

@@ -75,12 +75,6 @@ struct TrainingTiles {
   void (*unpack)(const float* packed, std::int64_t count, std::int64_t dims, float factor, float* to,
                  std::int64_t stride);
 
-  /// to[i, j] = factor rows[j, i].
-  /// @param rows  [count, width], packed; count is a multiple of the number of panel queries
-  /// @param to    [dims, stride], rows aligned
-  void (*transpose)(const float* rows, std::int64_t count, std::int64_t dims, float factor, float* to,
-                    std::int64_t stride);
-
   /// products[j] = left[j] . right[j].
   /// @param left   [count, width], packed
   /// @param right  [count, dims]

@@ -5,7 +5,8 @@
 #include "kernels/gradient_tracking.h"
 #include "kernels/linear/tile_products.h"
 #include "kernels/parallel_tasks.h"
-#include "kernels/stored_rows.h"
+#include "kernels/row_alignment.h"
+#include "kernels/tensor_elements.h"
 
 #include <ATen/ATen.h>
 
@@ -189,7 +190,7 @@ namespace {
 template <typename Work>
 void for_each_part(std::int64_t elements, const Work& work) {
   constexpr std::int64_t part = 4096;
-  at::parallel_for(0, (elements + part - 1) / part, 8, [&](std::int64_t begin, std::int64_t end) {
+  at::parallel_for(0, blocks_of(elements, part), 8, [&](std::int64_t begin, std::int64_t end) {
     const at::Tensor buffers = at::empty({2, part}, at::kFloat);
     for (std::int64_t index = begin; index < end; ++index) {
       const std::int64_t first = index * part;

@@ -51,7 +51,6 @@ struct Cut {
 
 Cut cut_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
   const TileKernels& kernels = tile_kernels();
-  const auto blocks_of = [](std::int64_t count, std::int64_t most) { return (count + most - 1) / most; };
   Cut cut{};
   const bool in_parts = rows * columns <= small_result && inner >= 2 * part_inner;
   cut.parts = in_parts ? std::min(inner / part_inner, most_parts) : 1;
@@ -90,7 +89,7 @@ class Worker {
   const float* multiply(std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns,
                         std::int64_t first, std::int64_t inner) {
     auto* const tile = tile_.mutable_data_ptr<float>();
-    const std::int64_t strips = (rows + kernels_.rows - 1) / kernels_.rows;
+    const std::int64_t strips = blocks_of(rows, kernels_.rows);
     for (std::int64_t done = 0; done < inner; done += block_inner) {
       const std::int64_t count = std::min(block_inner, inner - done);
       pack_left(row, rows, first + done, count);
@@ -124,7 +123,7 @@ class Worker {
   void pack_panel(std::int64_t first, std::int64_t count, std::int64_t column, std::int64_t columns) {
     auto* const to = panel_.mutable_data_ptr<float>();
     if (right_.transposed()) {
-      kernels_.transpose(columns, count, right_.at(first, column), right_.column_step, to, kernels_.columns);
+      kernels_.transpose(columns, count, right_.at(first, column), right_.column_step, 1, to, kernels_.columns);
     } else {
       for (std::int64_t k = 0; k < count; ++k)
         std::copy_n(right_.at(first + k, column), columns, to + k * kernels_.columns);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/linear/product_kernel.h"
+#include "kernels/row_alignment.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -38,7 +39,7 @@ class PackedWeight {
 
   /// Output columns of a panel, and the number of panels.
   std::int64_t panel_columns() const { return columns_; }
-  std::int64_t panels() const { return (outputs_ + columns_ - 1) / columns_; }
+  std::int64_t panels() const { return blocks_of(outputs_, columns_); }
   /// Number of columns of a panel that are outputs.
   std::int64_t columns_of(std::int64_t panel) const { return std::min(columns_, outputs_ - panel * columns_); }
   /// The panel from input `first` on (a multiple of 2 for brgemm in bfloat16).

@@ -2,6 +2,7 @@
 #include "kernels/gradient_tracking.h"
 #include "kernels/linear/linear.h"
 #include "kernels/linear/tile_products.h"
+#include "kernels/row_alignment.h"
 
 #include <ATen/ATen.h>
 
@@ -78,9 +79,9 @@ at::Tensor target_losses(const at::Tensor& input, const PackedWeight& head, cons
   const at::Tensor rows = input.stride(1) == 1 ? input : input.contiguous();
 
   const std::int64_t segment_panels = segment_outputs / columns, tile_panels = tile_outputs / columns;
-  const std::int64_t segments = (head.panels() + segment_panels - 1) / segment_panels;
+  const std::int64_t segments = blocks_of(head.panels(), segment_panels);
   const std::int64_t rows_per_block = cut_into_tasks(head, count, head.panels()).rows_per_block;
-  const std::int64_t row_blocks = (count + rows_per_block - 1) / rows_per_block;
+  const std::int64_t row_blocks = blocks_of(count, rows_per_block);
   std::vector<Part> parts(static_cast<std::size_t>(segments * count));  // [segment, row]
   const auto add_segment = [&](TileProducts& products, std::int64_t task) {
     const std::int64_t segment = task / row_blocks, first_row = task % row_blocks * rows_per_block;

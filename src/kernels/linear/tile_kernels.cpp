@@ -48,10 +48,11 @@ void MultiplyTransposed(std::int64_t strips, std::int64_t inner, const float* HW
 }
 
 void Transpose(std::int64_t rows, std::int64_t columns, const float* HWY_RESTRICT from, std::int64_t from_stride,
-               float* HWY_RESTRICT to, std::int64_t to_stride) {
+               float factor, float* HWY_RESTRICT to, std::int64_t to_stride) {
   std::int64_t whole_rows = 0, whole_columns = 0;  // in squares of 4 x 4
 #if HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<float, 4> tag;
+  const auto scale = hn::Set(tag, factor);
   whole_rows = rows / 4 * 4;
   whole_columns = columns / 4 * 4;
   for (std::int64_t i = 0; i < whole_columns; i += 4) {
@@ -62,16 +63,16 @@ void Transpose(std::int64_t rows, std::int64_t columns, const float* HWY_RESTRIC
       const auto low_even = hn::InterleaveLower(tag, a, c), low_odd = hn::InterleaveLower(tag, b, d);
       const auto high_even = hn::InterleaveUpper(tag, a, c), high_odd = hn::InterleaveUpper(tag, b, d);
       float* const place = to + i * to_stride + j;
-      hn::StoreU(hn::InterleaveLower(tag, low_even, low_odd), tag, place);
-      hn::StoreU(hn::InterleaveUpper(tag, low_even, low_odd), tag, place + to_stride);
-      hn::StoreU(hn::InterleaveLower(tag, high_even, high_odd), tag, place + 2 * to_stride);
-      hn::StoreU(hn::InterleaveUpper(tag, high_even, high_odd), tag, place + 3 * to_stride);
+      hn::StoreU(hn::Mul(scale, hn::InterleaveLower(tag, low_even, low_odd)), tag, place);
+      hn::StoreU(hn::Mul(scale, hn::InterleaveUpper(tag, low_even, low_odd)), tag, place + to_stride);
+      hn::StoreU(hn::Mul(scale, hn::InterleaveLower(tag, high_even, high_odd)), tag, place + 2 * to_stride);
+      hn::StoreU(hn::Mul(scale, hn::InterleaveUpper(tag, high_even, high_odd)), tag, place + 3 * to_stride);
     }
   }
 #endif
   for (std::int64_t i = 0; i < columns; ++i) {
     for (std::int64_t j = i < whole_columns ? whole_rows : 0; j < rows; ++j)
-      to[i * to_stride + j] = from[j * from_stride + i];
+      to[i * to_stride + j] = factor * from[j * from_stride + i];
   }
 }
 

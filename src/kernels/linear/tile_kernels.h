@@ -45,11 +45,11 @@ struct TileKernels {
   void (*multiply_transposed)(std::int64_t strips, std::int64_t inner, const float* left, std::int64_t left_stride,
                               const float* panel, bool add, float* tile, std::int64_t tile_stride);
 
-  /// to[i, j] = from[j, i].
+  /// to[i, j] = factor from[j, i].
   /// @param from  [rows, columns]
   /// @param to    [columns, >= rows]
-  void (*transpose)(std::int64_t rows, std::int64_t columns, const float* from, std::int64_t from_stride, float* to,
-                    std::int64_t to_stride);
+  void (*transpose)(std::int64_t rows, std::int64_t columns, const float* from, std::int64_t from_stride, float factor,
+                    float* to, std::int64_t to_stride);
 
   /// Writes f(tile + bias) + residual, rounded once to the type of the output.
   /// @param bias  [columns], null if there is none

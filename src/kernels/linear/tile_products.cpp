@@ -4,7 +4,7 @@
 #include "kernels/elementwise/row_vectors.h"
 #include "kernels/linear/tile_kernels.h"
 #include "kernels/row_alignment.h"
-#include "kernels/stored_rows.h"
+#include "kernels/tensor_elements.h"
 
 #include <ATen/ATen.h>
 #include <ATen/native/CPUBlas.h>
@@ -99,12 +99,12 @@ ProductTasks cut_into_tasks(const PackedWeight& weight, std::int64_t rows, std::
       block_bytes / (weight.inputs() * static_cast<std::int64_t>(c10::elementSize(at::kFloat)));
   ProductTasks tasks{};
   tasks.rows_per_block = std::min(rounded_up(std::clamp(fitting, fewest_rows, most_rows), strip), rows);
-  tasks.row_blocks = (rows + tasks.rows_per_block - 1) / tasks.rows_per_block;
+  tasks.row_blocks = blocks_of(rows, tasks.rows_per_block);
   // Several tasks for each worker, so that all finish at about the same time; at least a few panels in each, since each
   // task copies its rows.
   const std::int64_t wanted = std::max<std::int64_t>(1, 4 * task_workers() / tasks.row_blocks);
-  tasks.panels_per_chunk = std::max<std::int64_t>(std::min<std::int64_t>(4, panels), (panels + wanted - 1) / wanted);
-  tasks.chunks = (panels + tasks.panels_per_chunk - 1) / tasks.panels_per_chunk;
+  tasks.panels_per_chunk = std::max<std::int64_t>(std::min<std::int64_t>(4, panels), blocks_of(panels, wanted));
+  tasks.chunks = blocks_of(panels, tasks.panels_per_chunk);
   return tasks;
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/parallel_tasks.h"
 #include "kernels/query_fields.h"
+#include "kernels/row_alignment.h"
 #include "kernels/streaming/attention_workspace.h"
 #include "kernels/streaming/packed_values.h"
 #include "kernels/streaming/query_blocks.h"
@@ -30,7 +31,7 @@ std::int64_t kv_heads_at_a_time(const AttentionOptions& options, const Attention
   one.kv_heads = 1;
   one.heads = shape.group;
   const std::int64_t blocks = std::ssize(query_blocks(options, one));
-  return std::min((blocks_per_worker * task_workers() + blocks - 1) / blocks, shape.kv_heads);
+  return std::min(blocks_of(blocks_per_worker * task_workers(), blocks), shape.kv_heads);
 }
 
 /// Some heads of a tensor as Real, with a contiguous last dimension. No copy is made if the tensor has this form.

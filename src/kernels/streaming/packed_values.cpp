@@ -1,6 +1,7 @@
 #include "kernels/streaming/packed_values.h"
 
 #include "kernels/parallel_tasks.h"
+#include "kernels/row_alignment.h"
 #include "kernels/streaming/query_blocks.h"
 
 #include <ATen/ATen.h>
@@ -29,8 +30,8 @@ Sizes sizes_of(const at::Tensor& key) {
           .dims = key.size(2),
           .width = kernels.padded(key.size(2)),
           .columns = columns,
-          .tiles = (length + tile_keys - 1) / tile_keys,
-          .panels = (length + columns - 1) / columns};
+          .tiles = blocks_of(length, tile_keys),
+          .panels = blocks_of(length, columns)};
 }
 
 /// Rows of one head from `first` on.

@@ -1,5 +1,6 @@
 #include "kernels/streaming/panel_products.h"
 
+#include "kernels/row_alignment.h"
 #include "kernels/vector_dispatch.h"
 
 #include <algorithm>
@@ -265,7 +266,7 @@ void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dim
                    const PackedSums<Real>& sums, Extrema& extrema) {
   const Tag<Real> tag;
   constexpr std::int64_t columns = PanelColumns<Real>();
-  const std::int64_t width = (dims + columns - 1) / columns * columns;
+  const std::int64_t width = rounded_up(dims, columns);
   auto seen = VectorExtrema<Real>::none();
   for (std::int64_t i = 0; i < width; i += Lanes<Real>()) {
     const auto c = hn::Load(tag, centre + i), factor = hn::Load(tag, scale + i);

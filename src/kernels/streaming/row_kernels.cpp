@@ -1,5 +1,6 @@
 #include "kernels/streaming/row_kernels.h"
 
+#include "kernels/row_alignment.h"
 #include "kernels/vector_dispatch.h"
 
 #include <algorithm>
@@ -82,7 +83,7 @@ void AbsorbScores(SoftmaxSums& sums, Real* HWY_RESTRICT scores, std::int64_t beg
                   std::int64_t width) {
   const Tag<Real> tag;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
-  const std::int64_t first = begin - begin % lanes, last = (end + lanes - 1) / lanes * lanes;
+  const std::int64_t first = begin - begin % lanes, last = rounded_up(end, lanes);
   if (begin > first) std::fill(scores + first, scores + begin, -std::numeric_limits<Real>::infinity());
   if (last > end) std::fill(scores + end, scores + last, -std::numeric_limits<Real>::infinity());
   const double largest = LargestScore(scores, first, last);

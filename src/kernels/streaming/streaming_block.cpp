@@ -1,6 +1,7 @@
 #include "kernels/streaming/streaming_block.h"
 
 #include "kernels/query_fields.h"
+#include "kernels/row_alignment.h"
 
 #include <algorithm>
 #include <cmath>
@@ -109,7 +110,7 @@ template <typename Real>
 void BlockStream<Real>::reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows) {
   const at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
   const PanelKernels<Real>& panel = panel_kernels<Real>();
-  const std::int64_t strip = panel.rows, whole = (rows + strip - 1) / strip * strip;
+  const std::int64_t strip = panel.rows, whole = rounded_up(rows, strip);
   const std::int64_t width = panel.padded(shape.head_dim);
   reserve(buffers.queries, {whole, padded<Real>(shape.head_dim)}, type);
   reserve(buffers.scores, {whole, tile_keys}, type);
