@@ -10,8 +10,9 @@ for each kind of sweep. The results are medians of --repeats rounds. `whole` is 
 to end. `pass` is that time minus the time of a sweep of 64 tokens, which loads the same weights. Compare `pass` with
 the time of the reference.
 
---nll also runs sweeps with the output head. It prints the time that the head adds, and the rate of the head as a share
-of the rate of a 2048 x 2048 product in the same rounds."""
+--nll also runs sweeps with the output head, and the reference with its own head and cross entropy (all logits at once,
+as transformers computes a loss). It prints the time that the head adds, and the rate of the head as a share of the rate
+of a 2048 x 2048 product in the same rounds."""
 
 import argparse
 import os
@@ -43,6 +44,12 @@ def product_seconds():
     return statistics.median(seconds_of(lambda: left @ right) for _ in range(5))
 
 
+def reference_likelihood(model, tokens):
+    with torch.no_grad():
+        logits = model.lm_head(make_gemma_golden.hidden_states(model, tokens).reshape(len(tokens), -1))
+        return torch.nn.functional.cross_entropy(logits[:-1], tokens[1:])
+
+
 def head_share(tokens, seconds, product):
     """Rate of the head (2 d V operations for each token), and its share of the rate of a product."""
     config = make_gemma_golden.CONFIG
@@ -62,6 +69,7 @@ def rounds(arguments, sweeper, model, tokens):
     }
     if arguments.nll:
         runs |= {
+            "reference nll": lambda: seconds_of(lambda: reference_likelihood(model, tokens)),
             "nll": sweep(arguments.length, "all", nll=True),
             "nll loading": sweep(LOADING, "all", nll=True),
             "product": product_seconds,
@@ -86,6 +94,10 @@ def report(arguments, seconds):
                 "the noise of this machine is larger than the time of the head: use a larger "
                 "--length, more --repeats or a quiet machine"
             )
+        print(f"{'reference, SDPA, with likelihood':<34} {'':>8} {seconds['reference nll']:>8.2f}")
+        whole, alone = seconds["nll"], seconds["nll"] - seconds["nll loading"]
+        ratios = f"{whole / seconds['reference nll']:>18.3f} {alone / seconds['reference nll']:>17.3f}"
+        print(f"{'gainlens sweep, with likelihood':<34} {whole:>8.2f} {alone:>8.2f} {ratios}")
         rate, share = head_share(arguments.length - LOADING, added, seconds["product"])
         print(
             f"the head and its likelihood add {added:.2f} s: {1e-9 * rate:.0f} GFLOP/s, "

@@ -138,7 +138,7 @@ void run_training(const Options& options) {
   const double peak = measured_peak_rate();
   print(
       fmt::format("{}\n{} threads, {} rows, float32. Peak in registers: {:.0f} GFLOP/s. Each cell: GFLOP/s (share of "
-                  "that peak)\n\n| layer, inputs x outputs | product | libtorch | gainlens |\n"
+                  "that peak)\n\n| layer, inputs x outputs | product | libtorch | strips |\n"
                   "| --- | --- | --- | --- |\n",
                   kernels::describe_processor(), at::get_num_threads(), options.rows, peak / 1e9));
   for (const Shape& shape : trained_shapes) {
@@ -153,8 +153,8 @@ void run_training(const Options& options) {
           Product{"gradient of the weight", upstream.t(), input}}) {
       at::Tensor output = at::empty({product.left.size(0), product.right.size(1)});
       const std::vector<std::function<void()>> methods = {
-          [&] { at::mm_out(output, product.left, product.right); },
-          [&] { kernels::matrix_product(product.left, product.right, {.output = output}); }};
+          [&] { kernels::matrix_product(product.left, product.right, {.output = output}, ProductKernel::libtorch); },
+          [&] { kernels::matrix_product(product.left, product.right, {.output = output}, ProductKernel::strips); }};
       for (const auto& method : methods) method();
       const std::vector<RunTimes> times = interleaved_times(methods, {.repeats = options.repeats});
       const double operations = 2.0 * static_cast<double>(options.rows * shape.inputs * shape.outputs);
