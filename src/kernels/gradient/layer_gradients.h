@@ -10,8 +10,8 @@
 // The parts of a decoder's layer with gradients, for training in float32. The forward passes are those of evaluation
 // (linear.h, row_functions.h) and have the same bits, except the loss: it computes its gradients in the forward pass
 // and keeps them. Each backward pass reads and writes every tensor once; what it can compute anew from the inputs is
-// not kept. There are no second derivatives: who asks for them (create_graph) gets an InvalidArgument. Linear layers are
-// in trained_linear.h.
+// not kept. There are no second derivatives: who asks for them (create_graph) gets an InvalidArgument. Linear layers
+// are in trained_linear.h.
 
 namespace gainlens::kernels {
 
