@@ -75,7 +75,7 @@ Cut cut_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
 class Worker {
  public:
   Worker(const Matrix& left, const Matrix& right, const Cut& cut)
-      : left_(left), right_(right), cut_(cut), stride_(cut.columns) {
+      : left_(left), right_(right), stride_(cut.columns) {
     const auto floats = at::TensorOptions().dtype(at::kFloat);
     const std::int64_t inner = std::min(block_inner, cut.inner);
     // Rows whose distance is a power of two would share the same places of the cache.
@@ -135,7 +135,6 @@ class Worker {
 
   const TileKernels& kernels_ = tile_kernels();
   Matrix left_, right_;
-  Cut cut_;
   std::int64_t stride_, left_stride_ = 0;
   at::Tensor packed_left_, panel_, tile_;
 };
