@@ -136,11 +136,37 @@ TEST(LayerGradients, OnlyWhatNeedsAGradientGetsOne) {
     trained_linear(in[0], in[1], in[2], in[3]).sum().backward();
     for (int i = 0; i < 4; ++i) EXPECT_EQ(in[static_cast<std::size_t>(i)].grad().defined(), i == which) << i;
   }
-  // One of two outputs is not used: its weight gets zeros.
-  const at::Tensor first = leaf(weight), second = leaf(weight);
-  trained_linears(input, {first, second}, {{}, {}})[0].sum().backward();
+  // One of two outputs is not used: its weight gets no gradient, and an infinite number in it disturbs nothing.
+  const at::Tensor x = leaf(input), first = leaf(weight), second = leaf(weight / 0.0);
+  trained_linears(x, {first, second}, {{}, {}})[0].sum().backward();
   EXPECT_TRUE(at::allclose(first.grad(), at::ones({4, 9}).mm(input)));
-  EXPECT_EQ(second.grad().abs().max().item<double>(), 0);
+  EXPECT_TRUE(at::allclose(x.grad(), at::ones({9, 4}).mm(weight)));
+  EXPECT_FALSE(second.grad().defined());
+}
+
+TEST(LayerGradients, OutputsOfLinearLayersMayBeChangedInPlace) {
+  const at::Tensor x = numbers({2, 9, 5}, 1).to(at::kFloat), weight = numbers({4, 5}, 2).to(at::kFloat);
+  weight.requires_grad_(true);
+  const at::Tensor one = trained_linear(x, weight);
+  one.view({2, 9, 2, 2}).select(2, 1).zero_();
+  one.mul_(2).sum().backward();
+  EXPECT_TRUE(at::allclose(weight.grad().slice(0, 0, 2), 2 * at::ones({2, 18}).mm(x.view({18, 5}))));
+  EXPECT_EQ(weight.grad().slice(0, 2, 4).abs().max().item<double>(), 0);
+  trained_linears(x, {weight, weight}, {{}, {}})[1].mul_(3);
+}
+
+TEST(LayerGradients, LinearLayersOfNoRows) {
+  const at::Tensor x = at::zeros({0, 5}).requires_grad_(true), weight = at::ones({4, 5}).requires_grad_(true);
+  trained_linear(x, weight).sum().backward();
+  EXPECT_EQ(x.grad().sizes(), x.sizes());
+  EXPECT_TRUE(at::equal(weight.grad(), at::zeros({4, 5})));
+}
+
+TEST(LayerGradients, LinearLayersKeepOnlyWhatAGradientNeeds) {
+  const at::Tensor x = at::ones({6, 5}).requires_grad_(true), weight = at::ones({4, 5});
+  const auto before = x.storage().use_count();
+  const at::Tensor y = trained_linear(x, weight);
+  EXPECT_EQ(x.storage().use_count(), before);
 }
 
 TEST(LayerGradients, TheLossOfBlocksIsTheLossOfAllRows) {
@@ -154,6 +180,10 @@ TEST(LayerGradients, TheLossOfBlocksIsTheLossOfAllRows) {
                 },
                 {numbers({1100, 12}, 7), numbers({70, 12}, 8)});
   }
+  // Transposed views.
+  expect_like([&](const auto& in) { return trained_mean_loss(in[0].t(), in[1].t(), targets.slice(0, 0, 30)); },
+              [&](const auto& in) { return at::cross_entropy_loss(at::mm(in[0].t(), in[1]), targets.slice(0, 0, 30)); },
+              {numbers({12, 30}, 7), numbers({12, 70}, 8)});
   // Without a gradient.
   const at::NoGradGuard no_gradient;
   const at::Tensor input = numbers({5, 12}, 7).to(at::kFloat), head = numbers({70, 12}, 8).to(at::kFloat);

@@ -136,8 +136,9 @@ struct ActivationNode : torch::autograd::Function<ActivationNode> {
 };
 
 struct LossFunction : torch::autograd::Function<LossFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const at::Tensor& head,
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& given_input, const at::Tensor& given_head,
                             const at::Tensor& targets, double soft_cap) {
+    const at::Tensor input = given_input.contiguous(), head = given_head.contiguous();
     const std::int64_t rows = input.size(0);
     const at::Tensor of_input = at::empty_like(input), of_head = at::zeros_like(head);
     at::Tensor buffer = at::empty({std::min(loss_rows, rows), head.size(0)}, input.options());

@@ -7,6 +7,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 namespace gainlens::kernels {
 namespace {
 
@@ -15,7 +17,12 @@ using torch::autograd::variable_list;
 
 /// [.., columns] as a matrix whose rows are contiguous.
 at::Tensor as_matrix(const at::Tensor& x) {
-  return x.reshape({-1, x.size(-1)}).contiguous();
+  return x.flatten(0, -2).contiguous();
+}
+
+/// A weight as matrix_product takes it: a copy only if neither rows nor columns are contiguous.
+at::Tensor as_weight(const at::Tensor& weight) {
+  return weight.stride(0) == 1 || weight.stride(1) == 1 ? weight : weight.contiguous();
 }
 
 std::vector<std::int64_t> with_last(const at::Tensor& x, std::int64_t last) {
@@ -24,24 +31,32 @@ std::vector<std::int64_t> with_last(const at::Tensor& x, std::int64_t last) {
   return sizes;
 }
 
-/// Autograd takes tensors that exist only, in one list, and counts gradients in its order: the input, the weights, the
-/// biases that exist, the residual if it exists. `biased` has a number for each weight, not 0 if it has a bias.
+/// `tensors` has no undefined ones, in this order: the input, the weights, the biases that exist, the residual if there
+/// is one. Gradients are numbered in this order. biased[i] is 1 if weight i has a bias, else 0.
 struct LinearsNode : torch::autograd::Function<LinearsNode> {
   static variable_list forward(AutogradContext* context, at::TensorList tensors,
                                const std::vector<std::int64_t>& biased, bool adds) {
     const std::size_t layers = biased.size();
     const at::Tensor rows = as_matrix(tensors[0]);
-    variable_list saved{rows}, outputs;
+    // Each side is kept only if the gradient of the other one is asked for.
+    const bool input_needed =
+        std::any_of(tensors.begin() + 1, tensors.begin() + 1 + static_cast<std::ptrdiff_t>(layers),
+                    [](const at::Tensor& weight) { return weight.requires_grad(); });
+    const bool weights_needed = tensors[0].requires_grad();
+    variable_list saved{input_needed ? rows : at::Tensor()}, outputs;
     std::size_t next = 1 + layers;
     for (std::size_t i = 0; i < layers; ++i) {
-      const at::Tensor weight = tensors[1 + i].contiguous();
+      const at::Tensor weight = as_weight(tensors[1 + i]);
       MatrixProductOptions options;
       if (biased[i] != 0) options.bias = tensors[next++].contiguous();
       if (adds) options.residual = as_matrix(tensors.back());
-      outputs.push_back(matrix_product(rows, weight.t(), options).view(with_last(tensors[0], weight.size(0))));
-      saved.push_back(weight);
+      // Not a view in the eyes of autograd: the caller may change it in place.
+      outputs.push_back(
+          at::_unsafe_view(matrix_product(rows, weight.t(), options), with_last(tensors[0], weight.size(0))));
+      saved.push_back(weights_needed ? weight : at::Tensor());
     }
     context->save_for_backward(saved);
+    context->set_materialize_grads(false);
     context->saved_data["sizes"] = tensors[0].sizes().vec();
     context->saved_data["biased"] = biased;
     context->saved_data["adds"] = adds;
@@ -59,13 +74,13 @@ struct LinearsNode : torch::autograd::Function<LinearsNode> {
     at::Tensor of_input;
     std::size_t next = 1 + layers;
     for (std::size_t i = 0; i < layers; ++i) {
+      const std::size_t of_bias = biased[i] != 0 ? next++ : 0;
+      if (!gradients[i].defined()) continue;  // nobody uses this output
       const at::Tensor upstream = as_matrix(gradients[i]);
       if (context->needs_input_grad(0))
         of_input = matrix_product(upstream, saved[1 + i], {.residual = of_input, .output = of_input});
       if (context->needs_input_grad(1 + i)) found[1 + i] = matrix_product(upstream.t(), saved[0]);
-      if (biased[i] == 0) continue;
-      if (context->needs_input_grad(next)) found[next] = upstream.sum(0);
-      ++next;
+      if (of_bias != 0 && context->needs_input_grad(of_bias)) found[of_bias] = upstream.sum(0);
     }
     if (of_input.defined()) found[0] = of_input.view(context->saved_data["sizes"].toIntVector());
     if (context->saved_data["adds"].toBool() && context->needs_input_grad(next)) found[next] = gradients[0];

@@ -19,32 +19,37 @@ constexpr std::int64_t block_inner = 256;
 
 /// The largest tile of a task, in strips and panels: with the packed sides it fits in the second-level cache.
 constexpr std::int64_t most_strips = 21, most_panels = 8;
-/// The smallest, in strips: each task packs its part of the right side for itself.
-constexpr std::int64_t fewest_strips = 4;
+/// The smallest, in strips: each task packs its part of the right side, and smaller tasks would mostly pack.
+constexpr std::int64_t fewest_strips = 8;
 
 /// A small result has few tiles. Then its sums are cut into parts: more tasks, which end at about the same time.
-constexpr std::int64_t small_result = 65536, part_inner = 512, most_parts = 8;
+constexpr std::int64_t small_result = 65536, fewest_terms_of_part = 512, most_parts = 8;
+
+/// The stride of a single row or column has no meaning.
+bool rows_contiguous(const at::Tensor& x) {
+  return x.stride(1) == 1 || x.size(1) <= 1;
+}
+bool columns_contiguous(const at::Tensor& x) {
+  return x.stride(0) == 1 || x.size(0) <= 1;
+}
 
 struct Matrix {
   const float* data;
   std::int64_t row_step, column_step;
 
   explicit Matrix(const at::Tensor& x)
-      : data(x.const_data_ptr<float>()), row_step(x.stride(0)), column_step(x.stride(1)) {
-    // The stride of a single row or column has no meaning.
-    if (x.size(1) == 1) column_step = 1;
-    if (x.size(0) == 1 && column_step != 1) row_step = 1;
-    ASSERT(row_step == 1 || column_step == 1, "a matrix with the strides {} and {}", row_step, column_step);
+      : data(x.const_data_ptr<float>()), row_step(x.stride(0)), column_step(rows_contiguous(x) ? 1 : x.stride(1)) {
+    if (column_step != 1) row_step = 1;
   }
   bool transposed() const { return column_step != 1; }
   const float* at(std::int64_t row, std::int64_t column) const { return data + row * row_step + column * column_step; }
 };
 
-/// How a product is cut into tasks.
+/// How a product is cut into tasks: blocks of rows, blocks of columns, parts of the sums.
 struct Cut {
-  std::int64_t rows, row_blocks;  // of a block
-  std::int64_t columns, column_blocks;
-  std::int64_t inner, parts;  // of a part
+  std::int64_t block_rows, row_blocks;
+  std::int64_t block_columns, column_blocks;
+  std::int64_t part_terms, parts;
 
   std::int64_t tasks() const { return row_blocks * column_blocks * parts; }
 };
@@ -52,22 +57,20 @@ struct Cut {
 Cut cut_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
   const TileKernels& kernels = tile_kernels();
   Cut cut{};
-  const bool in_parts = rows * columns <= small_result && inner >= 2 * part_inner;
-  cut.parts = in_parts ? std::min(inner / part_inner, most_parts) : 1;
-  cut.inner = blocks_of(inner, cut.parts);
-  cut.parts = blocks_of(inner, cut.inner);
+  const bool in_parts = rows * columns <= small_result && inner >= 2 * fewest_terms_of_part;
+  cut.part_terms = blocks_of(inner, in_parts ? std::min(inner / fewest_terms_of_part, most_parts) : 1);
+  cut.parts = blocks_of(inner, cut.part_terms);
   const std::int64_t panels = blocks_of(columns, kernels.columns), strips = blocks_of(rows, kernels.rows);
-  cut.column_blocks = blocks_of(panels, most_panels);
-  const std::int64_t wanted = blocks_of(4 * task_workers(), cut.parts * cut.column_blocks);
-  const std::int64_t blocks =
-      std::max(blocks_of(strips, most_strips), std::min(wanted, blocks_of(strips, fewest_strips)));
-  // As many tasks for each worker.
-  const std::int64_t block_strips = blocks_of(strips, rounded_up(blocks, task_workers())),
-                     block_panels = blocks_of(panels, cut.column_blocks);
-  cut.rows = block_strips * kernels.rows;
-  cut.row_blocks = blocks_of(strips, block_strips);
-  cut.columns = block_panels * kernels.columns;
+  const std::int64_t block_panels = blocks_of(panels, blocks_of(panels, most_panels));
+  cut.block_columns = block_panels * kernels.columns;
   cut.column_blocks = blocks_of(panels, block_panels);
+  // Several tasks for each worker, and as many for each if the rows allow it.
+  const std::int64_t tasks_of_row_block = cut.parts * cut.column_blocks, workers = task_workers();
+  std::int64_t blocks = std::max(blocks_of(strips, most_strips), blocks_of(4 * workers, tasks_of_row_block));
+  if (tasks_of_row_block % workers != 0) blocks = rounded_up(blocks, workers);
+  const std::int64_t block_strips = std::max(blocks_of(strips, blocks), std::min(fewest_strips, strips));
+  cut.block_rows = block_strips * kernels.rows;
+  cut.row_blocks = blocks_of(strips, block_strips);
   return cut;
 }
 
@@ -75,14 +78,14 @@ Cut cut_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
 class Worker {
  public:
   Worker(const Matrix& left, const Matrix& right, const Cut& cut)
-      : left_(left), right_(right), stride_(cut.columns) {
+      : left_(left), right_(right), stride_(cut.block_columns) {
     const auto floats = at::TensorOptions().dtype(at::kFloat);
-    const std::int64_t inner = std::min(block_inner, cut.inner);
+    const std::int64_t inner = std::min(block_inner, cut.part_terms);
     // Rows whose distance is a power of two would share the same places of the cache.
-    left_stride_ = left.transposed() ? cut.rows : padded<float>(inner) + padded<float>(1);
-    packed_left_ = at::empty({left.transposed() ? inner : cut.rows, left_stride_}, floats);
+    left_stride_ = left.transposed() ? cut.block_rows : padded<float>(inner) + padded<float>(1);
+    packed_left_ = at::empty({left.transposed() ? inner : cut.block_rows, left_stride_}, floats);
     panel_ = at::empty({inner, kernels_.columns}, floats);
-    tile_ = at::empty({cut.rows, stride_}, floats);
+    tile_ = at::empty({cut.block_rows, stride_}, floats);
   }
 
   /// left[row.., first..] right[first.., column..], in a tile [rows, stride()].
@@ -139,26 +142,32 @@ class Worker {
   at::Tensor packed_left_, panel_, tile_;
 };
 
-void check_matrix(const at::Tensor& x, const char* what) {
+void check_matrix(const at::Tensor& x, const at::Tensor& left, const char* what) {
   ASSERT(x.defined() && x.dim() == 2 && x.scalar_type() == at::kFloat, "{} must be a matrix in float32", what);
+  ASSERT(x.device() == left.device(), "{} is on another device", what);
   ASSERT(!is_tracked(x), "{} needs a gradient", what);
 }
 
 void check_product(const at::Tensor& left, const at::Tensor& right, const MatrixProductOptions& options) {
-  check_matrix(left, "the left side");
-  check_matrix(right, "the right side");
-  const std::int64_t rows = left.size(0), inner = left.size(1), columns = right.size(1);
-  ASSERT(right.size(0) == inner && inner > 0, "a product of [{}, {}] and [{}, {}]", rows, inner, right.size(0),
+  check_matrix(left, left, "the left side");
+  check_matrix(right, left, "the right side");
+  for (const at::Tensor* side : {&left, &right}) {
+    ASSERT(rows_contiguous(*side) || columns_contiguous(*side), "a matrix with the strides {} and {}", side->stride(0),
+           side->stride(1));
+  }
+  const std::int64_t rows = left.size(0), columns = right.size(1);
+  ASSERT(right.size(0) == left.size(1), "a product of [{}, {}] and [{}, {}]", rows, left.size(1), right.size(0),
          columns);
   for (const at::Tensor* tensor : {&options.output, &options.residual}) {
     if (!tensor->defined()) continue;
-    check_matrix(*tensor, "an output or a residual");
-    ASSERT(tensor->size(0) == rows && tensor->size(1) == columns && (tensor->stride(1) == 1 || columns == 1),
-           "an output or a residual of [{}, {}] for a product of [{}, {}]", tensor->size(0), tensor->size(1), rows,
-           columns);
+    check_matrix(*tensor, left, "an output or a residual");
+    ASSERT(tensor->size(0) == rows && tensor->size(1) == columns && rows_contiguous(*tensor),
+           "an output or a residual of [{}, {}] with the strides {} and {} for a product of [{}, {}]", tensor->size(0),
+           tensor->size(1), tensor->stride(0), tensor->stride(1), rows, columns);
   }
-  ASSERT(!options.bias.defined() || (options.bias.is_contiguous() && options.bias.scalar_type() == at::kFloat &&
-                                     options.bias.numel() == columns && !is_tracked(options.bias)),
+  ASSERT(!options.bias.defined() ||
+             (options.bias.is_contiguous() && options.bias.scalar_type() == at::kFloat &&
+              options.bias.numel() == columns && options.bias.device() == left.device() && !is_tracked(options.bias)),
          "a bias that does not fit the product");
 }
 
@@ -190,12 +199,13 @@ at::Tensor product_by_strips(const at::Tensor& left, const at::Tensor& right, co
   run_tasks_with(cut.tasks(), [&](std::int64_t) {
     return [&, worker = std::make_unique<Worker>(left_matrix, right_matrix, cut)](std::int64_t task) {
       const std::int64_t part = task % cut.parts, tile = task / cut.parts;
-      const std::int64_t row = tile / cut.column_blocks * cut.rows, column = tile % cut.column_blocks * cut.columns;
-      const std::int64_t tile_rows = std::min(cut.rows, rows - row),
-                         tile_columns = std::min(cut.columns, columns - column);
-      const std::int64_t first = part * cut.inner;
+      const std::int64_t row = tile / cut.column_blocks * cut.block_rows,
+                         column = tile % cut.column_blocks * cut.block_columns;
+      const std::int64_t tile_rows = std::min(cut.block_rows, rows - row),
+                         tile_columns = std::min(cut.block_columns, columns - column);
+      const std::int64_t first = part * cut.part_terms;
       const float* const product =
-          worker->multiply(row, tile_rows, column, tile_columns, first, std::min(cut.inner, inner - first));
+          worker->multiply(row, tile_rows, column, tile_columns, first, std::min(cut.part_terms, inner - first));
       if (cut.parts > 1) {
         kernels.finish(tile_rows, tile_columns, product, worker->stride(), nullptr, Activation::none,
                        ElementType::float32, {}, stored_from(parts[part], row, column));
@@ -231,6 +241,10 @@ at::Tensor matrix_product(const at::Tensor& left, const at::Tensor& right, const
   const std::int64_t rows = left.size(0), columns = right.size(1);
   at::Tensor result = options.output.defined() ? options.output : at::empty({rows, columns}, left.options());
   if (rows == 0 || columns == 0) return result;
+  if (left.size(1) == 0) {  // a sum of nothing
+    options.residual.defined() ? result.copy_(options.residual) : result.zero_();
+    return options.bias.defined() ? result.add_(options.bias) : result;
+  }
   const bool on_cpu = left.device().is_cpu();
   const ProductKernel chosen = kernel.value_or(on_cpu ? training_product_kernel() : ProductKernel::libtorch);
   ASSERT(chosen == ProductKernel::libtorch || (chosen == ProductKernel::strips && on_cpu),

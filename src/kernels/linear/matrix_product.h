@@ -12,21 +12,23 @@ namespace gainlens::kernels {
 struct MatrixProductOptions {
   at::Tensor bias;      ///< [columns]; may be undefined
   at::Tensor residual;  ///< [rows, columns]; may be undefined
-  at::Tensor output;    ///< [rows, columns], rows contiguous; undefined: a new tensor. It may be the residual
+  /// [rows, columns], rows contiguous; undefined: a new tensor. It may be the residual, and overlaps nothing else.
+  at::Tensor output;
 };
 
 /// left right + bias + residual, in float32. For matrices that change too often to be packed (packed_weight.h), as in
 /// training. Both sides may be transposed views.
 ///
 /// The kernel `strips`: each task packs what it multiplies into the cache, for itself. The bits of the result do not
-/// depend on the number of threads. They depend on the other rows and columns in one case only: long sums are cut into
-/// parts of fixed length if the result is small. The kernel `libtorch` promises neither.
+/// depend on the number of threads. They depend on the other rows and columns in one case only: if the result is small,
+/// long sums are cut into parts, whose number follows from `inner` alone. With the kernel `libtorch` bits may depend on
+/// both.
 /// @param left    [rows, inner], one stride is 1
-/// @param right   [inner, columns], one stride is 1
+/// @param right   [inner, columns], one stride is 1; inner may be 0
 /// @param kernel  strips or libtorch, for tests and benchmarks; by default that of training_product_kernel(), and
 ///                libtorch for tensors that are not on the CPU
 /// @returns [rows, columns]
-/// @throws InternalError  shapes, types or strides that do not fit, or a tensor that needs a gradient
+/// @throws InternalError  shapes, types, strides or devices that do not fit, or a tensor that needs a gradient
 at::Tensor matrix_product(const at::Tensor& left, const at::Tensor& right, const MatrixProductOptions& options = {},
                           std::optional<ProductKernel> kernel = {});
 

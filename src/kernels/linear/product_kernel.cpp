@@ -90,9 +90,10 @@ std::string describe_processor() {
 #else
   const bool slow = false;
 #endif
-  return fmt::format("vectors of {} bits{}; products: float32 by {}, bfloat16 by {}, float16 by {}", vector_bits(),
-                     slow ? " (no AVX2: several times slower)" : "", name_of(product_kernel(at::kFloat)),
-                     name_of(product_kernel(at::kBFloat16)), name_of(product_kernel(at::kHalf)));
+  return fmt::format("vectors of {} bits{}; products: float32 by {}, bfloat16 by {}, float16 by {}, training by {}",
+                     vector_bits(), slow ? " (no AVX2: several times slower)" : "", name_of(product_kernel(at::kFloat)),
+                     name_of(product_kernel(at::kBFloat16)), name_of(product_kernel(at::kHalf)),
+                     name_of(training_product_kernel()));
 }
 
 }  // namespace gainlens::kernels

@@ -24,27 +24,33 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = Tag<float>;
 using Vector = hn::Vec<Floats>;
 
-void Multiply(std::int64_t strips, std::int64_t inner, const float* HWY_RESTRICT left, std::int64_t left_stride,
-              const float* HWY_RESTRICT panel, bool add, float* HWY_RESTRICT tile, std::int64_t tile_stride) {
+/// tile = left panel, or tile += left panel. The left side is [row, inner] or, transposed, [inner, row].
+template <bool transposed>
+HWY_INLINE void MultiplyTile(std::int64_t strips, std::int64_t inner, const float* HWY_RESTRICT left,
+                             std::int64_t left_stride, const float* HWY_RESTRICT panel, bool add,
+                             float* HWY_RESTRICT tile, std::int64_t tile_stride) {
   for (std::int64_t strip = 0; strip < strips; ++strip) {
     const std::int64_t row = strip * strip_rows;
     StripSums<float> sums;
-    MultiplyStrip<float>(inner, left + row * left_stride, left_stride, panel, sums);
+    if constexpr (transposed) {
+      MultiplySteppedStrip<float>(inner, left + row, 1, left_stride, panel, sums);
+    } else {
+      MultiplyStrip<float>(inner, left + row * left_stride, left_stride, panel, sums);
+    }
     add ? StoreStrip<true, float>(sums, tile + row * tile_stride, tile_stride)
         : StoreStrip<false, float>(sums, tile + row * tile_stride, tile_stride);
   }
 }
 
+void Multiply(std::int64_t strips, std::int64_t inner, const float* HWY_RESTRICT left, std::int64_t left_stride,
+              const float* HWY_RESTRICT panel, bool add, float* HWY_RESTRICT tile, std::int64_t tile_stride) {
+  MultiplyTile<false>(strips, inner, left, left_stride, panel, add, tile, tile_stride);
+}
+
 void MultiplyTransposed(std::int64_t strips, std::int64_t inner, const float* HWY_RESTRICT left,
                         std::int64_t left_stride, const float* HWY_RESTRICT panel, bool add, float* HWY_RESTRICT tile,
                         std::int64_t tile_stride) {
-  for (std::int64_t strip = 0; strip < strips; ++strip) {
-    const std::int64_t row = strip * strip_rows;
-    StripSums<float> sums;
-    MultiplySteppedStrip<float>(inner, left + row, 1, left_stride, panel, sums);
-    add ? StoreStrip<true, float>(sums, tile + row * tile_stride, tile_stride)
-        : StoreStrip<false, float>(sums, tile + row * tile_stride, tile_stride);
-  }
+  MultiplyTile<true>(strips, inner, left, left_stride, panel, add, tile, tile_stride);
 }
 
 void Transpose(std::int64_t rows, std::int64_t columns, const float* HWY_RESTRICT from, std::int64_t from_stride,

@@ -61,7 +61,7 @@ at::Tensor Projection::operator()(const at::Tensor& input, kernels::Activation a
   at::Tensor result, added = residual;
   if (is_packed_for(input)) {
     result = kernels::linear(input, packed_, {.bias = bias_, .activation = activation});
-  } else if (input.scalar_type() == at::kFloat) {
+  } else if (is_trained_for(input)) {
     const bool adds = activation == kernels::Activation::none;
     result =
         models::activated(kernels::trained_linear(input, weight(), bias_, adds ? residual : at::Tensor()), activation);
@@ -75,9 +75,8 @@ at::Tensor Projection::operator()(const at::Tensor& input, kernels::Activation a
 }
 
 std::vector<at::Tensor> projected_by(std::initializer_list<const Projection*> projections, const at::Tensor& input) {
-  const bool together = input.scalar_type() == at::kFloat &&
-                        std::none_of(projections.begin(), projections.end(),
-                                     [&](const Projection* projection) { return projection->is_packed_for(input); });
+  const bool together = std::all_of(projections.begin(), projections.end(),
+                                    [&](const Projection* projection) { return projection->is_trained_for(input); });
   std::vector<at::Tensor> weights, biases, results;
   for (const Projection* projection : projections) {
     if (together) {

@@ -46,6 +46,13 @@ class Projection {
   const at::Tensor& bias() const { return bias_; }
 
  private:
+  friend std::vector<at::Tensor> projected_by(std::initializer_list<const Projection*> projections,
+                                              const at::Tensor& input);
+  /// Whether our products with gradients take the input.
+  bool is_trained_for(const at::Tensor& input) const {
+    return !is_packed_for(input) && input.scalar_type() == at::kFloat;
+  }
+
   at::Tensor plain_;
   kernels::PackedWeight packed_;
   at::Tensor bias_;
