@@ -1,0 +1,46 @@
+#pragma once
+
+#include "data/interactions.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gainlens::data {
+
+/// Which item of each user a model has to predict.
+enum class HeldOut {
+  validation,  ///< the item before the last; the items before it are known
+  test,        ///< the last item; all items before it are known
+};
+
+/// The leave-one-out split: of each user the last item is for the test, the one before it for validation, the others
+/// for training. Each user has at least 3 items.
+class LeaveOneOut {
+ public:
+  /// @throws InvalidArgument  a user has fewer than 3 interactions (read with min_user_interactions below 3)
+  explicit LeaveOneOut(Interactions interactions);
+
+  const Interactions& interactions() const { return interactions_; }
+  std::int64_t users() const { return interactions_.user_count(); }
+  std::int64_t items() const { return interactions_.item_count(); }
+
+  std::span<const ItemId> training(std::int64_t user) const;
+  /// What is known when `held_out` is to be predicted: the training items, for the test also the validation item.
+  std::span<const ItemId> history(std::int64_t user, HeldOut held_out) const;
+  ItemId target(std::int64_t user, HeldOut held_out) const;
+
+  /// [item id]: how often each item stands in the training items; entry 0 is 0.
+  const std::vector<std::int64_t>& training_counts() const { return training_counts_; }
+
+  /// SHA-256, 64 hex digits, over one line for each user in order: its name, a tab, the names of its training items
+  /// with a space between them, a tab, the validation item, a tab, the test item, a newline.
+  std::string checksum() const;
+
+ private:
+  Interactions interactions_;
+  std::vector<std::int64_t> training_counts_;
+};
+
+}  // namespace gainlens::data
