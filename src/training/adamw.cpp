@@ -43,7 +43,7 @@ AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options)
       moments.parameter.push_back(tensor);
       moments.mean.push_back(at::zeros_like(tensor, tensor.options().requires_grad(false)));
       moments.square.push_back(at::zeros_like(tensor, tensor.options().requires_grad(false)));
-      moments.steps.push_back(at::zeros({}, at::kFloat));
+      moments.steps.push_back(at::zeros({}, tensor.options().dtype(at::kFloat).requires_grad(false)));
     }
   }
   CHECK(!names.empty(), "optimiser: no parameters; there is nothing to train");

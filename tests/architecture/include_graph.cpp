@@ -70,9 +70,10 @@ const std::map<std::string, Layer>& layers() {
     made["models"] = {lower, true};
     for (const char* name : {"sweep", "training"}) made[name] = {with(lower, {"models"}), true};
     made["language"] = {with(lower, {"models", "sweep", "training"}), true};
+    made["recommend"] = {with(lower, {"models", "training"}), true};
     made["analyses"] = {{"core", "runfile"}, false};
     made["reports"] = {{"core", "runfile", "analyses"}, false};
-    made["cli"] = {with(lower, {"models", "sweep", "training", "language", "analyses", "reports"}), true};
+    made["cli"] = {with(lower, {"models", "sweep", "training", "language", "recommend", "analyses", "reports"}), true};
     return made;
   }();
   return table;

@@ -1,4 +1,5 @@
 #include "kernels/gradient/layer_gradients.h"
+#include "kernels/gradient/trained_loss.h"
 
 #include "core/error.h"
 #include "kernels/exact_activation.h"
@@ -173,7 +174,7 @@ TEST(LayerGradients, TheLossOfBlocksIsTheLossOfAllRows) {
   at::manual_seed(4);
   const at::Tensor targets = at::randint(70, {1100}, at::kLong);
   for (const double cap : {0.0, 2.0}) {
-    expect_like([&](const auto& in) { return trained_mean_loss(in[0], in[1], targets, cap); },
+    expect_like([&](const auto& in) { return trained_mean_loss(in[0], in[1], targets, {.soft_cap = cap}); },
                 [&](const auto& in) {
                   const at::Tensor logits = at::linear(in[0], in[1]);
                   return at::cross_entropy_loss(cap == 0 ? logits : cap * at::tanh(logits / cap), targets);

@@ -4,7 +4,6 @@
 #include "kernels/elementwise/row_vectors.h"
 #include "kernels/gradient_tracking.h"
 #include "kernels/linear/linear.h"
-#include "kernels/linear/matrix_product.h"
 #include "kernels/linear/tile_kernels.h"
 #include "kernels/row_alignment.h"
 
@@ -24,9 +23,6 @@ using torch::autograd::variable_list;
 
 /// Rows whose gradients of a weight are summed by one task. The parts are added in order, whatever the threads do.
 constexpr std::int64_t rows_per_part = 256;
-
-/// Rows whose logits exist at a time.
-constexpr std::int64_t loss_rows = 512;
 
 struct NormFunction : torch::autograd::Function<NormFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
@@ -135,47 +131,6 @@ struct ActivationNode : torch::autograd::Function<ActivationNode> {
   }
 };
 
-struct LossFunction : torch::autograd::Function<LossFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& given_input, const at::Tensor& given_head,
-                            const at::Tensor& targets, double soft_cap) {
-    const at::Tensor input = given_input.contiguous(), head = given_head.contiguous();
-    const std::int64_t rows = input.size(0);
-    const at::Tensor of_input = at::empty_like(input), of_head = at::zeros_like(head);
-    at::Tensor buffer = at::empty({std::min(loss_rows, rows), head.size(0)}, input.options());
-    double loss = 0;
-    for (std::int64_t begin = 0; begin < rows; begin += loss_rows) {
-      const std::int64_t end = std::min(begin + loss_rows, rows);
-      const at::Tensor part = input.slice(0, begin, end), target = targets.slice(0, begin, end).unsqueeze(1);
-      at::Tensor logits = buffer.slice(0, 0, end - begin);  // [row, vocabulary]
-      matrix_product(part, head.t(), {.output = logits});
-      at::Tensor slope;
-      if (soft_cap != 0) {
-        logits.div_(soft_cap).tanh_();
-        slope = 1 - logits.square();
-        logits.mul_(soft_cap);
-      }
-      const at::Tensor chosen = logits.gather(1, target).to(at::kDouble);
-      const at::Tensor totals = logits.logsumexp(1, true);
-      loss += (totals.to(at::kDouble) - chosen).sum().item<double>();
-      at::Tensor shares = logits.sub_(totals).exp_();
-      shares.scatter_add_(1, target, at::full_like(totals, -1));
-      if (slope.defined()) shares.mul_(slope);
-      matrix_product(shares, head, {.output = of_input.slice(0, begin, end)});
-      matrix_product(shares.t(), part, {.residual = of_head, .output = of_head});
-    }
-    context->save_for_backward({of_input, of_head});
-    context->saved_data["rows"] = rows;
-    return at::scalar_tensor(loss / static_cast<double>(rows), input.options());
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    check_first_derivative("trained_mean_loss");
-    const auto saved = context->get_saved_variables();
-    const at::Tensor factor = gradients[0] / static_cast<double>(context->saved_data["rows"].toInt());
-    return {saved[0] * factor, saved[1] * factor, {}, {}};
-  }
-};
-
 }  // namespace
 
 at::Tensor trained_norm(const at::Tensor& x, const NormOptions& options, const at::Tensor& weight, double offset,
@@ -198,18 +153,6 @@ at::Tensor trained_gate(const at::Tensor& gates, const at::Tensor& neurons, Acti
 at::Tensor trained_activation(const at::Tensor& x, Activation activation) {
   ASSERT(x.scalar_type() == at::kFloat, "activations are trained in float32");
   return ActivationNode::apply(x, static_cast<std::int64_t>(activation));
-}
-
-at::Tensor trained_mean_loss(const at::Tensor& input, const at::Tensor& head, const at::Tensor& targets,
-                             double soft_cap) {
-  ASSERT(input.dim() == 2 && targets.dim() == 1 && targets.size(0) == input.size(0), "one target for each row");
-  ASSERT(targets.scalar_type() == at::kLong, "targets must be int64");
-  if (!is_tracked(input) && !is_tracked(head))
-    return target_losses(input, PackedWeight(head), targets, soft_cap).mean().to(input.scalar_type());
-  if (head.scalar_type() == at::kFloat) return LossFunction::apply(input, head, targets, soft_cap);
-  at::Tensor logits = at::linear(input, head);
-  if (soft_cap != 0) logits = at::tanh(logits / soft_cap) * soft_cap;
-  return at::cross_entropy_loss(logits, targets);
 }
 
 }  // namespace gainlens::kernels

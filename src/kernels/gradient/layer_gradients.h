@@ -8,10 +8,9 @@
 #include <cstdint>
 
 // The parts of a decoder's layer with gradients, for training in float32. The forward passes are those of evaluation
-// (linear.h, row_functions.h) and have the same bits, except the loss: it computes its gradients in the forward pass
-// and keeps them. Each backward pass reads and writes every tensor once; what it can compute anew from the inputs is
-// not kept. There are no second derivatives: who asks for them (create_graph) gets an InvalidArgument. Linear layers
-// are in trained_linear.h.
+// (linear.h, row_functions.h) and have the same bits. Each backward pass reads and writes every tensor once; what it
+// can compute anew from the inputs is not kept. There are no second derivatives: who asks for them (create_graph) gets
+// an InvalidArgument. Linear layers are in trained_linear.h, the loss is in trained_loss.h.
 
 namespace gainlens::kernels {
 
@@ -29,14 +28,5 @@ at::Tensor trained_gate(const at::Tensor& gates, const at::Tensor& neurons, Acti
 
 /// f(x) of each element.
 at::Tensor trained_activation(const at::Tensor& x, Activation activation);
-
-/// Mean of -log softmax(input head^T)[target] over the rows, with capped logits if cap is not 0. Only the logits of a
-/// block of rows exist at a time, and the gradients are computed with them.
-/// @param input    [row, in]
-/// @param head     [out, in]
-/// @param targets  int64 [row], each in [0, out)
-/// @returns a scalar in the type of the input
-at::Tensor trained_mean_loss(const at::Tensor& input, const at::Tensor& head, const at::Tensor& targets,
-                             double soft_cap = 0);
 
 }  // namespace gainlens::kernels

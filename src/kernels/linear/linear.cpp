@@ -204,7 +204,7 @@ void for_each_part(std::int64_t elements, const Work& work) {
 
 at::Tensor gated(const at::Tensor& gates, const at::Tensor& neurons, const GateFunction& function) {
   ASSERT(gates.sizes() == neurons.sizes() && gates.scalar_type() == neurons.scalar_type(), "gate and neurons differ");
-  if (gates.scalar_type() == at::kDouble || is_tracked(gates) || is_tracked(neurons))
+  if (!gates.is_cpu() || gates.scalar_type() == at::kDouble || is_tracked(gates) || is_tracked(neurons))
     return gated_by_libtorch(gates, neurons, function);
   const ElementType type = element_type(gates.scalar_type());
   const at::Tensor left = gates.contiguous(), right = neurons.contiguous();
@@ -221,7 +221,7 @@ at::Tensor gated(const at::Tensor& gates, const at::Tensor& neurons, const GateF
 
 at::Tensor activated(const at::Tensor& x, Activation activation) {
   if (activation == Activation::none) return x;
-  if (x.scalar_type() == at::kDouble || is_tracked(x)) return activated_by_libtorch(x, activation);
+  if (!x.is_cpu() || x.scalar_type() == at::kDouble || is_tracked(x)) return activated_by_libtorch(x, activation);
   const ElementType type = element_type(x.scalar_type());
   const at::Tensor from = x.contiguous();
   at::Tensor result = at::empty(x.sizes(), x.options());

@@ -333,6 +333,21 @@ void AbsorbLogits(std::int64_t rows, std::int64_t columns, float* HWY_RESTRICT t
   }
 }
 
+void LogitGradients(std::int64_t rows, std::int64_t columns, float* HWY_RESTRICT tile, std::int64_t tile_stride,
+                    float cap, const float* HWY_RESTRICT log_totals) {
+  const Floats tag;
+  const auto one = hn::Set(tag, 1.0F), inverse = hn::Set(tag, cap == 0 ? 0 : 1 / cap);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    float* const logits = tile + row * tile_stride;
+    const auto shift = hn::Set(tag, log_totals[row]);
+    for (std::int64_t i = 0; i < columns; i += Lanes<float>()) {
+      const auto logit = hn::Load(tag, logits + i), share = hn::Exp(tag, hn::Sub(logit, shift));
+      const auto bounded = hn::Mul(logit, inverse);
+      hn::Store(hn::Mul(share, hn::NegMulAdd(bounded, bounded, one)), tag, logits + i);
+    }
+  }
+}
+
 constexpr TileKernels tile_kernels_of_target = {
     .columns = PanelColumns<float>(),
     .rows = strip_rows,
@@ -343,6 +358,7 @@ constexpr TileKernels tile_kernels_of_target = {
     .finish_gated = FinishGated,
     .gate_gradient = GateGradient,
     .absorb_logits = AbsorbLogits,
+    .logit_gradients = LogitGradients,
 };
 
 }  // namespace

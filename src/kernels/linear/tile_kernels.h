@@ -72,6 +72,14 @@ struct TileKernels {
   /// @param sums  [rows]
   void (*absorb_logits)(std::int64_t rows, std::int64_t columns, float* tile, std::int64_t tile_stride, float cap,
                         LogSumExp* sums);
+
+  /// Replaces the first `columns` logits z of each row by exp(z - log_total), times 1 - (z / cap)^2 if cap is not 0:
+  /// their share in the gradient of the row's log-sum-exp. Elements after `columns` may be overwritten, up to a whole
+  /// vector.
+  /// @param tile        as absorb_logits left it
+  /// @param log_totals  [rows]: the log-sum-exp of all logits of each row
+  void (*logit_gradients)(std::int64_t rows, std::int64_t columns, float* tile, std::int64_t tile_stride, float cap,
+                          const float* log_totals);
 };
 
 /// For the best instruction set of this machine.

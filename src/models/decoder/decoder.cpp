@@ -3,7 +3,7 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/quantity.h"
-#include "kernels/gradient/layer_gradients.h"
+#include "kernels/gradient/trained_loss.h"
 #include "models/all_finite.h"
 #include "models/decoder/alibi.h"
 #include "models/decoder/attention_layout.h"
@@ -207,7 +207,7 @@ at::Tensor Decoder::target_losses(const at::Tensor& normalized, const at::Tensor
 }
 
 at::Tensor Decoder::mean_loss(const at::Tensor& normalized, const at::Tensor& targets) const {
-  return kernels::trained_mean_loss(normalized, head_.weight(), targets, config_.logit_soft_cap);
+  return kernels::trained_mean_loss(normalized, head_.weight(), targets, {.soft_cap = config_.logit_soft_cap});
 }
 
 std::vector<hooks::SiteShape> Decoder::sites() const {

@@ -52,7 +52,7 @@ at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset, 
 at::Tensor norm(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
                 const at::Tensor& bias) {
   if (one_pass(x, weight, bias)) return kernels::norm_rows(x, options_of(kind, epsilon), weight, offset, bias);
-  if (x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat)
+  if (x.is_cpu() && x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat)
     return kernels::trained_norm(x, options_of(kind, epsilon), weight, offset, bias);
   return scaled(normalized(x, kind, epsilon), weight, offset, bias);
 }

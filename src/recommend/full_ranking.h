@@ -1,0 +1,63 @@
+#pragma once
+
+#include "data/leave_one_out.h"
+#include "recommend/sasrec.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace gainlens::recommend {
+
+/// Gives the scores of all users in a block: what a ranking needs of a model.
+class Scorer {
+ public:
+  virtual ~Scorer() = default;
+  /// @param histories  known items of some users, in time order
+  /// @returns [user, in]: multiplied with head() it gives the scores
+  virtual at::Tensor represent(std::span<const std::span<const data::ItemId>> histories) = 0;
+  /// [items, in]; row i belongs to item i + 1
+  virtual at::Tensor head() = 0;
+};
+
+struct RankingOptions {
+  bool keep_seen = false;  ///< known items of a user stay candidates; else only the target does if it is known
+  std::int64_t users_at_once = 512;
+  std::int64_t items_at_once = 4096;
+};
+
+/// The rank of each user's held-out item among all items: 1 + the number of better ones + half the number of equal
+/// ones. Counted in blocks of users and items: no tensor of users times items exists. A product is computed twice, once
+/// for the score of the target, once for the comparison, so that equal scores are equal bits.
+/// @returns [user], 1 to the number of items
+/// @throws RunFailed  a score is NaN or infinite (names the user)
+std::vector<float> rank_all(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
+                            const RankingOptions& options = {});
+
+/// The best items of each user, from the best score to the worst; of equal scores the smaller id first.
+struct Recommendations {
+  std::int64_t count = 0;           ///< for each user; if candidates run out, the id is 0 and the score NaN
+  std::vector<data::ItemId> items;  ///< [user, count]
+  std::vector<float> scores;        ///< [user, count]
+};
+
+/// Recommends from all items of each user (training, validation and test).
+/// @param count  at least 1, at most the number of items
+Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, std::int64_t count,
+                              const RankingOptions& options = {});
+
+/// The last position of a SASRec. Evaluation only.
+class SasRecScorer : public Scorer {
+ public:
+  explicit SasRecScorer(const SasRec& model) : model_(model) {}
+  at::Tensor represent(std::span<const std::span<const data::ItemId>> histories) override;
+  at::Tensor head() override { return model_.head(); }
+
+ private:
+  const SasRec& model_;
+};
+
+}  // namespace gainlens::recommend

@@ -1,0 +1,273 @@
+#include "recommend/sasrec.h"
+
+#include "core/check.h"
+#include "core/checked.h"
+#include "core/quantity.h"
+#include "kernels/gradient/dropout.h"
+#include "kernels/gradient/packed_attention.h"
+#include "kernels/gradient/trained_linear.h"
+#include "kernels/gradient/trained_loss.h"
+#include "kernels/linear/linear.h"
+#include "models/all_finite.h"
+#include "models/decoder/activation.h"
+#include "models/decoder/attention_ops.h"
+#include "models/decoder/norm.h"
+
+#include <ATen/ATen.h>
+
+#include <limits>
+#include <utility>
+
+namespace gainlens::recommend {
+namespace {
+
+const hooks::Site embed_site{"hook_embed"};
+const hooks::Site position_site{"hook_pos_embed"};
+const hooks::Site final_norm_site{"ln_final.hook_normalized"};
+
+/// Places of a dropout in the model: layer and number within the layer.
+constexpr std::uint64_t places_per_layer = 4, embedding_place = 0, attention_place = 1, output_place = 2, mlp_place = 3;
+
+at::Tensor linear(const at::Tensor& input, const LinearWeights& weights) {
+  return input.scalar_type() == at::kFloat ? kernels::trained_linear(input, weights.weight, weights.bias)
+                                           : at::linear(input, weights.weight, weights.bias);
+}
+
+std::vector<at::Tensor> linears(const at::Tensor& input, std::initializer_list<const LinearWeights*> layers) {
+  std::vector<at::Tensor> weights, biases;
+  for (const LinearWeights* layer : layers) {
+    weights.push_back(layer->weight);
+    biases.push_back(layer->bias);
+  }
+  if (input.scalar_type() == at::kFloat) return kernels::trained_linears(input, weights, biases);
+  std::vector<at::Tensor> outputs;
+  for (std::size_t i = 0; i < weights.size(); ++i) outputs.push_back(at::linear(input, weights[i], biases[i]));
+  return outputs;
+}
+
+hooks::AttentionLayout layout_of(const SasRecConfig& config) {
+  hooks::AttentionLayout layout;
+  layout.heads = layout.kv_heads = config.heads;
+  layout.head_dim = config.head_dim();
+  layout.max_positions = config.positions;
+  layout.window.assign(static_cast<std::size_t>(config.layers), 0);
+  return layout;
+}
+
+}  // namespace
+
+/// Rows of the stream are positions of packed sequences, or those of a batch of sequences of one length.
+struct SasRec::Pass {
+  const hooks::Hooks& hooks;
+  const kernels::PackedBounds* packed = nullptr;  // null: a batch
+  std::int64_t batch = 0, positions = 0;          // of a batch
+  hooks::AttentionOp* operation = nullptr;        // of a batch
+  TrainingNoise noise;
+
+  bool is_batch() const { return packed == nullptr; }
+  /// Shows rows [row, ..] to the hooks as [batch, position, ..].
+  at::Tensor at(const hooks::Site& site, const at::Tensor& rows) const {
+    if (!is_batch() || !hooks.wants(site)) return rows;
+    std::vector<std::int64_t> sizes = rows.sizes().vec();
+    sizes[0] = batch;
+    sizes.insert(sizes.begin() + 1, positions);
+    return hooks.at(site, rows.view(sizes)).flatten(0, 1);
+  }
+  at::Tensor at(std::int64_t layer, std::string_view site, const at::Tensor& rows) const {
+    return is_batch() ? at(hooks::block_site(layer, site), rows) : rows;
+  }
+  kernels::Dropout dropout(double rate, std::int64_t layer, std::uint64_t place) const {
+    const std::uint64_t number = static_cast<std::uint64_t>(layer) * places_per_layer + place;
+    // The key of a place is as unlike those of other places and steps as random numbers are.
+    return {rate, kernels::DropoutRow::mixed(noise.key ^ kernels::DropoutRow::mixed(number)), noise.first_row};
+  }
+  at::Tensor dropped(const at::Tensor& x, std::int64_t layer, std::uint64_t place) const {
+    return kernels::dropped(x, dropout(noise.hidden_rate, layer, place));
+  }
+};
+
+SasRec::SasRec(SasRecConfig config, SasRecWeights weights)
+    : config_(std::move(config)), weights_(std::move(weights)), layout_(layout_of(config_)) {
+  const auto given = std::ssize(weights_.layers);
+  ASSERT(given == config_.layers, "SASRec: {} layers of weights; the model has {}", given, config_.layers);
+  for (const SasRecSlot& slot : sasrec_slots(config_, weights_)) {
+    ASSERT(slot.tensor->defined() && slot.tensor->sizes() == at::IntArrayRef(slot.shape),
+           "SASRec: '{}' does not have the shape that its configuration gives", slot.name);
+  }
+}
+
+at::Tensor SasRec::hidden(const PackedSequences& sequences, const TrainingNoise& noise) const {
+  const hooks::Hooks none;
+  const Pass pass{none, &sequences.begin, 0, 0, nullptr, noise};
+  const at::Tensor hidden = run_layers(embedded(sequences.items, sequences.places, pass), config_.layers, pass);
+  return config_.norm == NormPlace::pre ? normed(hidden, weights_.final_norm, final_norm_site, pass) : hidden;
+}
+
+at::Tensor SasRec::head() const {
+  return weights_.item_embedding.narrow(0, 1, config_.items);
+}
+
+at::Tensor SasRec::mean_loss(const at::Tensor& hidden, const at::Tensor& targets) const {
+  return kernels::trained_mean_loss(hidden, head(), targets - 1);
+}
+
+at::Tensor SasRec::embedded(const at::Tensor& items, const at::Tensor& places, const Pass& pass) const {
+  const at::Tensor of_items = pass.at(embed_site, at::embedding(weights_.item_embedding, items));
+  at::Tensor hidden = of_items + pass.at(position_site, at::embedding(weights_.position_embedding, places));
+  if (config_.embedding_norm) {
+    hidden = models::norm(hidden, models::Norm::layer, config_.norm_epsilon, weights_.embedding_norm.weight, 0,
+                          weights_.embedding_norm.bias);
+  }
+  return pass.dropped(hidden, 0, embedding_place);
+}
+
+at::Tensor SasRec::run_layers(at::Tensor hidden, std::int64_t layers, const Pass& pass) const {
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    hidden = block(layer, hidden, pass);
+    if (pass.is_batch() && !models::all_finite(hidden))
+      throw_run_failed("forward: NaN or infinity in the residual stream, first after layer {}", layer);
+  }
+  return hidden;
+}
+
+at::Tensor SasRec::normed(const at::Tensor& x, const NormWeights& weights, const hooks::Site& site,
+                          const Pass& pass) const {
+  if (!pass.is_batch() || !pass.hooks.wants(site))
+    return models::norm(x, models::Norm::layer, config_.norm_epsilon, weights.weight, 0, weights.bias);
+  const at::Tensor normalized = pass.at(site, models::normalized(x, models::Norm::layer, config_.norm_epsilon));
+  return models::scaled(normalized, weights.weight, 0, weights.bias);
+}
+
+at::Tensor SasRec::block(std::int64_t layer, const at::Tensor& given, const Pass& pass) const {
+  const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const hooks::Site first_norm = hooks::block_site(layer, "ln1.hook_normalized"),
+                    second_norm = hooks::block_site(layer, "ln2.hook_normalized");
+  const bool pre = config_.norm == NormPlace::pre;
+  const at::Tensor hidden = pass.at(layer, "hook_resid_pre", given);
+  const at::Tensor attended =
+      attention(layer, pre ? normed(hidden, weights.attention_norm, first_norm, pass) : hidden, pass);
+  at::Tensor middle = hidden + pass.at(layer, "hook_attn_out", pass.dropped(attended, layer, output_place));
+  if (!pre) middle = normed(middle, weights.attention_norm, first_norm, pass);
+  middle = pass.at(layer, "hook_resid_mid", middle);
+  const at::Tensor fed = mlp(layer, pre ? normed(middle, weights.mlp_norm, second_norm, pass) : middle, pass);
+  at::Tensor result = middle + pass.at(layer, "hook_mlp_out", pass.dropped(fed, layer, mlp_place));
+  if (!pre) result = normed(result, weights.mlp_norm, second_norm, pass);
+  return pass.at(layer, "hook_resid_post", result);
+}
+
+at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& input, const Pass& pass) const {
+  const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const std::vector<at::Tensor> rows = linears(input, {&weights.query, &weights.key, &weights.value});
+  const auto heads = [&](const at::Tensor& found, std::string_view site) {
+    return pass.at(layer, site, found.view({found.size(0), config_.heads, config_.head_dim()}));
+  };
+  const at::Tensor query = heads(rows[0], "attn.hook_q"), key = heads(rows[1], "attn.hook_k"),
+                   value = heads(rows[2], "attn.hook_v");
+  at::Tensor z;  // [row, head, head_dim]
+  if (pass.is_batch()) {
+    const auto batched = [&](const at::Tensor& x) {
+      return x.view({pass.batch, pass.positions, config_.heads, config_.head_dim()}).transpose(1, 2);
+    };
+    const hooks::Qkv qkv{batched(query), batched(key), batched(value)};
+    const kernels::AttentionOptions options;
+    const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
+    at::Tensor pattern, found;
+    if (pass.hooks.wants(site)) pattern = pass.hooks.at(site, models::attention_pattern(qkv, options));
+    found = pass.hooks.replaces(site) ? models::apply_pattern(pattern, qkv.value)
+                                      : pass.operation->run(layer, qkv, options);
+    z = found.transpose(1, 2).reshape({pass.batch * pass.positions, config_.heads, config_.head_dim()});
+  } else {
+    z = kernels::packed_attention(query, key, value, *pass.packed,
+                                  {.dropout = pass.dropout(pass.noise.attention_rate, layer, attention_place)});
+  }
+  return linear(pass.at(layer, "attn.hook_z", z).flatten(1), weights.output);
+}
+
+at::Tensor SasRec::mlp(std::int64_t layer, const at::Tensor& input, const Pass& pass) const {
+  const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const at::Tensor before = pass.at(layer, "mlp.hook_pre", linear(input, weights.up));
+  const at::Tensor neurons = models::activated(before, kernels::Activation::gelu_erf);
+  return linear(pass.at(layer, "mlp.hook_post", neurons), weights.down);
+}
+
+void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
+                           const hooks::Hooks& hooks) const {
+  const at::Tensor& ids = tokens.ids;
+  CHECK(ids.defined() && ids.dim() == 2 && ids.scalar_type() == at::kLong && ids.numel() > 0,
+        "items: ids must be int64 [batch, position], at least one");
+  const std::int64_t positions = ids.size(1);
+  CHECK(positions <= config_.positions, "items: {} positions; the model was made for {} at most", positions,
+        config_.positions);
+  const auto [least, most] = ids.aminmax();
+  CHECK(least.item<std::int64_t>() >= 1 && most.item<std::int64_t>() <= config_.items,
+        "items: ids from {} to {}; the catalogue has 1 to {}", least.item<std::int64_t>(), most.item<std::int64_t>(),
+        config_.items);
+  CHECK(options.stop_at_layer >= -1 && options.stop_at_layer <= config_.layers,
+        "stop_at_layer: {}; it must be 0 to {}, or -1 for all layers", options.stop_at_layer, config_.layers);
+  hooks.check_served_by(sites());
+  std::uint64_t bytes = weights_.item_embedding.itemsize();
+  for (const std::int64_t size : {ids.size(0), config_.heads, positions, positions})
+    bytes = checked_mul(bytes, static_cast<std::uint64_t>(size), "size of hook_pattern");
+  for (std::int64_t layer = 0; layer < config_.layers && bytes > options.pattern_memory_bytes; ++layer) {
+    CHECK(!hooks.wants(hooks::block_site(layer, "attn.hook_pattern")),
+          "hook blocks.{}.attn.hook_pattern: needs {}; "
+          "the bound is {}",
+          layer, format_bytes(bytes), format_bytes(options.pattern_memory_bytes));
+  }
+}
+
+hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
+                              const hooks::Hooks& hooks) {
+  check_request(tokens, options, hooks);
+  models::SdpaAttention usual;
+  const std::int64_t batch = tokens.ids.size(0), positions = tokens.ids.size(1);
+  const Pass pass{hooks, nullptr, batch, positions, options.attention != nullptr ? options.attention : &usual, {}};
+  const std::int64_t first = config_.alignment == Alignment::end ? config_.positions - positions : 0;
+  const at::Tensor places = at::arange(first, first + positions, tokens.ids.options()).repeat({batch});
+  const bool whole = options.stop_at_layer < 0;
+  at::Tensor hidden =
+      run_layers(embedded(tokens.ids.flatten(), places, pass), whole ? config_.layers : options.stop_at_layer, pass);
+  if (whole && config_.norm == NormPlace::pre) hidden = normed(hidden, weights_.final_norm, final_norm_site, pass);
+  return {hidden.view({batch, positions, config_.width})};
+}
+
+at::Tensor SasRec::unembed(const at::Tensor& normalized) {
+  const at::Tensor logits = at::linear(normalized, weights_.item_embedding);
+  logits.select(-1, 0).fill_(-std::numeric_limits<double>::infinity());
+  return logits;
+}
+
+at::Tensor SasRec::target_losses(const at::Tensor& normalized, const at::Tensor& targets) {
+  return kernels::target_losses(normalized, kernels::PackedWeight(head()), targets - 1);
+}
+
+std::vector<hooks::SiteShape> SasRec::sites() const {
+  const auto number = [](std::int64_t size) { return std::to_string(size); };
+  const std::vector<std::string> stream{"batch", "position", number(config_.width)},
+      heads{"batch", "position", number(config_.heads), number(config_.head_dim())},
+      neurons{"batch", "position", number(config_.inner_width)};
+  std::vector<hooks::SiteShape> sites{{embed_site, stream}, {position_site, stream}};
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    const auto add = [&](std::string_view rest, const std::vector<std::string>& shape, bool on_request = false) {
+      sites.push_back({hooks::block_site(layer, rest), shape, on_request});
+    };
+    add("hook_resid_pre", stream);
+    if (config_.norm == NormPlace::pre) add("ln1.hook_normalized", stream);
+    for (const char* rest : {"attn.hook_q", "attn.hook_k", "attn.hook_v"}) add(rest, heads);
+    add("attn.hook_pattern", {"batch", number(config_.heads), "position", "position"}, true);
+    add("attn.hook_z", heads);
+    add("hook_attn_out", stream);
+    if (config_.norm == NormPlace::post) add("ln1.hook_normalized", stream);
+    add("hook_resid_mid", stream);
+    if (config_.norm == NormPlace::pre) add("ln2.hook_normalized", stream);
+    add("mlp.hook_pre", neurons);
+    add("mlp.hook_post", neurons);
+    add("hook_mlp_out", stream);
+    if (config_.norm == NormPlace::post) add("ln2.hook_normalized", stream);
+    add("hook_resid_post", stream);
+  }
+  if (config_.norm == NormPlace::pre) sites.push_back({final_norm_site, stream});
+  return sites;
+}
+
+}  // namespace gainlens::recommend

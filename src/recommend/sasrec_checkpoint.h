@@ -1,0 +1,48 @@
+#pragma once
+
+#include "data/interactions.h"
+#include "recommend/sasrec_config.h"
+#include "recommend/sasrec_weights.h"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace gainlens::recommend {
+
+/// How a checkpoint stores a SASRec.
+enum class CheckpointLayout {
+  gainlens,  ///< a folder with config.json and model.safetensors, as save_sasrec writes it
+  iclrec,    ///< a safetensors file with the names of S3-Rec and ICLRec; the last item id is a mask token
+};
+
+/// @throws InvalidArgument  neither "gainlens" nor "iclrec" (nearest match named)
+CheckpointLayout parse_checkpoint_layout(std::string_view name);
+
+struct SasRecCheckpoint {
+  SasRecConfig config;
+  SasRecWeights weights;   ///< float32, without gradients
+  std::string item_names;  ///< checksum of the catalogue that it was trained on; empty: the items are named 1, 2, ...
+};
+
+/// SHA-256 over the names of the items in the order of their ids, a newline after each.
+std::string item_names_checksum(const data::Interactions& interactions);
+
+/// @param path   the folder (gainlens), or the file or a folder with one (iclrec)
+/// @param heads  of the layout iclrec, whose files do not tell it
+/// @throws InvalidArgument  missing or broken files; tensors that are missing, surplus or of the wrong shape; NaN or
+///     infinity in a tensor
+SasRecCheckpoint load_sasrec(const std::filesystem::path& path, CheckpointLayout layout, std::int64_t heads = 2);
+
+/// Refuses a data set whose items are not those of the checkpoint.
+/// @throws InvalidArgument  another number of items, other names
+void check_catalogue(const SasRecCheckpoint& checkpoint, const data::Interactions& interactions,
+                     const std::string& where);
+
+/// Writes config.json and model.safetensors, each atomically.
+/// @param item_names  see SasRecCheckpoint
+/// @throws InvalidArgument  the folder cannot be written to; RunFailed  NaN or infinity in a weight; the disk is full
+void save_sasrec(const std::filesystem::path& folder, const SasRecConfig& config, SasRecWeights weights,
+                 const std::string& item_names);
+
+}  // namespace gainlens::recommend

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "core/json.h"
+
+#include <cstdint>
+#include <string>
+
+namespace gainlens::recommend {
+
+/// Where the norms of a layer stand.
+enum class NormPlace {
+  pre,   ///< before attention and MLP; one more after the last layer
+  post,  ///< after each residual sum
+};
+
+/// Which end of a sequence has a fixed position.
+enum class Alignment {
+  end,    ///< the last item has the last position, as with padding on the left
+  start,  ///< the first item has position 0, as with padding on the right
+};
+
+/// The shape of a SASRec model (Kang and McAuley, 2018): a causal transformer over the items of a user. Defaults:
+/// docs/recommend.md, "SASRec".
+struct SasRecConfig {
+  std::int64_t items = 0;   ///< the catalogue: ids 1 to items
+  std::int64_t width = 64;  ///< of the residual stream
+  std::int64_t heads = 2;   ///< divides the width
+  std::int64_t layers = 2;
+  std::int64_t inner_width = 256;  ///< neurons of the MLP, with the exact GELU
+  std::int64_t positions = 50;     ///< a longer sequence keeps its last items
+  NormPlace norm = NormPlace::pre;
+  bool embedding_norm = false;  ///< a norm of item plus position
+  double norm_epsilon = 1e-5;
+  Alignment alignment = Alignment::end;
+
+  std::int64_t head_dim() const { return width / heads; }
+  bool operator==(const SasRecConfig&) const = default;
+};
+
+/// @throws InvalidArgument  a number out of its range, heads that do not divide the width
+void check(const SasRecConfig& config, const std::string& where);
+
+inline constexpr const char* sasrec_model_type = "gainlens-sasrec";
+
+/// The content of config.json.
+OrderedJson to_json(const SasRecConfig& config);
+/// @param where  names the document in messages
+/// @throws InvalidArgument  a key is missing, unknown, of the wrong type or out of range
+SasRecConfig parse_sasrec_config(const Json& document, const std::string& where);
+
+}  // namespace gainlens::recommend

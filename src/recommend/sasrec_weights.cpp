@@ -1,0 +1,90 @@
+#include "recommend/sasrec_weights.h"
+
+#include "core/check.h"
+#include "core/sha256.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <charconv>
+
+namespace gainlens::recommend {
+namespace {
+
+constexpr double initial_deviation = 0.02;
+
+/// Seed of one weight: another for each name.
+std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
+  const std::string digits = sha256_hex(fmt::format("{} {}", seed, name)).substr(0, 16);
+  std::uint64_t found = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), found, 16);
+  return found;
+}
+
+class Slots {
+ public:
+  void add(std::string name, at::Tensor& tensor, std::vector<std::int64_t> shape) {
+    slots_.push_back({std::move(name), std::move(shape), &tensor});
+  }
+  void norm(const std::string& name, NormWeights& norm, std::int64_t width) {
+    add(name + ".weight", norm.weight, {width});
+    add(name + ".bias", norm.bias, {width});
+  }
+  void linear(const std::string& name, LinearWeights& linear, std::int64_t out, std::int64_t in) {
+    add(name + ".weight", linear.weight, {out, in});
+    add(name + ".bias", linear.bias, {out});
+  }
+  std::vector<SasRecSlot> take() { return std::move(slots_); }
+
+ private:
+  std::vector<SasRecSlot> slots_;
+};
+
+}  // namespace
+
+std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& weights) {
+  const std::int64_t width = config.width;
+  Slots slots;
+  slots.add("item_embedding.weight", weights.item_embedding, {config.items + 1, width});
+  slots.add("position_embedding.weight", weights.position_embedding, {config.positions, width});
+  if (config.embedding_norm) slots.norm("embedding_norm", weights.embedding_norm, width);
+  weights.layers.resize(static_cast<std::size_t>(config.layers));
+  for (std::size_t i = 0; i < weights.layers.size(); ++i) {
+    SasRecLayerWeights& layer = weights.layers[i];
+    const std::string prefix = fmt::format("layers.{}.", i);
+    slots.norm(prefix + "attention_norm", layer.attention_norm, width);
+    slots.linear(prefix + "attention.query", layer.query, width, width);
+    slots.linear(prefix + "attention.key", layer.key, width, width);
+    slots.linear(prefix + "attention.value", layer.value, width, width);
+    slots.linear(prefix + "attention.output", layer.output, width, width);
+    slots.norm(prefix + "mlp_norm", layer.mlp_norm, width);
+    slots.linear(prefix + "mlp.up", layer.up, config.inner_width, width);
+    slots.linear(prefix + "mlp.down", layer.down, width, config.inner_width);
+  }
+  if (config.norm == NormPlace::pre) slots.norm("final_norm", weights.final_norm, width);
+  return slots.take();
+}
+
+SasRecWeights initial_sasrec_weights(const SasRecConfig& config, std::uint64_t seed) {
+  SasRecWeights weights;
+  for (const SasRecSlot& slot : sasrec_slots(config, weights)) {
+    at::Tensor values;
+    if (slot.shape.size() > 1) {
+      values = at::empty(slot.shape, at::kFloat)
+                   .normal_(0, initial_deviation, at::make_generator<at::CPUGeneratorImpl>(seed_of(seed, slot.name)));
+    } else {
+      values = at::full(slot.shape, slot.name.ends_with("norm.weight") ? 1.0 : 0.0, at::kFloat);
+    }
+    if (slot.tensor == &weights.item_embedding) values[0].zero_();
+    *slot.tensor = values.set_requires_grad(true);
+  }
+  return weights;
+}
+
+std::vector<models::NamedTensor> sasrec_parameters(const SasRecConfig& config, SasRecWeights& weights) {
+  std::vector<models::NamedTensor> parameters;
+  for (const SasRecSlot& slot : sasrec_slots(config, weights)) parameters.push_back({slot.name, *slot.tensor});
+  return parameters;
+}
+
+}  // namespace gainlens::recommend

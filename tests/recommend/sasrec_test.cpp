@@ -1,0 +1,3 @@
+#include "recommend/sasrec.h"
+
+#include <gtest/gtest.h>
