@@ -17,7 +17,7 @@ struct TiePolicy {
   enum class Kind {
     file,    ///< as they stand in the file
     item,    ///< by item id
-    random,  ///< shuffled, from the seed and the user's name
+    random,  ///< by item id, then shuffled, from the seed and the user's name: no other user or line has an influence
   };
   Kind kind = Kind::file;
   std::uint64_t seed = 0;  ///< of `random`
@@ -28,12 +28,15 @@ struct TiePolicy {
 /// @throws InvalidArgument  neither "file", "item" nor "random:SEED" (nearest match named)
 TiePolicy parse_tie_policy(std::string_view text);
 
-/// The file formats that read_interactions() knows. Each may be gzipped.
+/// The file formats that read_interactions() knows. Each may be gzipped. Names of users and items may be any text
+/// without control characters, unless it says otherwise.
 enum class InteractionFormat {
-  recbole,    ///< RecBole atomic file: a header `user_id:token item_id:token timestamp:float`, fields split by tabs
-  sequences,  ///< a line for each user: `user item item ...`, in time order, split by spaces or tabs
+  recbole,    ///< RecBole atomic file: a header `user_id:token item_id:token timestamp:float` in any order, with other
+              ///< columns or none, split by tabs. Without a timestamp the order of the file is the order in time
+  sequences,  ///< a line for each user: `user item item ...`, in time order, split by spaces or tabs. Items are numbers
+              ///< from 1 to 2^31 - 1: 0 is padding in many such files, and letters mean that it is another kind of file
   movielens,  ///< `user::item::rating::time`
-  amazon,     ///< a JSON object on each line: reviewerID, asin, unixReviewTime
+  amazon,     ///< a JSON object on each line: reviewerID, asin, unixReviewTime; other keys are not read
 };
 
 std::string_view format_name(InteractionFormat format);  ///< "recbole", "sequences", "movielens" or "amazon"
@@ -54,7 +57,7 @@ struct Interactions {
   std::vector<double> time;         ///< [interaction] in seconds; empty if the format has no times
   std::int64_t dropped_users = 0;   ///< users with too few interactions
   std::int64_t dropped_items = 0;   ///< items below min_item_count, and items of dropped users alone
-  std::int64_t tied = 0;            ///< interactions that share their user and their time with another one
+  std::int64_t tied = 0;  ///< interactions that share their user and their time with another one; 0 without times
 
   std::int64_t user_count() const { return static_cast<std::int64_t>(users.size()); }
   std::int64_t item_count() const { return static_cast<std::int64_t>(items.size()) - 1; }
@@ -63,11 +66,16 @@ struct Interactions {
   std::span<const ItemId> of_user(std::int64_t user) const;
 };
 
-/// Reads a data set. The format is found from the content. Items are numbered in the order of their names: as numbers
-/// if all of them are whole numbers below 2^31, else byte by byte. So ids do not depend on the order of the lines.
-/// @throws InvalidArgument  missing, unreadable or empty; a format that is not known; malformed lines (number and text
-///     of the first, count of the others); a time that is not a finite number; the same user, item and time twice; a
-///     user twice (sequences); more than 2^31 - 2 items; no user is left
+/// Reads a data set. The format is found from the first line. Items are numbered in the order of their names: as
+/// numbers if all of them are whole numbers below 2^31 without zeros in front, else byte by byte. So ids do not depend
+/// on the order of the lines. Line ends may be LF or CRLF. Blank lines are ignored at the end alone: between others
+/// they are malformed, because a record may have been lost there. Items and users are dropped once, in this order:
+/// items below `min_item_count`, then users, then items that no user has left. An item may therefore keep fewer
+/// interactions.
+/// @throws InvalidArgument  missing, unreadable, empty or larger than 16 GiB when unpacked; a format that is not known;
+///     malformed lines (number and text of the first, count of the others), also with a time that is not a finite
+///     number below 2^53; the same user, item and time twice (if the file has times); a user twice (sequences); more
+///     than 2^31 - 2 users or items; no user is left; negative counts in the options
 Interactions read_interactions(const std::filesystem::path& path, const InteractionOptions& options = {});
 
 }  // namespace gainlens::data

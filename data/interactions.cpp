@@ -1,0 +1,227 @@
+#include "data/interactions.h"
+
+#include "core/check.h"
+#include "core/random.h"
+#include "core/sha256.h"
+#include "data/raw_interactions.h"
+#include "formats/gzip.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+namespace gainlens::data {
+namespace {
+
+constexpr std::uint64_t largest_data_set = std::uint64_t{16} << 30;
+constexpr std::uint32_t dropped = std::numeric_limits<std::uint32_t>::max();  ///< in place of a new number
+
+/// The users and items that are kept, and their new numbers.
+struct Kept {
+  std::vector<std::uint32_t> user;  ///< [number in the file]: number in the result, or `dropped`
+  std::vector<ItemId> item;         ///< [number in the file]: item id, or 0
+  std::int64_t users = 0;
+  std::int64_t items = 0;
+};
+
+/// [user in the file]: places of its interactions in RawInteractions::interactions, in the order of the file.
+using PlacesOfUsers = std::vector<std::vector<std::size_t>>;
+
+PlacesOfUsers places_of_users(const RawInteractions& raw) {
+  PlacesOfUsers places(raw.users.size());
+  for (std::size_t i = 0; i < raw.interactions.size(); ++i) places[raw.interactions[i].user].push_back(i);
+  return places;
+}
+
+/// A repeated interaction makes the count of its item wrong, and often means that a file was joined with itself.
+void refuse_repeats(const RawInteractions& raw, PlacesOfUsers places, std::string_view where) {
+  if (!raw.timed) return;  // without times, a user who takes an item again is no mistake
+  const RawInteraction *first = nullptr, *again = nullptr;
+  std::int64_t count = 0;
+  for (auto& of_user : places) {
+    const auto at = [&](std::size_t place) -> const RawInteraction& { return raw.interactions[place]; };
+    std::sort(of_user.begin(), of_user.end(), [&](std::size_t a, std::size_t b) {
+      return std::tuple(at(a).time, at(a).item, at(a).line) < std::tuple(at(b).time, at(b).item, at(b).line);
+    });
+    for (std::size_t i = 1; i < of_user.size(); ++i) {
+      const RawInteraction &before = at(of_user[i - 1]), &now = at(of_user[i]);
+      if (before.time != now.time || before.item != now.item) continue;
+      ++count;
+      if (again == nullptr || now.line < again->line) first = &before, again = &now;
+    }
+  }
+  if (count == 0) return;
+  throw_invalid("{}: lines {} and {} are the same interaction of user '{}' with item '{}' at the same time{}; keep one",
+                where, first->line, again->line, printable(raw.users[again->user], 40),
+                printable(raw.items[again->item], 40),
+                count == 1 ? "" : fmt::format(" ({} more interactions are repeated)", count - 1));
+}
+
+/// The number that a name is; nothing if it is not written as a whole number below 2^31 without zeros in front.
+std::optional<std::int32_t> as_number(std::string_view name) {
+  std::int32_t value = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
+  const bool whole = error == std::errc() && end == name.data() + name.size() && value >= 0;
+  if (!whole || (name.size() > 1 && name.front() == '0') || name.front() == '-') return std::nullopt;
+  return value;
+}
+
+/// Puts items into the order of their names: as numbers if all are numbers, else byte by byte.
+void sort_by_name(std::vector<std::uint32_t>& items, const Names& names) {
+  std::vector<std::int32_t> numbers(names.size());
+  const bool all_numbers = std::all_of(items.begin(), items.end(), [&](std::uint32_t item) {
+    const auto number = as_number(names[item]);
+    numbers[item] = number.value_or(0);
+    return number.has_value();
+  });
+  std::sort(items.begin(), items.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return all_numbers ? numbers[a] < numbers[b] : names[a] < names[b];
+  });
+}
+
+Kept choose(const RawInteractions& raw, const PlacesOfUsers& places, const InteractionOptions& options) {
+  std::vector<std::int64_t> counts(raw.items.size());
+  for (const RawInteraction& interaction : raw.interactions) ++counts[interaction.item];
+  const auto item_stays = [&](std::size_t place) {
+    return counts[raw.interactions[place].item] >= options.min_item_count;
+  };
+  Kept kept{std::vector<std::uint32_t>(raw.users.size(), dropped), std::vector<ItemId>(raw.items.size()), 0, 0};
+  std::vector<bool> used(raw.items.size());
+  for (std::size_t user = 0; user < places.size(); ++user) {
+    const auto count = std::count_if(places[user].begin(), places[user].end(), item_stays);
+    if (count == 0 || count < options.min_user_interactions) continue;
+    kept.user[user] = static_cast<std::uint32_t>(kept.users++);
+    for (const std::size_t place : places[user]) {
+      if (item_stays(place)) used[raw.interactions[place].item] = true;
+    }
+  }
+  std::vector<std::uint32_t> items;
+  for (std::uint32_t item = 0; item < used.size(); ++item) {
+    if (used[item]) items.push_back(item);
+  }
+  sort_by_name(items, raw.items);
+  for (const std::uint32_t item : items) kept.item[item] = static_cast<ItemId>(++kept.items);
+  return kept;
+}
+
+struct Event {
+  double time;
+  ItemId item;
+};
+
+/// Shuffles each group of equal times. The stream comes from the name, so other users have no influence.
+void shuffle_ties(std::vector<Event>& events, std::uint64_t seed, const std::string& user) {
+  const std::string digest = sha256_hex(user);
+  std::uint64_t stream = 0;
+  std::from_chars(digest.data(), digest.data() + 16, stream, 16);
+  Random random(seed, stream);
+  for (std::size_t begin = 0, end = 0; begin < events.size(); begin = end) {
+    while (end < events.size() && events[end].time == events[begin].time) ++end;
+    std::vector<Event> group(events.begin() + static_cast<std::ptrdiff_t>(begin),
+                             events.begin() + static_cast<std::ptrdiff_t>(end));
+    random.shuffle(group);
+    std::copy(group.begin(), group.end(), events.begin() + static_cast<std::ptrdiff_t>(begin));
+  }
+}
+
+/// Puts the events of a user, given in the order of the file, into the order of time.
+void put_in_order(std::vector<Event>& events, const TiePolicy& ties, const std::string& user) {
+  const bool by_item = ties.kind != TiePolicy::Kind::file;
+  std::stable_sort(events.begin(), events.end(), [&](const Event& a, const Event& b) {
+    return a.time != b.time ? a.time < b.time : by_item && a.item < b.item;
+  });
+  if (ties.kind == TiePolicy::Kind::random) shuffle_ties(events, ties.seed, user);
+}
+
+std::int64_t count_tied(const std::vector<Event>& events) {
+  std::int64_t tied = 0;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const bool as_before = i > 0 && events[i - 1].time == events[i].time;
+    const bool as_after = i + 1 < events.size() && events[i + 1].time == events[i].time;
+    tied += as_before || as_after ? 1 : 0;
+  }
+  return tied;
+}
+
+Interactions arrange(const RawInteractions& raw, const PlacesOfUsers& places, const Kept& kept, const TiePolicy& ties) {
+  Interactions result;
+  result.format = raw.format;
+  result.dropped_users = static_cast<std::int64_t>(raw.users.size()) - kept.users;
+  result.dropped_items = static_cast<std::int64_t>(raw.items.size()) - kept.items;
+  result.items.resize(static_cast<std::size_t>(kept.items) + 1);
+  for (std::size_t item = 0; item < kept.item.size(); ++item) {
+    if (kept.item[item] != 0) result.items[static_cast<std::size_t>(kept.item[item])] = raw.items[item];
+  }
+  result.begin.push_back(0);
+  for (std::size_t user = 0; user < places.size(); ++user) {
+    if (kept.user[user] == dropped) continue;
+    std::vector<Event> events;
+    for (const std::size_t place : places[user]) {
+      const RawInteraction& interaction = raw.interactions[place];
+      const ItemId item = kept.item[interaction.item];
+      if (item != 0) events.push_back({interaction.time, item});
+    }
+    if (raw.timed) {
+      put_in_order(events, ties, raw.users[user]);
+      result.tied += count_tied(events);
+    }
+    for (const Event& event : events) {
+      result.item.push_back(event.item);
+      if (raw.timed) result.time.push_back(event.time);
+    }
+    result.users.push_back(raw.users[user]);
+    result.begin.push_back(result.interaction_count());
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string_view format_name(InteractionFormat format) {
+  switch (format) {
+    case InteractionFormat::recbole:
+      return "recbole";
+    case InteractionFormat::sequences:
+      return "sequences";
+    case InteractionFormat::movielens:
+      return "movielens";
+    case InteractionFormat::amazon:
+      return "amazon";
+  }
+  ASSERT(false, "unknown format");
+}
+
+double Interactions::density() const {
+  return static_cast<double>(interaction_count()) /
+         (static_cast<double>(user_count()) * static_cast<double>(item_count()));
+}
+
+std::span<const ItemId> Interactions::of_user(std::int64_t user) const {
+  ASSERT(user >= 0 && user < user_count(), "user {} of {}", user, user_count());
+  const auto at = static_cast<std::size_t>(user);
+  return std::span(item).subspan(static_cast<std::size_t>(begin[at]),
+                                 static_cast<std::size_t>(begin[at + 1] - begin[at]));
+}
+
+Interactions read_interactions(const std::filesystem::path& path, const InteractionOptions& options) {
+  CHECK(options.min_item_count >= 0, "--min-item-count: {}; must be at least 0", options.min_item_count);
+  CHECK(options.min_user_interactions >= 0, "min_user_interactions: {}; must be at least 0",
+        options.min_user_interactions);
+  const std::string where = printable(path.string());
+  const RawInteractions raw = parse_interactions(formats::read_plain_or_gzip(path, largest_data_set), where);
+  const PlacesOfUsers places = places_of_users(raw);
+  refuse_repeats(raw, places, where);
+  const Kept kept = choose(raw, places, options);
+  CHECK(kept.users > 0, "{}: each of its {} users has fewer than {} interactions{}; give a larger data set{}", where,
+        raw.users.size(), std::max<std::int64_t>(options.min_user_interactions, 1),
+        options.min_item_count > 1
+            ? fmt::format(" with items that have at least {} (--min-item-count)", options.min_item_count)
+            : "",
+        options.min_item_count > 1 ? ", or a smaller --min-item-count" : "");
+  return arrange(raw, places, kept, options.ties);
+}
+
+}  // namespace gainlens::data
