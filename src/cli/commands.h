@@ -22,6 +22,9 @@ void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_train(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action);
 
+/// `evaluate recommend`, to the subcommand `evaluate`.
+void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Action& action);
+
 /// Adds a subcommand. Its help ends with the details (units, files, how it resumes), an example, and the exit status.
 /// @param app      the application, or the subcommand that this one belongs to
 /// @param example  a command that works as printed

@@ -63,6 +63,7 @@ void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* evaluate =
       add_subcommand(app, "evaluate", "Measure how well a model predicts", "gainlens evaluate language-model --help");
   evaluate->require_subcommand(1);
+  add_evaluate_recommend(*evaluate, global, action);
   CLI::App* command = add_subcommand(
       *evaluate, "language-model",
       "Measure the loss of a checkpoint over a whole text, cut into consecutive chunks, and the text's unigram entropy",
