@@ -25,6 +25,9 @@ void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action);
 /// `evaluate recommend`, to the subcommand `evaluate`.
 void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Action& action);
 
+/// `train recommend`, to the subcommand `train`.
+void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& action);
+
 /// Adds a subcommand. Its help ends with the details (units, files, how it resumes), an example, and the exit status.
 /// @param app      the application, or the subcommand that this one belongs to
 /// @param example  a command that works as printed

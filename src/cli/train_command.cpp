@@ -112,6 +112,7 @@ std::string recipe_help() {
 void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* train = add_subcommand(app, "train", "Train a model from scratch", "gainlens train language-model --help");
   train->require_subcommand(1);
+  add_train_recommend(*train, global, action);
   CLI::App* command = add_subcommand(
       *train, "language-model",
       "Train a small decoder and its SentencePiece vocabulary from text, and write a checkpoint in Hugging Face layout",

@@ -17,7 +17,7 @@ namespace gainlens::language {
 namespace {
 
 /// Version of the training procedure, part of a request. To be raised when the same request would give other weights.
-constexpr int training_version = 1;
+constexpr int training_version = 2;
 
 /// The absolute path of the checkpoint folder, without "..", links and doubled slashes, so that the folder that is
 /// checked is the one that is written to.
@@ -107,7 +107,6 @@ training::TrainerOptions trainer_options(const Recipe& recipe, const LanguageMod
   options.evaluate_every = recipe.evaluate_every;
   options.save_every = recipe.save_every;
   options.patience = recipe.patience;
-  options.seed = request.seed;
   options.title = "train " + request.out.filename().string();
   options.quiet = request.quiet;
   return options;

@@ -49,21 +49,21 @@ class KnownItems {
 /// Scores of a block of users, a block of items at a time.
 class ScoreBlocks {
  public:
-  ScoreBlocks(at::Tensor users, at::Tensor head, std::int64_t items_at_once)
-      : users_(std::move(users)), head_(std::move(head)), items_at_once_(items_at_once) {}
+  ScoreBlocks(Scorer& scorer, const Histories& histories, std::int64_t items, std::int64_t items_at_once)
+      : scorer_(scorer), users_(scorer.represent(histories)), items_(items), items_at_once_(items_at_once) {}
 
   /// Calls visit(first column, scores [user, column]) for each block; `scores` may be changed.
   template <typename Visit>
   void for_each(const Visit& visit) const {
-    for (std::int64_t first = 0; first < head_.size(0); first += items_at_once_) {
-      const std::int64_t count = std::min(items_at_once_, head_.size(0) - first);
-      visit(first, at::mm(users_, head_.narrow(0, first, count).t()));
-    }
+    for (std::int64_t first = 0; first < items_; first += items_at_once_)
+      visit(first, scorer_.scores(users_, first, std::min(items_at_once_, items_ - first)));
   }
+  at::Device device() const { return users_.device(); }
 
  private:
-  at::Tensor users_, head_;
-  std::int64_t items_at_once_;
+  Scorer& scorer_;
+  at::Tensor users_;
+  std::int64_t items_, items_at_once_;
 };
 
 /// Scores of one target for each user.
@@ -169,15 +169,14 @@ Histories histories_of(const data::LeaveOneOut& split, data::HeldOut held_out, s
 std::vector<float> rank_all(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
                             const RankingOptions& options) {
   const c10::InferenceMode inference;
-  const at::Tensor head = scorer.head();
   std::vector<float> ranks;
   for (std::int64_t begin = 0; begin < split.users(); begin += options.users_at_once) {
     const std::int64_t end = std::min(begin + options.users_at_once, split.users());
     const Histories histories = histories_of(split, held_out, begin, end);
     std::vector<std::int64_t> targets;
     for (std::int64_t user = begin; user < end; ++user) targets.push_back(split.target(user, held_out) - 1);
-    const ScoreBlocks blocks(scorer.represent(histories), head, options.items_at_once);
-    const at::Tensor columns = at::tensor(targets, at::kLong).to(head.device());
+    const ScoreBlocks blocks(scorer, histories, split.items(), options.items_at_once);
+    const at::Tensor columns = at::tensor(targets, at::kLong).to(blocks.device());
     const KnownItems known(options.keep_seen ? Histories() : histories);
     const at::Tensor found = ranks_of(blocks, columns, known).to(at::kCPU);
     const auto* const rank = found.const_data_ptr<double>();
@@ -196,7 +195,6 @@ Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, st
                               const RankingOptions& options) {
   const c10::InferenceMode inference;
   CHECK(count >= 1 && count <= split.items(), "--top-k: {}; the catalogue has {} items", count, split.items());
-  const at::Tensor head = scorer.head();
   const double lowest = -std::numeric_limits<double>::infinity();
   Recommendations found{count, {}, {}};
   for (std::int64_t begin = 0; begin < split.users(); begin += options.users_at_once) {
@@ -205,7 +203,7 @@ Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, st
     for (std::int64_t user = begin; user < end; ++user) histories.push_back(split.interactions().of_user(user));
     const KnownItems known(options.keep_seen ? Histories() : histories);
     BestCandidates best(end - begin, count);
-    ScoreBlocks(scorer.represent(histories), head, options.items_at_once)
+    ScoreBlocks(scorer, histories, split.items(), options.items_at_once)
         .for_each([&](std::int64_t first, at::Tensor scores) {
           const Cells cells = known.between(first, first + scores.size(1), scores.device());
           scores.index_put_({cells.rows, cells.columns}, at::scalar_tensor(lowest, scores.options()));
@@ -219,6 +217,10 @@ Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, st
 at::Tensor SasRecScorer::represent(std::span<const std::span<const data::ItemId>> histories) {
   const PackedSequences packed = pack(histories, model_.config(), model_.weights().item_embedding.device());
   return model_.hidden(packed).index_select(0, packed.last_rows());
+}
+
+at::Tensor SasRecScorer::scores(const at::Tensor& users, std::int64_t first, std::int64_t count) {
+  return at::mm(users, model_.head().narrow(0, first, count).t());
 }
 
 }  // namespace gainlens::recommend

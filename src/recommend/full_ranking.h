@@ -12,15 +12,18 @@
 
 namespace gainlens::recommend {
 
-/// Gives the scores of all users in a block: what a ranking needs of a model.
+/// Scores the items of the catalogue for some users: what a ranking needs of a model.
 class Scorer {
  public:
   virtual ~Scorer() = default;
+  /// What the scores of a block of users follow from. Calculated once for each block.
   /// @param histories  known items of some users, in time order
-  /// @returns [user, in]: multiplied with head() it gives the scores
+  /// @returns [user, ..]
   virtual at::Tensor represent(std::span<const std::span<const data::ItemId>> histories) = 0;
-  /// [items, in]; row i belongs to item i + 1
-  virtual at::Tensor head() = 0;
+  /// The scores of items first + 1 to first + count. The same arguments give the same bits.
+  /// @param users  as represent() returned it
+  /// @returns [user, count], which the caller may change
+  virtual at::Tensor scores(const at::Tensor& users, std::int64_t first, std::int64_t count) = 0;
 };
 
 struct RankingOptions {
@@ -30,8 +33,8 @@ struct RankingOptions {
 };
 
 /// The rank of each user's held-out item among all items: 1 + the number of better ones + half the number of equal
-/// ones. Counted in blocks of users and items: no tensor of users times items exists. A product is computed twice, once
-/// for the score of the target, once for the comparison, so that equal scores are equal bits.
+/// ones. Counted in blocks of users and items: no tensor of users times items exists. Scores are computed twice, once
+/// for the target, once for the comparison: then equal scores are equal bits.
 /// @returns [user], 1 to the number of items
 /// @throws RunFailed  a score is NaN or infinite (names the user)
 std::vector<float> rank_all(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
@@ -54,7 +57,7 @@ class SasRecScorer : public Scorer {
  public:
   explicit SasRecScorer(const SasRec& model) : model_(model) {}
   at::Tensor represent(std::span<const std::span<const data::ItemId>> histories) override;
-  at::Tensor head() override { return model_.head(); }
+  at::Tensor scores(const at::Tensor& users, std::int64_t first, std::int64_t count) override;
 
  private:
   const SasRec& model_;

@@ -1,11 +1,10 @@
 #include "recommend/sasrec_config.h"
 
 #include "core/check.h"
-#include "core/nearest.h"
+#include "models/families/config_reader.h"
 
 #include <cmath>
-#include <initializer_list>
-#include <utility>
+#include <limits>
 #include <vector>
 
 namespace gainlens::recommend {
@@ -28,65 +27,22 @@ const char* name_of(const Choice<Value> (&choices)[count], Value value) {
   return "";
 }
 
-/// Reads the keys of config.json one by one, and then refuses the others.
-class Keys {
- public:
-  Keys(const Json& document, const std::string& where) : document_(document), where_(where) {
-    CHECK(document.is_object(), "{}: {}; must be an object", where, document.type_name());
+/// @throws InvalidArgument  the key holds no name of a choice
+template <typename Value, std::size_t count>
+Value read_choice(models::ConfigReader& reader, const std::string& key, const Choice<Value> (&choices)[count]) {
+  const std::string name = reader.text(key);
+  std::vector<std::string> names;
+  for (const auto& choice : choices) {
+    if (name == choice.name) return choice.value;
+    names.emplace_back(choice.name);
   }
+  throw_invalid("{}: '{}' is '{}'; must be {}", reader.where(), key, printable(name, 60), fmt::join(names, " or "));
+}
 
-  const Json& at(const std::string& key) {
-    known_.push_back(key);
-    CHECK(document_.contains(key), "{}: '{}' is missing", where_, key);
-    return document_[key];
-  }
-  void read(const std::string& key, std::int64_t& to) {
-    const Json& value = at(key);
-    CHECK(value.is_number_integer(), "{}: '{}' is {}; must be a whole number", where_, key, shown(value));
-    to = value.get<std::int64_t>();
-  }
-  void read(const std::string& key, double& to) {
-    const Json& value = at(key);
-    CHECK(value.is_number(), "{}: '{}' is {}; must be a number", where_, key, shown(value));
-    to = value.get<double>();
-  }
-  void read(const std::string& key, bool& to) {
-    const Json& value = at(key);
-    CHECK(value.is_boolean(), "{}: '{}' is {}; must be true or false", where_, key, shown(value));
-    to = value.get<bool>();
-  }
-  template <typename Value, std::size_t count>
-  void read(const std::string& key, const Choice<Value> (&choices)[count], Value& to) {
-    const Json& value = at(key);
-    for (const auto& choice : choices) {
-      if (value == choice.name) {
-        to = choice.value;
-        return;
-      }
-    }
-    std::vector<std::string> names;
-    for (const auto& choice : choices) names.emplace_back(choice.name);
-    throw_invalid("{}: '{}' is {}; must be {}", where_, key, shown(value), fmt::join(names, " or "));
-  }
-  void expect(const std::string& key, const std::string& only) {
-    const Json& value = at(key);
-    CHECK(value == only, "{}: '{}' is {}; must be \"{}\"", where_, key, shown(value), only);
-  }
-  void refuse_others(std::initializer_list<std::string> ignored) {
-    known_.insert(known_.end(), ignored);
-    for (const auto& [key, value] : document_.items()) {
-      CHECK(std::find(known_.begin(), known_.end(), key) != known_.end(), "{}: '{}' is not a known key{}", where_,
-            printable(key, 60), did_you_mean(key, known_));
-    }
-  }
-
- private:
-  static std::string shown(const Json& value) { return printable(value.dump(), 60); }
-
-  const Json& document_;
-  const std::string& where_;
-  std::vector<std::string> known_;
-};
+void expect(models::ConfigReader& reader, const std::string& key, const std::string& only) {
+  const std::string text = reader.text(key);
+  CHECK(text == only, "{}: '{}' is '{}'; must be '{}'", reader.where(), key, printable(text, 60), only);
+}
 
 }  // namespace
 
@@ -122,21 +78,25 @@ OrderedJson to_json(const SasRecConfig& config) {
 }
 
 SasRecConfig parse_sasrec_config(const Json& document, const std::string& where) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   SasRecConfig config;
-  Keys keys(document, where);
-  keys.expect("model_type", sasrec_model_type);
-  keys.read("items", config.items);
-  keys.read("width", config.width);
-  keys.read("heads", config.heads);
-  keys.read("layers", config.layers);
-  keys.read("inner_width", config.inner_width);
-  keys.read("positions", config.positions);
-  keys.read("norm", norm_places, config.norm);
-  keys.read("embedding_norm", config.embedding_norm);
-  keys.read("norm_epsilon", config.norm_epsilon);
-  keys.read("alignment", alignments, config.alignment);
-  keys.expect("activation", "gelu");
-  keys.refuse_others({"data"});
+  models::ConfigReader reader(document, where);
+  expect(reader, "model_type", sasrec_model_type);
+  config.items = reader.integer("items", 1, most);
+  config.width = reader.integer("width", 1, most);
+  config.heads = reader.integer("heads", 1, most);
+  config.layers = reader.integer("layers", 1, most);
+  config.inner_width = reader.integer("inner_width", 1, most);
+  config.positions = reader.integer("positions", 1, most);
+  config.norm = read_choice(reader, "norm", norm_places);
+  const Json* embedding_norm = reader.find("embedding_norm");
+  CHECK(embedding_norm != nullptr && embedding_norm->is_boolean(), "{}: 'embedding_norm' must be true or false", where);
+  config.embedding_norm = embedding_norm->get<bool>();
+  config.norm_epsilon = reader.number("norm_epsilon", 0, 1);
+  config.alignment = read_choice(reader, "alignment", alignments);
+  expect(reader, "activation", "gelu");
+  constexpr std::string_view inert[] = {"data"};
+  reader.refuse_unread(inert);
   check(config, where);
   return config;
 }

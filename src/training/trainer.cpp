@@ -5,14 +5,10 @@
 #include "training/best_value.h"
 #include "training/training_state.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <cmath>
 
 namespace gainlens::training {
 namespace {
-
-constexpr std::string_view generator_key = "generator";
 
 void check(const TrainerOptions& options) {
   CHECK(options.steps > 0, "steps: {}; must be positive", options.steps);
@@ -76,7 +72,7 @@ class Trainer {
       if (!std::isfinite(loss)) throw_run_failed("training: the loss is {}", loss);
       return {loss, optimizer_.clip_gradients(options_.max_gradient_norm)};
     } catch (const RunFailed& error) {
-      throw_run_failed("{} at step {}; {}. A smaller learning rate may help", error.what(), step_ + 1, kept());
+      throw_run_failed("{} at {}; {}. A smaller learning rate may help", error.what(), task_.name_of(step_), kept());
     }
   }
 
@@ -88,6 +84,7 @@ class Trainer {
     since_evaluation_ = 0;
     loss_sum_ = norm_sum_ = 0;
     if (best_.observe(step_, loss)) task_.keep_best();
+    if (options_.evaluated) options_.evaluated(outcome_.history.back());
   }
 
   double validation_loss() {
@@ -96,48 +93,35 @@ class Trainer {
       if (!std::isfinite(loss)) throw_run_failed("training: the held-out loss is {}", loss);
       return loss;
     } catch (const RunFailed& error) {
-      throw_run_failed("{} after step {}; {}. A smaller learning rate may help", error.what(), step_, kept());
+      throw_run_failed("{} after {}; {}. A smaller learning rate may help", error.what(), task_.name_of(step_ - 1),
+                       kept());
     }
   }
 
   std::string kept() const {
-    return best_.any() ? fmt::format("the best model, of step {}, is kept", best_.step())
+    return best_.any() ? fmt::format("the best model, of {}, is kept", task_.name_of(best_.step() - 1))
                        : "no model has been kept yet";
   }
 
   std::string label() const {
     if (outcome_.history.empty()) return fmt::format("step {}", step_);
-    return fmt::format("step {}, validation loss {:.3f}", step_, outcome_.history.back().validation_loss);
+    return fmt::format("step {}, {}", step_, task_.describe(outcome_.history.back().validation_loss));
   }
 
   void save() const {
     TrainingState state;
     state.step = step_;
     state.tensors = optimizer_.state();
-    state.tensors[std::string(generator_key)] = at::detail::getDefaultCPUGenerator().get_state();
     Json history = Json::array();
     for (const Evaluation& point : outcome_.history) history.push_back(to_json(point));
-    state.notes = {{"best", best_.to_json()},
-                   {"history", history},
-                   {"since_evaluation", since_evaluation_},
-                   {"loss_sum", loss_sum_},
-                   {"norm_sum", norm_sum_}};
+    state.notes = {{"best", best_.to_json()}, {"history", history},    {"since_evaluation", since_evaluation_},
+                   {"loss_sum", loss_sum_},   {"norm_sum", norm_sum_}, {"task", task_.notes()}};
     save_training_state(state_file_, state);
   }
 
   void resume() {
-    at::Generator own = at::detail::getDefaultCPUGenerator();
-    if (!std::filesystem::exists(state_file_)) {
-      own.set_current_seed(options_.seed);
-      return;
-    }
-    TrainingState state = load_training_state(state_file_);
-    const auto generator = state.tensors.find(std::string(generator_key));
-    CHECK(generator != state.tensors.end(),
-          "{}: holds no state of the random generator; delete it to train from the start",
-          printable(state_file_.string()));
-    own.set_state(generator->second);
-    state.tensors.erase(generator);
+    if (!std::filesystem::exists(state_file_)) return;
+    const TrainingState state = load_training_state(state_file_);
     CHECK(state.step <= options_.steps,
           "{}: is at step {}, but the training has only {} steps; delete it to train from the start",
           printable(state_file_.string()), state.step, options_.steps);
@@ -159,6 +143,7 @@ class Trainer {
     since_evaluation_ = notes.at("since_evaluation").get<std::int64_t>();
     loss_sum_ = notes.at("loss_sum").get<double>();
     norm_sum_ = notes.at("norm_sum").get<double>();
+    task_.restore(notes.at("task"));
   }
 
   Task& task_;
@@ -174,6 +159,14 @@ class Trainer {
 };
 
 }  // namespace
+
+std::string Task::name_of(std::int64_t step) const {
+  return fmt::format("step {}", step + 1);
+}
+
+std::string Task::describe(double validation_loss) const {
+  return fmt::format("validation loss {:.3f}", validation_loss);
+}
 
 TrainingOutcome train(Task& task, const TrainingFolder& folder, const TrainerOptions& options) {
   check(options);

@@ -1,10 +1,12 @@
 #pragma once
 
+#include "core/json.h"
 #include "training/adamw.h"
 #include "training/schedule.h"
 #include "training/training_folder.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,8 +17,8 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual std::vector<ParameterGroup> parameters() = 0;
-  /// Adds the gradients of the step's mean loss to the parameters' gradients and returns this loss. The data of a step
-  /// depend only on its number.
+  /// Adds the gradients of the step's mean loss to the parameters' gradients and returns this loss. The data of a step,
+  /// and what is random in it (dropout), depend only on its number.
   virtual double accumulate_gradients(std::int64_t step) = 0;
   /// Number of units (tokens, for example) that a step processes, for the rate that the progress line shows.
   virtual double amount(std::int64_t step) const = 0;
@@ -24,6 +26,24 @@ class Task {
   virtual double validation_loss() = 0;
   /// Stores the model as it is now. Called at each new best validation loss.
   virtual void keep_best() = 0;
+
+  /// What a resumed training must know besides parameters and step number.
+  virtual Json notes() const { return nullptr; }
+  /// @param notes  what notes() returned when the state was saved
+  virtual void restore(const Json&) {}
+  /// A step for readers of messages; step 0 is the first.
+  virtual std::string name_of(std::int64_t step) const;
+  /// A validation loss for readers of the progress line.
+  virtual std::string describe(double validation_loss) const;
+};
+
+/// One evaluation: a point of the loss curve.
+struct Evaluation {
+  std::int64_t step = 0;     ///< number of steps done
+  double training_loss = 0;  ///< mean over the steps since the last evaluation
+  double validation_loss = 0;
+  double learning_rate = 0;
+  double gradient_norm = 0;  ///< mean over the same steps, before clipping
 };
 
 struct TrainerOptions {
@@ -34,20 +54,10 @@ struct TrainerOptions {
   std::int64_t evaluate_every = 100;  ///< steps; the last step is evaluated in any case
   std::int64_t save_every = 100;      ///< steps; the last step is saved in any case
   std::int64_t patience = 0;          ///< training stops after so many evaluations without a new best; 0: never
-  /// Seed that libtorch's CPU generator starts with. A task may draw from this generator (dropout).
-  std::uint64_t seed = 0;
+  std::function<void(const Evaluation&)> evaluated;  ///< called after each evaluation; may be empty
   std::string title = "training";
   std::string unit = "tokens";
   bool quiet = false;
-};
-
-/// One evaluation: a point of the loss curve.
-struct Evaluation {
-  std::int64_t step = 0;     ///< number of steps done
-  double training_loss = 0;  ///< mean over the steps since the last evaluation
-  double validation_loss = 0;
-  double learning_rate = 0;
-  double gradient_norm = 0;  ///< mean over the same steps, before clipping
 };
 
 struct TrainingOutcome {

@@ -28,6 +28,12 @@ std::string first_difference(const Json& stored, const Json& asked) {
 
 }  // namespace
 
+void check_same_request(const Json& stored, const Json& asked, const std::filesystem::path& folder) {
+  const std::string difference = first_difference(stored, asked);
+  CHECK(difference.empty(), "{}: holds a training with another request: {}; choose another folder",
+        printable(folder.string()), difference);
+}
+
 TrainingFolder::TrainingFolder(std::filesystem::path folder, const Json& request)
     : folder_(std::move(folder)), lock_(made_writable(folder_)) {
   const std::filesystem::path file = folder_ / "request.json";
@@ -36,9 +42,7 @@ TrainingFolder::TrainingFolder(std::filesystem::path folder, const Json& request
     write_file_atomically(file, request.dump(2) + "\n");
     return;
   }
-  const std::string difference = first_difference(read_json_file(file), request);
-  CHECK(difference.empty(), "{}: holds a training with another request: {}; choose another folder",
-        printable(folder_.string()), difference);
+  check_same_request(read_json_file(file), request, folder_);
 }
 
 }  // namespace gainlens::training

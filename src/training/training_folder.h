@@ -7,6 +7,10 @@
 
 namespace gainlens::training {
 
+/// Refuses a request that is not the stored one.
+/// @throws InvalidArgument  names the first difference, and the folder
+void check_same_request(const Json& stored, const Json& asked, const std::filesystem::path& folder);
+
 /// The folder of one training. It is locked while this object exists. `request.json` holds everything that determines
 /// the weights. `state.safetensors` holds the state from which a training continues.
 class TrainingFolder {

@@ -1,0 +1,173 @@
+#include "recommend/train_recommend.h"
+#include "cli/commands.h"
+#include "cli/interaction_options.h"
+#include "core/check.h"
+#include "core/console.h"
+#include "core/json.h"
+#include "core/ranking_metrics.h"
+
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gainlens::cli {
+namespace {
+
+struct TrainRecommendArguments {
+  InteractionArguments data;
+  std::string backbone = "sasrec";
+  std::vector<std::string> arms = {"plain"};
+  std::int64_t seeds = 1;
+  std::int64_t seeds_at_once = 0;
+  std::string preset = "paper";
+  std::string config;
+  std::map<std::string, std::string> knobs;  // as given on the command line
+  std::string out;
+};
+
+std::string option_of(const std::string& key) {
+  std::string name = "--" + key;
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+/// A value of the command line as JSON: a number, true or false, else a text.
+Json value_of(const std::string& text) {
+  const Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return parsed.is_number() || parsed.is_boolean() ? parsed : Json(text);
+}
+
+recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
+  Json changes = recommend::preset(arguments.preset);
+  if (!arguments.config.empty()) {
+    const Json given = read_json_file(arguments.config);
+    recommend::settings_of(given, printable(arguments.config));  // names the file in messages
+    changes.update(given);
+  }
+  for (const auto& [key, text] : arguments.knobs) {
+    if (text.empty()) continue;
+    const Json change = {{key, value_of(text)}};
+    recommend::settings_of(change, option_of(key));
+    changes.update(change);
+  }
+  return recommend::settings_of(changes, "settings");
+}
+
+/// The file's name without folder and extensions.
+std::string data_name(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  return name.substr(0, name.find('.', 1));
+}
+
+struct Spread {
+  double mean = 0, deviation = 0;
+};
+
+Spread spread_of(const std::vector<double>& values) {
+  Spread spread;
+  for (const double value : values) spread.mean += value / static_cast<double>(values.size());
+  for (const double value : values) spread.deviation += (value - spread.mean) * (value - spread.mean);
+  spread.deviation = values.size() > 1 ? std::sqrt(spread.deviation / static_cast<double>(values.size() - 1)) : 0;
+  return spread;
+}
+
+OrderedJson to_json(const recommend::SeedOutcome& seed) {
+  return {{"arm", seed.arm},       {"seed", seed.seed},       {"best_epoch", seed.best_epoch},
+          {"epochs", seed.epochs}, {"seconds", seed.seconds}, {"validation", seed.validation},
+          {"test", seed.test}};
+}
+
+void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArguments& arguments, bool json) {
+  if (json) {
+    OrderedJson seeds = OrderedJson::array();
+    for (const auto& seed : outcome.seeds) seeds.push_back(to_json(seed));
+    print_result("{}\n", OrderedJson{{"run", arguments.out},
+                                     {"seeds_at_once", outcome.seeds_at_once},
+                                     {"threads_of_seed", outcome.threads_of_seed},
+                                     {"seeds", seeds}}
+                             .dump());
+    return;
+  }
+  print_result("{:<12} {:>6} {:>6} {:>7} {:>8} {:>8} {:>8} {:>8}\n", "arm", "seed", "epochs", "best", "hr@10",
+               "ndcg@10", "mrr", "seconds");
+  for (const auto& seed : outcome.seeds) {
+    print_result("{:<12} {:>6} {:>6} {:>7} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.1f}\n", seed.arm, seed.seed, seed.epochs,
+                 seed.best_epoch, seed.test.at("hr@10"), seed.test.at("ndcg@10"), seed.test.at("mrr"), seed.seconds);
+  }
+  for (const std::string& arm : arguments.arms) {
+    std::string line =
+        fmt::format("{}, mean (standard deviation) over {} seeds on the test items:", arm, arguments.seeds);
+    for (const RankingMetric& metric : ranking_metrics()) {
+      std::vector<double> values;
+      for (const auto& seed : outcome.seeds) {
+        if (seed.arm == arm) values.push_back(seed.test.at(metric.name()));
+      }
+      const Spread spread = spread_of(values);
+      line += fmt::format("\n  {:<8} {:.4f} ({:.4f})", metric.name(), spread.mean, spread.deviation);
+    }
+    print_result("{}\n", line);
+  }
+}
+
+void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) {
+  CHECK(arguments.backbone == "sasrec", "--backbone: '{}'; must be sasrec", printable(arguments.backbone, 60));
+  CHECK(arguments.seeds_at_once >= 0, "--seeds-at-once: {}; must not be negative", arguments.seeds_at_once);
+  recommend::RecommendRequest request;
+  request.settings = settings_of(arguments);
+  recommend::check_arms(arguments.arms);
+  request.arms = arguments.arms;
+  request.seeds = arguments.seeds;
+  request.seed = global.seed;
+  request.out = arguments.out;
+  request.threads = global.threads > 0 ? global.threads : at::get_num_threads();
+  request.seeds_at_once = arguments.seeds_at_once;
+  request.quiet = global.quiet;
+  request.data_name = data_name(arguments.data.path);
+  const data::LeaveOneOut split(read(arguments.data));
+  print(recommend::train_recommend(request, split), arguments, global.json);
+}
+
+std::string knob_help() {
+  const OrderedJson defaults = recommend::to_json(recommend::Settings());
+  std::string text =
+      "A training may be killed at any moment. The same command called again continues and ends with the same "
+      "numbers.\n"
+      "More seeds or arms may be asked for in the same folder.\n"
+      "A file for --config is a JSON object with any of these keys, which are options too (--learning-rate 1e-3):\n";
+  for (const recommend::Knob& knob : recommend::knobs())
+    text += fmt::format("  {:<18} {} (default {})\n", knob.key, knob.help, defaults[knob.key].dump());
+  return text +
+         "Options go before --config, --config before --preset. OUT/ARM/seed-N holds the checkpoint of the epoch with\n"
+         "the best validation NDCG@10, and result.safetensors with the curves and the rank of every user.";
+}
+
+}  // namespace
+
+void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& action) {
+  CLI::App* command = add_subcommand(
+      train, "recommend", "Train sequential recommenders with several seeds, and rank the whole catalogue with each",
+      "gainlens train recommend --data ratings.dat --seeds 5 --out run", knob_help());
+  auto arguments = std::make_shared<TrainRecommendArguments>();
+  add_interaction_options(*command, arguments->data);
+  command->add_option("--backbone", arguments->backbone, "sasrec")->capture_default_str();
+  command
+      ->add_option("--arm", arguments->arms, "What to train: plain; or a baseline without training: popularity, markov")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--seeds", arguments->seeds, "Number of seeds: --seed, --seed + 1, ...")->capture_default_str();
+  command->add_option("--seeds-at-once", arguments->seeds_at_once,
+                      "Trainings side by side, which share the threads (default: one for each thread)");
+  command->add_option("--preset", arguments->preset, "Settings to begin with: paper")->capture_default_str();
+  command->add_option("--config", arguments->config, "JSON file with settings, see below");
+  command->add_option("--out", arguments->out, "Run folder to write; the same request continues in it")->required();
+  for (const recommend::Knob& knob : recommend::knobs())
+    command->add_option(option_of(knob.key), arguments->knobs[knob.key], knob.help)->group("Settings");
+  command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
+}
+
+}  // namespace gainlens::cli

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "data/leave_one_out.h"
+#include "recommend/full_ranking.h"
+#include "recommend/sampled_softmax.h"
+#include "recommend/sasrec.h"
+#include "recommend/settings.h"
+#include "training/data_order.h"
+#include "training/trainer.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gainlens::recommend {
+
+/// Next-item prediction by one SASRec: at each position of a user's training items, the next one. Users with a single
+/// training item have no position. The validation loss is the negative NDCG@10 of the validation items.
+class RecommendTask : public training::Task {
+ public:
+  /// @param split  must exist as long as the task
+  /// @param keep   called with the model at each new best validation loss
+  /// @throws InvalidArgument  no user has two training items
+  RecommendTask(const Settings& settings, const data::LeaveOneOut& split, std::uint64_t seed,
+                std::function<void(const SasRec&)> keep);
+
+  std::vector<training::ParameterGroup> parameters() override;
+  double accumulate_gradients(std::int64_t step) override;
+  double amount(std::int64_t step) const override;
+  double validation_loss() override;
+  void keep_best() override { keep_(model_); }
+  Json notes() const override;
+  void restore(const Json& notes) override;
+  std::string name_of(std::int64_t step) const override;
+  std::string describe(double validation_loss) const override;
+
+  std::int64_t steps_per_epoch() const;
+  const SasRec& model() const { return model_; }
+  /// [metric, epoch]: the ranking metrics on the validation items, in the order of ranking_metrics().
+  const std::vector<std::vector<double>>& validation() const { return validation_; }
+
+ private:
+  /// Users of a step, a part of an epoch's order.
+  std::vector<std::int64_t> users_of(std::int64_t step);
+  at::Tensor loss_of(const at::Tensor& hidden, const at::Tensor& targets, std::int64_t step) const;
+
+  const Settings& settings_;
+  const data::LeaveOneOut& split_;
+  std::uint64_t seed_;
+  SasRec model_;
+  std::vector<std::int64_t> users_;  // those with a position
+  training::DataOrder order_;
+  std::optional<ItemSampler> sampler_;
+  std::vector<std::vector<double>> validation_;
+  std::function<void(const SasRec&)> keep_;
+};
+
+}  // namespace gainlens::recommend

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "core/json.h"
+#include "recommend/sasrec_config.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::recommend {
+
+/// What the training minimises at each position.
+enum class LossKind {
+  full,     ///< cross-entropy over all items
+  sampled,  ///< cross-entropy over the target and sampled items, with log-Q correction
+};
+
+/// Everything about a recommender that can be chosen. Each member is a knob: a key of a --config file and an option.
+struct Settings {
+  SasRecConfig model;  ///< `items` comes from the data
+  double dropout = 0.5;
+  double attention_dropout = 0.5;
+  LossKind loss = LossKind::full;
+  std::int64_t negatives = 1024;  ///< sampled: number of items drawn for each step
+  double negative_exponent = 1;   ///< sampled: items are drawn in proportion to (training count)^this
+  double learning_rate = 1e-3;
+  double beta2 = 0.999;
+  double weight_decay = 0;       ///< of matrices and embeddings, decoupled
+  double max_gradient_norm = 0;  ///< 0: no clipping
+  std::int64_t batch = 256;      ///< users of a step
+  std::int64_t epochs = 200;     ///< at most
+  std::int64_t patience = 20;    ///< epochs without a better validation NDCG@10 before training stops; 0: never
+  std::int64_t save_every = 5;   ///< epochs between saved states
+};
+
+/// A knob as --config and the command line show it.
+struct Knob {
+  std::string key;  ///< of --config; as an option with hyphens: learning_rate is --learning-rate
+  std::string help;
+};
+const std::vector<Knob>& knobs();
+
+/// All knobs with their values. settings_of(to_json(s)) is s.
+OrderedJson to_json(const Settings& settings);
+/// The defaults, with the given keys changed.
+/// @param where  names the source of the keys in messages
+/// @throws InvalidArgument  a key is unknown (nearest match named), of the wrong type or out of range
+Settings settings_of(const Json& changes, const std::string& where);
+
+/// Changes of a preset: "paper" (the defaults).
+/// @throws InvalidArgument  no such preset (nearest match named)
+Json preset(std::string_view name);
+
+}  // namespace gainlens::recommend

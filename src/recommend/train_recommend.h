@@ -1,0 +1,62 @@
+#pragma once
+
+#include "core/json.h"
+#include "data/leave_one_out.h"
+#include "recommend/settings.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gainlens::recommend {
+
+/// One call of `gainlens train recommend`.
+struct RecommendRequest {
+  std::string data_name;  ///< the data file without folder and extensions, for tables
+  Settings settings;
+  std::vector<std::string> arms = {"plain"};  ///< see arm_names()
+  std::int64_t seeds = 1;                     ///< number of seeds: `seed`, `seed` + 1, ...
+  std::uint64_t seed = 0;
+  std::filesystem::path out;
+  std::int64_t threads = 1;        ///< of the whole call
+  std::int64_t seeds_at_once = 0;  ///< trainings side by side; 0: as many as threads, at most all
+  bool quiet = false;
+};
+
+/// plain: the backbone; popularity and markov: baselines without training, for scale.
+const std::vector<std::string>& arm_names();
+/// @throws InvalidArgument  no such arm (nearest match named), or one twice
+void check_arms(const std::vector<std::string>& arms);
+
+/// The result of one arm with one seed.
+struct SeedOutcome {
+  std::string arm;
+  std::uint64_t seed = 0;
+  std::map<std::string, double> test;        ///< by name of the metric
+  std::map<std::string, double> validation;  ///< of the best epoch; empty for baselines
+  std::int64_t best_epoch = 0;               ///< from 1; 0 for baselines
+  std::int64_t epochs = 0;                   ///< done
+  double seconds = 0;                        ///< of this call's training and evaluation; 0 if it was done before
+};
+
+struct RecommendOutcome {
+  std::vector<SeedOutcome> seeds;
+  std::int64_t seeds_at_once = 0;
+  std::int64_t threads_of_seed = 0;
+};
+
+/// Trains each arm with each seed in OUT/ARM/seed-N: a checkpoint of the best epoch (config.json, model.safetensors),
+/// and result.safetensors with the learning curves, the test metrics and the rank of every user. Arms with the same
+/// seed begin with the same weights and see the same batches. The same request continues where it was stopped, and ends
+/// with the numbers of an uninterrupted one.
+///
+/// @throws InvalidArgument  settings out of range; `out` holds another request (the difference is named)
+/// @throws RunFailed        a loss is NaN or infinite (epoch and batch; the best model so far stays); the disk is full
+RecommendOutcome train_recommend(const RecommendRequest& request, const data::LeaveOneOut& split);
+
+/// Everything that determines the numbers of a run, except the number of seeds and the arms: these may grow.
+Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split, std::int64_t threads_of_seed);
+
+}  // namespace gainlens::recommend
