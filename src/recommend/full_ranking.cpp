@@ -7,6 +7,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace gainlens::recommend {
@@ -14,37 +15,36 @@ namespace {
 
 using Histories = std::vector<std::span<const data::ItemId>>;
 
-/// Cells of a block of scores: for each known item its user's row and its column.
-struct Cells {
-  at::Tensor rows, columns;
-};
+/// Scores of a block of users that are kept: 32 MiB in float32. With more items they are computed twice.
+constexpr std::int64_t most_kept_scores = std::int64_t{1} << 23;
 
-/// The known items of a block of users, sorted by item, so that those of a block of items lie together.
+/// The columns of the known items of each user of a block, sorted.
 class KnownItems {
  public:
   explicit KnownItems(const Histories& histories) {
-    for (std::size_t user = 0; user < histories.size(); ++user) {
-      for (const data::ItemId item : histories[user]) cells_.emplace_back(item - 1, static_cast<std::int64_t>(user));
+    for (const auto& history : histories) {
+      std::vector<std::int64_t>& columns = columns_.emplace_back(history.begin(), history.end());
+      for (std::int64_t& column : columns) --column;
+      std::sort(columns.begin(), columns.end());
+      columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
     }
-    std::sort(cells_.begin(), cells_.end());
-    cells_.erase(std::unique(cells_.begin(), cells_.end()), cells_.end());
   }
 
-  /// Those whose column lies in [first, last), counted from `first`.
-  Cells between(std::int64_t first, std::int64_t last, at::Device device) const {
-    const auto begin = std::lower_bound(cells_.begin(), cells_.end(), std::pair<std::int64_t, std::int64_t>(first, -1));
-    const auto end = std::lower_bound(begin, cells_.end(), std::pair<std::int64_t, std::int64_t>(last, -1));
-    std::vector<std::int64_t> rows, columns;
-    for (auto cell = begin; cell != end; ++cell) {
-      columns.push_back(cell->first - first);
-      rows.push_back(cell->second);
-    }
-    return {at::tensor(rows, at::kLong).to(device), at::tensor(columns, at::kLong).to(device)};
+  /// Those in [first, last).
+  std::span<const std::int64_t> of(std::int64_t user, std::int64_t first, std::int64_t last) const {
+    const std::vector<std::int64_t>& columns = columns_[static_cast<std::size_t>(user)];
+    const auto begin = std::lower_bound(columns.begin(), columns.end(), first);
+    return {begin, std::lower_bound(begin, columns.end(), last)};
   }
 
  private:
-  std::vector<std::pair<std::int64_t, std::int64_t>> cells_;  // column, row
+  std::vector<std::vector<std::int64_t>> columns_;  // [user]
 };
+
+/// The known items, or none of them if they are to stay candidates.
+KnownItems known_items(const Histories& histories, const RankingOptions& options) {
+  return KnownItems(options.keep_seen ? Histories(histories.size()) : histories);
+}
 
 /// Scores of a block of users, a block of items at a time.
 class ScoreBlocks {
@@ -52,11 +52,17 @@ class ScoreBlocks {
   ScoreBlocks(Scorer& scorer, const Histories& histories, std::int64_t items, std::int64_t items_at_once)
       : scorer_(scorer), users_(scorer.represent(histories)), items_(items), items_at_once_(items_at_once) {}
 
-  /// Calls visit(first column, scores [user, column]) for each block; `scores` may be changed.
+  /// Calls visit(first column, scores [user, column]) for each block.
   template <typename Visit>
-  void for_each(const Visit& visit) const {
-    for (std::int64_t first = 0; first < items_; first += items_at_once_)
-      visit(first, scorer_.scores(users_, first, std::min(items_at_once_, items_ - first)));
+  void for_each(const Visit& visit) {
+    const bool keep = users_.size(0) * items_ <= most_kept_scores;
+    for (std::int64_t first = 0; first < items_; first += items_at_once_) {
+      const auto block = static_cast<std::size_t>(first / items_at_once_);
+      const at::Tensor scores =
+          block < kept_.size() ? kept_[block] : scorer_.scores(users_, first, std::min(items_at_once_, items_ - first));
+      if (keep && block == kept_.size()) kept_.push_back(scores);
+      visit(first, scores);
+    }
   }
   at::Device device() const { return users_.device(); }
 
@@ -64,11 +70,12 @@ class ScoreBlocks {
   Scorer& scorer_;
   at::Tensor users_;
   std::int64_t items_, items_at_once_;
+  std::vector<at::Tensor> kept_;  // so that a small catalogue is scored once
 };
 
 /// Scores of one target for each user.
 /// @param targets  int64 [user]: columns
-at::Tensor target_scores(const ScoreBlocks& blocks, const at::Tensor& targets) {
+at::Tensor target_scores(ScoreBlocks& blocks, const at::Tensor& targets) {
   at::Tensor found;
   blocks.for_each([&](std::int64_t first, const at::Tensor& scores) {
     const at::Tensor column = targets - first, here = column.ge(0).logical_and(column.lt(scores.size(1)));
@@ -78,27 +85,55 @@ at::Tensor target_scores(const ScoreBlocks& blocks, const at::Tensor& targets) {
   return found;
 }
 
+/// How the scores of a row compare with a score.
+struct Comparison {
+  std::int64_t better = 0, equal = 0;
+  bool broken = false;  ///< NaN or infinity: neither better nor worse, it must not pass as a bad score
+};
+
+Comparison compare(const float* scores, std::int64_t count, float with) {
+  std::int32_t better = 0, equal = 0, finite = 0;  // the compiler makes vector code of such sums
+  for (std::int64_t i = 0; i < count; ++i) {
+    better += scores[i] > with;
+    equal += scores[i] == with;
+    finite += scores[i] - scores[i] == 0;
+  }
+  return {better, equal, finite != count};
+}
+
 /// Ranks of the targets of a block of users.
-/// @param targets  int64 [user]: columns
-at::Tensor ranks_of(const ScoreBlocks& blocks, const at::Tensor& targets, const KnownItems& removed) {
-  const at::Tensor score = target_scores(blocks, targets).unsqueeze(1);
-  const at::Tensor lowest = at::scalar_tensor(-std::numeric_limits<double>::infinity(), score.options());
-  at::Tensor better = at::zeros({score.size(0)}, targets.options()), equal = at::zeros_like(better);
-  at::Tensor broken = at::isfinite(score).logical_not().squeeze(1);
-  blocks.for_each([&](std::int64_t first, at::Tensor scores) {
-    // NaN is neither better nor worse than any score: it must not pass as a bad one.
-    broken.logical_or_(at::isfinite(scores).all(1).logical_not());
-    const Cells cells = removed.between(first, first + scores.size(1), scores.device());
-    scores.index_put_({cells.rows, cells.columns}, lowest);
-    // A target is no rival of itself, known or not.
-    const at::Tensor column = targets - first;
-    const at::Tensor here = column.ge(0).logical_and(column.lt(scores.size(1))).nonzero().squeeze(1);
-    scores.index_put_({here, column.index_select(0, here)}, lowest);
-    better += scores.gt(score).sum(1);
-    equal += scores.eq(score).sum(1);
+/// @param targets  [user]: columns
+/// @param known    columns that are no candidates; a target is one in any case
+std::vector<float> ranks_of(ScoreBlocks& blocks, const std::vector<std::int64_t>& targets, const KnownItems& known) {
+  const at::Tensor own = target_scores(blocks, at::tensor(targets, at::kLong).to(blocks.device())).to(at::kCPU);
+  std::vector<Comparison> found(targets.size());
+  blocks.for_each([&](std::int64_t first, const at::Tensor& given) {
+    const at::Tensor scores = given.to(at::kCPU).contiguous();
+    const std::int64_t columns = scores.size(1);
+    at::parallel_for(0, std::ssize(targets), 4, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t user = begin; user < end; ++user) {
+        const float* const row = scores.const_data_ptr<float>() + user * columns;
+        const float with = own.const_data_ptr<float>()[user];
+        Comparison& all = found[static_cast<std::size_t>(user)];
+        const Comparison here = compare(row, columns, with);
+        all.better += here.better;
+        all.equal += here.equal;
+        all.broken |= here.broken;
+        for (const std::int64_t column : known.of(user, first, first + columns)) {
+          if (column == targets[static_cast<std::size_t>(user)]) continue;
+          all.better -= row[column - first] > with;
+          all.equal -= row[column - first] == with;
+        }
+      }
+    });
   });
-  return (1 + better.to(at::kDouble) + 0.5 * equal.to(at::kDouble))
-      .masked_fill(broken, std::numeric_limits<double>::quiet_NaN());
+  std::vector<float> ranks;
+  for (const Comparison& of_user : found) {
+    const auto others = static_cast<double>(of_user.equal - 1);  // the target is equal to itself
+    const double rank = 1 + static_cast<double>(of_user.better) + 0.5 * others;
+    ranks.push_back(of_user.broken ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(rank));
+  }
+  return ranks;
 }
 
 /// An item and its score. Better ones come first; of equal scores the smaller id.
@@ -116,16 +151,22 @@ class BestCandidates {
   BestCandidates(std::int64_t users, std::int64_t count)
       : count_(static_cast<std::size_t>(count)), heaps_(static_cast<std::size_t>(users)) {}
 
-  /// @param scores  [user, column]; -infinity: no candidate
-  void add(std::int64_t first_column, const at::Tensor& scores) {
+  /// @param scores  [user, column]
+  /// @param known   columns that are no candidates
+  void add(std::int64_t first, const at::Tensor& scores, const KnownItems& known) {
     const at::Tensor here = scores.to(at::kCPU, at::kFloat).contiguous();
     const std::int64_t columns = here.size(1);
     at::parallel_for(0, here.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t user = begin; user < end; ++user) {
         const float* const row = here.const_data_ptr<float>() + user * columns;
+        const auto removed = known.of(user, first, first + columns);
+        auto next = removed.begin();
         for (std::int64_t i = 0; i < columns; ++i) {
-          if (row[i] > -std::numeric_limits<float>::infinity())
-            offer(heaps_[static_cast<std::size_t>(user)], {row[i], static_cast<data::ItemId>(first_column + i + 1)});
+          if (next != removed.end() && *next == first + i) {
+            ++next;
+          } else {
+            offer(heaps_[static_cast<std::size_t>(user)], {row[i], static_cast<data::ItemId>(first + i + 1)});
+          }
         }
       }
     });
@@ -175,18 +216,15 @@ std::vector<float> rank_all(Scorer& scorer, const data::LeaveOneOut& split, data
     const Histories histories = histories_of(split, held_out, begin, end);
     std::vector<std::int64_t> targets;
     for (std::int64_t user = begin; user < end; ++user) targets.push_back(split.target(user, held_out) - 1);
-    const ScoreBlocks blocks(scorer, histories, split.items(), options.items_at_once);
-    const at::Tensor columns = at::tensor(targets, at::kLong).to(blocks.device());
-    const KnownItems known(options.keep_seen ? Histories() : histories);
-    const at::Tensor found = ranks_of(blocks, columns, known).to(at::kCPU);
-    const auto* const rank = found.const_data_ptr<double>();
+    ScoreBlocks blocks(scorer, histories, split.items(), options.items_at_once);
+    const std::vector<float> found = ranks_of(blocks, targets, known_items(histories, options));
     for (std::int64_t i = 0; i < end - begin; ++i) {
-      if (!(rank[i] >= 1)) {
+      if (std::isnan(found[static_cast<std::size_t>(i)])) {
         throw_run_failed("ranking: the scores of user '{}' are NaN or infinite",
                          printable(split.interactions().users[static_cast<std::size_t>(begin + i)], 60));
       }
-      ranks.push_back(static_cast<float>(rank[i]));
     }
+    ranks.insert(ranks.end(), found.begin(), found.end());
   }
   return ranks;
 }
@@ -195,20 +233,15 @@ Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, st
                               const RankingOptions& options) {
   const c10::InferenceMode inference;
   CHECK(count >= 1 && count <= split.items(), "--top-k: {}; the catalogue has {} items", count, split.items());
-  const double lowest = -std::numeric_limits<double>::infinity();
   Recommendations found{count, {}, {}};
   for (std::int64_t begin = 0; begin < split.users(); begin += options.users_at_once) {
     const std::int64_t end = std::min(begin + options.users_at_once, split.users());
     Histories histories;
     for (std::int64_t user = begin; user < end; ++user) histories.push_back(split.interactions().of_user(user));
-    const KnownItems known(options.keep_seen ? Histories() : histories);
+    const KnownItems known = known_items(histories, options);
     BestCandidates best(end - begin, count);
     ScoreBlocks(scorer, histories, split.items(), options.items_at_once)
-        .for_each([&](std::int64_t first, at::Tensor scores) {
-          const Cells cells = known.between(first, first + scores.size(1), scores.device());
-          scores.index_put_({cells.rows, cells.columns}, at::scalar_tensor(lowest, scores.options()));
-          best.add(first, scores);
-        });
+        .for_each([&](std::int64_t first, const at::Tensor& scores) { best.add(first, scores, known); });
     best.append_to(found);
   }
   return found;

@@ -22,7 +22,7 @@ class Scorer {
   virtual at::Tensor represent(std::span<const std::span<const data::ItemId>> histories) = 0;
   /// The scores of items first + 1 to first + count. The same arguments give the same bits.
   /// @param users  as represent() returned it
-  /// @returns [user, count], which the caller may change
+  /// @returns [user, count], float32
   virtual at::Tensor scores(const at::Tensor& users, std::int64_t first, std::int64_t count) = 0;
 };
 
@@ -33,8 +33,8 @@ struct RankingOptions {
 };
 
 /// The rank of each user's held-out item among all items: 1 + the number of better ones + half the number of equal
-/// ones. Counted in blocks of users and items: no tensor of users times items exists. Scores are computed twice, once
-/// for the target, once for the comparison: then equal scores are equal bits.
+/// ones. Counted in blocks of users and items: no tensor of users times items exists. The scores of a large
+/// catalogue are computed twice, once for the target and once for the comparison: equal scores are equal bits.
 /// @returns [user], 1 to the number of items
 /// @throws RunFailed  a score is NaN or infinite (names the user)
 std::vector<float> rank_all(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,

@@ -42,9 +42,10 @@ at::Tensor multiplied(const at::Tensor& x, const Dropout& dropout) {
   at::parallel_for(0, x.size(0), std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(columns, 1)),
                    [&](std::int64_t begin, std::int64_t end) {
                      for (std::int64_t row = begin; row < end; ++row) {
-                       const DropoutRow random(dropout, dropout.first_row + row);
-                       for (std::int64_t i = row * columns; i < (row + 1) * columns; ++i)
-                         target[i] = source[i] * random.factor(i - row * columns);
+                       const float* const numbers = source + row * columns;
+                       float* const place = target + row * columns;
+                       DropoutRow(dropout, dropout.first_row + row).factors(columns, place);
+                       for (std::int64_t i = 0; i < columns; ++i) place[i] *= numbers[i];
                      }
                    });
   return to;

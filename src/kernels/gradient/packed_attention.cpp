@@ -49,8 +49,7 @@ void fill_factors(const Call& call, std::int64_t row, std::int64_t keys, float* 
     std::fill_n(factors, keys, 1.0F);
     return;
   }
-  const DropoutRow random(call.dropout, row);
-  for (std::int64_t key = 0; key < keys; ++key) factors[key] = random.factor(key);
+  DropoutRow(call.dropout, row).factors(keys, factors);
 }
 
 /// Calls visit(head rows, sequence's first position, head, room) for each sequence and head. `room` has three rows of

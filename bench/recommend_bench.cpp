@@ -1,0 +1,135 @@
+// Times the parts of training and ranking of a recommender. Options: recommend_bench --help
+
+#include "bench/peak_rate.h"
+#include "bench/timing.h"
+#include "core/check.h"
+#include "core/console.h"
+#include "data/leave_one_out.h"
+#include "kernels/gradient/trained_loss.h"
+#include "kernels/linear/matrix_product.h"
+#include "recommend/full_ranking.h"
+#include "recommend/recommend_task.h"
+#include "training/adamw.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace gainlens::bench {
+namespace {
+
+struct Options {
+  std::string data;
+  std::int64_t epochs = 2;
+  std::int64_t threads = 0;
+  std::int64_t repeats = 21;
+  std::int64_t rows = 1458, items = 12101, width = 64;
+};
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double peak_megabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+/// The loss with its gradients against the three products that it needs.
+void time_loss(const Options& options) {
+  const at::Tensor input = at::randn({options.rows, options.width}).set_requires_grad(true);
+  const at::Tensor head = (at::randn({options.items, options.width}) * 0.1).set_requires_grad(true);
+  const at::Tensor targets = at::randint(options.items, {options.rows}, at::kLong);
+  const auto loss = [&](std::int64_t logit_bytes) {
+    return [&, logit_bytes] {
+      input.mutable_grad() = at::Tensor();
+      head.mutable_grad() = at::Tensor();
+      kernels::trained_mean_loss(input, head, targets, {.logit_bytes = logit_bytes}).backward();
+    };
+  };
+  const at::Tensor x = input.detach(), e = head.detach();
+  const at::Tensor logits = at::empty({options.rows, options.items});
+  const std::vector<std::function<void()>> methods = {
+      loss(std::int64_t{32} << 20), loss(0),
+      [&] {
+        kernels::matrix_product(x, e.t(), {.output = logits});
+        kernels::matrix_product(logits, e);
+        kernels::matrix_product(logits.t(), x);
+      },
+      [&] {
+        input.mutable_grad() = at::Tensor();
+        head.mutable_grad() = at::Tensor();
+        at::cross_entropy_loss(at::linear(input, head), targets).backward();
+      }};
+  const char* const names[] = {"logits kept", "logits computed twice", "three products alone", "dense, by libtorch"};
+  const auto times = interleaved_times(methods, {.repeats = options.repeats});
+  const double operations = 6e-9 * static_cast<double>(options.rows * options.items * options.width);
+  print_result("loss with gradients, {} positions x {} items x {}\n", options.rows, options.items, options.width);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    print_result("  {:<24} {:7.2f} ms ({:.2f} to {:.2f})  {:5.0f} GFLOP/s of its three products\n", names[i],
+                 1e3 * times[i].median, 1e3 * times[i].low, 1e3 * times[i].high, operations / times[i].median);
+  }
+}
+
+void time_epochs(const Options& options) {
+  const data::LeaveOneOut split(data::read_interactions(options.data));
+  const recommend::Settings settings;
+  recommend::RecommendTask task(settings, split, 0, [](const recommend::SasRec&) {});
+  training::AdamW optimizer(task.parameters(), {});
+  print_result("{} users, {} items; peak memory before training {:.0f} MB\n", split.users(), split.items(),
+               peak_megabytes());
+  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    double loss = 0;
+    const double taken = seconds_of([&] {
+      for (std::int64_t step = 0; step < task.steps_per_epoch(); ++step) {
+        optimizer.zero_gradients();
+        loss += task.accumulate_gradients(epoch * task.steps_per_epoch() + step);
+        optimizer.step(1);
+      }
+    });
+    print_result("epoch {}: {:.2f} s, loss {:.4f}\n", epoch + 1, taken,
+                 loss / static_cast<double>(task.steps_per_epoch()));
+  }
+  recommend::SasRecScorer scorer(task.model());
+  const double ranking = seconds_of([&] { rank_all(scorer, split, data::HeldOut::test); });
+  print_result("ranking all users: {:.2f} s; peak memory {:.0f} MB\n", ranking, peak_megabytes());
+}
+
+int run(int count, char** arguments) {
+  CLI::App app("Times the loss of a recommender, its epochs and its ranking.");
+  Options options;
+  app.add_option("--data", options.data, "Interactions; without them the loss alone is timed");
+  app.add_option("--epochs", options.epochs)->capture_default_str();
+  app.add_option("--threads", options.threads, "0: all cores")->capture_default_str();
+  app.add_option("--repeats", options.repeats, "of the loss")->capture_default_str();
+  app.add_option("--rows", options.rows)->capture_default_str();
+  app.add_option("--items", options.items)->capture_default_str();
+  app.add_option("--width", options.width)->capture_default_str();
+  CLI11_PARSE(app, count, arguments);
+  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
+  print_result("{} threads, peak {:.0f} GFLOP/s in float32\n", at::get_num_threads(), measured_peak_rate() * 1e-9);
+  time_loss(options);
+  if (!options.data.empty()) time_epochs(options);
+  return 0;
+}
+
+}  // namespace
+}  // namespace gainlens::bench
+
+int main(int count, char** arguments) {
+  try {
+    return gainlens::bench::run(count, arguments);
+  } catch (const gainlens::InvalidArgument& error) {
+    gainlens::print_notice("recommend_bench: error: {}\n", error.what());
+    return 2;
+  }
+}
