@@ -5,6 +5,7 @@
 #include "core/quantity.h"
 #include "kernels/gradient/dropout.h"
 #include "kernels/gradient/packed_attention.h"
+#include "kernels/gradient/selected_rows.h"
 #include "kernels/gradient/trained_linear.h"
 #include "kernels/gradient/trained_loss.h"
 #include "kernels/linear/linear.h"
@@ -112,8 +113,8 @@ at::Tensor SasRec::mean_loss(const at::Tensor& hidden, const at::Tensor& targets
 }
 
 at::Tensor SasRec::embedded(const at::Tensor& items, const at::Tensor& places, const Pass& pass) const {
-  const at::Tensor of_items = pass.at(embed_site, at::embedding(weights_.item_embedding, items));
-  at::Tensor hidden = of_items + pass.at(position_site, at::embedding(weights_.position_embedding, places));
+  const at::Tensor of_items = pass.at(embed_site, kernels::selected_rows(weights_.item_embedding, items));
+  at::Tensor hidden = of_items + pass.at(position_site, kernels::selected_rows(weights_.position_embedding, places));
   if (config_.embedding_norm) {
     hidden = models::norm(hidden, models::Norm::layer, config_.norm_epsilon, weights_.embedding_norm.weight, 0,
                           weights_.embedding_norm.bias);

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "kernels/gradient/packed_rows.h"
+#include "kernels/gradient/selected_rows.h"
 #include "kernels/gradient_tracking.h"
 #include "kernels/row_alignment.h"
 
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 namespace gainlens::kernels {
 namespace {
@@ -147,6 +150,21 @@ struct PackedAttentionNode : torch::autograd::Function<PackedAttentionNode> {
   }
 };
 
+/// -infinity where a query does not see a key, else 0: [sequence, 1, query, key], on the CPU. Queries of padding see
+/// all keys: their rows are not used, and a row without any key would bring NaN into the gradients.
+at::Tensor hidden_keys(const Call& call, const std::vector<std::int64_t>& lengths, std::int64_t longest) {
+  at::Tensor bias = at::zeros({std::ssize(lengths), 1, longest, longest}, at::kFloat);
+  auto* number = bias.mutable_data_ptr<float>();
+  for (const std::int64_t length : lengths) {
+    for (std::int64_t query = 0; query < longest; ++query) {
+      const std::int64_t keys = query >= length ? longest : call.causal ? query + 1 : length;
+      std::fill(number + keys, number + longest, -std::numeric_limits<float>::infinity());
+      number += longest;
+    }
+  }
+  return bias;
+}
+
 /// The same by library calls over padded sequences: [sequence, longest].
 at::Tensor padded_attention(const Call& call, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   const std::int64_t sequences = static_cast<std::int64_t>(call.begin.size()) - 1, longest = call.longest();
@@ -164,23 +182,17 @@ at::Tensor padded_attention(const Call& call, const at::Tensor& query, const at:
   };
   const at::Tensor rows = index(row_of_place), places = index(place_of_row);
   const auto padded_heads = [&](const at::Tensor& x) {  // [sequence, head, longest, head_dim]
-    return x.index_select(0, rows).view({sequences, longest, x.size(1), x.size(2)}).transpose(1, 2);
+    return selected_rows(x, rows).view({sequences, longest, x.size(1), x.size(2)}).transpose(1, 2);
   };
   const at::Tensor scores = at::matmul(padded_heads(query), padded_heads(key).transpose(2, 3)) * call.scale;
-  const at::Tensor position = at::arange(longest, rows.options());
-  at::Tensor seen = position.lt(index(lengths).unsqueeze(1)).unsqueeze(1).expand({sequences, longest, longest});
-  if (call.causal) seen = seen.logical_and(position.unsqueeze(0).le(position.unsqueeze(1)));
-  const double hidden = -std::numeric_limits<double>::infinity();
-  // Queries of padding may see no key. Their rows are not used; zeros keep NaN out of the gradients.
-  const at::Tensor any = seen.any(-1, true).unsqueeze(1);
-  at::Tensor weights = scores.masked_fill(seen.unsqueeze(1).logical_not().logical_and(any), hidden).softmax(-1);
+  at::Tensor weights = (scores + hidden_keys(call, lengths, longest).to(scores.options())).softmax(-1);
   if (call.dropout.rate != 0) {
     const std::int64_t heads = query.size(1);
     const at::Tensor head = at::arange(heads, rows.options()).unsqueeze(1);
     const at::Tensor row = (rows.view({sequences, 1, longest}) + call.dropout.first_row) * heads + head;
     weights = weights * dropout_factors({call.dropout.rate, call.dropout.key, 0}, row, longest, weights);
   }
-  return at::matmul(weights, padded_heads(value)).transpose(1, 2).flatten(0, 1).index_select(0, places);
+  return selected_rows(at::matmul(weights, padded_heads(value)).transpose(1, 2).flatten(0, 1), places);
 }
 
 }  // namespace

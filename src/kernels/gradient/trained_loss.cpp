@@ -183,10 +183,10 @@ LossWithGradients loss_by_rows(const at::Tensor& input, const at::Tensor& head, 
       slope = 1 - bounded.square();
       logits = bounded * options.soft_cap;
     }
-    const at::Tensor totals = logits.logsumexp(1, true);
-    found.loss += (totals - logits.gather(1, target)).sum();
-    at::Tensor shares = (logits - totals).exp_();
-    shares.scatter_add_(1, target, at::full_like(totals, -1));
+    at::Tensor shares = logits.log_softmax(1);
+    found.loss -= shares.gather(1, target).sum();
+    shares.exp_();
+    shares.scatter_add_(1, target, at::full({rows, 1}, -1, input.options()));
     if (slope.defined()) shares.mul_(slope);
     found.of_input.narrow(0, begin, rows).copy_(at::mm(shares, head));
     found.of_head.addmm_(shares.t(), part);
