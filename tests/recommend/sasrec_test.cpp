@@ -1,3 +1,292 @@
 #include "recommend/sasrec.h"
 
+#include "core/error.h"
+#include "formats/tensor_file.h"
+#include "models/checkpoint/tensor_values.h"
+#include "models/decoder/attention_ops.h"
+#include "recommend/sasrec_checkpoint.h"
+#include "support/refusal.h"
+#include "support/shared_data.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstring>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gainlens::recommend {
+namespace {
+
+using gainlens::testing::refusal_of;
+using gainlens::testing::TemporaryFolder;
+using ::testing::HasSubstr;
+
+/// What an independent PyTorch implementation computes in float64; see tests/golden/make_sasrec_golden.py.
+struct Golden {
+  SasRecCheckpoint checkpoint;
+  std::map<std::string, at::Tensor> expected;
+  std::vector<std::vector<data::ItemId>> sequences;
+
+  std::vector<std::span<const data::ItemId>> spans() const { return {sequences.begin(), sequences.end()}; }
+};
+
+Golden read_golden(const std::string& name) {
+  const std::filesystem::path folder = std::filesystem::path(GAINLENS_SOURCE_DIR) / "tests/golden/recommend" / name;
+  Golden golden{load_sasrec(folder, CheckpointLayout::gainlens), {}, {}};
+  const formats::TensorFile file = formats::TensorFile::open(folder / "golden.safetensors");
+  for (const auto& [key, entry] : file.entries()) {
+    if (entry.dtype == formats::DType::i64) {
+      at::Tensor values = at::empty(entry.shape, at::kLong);
+      std::memcpy(values.mutable_data_ptr(), entry.bytes.data(), entry.bytes.size());
+      golden.expected[key] = values;
+    } else {
+      golden.expected[key] = models::read_values(entry, at::kDouble, name);
+    }
+  }
+  const at::Tensor lengths = golden.expected.at("sequence_lengths"), items = golden.expected.at("sequences");
+  std::int64_t begin = 0;
+  for (std::int64_t i = 0; i < lengths.size(0); ++i) {
+    auto& sequence = golden.sequences.emplace_back();
+    for (std::int64_t j = 0; j < lengths[i].item<std::int64_t>(); ++j)
+      sequence.push_back(static_cast<data::ItemId>(items[begin++].item<std::int64_t>()));
+  }
+  return golden;
+}
+
+SasRecWeights converted(const SasRecConfig& config, SasRecWeights weights, const at::TensorOptions& options) {
+  for (const SasRecSlot& slot : sasrec_slots(config, weights))
+    *slot.tensor = slot.tensor->detach().to(options).clone().requires_grad_(true);
+  return weights;
+}
+
+double relative(const at::Tensor& found, const at::Tensor& expected, double floor = 0) {
+  const double scale = std::max(expected.abs().max().item<double>(), floor);
+  return (found.detach().to(at::kDouble) - expected).abs().max().item<double>() / scale;
+}
+
+struct Precision {
+  at::ScalarType type;
+  double forward, gradient;
+};
+
+class SasRecGolden : public ::testing::TestWithParam<std::tuple<const char*, Precision>> {};
+
+TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
+  const auto& [name, precision] = GetParam();
+  Golden golden = read_golden(name);
+  const SasRecConfig& config = golden.checkpoint.config;
+  const SasRec model(config, converted(config, golden.checkpoint.weights, precision.type));
+  const PackedSequences packed = pack(golden.spans(), config);
+  const at::Tensor hidden = model.hidden(packed);
+  EXPECT_LT(relative(hidden, golden.expected.at("hidden")), precision.forward);
+  const at::Tensor scores = at::mm(hidden.index_select(0, packed.last_rows()), model.head().t());
+  EXPECT_LT(relative(scores, golden.expected.at("scores")), precision.forward);
+
+  std::vector<std::span<const data::ItemId>> inputs;
+  std::vector<std::int64_t> targets;
+  for (const auto& sequence : golden.sequences) {
+    if (sequence.size() < 2) continue;
+    inputs.emplace_back(sequence.data(), sequence.size() - 1);
+    const std::size_t first =
+        sequence.size() - std::min(inputs.back().size(), static_cast<std::size_t>(config.positions));
+    targets.insert(targets.end(), sequence.begin() + static_cast<std::ptrdiff_t>(first), sequence.end());
+  }
+  const at::Tensor loss = model.mean_loss(model.hidden(pack(inputs, config)), at::tensor(targets, at::kLong));
+  EXPECT_LT(relative(loss, golden.expected.at("loss")[0]), precision.forward);
+  loss.backward();
+  SasRecWeights weights = model.weights();
+  for (const models::NamedTensor& parameter : sasrec_parameters(config, weights)) {
+    // The gradient of a key's bias is 0: all keys of a query get the same addition.
+    EXPECT_LT(relative(parameter.tensor.grad(), golden.expected.at("gradient." + parameter.name), 1e-3),
+              precision.gradient)
+        << parameter.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SasRecGolden,
+                         ::testing::Combine(::testing::Values("sasrec-pre-end", "sasrec-pre-start", "sasrec-post-end"),
+                                            ::testing::Values(Precision{at::kFloat, 2e-6, 3e-5},
+                                                              Precision{at::kDouble, 1e-12, 1e-11})),
+                         [](const auto& info) {
+                           std::string name = std::get<0>(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name + (std::get<1>(info.param).type == at::kFloat ? "_float32" : "_float64");
+                         });
+
+/// A model of the goldens in float32.
+SasRec model_of(const std::string& name) {
+  Golden golden = read_golden(name);
+  return SasRec(golden.checkpoint.config, converted(golden.checkpoint.config, golden.checkpoint.weights, at::kFloat));
+}
+
+TEST(SasRecForward, OfABatchIsThatOfPackedSequences) {
+  for (const char* name : {"sasrec-pre-end", "sasrec-pre-start", "sasrec-post-end"}) {
+    SasRec model = model_of(name);
+    const std::vector<std::vector<data::ItemId>> sequences = {{3, 9, 40, 1, 7}, {8, 8, 2, 5, 11}};
+    const std::vector<std::span<const data::ItemId>> spans(sequences.begin(), sequences.end());
+    at::Tensor ids = at::zeros({2, 5}, at::kLong);
+    for (std::int64_t i = 0; i < 10; ++i)
+      ids[i / 5][i % 5] = sequences[static_cast<std::size_t>(i / 5)][static_cast<std::size_t>(i % 5)];
+    const at::NoGradGuard no_gradients;
+    const at::Tensor packed = model.hidden(pack(spans, model.config()));
+    const hooks::Hooks none;
+    EXPECT_LT(relative(model.forward({ids}, {}, none).hidden.flatten(0, 1), packed.to(at::kDouble)), 1e-6);
+    // With statistics instead of libtorch's attention, and with an observer at every site.
+    std::int64_t layers = 0;
+    models::StatisticsAttention statistics([&](std::int64_t, kernels::QueryStatistics&& found) {
+      ++layers;
+      EXPECT_NEAR(found.n_eff[0][0].item<double>(), 1, 1e-6);
+      EXPECT_LE(found.n_eff.max().item<double>(), 5);
+    });
+    hooks::ForwardOptions options;
+    options.attention = &statistics;
+    hooks::Hooks observers;
+    std::map<std::string, std::vector<std::int64_t>> seen;
+    observers.observe(hooks::Glob("*"), [&](const hooks::Site& site, const at::Tensor& tensor) {
+      seen[site.name] = tensor.sizes().vec();
+    });
+    EXPECT_LT(relative(model.forward({ids}, options, observers).hidden.flatten(0, 1), packed.to(at::kDouble)), 1e-6);
+    EXPECT_EQ(layers, 4);  // two layers of two sequences
+    for (const hooks::SiteShape& site : model.sites()) {
+      ASSERT_TRUE(seen.contains(site.site.name)) << site.site.name;
+      EXPECT_EQ(seen[site.site.name].size(), site.shape.size()) << site.site.name;
+    }
+    EXPECT_EQ(seen.size(), model.sites().size());
+  }
+}
+
+TEST(SasRecForward, InterventionsChangeWhatFollows) {
+  SasRec model = model_of("sasrec-pre-end");
+  const at::NoGradGuard no_gradients;
+  const at::Tensor ids = at::tensor({3, 9, 40, 1}, at::kLong).unsqueeze(0);
+  const hooks::Hooks none;
+  const at::Tensor plain = model.forward({ids}, {}, none).hidden;
+  for (const hooks::SiteShape& site : model.sites()) {
+    hooks::Hooks changed;
+    changed.replace(hooks::Glob(site.site.name),
+                    [](const hooks::Site&, const at::Tensor& x) { return x * 0.5 + 0.1 * at::arange(x.size(-1)); });
+    EXPECT_FALSE(at::allclose(model.forward({ids}, {}, changed).hidden, plain)) << site.site.name;
+  }
+}
+
+TEST(SasRecForward, LaterItemsLeaveEarlierOnesAsTheyAre) {
+  const SasRec model = model_of("sasrec-pre-start");
+  const std::vector<data::ItemId> one{3, 9, 40, 1, 7}, other{3, 9, 40, 1, 30};
+  const std::vector<std::span<const data::ItemId>> first{one}, second{other};
+  const at::NoGradGuard no_gradients;
+  const at::Tensor before = model.hidden(pack(first, model.config())),
+                   after = model.hidden(pack(second, model.config()));
+  EXPECT_TRUE(at::equal(before.narrow(0, 0, 4), after.narrow(0, 0, 4)));
+  EXPECT_FALSE(at::equal(before[4], after[4]));
+}
+
+TEST(SasRecForward, RefusesWhatItCannotTake) {
+  SasRec model = model_of("sasrec-pre-end");
+  const hooks::Hooks none;
+  const auto refusal = [&](const at::Tensor& ids) { return refusal_of([&] { model.forward({ids}, {}, none); }); };
+  EXPECT_THAT(refusal(at::zeros({1, 3}, at::kLong)), HasSubstr("ids from 0 to 0; the catalogue has 1 to 40"));
+  EXPECT_THAT(refusal(at::full({1, 3}, 41, at::kLong)), HasSubstr("ids from 41 to 41"));
+  EXPECT_THAT(refusal(at::ones({1, 8}, at::kLong)), HasSubstr("8 positions; the model was made for 7"));
+  EXPECT_THAT(refusal(at::ones({1, 3})), HasSubstr("int64"));
+}
+
+TEST(SasRecForward, LossOfTargetsIsThatOfTheLogits) {
+  SasRec model = model_of("sasrec-post-end");
+  const at::NoGradGuard no_gradients;
+  const at::Tensor hidden = model.forward({at::tensor({3, 9, 40, 1}, at::kLong).unsqueeze(0)}, {}, {}).hidden[0];
+  const at::Tensor targets = at::tensor({1, 40, 17, 2}, at::kLong);
+  const at::Tensor logits = model.unembed(hidden);
+  EXPECT_EQ(logits.size(1), 41);
+  const at::Tensor expected = at::cross_entropy_loss(logits.to(at::kDouble), targets);
+  EXPECT_NEAR(model.target_losses(hidden, targets).mean().item<double>(), expected.item<double>(), 1e-5);
+  EXPECT_NEAR(model.mean_loss(hidden, targets).item<double>(), expected.item<double>(), 1e-5);
+}
+
+TEST(SasRecDevices, ATrainingStepRunsOnTheMetaDevice) {
+  for (const char* name : {"sasrec-pre-end", "sasrec-post-end"}) {
+    Golden golden = read_golden(name);
+    const SasRecConfig& config = golden.checkpoint.config;
+    const SasRec model(config, converted(config, golden.checkpoint.weights, at::TensorOptions(at::kMeta)));
+    const PackedSequences packed = pack(golden.spans(), config, at::kMeta);
+    const at::Tensor hidden = model.hidden(packed, {0.5, 0.5, 7, 0});
+    const at::Tensor targets = at::ones({packed.positions()}, at::TensorOptions(at::kMeta).dtype(at::kLong));
+    model.mean_loss(hidden, targets).backward();
+    SasRecWeights weights = model.weights();
+    for (const models::NamedTensor& parameter : sasrec_parameters(config, weights)) {
+      ASSERT_TRUE(parameter.tensor.grad().defined()) << parameter.name;
+      EXPECT_TRUE(parameter.tensor.grad().is_meta()) << parameter.name;
+    }
+  }
+}
+
+TEST(SasRecDropout, DependsOnTheKeyAlone) {
+  const SasRec model = model_of("sasrec-pre-end");
+  const std::vector<std::vector<data::ItemId>> sequences = {{3, 9, 40, 1, 7}, {8, 8, 2}};
+  const std::vector<std::span<const data::ItemId>> both(sequences.begin(), sequences.end());
+  const at::NoGradGuard no_gradients;
+  const at::Tensor whole = model.hidden(pack(both, model.config()), {0.5, 0.5, 7, 0});
+  EXPECT_TRUE(at::equal(whole, model.hidden(pack(both, model.config()), {0.5, 0.5, 7, 0})));
+  EXPECT_FALSE(at::equal(whole, model.hidden(pack(both, model.config()), {0.5, 0.5, 8, 0})));
+  // The second sequence alone, with the number of positions before it.
+  const at::Tensor part = model.hidden(pack(std::span(both).subspan(1), model.config()), {0.5, 0.5, 7, 5});
+  EXPECT_LT(relative(part, whole.narrow(0, 5, 3).to(at::kDouble)), 1e-6);
+}
+
+TEST(SasRecStart, WeightsOfTheSameNameStartAlike) {
+  SasRecConfig config;
+  config.items = 30;
+  config.width = 8;
+  config.inner_width = 16;
+  SasRecConfig deeper = config;
+  deeper.layers = 3;
+  const SasRecWeights one = initial_sasrec_weights(config, 5), two = initial_sasrec_weights(deeper, 5),
+                      other = initial_sasrec_weights(config, 6);
+  EXPECT_TRUE(at::equal(one.layers[1].query.weight, two.layers[1].query.weight));
+  EXPECT_FALSE(at::equal(one.layers[1].query.weight, one.layers[0].query.weight));
+  EXPECT_FALSE(at::equal(one.item_embedding, other.item_embedding));
+  EXPECT_NEAR(one.item_embedding.narrow(0, 1, 30).std().item<double>(), 0.02, 0.003);
+  EXPECT_EQ(one.item_embedding[0].abs().max().item<double>(), 0);
+  EXPECT_TRUE(at::equal(one.final_norm.weight, at::ones({8})));
+}
+
+TEST(SasRecCheckpointFile, IsReadAsItWasWritten) {
+  const TemporaryFolder folder;
+  const SasRec model = model_of("sasrec-pre-start");
+  save_sasrec(folder.path() / "m", model.config(), model.weights(), "names");
+  SasRecCheckpoint read = load_sasrec(folder.path() / "m", CheckpointLayout::gainlens);
+  EXPECT_EQ(read.config, model.config());
+  EXPECT_EQ(read.item_names, "names");
+  SasRecWeights weights = model.weights();
+  const auto expected = sasrec_parameters(model.config(), weights),
+             found = sasrec_parameters(read.config, read.weights);
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(found[i].tensor, expected[i].tensor));
+}
+
+TEST(SasRecCheckpointFile, BrokenOnesAreRefused) {
+  const auto refusal = [](const std::string& path, CheckpointLayout layout) {
+    return refusal_of([&] { load_sasrec(path, layout); });
+  };
+  EXPECT_THAT(refusal("/no/such", CheckpointLayout::gainlens), HasSubstr("no such file"));
+  const TemporaryFolder folder;
+  const SasRec model = model_of("sasrec-pre-start");
+  save_sasrec(folder.path(), model.config(), model.weights(), "");
+  EXPECT_THAT(refusal(folder.path(), CheckpointLayout::iclrec), HasSubstr("item_embeddings.weight"));
+  SasRecConfig other = model.config();
+  other.items = 41;
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(Json{{"model_type", "gpt2"}}, "c"); }), HasSubstr("'gpt2'"));
+  Json document = Json(to_json(model.config()));
+  document["with"] = 3;
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("with"));
+  document = Json(to_json(model.config()));
+  document["heads"] = 3;
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("must divide"));
+  EXPECT_THAT(refusal_of([] { parse_checkpoint_layout("iclerc"); }), HasSubstr("did you mean 'iclrec'"));
+}
+
+}  // namespace
+}  // namespace gainlens::recommend

@@ -1,0 +1,224 @@
+#include "recommend/train_recommend.h"
+
+#include "core/error.h"
+#include "recommend/recommend_task.h"
+#include "recommend/sampled_softmax.h"
+#include "recommend/seed_result.h"
+#include "recommend/small_data.h"
+#include "support/refusal.h"
+#include "support/shared_data.h"
+#include "support/text_file.h"
+#include "training/trainer.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <vector>
+
+namespace gainlens::recommend {
+namespace {
+
+using gainlens::testing::refusal_of;
+using gainlens::testing::TemporaryFolder;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+Settings small() {
+  return settings_of({{"width", 16},
+                      {"inner_width", 32},
+                      {"positions", 8},
+                      {"batch", 16},
+                      {"epochs", 6},
+                      {"dropout", 0.1},
+                      {"attention_dropout", 0.1},
+                      {"learning_rate", 0.01},
+                      {"save_every", 2}},
+                     "test");
+}
+
+RecommendRequest request_in(const std::filesystem::path& out) {
+  RecommendRequest request;
+  request.data_name = "ring";
+  request.settings = small();
+  request.seeds = 2;
+  request.seed = 3;
+  request.out = out;
+  request.quiet = true;
+  return request;
+}
+
+std::string bytes_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+TEST(TrainRecommend, LearnsWhatFollows) {
+  const TemporaryFolder folder;
+  RecommendRequest request = request_in(folder.path() / "run");
+  request.settings.epochs = 40;
+  request.arms = {"plain", "popularity", "markov"};
+  const RecommendOutcome outcome = train_recommend(request, ring_of(120, 23));
+  ASSERT_EQ(outcome.seeds.size(), 6u);
+  for (const SeedOutcome& seed : outcome.seeds) {
+    SCOPED_TRACE(seed.arm);
+    const double found = seed.test.at("hr@5");
+    EXPECT_TRUE(seed.arm == "popularity" ? found < 0.7 : found > 0.95) << found;
+    EXPECT_EQ(seed.best_epoch > 0, seed.arm == "plain");
+  }
+}
+
+TEST(TrainRecommend, InterruptedAnywhereEndsWithTheSameBits) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  const Settings settings = small();
+  const auto train_in = [&](const std::string& name, std::int64_t stop_after) {
+    std::vector<at::Tensor> kept;
+    RecommendTask task(settings, split, 7, [&](const SasRec& model) {
+      kept = {model.weights().item_embedding.detach().clone(), model.weights().layers[1].down.weight.detach().clone()};
+    });
+    training::TrainerOptions options;
+    options.steps = settings.epochs * task.steps_per_epoch();
+    options.evaluate_every = options.save_every = task.steps_per_epoch();
+    options.quiet = true;
+    std::int64_t evaluated = 0;
+    options.evaluated = [&](const training::Evaluation&) {
+      if (++evaluated == stop_after) throw std::runtime_error("killed");
+    };
+    try {
+      training::train(task, training::TrainingFolder(folder.path() / name, {{"seed", 7}}), options);
+    } catch (const std::runtime_error&) {
+      EXPECT_GT(stop_after, 0);
+    }
+    kept.push_back(task.model().weights().item_embedding.detach().clone());
+    return std::pair(kept, task.validation());
+  };
+  const auto whole = train_in("whole", 0);
+  train_in("parts", 2);
+  train_in("parts", 2);
+  const auto parts = train_in("parts", 0);
+  EXPECT_EQ(parts.second, whole.second);
+  EXPECT_EQ(parts.second[0].size(), 6u);
+  EXPECT_TRUE(at::equal(parts.first.back(), whole.first.back()));
+}
+
+TEST(TrainRecommend, SeedsSideBySideAreThoseOneByOne) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest beside = request_in(folder.path() / "beside"), alone = request_in(folder.path() / "alone");
+  beside.threads = 2;
+  EXPECT_EQ(train_recommend(beside, split).seeds_at_once, 2);
+  EXPECT_EQ(train_recommend(alone, split).seeds_at_once, 1);
+  for (const char* file : {"plain/seed-3/result.safetensors", "plain/seed-3/model.safetensors",
+                           "plain/seed-4/result.safetensors", "plain/seed-4/model.safetensors"}) {
+    const std::string expected = bytes_of(alone.out / file);
+    EXPECT_FALSE(expected.empty());
+    EXPECT_TRUE(bytes_of(beside.out / file) == expected) << file;
+  }
+}
+
+TEST(TrainRecommend, GrowsBySeedsAndRefusesAnotherRequest) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest request = request_in(folder.path() / "run");
+  train_recommend(request, split);
+  request.seeds = 3;
+  const RecommendOutcome more = train_recommend(request, split);
+  EXPECT_EQ(more.seeds[0].seconds, 0);  // done before
+  EXPECT_GT(more.seeds[2].seconds, 0);
+  EXPECT_EQ(more.seeds[2].seed, 5u);
+  request.settings.dropout = 0.2;
+  EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }), HasSubstr("dropout is 0.1 in the stored request"));
+  EXPECT_THAT(refusal_of([&] { train_recommend(request_in(folder.path() / "run"), ring_of(59, 23)); }),
+              HasSubstr("in the stored request"));
+}
+
+TEST(TrainRecommend, NanIsNamedByEpochAndBatch) {
+  const TemporaryFolder folder;
+  RecommendRequest request = request_in(folder.path() / "run");
+  request.settings.learning_rate = 1e5;
+  request.seeds = 1;
+  EXPECT_THAT([&] { train_recommend(request, ring_of(60, 23)); },
+              ThrowsMessage<RunFailed>(::testing::ContainsRegex("epoch [0-9]+, batch [0-9]+")));
+}
+
+TEST(TrainRecommend, NeedsUsersWithAPosition) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(refusal_of([&] {
+                train_recommend(request_in(folder.path() / "run"), split_of({{1, 2, 3}}, 3));
+              }),
+              HasSubstr("no user has two training items"));
+  EXPECT_THAT(refusal_of([] { check_arms({"plane"}); }), HasSubstr("did you mean 'plain'"));
+  EXPECT_THAT(refusal_of([] { check_arms({"plain", "plain"}); }), HasSubstr("given twice"));
+}
+
+TEST(RecommendSettings, AreReadAsTheyAreWritten) {
+  const Settings settings = small();
+  const Json document = Json(to_json(settings));
+  EXPECT_EQ(document.size(), knobs().size());
+  EXPECT_EQ(Json(to_json(settings_of(document, "again"))), document);
+  EXPECT_EQ(document["width"], 16);
+  EXPECT_EQ(document["loss"], "full");
+  const auto refusal = [](const Json& changes) { return refusal_of([&] { settings_of(changes, "f.json"); }); };
+  EXPECT_THAT(refusal({{"droput", 0.1}}), HasSubstr("f.json: 'droput' is not a known key; did you mean 'dropout'"));
+  EXPECT_THAT(refusal({{"dropout", 1}}), HasSubstr("must be at least 0 and below 1"));
+  EXPECT_THAT(refusal({{"dropout", "much"}}), HasSubstr("must be a number"));
+  EXPECT_THAT(refusal({{"epochs", 0}}), HasSubstr("must be at least 1"));
+  EXPECT_THAT(refusal({{"epochs", 1.5}}), HasSubstr("must be a whole number"));
+  EXPECT_THAT(refusal({{"loss", "ful"}}), HasSubstr("must be full or sampled"));
+  EXPECT_THAT(refusal({{"embedding_norm", 1}}), HasSubstr("must be true or false"));
+  EXPECT_THAT(refusal({{"heads", 3}}), HasSubstr("must divide"));
+  EXPECT_THAT(refusal(3), HasSubstr("must be an object"));
+  EXPECT_THAT(refusal_of([] { preset("papers"); }), HasSubstr("did you mean 'paper'"));
+}
+
+TEST(SampledSoftmax, DrawsInProportionToCounts) {
+  const ItemSampler sampler({0, 30, 10, 0, 59}, 1);  // a count of 0 counts as 1
+  const std::vector<double> expected{0.3, 0.1, 0.01, 0.59};
+  std::vector<double> found(4);
+  for (const std::int64_t id : sampler.draw(100000, 1, 2)) found[static_cast<std::size_t>(id - 1)] += 1e-5;
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(found[i], expected[i], 5 * std::sqrt(expected[i] * 1e-5));
+    EXPECT_NEAR(sampler.log_probability()[static_cast<std::int64_t>(i)].item<double>(), std::log(expected[i]), 1e-5);
+  }
+  EXPECT_EQ(sampler.draw(50, 1, 2), sampler.draw(50, 1, 2));
+  EXPECT_NE(sampler.draw(50, 1, 2), sampler.draw(50, 1, 3));
+}
+
+TEST(SampledSoftmax, WithManyDrawsIsTheFullLoss) {
+  at::manual_seed(4);
+  const at::Tensor hidden = at::randn({20, 8}, at::kDouble), head = at::randn({50, 8}, at::kDouble);
+  const at::Tensor targets = at::randint(50, {20}, at::kLong);
+  std::vector<std::int64_t> counts{0};
+  for (std::int64_t i = 0; i < 50; ++i) counts.push_back(1 + i % 7);
+  const ItemSampler sampler(counts, 1);
+  const at::Tensor drawn = at::tensor(sampler.draw(400000, 1, 0), at::kLong) - 1;
+  const at::Tensor log_probability = sampler.log_probability().to(at::kDouble);
+  const double found = sampled_softmax_loss(hidden, head, targets, drawn, log_probability).item<double>();
+  // The drawn targets are left out of their rows. What is left estimates the sum over the other items, and the target
+  // stands for 1 / (draws probability) of itself.
+  const at::Tensor logits = at::mm(hidden, head.t());
+  const at::Tensor of_target = logits.gather(1, targets.unsqueeze(1));
+  const at::Tensor others = logits.scatter(1, targets.unsqueeze(1), -INFINITY).logsumexp(1, true);
+  const at::Tensor lifted = of_target - log_probability.index_select(0, targets).unsqueeze(1) - std::log(400000.0);
+  const double expected = (at::logaddexp(others, lifted) - lifted).mean().item<double>();
+  EXPECT_NEAR(found, expected, 0.01);
+}
+
+TEST(SeedResultFile, IsReadAsItWasWritten) {
+  const TemporaryFolder folder;
+  const SeedResult result{
+      {{"training_loss", {3, 2, 1.5}}, {"hr@10", {0.1, 0.2, 0.15}}}, 2, {{"hr@10", 0.25}}, {1, 7.5F}};
+  save_seed_result(folder.path() / "r.safetensors", result);
+  const SeedResult found = load_seed_result(folder.path() / "r.safetensors");
+  EXPECT_EQ(found.curve, result.curve);
+  EXPECT_EQ(found.best_epoch, 2);
+  EXPECT_EQ(found.test, result.test);
+  EXPECT_EQ(found.rank, result.rank);
+  EXPECT_THAT(refusal_of([&] { load_seed_result(folder.path() / "absent"); }), HasSubstr("absent"));
+}
+
+}  // namespace
+}  // namespace gainlens::recommend
