@@ -23,6 +23,18 @@ void add_sequence_lengths(const data::Interactions& data, Findings& findings) {
                {{"min", lengths.front()}, {"median", median}, {"max", lengths.back()}});
 }
 
+void add_dropped(const data::Interactions& data, const data::InteractionOptions& options, Findings& findings) {
+  const std::string rare =
+      options.min_item_count > 1 ? fmt::format("fewer than {} interactions, or ", options.min_item_count) : "";
+  findings.add("dropped",
+               fmt::format("{} users (fewer than {} interactions), {} items ({}of dropped users alone)",
+                           data.dropped_users, options.min_user_interactions, data.dropped_items, rare),
+               {{"users", data.dropped_users},
+                {"items", data.dropped_items},
+                {"min_user_interactions", options.min_user_interactions},
+                {"min_item_count", options.min_item_count}});
+}
+
 /// Adds how interactions at the same time were put in order, and how many there are.
 void add_ties(const data::Interactions& data, const data::TiePolicy& ties, Findings& findings) {
   const bool timed = !data.time.empty();
@@ -107,16 +119,7 @@ void inspect_data(const std::filesystem::path& path, const data::InteractionOpti
   findings.add("interactions", fmt::format("{}", data.interaction_count()), data.interaction_count());
   findings.add("density", fmt::format("{:.4f}% of all pairs of a user and an item", 100 * data.density()),
                data.density());
-  findings.add(
-      "dropped",
-      fmt::format(
-          "{} users with fewer than {} interactions; {} items that no other user has{}", data.dropped_users,
-          options.min_user_interactions, data.dropped_items,
-          options.min_item_count > 1 ? fmt::format(" or with fewer than {} interactions", options.min_item_count) : ""),
-      {{"users", data.dropped_users},
-       {"items", data.dropped_items},
-       {"min_user_interactions", options.min_user_interactions},
-       {"min_item_count", options.min_item_count}});
+  add_dropped(data, options, findings);
   add_ties(data, options.ties, findings);
   add_sequence_lengths(data, findings);
   const data::LeaveOneOut split(std::move(data));
