@@ -129,7 +129,8 @@ TEST_F(InteractionsTest, DroppingIsDoneOnceItemsFirst) {
   EXPECT_EQ(data.dropped_items, 2);
   EXPECT_THAT(data.items, ElementsAre("", "a", "b"));
   EXPECT_EQ(read(content).dropped_items, 0);
-  EXPECT_EQ(read("u 1 2 3\nv 4 5\n", {}).dropped_users, 1);  // three interactions are needed by default
+  EXPECT_EQ(read(content, {.min_item_count = 3}).interaction_count(), 6);  // a and b have exactly 3
+  EXPECT_EQ(read("u 1 2 3\nv 4 5\n", {}).dropped_users, 1);                // three interactions are needed by default
 }
 
 constexpr const char* tied = "u::c::1::1\nu::d::1::2\nu::a::1::1\nu::b::1::1\nu::e::1::0\nu::f::1::2\n";
