@@ -1,6 +1,7 @@
 #include "data/interactions.h"
 
 #include "core/check.h"
+#include "core/counted.h"
 #include "core/random.h"
 #include "core/sha256.h"
 #include "data/raw_interactions.h"
@@ -57,7 +58,7 @@ void refuse_repeats(const RawInteractions& raw, PlacesOfUsers places, std::strin
   throw_invalid("{}: lines {} and {} are the same interaction of user '{}' with item '{}' at the same time{}; keep one",
                 where, first->line, again->line, printable(raw.users[again->user], 40),
                 printable(raw.items[again->item], 40),
-                count == 1 ? "" : fmt::format(" ({} more interactions are repeated)", count - 1));
+                count == 1 ? "" : fmt::format(" ({} repeated too)", counted_are(count - 1, "other interaction")));
 }
 
 /// The number that a name is; nothing if it is not written as a whole number below 2^31 without zeros in front.

@@ -65,7 +65,7 @@ void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action) {
       "or Amazon reviews, plain or gzipped. Of each user the last item is for the test, the one before it for\n"
       "validation. Users with fewer than 3 interactions are dropped. 'split checksum' shows whether two programs use\n"
       "the same split. The quintiles group the tests by how often their item occurs in training, and by how many\n"
-      "training items their user has.");
+      "training items their user has. 'target count' is how often the test item of a user occurs in training.");
   auto arguments = std::make_shared<InspectArguments>();
   command
       ->add_option("path", arguments->path, "Checkpoint (folder or GGUF file), run folder, run.h5 or data set (file)")

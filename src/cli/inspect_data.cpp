@@ -1,4 +1,5 @@
 #include "cli/inspect_parts.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "data/leave_one_out.h"
 #include "data/strata.h"
@@ -26,13 +27,14 @@ void add_sequence_lengths(const data::Interactions& data, Findings& findings) {
 void add_dropped(const data::Interactions& data, const data::InteractionOptions& options, Findings& findings) {
   const std::string rare =
       options.min_item_count > 1 ? fmt::format("fewer than {} interactions, or ", options.min_item_count) : "";
-  findings.add("dropped",
-               fmt::format("{} users (fewer than {} interactions), {} items ({}of dropped users alone)",
-                           data.dropped_users, options.min_user_interactions, data.dropped_items, rare),
-               {{"users", data.dropped_users},
-                {"items", data.dropped_items},
-                {"min_user_interactions", options.min_user_interactions},
-                {"min_item_count", options.min_item_count}});
+  findings.add(
+      "dropped",
+      fmt::format("{} (fewer than {} interactions), {} ({}of dropped users alone)", counted(data.dropped_users, "user"),
+                  options.min_user_interactions, counted(data.dropped_items, "item"), rare),
+      {{"users", data.dropped_users},
+       {"items", data.dropped_items},
+       {"min_user_interactions", options.min_user_interactions},
+       {"min_item_count", options.min_item_count}});
 }
 
 /// Adds how interactions at the same time were put in order, and how many there are.
@@ -58,13 +60,13 @@ std::string range_text(const std::vector<std::int64_t>& edges, std::size_t strat
 
 /// The two ways to group users, and how lines and JSON name them.
 struct Grouping {
-  const char* line;     ///< "item quintile"
-  const char* key;      ///< in the JSON object
-  const char* counted;  ///< what the edges count
+  const char* line;  ///< "item quintile"
+  const char* key;   ///< in the JSON object
+  const char* unit;  ///< what the edges count
   bool shares_edges;
 };
-constexpr Grouping by_items = {"item quintile", "item_frequency", "training interactions of the test item", true};
-constexpr Grouping by_users = {"user quintile", "user_activity", "training items of the user", false};
+constexpr Grouping by_items = {"item quintile", "item_frequency", "target count", true};
+constexpr Grouping by_users = {"user quintile", "user_activity", "training items", false};
 
 void add_strata(const data::LeaveOneOut& split, const data::Strata& strata, const Grouping& grouping,
                 Findings& findings) {
@@ -73,11 +75,11 @@ void add_strata(const data::LeaveOneOut& split, const data::Strata& strata, cons
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string means = parts[i].users == 0
                                   ? ""
-                                  : fmt::format("; means: test item {:.1f} times in training, {:.1f} items known",
+                                  : fmt::format("; means: target count {:.1f}, known items {:.1f}",
                                                 parts[i].mean_target_count, parts[i].mean_history_length);
     findings.add_line(fmt::format("{} {}", grouping.line, i + 1),
-                      fmt::format("{} tests ({} {}){}", parts[i].users,
-                                  range_text(strata.edges, i, grouping.shares_edges), grouping.counted, means));
+                      fmt::format("{}, {} {}{}", counted(parts[i].users, "test"), grouping.unit,
+                                  range_text(strata.edges, i, grouping.shares_edges), means));
     rows.push_back({{"tests", parts[i].users},
                     {"mean_target_count", parts[i].mean_target_count},  // NaN becomes null
                     {"mean_history_length", parts[i].mean_history_length}});
@@ -87,10 +89,9 @@ void add_strata(const data::LeaveOneOut& split, const data::Strata& strata, cons
 
 void add_correlation(const data::LeaveOneOut& split, Findings& findings) {
   const double correlation = data::length_frequency_correlation(split);
-  const std::string text =
-      std::isnan(correlation)
-          ? "not defined: one of the two is the same for all users"
-          : fmt::format("{:.4f} between known items and training interactions of the test item", correlation);
+  const std::string text = std::isnan(correlation)
+                               ? "not defined: one of the two is the same for all users"
+                               : fmt::format("{:.4f} between known items and target count", correlation);
   findings.add_line("correlation", text);
   findings.add_json("length_frequency_correlation", correlation);
 }

@@ -41,33 +41,26 @@ constexpr const char* five_users = "a 1 2 1\nb 1 2 1\nc 1 2 3\nd 2 3 3 2 4\ne 4 
 TEST_F(InspectData, ForPeople) {
   const auto result = inspect(five_users);
   EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_EQ(
-      result.out,
-      "kind               data set\n"
-      "format             sequences\n"
-      "users              5\n"
-      "items              5\n"
-      "interactions       17\n"
-      "density            68.0000% of all pairs of a user and an item\n"
-      "dropped            1 users (fewer than 3 interactions), 1 items (of dropped users alone)\n"
-      "ties               none: the file has no times, and its order is kept\n"
-      "sequence length    3 to 5, median 3\n"
-      "split checksum     84149e491a75719691cb169e58891eca9c5b5ff1da91191db102763a268004ed\n"
-      "item quintile 1    1 tests (at most 0 training interactions of the test item); means: test item 0.0 times "
-      "in training, 2.0 items known\n"
-      "item quintile 2    0 tests (0 to 1 training interactions of the test item)\n"
-      "item quintile 3    1 tests (1 training interactions of the test item); means: test item 1.0 times in "
-      "training, 4.0 items known\n"
-      "item quintile 4    1 tests (1 to 2 training interactions of the test item); means: test item 2.0 times in "
-      "training, 2.0 items known\n"
-      "item quintile 5    2 tests (2 or more training interactions of the test item); means: test item 3.0 times "
-      "in training, 2.0 items known\n"
-      "user quintile 1    4 tests (at most 1 training items of the user); means: test item 2.0 times in training, "
-      "2.0 items known\n"
-      "user quintile 2    1 tests (2 or more training items of the user); means: test item 1.0 times in training, "
-      "4.0 items known\n"
-      "correlation        -0.3430 between known items and training interactions of the test item\n"
-      "usable             yes\n");
+  EXPECT_EQ(result.out,
+            "kind               data set\n"
+            "format             sequences\n"
+            "users              5\n"
+            "items              5\n"
+            "interactions       17\n"
+            "density            68.0000% of all pairs of a user and an item\n"
+            "dropped            1 user (fewer than 3 interactions), 1 item (of dropped users alone)\n"
+            "ties               none: the file has no times, and its order is kept\n"
+            "sequence length    3 to 5, median 3\n"
+            "split checksum     84149e491a75719691cb169e58891eca9c5b5ff1da91191db102763a268004ed\n"
+            "item quintile 1    1 test, target count at most 0; means: target count 0.0, known items 2.0\n"
+            "item quintile 2    0 tests, target count 0 to 1\n"
+            "item quintile 3    1 test, target count 1; means: target count 1.0, known items 4.0\n"
+            "item quintile 4    1 test, target count 1 to 2; means: target count 2.0, known items 2.0\n"
+            "item quintile 5    2 tests, target count 2 or more; means: target count 3.0, known items 2.0\n"
+            "user quintile 1    4 tests, training items at most 1; means: target count 2.0, known items 2.0\n"
+            "user quintile 2    1 test, training items 2 or more; means: target count 1.0, known items 4.0\n"
+            "correlation        -0.3430 between known items and target count\n"
+            "usable             yes\n");
 }
 
 TEST_F(InspectData, ForPrograms) {
@@ -152,9 +145,9 @@ TEST_F(InspectData, PublicDataHaveTheirKnownNumbers) {
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.out, AllOf(HasSubstr("users              35598\n"), HasSubstr("items              18357\n"),
                                 HasSubstr("interactions       296337\n"),
-                                HasSubstr("item quintile 1    6782 tests (at most 4 training interactions"),
-                                HasSubstr("item quintile 2    3326 tests (4 to 6 training interactions"),
-                                HasSubstr("item quintile 5    15483 tests (15 or more training interactions"),
+                                HasSubstr("item quintile 1    6782 tests, target count at most 4; means: "),
+                                HasSubstr("item quintile 2    3326 tests, target count 4 to 6; means: "),
+                                HasSubstr("item quintile 5    15483 tests, target count 15 or more; means: "),
                                 Not(HasSubstr("nan"))));
   const Json found = Json::parse(run_gainlens({"inspect", *path, "--json"}).out);
   EXPECT_THAT(found.at("item_frequency").at("edges").get<std::vector<int>>(), ElementsAre(4, 6, 8, 15));

@@ -72,7 +72,7 @@ TEST_F(BrokenInteractions, MalformedLinesAreNamedAndCounted) {
 
 TEST_F(BrokenInteractions, BlankLinesBetweenOthersAreMalformed) {
   EXPECT_THAT(refusal("1 2 3\n\n2 3 4\n"), StartsWith("line 2 has no item: ''; each line is `user item item ...`"));
-  EXPECT_THAT(refusal("a::1::5::1\r\n\r\na::2::5::2\r\n"), StartsWith("line 2 has 1 fields: ''"));
+  EXPECT_THAT(refusal("a::1::5::1\r\n\r\na::2::5::2\r\n"), StartsWith("line 2 has 1 field: ''"));
 }
 
 TEST_F(BrokenInteractions, TimesHaveToBeFiniteNumbers) {
@@ -148,8 +148,8 @@ TEST_F(BrokenInteractions, RepeatedInteractions) {
             "lines 1 and 3 are the same interaction of user 'u' with item 'a' at the same time; keep one");
   EXPECT_EQ(
       refusal("v::a::5::9\nu::b::5::1\nu::b::5::1\nv::a::5::9\nu::b::5::1\n"),
-      "lines 2 and 3 are the same interaction of user 'u' with item 'b' at the same time (2 more interactions are "
-      "repeated); keep one");
+      "lines 2 and 3 are the same interaction of user 'u' with item 'b' at the same time (2 other interactions are "
+      "repeated too); keep one");
 }
 
 TEST_F(BrokenInteractions, NobodyIsLeft) {
