@@ -165,9 +165,13 @@ TEST_F(InteractionsTest, RandomTiesDependOnTheUserAndTheSeedAlone) {
     for (char item = 'a'; item < 'k'; ++item) many += std::string(user) + "::" + item + "::1::1\n";
   }
   const Sequences all = sequences(read(many, options));
-  for (const auto& [user, order] : all) {
-    EXPECT_EQ(std::count_if(all.begin(), all.end(), [&](const auto& other) { return other.second == order; }), 1);
+  for (const auto& one : all) {
+    const auto alike = [&](const auto& other) { return other.second == one.second; };
+    EXPECT_EQ(std::count_if(all.begin(), all.end(), alike), 1);
   }
+  // Another user's item that is no number changes the order of ids, but not the shuffle.
+  const std::string numbers = "u::9::1::1\nu::10::1::1\nu::100::1::1\nu::11::1::1\n";
+  EXPECT_EQ(sequences(read(numbers, options)).at("u"), sequences(read(numbers + "v::x::1::1\n", options)).at("u"));
 }
 
 TEST(TiePolicyTest, IsReadAndNamed) {
