@@ -1,6 +1,7 @@
 #include "data/interactions.h"
 
 #include "core/check.h"
+#include "core/counted.h"
 #include "core/random.h"
 #include "core/sha256.h"
 #include "data/raw_interactions.h"
@@ -57,7 +58,7 @@ void refuse_repeats(const RawInteractions& raw, PlacesOfUsers places, std::strin
   throw_invalid("{}: lines {} and {} are the same interaction of user '{}' with item '{}' at the same time{}; keep one",
                 where, first->line, again->line, printable(raw.users[again->user], 40),
                 printable(raw.items[again->item], 40),
-                count == 1 ? "" : fmt::format(" ({} more interactions are repeated)", count - 1));
+                count == 1 ? "" : fmt::format(" ({} repeated too)", counted_are(count - 1, "other interaction")));
 }
 
 /// The number that a name is; nothing if it is not written as a whole number below 2^31 without zeros in front.
@@ -128,12 +129,19 @@ void shuffle_ties(std::vector<Event>& events, std::uint64_t seed, const std::str
 }
 
 /// Puts the events of a user, given in the order of the file, into the order of time.
-void put_in_order(std::vector<Event>& events, const TiePolicy& ties, const std::string& user) {
-  const bool by_item = ties.kind != TiePolicy::Kind::file;
+/// @param items  [item id] names
+void put_in_order(std::vector<Event>& events, const TiePolicy& ties, const std::string& user,
+                  const std::vector<std::string>& items) {
+  using Kind = TiePolicy::Kind;
+  const auto name = [&](const Event& event) -> const std::string& {
+    return items[static_cast<std::size_t>(event.item)];
+  };
   std::stable_sort(events.begin(), events.end(), [&](const Event& a, const Event& b) {
-    return a.time != b.time ? a.time < b.time : by_item && a.item < b.item;
+    if (a.time != b.time) return a.time < b.time;
+    // Before a shuffle by name, since the items of other users can change the order of ids.
+    return ties.kind == Kind::item ? a.item < b.item : ties.kind == Kind::random && name(a) < name(b);
   });
-  if (ties.kind == TiePolicy::Kind::random) shuffle_ties(events, ties.seed, user);
+  if (ties.kind == Kind::random) shuffle_ties(events, ties.seed, user);
 }
 
 std::int64_t count_tied(const std::vector<Event>& events) {
@@ -165,7 +173,7 @@ Interactions arrange(const RawInteractions& raw, const PlacesOfUsers& places, co
       if (item != 0) events.push_back({interaction.time, item});
     }
     if (raw.timed) {
-      put_in_order(events, ties, raw.users[user]);
+      put_in_order(events, ties, raw.users[user], result.items);
       result.tied += count_tied(events);
     }
     for (const Event& event : events) {

@@ -17,7 +17,7 @@ struct TiePolicy {
   enum class Kind {
     file,    ///< as they stand in the file
     item,    ///< by item id
-    random,  ///< by item id, then shuffled, from the seed and the user's name: no other user or line has an influence
+    random,  ///< shuffled, from the seed and the user's name: neither other users nor the order of lines matter
   };
   Kind kind = Kind::file;
   std::uint64_t seed = 0;  ///< of `random`

@@ -1,6 +1,7 @@
 #include "data/raw_interactions.h"
 
 #include "core/check.h"
+#include "core/counted.h"
 
 #include <algorithm>
 #include <charconv>
@@ -93,7 +94,7 @@ class MovieLensParser : public LineParser {
   explicit MovieLensParser(RawInteractions& result) : LineParser(result) { result.timed = true; }
   std::string read(const DataLine& line) override {
     const auto fields = split_at(line.text, "::");
-    if (fields.size() != 4) return fmt::format("has {} fields", fields.size());
+    if (fields.size() != 4) return "has " + counted(fields.size(), "field");
     // The rating is not used. If it is no number, the columns are not those of this format.
     if (!finite_number(fields[2])) return fmt::format("has the rating '{}'", printable(fields[2], 40));
     std::string fault = time_fault(fields[3]);
@@ -224,8 +225,7 @@ class Faults {
 
  private:
   std::string others() const {
-    if (count_ < 2) return "";
-    return count_ == 2 ? " (1 other line is malformed)" : fmt::format(" ({} other lines are malformed)", count_ - 1);
+    return count_ < 2 ? "" : fmt::format(" ({} malformed)", counted_are(count_ - 1, "other line"));
   }
   std::int64_t count_ = 0;
   std::string first_;

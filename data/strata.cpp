@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <numeric>
 
 namespace gainlens::data {
@@ -74,8 +73,7 @@ double pearson(const std::vector<std::int64_t>& x, const std::vector<std::int64_
     const double dx = static_cast<double>(x[i]) - mean_x, dy = static_cast<double>(y[i]) - mean_y;
     xx += dx * dx, yy += dy * dy, xy += dx * dy;
   }
-  if (xx == 0 || yy == 0) return std::numeric_limits<double>::quiet_NaN();
-  return xy / std::sqrt(xx * yy);
+  return xy / std::sqrt(xx * yy);  // 0 / 0, which is NaN, if one of them does not vary
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ namespace {
 struct InspectArguments {
   std::string path;
   MemoryQuestion memory{"", "float32"};
+  std::string ties = "file";
+  std::int64_t min_item_count = 0;
 };
 
 bool looks_like_run(const std::filesystem::path& path) {
@@ -22,14 +24,19 @@ bool looks_like_run(const std::filesystem::path& path) {
 }
 
 void inspect(const InspectArguments& arguments, bool json) {
-  // Checked first: a misspelt option does not make the checkpoint unusable.
+  // Checked first: a misspelt option does not make the checkpoint or the data unusable.
   models::parse_dtype(arguments.memory.dtype, "--dtype");
   if (!arguments.memory.length.empty()) parse_count(arguments.memory.length, "--length");
+  CHECK(arguments.min_item_count >= 0, "--min-item-count: {}; must be at least 0", arguments.min_item_count);
+  const data::InteractionOptions interactions{.ties = data::parse_tie_policy(arguments.ties),
+                                              .min_item_count = arguments.min_item_count};
   CHECK(std::filesystem::exists(arguments.path), "{}: no such file or folder", printable(arguments.path));
   Findings findings;
   try {
     if (looks_like_run(arguments.path)) {
       inspect_run(arguments.path, findings);
+    } else if (looks_like_data_set(arguments.path)) {
+      inspect_data(arguments.path, interactions, findings);
     } else {
       inspect_checkpoint(arguments.path, arguments.memory, findings);
     }
@@ -46,15 +53,23 @@ void inspect(const InspectArguments& arguments, bool json) {
 
 void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "inspect", "Show what a checkpoint or a run holds, and whether it can be used (exit status 2 if not)",
+      app, "inspect",
+      "Show what a checkpoint, a run or a data set holds, and whether it can be used (exit status 2 if not)",
       "gainlens inspect MODEL --length 8k",
       "Of a checkpoint it reads headers and configuration, but no weights: time and memory do not grow with the\n"
       "files. Sizes are sizes on disk. 'weights' shows the bytes of each type and, in brackets, its number of\n"
       "tensors. 'filled in' shows settings that a GGUF file leaves out and that gainlens adds from its knowledge of\n"
       "the family. --json lists the attention of every layer.\n"
-      "Of a run it compares every shard and run.h5 with their checksums; 'checksums' says what was compared.");
+      "Of a run it compares every shard and run.h5 with their checksums; 'checksums' says what was compared.\n"
+      "A data set holds interactions of users with items: RecBole's .inter, lines `user item item ...`, MovieLens\n"
+      "or Amazon reviews, plain or gzipped. Of each user the last item is for the test, the one before it for\n"
+      "validation. Users with fewer than 3 interactions are dropped. 'split checksum' shows whether two programs use\n"
+      "the same split. The quintiles group the tests by how often their item occurs in training, and by how many\n"
+      "training items their user has. 'target count' is how often the test item of a user occurs in training.");
   auto arguments = std::make_shared<InspectArguments>();
-  command->add_option("path", arguments->path, "Checkpoint (folder or GGUF file), run folder or run.h5")->required();
+  command
+      ->add_option("path", arguments->path, "Checkpoint (folder or GGUF file), run folder, run.h5 or data set (file)")
+      ->required();
   command->add_option(
       "--length", arguments->memory.length,
       "Context length in tokens for the memory estimate; 1k is 1024 (default: the model's number of positions)");
@@ -62,6 +77,15 @@ void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->add_option(
           "--dtype", arguments->memory.dtype,
           "Compute dtype for the memory estimate: float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
+      ->capture_default_str();
+  command
+      ->add_option("--ties", arguments->ties,
+                   "Of a data set: order of a user's interactions at the same time: file (as in the file), item (by "
+                   "item id) or random:SEED")
+      ->capture_default_str();
+  command
+      ->add_option("--min-item-count", arguments->min_item_count,
+                   "Of a data set: drop items with fewer interactions before users are dropped")
       ->capture_default_str();
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { inspect(*arguments, global.json); }; });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/findings.h"
+#include "data/interactions.h"
 
 #include <filesystem>
 #include <string>
@@ -19,5 +20,11 @@ void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion&
 
 /// As inspect_checkpoint(), for a run folder or run.h5.
 void inspect_run(const std::filesystem::path& path, Findings& findings);
+
+/// Whether a path is a file that can only be a data set: it is neither a run nor weights nor a configuration.
+bool looks_like_data_set(const std::filesystem::path& path);
+
+/// As inspect_checkpoint(), for interactions of users with items and their leave-one-out split.
+void inspect_data(const std::filesystem::path& path, const data::InteractionOptions& options, Findings& findings);
 
 }  // namespace gainlens::cli

@@ -1,0 +1,189 @@
+#include "data/interactions.h"
+
+#include "core/error.h"
+#include "support/refusal.h"
+#include "support/text_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace gainlens::data {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::gzipped;
+using ::testing::HasSubstr;
+using testing::refusal_of;
+using testing::write_file;
+
+class InteractionsTest : public ::testing::Test {
+ protected:
+  Interactions read(std::string_view content, const InteractionOptions& options = {.min_user_interactions = 1}) {
+    return read_interactions(write_file(folder_.path() / "data", content), options);
+  }
+  testing::TemporaryFolder folder_;
+};
+
+/// Names of the items of each user, in order.
+std::map<std::string, std::string> sequences(const Interactions& data) {
+  std::map<std::string, std::string> result;
+  for (std::int64_t user = 0; user < data.user_count(); ++user) {
+    std::string& items = result[data.users[static_cast<std::size_t>(user)]];
+    for (const ItemId item : data.of_user(user)) {
+      if (!items.empty()) items += ' ';
+      items += data.items[static_cast<std::size_t>(item)];
+    }
+  }
+  return result;
+}
+
+using Sequences = std::map<std::string, std::string>;
+
+std::string review(const std::string& user, const std::string& item, const std::string& time) {
+  return R"({"reviewerID": ")" + user + R"(", "asin": ")" + item +
+         R"(", "helpful": [0, {"asin": "inner"}], "reviewText": "caf\u00e9 \"quoted\" )" + "\xE2\x82\xAC" +
+         R"(", "overall": 5.0, "unixReviewTime": )" + time + "}";
+}
+
+TEST_F(InteractionsTest, EveryFormatGivesTheSameInteractions) {
+  const std::string recbole = "user_id:token\titem_id:token\ttimestamp:float\nu\t30\t5\nu\t4\t3\nv\t4\t1\nu\t200\t9\n";
+  const std::string movielens = "u::30::5::5\nu::4::1.5::3\nv::4::3::1\nu::200::1::9\n";
+  const std::string amazon = review("u", "30", "5") + "\n" + review("u", "4", "3.0") + "\n" + review("v", "4", "1") +
+                             "\n" + review("u", "200", "9") + "\n";
+  const std::map<std::string, std::string> contents = {
+      {"recbole", recbole}, {"sequences", "u 4 30 200\nv 4\n"}, {"movielens", movielens}, {"amazon", amazon}};
+  for (const auto& [format, content] : contents) {
+    for (const std::string& bytes : {content, gzipped(content)}) {
+      const Interactions data = read(bytes);
+      EXPECT_EQ(format_name(data.format), format);
+      EXPECT_THAT(data.users, ElementsAre("u", "v")) << format;
+      EXPECT_THAT(data.items, ElementsAre("", "4", "30", "200")) << format;
+      EXPECT_THAT(data.begin, ElementsAre(0, 3, 4)) << format;
+      EXPECT_THAT(data.item, ElementsAre(1, 2, 3, 1)) << format;
+      EXPECT_DOUBLE_EQ(data.density(), 4.0 / 6) << format;
+      if (format == "sequences") {
+        EXPECT_TRUE(data.time.empty());
+      } else {
+        EXPECT_THAT(data.time, ElementsAre(3, 5, 9, 1)) << format;
+      }
+    }
+  }
+}
+
+TEST_F(InteractionsTest, RecBoleColumnsStandInAnyOrderBesideOthers) {
+  const Interactions data = read(
+      "rating:float\ttimestamp:float\titem_id:token\tgenre:token_seq\tuser_id:token\n"
+      "4.5\t2e9\tb c\tDrama, Crime\tu\n3\t-1.5\ta\t\tu\n");
+  EXPECT_EQ(sequences(data), (Sequences{{"u", "a b c"}}));
+  EXPECT_THAT(data.time, ElementsAre(-1.5, 2e9));
+}
+
+TEST_F(InteractionsTest, RecBoleWithoutTimesKeepsTheOrderOfTheFile) {
+  const Interactions data = read("user_id:token\titem_id:token\nu\tz\nu\ta\nu\tz\n", {.ties = {TiePolicy::Kind::item}});
+  EXPECT_EQ(sequences(data), (Sequences{{"u", "z a z"}}));  // a repeated item is no mistake where there is no time
+  EXPECT_TRUE(data.time.empty());
+  EXPECT_EQ(data.tied, 0);
+}
+
+TEST_F(InteractionsTest, LineEndsByteOrderMarkAndBlankLinesAtTheEnd) {
+  const Sequences expected{{"1", "4 5 6"}, {"2", "5 6 4"}};
+  for (const char* content : {"1 4 5 6\n2 5 6 4\n", "1 4 5 6\n2 5 6 4", "1 4 5 6\r\n2 5 6 4\r\n", "1 4 5 6\r\n2 5 6 4",
+                              "\xEF\xBB\xBF"
+                              "1 4 5 6\n2 5 6 4\n",
+                              "1 4 5 6\n2 5 6 4\n\n \t\r\n\n", "1\t4  5 \t6 \n 2 5 6 4 \n"}) {
+    EXPECT_EQ(sequences(read(content)), expected) << content;
+  }
+  // A tab at the end is an empty last column, not a blank to be ignored.
+  EXPECT_EQ(read("user_id:token\titem_id:token\tnote:token\nu\ta\t\n").interaction_count(), 1);
+}
+
+TEST_F(InteractionsTest, BytesThatAreNotUtf8AreKept) {
+  EXPECT_EQ(sequences(read("u\xE9::caf\xE9::5::1\n")), (Sequences{{"u\xE9", "caf\xE9"}}));
+}
+
+TEST_F(InteractionsTest, ItemsAreNumberedByNameAndNotByLine) {
+  EXPECT_THAT(read("u 10 9 2147483647\n").items, ElementsAre("", "9", "10", "2147483647"));
+  EXPECT_THAT(read("u::10::1::1\nu::9::1::2\nu::0::1::3\n").items, ElementsAre("", "0", "9", "10"));
+  // One name that is no number below 2^31, and all are put in order byte by byte.
+  EXPECT_THAT(read("u::10::1::1\nu::9::1::2\nu::2147483648::1::3\n").items, ElementsAre("", "10", "2147483648", "9"));
+  EXPECT_THAT(read("u::10::1::1\nu::9::1::2\nu::007::1::3\n").items, ElementsAre("", "007", "10", "9"));
+  EXPECT_THAT(read("u::10::1::1\nu::9::1::2\nu::-1::1::3\n").items, ElementsAre("", "-1", "10", "9"));
+  EXPECT_THAT(read("u::b::1::1\nu::\xC3\xA9::1::2\nu::B::1::3\n").items, ElementsAre("", "B", "b", "\xC3\xA9"));
+}
+
+TEST_F(InteractionsTest, UsersKeepTheOrderOfTheirFirstLine) {
+  EXPECT_THAT(read("z::1::1::1\na::1::1::1\nz::2::1::0\n").users, ElementsAre("z", "a"));
+}
+
+TEST_F(InteractionsTest, DroppingIsDoneOnceItemsFirst) {
+  // Item c has one interaction and is dropped; then w has two left and is dropped; then nobody has d.
+  const std::string content =
+      "u::a::1::1\nu::b::1::2\nu::a::1::3\nv::a::1::1\nv::b::1::2\nv::b::1::3\n"
+      "w::c::1::1\nw::d::1::2\nw::d::1::3\n";
+  const Interactions data = read(content, {.min_item_count = 2});
+  EXPECT_EQ(sequences(data), (Sequences{{"u", "a b a"}, {"v", "a b b"}}));
+  EXPECT_EQ(data.dropped_users, 1);
+  EXPECT_EQ(data.dropped_items, 2);
+  EXPECT_THAT(data.items, ElementsAre("", "a", "b"));
+  EXPECT_EQ(read(content).dropped_items, 0);
+  EXPECT_EQ(read(content, {.min_item_count = 3}).interaction_count(), 6);  // a and b have exactly 3
+  EXPECT_EQ(read("u 1 2 3\nv 4 5\n", {}).dropped_users, 1);                // three interactions are needed by default
+}
+
+constexpr const char* tied = "u::c::1::1\nu::d::1::2\nu::a::1::1\nu::b::1::1\nu::e::1::0\nu::f::1::2\n";
+
+TEST_F(InteractionsTest, TiesFollowThePolicy) {
+  const auto ordered = [&](const char* ties) {
+    return sequences(read(tied, {.ties = parse_tie_policy(ties)})).at("u");
+  };
+  EXPECT_EQ(ordered("file"), "e c a b d f");
+  EXPECT_EQ(ordered("item"), "e a b c d f");
+  EXPECT_EQ(read(tied).tied, 5);
+  std::map<std::string, int> seen;  // every order of both groups, and nothing else
+  for (int seed = 0; seed < 300; ++seed) ++seen[ordered(("random:" + std::to_string(seed)).c_str())];
+  EXPECT_EQ(seen.size(), 12u);  // 3! 2!
+  for (const auto& [order, count] : seen) {
+    EXPECT_EQ(order.substr(0, 2), "e ");
+    EXPECT_GT(count, 8) << order;  // 25 are expected, with a standard deviation of 4.8
+  }
+}
+
+TEST_F(InteractionsTest, RandomTiesDependOnTheUserAndTheSeedAlone) {
+  const InteractionOptions options{.ties = {TiePolicy::Kind::random, 7}, .min_user_interactions = 1};
+  const std::string alone = sequences(read(tied, options)).at("u");
+  EXPECT_EQ(sequences(read(std::string("other::z::1::9\nother::y::1::9\n") + tied, options)).at("u"), alone);
+  // Other lines first: the same set of interactions, the same order.
+  EXPECT_EQ(
+      sequences(read("u::f::1::2\nu::e::1::0\nu::b::1::1\nu::a::1::1\nu::d::1::2\nu::c::1::1\n", options)).at("u"),
+      alone);
+  // Users with the same interactions are not shuffled alike.
+  std::string many;
+  for (const char* user : {"p", "q", "r", "s", "t"}) {
+    for (char item = 'a'; item < 'k'; ++item) many += std::string(user) + "::" + item + "::1::1\n";
+  }
+  const Sequences all = sequences(read(many, options));
+  for (const auto& one : all) {
+    const auto alike = [&](const auto& other) { return other.second == one.second; };
+    EXPECT_EQ(std::count_if(all.begin(), all.end(), alike), 1);
+  }
+  // Another user's item that is no number changes the order of ids, but not the shuffle.
+  const std::string numbers = "u::9::1::1\nu::10::1::1\nu::100::1::1\nu::11::1::1\n";
+  EXPECT_EQ(sequences(read(numbers, options)).at("u"), sequences(read(numbers + "v::x::1::1\n", options)).at("u"));
+}
+
+TEST(TiePolicyTest, IsReadAndNamed) {
+  for (const char* text : {"file", "item", "random:0", "random:18446744073709551615"})
+    EXPECT_EQ(parse_tie_policy(text).name(), text);
+  const auto refusal = [](const char* text) { return refusal_of([&] { parse_tie_policy(text); }); };
+  EXPECT_EQ(refusal("itme"), "--ties: 'itme'; must be file, item or random:SEED; did you mean 'item'?");
+  EXPECT_THAT(refusal("randm:3"), HasSubstr("did you mean 'random'?"));
+  EXPECT_THAT(refusal("file:3"), HasSubstr("must be file, item or random:SEED"));
+  for (const char* text : {"random", "random:", "random:-1", "random:1.5", "random:18446744073709551616", "random:7 "})
+    EXPECT_THAT(refusal(text), HasSubstr("the seed must be a whole number from 0 to 2^64 - 1")) << text;
+}
+
+}  // namespace
+}  // namespace gainlens::data

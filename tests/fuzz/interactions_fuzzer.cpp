@@ -1,0 +1,47 @@
+// Reads any bytes as a data set. The result is either interactions whose items lie in the catalogue and whose split can
+// be made, or InvalidArgument.
+#include "core/error.h"
+#include "data/interactions.h"
+#include "data/leave_one_out.h"
+#include "data/strata.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+namespace {
+
+using namespace gainlens;
+
+void read_and_split(const std::string& path, data::TiePolicy::Kind ties) {
+  const data::LeaveOneOut split(data::read_interactions(path, {.ties = {ties, 1}, .min_item_count = 1}));
+  for (const data::ItemId item : split.interactions().item) {
+    if (item < 1 || item > split.items()) std::abort();
+  }
+  const auto& times = split.interactions().time;
+  if (!times.empty() && times.size() != split.interactions().item.size()) std::abort();
+  if (split.checksum().size() != 64) std::abort();
+  data::composition(split, data::by_item_frequency(split));
+  data::composition(split, data::by_user_activity(split));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  static const int file = ::memfd_create("input", MFD_CLOEXEC);
+  if (file < 0 || ::ftruncate(file, 0) != 0 || ::pwrite(file, bytes, size, 0) != static_cast<ssize_t>(size))
+    std::abort();
+  for (const auto ties : {data::TiePolicy::Kind::file, data::TiePolicy::Kind::random}) {
+    try {
+      read_and_split(fmt::format("/proc/self/fd/{}", file), ties);
+    } catch (const InvalidArgument& error) {
+      const std::string_view message = error.what();
+      if (message.find('\n') != std::string_view::npos) std::abort();  // a message must be one line
+    }
+  }
+  return 0;
+}
