@@ -29,6 +29,7 @@ struct Options {
   std::int64_t epochs = 2;
   std::int64_t threads = 0;
   std::int64_t repeats = 21;
+  bool tiles = false;
   std::int64_t rows = 1458, items = 12101, width = 64;
 };
 
@@ -80,6 +81,34 @@ void time_loss(const Options& options) {
   }
 }
 
+/// The products of one tile of the loss, in one thread: scores, gradient of the input, gradient of the head.
+void time_tiles(const Options& options) {
+  at::set_num_threads(1);
+  constexpr std::int64_t rows = 512, items = 512;
+  const at::Tensor x = at::randn({rows, options.width}), e = at::randn({items, options.width});
+  const at::Tensor tile = at::randn({rows, items}), of_x = at::zeros_like(x), of_e = at::zeros_like(e);
+  std::vector<std::function<void()>> methods;
+  for (const auto kernel : {kernels::ProductKernel::libtorch, kernels::ProductKernel::strips}) {
+    const auto many = [](auto product) {
+      return [product] {
+        for (int i = 0; i < 20; ++i) product();
+      };
+    };
+    methods.emplace_back(many([&, kernel] { kernels::matrix_product(x, e.t(), {.output = tile}, kernel); }));
+    methods.emplace_back(
+        many([&, kernel] { kernels::matrix_product(tile, e, {.residual = of_x, .output = of_x}, kernel); }));
+    methods.emplace_back(
+        many([&, kernel] { kernels::matrix_product(tile.t(), x, {.residual = of_e, .output = of_e}, kernel); }));
+  }
+  const auto times = interleaved_times(methods, {.repeats = options.repeats});
+  const double operations = 20 * 2e-9 * static_cast<double>(rows * items * options.width);
+  const char* const names[] = {"scores", "gradient of input", "gradient of head"};
+  print_result("products of a tile of {} positions x {} items, one thread, GFLOP/s\n", rows, items);
+  for (std::size_t i = 0; i < 3; ++i)
+    print_result("  {:<20} libtorch {:4.0f}  strips {:4.0f}\n", names[i], operations / times[i].median,
+                 operations / times[i + 3].median);
+}
+
 void time_epochs(const Options& options) {
   const data::LeaveOneOut split(data::read_interactions(options.data));
   const recommend::Settings settings;
@@ -114,9 +143,14 @@ int run(int count, char** arguments) {
   app.add_option("--rows", options.rows)->capture_default_str();
   app.add_option("--items", options.items)->capture_default_str();
   app.add_option("--width", options.width)->capture_default_str();
+  app.add_flag("--tiles", options.tiles, "Time the products of one tile alone, in one thread");
   CLI11_PARSE(app, count, arguments);
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   print_result("{} threads, peak {:.0f} GFLOP/s in float32\n", at::get_num_threads(), measured_peak_rate() * 1e-9);
+  if (options.tiles) {
+    time_tiles(options);
+    return 0;
+  }
   time_loss(options);
   if (!options.data.empty()) time_epochs(options);
   return 0;
