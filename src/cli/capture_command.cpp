@@ -7,11 +7,14 @@
 #include "core/console.h"
 #include "core/json.h"
 #include "core/quantity.h"
+#include "data/text.h"
 #include "formats/tensor_file.h"
 #include "hooks/hooks.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "models/checkpoint/load_decoder.h"
+#include "recommend/sasrec.h"
+#include "recommend/sasrec_checkpoint.h"
 #include "sweep/one_sequence.h"
 
 #include <fmt/ranges.h>
@@ -101,13 +104,40 @@ data::Chunk first_chunk(const CaptureArguments& arguments, const models::Decoder
   return data::cut(source.tokens, {.lengths = {length}, .bos = source.bos.token}).front();
 }
 
-std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments) {
-  const auto globs = parse_globs(arguments.globs);
+/// A model and what it is to run over.
+struct Opened {
+  std::unique_ptr<hooks::HookedModel> model;
+  hooks::Tokens tokens;
+};
+
+/// A language model over the start of a text.
+Opened open_decoder(const CaptureArguments& arguments) {
   const models::CheckpointSource checkpoint = models::open_checkpoint(arguments.model);
   const data::Chunk chunk = first_chunk(arguments, checkpoint.config, checkpoint.path);
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
-  const auto model = models::load_decoder(checkpoint.path, load);
+  return {models::load_decoder(checkpoint.path, load), sweep::one_sequence(chunk.tokens)};
+}
+
+/// A recommender over the items of --tokens.
+Opened open_recommender(const CaptureArguments& arguments) {
+  CHECK(!arguments.text.tokens.empty() && arguments.text.text.empty(),
+        "{}: is a recommender; give its items as --tokens, a JSON array of ids from 1", printable(arguments.model));
+  CHECK(models::parse_dtype(arguments.dtype, "--dtype") == at::kFloat, "--dtype: recommenders are run in float32");
+  recommend::SasRecCheckpoint read = recommend::load_sasrec(arguments.model, recommend::CheckpointLayout::gainlens);
+  auto items = data::read_token_ids(arguments.text.tokens);
+  if (!arguments.length.empty()) {
+    const std::int64_t length = parse_count(arguments.length, "--length");
+    CHECK(length <= std::ssize(items), "--length: {}; there are {} items", length, items.size());
+    items.resize(static_cast<std::size_t>(length));
+  }
+  return {std::make_unique<recommend::SasRec>(read.config, std::move(read.weights)), sweep::one_sequence(items)};
+}
+
+std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments) {
+  const auto globs = parse_globs(arguments.globs);
+  const auto [model, tokens] =
+      recommend::is_sasrec(arguments.model) ? open_recommender(arguments) : open_decoder(arguments);
 
   std::map<std::string, at::Tensor> tensors;
   hooks::Hooks hooks;
@@ -123,7 +153,6 @@ std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments) {
   options.pattern_memory_bytes =
       checked_mul<std::uint64_t>(static_cast<std::uint64_t>(parse_count(arguments.pattern_memory, "--pattern-memory")),
                                  std::uint64_t{1} << 30, "--pattern-memory");
-  const hooks::Tokens tokens = sweep::one_sequence(chunk.tokens);
   model->forward(tokens, options, hooks);
   tensors["tokens"] = tokens.ids;
   return tensors;

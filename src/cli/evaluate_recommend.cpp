@@ -72,7 +72,7 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
   CHECK((arguments.top_k > 0) == !arguments.out.empty(), "--top-k and --out belong together: give both or neither");
   const auto layout = recommend::parse_checkpoint_layout(arguments.layout);
   auto checkpoint = recommend::load_sasrec(arguments.checkpoint, layout, arguments.heads);
-  const data::LeaveOneOut split(read(arguments.data));
+  const data::LeaveOneOut split(arguments.data.read());
   recommend::check_catalogue(checkpoint, split.interactions(), printable(arguments.data.path));
   const recommend::SasRec model(checkpoint.config, std::move(checkpoint.weights));
   recommend::SasRecScorer scorer(model);

@@ -5,6 +5,8 @@
 #include "core/json.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/decoder/decoder_sites.h"
+#include "recommend/sasrec.h"
+#include "recommend/sasrec_checkpoint.h"
 
 #include <fmt/ranges.h>
 
@@ -14,7 +16,10 @@ namespace gainlens::cli {
 namespace {
 
 void list_sites(const std::string& model, bool json) {
-  const auto sites = models::decoder_sites(models::read_decoder_config(model));
+  const auto sites =
+      recommend::is_sasrec(model)
+          ? recommend::sasrec_sites(recommend::load_sasrec(model, recommend::CheckpointLayout::gainlens).config)
+          : models::decoder_sites(models::read_decoder_config(model));
   if (json) {
     Json list = Json::array();
     for (const auto& site : sites)
@@ -42,7 +47,8 @@ void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action) {
       "  hook_result          what each head adds to the stream, without bias\n"
       "capture computes some sites only if its --hooks matches them ('*' does): they cost memory or time.");
   auto model = std::make_shared<std::string>();
-  command->add_option("model", *model, "Checkpoint folder or GGUF file; only its configuration is read")->required();
+  command->add_option("model", *model, "Checkpoint folder or GGUF file, or a recommender of train recommend")
+      ->required();
   command->callback([model, &global, &action] { action = [model, &global] { list_sites(*model, global.json); }; });
 }
 

@@ -1,9 +1,11 @@
 #include "cli/commands.h"
 #include "cli/findings.h"
 #include "cli/inspect_parts.h"
+#include "cli/interaction_options.h"
 #include "core/check.h"
 #include "core/quantity.h"
 #include "models/checkpoint/compute_dtype.h"
+#include "recommend/sasrec_checkpoint.h"
 
 #include <filesystem>
 #include <memory>
@@ -14,8 +16,7 @@ namespace {
 struct InspectArguments {
   std::string path;
   MemoryQuestion memory{"", "float32"};
-  std::string ties = "file";
-  std::int64_t min_item_count = 0;
+  InteractionPolicy interactions;
 };
 
 bool looks_like_run(const std::filesystem::path& path) {
@@ -27,9 +28,7 @@ void inspect(const InspectArguments& arguments, bool json) {
   // Checked first: a misspelt option does not make the checkpoint or the data unusable.
   models::parse_dtype(arguments.memory.dtype, "--dtype");
   if (!arguments.memory.length.empty()) parse_count(arguments.memory.length, "--length");
-  CHECK(arguments.min_item_count >= 0, "--min-item-count: {}; must be at least 0", arguments.min_item_count);
-  const data::InteractionOptions interactions{.ties = data::parse_tie_policy(arguments.ties),
-                                              .min_item_count = arguments.min_item_count};
+  const data::InteractionOptions interactions = arguments.interactions.options();
   CHECK(std::filesystem::exists(arguments.path), "{}: no such file or folder", printable(arguments.path));
   Findings findings;
   try {
@@ -37,6 +36,8 @@ void inspect(const InspectArguments& arguments, bool json) {
       inspect_run(arguments.path, findings);
     } else if (looks_like_data_set(arguments.path)) {
       inspect_data(arguments.path, interactions, findings);
+    } else if (recommend::is_sasrec(arguments.path)) {
+      inspect_recommender(arguments.path, findings);
     } else {
       inspect_checkpoint(arguments.path, arguments.memory, findings);
     }
@@ -78,15 +79,7 @@ void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action) {
           "--dtype", arguments->memory.dtype,
           "Compute dtype for the memory estimate: float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
       ->capture_default_str();
-  command
-      ->add_option("--ties", arguments->ties,
-                   "Of a data set: order of a user's interactions at the same time: file (as in the file), item (by "
-                   "item id) or random:SEED")
-      ->capture_default_str();
-  command
-      ->add_option("--min-item-count", arguments->min_item_count,
-                   "Of a data set: drop items with fewer interactions before users are dropped")
-      ->capture_default_str();
+  add_interaction_policy(*command, arguments->interactions, "Of a data set: ");
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { inspect(*arguments, global.json); }; });
 }

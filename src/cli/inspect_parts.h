@@ -18,6 +18,10 @@ struct MemoryQuestion {
 /// @throws InvalidArgument  the error that makes the checkpoint unusable
 void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion& question, Findings& findings);
 
+/// As inspect_checkpoint(), for a recommender that `train recommend` wrote (recommend::is_sasrec). It reads the
+/// weights.
+void inspect_recommender(const std::filesystem::path& path, Findings& findings);
+
 /// As inspect_checkpoint(), for a run folder or run.h5.
 void inspect_run(const std::filesystem::path& path, Findings& findings);
 

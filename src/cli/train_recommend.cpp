@@ -128,7 +128,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   request.seeds_at_once = arguments.seeds_at_once;
   request.quiet = global.quiet;
   request.data_name = data_name(arguments.data.path);
-  const data::LeaveOneOut split(read(arguments.data));
+  const data::LeaveOneOut split(arguments.data.read());
   print(recommend::train_recommend(request, split), arguments, global.json);
 }
 

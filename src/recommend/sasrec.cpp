@@ -242,33 +242,37 @@ at::Tensor SasRec::target_losses(const at::Tensor& normalized, const at::Tensor&
   return kernels::target_losses(normalized, kernels::PackedWeight(head()), targets - 1);
 }
 
-std::vector<hooks::SiteShape> SasRec::sites() const {
+std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
   const auto number = [](std::int64_t size) { return std::to_string(size); };
-  const std::vector<std::string> stream{"batch", "position", number(config_.width)},
-      heads{"batch", "position", number(config_.heads), number(config_.head_dim())},
-      neurons{"batch", "position", number(config_.inner_width)};
+  const std::vector<std::string> stream{"batch", "position", number(config.width)},
+      heads{"batch", "position", number(config.heads), number(config.head_dim())},
+      neurons{"batch", "position", number(config.inner_width)};
   std::vector<hooks::SiteShape> sites{{embed_site, stream}, {position_site, stream}};
-  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const auto add = [&](std::string_view rest, const std::vector<std::string>& shape, bool on_request = false) {
       sites.push_back({hooks::block_site(layer, rest), shape, on_request});
     };
     add("hook_resid_pre", stream);
-    if (config_.norm == NormPlace::pre) add("ln1.hook_normalized", stream);
+    if (config.norm == NormPlace::pre) add("ln1.hook_normalized", stream);
     for (const char* rest : {"attn.hook_q", "attn.hook_k", "attn.hook_v"}) add(rest, heads);
-    add("attn.hook_pattern", {"batch", number(config_.heads), "position", "position"}, true);
+    add("attn.hook_pattern", {"batch", number(config.heads), "position", "position"}, true);
     add("attn.hook_z", heads);
     add("hook_attn_out", stream);
-    if (config_.norm == NormPlace::post) add("ln1.hook_normalized", stream);
+    if (config.norm == NormPlace::post) add("ln1.hook_normalized", stream);
     add("hook_resid_mid", stream);
-    if (config_.norm == NormPlace::pre) add("ln2.hook_normalized", stream);
+    if (config.norm == NormPlace::pre) add("ln2.hook_normalized", stream);
     add("mlp.hook_pre", neurons);
     add("mlp.hook_post", neurons);
     add("hook_mlp_out", stream);
-    if (config_.norm == NormPlace::post) add("ln2.hook_normalized", stream);
+    if (config.norm == NormPlace::post) add("ln2.hook_normalized", stream);
     add("hook_resid_post", stream);
   }
-  if (config_.norm == NormPlace::pre) sites.push_back({final_norm_site, stream});
+  if (config.norm == NormPlace::pre) sites.push_back({final_norm_site, stream});
   return sites;
+}
+
+std::vector<hooks::SiteShape> SasRec::sites() const {
+  return sasrec_sites(config_);
 }
 
 }  // namespace gainlens::recommend

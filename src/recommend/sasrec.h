@@ -20,6 +20,9 @@ struct TrainingNoise {
   std::int64_t first_row = 0;  ///< positions of the step's batch before the first of these, if it is done in parts
 };
 
+/// The sites of such a model.
+std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config);
+
 /// SASRec. It computes in the type and on the device of its weights.
 ///
 /// Two ways in: `hidden` takes packed histories and has gradients, for training and ranking; `forward` is the interface

@@ -1,0 +1,29 @@
+#include "cli/inspect_parts.h"
+#include "core/counted.h"
+#include "recommend/sasrec_checkpoint.h"
+
+#include <ATen/core/Tensor.h>
+#include <fmt/format.h>
+
+namespace gainlens::cli {
+
+void inspect_recommender(const std::filesystem::path& path, Findings& findings) {
+  findings.add("kind", "recommender");
+  recommend::SasRecCheckpoint checkpoint = recommend::load_sasrec(path, recommend::CheckpointLayout::gainlens);
+  const recommend::SasRecConfig& config = checkpoint.config;
+  findings.add("backbone", "sasrec");
+  findings.add("items", fmt::format("{}", config.items), config.items);
+  findings.add("layers", fmt::format("{}", config.layers), config.layers);
+  findings.add("heads", fmt::format("{} of {} dimensions", config.heads, config.head_dim()), config.heads);
+  findings.add("width", fmt::format("{}; {} neurons in the MLP", config.width, config.inner_width), config.width);
+  findings.add("history", fmt::format("the last {}", counted(config.positions, "item")), config.positions);
+  findings.add("norms", config.norm == recommend::NormPlace::pre ? "before each part" : "after each sum");
+  std::int64_t parameters = 0;
+  for (const recommend::SasRecSlot& slot : recommend::sasrec_slots(config, checkpoint.weights))
+    parameters += slot.tensor->numel();
+  findings.add("parameters", fmt::format("{}", parameters), parameters);
+  findings.add("item names", checkpoint.item_names.empty() ? "1, 2, ..." : "sha256 " + checkpoint.item_names,
+               checkpoint.item_names);
+}
+
+}  // namespace gainlens::cli
