@@ -15,6 +15,14 @@ namespace {
 /// Streams of random numbers of one seed. The order of the data has those of its epochs, from 0.
 constexpr std::uint64_t dropout_stream = std::uint64_t{1} << 40, negative_stream = std::uint64_t{1} << 41;
 
+SasRecConfig config_of(const Settings& settings, const data::LeaveOneOut& split) {
+  SasRecConfig config = settings.model;
+  config.items = split.items();
+  return config;
+}
+
+}  // namespace
+
 std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split) {
   std::vector<std::int64_t> users;
   for (std::int64_t user = 0; user < split.users(); ++user) {
@@ -23,14 +31,6 @@ std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split) {
   CHECK(!users.empty(), "training: no user has two training items; each needs at least 4 interactions");
   return users;
 }
-
-SasRecConfig config_of(const Settings& settings, const data::LeaveOneOut& split) {
-  SasRecConfig config = settings.model;
-  config.items = split.items();
-  return config;
-}
-
-}  // namespace
 
 RecommendTask::RecommendTask(const Settings& settings, const data::LeaveOneOut& split, std::uint64_t seed,
                              std::function<void(const SasRec&)> keep)

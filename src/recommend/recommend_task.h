@@ -17,6 +17,10 @@
 
 namespace gainlens::recommend {
 
+/// The users with at least two training items: those that a training has positions of.
+/// @throws InvalidArgument  there is none
+std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split);
+
 /// Next-item prediction by one SASRec: at each position of a user's training items, the next one. Users with a single
 /// training item have no position. The validation loss is the negative NDCG@10 of the validation items.
 class RecommendTask : public training::Task {

@@ -9,6 +9,7 @@
 #include "recommend/recommend_task.h"
 #include "recommend/sasrec_checkpoint.h"
 #include "recommend/seed_result.h"
+#include "recommend/training_memory.h"
 #include "training/trainer.h"
 #include "training/training_folder.h"
 
@@ -205,6 +206,10 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
   const std::int64_t most = std::min<std::int64_t>(std::max<std::int64_t>(request.threads, 1), std::ssize(jobs));
   outcome.seeds_at_once = request.seeds_at_once > 0 ? std::min(request.seeds_at_once, most) : most;
   outcome.threads_of_seed = std::max<std::int64_t>(1, request.threads / outcome.seeds_at_once);
+  if (std::find(request.arms.begin(), request.arms.end(), plain_arm) != request.arms.end()) {
+    users_with_positions(split);  // throws before anything is written
+    check_memory(request.settings, split, outcome.seeds_at_once);
+  }
   const Json document = request_of(request, split, outcome.threads_of_seed);
   ensure_writable_folder(request.out);
   const runfile::FolderLock lock(request.out);

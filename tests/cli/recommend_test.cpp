@@ -1,0 +1,151 @@
+// `gainlens train recommend` and `gainlens evaluate recommend`.
+#include "support/file_bytes.h"
+#include "support/program.h"
+#include "support/shared_data.h"
+#include "support/text_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace gainlens::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+/// Users who go round a ring of 12 items.
+std::string ring() {
+  std::string text;
+  for (int user = 0; user < 40; ++user) {
+    text += "user" + std::to_string(user);
+    for (int i = 0; i < 4 + user % 4; ++i) text += " " + std::to_string((user * 5 + i) % 12 + 1);
+    text += "\n";
+  }
+  return text;
+}
+
+class Recommend : public ::testing::Test {
+ protected:
+  std::vector<std::string> training(const std::string& out, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"train",    "recommend", "--data",    data_, "--out",         out,
+                                      "--epochs", "4",         "--width",   "8",   "--inner-width", "16",
+                                      "--batch",  "16",        "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static void expect_refused(const ProgramResult& result, const std::string& reason) {
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr(reason)));
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+  }
+
+  TemporaryFolder folder_;
+  std::string data_ = write_file(folder_.path() / "ring.txt", ring());
+  std::string run_ = folder_.path() / "run";
+};
+
+TEST_F(Recommend, ATrainedCheckpointIsEvaluatedInspectedAndHooked) {
+  const ProgramResult trained = run_gainlens(training(run_, {"--seeds", "2", "--json", "--quiet"}));
+  ASSERT_EQ(trained.exit_code, 0) << trained.error;
+  const Json seeds = Json::parse(trained.out).at("seeds");
+  ASSERT_EQ(seeds.size(), 2u);
+
+  const std::string checkpoint = run_ + "/plain/seed-1";
+  const ProgramResult evaluated =
+      run_gainlens({"evaluate", "recommend", "--checkpoint", checkpoint, "--data", data_, "--json"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.error;
+  EXPECT_EQ(std::count(evaluated.out.begin(), evaluated.out.end(), '\n'), 1);
+  const Json metrics = Json::parse(evaluated.out);
+  EXPECT_EQ(metrics.at("users"), 40);
+  for (const auto& [name, value] : seeds[1].at("test").items()) EXPECT_EQ(metrics.at(name), value) << name;
+
+  const std::string best = folder_.path() / "best.csv";
+  ASSERT_EQ(run_gainlens(
+                {"evaluate", "recommend", "--checkpoint", checkpoint, "--data", data_, "--top-k", "3", "--out", best})
+                .exit_code,
+            0);
+  const std::string lines = bytes_of(best);
+  EXPECT_THAT(lines, StartsWith("user,position,item,score\nuser0,1,"));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1 + 3 * 40);
+
+  EXPECT_THAT(run_gainlens({"inspect", checkpoint}).out, AllOf(HasSubstr("recommender"), HasSubstr("usable")));
+  EXPECT_THAT(run_gainlens({"hooks", checkpoint}).out, HasSubstr("blocks.1.attn.hook_z"));
+  const std::string items = write_file(folder_.path() / "items.json", "[3, 4, 5]"),
+                    out = folder_.path() / "c.safetensors";
+  const ProgramResult captured =
+      run_gainlens({"capture", checkpoint, "--tokens", items, "--hooks", "blocks.*.attn.hook_pattern", "--out", out});
+  EXPECT_THAT(captured.out, HasSubstr("blocks.1.attn.hook_pattern               [1, 2, 3, 3]")) << captured.error;
+  expect_refused(run_gainlens({"capture", checkpoint, "--text", items, "--hooks", "*", "--out", out + "2"}),
+                 "is a recommender; give its items as --tokens");
+}
+
+TEST_F(Recommend, ASecondCallFindsItDone) {
+  ASSERT_EQ(run_gainlens(training(run_, {"--arm", "plain,popularity,markov"})).exit_code, 0);
+  const std::string before = bytes_of(run_ + "/plain/seed-0/result.safetensors");
+  const ProgramResult again = run_gainlens(training(run_, {"--arm", "plain,popularity,markov"}));
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_THAT(again.out, HasSubstr("markov, mean (standard deviation) over 1 seeds"));
+  EXPECT_TRUE(bytes_of(run_ + "/plain/seed-0/result.safetensors") == before);
+  expect_refused(run_gainlens(training(run_, {"--dropout", "0.3"})), "/training/dropout is 0.5 in the stored request");
+}
+
+TEST_F(Recommend, OptionsGoBeforeTheConfigFile) {
+  const std::string config = write_file(folder_.path() / "c.json", R"({"learning_rate": 0.01, "layers": 1})");
+  ASSERT_EQ(run_gainlens(training(run_, {"--config", config, "--learning-rate", "0.02"})).exit_code, 0);
+  const Json request = Json::parse(bytes_of(run_ + "/request.json"));
+  EXPECT_EQ(request.at("training").at("learning_rate"), 0.02);
+  EXPECT_EQ(request.at("training").at("layers"), 1);
+  EXPECT_EQ(request.at("training").at("dropout"), 0.5);
+}
+
+TEST_F(Recommend, WrongRequestsAreOneLine) {
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& reason) {
+    SCOPED_TRACE(reason);
+    expect_refused(run_gainlens(training(run_, more)), reason);
+    EXPECT_FALSE(std::filesystem::exists(run_));
+  };
+  refused({"--arm", "plian"}, "did you mean 'plain'");
+  refused({"--backbone", "sarsec"}, "must be sasrec");
+  refused({"--preset", "pape"}, "did you mean 'paper'");
+  refused({"--seeds", "0"}, "--seeds: 0; at least 1 is needed");
+  refused({"--dropout", "1"}, "--dropout: 'dropout' is 1; must be at least 0 and below 1");
+  refused({"--learning-rate", "fast"}, "must be a number");
+  refused({"--heads", "3"}, "heads must divide the width");
+  refused({"--ties", "random"}, "such as random:1");
+  refused({"--config", write_file(folder_.path() / "c.json", R"({"droput": 0.1})")},
+          "c.json: 'droput' is not a known key");
+  refused({"--min-item-count", "100"}, "has fewer than 3 interactions");
+  data_ = write_file(folder_.path() / "short.txt", "a 1 2 3\nb 2 3 1\n");
+  refused({}, "no user has two training items");
+  data_ = "/no/such/file";
+  refused({}, "/no/such/file");
+}
+
+TEST_F(Recommend, WrongEvaluationsAreOneLine) {
+  ASSERT_EQ(run_gainlens(training(run_)).exit_code, 0);
+  const std::string checkpoint = run_ + "/plain/seed-0";
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& reason) {
+    SCOPED_TRACE(reason);
+    std::vector<std::string> words = {"evaluate", "recommend"};
+    words.insert(words.end(), more.begin(), more.end());
+    expect_refused(run_gainlens(words), reason);
+  };
+  refused({"--checkpoint", checkpoint, "--data", data_, "--top-k", "3"}, "--top-k and --out belong together");
+  refused({"--checkpoint", checkpoint, "--data", data_, "--top-k", "13", "--out", "x"}, "--top-k: 13");
+  refused({"--checkpoint", checkpoint, "--data", data_, "--layout", "iclrc"}, "did you mean 'iclrec'");
+  refused({"--checkpoint", checkpoint, "--data", data_, "--layout", "iclrec"}, "2 safetensors files; name the one to read");
+  const std::string fewer = write_file(folder_.path() / "fewer.txt", "a 1 2 3 4\nb 2 3 1 4\n");
+  refused({"--checkpoint", checkpoint, "--data", fewer}, "the data set has 4 items; the checkpoint was made for 12");
+  const std::string other = write_file(folder_.path() / "other.txt", "a 21 22 23 24 25 26 27 28 29 30 31 32\n");
+  refused({"--checkpoint", checkpoint, "--data", other}, "its items have other names");
+  refused({"--checkpoint", folder_.path() / "none", "--data", data_}, "no such file or folder");
+}
+
+}  // namespace
+}  // namespace gainlens::testing
