@@ -32,8 +32,9 @@ std::uint64_t training_memory(const Settings& settings, const data::LeaveOneOut&
   const double layer = 4 * width * width + 2 * width * inner;
   // Parameter, two moments, gradient; the embedding has the gradients of its two uses and their sum.
   const double parameters = 6 * embedding + 4 * layers * layer;
-  // What a layer keeps for its backward pass, and the gradients on their way.
-  const double of_position = layers * (14 * width + 3 * inner) + 10 * width;
+  // What a layer keeps for its backward pass, and the gradients on their way. Fitted to measured peaks: with all users
+  // of Beauty in one batch (128,031 positions) the estimate is 1.31 GB, the peak 1.27 GB above that of the program.
+  const double of_position = layers * (8 * width + 2 * inner) + 6 * width;
   const double logits = settings.loss == LossKind::sampled
                             ? 4 * most_positions(settings, split) * static_cast<double>(settings.negatives)
                             : 12e6;

@@ -5,6 +5,7 @@
 #include "recommend/sampled_softmax.h"
 #include "recommend/seed_result.h"
 #include "recommend/small_data.h"
+#include "recommend/training_memory.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
@@ -152,6 +153,22 @@ TEST(TrainRecommend, NeedsUsersWithAPosition) {
               HasSubstr("no user has two training items"));
   EXPECT_THAT(refusal_of([] { check_arms({"plane"}); }), HasSubstr("did you mean 'plain'"));
   EXPECT_THAT(refusal_of([] { check_arms({"plain", "plain"}); }), HasSubstr("given twice"));
+}
+
+TEST(TrainingMemory, GrowsWithTheBatchAndRefusesWhatDoesNotFit) {
+  const data::LeaveOneOut split = ring_of(2000, 23);
+  Settings settings = small();
+  const std::uint64_t one = training_memory(settings, split);
+  settings.batch = 1000;
+  const std::uint64_t many = training_memory(settings, split);
+  EXPECT_GT(many, one);
+  settings.batch = 2000000;  // there are only 2,000 users
+  EXPECT_LT(training_memory(settings, split), 3 * many);
+  check_memory(settings, split, 2);
+  settings.model.width = 16384;
+  settings.model.inner_width = 262144;
+  settings.model.layers = 1000;
+  EXPECT_THAT(refusal_of([&] { check_memory(settings, split, 2); }), HasSubstr("no batch fits"));
 }
 
 TEST(RecommendSettings, AreReadAsTheyAreWritten) {
