@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 
 namespace gainlens::analyses {
@@ -14,6 +15,7 @@ class GroupRows {
  public:
   GroupRows(const PairedUsers& users, const SignedGroup& group)
       : columns_(2 * users.seeds), users_(group.users.size()), sign_(group.sign) {
+    ASSERT(users_ >> 32 == 0, "{} users", users_);
     std::vector<float> row(columns_);
     for (const std::size_t user : group.users) {
       for (std::size_t seed = 0; seed < users.seeds; ++seed) {
@@ -31,10 +33,11 @@ class GroupRows {
   /// Means over as many users as there are, drawn with replacement: [arm, seed].
   void draw(Random& random, std::vector<double>& means) {
     std::fill(weights_.begin(), weights_.end(), 0u);
-    const auto count = static_cast<double>(users_);
-    for (std::size_t i = 0; i < users_; ++i) {
-      const auto user = static_cast<std::size_t>(random.uniform() * count);
-      if (user < weights_.size()) ++weights_[user];
+    // Each half of 64 random bits draws a user. Some users are more likely than others, by at most users_ / 2^32.
+    for (std::size_t i = 0; i < users_; i += 2) {
+      const std::uint64_t bits = random.bits();
+      count((bits >> 32) * users_ >> 32);
+      if (i + 1 < users_) count((bits & 0xffffffffu) * users_ >> 32);
     }
     means.assign(columns_, 0.0);
     for (std::size_t i = 0; i < weights_.size(); ++i) {
@@ -43,12 +46,16 @@ class GroupRows {
       const float* row = &rows_[i * columns_];
       for (std::size_t column = 0; column < columns_; ++column) means[column] += weight * row[column];
     }
-    for (double& value : means) value /= count;
+    for (double& value : means) value /= static_cast<double>(users_);
   }
 
  private:
+  void count(std::uint64_t user) {
+    if (user < weights_.size()) ++weights_[user];
+  }
+
   std::size_t columns_;
-  std::size_t users_;
+  std::uint64_t users_;  // below 2^32
   double sign_;
   std::vector<float> rows_;        // [user with a value, arm, seed]
   std::vector<unsigned> weights_;  // [user with a value] how often it is drawn

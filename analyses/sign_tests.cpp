@@ -9,7 +9,6 @@
 #include <boost/math/distributions/normal.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 namespace gainlens::analyses {
@@ -89,19 +88,30 @@ double sum_of(const std::vector<double>& terms) {
   return sum;
 }
 
-/// Share of all patterns whose |sum| is at least `bound`. A pattern and its mirror image have the same |sum|, so the
-/// last sign stays positive. Each pattern differs from the one before in one sign (Gray's order).
-double share_of_flips(std::vector<double> terms, double bound) {
-  const std::uint64_t patterns = std::uint64_t{1} << (terms.size() - 1);
-  double sum = sum_of(terms);
-  std::uint64_t extreme = std::abs(sum) >= bound ? 1 : 0;
-  for (std::uint64_t pattern = 1; pattern < patterns; ++pattern) {
-    double& flipped = terms[static_cast<std::size_t>(std::countr_zero(pattern))];
-    flipped = -flipped;
-    sum += 2 * flipped;
-    extreme += std::abs(sum) >= bound ? 1 : 0;
+/// The sums of all patterns of signs.
+std::vector<double> sums_of_patterns(std::span<const double> terms) {
+  std::vector<double> sums = {0};
+  for (const double term : terms) {
+    const std::size_t before = sums.size();
+    sums.insert(sums.end(), sums.begin(), sums.end());
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += i < before ? term : -term;
   }
-  return static_cast<double>(extreme) / static_cast<double>(patterns);
+  return sums;
+}
+
+/// Share of all patterns whose |sum| is at least `bound`. A pattern is one of each half of the terms: with the sums of
+/// one half in order, those that complete a sum of the other half are found without trying them all.
+double share_of_flips(std::span<const double> terms, double bound) {
+  if (bound <= 0) return 1;
+  const std::vector<double> left = sums_of_patterns(terms.first(terms.size() / 2));
+  std::vector<double> right = sums_of_patterns(terms.subspan(terms.size() / 2));
+  std::sort(right.begin(), right.end());
+  double extreme = 0;
+  for (const double sum : left) {
+    extreme += static_cast<double>(right.end() - std::lower_bound(right.begin(), right.end(), bound - sum));
+    extreme += static_cast<double>(std::upper_bound(right.begin(), right.end(), -bound - sum) - right.begin());
+  }
+  return extreme / (static_cast<double>(left.size()) * static_cast<double>(right.size()));
 }
 
 double drawn_flips(const std::vector<double>& terms, double bound, const Resampling& resampling) {

@@ -40,7 +40,7 @@ inline constexpr std::size_t most_exact_ranks = 200;
 /// Flips the signs of terms: the statistic is their sum. With terms d_s it tests the mean of d. All patterns are tried
 /// if there are at most `most_exact_flips` terms, otherwise `resampling.permutations` are drawn.
 SignedTest flip_test(std::span<const double> terms, const Resampling& resampling);
-inline constexpr std::size_t most_exact_flips = 22;
+inline constexpr std::size_t most_exact_flips = 30;
 
 OrderedJson to_json(const SignedTest& test);
 

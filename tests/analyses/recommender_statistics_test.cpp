@@ -74,7 +74,7 @@ TEST(SignTests, ZerosHaveNoSign) {
 
 TEST(SignTests, DrawnFlipsAgreeWithAllOfThem) {
   std::vector<double> terms;
-  for (int i = 0; i < 22; ++i) terms.push_back(i % 3 == 0 ? -0.9 : 1.0);
+  for (int i = 0; i < 30; ++i) terms.push_back(i % 3 == 0 ? -0.9 : 1.0);
   const SignedTest exact = flip_test(terms, {});
   EXPECT_TRUE(exact.exact);
   terms.push_back(1e-6);  // hardly matters, but there are now too many patterns to try
