@@ -1,7 +1,6 @@
 #include "analyses/crossed_estimate.h"
 
 #include "core/check.h"
-#include "core/counted.h"
 
 #include <boost/math/distributions/students_t.hpp>
 

@@ -107,10 +107,6 @@ void check_groups(const PairedUsers& users, std::span<const SignedGroup> groups)
 
 }  // namespace
 
-std::string_view name_of(GainScale scale) {
-  return scale == GainScale::difference ? "difference" : "log_ratio";
-}
-
 SignedGroup all_users(const PairedUsers& users) {
   SignedGroup group{std::vector<std::size_t>(users.users), 1};
   std::iota(group.users.begin(), group.users.end(), std::size_t{0});

@@ -25,7 +25,6 @@ enum class GainScale {
   difference,  ///< mean of the candidate - mean of the baseline
   log_ratio    ///< ln(mean of the candidate / mean of the baseline); exp(x) - 1 is the relative gain
 };
-std::string_view name_of(GainScale scale);
 
 /// The sum over groups of sign x gain, with an error over seeds and users. For the log ratio the error is that of its
 /// linear form (delta method).

@@ -24,7 +24,11 @@ using analyses::PairedUsers;
 using analyses::SignedGroup;
 
 constexpr std::int64_t simulated_resamples = 399;
-constexpr std::int64_t most_bootstraps = 500;  // simulations of a cell with a bootstrap, which takes most of the time
+
+/// Simulations of a cell with a bootstrap, which takes most of the time.
+std::int64_t most_bootstraps(std::size_t users) {
+  return users > 5000 ? 100 : 250;
+}
 
 /// Counts the tests and intervals of each method of one cell of the table.
 class CellCounter {
@@ -178,7 +182,7 @@ std::vector<SeedCoverage> cover_gains(const RecommenderCase& what, std::size_t s
                   truth.log_ratio());
       continue;
     }
-    if (i >= most_bootstraps) continue;
+    if (i >= most_bootstraps(users)) continue;
     const auto bootstrap = bootstrap_gain(runs, all, {simulated_resamples, static_cast<std::uint64_t>(i)});
     counter.add(bootstrap.difference, "difference", truth.difference);
     counter.add(bootstrap.log_ratio, "log ratio", truth.log_ratio());
@@ -197,7 +201,7 @@ std::vector<SeedCoverage> cover_interaction(const RecommenderCase& what, std::si
     const std::array contrast = {users_between(0, rare, 1), users_between(rare, users, -1)};
     counter.add("crossed, difference", true, crossed_gain(runs, contrast, GainScale::difference), truth.difference);
     counter.add("crossed, log ratio", true, crossed_gain(runs, contrast, GainScale::log_ratio), truth.log_ratio());
-    if (i >= most_bootstraps) continue;
+    if (i >= most_bootstraps(users)) continue;
     const auto bootstrap = bootstrap_gain(runs, contrast, {simulated_resamples, static_cast<std::uint64_t>(i)});
     counter.add(bootstrap.difference, "difference", truth.difference);
     counter.add(bootstrap.log_ratio, "log ratio", truth.log_ratio());

@@ -51,7 +51,7 @@ std::vector<SeedCoverage> cover_slopes(const RecommenderCase& what, std::size_t 
                                        std::int64_t simulations, std::uint64_t seed);
 
 /// All rows of the table.
-/// @param most_simulations  of a cell; half of it with 10 or more seeds, and a quarter of that with 20,000 users
+/// @param most_simulations  of a cell; half of it with 10 or more seeds, and half of that with 20,000 users
 std::vector<SeedCoverage> seed_coverage_table(std::int64_t most_simulations);
 std::string seed_coverage_csv(const std::vector<SeedCoverage>& rows);
 /// One line for each question, method, case, number of users and effect; one column for each number of seeds.

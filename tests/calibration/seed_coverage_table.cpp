@@ -41,8 +41,8 @@ std::vector<SeedCoverage> seed_coverage_table(std::int64_t most_simulations) {
     for (const double effect : {small_effect, large_effect})
       add(cover_gains(own, seeds, 2000, effect, simulations, ++seed));
     for (const RecommenderCase& what : {equal, own}) add(cover_gains(what, seeds, 500, 0, simulations, ++seed));
-    for (const double effect : {0.0, small_effect})
-      if (seeds != 10) add(cover_gains(own, seeds, 20'000, effect, simulations / 4, ++seed));
+    for (const RecommenderCase& what : {own, strong}) add(cover_gains(what, seeds, 20'000, 0, simulations / 2, ++seed));
+    add(cover_gains(own, seeds, 20'000, small_effect, simulations / 2, ++seed));
     for (const RecommenderCase& what : {equal, own, strong})
       add(cover_interaction(what, seeds, 2000, 0, simulations, ++seed));
     add(cover_interaction(own, seeds, 2000, large_effect, simulations, ++seed));
