@@ -6,12 +6,30 @@
 namespace gainlens::testing {
 namespace {
 
-double around_zero(double half_width, Random& random) {
-  return half_width * (2 * random.uniform() - 1);
+double around_zero(double half_width, double uniform) {
+  return half_width * (2 * uniform - 1);
 }
 
-float hit(double rate, double effect, Random& random) {
-  return random.uniform() < std::clamp(rate + effect * rate * (1 - rate), 0.0, 1.0) ? 1.0f : 0.0f;
+/// Bell-shaped, with the standard deviation of a uniform number in +-half_width.
+double bell(double half_width, Random& random) {
+  double sum = 0;
+  for (int i = 0; i < 3; ++i) sum += around_zero(half_width, random.uniform());
+  return sum / std::sqrt(3.0);
+}
+
+/// Three uniform numbers of 21 bits each, from one draw: the simulation draws millions.
+struct ThreeUniforms {
+  explicit ThreeUniforms(Random& random) : bits(random.bits()) {}
+  double take() {
+    const auto number = static_cast<double>(bits & 0x1fffff);
+    bits >>= 21;
+    return (number + 0.5) * 0x1.0p-21;
+  }
+  std::uint64_t bits;
+};
+
+float hit(double rate, double effect, double uniform) {
+  return uniform < std::clamp(rate + effect * rate * (1 - rate), 0.0, 1.0) ? 1.0f : 0.0f;
 }
 
 }  // namespace
@@ -26,11 +44,12 @@ analyses::PairedUsers observe(const std::vector<SimulatedUser>& users, std::size
   runs.baseline.reserve(seeds * users.size());
   runs.candidate.reserve(seeds * users.size());
   for (std::size_t seed = 0; seed < seeds; ++seed) {
-    const double both = around_zero(noise.seed, random), one = around_zero(noise.arm, random);
+    const double both = around_zero(noise.seed, random.uniform()), one = bell(noise.arm, random);
     for (const SimulatedUser& user : users) {
-      const double shared = both + around_zero(noise.seed_user, random);
-      runs.baseline.push_back(hit(user.rate, shared, random));
-      runs.candidate.push_back(hit(user.rate, shared + one + user.gain, random));
+      ThreeUniforms uniforms(random);
+      const double shared = both + around_zero(noise.seed_user, uniforms.take());
+      runs.baseline.push_back(hit(user.rate, shared, uniforms.take()));
+      runs.candidate.push_back(hit(user.rate, shared + one + user.gain, uniforms.take()));
     }
   }
   return runs;

@@ -15,11 +15,13 @@ struct SimulatedUser {
   double gain;
 };
 
-/// How the runs differ. All effects are uniform, of mean 0, and act like a gain.
+/// How the runs differ. All effects have mean 0 and act like a gain.
 struct RunNoise {
-  double seed = 0.05;       ///< half width, a seed's effect on both of its runs
-  double seed_user = 0.05;  ///< half width, an effect on one user in both runs of a seed
-  double arm = 0.1;         ///< half width, a seed's effect on the candidate alone
+  double seed = 0.05;       ///< a seed's effect on both of its runs: uniform, half width
+  double seed_user = 0.05;  ///< an effect on one user in both runs of a seed: uniform, half width
+  /// A seed's effect on the candidate alone: bell-shaped (three uniform numbers added up), with the standard deviation
+  /// of a uniform number of this half width.
+  double arm = 0.1;
 };
 
 /// Hits at 10 of each user in each run.

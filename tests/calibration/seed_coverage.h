@@ -31,8 +31,8 @@ struct RecommenderCase {
   bool by_item = false;  ///< users with the same target item share their own gain
   RunNoise noise = {};
 };
-/// "equal users": no own gains. "own gains": 0.7. "strong seeds": a seed changes the candidate by up to 0.3.
-/// "own gains of items": as own gains, shared by the users of a target item.
+/// "equal users": no own gains. "own gains": 0.7. "strong seeds": a seed changes the candidate by 0.17 (standard
+/// deviation). "own gains of items": as own gains, shared by the users of a target item.
 const std::vector<RecommenderCase>& recommender_cases();
 
 /// Tests and intervals of the gain of all users.
@@ -54,7 +54,8 @@ std::vector<SeedCoverage> cover_slopes(const RecommenderCase& what, std::size_t 
 /// @param most_simulations  of a cell; half of it with 10 or more seeds, and half of that with 20,000 users
 std::vector<SeedCoverage> seed_coverage_table(std::int64_t most_simulations);
 std::string seed_coverage_csv(const std::vector<SeedCoverage>& rows);
-/// One line for each question, method, case, number of users and effect; one column for each number of seeds.
+/// One line for each question, method, case, number of users and effect; one column for each number of seeds. Log
+/// ratios of gains are left out.
 std::string seed_coverage_markdown(const std::vector<SeedCoverage>& rows);
 
 }  // namespace gainlens::testing
