@@ -46,7 +46,8 @@ inline constexpr std::size_t fewest_bootstrap_seeds = 10;
 
 /// Seeds and users, each drawn with replacement and crossed (Owen 2007, "The pigeonhole bootstrap"). The variance over
 /// resamples counts the noise of single observations three times, so that it is too large when this noise dominates;
-/// with few seeds it is too small instead.
+/// with few seeds it is too small instead. Users are drawn one by one, so it is too small also if users of one target
+/// item gain together.
 struct SeedUserBootstrap {
   double value;
   double error;    ///< standard deviation over resamples
