@@ -22,4 +22,18 @@ std::vector<double> holm(std::span<const double> p) {
   return adjusted;
 }
 
+std::vector<Measured> holm_where_present(std::span<const Measured> p) {
+  std::vector<double> present;
+  for (const Measured& each : p) {
+    if (each) present.push_back(*each);
+  }
+  const std::vector<double> corrected = holm(present);
+  std::vector<Measured> adjusted(p.begin(), p.end());
+  std::size_t next = 0;
+  for (Measured& each : adjusted) {
+    if (each) each = corrected[next++];
+  }
+  return adjusted;
+}
+
 }  // namespace gainlens::analyses

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "analyses/measured.h"
+
 #include <span>
 #include <vector>
 
@@ -12,5 +14,7 @@ namespace gainlens::analyses {
 /// @returns  in the order of `p`; each at least as large as in `p`, and at most 1
 /// Source: Holm 1979, step-down.
 std::vector<double> holm(std::span<const double> p);
+/// The same over the p that there are. A missing one stays missing with its reason and does not count.
+std::vector<Measured> holm_where_present(std::span<const Measured> p);
 
 }  // namespace gainlens::analyses

@@ -1,21 +1,11 @@
+#include "calibration/binomial_level.h"
 #include "calibration/simulation.h"
 #include "calibration/theory_simulation.h"
 
 #include <gtest/gtest.h>
-#include <boost/math/distributions/binomial.hpp>
 
 namespace gainlens::testing {
 namespace {
-
-/// Whether a test of level 0.05 may have this rate of rejections in `trials` trials: within the central 99.9% of a
-/// binomial distribution.
-::testing::AssertionResult is_at_level(double rate, std::int64_t trials) {
-  const boost::math::binomial distribution(static_cast<double>(trials), 0.05);
-  const double low = boost::math::quantile(distribution, 0.0005) / static_cast<double>(trials);
-  const double high = boost::math::quantile(distribution, 0.9995) / static_cast<double>(trials);
-  if (rate >= low && rate <= high) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << "rate " << rate << " is outside [" << low << ", " << high << "]";
-}
 
 ClusteredModel strongly_clustered() {
   return {.layers = 12, .heads = 8, .group_size = 2, .layer_share = 0.5, .group_share = 0.4};

@@ -1,0 +1,152 @@
+#include "analyses/gain_regression.h"
+
+#include "core/check.h"
+
+#include <boost/math/distributions/students_t.hpp>
+
+#include <array>
+#include <cmath>
+#include <unordered_map>
+
+namespace gainlens::analyses {
+namespace {
+
+constexpr std::size_t term_count = 3;  // intercept, frequency, length
+using Terms = std::array<double, term_count>;
+
+/// Least squares on centred regressors: coefficient j of values d is sum over users of rows[user][j] d[user].
+struct Design {
+  std::vector<Terms> regressors;  // [user] 1, and the two centred regressors
+  std::vector<Terms> rows;        // [user] the user's row of (X'X)^-1 X'
+};
+
+std::vector<double> centred_logarithms(std::span<const std::int64_t> counts, double plus) {
+  std::vector<double> logarithms;
+  for (const std::int64_t count : counts) logarithms.push_back(std::log(static_cast<double>(count) + plus));
+  const double middle = mean(logarithms);
+  for (double& value : logarithms) value -= middle;
+  return logarithms;
+}
+
+double product(const std::vector<double>& x, const std::vector<double>& y) {
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+  return sum;
+}
+
+Maybe<Design> design_of(const std::vector<double>& x, const std::vector<double>& y) {
+  const double xx = product(x, x), yy = product(y, y), xy = product(x, y);
+  const auto users = static_cast<double>(x.size());
+  const double rounding = 1e-12 * users;  // a constant regressor, centred, is not exactly 0
+  if (!(xx > rounding)) return Maybe<Design>::none("the frequency of the target item is the same for all users");
+  if (!(yy > rounding)) return Maybe<Design>::none("the history length is the same for all users");
+  const double determinant = xx * yy - xy * xy;
+  if (!(determinant > 1e-10 * xx * yy)) return Maybe<Design>::none("frequency and history length are proportional");
+  Design design;
+  for (std::size_t user = 0; user < x.size(); ++user) {
+    design.regressors.push_back({1, x[user], y[user]});
+    design.rows.push_back(
+        {1 / users, (yy * x[user] - xy * y[user]) / determinant, (xx * y[user] - xy * x[user]) / determinant});
+  }
+  return design;
+}
+
+/// Coefficients of one run, and what remains of each user's difference.
+struct RunFit {
+  Terms coefficients{};
+  std::vector<double> residuals;  // [user]
+};
+
+RunFit fit_run(const Design& design, const PairedUsers& users, std::size_t seed) {
+  RunFit fit;
+  for (std::size_t user = 0; user < users.users; ++user) {
+    const std::size_t at = seed * users.users + user;
+    fit.residuals.push_back(static_cast<double>(users.candidate[at]) - users.baseline[at]);
+    for (std::size_t j = 0; j < term_count; ++j) fit.coefficients[j] += design.rows[user][j] * fit.residuals[user];
+  }
+  for (std::size_t user = 0; user < users.users; ++user) {
+    for (std::size_t j = 0; j < term_count; ++j)
+      fit.residuals[user] -= design.regressors[user][j] * fit.coefficients[j];
+  }
+  return fit;
+}
+
+/// All runs of all coefficients, in the form that crossed_estimate takes.
+struct RegressionForm {
+  std::array<std::vector<double>, term_count> by_seed;    // [term][seed]
+  std::array<std::vector<double>, term_count> influence;  // [term][seed, cluster]
+};
+
+RegressionForm linear_form(const Design& design, const PairedUsers& users, const std::vector<std::size_t>& cluster,
+                           std::size_t clusters) {
+  RegressionForm form;
+  for (auto& influence : form.influence) influence.assign(users.seeds * clusters, 0.0);
+  const auto n = static_cast<double>(users.users), groups = static_cast<double>(clusters);
+  const double unbiased = std::sqrt(groups / (groups - 1) * (n - 1) / (n - static_cast<double>(term_count)));
+  for (std::size_t seed = 0; seed < users.seeds; ++seed) {
+    const RunFit fit = fit_run(design, users, seed);
+    for (std::size_t j = 0; j < term_count; ++j) {
+      form.by_seed[j].push_back(fit.coefficients[j]);
+      for (std::size_t user = 0; user < users.users; ++user)
+        form.influence[j][seed * clusters + cluster[user]] += unbiased * design.rows[user][j] * fit.residuals[user];
+    }
+  }
+  return form;
+}
+
+GainSlope slope_of(const std::string& name, const std::vector<double>& by_seed, const std::vector<double>& influence) {
+  const std::size_t clusters = influence.size() / by_seed.size();
+  std::vector<double> means(clusters, 0.0);
+  for (std::size_t i = 0; i < influence.size(); ++i)
+    means[i % clusters] += influence[i] / static_cast<double>(by_seed.size());
+  const double value = mean(by_seed), error = std::sqrt(product(means, means));
+  const auto degrees = static_cast<double>(clusters - 1);
+  const double p = error > 0 ? 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(degrees),
+                                                                            std::abs(value) / error))
+                             : 1.0;  // all differences are equal: no slope can be shown
+  return {name, value, error, p, crossed_estimate(value, by_seed, influence, degrees)};
+}
+
+OrderedJson to_json(const GainSlope& slope) {
+  OrderedJson json;
+  json["value"] = slope.value;
+  json["clustered_error"] = slope.clustered_error;
+  json["clustered_p"] = slope.clustered_p;
+  put(json, "crossed", slope.crossed);
+  return json;
+}
+
+}  // namespace
+
+Maybe<GainRegression> gain_regression(const PairedUsers& users, std::span<const std::int64_t> frequency,
+                                      std::span<const std::int64_t> length, std::span<const std::size_t> target) {
+  using Result = Maybe<GainRegression>;
+  ASSERT(frequency.size() == users.users && length.size() == users.users && target.size() == users.users,
+         "{}, {} and {} numbers of {} users", frequency.size(), length.size(), target.size(), users.users);
+  for (std::size_t user = 0; user < users.users; ++user)
+    ASSERT(frequency[user] >= 0 && length[user] >= 1, "user {}: {} and {}", user, frequency[user], length[user]);
+  std::unordered_map<std::size_t, std::size_t> numbers;
+  std::vector<std::size_t> cluster;
+  for (const std::size_t item : target) cluster.push_back(numbers.try_emplace(item, numbers.size()).first->second);
+  if (users.users <= term_count || numbers.size() < 2)
+    return Result::none("the regression needs at least 4 users and 2 target items");
+  const auto design = design_of(centred_logarithms(frequency, 1), centred_logarithms(length, 0));
+  if (!design) return Result::none(design.reason());
+  const RegressionForm form = linear_form(*design, users, cluster, numbers.size());
+  const auto slope = [&](std::size_t j, const std::string& name) {
+    return slope_of(name, form.by_seed[j], form.influence[j]);
+  };
+  return GainRegression{users.users, numbers.size(), slope(0, "mean difference"), slope(1, "ln(1 + target frequency)"),
+                        slope(2, "ln(history length)")};
+}
+
+OrderedJson to_json(const GainRegression& regression) {
+  OrderedJson json;
+  json["users"] = regression.users;
+  json["clusters"] = regression.clusters;
+  for (const GainSlope* slope : {&regression.intercept, &regression.frequency, &regression.length})
+    json["terms"][slope->name] = to_json(*slope);
+  return json;
+}
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,87 @@
+#include "analyses/seed_comparison.h"
+
+#include "analyses/statistics.h"
+#include "core/check.h"
+
+#include <boost/math/distributions/students_t.hpp>
+
+#include <cmath>
+#include <vector>
+
+namespace gainlens::analyses {
+namespace {
+
+ArmSummary summary_of(std::span<const double> values) {
+  if (values.size() < 2)
+    return {mean(values), Measured::none("a standard deviation needs at least 2 seeds; there is 1")};
+  const Estimate estimate = mean_estimate(values);
+  return {estimate.value, estimate.error * std::sqrt(static_cast<double>(values.size()))};
+}
+
+/// Paired t, its p and its interval.
+void add_student(SeedComparison& comparison, const std::vector<double>& differences) {
+  if (differences.size() < 2) return;
+  const Estimate estimate = mean_estimate(differences);
+  if (!(estimate.error > 0)) {
+    comparison.t = comparison.naive_p = Measured::none("the difference is the same with every seed");
+    comparison.interval = Maybe<Interval>::none(comparison.t.reason());
+    return;
+  }
+  const double t = estimate.value / estimate.error;
+  comparison.t = t;
+  comparison.naive_p =
+      2 * boost::math::cdf(boost::math::complement(boost::math::students_t(estimate.degrees_of_freedom), std::abs(t)));
+  comparison.interval = student_interval(estimate);
+}
+
+OrderedJson to_json(const ArmSummary& arm) {
+  OrderedJson json;
+  json["mean"] = arm.mean;
+  put(json, "standard_deviation", arm.deviation);
+  return json;
+}
+
+}  // namespace
+
+SeedComparison compare_seeds(std::span<const double> baseline, std::span<const double> candidate,
+                             const Resampling& resampling) {
+  ASSERT(!baseline.empty() && baseline.size() == candidate.size(), "{} and {} runs", baseline.size(), candidate.size());
+  std::vector<double> differences;
+  for (std::size_t seed = 0; seed < baseline.size(); ++seed) differences.push_back(candidate[seed] - baseline[seed]);
+  const std::string single = "a paired test needs at least 2 seeds; there is 1";
+  const ArmSummary before = summary_of(baseline), after = summary_of(candidate);
+  SeedComparison comparison{
+      baseline.size(),
+      before,
+      after,
+      mean(differences),
+      before.mean != 0 ? Measured(mean(differences) / before.mean) : Measured::none("the mean of the baseline is 0"),
+      correlation(baseline, candidate, {"the baseline", "the candidate"}).pearson,
+      Measured::none(single),
+      Measured::none(single),
+      Maybe<Interval>::none(single),
+      sign_test(differences),
+      signed_rank_test(differences),
+      flip_test(differences, resampling)};
+  add_student(comparison, differences);
+  return comparison;
+}
+
+OrderedJson to_json(const SeedComparison& comparison) {
+  OrderedJson json;
+  json["seeds"] = comparison.seeds;
+  json["baseline"] = to_json(comparison.baseline);
+  json["candidate"] = to_json(comparison.candidate);
+  json["difference"] = comparison.difference;
+  put(json, "relative_difference", comparison.relative);
+  put(json, "correlation_of_pairs", comparison.correlation);
+  put(json, "paired_t", comparison.t);
+  put(json, "paired_t_naive_p", comparison.naive_p);
+  put(json, "interval_95_same_users", comparison.interval);
+  json["sign_test"] = to_json(comparison.signs);
+  json["signed_rank_test"] = to_json(comparison.ranks);
+  json["sign_flips_of_mean"] = to_json(comparison.flips);
+  return json;
+}
+
+}  // namespace gainlens::analyses

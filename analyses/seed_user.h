@@ -1,0 +1,74 @@
+#pragma once
+
+#include "analyses/crossed_estimate.h"
+#include "analyses/ranking_metrics.h"
+#include "core/json.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// Users whose gain counts with a sign: one group with sign 1 is the gain itself, a second group with sign -1 makes the
+/// difference between two gains.
+struct SignedGroup {
+  std::vector<std::size_t> users;  ///< positions on the user axis, each at most once over all groups
+  double sign;                     ///< 1 or -1
+};
+SignedGroup all_users(const PairedUsers& users);
+
+/// What a gain is. The two scales can differ in sign when groups differ in their baseline: say which one is meant.
+enum class GainScale {
+  difference,  ///< mean of the candidate - mean of the baseline
+  log_ratio    ///< ln(mean of the candidate / mean of the baseline); exp(x) - 1 is the relative gain
+};
+
+/// The sum over groups of sign x gain, with an error over seeds and users. For the log ratio the error is that of its
+/// linear form (delta method).
+/// @param unit  [user] users with the same number err together, for example users with one target item; empty: every
+///     user is a unit
+/// Missing as for crossed_estimate; the log ratio also if a mean is 0.
+/// Source: docs/inference.md, "Gains over seeds".
+Maybe<CrossedEstimate> crossed_gain(const PairedUsers& users, std::span<const SignedGroup> groups, GainScale scale,
+                                    std::span<const std::size_t> unit = {});
+
+struct Resamples {
+  std::int64_t count = 2000;
+  std::uint64_t seed = 0;
+};
+
+/// The smallest number of seeds with which the percentile range counts as a 95% interval: below it, simulated ranges
+/// hold the truth too rarely. Source: docs/analyses/seed-coverage.md.
+inline constexpr std::size_t fewest_bootstrap_seeds = 10;
+
+/// Seeds and users, each drawn with replacement and crossed (Owen 2007, "The pigeonhole bootstrap"). The variance over
+/// resamples counts the noise of single observations three times, so that it is too large when this noise dominates;
+/// with few seeds it is too small instead. Users are drawn one by one, so it is too small also if users of one target
+/// item gain together.
+struct SeedUserBootstrap {
+  double value;
+  double error;    ///< standard deviation over resamples
+  Interval range;  ///< 2.5% and 97.5% quantiles of the resamples
+  bool is_95;      ///< whether `range` counts as a 95% interval; otherwise it is a range without a level
+  double p;        ///< two-sided: twice the smaller share of resamples on one side of 0, the estimate counted too
+  std::int64_t resamples;
+  std::uint64_t seed;
+};
+
+struct BootstrapGains {
+  Maybe<SeedUserBootstrap> difference;
+  Maybe<SeedUserBootstrap> log_ratio;  ///< from the same resamples; missing if a mean is 0 in one of them
+};
+
+/// Each group draws as many users as it has. Missing with fewer than two seeds, or fewer than two users in a group.
+/// @throws InvalidArgument  fewer than 39 resamples, which cannot reach p = 0.05, or more than 1,000,000
+BootstrapGains bootstrap_gain(const PairedUsers& users, std::span<const SignedGroup> groups,
+                              const Resamples& resamples = {});
+
+OrderedJson to_json(const SeedUserBootstrap& bootstrap);
+void put(OrderedJson& object, std::string_view name, const Maybe<SeedUserBootstrap>& bootstrap);
+
+}  // namespace gainlens::analyses

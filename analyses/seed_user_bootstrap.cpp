@@ -1,0 +1,194 @@
+#include "analyses/seed_user.h"
+#include "core/check.h"
+#include "core/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+namespace gainlens::analyses {
+namespace {
+
+/// The values of a group, user by user. Rows without any hit add nothing to a sum: only their number is kept.
+class GroupRows {
+ public:
+  GroupRows(const PairedUsers& users, const SignedGroup& group)
+      : columns_(2 * users.seeds), users_(group.users.size()), sign_(group.sign) {
+    ASSERT(users_ >> 32 == 0, "{} users", users_);
+    std::vector<float> row(columns_);
+    for (const std::size_t user : group.users) {
+      for (std::size_t seed = 0; seed < users.seeds; ++seed) {
+        row[seed] = users.baseline[seed * users.users + user];
+        row[users.seeds + seed] = users.candidate[seed * users.users + user];
+      }
+      if (std::any_of(row.begin(), row.end(), [](float value) { return value != 0; }))
+        rows_.insert(rows_.end(), row.begin(), row.end());
+    }
+    weights_.resize(rows_.size() / columns_);
+  }
+
+  double sign() const { return sign_; }
+
+  /// Means over as many users as there are, drawn with replacement: [arm, seed].
+  void draw(Random& random, std::vector<double>& means) {
+    std::fill(weights_.begin(), weights_.end(), 0u);
+    // Each half of 64 random bits draws a user. Some users are more likely than others, by at most users_ / 2^32.
+    for (std::size_t i = 0; i < users_; i += 2) {
+      const std::uint64_t bits = random.bits();
+      count((bits >> 32) * users_ >> 32);
+      if (i + 1 < users_) count((bits & 0xffffffffu) * users_ >> 32);
+    }
+    means.assign(columns_, 0.0);
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      if (weights_[i] == 0) continue;
+      const double weight = weights_[i];
+      const float* row = &rows_[i * columns_];
+      for (std::size_t column = 0; column < columns_; ++column) means[column] += weight * row[column];
+    }
+    for (double& value : means) value /= static_cast<double>(users_);
+  }
+
+ private:
+  void count(std::uint64_t user) {
+    if (user < weights_.size()) ++weights_[user];
+  }
+
+  std::size_t columns_;
+  std::uint64_t users_;  // below 2^32
+  double sign_;
+  std::vector<float> rows_;        // [user with a value, arm, seed]
+  std::vector<unsigned> weights_;  // [user with a value] how often it is drawn
+};
+
+double weighted_sum(std::span<const double> weights, std::span<const double> values) {
+  double sum = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) sum += weights[i] * values[i];
+  return sum;
+}
+
+/// Quantile between the two nearest order statistics, as numpy's default. @param sorted  ascending
+double quantile_of(const std::vector<double>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+SeedUserBootstrap summarize(double value, std::vector<double> draws, std::size_t seeds, const Resamples& resamples) {
+  const auto low = std::count_if(draws.begin(), draws.end(), [](double draw) { return draw <= 0; });
+  const auto high = std::count_if(draws.begin(), draws.end(), [](double draw) { return draw >= 0; });
+  const double share = static_cast<double>(1 + std::min(low, high)) / static_cast<double>(1 + resamples.count);
+  const double error = std::sqrt(population_variance(draws));
+  std::sort(draws.begin(), draws.end());
+  const double tail = (1 - confidence) / 2;
+  return {value,
+          error,
+          {quantile_of(draws, tail), quantile_of(draws, 1 - tail)},
+          seeds >= fewest_bootstrap_seeds,
+          std::min(1.0, 2 * share),
+          resamples.count,
+          resamples.seed};
+}
+
+struct Contrast {
+  double difference = 0;
+  std::optional<double> log_ratio = 0.0;
+
+  void add(double sign, double baseline, double candidate) {
+    difference += sign * (candidate - baseline);
+    if (!(baseline > 0 && candidate > 0)) log_ratio.reset();
+    if (log_ratio) *log_ratio += sign * std::log(candidate / baseline);
+  }
+};
+
+/// @param means  [group][arm, seed]
+Contrast contrast_of(const std::vector<GroupRows>& groups, const std::vector<std::vector<double>>& means,
+                     const std::vector<double>& seed_weights) {
+  Contrast contrast;
+  const std::size_t seeds = seed_weights.size();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::span<const double> both = means[g];
+    contrast.add(groups[g].sign(), weighted_sum(seed_weights, both.first(seeds)),
+                 weighted_sum(seed_weights, both.subspan(seeds)));
+  }
+  return contrast;
+}
+
+Contrast observed(const PairedUsers& users, std::span<const SignedGroup> groups) {
+  Contrast contrast;
+  for (const SignedGroup& group : groups) {
+    double baseline = 0, candidate = 0;
+    for (std::size_t seed = 0; seed < users.seeds; ++seed) {
+      for (const std::size_t user : group.users) {
+        baseline += users.baseline[seed * users.users + user];
+        candidate += users.candidate[seed * users.users + user];
+      }
+    }
+    const double count = static_cast<double>(users.seeds) * static_cast<double>(group.users.size());
+    contrast.add(group.sign, baseline / count, candidate / count);
+  }
+  return contrast;
+}
+
+void draw_seeds(Random& random, std::vector<double>& weights) {
+  std::fill(weights.begin(), weights.end(), 0.0);
+  const double share = 1 / static_cast<double>(weights.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[random.below(weights.size())] += share;
+}
+
+std::optional<std::string> too_few(const PairedUsers& users, std::span<const SignedGroup> groups) {
+  if (users.seeds < 2) return "a bootstrap over seeds needs at least 2 seeds; there is 1";
+  for (const SignedGroup& group : groups) {
+    if (group.users.size() < 2) return "a bootstrap over users needs at least 2 users in each group";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+BootstrapGains bootstrap_gain(const PairedUsers& users, std::span<const SignedGroup> groups,
+                              const Resamples& resamples) {
+  using Result = Maybe<SeedUserBootstrap>;
+  constexpr std::int64_t fewest = 39, most = 1'000'000;  // with 39 the smallest p is 2 / 40
+  CHECK(resamples.count >= fewest && resamples.count <= most, "resamples: {}; {} to {} are allowed", resamples.count,
+        fewest, most);
+  if (const auto reason = too_few(users, groups)) return {Result::none(*reason), Result::none(*reason)};
+
+  std::vector<GroupRows> rows;
+  for (const SignedGroup& group : groups) rows.emplace_back(users, group);
+  std::vector<double> differences, log_ratios, seed_weights(users.seeds);
+  std::vector<std::vector<double>> means(groups.size());
+  Random random(resamples.seed);
+  for (std::int64_t resample = 0; resample < resamples.count; ++resample) {
+    draw_seeds(random, seed_weights);
+    for (std::size_t g = 0; g < groups.size(); ++g) rows[g].draw(random, means[g]);
+    const Contrast drawn = contrast_of(rows, means, seed_weights);
+    differences.push_back(drawn.difference);
+    if (drawn.log_ratio) log_ratios.push_back(*drawn.log_ratio);
+  }
+  const Contrast data = observed(users, groups);
+  BootstrapGains gains{summarize(data.difference, differences, users.seeds, resamples),
+                       Result::none("a mean is 0 in at least one resample: there is no ratio")};
+  if (data.log_ratio && log_ratios.size() == differences.size())
+    gains.log_ratio = summarize(*data.log_ratio, log_ratios, users.seeds, resamples);
+  return gains;
+}
+
+OrderedJson to_json(const SeedUserBootstrap& bootstrap) {
+  OrderedJson json;
+  json["value"] = bootstrap.value;
+  json["standard_error"] = bootstrap.error;
+  put(json, bootstrap.is_95 ? "interval_95" : "range_without_level", bootstrap.range);
+  json["p"] = bootstrap.p;
+  json["resamples"] = bootstrap.resamples;
+  json["seed"] = bootstrap.seed;
+  return json;
+}
+
+void put(OrderedJson& object, std::string_view name, const Maybe<SeedUserBootstrap>& bootstrap) {
+  if (!bootstrap) return put(object, name, Measured::none(bootstrap.reason()));
+  object[std::string(name)] = to_json(*bootstrap);
+}
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,114 @@
+#include "analyses/stratum_interaction.h"
+
+#include "analyses/holm.h"
+#include "analyses/seed_comparison.h"
+#include "core/check.h"
+
+#include <array>
+
+namespace gainlens::analyses {
+namespace {
+
+std::vector<double> group_means_by_seed(const PairedUsers& users, std::span<const float> values,
+                                        const SignedGroup& group) {
+  std::vector<double> means;
+  for (std::size_t seed = 0; seed < users.seeds; ++seed) {
+    double sum = 0;
+    for (const std::size_t user : group.users) sum += values[seed * users.users + user];
+    means.push_back(sum / static_cast<double>(group.users.size()));
+  }
+  return means;
+}
+
+StratumGain empty_stratum() {
+  const Measured none = Measured::none("the stratum has no user");
+  const auto no_gain = Maybe<CrossedEstimate>::none(none.reason());
+  return {0, none, none, none, none, none, no_gain, no_gain, none};
+}
+
+StratumGain gain_of(const PairedUsers& users, const SignedGroup& group, std::span<const std::size_t> unit) {
+  if (group.users.empty()) return empty_stratum();
+  const std::vector<double> baseline = group_means_by_seed(users, users.baseline, group);
+  const std::vector<double> candidate = group_means_by_seed(users, users.candidate, group);
+  const SeedComparison over_seeds = compare_seeds(baseline, candidate);
+  const std::span one(&group, 1);
+  const Measured later = Measured::none("not corrected yet");
+  return {group.users.size(),
+          over_seeds.baseline.mean,
+          over_seeds.candidate.mean,
+          over_seeds.relative,
+          over_seeds.naive_p,
+          later,
+          crossed_gain(users, one, GainScale::difference, unit),
+          crossed_gain(users, one, GainScale::log_ratio, unit),
+          later};
+}
+
+void correct(std::vector<StratumGain>& strata) {
+  std::vector<Measured> naive, crossed;
+  for (const StratumGain& gain : strata) {
+    naive.push_back(gain.naive_p);
+    crossed.push_back(gain.difference ? Measured(gain.difference->p) : Measured::none(gain.difference.reason()));
+  }
+  naive = holm_where_present(naive);
+  crossed = holm_where_present(crossed);
+  for (std::size_t i = 0; i < strata.size(); ++i) {
+    strata[i].naive_holm = naive[i];
+    strata[i].crossed_holm = crossed[i];
+  }
+}
+
+OrderedJson to_json(const StratumGain& gain) {
+  OrderedJson json;
+  json["users"] = gain.users;
+  put(json, "baseline_mean", gain.baseline);
+  put(json, "candidate_mean", gain.candidate);
+  put(json, "relative_difference", gain.relative);
+  put(json, "paired_t_naive_p", gain.naive_p);
+  put(json, "paired_t_naive_p_holm", gain.naive_holm);
+  put(json, "difference", gain.difference);
+  put(json, "log_ratio", gain.log_ratio);
+  put(json, "crossed_p_holm", gain.crossed_holm);
+  return json;
+}
+
+}  // namespace
+
+StratumInteraction stratum_interaction(const PairedUsers& users, std::span<const std::size_t> stratum,
+                                       std::size_t strata, std::size_t first, std::size_t second,
+                                       std::span<const std::size_t> unit, const Resamples& resamples) {
+  ASSERT(stratum.size() == users.users && first < strata && second < strata && first != second,
+         "{} strata of {} users; strata {} and {} of {}", stratum.size(), users.users, first, second, strata);
+  std::vector<SignedGroup> groups(strata, SignedGroup{{}, 1});
+  for (std::size_t user = 0; user < stratum.size(); ++user) {
+    ASSERT(stratum[user] < strata, "stratum {} of {}", stratum[user], strata);
+    groups[stratum[user]].users.push_back(user);
+  }
+  std::vector<StratumGain> gains;
+  for (const SignedGroup& group : groups) gains.push_back(gain_of(users, group, unit));
+  correct(gains);
+  const std::array contrast = {SignedGroup{groups[first].users, 1}, SignedGroup{groups[second].users, -1}};
+  return {gains,
+          first,
+          second,
+          crossed_gain(users, contrast, GainScale::difference, unit),
+          crossed_gain(users, contrast, GainScale::log_ratio, unit),
+          bootstrap_gain(users, contrast, resamples)};
+}
+
+OrderedJson to_json(const StratumInteraction& interaction) {
+  OrderedJson json;
+  json["strata"] = OrderedJson::array();
+  for (const StratumGain& gain : interaction.strata) json["strata"].push_back(to_json(gain));
+  OrderedJson contrast;
+  contrast["first"] = interaction.first;
+  contrast["second"] = interaction.second;
+  put(contrast, "difference", interaction.difference);
+  put(contrast, "log_ratio", interaction.log_ratio);
+  put(contrast, "bootstrap_difference", interaction.bootstrap.difference);
+  put(contrast, "bootstrap_log_ratio", interaction.bootstrap.log_ratio);
+  json["interaction"] = contrast;
+  return json;
+}
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,253 @@
+#include "analyses/gain_regression.h"
+#include "analyses/pooled_data_sets.h"
+#include "analyses/seed_comparison.h"
+#include "analyses/stratum_interaction.h"
+#include "core/error.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+
+namespace gainlens::analyses {
+namespace {
+
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(RankingMetrics, ATieCountsOneHalf) {
+  EXPECT_EQ(value_of({RankingGain::hit, 10}, 10), 1);
+  EXPECT_EQ(value_of({RankingGain::hit, 10}, 10.5), 0);
+  EXPECT_EQ(value_of({RankingGain::discounted, 10}, 1), 1);  // 1 / log2(2)
+  EXPECT_EQ(value_of({RankingGain::discounted, 10}, 3), 0.5);
+  EXPECT_EQ(value_of({RankingGain::reciprocal}, 2.5), 0.4);
+}
+
+TEST(RankingMetrics, BadInputIsNamed) {
+  EXPECT_THAT([] { value_of({RankingGain::hit}, 1); }, ThrowsMessage<InvalidArgument>(HasSubstr("such as HR@10")));
+  EXPECT_THAT([] { value_of({RankingGain::reciprocal}, 0); }, ThrowsMessage<InvalidArgument>(HasSubstr("ranks: 0;")));
+  const std::vector<float> fine = {1, 2, 3, 4}, wrong = {1, 2, 0.5f, 4};
+  EXPECT_THAT([&] { paired_users({RankingGain::reciprocal}, fine, wrong, 2, 2); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("0.5 for user 0 in run 1")));
+  EXPECT_THAT([&] { paired_users({RankingGain::reciprocal}, fine, fine, 2, 3); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("2 runs of 3 users need 6 each")));
+}
+
+TEST(RankingMetrics, MeansBySeed) {
+  const std::vector<float> ranks = {1, 2, 4, 4};
+  const PairedUsers users = paired_users({RankingGain::reciprocal}, ranks, ranks, 2, 2);
+  EXPECT_THAT(means_by_seed(users.baseline, 2), ElementsAre(0.75, 0.25));
+}
+
+TEST(SignTests, FivePairsCannotReachFivePercent) {
+  const std::array differences = {1.0, 2.0, 3.0, 4.0, 5.0};
+  for (const SignedTest& test : {sign_test(differences), signed_rank_test(differences), flip_test(differences, {})}) {
+    EXPECT_EQ(test.arrangements, 32);
+    EXPECT_EQ(test.least_p, 0.0625);
+    ASSERT_FALSE(test.p);
+    EXPECT_THAT(test.p.reason(), HasSubstr("with 32 patterns of signs the smallest possible p is 0.062"));
+  }
+}
+
+TEST(SignTests, SixPairsOfOneSignReachTheLeastP) {
+  const std::array differences = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0};
+  for (const SignedTest& test : {sign_test(differences), signed_rank_test(differences), flip_test(differences, {})}) {
+    EXPECT_EQ(test.least_p, 0.03125);  // 2 of 64 patterns
+    EXPECT_THAT(*test.p, DoubleEq(0.03125));
+  }
+}
+
+TEST(SignTests, ZerosHaveNoSign) {
+  const std::array differences = {0.0, 1.0, 0.0};
+  for (const SignedTest& test : {sign_test(differences), signed_rank_test(differences), flip_test(differences, {})}) {
+    EXPECT_EQ(test.pairs, 1u);
+    EXPECT_EQ(test.zeros, 2u);
+    EXPECT_FALSE(test.p);
+  }
+  const SignedTest nothing = flip_test(std::array{0.0, 0.0}, {});
+  EXPECT_EQ(nothing.arrangements, 1);
+  EXPECT_THAT(nothing.p.reason(), HasSubstr("with 1 pattern of signs"));
+}
+
+TEST(SignTests, DrawnFlipsAgreeWithAllOfThem) {
+  std::vector<double> terms;
+  for (int i = 0; i < 30; ++i) terms.push_back(i % 3 == 0 ? -0.9 : 1.0);
+  const SignedTest exact = flip_test(terms, {});
+  EXPECT_TRUE(exact.exact);
+  terms.push_back(1e-6);  // hardly matters, but there are now too many patterns to try
+  const SignedTest drawn = flip_test(terms, {.permutations = 40'000, .seed = 5});
+  EXPECT_FALSE(drawn.exact);
+  EXPECT_EQ(drawn.resamples, 40'000);
+  EXPECT_EQ(drawn.seed, 5u);
+  EXPECT_EQ(drawn.least_p, 1 / 40'001.0);
+  EXPECT_NEAR(*drawn.p, *exact.p, 0.01);
+}
+
+TEST(SeedComparison, OneSeedHasNoTest) {
+  const SeedComparison found = compare_seeds(std::array{0.5}, std::array{0.6});
+  EXPECT_NEAR(found.difference, 0.1, 1e-15);
+  EXPECT_NEAR(*found.relative, 0.2, 1e-15);
+  EXPECT_FALSE(found.naive_p || found.interval || found.baseline.deviation || found.correlation || found.signs.p);
+  EXPECT_THAT(to_json(found)["paired_t_reason"].get<std::string>(), HasSubstr("at least 2 seeds"));
+}
+
+TEST(SeedComparison, EqualDifferencesHaveNoSpread) {
+  const SeedComparison found = compare_seeds(std::array{0.0, 1.0}, std::array{0.5, 1.5});
+  EXPECT_THAT(found.t.reason(), HasSubstr("the same with every seed"));
+  const SeedComparison zero = compare_seeds(std::array{0.0, 0.0}, std::array{0.5, 1.5});
+  EXPECT_THAT(zero.relative.reason(), HasSubstr("baseline is 0"));
+}
+
+/// Two users and two runs, candidate - baseline = {{1, 3}, {2, 6}}.
+PairedUsers two_by_two() {
+  return {2, 2, {1, 1, 1, 1}, {2, 4, 3, 7}};
+}
+
+TEST(Crossed, TwoSeedsAndTwoUsersByHand) {
+  const PairedUsers users = two_by_two();
+  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference);
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_DOUBLE_EQ(found->value, 3);
+  EXPECT_DOUBLE_EQ(found->seed_variance, 1);      // means 2 and 4: variance 2, over 2 seeds
+  EXPECT_DOUBLE_EQ(found->unit_variance, 2.25);   // means 1.5 and 4.5: variance 4.5, over 2 users
+  EXPECT_DOUBLE_EQ(found->noise_variance, 0.25);  // remainders of 0.5: mean square 1, over 4 values
+  EXPECT_DOUBLE_EQ(found->error * found->error, 3);
+  EXPECT_DOUBLE_EQ(found->degrees_of_freedom, 9 / (1 + 2.25 * 2.25 + 0.25 * 0.25));
+}
+
+TEST(Crossed, UsersThatErrTogetherAreOneUnit) {
+  const PairedUsers users{2, 3, {0, 0, 0, 0, 0, 0}, {1, 1, 4, 3, 3, 6}};
+  const std::array<std::size_t, 3> unit = {7, 7, 2};
+  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference, unit);
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_EQ(found->units, 2u);
+  EXPECT_DOUBLE_EQ(found->unit_variance, 16.0 / 9);  // sums of remainders -2 and 2, over 3 users: 2 (4 + 4) / 9
+  EXPECT_NEAR(found->noise_variance, 0, 1e-15);
+}
+
+TEST(Crossed, WhatCannotBeEstimatedHasAReason) {
+  const PairedUsers one_seed{1, 2, {0, 1}, {1, 1}}, equal{2, 2, {0, 0, 0, 0}, {1, 1, 1, 1}};
+  const auto reason = [](const PairedUsers& users, GainScale scale) {
+    return crossed_gain(users, std::array{all_users(users)}, scale).reason();
+  };
+  EXPECT_THAT(reason(one_seed, GainScale::difference), HasSubstr("at least 2 seeds; there is 1"));
+  EXPECT_THAT(reason(equal, GainScale::difference), HasSubstr("the same in every run"));
+  EXPECT_THAT(reason(equal, GainScale::log_ratio), HasSubstr("a mean is 0"));
+  EXPECT_THAT(crossed_gain(equal, std::array{SignedGroup{{0}, 1}}, GainScale::difference).reason(),
+              HasSubstr("at least 2 users"));
+}
+
+TEST(Bootstrap, SeedAndCountAreStoredAndFixEverything) {
+  const PairedUsers users = two_by_two();
+  const auto draw = [&](std::uint64_t seed) { return bootstrap_gain(users, std::array{all_users(users)}, {99, seed}); };
+  const auto first = draw(4).difference, again = draw(4).difference, other = draw(5).difference;
+  EXPECT_EQ(first->error, again->error);
+  EXPECT_NE(first->error, other->error);
+  EXPECT_EQ(first->resamples, 99);
+  EXPECT_EQ(first->seed, 4u);
+  EXPECT_DOUBLE_EQ(first->p, 0.02);  // every difference is positive: 2 x 1 / 100
+  EXPECT_FALSE(first->is_95);
+  EXPECT_TRUE(to_json(*first).contains("range_without_level"));
+  EXPECT_THAT(
+      [&] {
+        bootstrap_gain(users, std::array{all_users(users)}, {38, 0});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("resamples: 38; 39 to 1000000 are allowed")));
+}
+
+TEST(Bootstrap, AResampleWithoutAHitHasNoRatio) {
+  const PairedUsers users{2, 2, {1, 0, 1, 0}, {1, 0, 1, 1}};
+  const BootstrapGains found = bootstrap_gain(users, std::array{all_users(users)}, {199, 0});
+  EXPECT_TRUE(found.difference);
+  EXPECT_THAT(found.log_ratio.reason(), HasSubstr("no ratio"));
+}
+
+/// 6 runs of 40 users in two strata with equal baselines. The first gains 0.3 on average, the second nothing.
+PairedUsers two_strata() {
+  PairedUsers users{6, 40, {}, {}};
+  for (std::size_t seed = 0; seed < 6; ++seed) {
+    for (std::size_t user = 0; user < 40; ++user) {
+      const float wobble = static_cast<float>((seed * 4 + user * user) % 7) * 0.02f - 0.06f;
+      users.baseline.push_back(0.5f);
+      users.candidate.push_back(0.5f + wobble + (user < 20 ? 0.3f : 0.0f));
+    }
+  }
+  return users;
+}
+
+TEST(StratumInteraction, TheContrastIsTheDifferenceOfGains) {
+  const PairedUsers users = two_strata();
+  std::vector<std::size_t> stratum(40, 2);  // stratum 1 is empty
+  std::fill(stratum.begin(), stratum.begin() + 20, 0);
+  const StratumInteraction found = stratum_interaction(users, stratum, 3, 0, 2, {}, {199, 1});
+  ASSERT_EQ(found.strata.size(), 3u);
+  EXPECT_THAT(found.strata[1].baseline.reason(), HasSubstr("no user"));
+  const StratumGain &rare = found.strata[0], &popular = found.strata[2];
+  EXPECT_NEAR(found.difference->value, rare.difference->value - popular.difference->value, 1e-12);
+  EXPECT_NEAR(found.difference->value, 0.3, 0.02);
+  EXPECT_NEAR(found.log_ratio->value, rare.log_ratio->value - popular.log_ratio->value, 1e-12);
+  EXPECT_LT(found.difference->p, 0.001);
+  EXPECT_DOUBLE_EQ(found.bootstrap.difference->value, found.difference->value);
+  EXPECT_GT(found.bootstrap.difference->range.low, 0.2);
+  EXPECT_DOUBLE_EQ(*rare.naive_holm, 2 * *rare.naive_p);  // two strata with users
+  EXPECT_EQ(to_json(found)["interaction"]["first"], 0);
+}
+
+TEST(GainRegression, WhatCannotBeFittedHasAReason) {
+  const PairedUsers users = two_strata();
+  const std::vector<std::int64_t> equal(40, 3);
+  std::vector<std::int64_t> counts(40);
+  std::iota(counts.begin(), counts.end(), 1);
+  std::vector<std::size_t> target(40);
+  std::iota(target.begin(), target.end(), std::size_t{0});
+  EXPECT_THAT(gain_regression(users, equal, counts, target).reason(), HasSubstr("frequency"));
+  EXPECT_THAT(gain_regression(users, counts, equal, target).reason(), HasSubstr("history length"));
+  std::vector<std::int64_t> one_more = counts;
+  for (std::int64_t& count : one_more) ++count;
+  EXPECT_THAT(gain_regression(users, counts, one_more, target).reason(), HasSubstr("proportional"));
+  EXPECT_THAT(gain_regression(users, counts, counts, std::vector<std::size_t>(40, 0)).reason(),
+              HasSubstr("2 target items"));
+}
+
+DataSetGain data_set(const std::string& name, std::vector<double> differences) {
+  std::vector<std::uint64_t> seeds(differences.size());
+  std::iota(seeds.begin(), seeds.end(), std::uint64_t{0});
+  const double p = *compare_seeds(std::vector<double>(differences.size(), 0.0), differences).naive_p;
+  const CrossedEstimate gain{mean(differences), differences.size(), 9, 1, 1, 1, 1, 5, {-1, 1}, 0.04};
+  return {name, {seeds, std::move(differences)}, p, gain};
+}
+
+TEST(PooledDataSets, EveryPartIsThere) {
+  const std::array sets = {data_set("a", {1, 2, 3, 2, 1, 2}), data_set("b", {1, -2, 3, 1, 1, 2})};
+  const PooledDataSets pooled = pool_data_sets(sets);
+  EXPECT_EQ(pooled.flips.pairs, 6u);
+  EXPECT_TRUE(pooled.flips.p);
+  EXPECT_THAT(*pooled.crossed_holm[1], DoubleEq(0.08));
+  EXPECT_DOUBLE_EQ(pooled.crossed_stouffer->z, stouffer(std::array{0.04, 0.04}, std::array{1.0, 1.0}).z);
+  const OrderedJson json = to_json(pooled);
+  for (const char* key : {"fisher_naive", "stouffer_naive", "random_effects_log_ratio", "joint_sign_flips"})
+    EXPECT_TRUE(json[key].is_object()) << key;
+  EXPECT_TRUE(json["paired_t_naive_p_holm"].contains("b"));
+}
+
+TEST(PooledDataSets, OneDataSetHasNoSpreadAndAMissingPIsNamed) {
+  DataSetGain alone = data_set("a", {1, 2, 3});
+  EXPECT_THAT(pool_data_sets(std::array{alone}).relative_gain.reason(), HasSubstr("at least 2 data sets"));
+  alone.naive_p = Measured::none("only one seed");
+  const PooledDataSets pooled = pool_data_sets(std::array{alone, data_set("b", {1, 2, 4})});
+  EXPECT_THAT(pooled.naive_fisher.reason(), HasSubstr("a data set has no p: only one seed"));
+  EXPECT_THAT(pooled.flips.p.reason(), HasSubstr("with 8 patterns of signs"));
+}
+
+TEST(PooledDataSets, SignsCancelInStoufferButNotInFisher) {
+  const std::array p = {0.001, 0.001};
+  EXPECT_NEAR(stouffer(p, std::array{1.0, -1.0}).p, 1, 1e-12);
+  EXPECT_LT(fisher(p).p, 0.001);
+  EXPECT_GT(fisher(std::array{0.0, 0.5}).p, 0);  // a p of 0 is rounding
+}
+
+}  // namespace
+}  // namespace gainlens::analyses

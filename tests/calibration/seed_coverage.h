@@ -1,0 +1,61 @@
+#pragma once
+
+#include "calibration/recommender_simulation.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gainlens::testing {
+
+/// How often a test rejects and an interval holds the true value, on simulated recommenders.
+struct SeedCoverage {
+  std::string question;  ///< "gain", "rare minus popular", "data sets", "slope"
+  std::string method;    ///< "paired t", ...
+  bool stated;           ///< whether reports state its p at 5% and its interval at 95%; false for the naive methods
+  std::string runs;      ///< what varies: "equal users", "own gains", "strong seeds", ...
+  std::size_t seeds;
+  std::size_t users;
+  double effect;  ///< mean gain; 0: the null hypothesis is true
+  std::int64_t simulations;
+  double tested;    ///< share of simulations in which the test is possible
+  double rejected;  ///< share of all simulations in which p <= 5%
+  double covered;   ///< share of the intervals that hold the truth; NaN without an interval
+};
+
+/// What differs between users and between runs, beside chance.
+struct RecommenderCase {
+  std::string name;
+  double own_gains = 0;  ///< a user's own gain is +- this, at random; mean 0 over users
+  bool by_item = false;  ///< users with the same target item share their own gain
+  RunNoise noise = {};
+};
+/// "equal users": no own gains. "own gains": 0.7. "strong seeds": a seed changes the candidate by 0.17 (standard
+/// deviation). "own gains of items": as own gains, shared by the users of a target item.
+const std::vector<RecommenderCase>& recommender_cases();
+
+/// Tests and intervals of the gain of all users.
+std::vector<SeedCoverage> cover_gains(const RecommenderCase& what, std::size_t seeds, std::size_t users, double effect,
+                                      std::int64_t simulations, std::uint64_t seed);
+/// Users with rare targets against users with popular ones. Only the rare have the effect.
+std::vector<SeedCoverage> cover_interaction(const RecommenderCase& what, std::size_t seeds, std::size_t users,
+                                            double effect, std::int64_t simulations, std::uint64_t seed);
+/// Six data sets of 0.5 to 1.5 times `users`, evaluated with the same seeds.
+/// @param spread  a data set's own gain is +- this, at random
+std::vector<SeedCoverage> cover_data_sets(const RecommenderCase& what, std::size_t seeds, std::size_t users,
+                                          double effect, double spread, std::int64_t simulations, std::uint64_t seed);
+/// Slope of the gain on ln(1 + target frequency). Own gains are those of target items. The gain is `effect` at
+/// frequency 0 and falls to 0 at a logarithm of 3.
+std::vector<SeedCoverage> cover_slopes(const RecommenderCase& what, std::size_t seeds, std::size_t users, double effect,
+                                       std::int64_t simulations, std::uint64_t seed);
+
+/// All rows of the table.
+/// @param most_simulations  of a cell; half of it with 10 or more seeds, and half of that with 20,000 users
+std::vector<SeedCoverage> seed_coverage_table(std::int64_t most_simulations);
+std::string seed_coverage_csv(const std::vector<SeedCoverage>& rows);
+/// One line for each question, method, case, number of users and effect; one column for each number of seeds. Log
+/// ratios of gains are left out.
+std::string seed_coverage_markdown(const std::vector<SeedCoverage>& rows);
+
+}  // namespace gainlens::testing

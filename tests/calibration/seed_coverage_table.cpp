@@ -1,0 +1,102 @@
+#include "calibration/seed_coverage.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <tuple>
+
+namespace gainlens::testing {
+namespace {
+
+constexpr std::size_t seed_counts[] = {3, 5, 10, 20};
+constexpr double small_effect = 0.1, large_effect = 0.3;  // 5% and 15% of the hit rate
+
+std::string percent(double share) {
+  return fmt::format("{:.1f}", 100 * share);
+}
+
+/// Rejections and coverage of a cell; the coverage in brackets if no level is stated.
+std::string cell_text(const SeedCoverage& row) {
+  const std::string rejected = row.tested == 0 ? "–" : percent(row.rejected);
+  if (!std::isfinite(row.covered)) return rejected;
+  return rejected + (row.stated ? " / " + percent(row.covered) : " / (" + percent(row.covered) + ")");
+}
+
+/// The log ratio of a gain behaves as its difference: the tables leave it to the CSV file.
+bool left_out(const SeedCoverage& row) {
+  return row.question == "gain" && row.method.ends_with("log ratio");
+}
+
+auto line_of(const SeedCoverage& row) {
+  return std::tie(row.question, row.method, row.runs, row.users, row.effect);
+}
+
+}  // namespace
+
+std::vector<SeedCoverage> seed_coverage_table(std::int64_t most_simulations) {
+  std::vector<SeedCoverage> table;
+  std::uint64_t seed = 7000;
+  const auto add = [&](const std::vector<SeedCoverage>& rows) { table.insert(table.end(), rows.begin(), rows.end()); };
+  const auto& cases = recommender_cases();
+  const RecommenderCase &equal = cases[0], &own = cases[1], &strong = cases[2], &items = cases[3];
+  for (const std::size_t seeds : seed_counts) {
+    const std::int64_t simulations = seeds < 10 ? most_simulations : most_simulations / 2;
+    for (const RecommenderCase& what : {equal, own, strong, items})
+      add(cover_gains(what, seeds, 2000, 0, simulations, ++seed));
+    for (const double effect : {small_effect, large_effect})
+      add(cover_gains(own, seeds, 2000, effect, simulations, ++seed));
+    for (const RecommenderCase& what : {equal, own}) add(cover_gains(what, seeds, 500, 0, simulations, ++seed));
+    for (const RecommenderCase& what : {own, strong}) add(cover_gains(what, seeds, 20'000, 0, simulations / 2, ++seed));
+    add(cover_gains(own, seeds, 20'000, small_effect, simulations / 2, ++seed));
+    for (const RecommenderCase& what : {equal, own, strong})
+      add(cover_interaction(what, seeds, 2000, 0, simulations, ++seed));
+    add(cover_interaction(own, seeds, 2000, large_effect, simulations, ++seed));
+    add(cover_interaction(own, seeds, 500, 0, simulations, ++seed));
+    for (const RecommenderCase& what : {equal, own, strong})
+      add(cover_data_sets(what, seeds, 1000, 0, 0, simulations, ++seed));
+    add(cover_data_sets(own, seeds, 1000, 0, 0.2, simulations, ++seed));
+    add(cover_data_sets(own, seeds, 1000, small_effect, 0.2, simulations, ++seed));
+    add(cover_data_sets(own, seeds, 1000, small_effect, 0, simulations, ++seed));
+    for (const double effect : {0.0, small_effect, large_effect})
+      add(cover_slopes(items, seeds, 2000, effect, simulations, ++seed));
+  }
+  return table;
+}
+
+std::string seed_coverage_csv(const std::vector<SeedCoverage>& rows) {
+  std::string text = "question,method,runs,seeds,users,effect,stated,simulations,tested,rejected,covered\n";
+  for (const SeedCoverage& row : rows) {
+    text += fmt::format("\"{}\",\"{}\",\"{}\",{},{},{},{},{},{:.4f},{:.4f},{}\n", row.question, row.method, row.runs,
+                        row.seeds, row.users, row.effect, row.stated ? "yes" : "no", row.simulations, row.tested,
+                        row.rejected, std::isfinite(row.covered) ? fmt::format("{:.4f}", row.covered) : "");
+  }
+  return text;
+}
+
+std::string seed_coverage_markdown(const std::vector<SeedCoverage>& rows) {
+  std::string text;
+  for (const char* question : {"gain", "rare minus popular", "data sets", "slope"}) {
+    text += fmt::format("\n### {}\n| runs | users | effect | method | 3 | 5 | 10 | 20 |\n", question);
+    text += "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    std::vector<const SeedCoverage*> lines;  // the first row of each line
+    for (const SeedCoverage& row : rows) {
+      bool known = row.question != question || left_out(row);
+      for (const SeedCoverage* line : lines) known = known || line_of(*line) == line_of(row);
+      if (!known) lines.push_back(&row);
+    }
+    for (const SeedCoverage* line : lines) {
+      text += fmt::format("| {} | {} | {} | {} |", line->runs, line->users, line->effect, line->method);
+      for (const std::size_t seeds : seed_counts) {
+        std::string cell = "";
+        for (const SeedCoverage& row : rows) {
+          if (row.seeds == seeds && line_of(row) == line_of(*line)) cell = cell_text(row);
+        }
+        text += fmt::format(" {} |", cell);
+      }
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace gainlens::testing

@@ -1,0 +1,128 @@
+#include "calibration/seed_coverage.h"
+
+#include "calibration/binomial_level.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace gainlens::testing {
+namespace {
+
+constexpr double least_coverage = 0.92;  // smallest coverage allowed for an interval stated as 95%
+constexpr double most_rejected = 0.08;   // largest rate at which a stated test may reject a true null hypothesis
+
+const SeedCoverage& row_of(const std::vector<SeedCoverage>& rows, const std::string& method) {
+  for (const SeedCoverage& row : rows) {
+    if (row.method == method) return row;
+  }
+  throw std::runtime_error("no row of " + method);
+}
+
+const RecommenderCase& case_of(const std::string& name) {
+  for (const RecommenderCase& what : recommender_cases()) {
+    if (what.name == name) return what;
+  }
+  throw std::runtime_error("no case " + name);
+}
+
+TEST(SeedCoverage, TheSimulatedRatesHaveTheirMean) {
+  Random random(1);
+  const std::vector<SimulatedUser> users(2000, {0.2, 0.5});
+  const analyses::PairedUsers runs = observe(users, 20, {0, 0, 0}, random);
+  double baseline = 0, candidate = 0;
+  for (const double rate : analyses::means_by_seed(runs.baseline, 2000)) baseline += rate / 20;
+  for (const double rate : analyses::means_by_seed(runs.candidate, 2000)) candidate += rate / 20;
+  EXPECT_NEAR(baseline, 0.2, 0.008);    // four standard errors
+  EXPECT_NEAR(candidate, 0.28, 0.009);  // 0.2 + 0.5 x 0.2 x 0.8
+  double mean = 0, spread = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    const double rate = popular_items.draw(random);
+    mean += rate / 200'000;
+    spread += rate * (1 - rate) / 200'000;
+  }
+  EXPECT_NEAR(mean, popular_items.mean(), 0.002);
+  EXPECT_NEAR(spread, popular_items.mean_spread(), 0.001);
+}
+
+TEST(SeedCoverage, EqualUsersLeaveTheSeedTestsAtTheirLevel) {
+  constexpr std::int64_t simulations = 400;
+  const auto rows = cover_gains(case_of("equal users"), 10, 500, 0, simulations, 1);
+  for (const char* method : {"paired t", "signed ranks", "sign flips"})
+    EXPECT_TRUE(is_at_level(row_of(rows, method).rejected, simulations)) << method;
+  EXPECT_GT(row_of(rows, "crossed, difference").covered, least_coverage);
+}
+
+TEST(SeedCoverage, OwnGainsOfUsersAreSeenByTheCrossedErrorAlone) {
+  RecommenderCase strong = case_of("own gains");
+  strong.noise = {0, 0, 0};
+  const auto rows = cover_gains(strong, 20, 500, 0, 300, 2);
+  EXPECT_GT(row_of(rows, "paired t").rejected, most_rejected);
+  EXPECT_GT(row_of(rows, "crossed, difference").covered, least_coverage);
+  EXPECT_GT(row_of(rows, "seed x user bootstrap, difference").covered, least_coverage);
+}
+
+TEST(SeedCoverage, AnInteractionIsFoundAndHeld) {
+  const auto rows = cover_interaction(case_of("own gains"), 10, 2000, 0.9, 60, 3);
+  EXPECT_GT(row_of(rows, "crossed, log ratio").rejected, 0.8);
+  EXPECT_GT(row_of(rows, "crossed, log ratio").covered, 0.85);
+}
+
+TEST(SeedCoverage, DataSetsThatDifferAreNoEvidenceOfAMeanGain) {
+  const auto rows = cover_data_sets(case_of("equal users"), 6, 500, 0, 0.5, 100, 4);
+  EXPECT_GT(row_of(rows, "Fisher").rejected, 0.5);
+  EXPECT_LT(row_of(rows, "random effects").rejected, 0.12);
+}
+
+TEST(SeedCoverage, TheSeedFixesEverything) {
+  const auto once = cover_slopes(case_of("own gains of items"), 3, 200, 0, 20, 5),
+             again = cover_slopes(case_of("own gains of items"), 3, 200, 0, 20, 5);
+  EXPECT_EQ(seed_coverage_csv(once), seed_coverage_csv(again));
+}
+
+/// The cells of a line of the stored table. A comma inside quotes separates nothing.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells = {""};
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      cells.emplace_back();
+    } else {
+      cells.back() += c;
+    }
+  }
+  return cells;
+}
+
+/// What the reports state is based on the table of the documentation.
+TEST(SeedCoverage, StatedIntervalsAndTestsOfTheStoredTableHoldTheirLevel) {
+  std::ifstream file(std::filesystem::path(GAINLENS_SOURCE_DIR) / "docs/analyses/seed-coverage.csv");
+  ASSERT_TRUE(file);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line + "\n", seed_coverage_csv({}));
+  std::size_t judged = 0, naive = 0;
+  while (std::getline(file, line)) {
+    const auto cells = cells_of(line);
+    ASSERT_EQ(cells.size(), 11u) << line;
+    if (cells[6] != "yes") {
+      ++naive;
+      continue;
+    }
+    ++judged;
+    EXPECT_LE(cells[5] == "0" ? std::stod(cells[9]) : 0, most_rejected) << line;
+    EXPECT_GE(cells[10].empty() ? 1 : std::stod(cells[10]), least_coverage) << line;
+  }
+  EXPECT_GE(judged, 100u);
+  EXPECT_GE(naive, 100u);
+}
+
+}  // namespace
+}  // namespace gainlens::testing
