@@ -22,6 +22,9 @@ void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion&
 /// weights.
 void inspect_recommender(const std::filesystem::path& path, Findings& findings);
 
+/// As inspect_checkpoint(), for a run of `train recommend`.
+void inspect_recommend_run(const std::filesystem::path& path, Findings& findings);
+
 /// As inspect_checkpoint(), for a run folder or run.h5.
 void inspect_run(const std::filesystem::path& path, Findings& findings);
 

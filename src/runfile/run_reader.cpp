@@ -1,5 +1,7 @@
 #include "runfile/run_reader.h"
 
+#include "runfile/recommend_run.h"
+
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/nearest.h"
@@ -74,6 +76,8 @@ struct RunReader::State {
   void check_format() const {
     const auto format = hdf5::read_text_attribute(file.get(), "format");
     CHECK(format, "{}: has no attribute 'format'; it is not a run of gainlens sweep", printable(path.string()));
+    CHECK(*format != recommend_run_format, "{}: is a recommender run; gainlens compare reads it",
+          printable(path.string()));
     CHECK(*format == run_format, "{}: its format is '{}'; a run of gainlens sweep ('{}') is needed here",
           printable(path.string()), printable(*format), run_format);
     const auto version = hdf5::read_integer_attribute(file.get(), "format_version");
