@@ -126,9 +126,10 @@ std::string explain_subcommand(const std::string& where, const std::vector<std::
   if (left.empty()) return where + ": a subcommand is required" + known;
   const std::string& word = left.front();
   const std::string suggestion = did_you_mean(word, commands);
-  if (suggestion.empty() && commands.size() == 1) {
-    return fmt::format("{}: the subcommand is missing; write gainlens {} {} {} ...", where, where, commands.front(),
-                       printable(word, 60));
+  constexpr std::size_t few = 3;  // so few that the word is rather what should follow one of them
+  if (suggestion.empty() && commands.size() <= few) {
+    return fmt::format("{}: the subcommand is missing; write gainlens {} {} {} ...", where, where,
+                       fmt::join(commands, "|"), printable(word, 60));
   }
   return fmt::format("{}: unknown subcommand '{}'{}", where, printable(word, 60),
                      suggestion.empty() ? known : suggestion);

@@ -5,6 +5,7 @@
 #include "core/nearest.h"
 #include "core/progress.h"
 #include "core/ranking_metrics.h"
+#include "core/thread_count.h"
 #include "recommend/baselines.h"
 #include "recommend/recommend_task.h"
 #include "recommend/sasrec_checkpoint.h"
@@ -34,6 +35,7 @@ constexpr int training_version = 1;
 
 constexpr std::string_view plain_arm = "plain";
 constexpr const char* result_name = "result.safetensors";
+constexpr const char* request_name = "request.json";
 
 /// One arm with one seed.
 struct Job {
@@ -160,9 +162,31 @@ SeedOutcome run_job(const Job& job, const RecommendRequest& request, const data:
   return outcome_of(job, result, taken.count());
 }
 
-/// Holds the folder, and refuses another request in it. Arms and number of seeds may differ.
+/// How the trainings share the threads. The last bits of a training depend on its threads, so a run that exists keeps
+/// its number, whatever this call could give.
+struct Sharing {
+  std::int64_t seeds_at_once, threads_of_seed;
+};
+
+Sharing share_threads(const RecommendRequest& request, std::int64_t jobs) {
+  const std::int64_t threads = std::max<std::int64_t>(request.threads, 1);
+  const std::filesystem::path file = request.out / request_name;
+  if (std::filesystem::exists(file)) {
+    const Json stored = read_json_file(file);
+    if (stored.is_object() && stored.contains("threads") && stored["threads"].is_number_unsigned()) {
+      const auto of_seed = std::clamp<std::int64_t>(stored["threads"].get<std::int64_t>(), 1, most_threads());
+      const std::int64_t most = std::clamp<std::int64_t>(threads / of_seed, 1, jobs);
+      return {request.seeds_at_once > 0 ? std::min(request.seeds_at_once, jobs) : most, of_seed};
+    }
+  }
+  const std::int64_t most = std::min(threads, jobs);
+  const std::int64_t at_once = request.seeds_at_once > 0 ? std::min(request.seeds_at_once, most) : most;
+  return {at_once, std::max<std::int64_t>(1, threads / at_once)};
+}
+
+/// Refuses another request in the folder. Arms and number of seeds may differ.
 void check_request(const std::filesystem::path& out, const Json& document) {
-  const std::filesystem::path file = out / "request.json";
+  const std::filesystem::path file = out / request_name;
   if (std::filesystem::exists(file)) {
     training::check_same_request(read_json_file(file), document, out);
   } else {
@@ -203,7 +227,7 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
       found[{arm, seed}] = file;
     }
   }
-  run.request = read_json_file(out / "request.json");
+  run.request = read_json_file(out / request_name);
   run.seeds.assign(seeds.begin(), seeds.end());
   run.users = split.interactions().users;
   for (std::int64_t user = 0; user < split.users(); ++user) {
@@ -250,9 +274,9 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
   CHECK(request.seeds >= 1, "--seeds: {}; at least 1 is needed", request.seeds);
   RecommendOutcome outcome;
   const std::vector<Job> jobs = jobs_of(request);
-  const std::int64_t most = std::min<std::int64_t>(std::max<std::int64_t>(request.threads, 1), std::ssize(jobs));
-  outcome.seeds_at_once = request.seeds_at_once > 0 ? std::min(request.seeds_at_once, most) : most;
-  outcome.threads_of_seed = std::max<std::int64_t>(1, request.threads / outcome.seeds_at_once);
+  const Sharing sharing = share_threads(request, std::ssize(jobs));
+  outcome.seeds_at_once = sharing.seeds_at_once;
+  outcome.threads_of_seed = sharing.threads_of_seed;
   if (std::find(request.arms.begin(), request.arms.end(), plain_arm) != request.arms.end()) {
     users_with_positions(split);  // throws before anything is written
     check_memory(request.settings, split, outcome.seeds_at_once);

@@ -132,10 +132,10 @@ TEST(CommandLine, NoSubcommand) {
 }
 TEST(CommandLine, SubcommandLeftOut) {
   expect_error(run_gainlens({"evaluate", tiny_checkpoint, "--text", "x.txt"}), 2,
-               "evaluate: the subcommand is missing; write gainlens evaluate language-model " +
+               "evaluate: the subcommand is missing; write gainlens evaluate recommend|language-model " +
                    tiny_checkpoint.string().substr(0, 20));
   expect_error(run_gainlens({"train", "--config", "x.json"}), 2,
-               "train: the subcommand is missing; write gainlens train language-model --config ...");
+               "train: the subcommand is missing; write gainlens train recommend|language-model --config ...");
 }
 TEST(CommandLine, UnknownSubcommandFarFromAll) {
   expect_error(run_gainlens({"xylophone"}), 2, "known are sweep");

@@ -69,7 +69,7 @@ TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
 }
 
 TEST_F(TrainCommand, RefusesWrongInputInOneLine) {
-  expect_refused(run_gainlens({"train"}), "train: a subcommand is required; known are language-model");
+  expect_refused(run_gainlens({"train"}), "train: a subcommand is required; known are recommend, language-model");
   expect_refused(run_gainlens({"train", "langage-model"}), "did you mean 'language-model'?");
   expect_refused(train({"--sede", "1"}), "unknown option '--sede'; did you mean '--seed'?");
   expect_refused(run_gainlens({"evaluate", "language-model", out_, "--text", text_}), "model");

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <functional>
+#include <ostream>
 #include <vector>
 
 namespace gainlens::kernels {
@@ -118,6 +119,12 @@ at::Tensor by_sequence(const PackedCase& c, const at::Tensor& query, const at::T
     outputs.push_back(at::matmul(weights, heads(value)).transpose(0, 1));
   }
   return at::cat(outputs);
+}
+
+/// For the names of tests, which must be the same in every run.
+void PrintTo(const PackedCase& c, std::ostream* stream) {
+  *stream << c.begin.size() - 1 << " sequences, " << c.begin.back() << " positions, " << c.heads << " x " << c.dims
+          << (c.causal ? ", causal" : "") << ", dropout " << c.rate;
 }
 
 class PackedAttention : public ::testing::TestWithParam<PackedCase> {};

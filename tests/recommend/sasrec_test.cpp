@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,10 @@ struct Precision {
   at::ScalarType type;
   double forward, gradient;
 };
+
+void PrintTo(const Precision& precision, std::ostream* stream) {
+  *stream << c10::toString(precision.type);
+}
 
 class SasRecGolden : public ::testing::TestWithParam<std::tuple<const char*, Precision>> {};
 

@@ -126,7 +126,10 @@ TEST(TrainRecommend, GrowsBySeedsAndRefusesAnotherRequest) {
   RecommendRequest request = request_in(folder.path() / "run");
   train_recommend(request, split);
   request.seeds = 3;
+  request.threads = 8;  // the run keeps its one thread for each seed
   const RecommendOutcome more = train_recommend(request, split);
+  EXPECT_EQ(more.threads_of_seed, 1);
+  EXPECT_EQ(more.seeds_at_once, 3);
   EXPECT_EQ(more.seeds[0].seconds, 0);  // done before
   EXPECT_GT(more.seeds[2].seconds, 0);
   EXPECT_EQ(more.seeds[2].seed, 5u);
