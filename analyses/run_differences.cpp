@@ -14,7 +14,7 @@ using runfile::Request;
 constexpr std::size_t shown_digest = 12;  // hexadecimal digits that tell checksums apart
 
 std::string short_digest(const std::string& digest) {
-  return digest.size() == 64 ? "sha256 " + digest.substr(0, shown_digest) : digest;
+  return digest.size() == 64 ? fmt::format("sha256 {:.{}}", digest, shown_digest) : digest;
 }
 
 std::string yes_or_no(bool value) {

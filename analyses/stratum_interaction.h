@@ -1,7 +1,7 @@
 #pragma once
 
 #include "analyses/crossed_estimate.h"
-#include "analyses/ranking_metrics.h"
+#include "analyses/paired_users.h"
 #include "analyses/seed_user.h"
 #include "core/json.h"
 

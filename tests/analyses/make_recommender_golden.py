@@ -26,10 +26,10 @@ def metrics(ranks):
     ranks = numpy.array(ranks)
     return {
         "ranks": ranks.tolist(),
-        "HR@10": (ranks <= 10).astype(float).tolist(),
-        "NDCG@10": numpy.where(ranks <= 10, 1 / numpy.log2(1 + ranks), 0).tolist(),
-        "MRR": (1 / ranks).tolist(),
-        "MRR@10": numpy.where(ranks <= 10, 1 / ranks, 0).tolist(),
+        "hr@10": (ranks <= 10).astype(float).tolist(),
+        "ndcg@10": numpy.where(ranks <= 10, 1 / numpy.log2(1 + ranks), 0).tolist(),
+        "mrr": (1 / ranks).tolist(),
+        "mrr@10": numpy.where(ranks <= 10, 1 / ranks, 0).tolist(),
     }
 
 

@@ -51,10 +51,10 @@ TEST(RecommenderGolden, MetricsOfRanks) {
   const Json& expected = golden()["metrics"];
   const std::vector<double> ranks = numbers(expected["ranks"]);
   for (const RankingMetric& metric :
-       {RankingMetric{RankingGain::hit, 10}, RankingMetric{RankingGain::discounted, 10},
-        RankingMetric{RankingGain::reciprocal}, RankingMetric{RankingGain::reciprocal, 10}}) {
+       {RankingMetric{RankingMetric::Kind::hit, 10}, RankingMetric{RankingMetric::Kind::gain, 10},
+        RankingMetric{RankingMetric::Kind::reciprocal_rank}, RankingMetric{RankingMetric::Kind::reciprocal_rank, 10}}) {
     for (std::size_t i = 0; i < ranks.size(); ++i)
-      EXPECT_NEAR(value_of(metric, ranks[i]), expected[name_of(metric)][i].get<double>(), near) << name_of(metric);
+      EXPECT_NEAR(metric.of_rank(ranks[i]), expected[metric.name()][i].get<double>(), near) << metric.name();
   }
 }
 

@@ -18,27 +18,17 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(RankingMetrics, ATieCountsOneHalf) {
-  EXPECT_EQ(value_of({RankingGain::hit, 10}, 10), 1);
-  EXPECT_EQ(value_of({RankingGain::hit, 10}, 10.5), 0);
-  EXPECT_EQ(value_of({RankingGain::discounted, 10}, 1), 1);  // 1 / log2(2)
-  EXPECT_EQ(value_of({RankingGain::discounted, 10}, 3), 0.5);
-  EXPECT_EQ(value_of({RankingGain::reciprocal}, 2.5), 0.4);
-}
-
-TEST(RankingMetrics, BadInputIsNamed) {
-  EXPECT_THAT([] { value_of({RankingGain::hit}, 1); }, ThrowsMessage<InvalidArgument>(HasSubstr("such as HR@10")));
-  EXPECT_THAT([] { value_of({RankingGain::reciprocal}, 0); }, ThrowsMessage<InvalidArgument>(HasSubstr("ranks: 0;")));
+TEST(PairedUsers, BadInputIsNamed) {
   const std::vector<float> fine = {1, 2, 3, 4}, wrong = {1, 2, 0.5f, 4};
-  EXPECT_THAT([&] { paired_users({RankingGain::reciprocal}, fine, wrong, 2, 2); },
+  EXPECT_THAT([&] { paired_users({RankingMetric::Kind::reciprocal_rank}, fine, wrong, 2, 2); },
               ThrowsMessage<InvalidArgument>(HasSubstr("0.5 for user 0 in run 1")));
-  EXPECT_THAT([&] { paired_users({RankingGain::reciprocal}, fine, fine, 2, 3); },
+  EXPECT_THAT([&] { paired_users({RankingMetric::Kind::reciprocal_rank}, fine, fine, 2, 3); },
               ThrowsMessage<InvalidArgument>(HasSubstr("2 runs of 3 users need 6 each")));
 }
 
-TEST(RankingMetrics, MeansBySeed) {
+TEST(PairedUsers, MeansBySeed) {
   const std::vector<float> ranks = {1, 2, 4, 4};
-  const PairedUsers users = paired_users({RankingGain::reciprocal}, ranks, ranks, 2, 2);
+  const PairedUsers users = paired_users({RankingMetric::Kind::reciprocal_rank}, ranks, ranks, 2, 2);
   EXPECT_THAT(means_by_seed(users.baseline, 2), ElementsAre(0.75, 0.25));
 }
 

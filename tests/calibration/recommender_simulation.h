@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analyses/ranking_metrics.h"
+#include "analyses/paired_users.h"
 #include "core/random.h"
 
 #include <cstddef>
