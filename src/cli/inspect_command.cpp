@@ -6,6 +6,7 @@
 #include "core/quantity.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "recommend/sasrec_checkpoint.h"
+#include "runfile/recommend_run.h"
 
 #include <filesystem>
 #include <memory>
@@ -32,7 +33,9 @@ void inspect(const InspectArguments& arguments, bool json) {
   CHECK(std::filesystem::exists(arguments.path), "{}: no such file or folder", printable(arguments.path));
   Findings findings;
   try {
-    if (looks_like_run(arguments.path)) {
+    if (runfile::is_recommend_run(arguments.path)) {
+      inspect_recommend_run(arguments.path, findings);
+    } else if (looks_like_run(arguments.path)) {
       inspect_run(arguments.path, findings);
     } else if (looks_like_data_set(arguments.path)) {
       inspect_data(arguments.path, interactions, findings);

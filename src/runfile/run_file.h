@@ -3,6 +3,7 @@
 #include "runfile/coordinates.h"
 #include "runfile/hdf5.h"
 #include "runfile/request.h"
+#include "runfile/run_file_name.h"
 #include "runfile/schema.h"
 #include "runfile/shard.h"
 
@@ -11,8 +12,6 @@
 #include <string_view>
 
 namespace gainlens::runfile {
-
-inline constexpr const char* run_file_name = "run.h5";
 
 /// Raised when write_run_file() writes other bytes for the same request and shards, for example when an attribute is
 /// added. Repeating the sweep command then makes run.h5 again from the shards. Readers do not look at it.

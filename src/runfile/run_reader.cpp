@@ -4,6 +4,7 @@
 #include "core/checked.h"
 #include "core/nearest.h"
 #include "runfile/hdf5.h"
+#include "runfile/recommend_run.h"
 #include "runfile/run_file.h"
 #include "runfile/schema.h"
 #include "runfile/shard_file.h"
@@ -111,6 +112,7 @@ struct RunReader::State {
 };
 
 RunReader RunReader::open(const fs::path& path) {
+  refuse_recommend_run(path);
   auto state = std::make_unique<State>();
   state->path = locate(path);
   try {
