@@ -87,8 +87,8 @@ int parse_and_run(int argc, const char* const* argv) {
   app.add_flag("--quiet", global.quiet, "Print no progress to stderr");
   app.add_flag("--json", global.json, "Print results to stdout as JSON");
   Action action;
-  for (const auto add :
-       {add_sweep, add_report, add_sink_vs_k, add_audit, add_capture, add_inspect, add_hooks, add_train, add_evaluate})
+  for (const auto add : {add_sweep, add_report, add_sink_vs_k, add_audit, add_capture, add_inspect, add_hooks,
+                         add_train, add_evaluate, add_compare})
     add(app, global, action);
 
   try {

@@ -33,7 +33,7 @@ void inspect_recommend_run(const std::filesystem::path& path, Findings& findings
     findings.add_line(run.arms[arm], fmt::format("{} of {} finished", of_arm, counted(run.seeds.size(), "seed")));
     finished += of_arm;
   }
-  findings.add_json("finished", finished);
+  findings.add("finished", fmt::format("{} of {}", finished, counted(run.results.size(), "training")), finished);
   CHECK(finished > 0, "{}: no seed is finished; repeat its gainlens train recommend command, which continues",
         printable(path.string()));
 }

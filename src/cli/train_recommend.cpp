@@ -127,6 +127,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   request.threads = global.threads > 0 ? global.threads : at::get_num_threads();
   request.seeds_at_once = arguments.seeds_at_once;
   request.quiet = global.quiet;
+  request.program_version = GAINLENS_VERSION;
   request.data_name = data_name(arguments.data.path);
   const data::LeaveOneOut split(arguments.data.read());
   print(recommend::train_recommend(request, split), arguments, global.json);

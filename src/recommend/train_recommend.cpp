@@ -10,6 +10,8 @@
 #include "recommend/sasrec_checkpoint.h"
 #include "recommend/seed_result.h"
 #include "recommend/training_memory.h"
+#include "runfile/recommend_run.h"
+#include "runfile/run_file_name.h"
 #include "training/trainer.h"
 #include "training/training_folder.h"
 
@@ -18,8 +20,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <set>
 #include <thread>
 
 namespace gainlens::recommend {
@@ -29,6 +33,7 @@ namespace {
 constexpr int training_version = 1;
 
 constexpr std::string_view plain_arm = "plain";
+constexpr const char* result_name = "result.safetensors";
 
 /// One arm with one seed.
 struct Job {
@@ -142,7 +147,7 @@ SeedOutcome outcome_of(const Job& job, const SeedResult& result, double seconds)
 SeedOutcome run_job(const Job& job, const RecommendRequest& request, const data::LeaveOneOut& split,
                     const Json& document, SharedProgress& progress) {
   const auto start = std::chrono::steady_clock::now();
-  const std::filesystem::path file = job.folder / "result.safetensors";
+  const std::filesystem::path file = job.folder / result_name;
   if (std::filesystem::exists(file)) {
     progress.advance(request.settings.epochs, fmt::format("{} seed {} was done before", job.arm, job.seed));
     return outcome_of(job, load_seed_result(file), 0);
@@ -180,6 +185,48 @@ void check_arms(const std::vector<std::string>& arms) {
           did_you_mean(*arm, arm_names()));
     CHECK(std::find(arms.begin(), arm, *arm) == arm, "--arm: '{}' is given twice", *arm);
   }
+}
+
+void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& split, std::string_view program_version) {
+  std::map<std::pair<std::string, std::int64_t>, std::filesystem::path> found;
+  std::set<std::int64_t> seeds;
+  runfile::RecommendRun run;
+  for (const std::string& arm : arm_names()) {
+    if (!std::filesystem::is_directory(out / arm)) continue;
+    run.arms.push_back(arm);
+    for (const auto& entry : std::filesystem::directory_iterator(out / arm)) {
+      const std::string name = entry.path().filename().string();
+      const std::filesystem::path file = entry.path() / result_name;
+      if (!name.starts_with("seed-") || !std::filesystem::exists(file)) continue;
+      const std::int64_t seed = std::strtoll(name.c_str() + 5, nullptr, 10);
+      seeds.insert(seed);
+      found[{arm, seed}] = file;
+    }
+  }
+  run.request = read_json_file(out / "request.json");
+  run.seeds.assign(seeds.begin(), seeds.end());
+  run.users = split.interactions().users;
+  for (std::int64_t user = 0; user < split.users(); ++user) {
+    run.target.push_back(split.target(user, data::HeldOut::test));
+    run.history_length.push_back(std::ssize(split.history(user, data::HeldOut::test)));
+    run.training_length.push_back(std::ssize(split.training(user)));
+  }
+  run.item_train_count.assign(split.training_counts().begin() + 1, split.training_counts().end());
+  for (const std::string& arm : run.arms) {
+    for (const std::int64_t seed : run.seeds) {
+      auto& result = run.results.emplace_back();
+      const auto file = found.find({arm, seed});
+      if (file == found.end()) continue;
+      SeedResult stored = load_seed_result(file->second);
+      CHECK(std::ssize(stored.rank) == split.users(), "{}: has ranks of {} users; the data set has {}",
+            printable(file->second.string()), stored.rank.size(), split.users());
+      result = {std::move(stored.curve), stored.best_epoch, std::move(stored.test), std::move(stored.rank)};
+    }
+  }
+  TemporaryFile file(out / runfile::run_file_name);
+  runfile::write_recommend_run(file.path(), run, program_version);
+  flush_to_disk(file.path());
+  file.publish();
 }
 
 Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split, std::int64_t threads_of_seed) {
@@ -236,6 +283,7 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
   }
   for (std::thread& worker : workers) worker.join();
   if (failure != nullptr) std::rethrow_exception(failure);
+  combine_seeds(request.out, split, request.program_version);
   return outcome;
 }
 

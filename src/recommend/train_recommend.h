@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::recommend {
@@ -23,6 +24,7 @@ struct RecommendRequest {
   std::int64_t threads = 1;        ///< of the whole call
   std::int64_t seeds_at_once = 0;  ///< trainings side by side; 0: as many as threads, at most all
   bool quiet = false;
+  std::string program_version;  ///< stored in run.h5; empty: not known
 };
 
 /// plain: the backbone; popularity and markov: baselines without training, for scale.
@@ -48,13 +50,18 @@ struct RecommendOutcome {
 };
 
 /// Trains each arm with each seed in OUT/ARM/seed-N: a checkpoint of the best epoch (config.json, model.safetensors),
-/// and result.safetensors with the learning curves, the test metrics and the rank of every user. Arms with the same
-/// seed begin with the same weights and see the same batches. The same request continues where it was stopped, and ends
-/// with the numbers of an uninterrupted one.
+/// and result.safetensors with the learning curves, the test metrics and the rank of every user. Then writes
+/// OUT/run.h5. Arms with the same seed begin with the same weights and see the same batches. The same request continues
+/// where it was stopped, and ends with the numbers of an uninterrupted one.
 ///
 /// @throws InvalidArgument  settings out of range; `out` holds another request (the difference is named)
 /// @throws RunFailed        a loss is NaN or infinite (epoch and batch; the best model so far stays); the disk is full
 RecommendOutcome train_recommend(const RecommendRequest& request, const data::LeaveOneOut& split);
+
+/// Writes OUT/run.h5 from all finished seeds in the folder, also those of earlier calls.
+/// @throws RunFailed, InvalidArgument  it cannot be written; a result of the folder is broken
+void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& split,
+                   std::string_view program_version = {});
 
 /// Everything that determines the numbers of a run, except the number of seeds and the arms: these may grow.
 Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split, std::int64_t threads_of_seed);

@@ -249,11 +249,9 @@ bool is_recommend_run(const std::filesystem::path& path) {
 }
 
 void refuse_recommend_run(const std::filesystem::path& path) {
-  CHECK(
-      !is_recommend_run(path),
-      "{}: is a recommender run, and a run of gainlens sweep is needed here; read it with gainlens compare or gainlens "
-      "inspect",
-      printable(path.string()));
+  CHECK(!is_recommend_run(path),
+        "{}: is a recommender run; gainlens compare reads it, and a run of gainlens sweep is needed here",
+        printable(path.string()));
 }
 
 }  // namespace gainlens::runfile

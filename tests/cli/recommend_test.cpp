@@ -139,12 +139,52 @@ TEST_F(Recommend, WrongEvaluationsAreOneLine) {
   refused({"--checkpoint", checkpoint, "--data", data_, "--top-k", "3"}, "--top-k and --out belong together");
   refused({"--checkpoint", checkpoint, "--data", data_, "--top-k", "13", "--out", "x"}, "--top-k: 13");
   refused({"--checkpoint", checkpoint, "--data", data_, "--layout", "iclrc"}, "did you mean 'iclrec'");
-  refused({"--checkpoint", checkpoint, "--data", data_, "--layout", "iclrec"}, "2 safetensors files; name the one to read");
+  refused({"--checkpoint", checkpoint, "--data", data_, "--layout", "iclrec"},
+          "2 safetensors files; name the one to read");
   const std::string fewer = write_file(folder_.path() / "fewer.txt", "a 1 2 3 4\nb 2 3 1 4\n");
   refused({"--checkpoint", checkpoint, "--data", fewer}, "the data set has 4 items; the checkpoint was made for 12");
   const std::string other = write_file(folder_.path() / "other.txt", "a 21 22 23 24 25 26 27 28 29 30 31 32\n");
   refused({"--checkpoint", checkpoint, "--data", other}, "its items have other names");
   refused({"--checkpoint", folder_.path() / "none", "--data", data_}, "no such file or folder");
+}
+
+TEST_F(Recommend, ArmsAreComparedBySeed) {
+  ASSERT_EQ(run_gainlens(training(run_, {"--arm", "plain,markov,popularity", "--seeds", "2"})).exit_code, 0);
+  const ProgramResult compared = run_gainlens({"compare", run_, "--json"});
+  ASSERT_EQ(compared.exit_code, 0) << compared.error;
+  const Json arms = Json::parse(compared.out);
+  ASSERT_EQ(arms.size(), 2u);
+  EXPECT_EQ(arms[0].at("baseline"), "plain");
+  EXPECT_EQ(arms[1].at("candidate"), "markov");
+  // Each seed of a baseline without training has the same ranks: the mean is that of its evaluation.
+  const double markov = arms[1].at("metrics").at("hr@10").at("seeds").at("candidate").at("mean");
+  const Json trained = Json::parse(run_gainlens(training(run_, {"--arm", "markov", "--seeds", "2", "--json"})).out);
+  EXPECT_NEAR(markov, trained.at("seeds")[0].at("test").at("hr@10").get<double>(), 1e-6);
+  const ProgramResult text = run_gainlens({"compare", run_ + ":popularity", run_ + ":markov", "--metrics", "hr@5"});
+  EXPECT_THAT(text.out, AllOf(HasSubstr(":markov against "), HasSubstr("2 seeds, 40 users"), HasSubstr("hr@5 ")));
+
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out,
+              AllOf(HasSubstr("recommender run"), HasSubstr("6 of 6 trainings"), HasSubstr("plain, popularity, markov"),
+                    HasSubstr("0, 1"), HasSubstr("ndcg@10"), HasSubstr("split checksum")));
+  for (const char* command : {"sink-vs-k", "audit"})
+    expect_refused(run_gainlens({command, run_}), "is a recommender run; gainlens compare reads it");
+  expect_refused(run_gainlens({"report", run_}), "is a recommender run; gainlens compare reads it");
+}
+
+TEST_F(Recommend, RunsThatDoNotFitEachOtherAreNotCompared) {
+  const std::string other = folder_.path() / "other", longer = folder_.path() / "longer";
+  ASSERT_EQ(run_gainlens(training(run_, {"--seeds", "2", "--arm", "markov"})).exit_code, 0);
+  ASSERT_EQ(run_gainlens(training(other, {"--seeds", "2", "--seed", "7", "--arm", "markov"})).exit_code, 0);
+  expect_refused(run_gainlens({"compare", run_}), "one arm alone (markov)");
+  expect_refused(run_gainlens({"compare", run_ + ":plain", other}), "has no arm 'plain', but markov");
+  const ProgramResult seeds = run_gainlens({"compare", run_ + ":markov", other + ":markov"});
+  expect_refused(seeds, "have different seeds, 0 1 and 7 8");
+  EXPECT_EQ(run_gainlens({"compare", run_ + ":markov", other + ":markov", "--by-position"}).exit_code, 0);
+  data_ = write_file(folder_.path() / "longer.txt", ring() + "one 1 2 3 4\n");
+  ASSERT_EQ(run_gainlens(training(longer, {"--seeds", "2", "--arm", "markov"})).exit_code, 0);
+  expect_refused(run_gainlens({"compare", run_ + ":markov", longer + ":markov"}), "have different splits");
+  expect_refused(run_gainlens({"compare", run_, other, "--metrics", "hr@11"}), "'hr@11'; must be one of");
+  expect_refused(run_gainlens({"compare", folder_.path() / "none", other}), "no such file");
 }
 
 }  // namespace

@@ -210,9 +210,8 @@ TEST_F(RecommendRunFile, CutFilesAreRefused) {
 TEST_F(RecommendRunFile, OtherReadersSayWhichCommandReadsIt) {
   write_recommend_run(file(), testing::uneven_recommend_run());
   EXPECT_TRUE(is_recommend_run(folder_.path()));
-  EXPECT_THAT(
-      refusal_of([&] { RunReader::open(folder_.path()); }),
-      HasSubstr("is a recommender run, and a run of gainlens sweep is needed here; read it with gainlens compare"));
+  EXPECT_THAT(refusal_of([&] { RunReader::open(folder_.path()); }),
+              HasSubstr("is a recommender run; gainlens compare reads it"));
 }
 
 TEST_F(RecommendRunFile, ARunThatHasNotFinishedIsNamed) {
