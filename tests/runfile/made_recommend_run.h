@@ -45,8 +45,8 @@ inline runfile::TrainedSeed made_seed(const runfile::RecommendRun& run, double g
   runfile::TrainedSeed seed;
   const auto items = static_cast<double>(run.item_train_count.size());
   for (const std::int64_t target : run.target) {
-    const double place = (static_cast<double>(target) / items + random.uniform()) / 2 * (1 - gain);
-    const double rank = 1 + std::floor(2 * place * (items - 1)) / 2;
+    const double place = (static_cast<double>(target) / items + random.uniform()) / 2;
+    const double rank = 1 + std::floor(2 * place * place * place * (1 - gain) * (items - 1)) / 2;
     seed.rank.push_back(static_cast<float>(rank));
   }
   for (const RankingMetric& metric : ranking_metrics()) seed.test[metric.name()] = mean_of(metric, seed.rank);
