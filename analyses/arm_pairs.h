@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,9 +15,12 @@ namespace gainlens::analyses {
 
 /// One arm of a recommender run.
 struct RecommenderArm {
-  std::string label;  ///< for readers: "bft", or "run:bft" if several runs are compared
+  std::filesystem::path path;  ///< of the run, as the user gave it
   std::shared_ptr<const runfile::RecommendRun> run;
   std::size_t arm;
+  std::string label = {};  ///< for readers; see name_arms()
+
+  std::string where() const;  ///< "runs/one:bft", for messages
 
   const std::string& name() const { return run->arms[arm]; }
   /// Positions on the seed axis of the finished seeds.
@@ -26,6 +30,11 @@ struct RecommenderArm {
   /// @returns  [finished seed, user]
   std::vector<float> ranks() const;
 };
+
+/// Gives each arm its label: the name of the arm ("bft"), with that of its run folder ("one:bft") if another arm on the
+/// same split has the same name, with the path if that does not tell them apart either.
+/// @throws InvalidArgument  an arm of one path stands twice
+void name_arms(std::vector<RecommenderArm>& arms);
 
 /// What the strata of a run are made of.
 UserCounts user_counts(const runfile::RecommendRun& run);

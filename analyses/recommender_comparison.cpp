@@ -78,6 +78,10 @@ std::string ArmComparison::title() const {
   return fmt::format("{} against {} on {} ({})", candidate, baseline, printable(data_set, 60), printable(backbone, 60));
 }
 
+std::string ArmComparison::title_with_split() const {
+  return fmt::format("{}, split {}", title(), printable(split, 12));
+}
+
 std::string_view name_of(StratumKind kind) {
   return kind == StratumKind::item_frequency ? "item_frequency" : "user_activity";
 }

@@ -58,7 +58,7 @@ struct ArmCurve {
 
 /// Everything that is computed of two arms.
 struct ArmComparison {
-  std::string data_set, backbone, split;
+  std::string data_set, backbone, split;    ///< data_set: name of the data file
   std::string baseline, candidate;          ///< labels
   std::string baseline_arm, candidate_arm;  ///< names of the arms in their runs
   std::vector<std::int64_t> baseline_seeds, candidate_seeds;
@@ -71,6 +71,8 @@ struct ArmComparison {
 
   /// "bft against plain on Beauty (sasrec)"
   std::string title() const;
+  /// The same with the first digits of the split, for reports on two splits of one data file.
+  std::string title_with_split() const;
 };
 inline constexpr std::string_view curve_metric = "ndcg@10";
 

@@ -2,11 +2,13 @@
 
 #include "analyses/arm_pairs.h"
 #include "analyses/recommender_comparison.h"
+#include "cli/given_run.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/nearest.h"
 #include "core/quantity.h"
 #include "core/strata.h"
+#include "reports/recommend/compare_report.h"
 #include "reports/terminal/compare_terminal.h"
 
 #include <fmt/ranges.h>
@@ -26,6 +28,7 @@ struct CompareArguments {
   std::vector<std::string> metrics = {"hr@10", "ndcg@10", "mrr"};
   std::string edges = "quintiles";
   analyses::Pairing pairing;
+  std::string out;
   std::int64_t resamples = analyses::Resamples{}.count;
 };
 
@@ -47,12 +50,10 @@ std::vector<analyses::RecommenderArm> read_arms(const std::vector<std::string>& 
           did_you_mean(wanted, run->arms));
     for (std::size_t i = 0; i < run->arms.size(); ++i) {
       if (!wanted.empty() && run->arms[i] != wanted) continue;
-      const std::string label = texts.size() == 1 ? run->arms[i] : printable(path) + ":" + run->arms[i];
-      for (const analyses::RecommenderArm& other : arms)
-        CHECK(other.label != label, "compare: {} is given twice; name each arm once", label);
-      arms.push_back({label, run, i});
+      arms.push_back({path, run, i});
     }
   }
+  analyses::name_arms(arms);
   return arms;
 }
 
@@ -78,13 +79,26 @@ analyses::RecommenderOptions options_of(const CompareArguments& arguments, std::
   return options;
 }
 
+/// @throws RunFailed  a section could not be made; the others are written
+void write_report(const std::vector<analyses::ArmComparison>& comparisons,
+                  const std::vector<analyses::PooledComparison>& pooled, const fs::path& out) {
+  const reports::WrittenReport written = reports::write_compare_report(comparisons, pooled, out);
+  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
+  print_notice("{}\n", printable((out / "report.html").string()));
+  if (!written.failed.empty())
+    throw_run_failed("compare: {} could not be made; the other sections are written",
+                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
+}
+
 void compare(const CompareArguments& arguments, const GlobalOptions& global) {
   const analyses::RecommenderOptions options = options_of(arguments, global.seed);
+  if (!arguments.out.empty()) check_holds_no_run(arguments.out);
   const std::vector<analyses::RecommenderArm> arms = read_arms(arguments.runs);
   std::vector<analyses::ArmComparison> comparisons;
   for (const analyses::ArmPair& pair : analyses::pair_arms(arms, arguments.pairing))
     comparisons.push_back(analyses::compare_arms(pair, options));
   const std::vector<analyses::PooledComparison> pooled = analyses::pool_comparisons(comparisons, options);
+  if (!arguments.out.empty()) write_report(comparisons, pooled, arguments.out);
   if (!global.json) {
     print_result("{}", reports::print_comparisons(comparisons, pooled));
     return;
@@ -106,6 +120,8 @@ void add_options(CLI::App& command, CompareArguments& arguments) {
       ->delimiter(',')
       ->allow_extra_args(false)  // the words after it are runs
       ->capture_default_str();
+  command.add_option("--out", arguments.out,
+                     "Folder for report.html, summary.json, and tables as LaTeX and CSV; made if it does not exist");
   command
       .add_option("--edges", arguments.edges,
                   "Strata of items, by training count: quintiles (equally many items in each), paper (the edges that "
