@@ -3,6 +3,8 @@
 #include "core/number_ranges.h"
 #include "core/quantity.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <functional>
 

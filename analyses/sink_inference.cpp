@@ -1,5 +1,7 @@
 #include "analyses/sink_inference.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <set>
 

@@ -57,6 +57,11 @@ th, td { padding: .25rem .6rem; text-align: right; vertical-align: top; font-wei
 td { white-space: nowrap; }
 thead th { border-top: 1.6px solid var(--rule); border-bottom: 1px solid var(--rule); font-weight: 600;
   vertical-align: bottom; }
+.wide table { font-size: .66rem; }
+.wide th, .wide td { padding: .25rem .3rem; }
+thead td { border-top: 1.6px solid var(--rule); }
+thead tr + tr th { border-top: 0; }
+thead th.span { text-align: center; }
 th:first-child, td:first-child { padding-left: .1rem; }
 th.text, td.text { text-align: left; white-space: normal; overflow-wrap: break-word; min-width: 7em; }
 tr.group th { text-align: left; font-weight: 600; padding-top: .6rem; border-top: 1px solid var(--line); }

@@ -8,6 +8,9 @@
 namespace gainlens::reports {
 namespace {
 
+/// Tables of more columns are set closer.
+constexpr std::size_t most_usual_columns = 10;
+
 /// Whether a column but the first holds text, which is wrapped.
 bool is_wrapped(const PaperTable& table) {
   return std::any_of(table.columns.begin() + 1, table.columns.end(), [](const Column& column) { return column.text; });
@@ -18,6 +21,30 @@ void check_rows(const PaperTable& table) {
     ASSERT(row.size() == 1 || row.size() == table.columns.size(), "{}: {} cells under {} headings", table.name,
            row.size(), table.columns.size());
   }
+}
+
+std::string html_spans(const PaperTable& table) {
+  std::string html;
+  for (const ColumnSpan& span : table.spans) {
+    html += span.heading.empty() ? fmt::format("<td colspan=\"{}\"></td>", span.columns)
+                                 : fmt::format("<th scope=\"colgroup\" colspan=\"{}\" class=\"span\">{}</th>",
+                                               span.columns, to_html(span.heading));
+  }
+  return html.empty() ? html : html + "</tr>\n<tr>";
+}
+
+/// The line of spanning headings, with a rule below each of them.
+std::string latex_spans(const PaperTable& table) {
+  std::string headings, rules;
+  std::size_t first = 1;
+  for (const ColumnSpan& span : table.spans) {
+    if (first > 1) headings += " & ";
+    const std::size_t last = first + span.columns - 1;
+    headings += fmt::format("\\multicolumn{{{}}}{{c}}{{{}}}", span.columns, to_latex(span.heading));
+    if (!span.heading.empty()) rules += fmt::format("\\cmidrule(lr){{{}-{}}}", first, last);
+    first = last + 1;
+  }
+  return headings.empty() ? headings : headings + " \\\\\n" + rules + "\n";
 }
 
 const char* html_class(const Column& column) {
@@ -38,8 +65,9 @@ std::string latex_columns(const PaperTable& table) {
 std::string html_table(const PaperTable& table, int number) {
   check_rows(table);
   std::string html =
-      fmt::format("<div class=\"table\" id=\"table-{}\"><table>\n<caption><b>Table {}.</b> {}</caption>\n<thead><tr>",
-                  table.name, number, to_html(table.caption));
+      fmt::format("<div class=\"table{}\" id=\"table-{}\"><table>\n<caption><b>Table {}.</b> {}</caption>\n<thead><tr>",
+                  table.columns.size() > most_usual_columns ? " wide" : "", table.name, number, to_html(table.caption));
+  html += html_spans(table);
   for (const Column& column : table.columns)
     html += fmt::format("<th scope=\"col\"{}>{}</th>", html_class(column), to_html(column.heading));
   html += "</tr></thead>\n<tbody>\n";
@@ -70,7 +98,7 @@ std::string latex_table(const PaperTable& table) {
       wrapped ? " and \\usepackage{tabularx}" : "", to_latex(table.caption), table.name);
   latex += wrapped ? fmt::format("\\begin{{tabularx}}{{\\textwidth}}{{{}}}\n", columns)
                    : fmt::format("\\begin{{tabular}}{{{}}}\n", columns);
-  latex += "\\toprule\n";
+  latex += "\\toprule\n" + latex_spans(table);
   for (std::size_t i = 0; i < table.columns.size(); ++i)
     latex += (i == 0 ? "" : " & ") + to_latex(table.columns[i].heading);
   latex += " \\\\\n\\midrule\n";

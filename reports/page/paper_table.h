@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,12 @@ struct Column {
   bool text = false;    ///< set flush left and wrapped; numbers are set flush right
 };
 
+/// A heading over several neighbouring columns; empty: nothing stands over them.
+struct ColumnSpan {
+  std::string heading;
+  std::size_t columns;
+};
+
 /// A table as a paper prints it: its cells are short plain text, with numbers rounded for reading (those for programs
 /// are in tables/*.csv).
 struct PaperTable {
@@ -18,6 +25,7 @@ struct PaperTable {
   std::string caption;
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;  ///< a row with one cell is a heading over the rows below it
+  std::vector<ColumnSpan> spans = {};          ///< over all columns, from the left; empty: one line of headings
 };
 
 /// <table> with caption and scopes.

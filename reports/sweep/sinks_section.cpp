@@ -8,6 +8,8 @@
 #include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 

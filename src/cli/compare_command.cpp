@@ -1,49 +1,47 @@
 #include "cli/commands.h"
 
-#include "analyses/seed_comparison.h"
-#include "analyses/seed_user.h"
+#include "analyses/arm_pairs.h"
+#include "analyses/recommender_comparison.h"
+#include "cli/given_run.h"
 #include "core/check.h"
 #include "core/console.h"
-#include "core/json.h"
 #include "core/nearest.h"
-#include "core/ranking_metrics.h"
-#include "runfile/recommend_run.h"
+#include "core/quantity.h"
+#include "core/strata.h"
+#include "reports/recommend/compare_report.h"
+#include "reports/terminal/compare_terminal.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
+#include <filesystem>
 #include <memory>
-#include <string>
-#include <vector>
+#include <utility>
 
 namespace gainlens::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct CompareArguments {
   std::vector<std::string> runs;
   std::vector<std::string> metrics = {"hr@10", "ndcg@10", "mrr"};
-  bool by_position = false;
-};
-
-/// One arm of a run with all its seeds.
-struct Arm {
-  std::string name;  ///< for messages and tables
-  std::shared_ptr<const runfile::RecommendRun> run;
-  std::size_t arm = 0;
-
-  const runfile::TrainedSeed& seed(std::size_t i) const { return *run->result(arm, i); }
-  std::string split() const { return run->request.at("data").value("split", ""); }
+  std::string edges = "quintiles";
+  analyses::Pairing pairing;
+  std::string out;
+  std::int64_t resamples = analyses::Resamples{}.count;
 };
 
 /// "RUN" or "RUN:ARM". A path that exists is a run, whatever it contains.
 std::pair<std::string, std::string> parse_run(const std::string& text) {
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || std::filesystem::exists(text)) return {text, ""};
+  if (colon == std::string::npos || fs::exists(text)) return {text, ""};
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
 /// The arms that the command line names, in its order; all arms of a run that is given without one.
-std::vector<Arm> read_arms(const std::vector<std::string>& texts) {
-  std::vector<Arm> arms;
+std::vector<analyses::RecommenderArm> read_arms(const std::vector<std::string>& texts) {
+  std::vector<analyses::RecommenderArm> arms;
   for (const std::string& text : texts) {
     const auto [path, wanted] = parse_run(text);
     const auto run = std::make_shared<const runfile::RecommendRun>(runfile::read_recommend_run(path));
@@ -52,153 +50,110 @@ std::vector<Arm> read_arms(const std::vector<std::string>& texts) {
           did_you_mean(wanted, run->arms));
     for (std::size_t i = 0; i < run->arms.size(); ++i) {
       if (!wanted.empty() && run->arms[i] != wanted) continue;
-      arms.push_back({texts.size() == 1 ? run->arms[i] : path + ":" + run->arms[i], run, i});
-      for (std::size_t seed = 0; seed < run->seeds.size(); ++seed) {
-        CHECK(run->result(i, seed).has_value(), "{}: arm {} has no result of seed {}; train it, or name another arm",
-              printable(path), run->arms[i], run->seeds[seed]);
-      }
+      arms.push_back({path, run, i});
     }
   }
-  CHECK(arms.size() >= 2, "compare: one arm alone ({}); give a run with several arms, or several runs",
-        arms.empty() ? "none" : arms.front().name);
+  analyses::name_arms(arms);
   return arms;
 }
 
-void check_comparable(const Arm& baseline, const Arm& candidate, bool by_position) {
-  CHECK(baseline.split() == candidate.split() && baseline.run->users == candidate.run->users,
-        "{} and {}: have different splits, {} and {}; only runs on the same split can be compared", baseline.name,
-        candidate.name, baseline.split(), candidate.split());
-  const auto& one = baseline.run->seeds;
-  const auto& other = candidate.run->seeds;
-  if (by_position) {
-    CHECK(one.size() == other.size(), "{} and {}: have {} and {} seeds; pairs need as many", baseline.name,
-          candidate.name, one.size(), other.size());
-  } else {
-    CHECK(one == other,
-          "{} and {}: have different seeds, {} and {}; arms are paired by seed. --by-position pairs them in order, for "
-          "runs that differ in the seed alone",
-          baseline.name, candidate.name, fmt::join(one, " "), fmt::join(other, " "));
+std::vector<std::int64_t> edges_of(const std::string& text) {
+  if (text == "quintiles") return {};
+  if (text == "paper") return printed_item_edges();
+  CHECK(text.find_first_not_of("0123456789,") == std::string::npos,
+        "--edges: '{}'; must be quintiles, paper, or whole numbers that rise, such as 4,6,8,15", printable(text, 60));
+  return parse_counts(text, "--edges");
+}
+
+analyses::RecommenderOptions options_of(const CompareArguments& arguments, std::uint64_t seed) {
+  analyses::RecommenderOptions options;
+  options.metrics.clear();
+  for (const std::string& metric : arguments.metrics) {
+    options.metrics.push_back(parse_ranking_metric(metric));
+    CHECK(std::count(options.metrics.begin(), options.metrics.end(), options.metrics.back()) == 1,
+          "--metrics: {} stands twice", metric);
   }
+  options.item_edges = edges_of(arguments.edges);
+  options.resampling.seed = seed;
+  options.resamples = {arguments.resamples, seed};
+  return options;
 }
 
-/// One metric of two arms.
-struct MetricComparison {
-  std::string metric;
-  analyses::SeedComparison seeds;
-  analyses::Maybe<analyses::CrossedEstimate> gain;      ///< over seeds and users
-  analyses::Maybe<analyses::CrossedEstimate> relative;  ///< of the logarithm
-};
-
-std::vector<float> ranks_of(const Arm& arm) {
-  std::vector<float> ranks;
-  for (std::size_t i = 0; i < arm.run->seeds.size(); ++i)
-    ranks.insert(ranks.end(), arm.seed(i).rank.begin(), arm.seed(i).rank.end());
-  return ranks;
+/// @throws RunFailed  a section could not be made; the others are written
+void write_report(const std::vector<analyses::ArmComparison>& comparisons,
+                  const std::vector<analyses::PooledComparison>& pooled, const fs::path& out) {
+  const reports::WrittenReport written = reports::write_compare_report(comparisons, pooled, out);
+  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
+  print_notice("{}\n", printable((out / "report.html").string()));
+  if (!written.failed.empty())
+    throw_run_failed("compare: {} could not be made; the other sections are written",
+                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
 }
 
-MetricComparison compare(const Arm& baseline, const Arm& candidate, const std::string& name, std::uint64_t seed) {
-  const RankingMetric metric = parse_ranking_metric(name);
-  const std::size_t users = baseline.run->users.size();
-  const auto pairs =
-      analyses::paired_users(metric, ranks_of(baseline), ranks_of(candidate), baseline.run->seeds.size(), users);
-  // Users with the same test item gain together if the model has learned something about this item.
-  const std::vector<std::size_t> item(baseline.run->target.begin(), baseline.run->target.end());
-  const std::vector<analyses::SignedGroup> all = {analyses::all_users(pairs)};
-  analyses::Resampling resampling;
-  resampling.seed = seed;
-  return {name,
-          analyses::compare_seeds(analyses::means_by_seed(pairs.baseline, users),
-                                  analyses::means_by_seed(pairs.candidate, users), resampling),
-          analyses::crossed_gain(pairs, all, analyses::GainScale::difference, item),
-          analyses::crossed_gain(pairs, all, analyses::GainScale::log_ratio, item)};
-}
-
-std::string shown(const analyses::Measured& value, const char* format = "{:.4f}") {
-  return value ? fmt::format(fmt::runtime(format), *value) : "-";
-}
-
-std::string shown(const analyses::ArmSummary& arm) {
-  return fmt::format("{:.4f} ({})", arm.mean, shown(arm.deviation));
-}
-
-void print(const Arm& baseline, const Arm& candidate, const std::vector<MetricComparison>& rows) {
-  print_result("{} against {}, {} seeds, {} users\n", candidate.name, baseline.name, baseline.run->seeds.size(),
-               baseline.run->users.size());
-  print_result("{:<8} {:<17} {:<17} {:>8} {:>8} {:>8} {:>22} {:>8}\n", "metric", "baseline (sd)", "candidate (sd)",
-               "change", "naive p", "signs p", "95% of the difference", "p");
-  std::vector<std::string> missing;
-  for (const MetricComparison& row : rows) {
-    const auto& seeds = row.seeds;
-    const std::string change = seeds.relative ? fmt::format("{:+.1f}%", 100 * *seeds.relative) : "-";
-    const std::string interval =
-        row.gain ? fmt::format("{:+.4f} to {:+.4f}", row.gain->interval.low, row.gain->interval.high) : "-";
-    print_result("{:<8} {:<17} {:<17} {:>8} {:>8} {:>8} {:>22} {:>8}\n", row.metric, shown(seeds.baseline),
-                 shown(seeds.candidate), change, shown(seeds.naive_p), shown(seeds.signs.p), interval,
-                 row.gain ? fmt::format("{:.4f}", row.gain->p) : "-");
-    for (const std::string& reason : {seeds.naive_p.reason(), seeds.signs.p.reason(), row.gain.reason()}) {
-      if (!reason.empty() && std::find(missing.begin(), missing.end(), reason) == missing.end())
-        missing.push_back(reason);
-    }
+void compare(const CompareArguments& arguments, const GlobalOptions& global) {
+  const analyses::RecommenderOptions options = options_of(arguments, global.seed);
+  if (!arguments.out.empty()) check_holds_no_run(arguments.out);
+  const std::vector<analyses::RecommenderArm> arms = read_arms(arguments.runs);
+  std::vector<analyses::ArmComparison> comparisons;
+  for (const analyses::ArmPair& pair : analyses::pair_arms(arms, arguments.pairing))
+    comparisons.push_back(analyses::compare_arms(pair, options));
+  const std::vector<analyses::PooledComparison> pooled = analyses::pool_comparisons(comparisons, options);
+  if (!arguments.out.empty()) write_report(comparisons, pooled, arguments.out);
+  if (!global.json) {
+    print_result("{}", reports::print_comparisons(comparisons, pooled));
+    return;
   }
-  for (const std::string& reason : missing) print_result("-: {}\n", reason);
+  OrderedJson json = {{"comparisons", OrderedJson::array()}, {"pooled", OrderedJson::array()}};
+  for (const analyses::ArmComparison& comparison : comparisons) json["comparisons"].push_back(to_json(comparison));
+  for (const analyses::PooledComparison& entry : pooled) json["pooled"].push_back(to_json(entry));
+  print_result("{}\n", json.dump(2));
 }
 
-OrderedJson to_json(const Arm& baseline, const Arm& candidate, const std::vector<MetricComparison>& rows) {
-  OrderedJson metrics = OrderedJson::object();
-  for (const MetricComparison& row : rows) {
-    OrderedJson object = {{"seeds", analyses::to_json(row.seeds)}};
-    analyses::put(object, "difference", row.gain);
-    analyses::put(object, "log_ratio", row.relative);
-    metrics[row.metric] = object;
-  }
-  return {{"baseline", baseline.name},
-          {"candidate", candidate.name},
-          {"seeds", {{"baseline", baseline.run->seeds}, {"candidate", candidate.run->seeds}}},
-          {"users", baseline.run->users.size()},
-          {"split", baseline.split()},
-          {"metrics", metrics}};
-}
-
-void run(const CompareArguments& arguments, const GlobalOptions& global) {
-  for (const std::string& metric : arguments.metrics) parse_ranking_metric(metric);
-  const std::vector<Arm> arms = read_arms(arguments.runs);
-  const Arm& baseline = arms.front();
-  for (std::size_t i = 1; i < arms.size(); ++i) check_comparable(baseline, arms[i], arguments.by_position);
-  OrderedJson all = OrderedJson::array();
-  for (std::size_t i = 1; i < arms.size(); ++i) {
-    std::vector<MetricComparison> rows;
-    for (const std::string& metric : arguments.metrics) rows.push_back(compare(baseline, arms[i], metric, global.seed));
-    if (global.json) {
-      all.push_back(to_json(baseline, arms[i], rows));
-    } else {
-      print(baseline, arms[i], rows);
-    }
-  }
-  if (global.json) print_result("{}\n", all.dump());
+void add_options(CLI::App& command, CompareArguments& arguments) {
+  command
+      .add_option("runs", arguments.runs,
+                  "Run folders or run.h5 files of train recommend, or RUN:ARM for one arm of a run")
+      ->required();
+  command.add_option("--baseline", arguments.pairing.baseline,
+                     "Name of the arm that the others are compared with (default: the first arm of each split)");
+  command.add_option("--metrics", arguments.metrics, "Metrics to compare, separated by commas")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // the words after it are runs
+      ->capture_default_str();
+  command.add_option("--out", arguments.out,
+                     "Folder for report.html, summary.json, and tables as LaTeX and CSV; made if it does not exist");
+  command
+      .add_option("--edges", arguments.edges,
+                  "Strata of items, by training count: quintiles (equally many items in each), paper (the edges that "
+                  "the paper prints for Sports: 43,84,126,198), or the largest count of each stratum but the last")
+      ->capture_default_str();
+  command
+      .add_option("--resamples", arguments.resamples,
+                  "Number of draws of the bootstrap over seeds and users, which --json shows")
+      ->capture_default_str();
+  command.add_flag("--by-position", arguments.pairing.by_position,
+                   "Pair the seeds of two arms in order although they differ. For a check: two runs of one arm that\n"
+                   "differ in --seed alone should not differ");
 }
 
 }  // namespace
 
 void add_compare(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* command =
-      add_subcommand(app, "compare", "Compare the arms of recommender runs, paired by seed, with honest statistics",
-                     "gainlens compare run",
-                     "The first arm is the baseline of all others. A run without an arm stands for all of its\n"
-                     "arms. Every number comes from the ranks of the test items.\n"
-                     "  naive p   paired t over the seeds, the usual test; it takes the test users as fixed\n"
-                     "  signs p   sign test over the seeds\n"
-                     "  95%, p    of the difference, over other trainings and other users; users with the same test "
-                     "item count as one\n"
-                     "docs/inference.md says how often each of them is wrong.");
+  CLI::App* command = add_subcommand(
+      app, "compare", "Compare the arms of recommender runs, paired by seed, with tests that count users too",
+      "gainlens compare RUN",
+      "Arms on the same split are compared with the first of them; a run without an arm stands for all of its\n"
+      "arms. Every number comes from the ranks of the test items. If two arms are compared on several data sets,\n"
+      "the results are pooled.\n"
+      "  naive p   paired t over the seeds, the usual test; it takes the test users as fixed\n"
+      "  signs p   sign test over the seeds\n"
+      "  95%, p    of the relative change, over other seeds and other users; users with the same test item count\n"
+      "            as one\n"
+      "  paper     what the paper prints for this backbone and data set, by the name of the data file\n"
+      "docs/inference.md says how often each of them is wrong.");
   auto arguments = std::make_shared<CompareArguments>();
-  command->add_option("runs", arguments->runs, "Run folders or run.h5 files of train recommend, or RUN:ARM")
-      ->required();
-  command->add_option("--metrics", arguments->metrics, "Metrics to compare, separated by commas")
-      ->delimiter(',')
-      ->capture_default_str();
-  command->add_flag("--by-position", arguments->by_position,
-                    "Pair the seeds of two runs in order although they differ: a check that finds no difference");
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
+  add_options(*command, *arguments);
+  command->callback([arguments, &global, &action] { action = [arguments, &global] { compare(*arguments, global); }; });
 }
 
 }  // namespace gainlens::cli

@@ -1,6 +1,7 @@
 #include "cli/given_run.h"
 
 #include "core/check.h"
+#include "runfile/recommend_run.h"
 
 #include <algorithm>
 #include <system_error>
@@ -54,6 +55,7 @@ GivenRun open_given_run(const fs::path& path) {
         "{}: is a checkpoint, and a run is needed here; sweep it first: gainlens sweep {} --text FILE --out RUN, then "
         "give RUN",
         shown, checkpoint);
+  runfile::refuse_recommend_run(path);
   runfile::RunProof proof = runfile::prove_run(path);  // first, before the run is read
   return {std::move(proof), runfile::RunReader::open(path)};
 }

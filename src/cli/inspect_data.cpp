@@ -68,9 +68,8 @@ struct Grouping {
 constexpr Grouping by_items = {"item quintile", "item_frequency", "target count", true};
 constexpr Grouping by_users = {"user quintile", "user_activity", "training items", false};
 
-void add_strata(const data::LeaveOneOut& split, const data::Strata& strata, const Grouping& grouping,
-                Findings& findings) {
-  const auto parts = data::composition(split, strata);
+void add_strata(const UserCounts& counts, const Strata& strata, const Grouping& grouping, Findings& findings) {
+  const auto parts = composition(counts, strata);
   Json rows = Json::array();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string means = parts[i].users == 0
@@ -87,8 +86,8 @@ void add_strata(const data::LeaveOneOut& split, const data::Strata& strata, cons
   findings.add_json(grouping.key, {{"edges", strata.edges}, {"strata", rows}});
 }
 
-void add_correlation(const data::LeaveOneOut& split, Findings& findings) {
-  const double correlation = data::length_frequency_correlation(split);
+void add_correlation(const UserCounts& counts, Findings& findings) {
+  const double correlation = length_frequency_correlation(counts);
   const std::string text = std::isnan(correlation)
                                ? "not defined: one of the two is the same for all users"
                                : fmt::format("{:.4f} between known items and target count", correlation);
@@ -125,9 +124,10 @@ void inspect_data(const std::filesystem::path& path, const data::InteractionOpti
   add_sequence_lengths(data, findings);
   const data::LeaveOneOut split(std::move(data));
   findings.add("split checksum", split.checksum());
-  add_strata(split, data::by_item_frequency(split), by_items, findings);
-  add_strata(split, data::by_user_activity(split), by_users, findings);
-  add_correlation(split, findings);
+  const UserCounts counts = data::user_counts(split);
+  add_strata(counts, by_item_frequency(counts), by_items, findings);
+  add_strata(counts, by_user_activity(counts), by_users, findings);
+  add_correlation(counts, findings);
 }
 
 }  // namespace gainlens::cli

@@ -22,11 +22,11 @@ void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion&
 /// weights.
 void inspect_recommender(const std::filesystem::path& path, Findings& findings);
 
-/// As inspect_checkpoint(), for a run of `train recommend`.
-void inspect_recommend_run(const std::filesystem::path& path, Findings& findings);
-
 /// As inspect_checkpoint(), for a run folder or run.h5.
 void inspect_run(const std::filesystem::path& path, Findings& findings);
+
+/// As inspect_checkpoint(), for a run of train recommend.
+void inspect_recommend_run(const std::filesystem::path& path, Findings& findings);
 
 /// Whether a path is a file that can only be a data set: it is neither a run nor weights nor a configuration.
 bool looks_like_data_set(const std::filesystem::path& path);

@@ -1,13 +1,9 @@
 #include "cli/inspect_parts.h"
 #include "core/counted.h"
 #include "recommend/sasrec_checkpoint.h"
-#include "runfile/recommend_run.h"
 
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 
 namespace gainlens::cli {
 
@@ -28,22 +24,6 @@ void inspect_recommender(const std::filesystem::path& path, Findings& findings) 
   findings.add("parameters", fmt::format("{}", parameters), parameters);
   findings.add("item names", checkpoint.item_names.empty() ? "1, 2, ..." : "sha256 " + checkpoint.item_names,
                checkpoint.item_names);
-}
-
-void inspect_recommend_run(const std::filesystem::path& path, Findings& findings) {
-  findings.add("kind", "recommender run");
-  const runfile::RecommendRun run = runfile::read_recommend_run(path);
-  findings.add("arms", fmt::format("{}", fmt::join(run.arms, ", ")), run.arms);
-  findings.add("seeds", fmt::format("{}", fmt::join(run.seeds, ", ")), run.seeds);
-  const auto done =
-      std::count_if(run.results.begin(), run.results.end(), [](const auto& seed) { return seed.has_value(); });
-  findings.add("finished", fmt::format("{} of {} trainings", done, run.results.size()), done);
-  findings.add("users", fmt::format("{}", run.users.size()), run.users.size());
-  findings.add("items", fmt::format("{}", run.item_train_count.size()), run.item_train_count.size());
-  const std::string split = run.request["data"].value("split", "");
-  findings.add("split checksum", split, split);
-  const std::string name = run.request["data"].value("name", "");
-  findings.add("data", printable(name), name);
 }
 
 }  // namespace gainlens::cli

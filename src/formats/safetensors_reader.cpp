@@ -8,6 +8,8 @@
 #include "formats/safetensors.h"
 #include "formats/tensor_file.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>

@@ -8,6 +8,7 @@
 #include "models/checkpoint/tensor_values.h"
 
 #include <ATen/ATen.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <set>

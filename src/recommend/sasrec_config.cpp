@@ -3,6 +3,8 @@
 #include "core/check.h"
 #include "models/families/config_reader.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <limits>
 #include <vector>

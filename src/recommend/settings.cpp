@@ -3,6 +3,8 @@
 #include "core/check.h"
 #include "core/nearest.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <functional>
 #include <limits>

@@ -17,6 +17,7 @@
 #include "training/training_folder.h"
 
 #include <ATen/Parallel.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>

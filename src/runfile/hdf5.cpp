@@ -242,6 +242,10 @@ Handle open_any(hid_t parent, const std::string& path) {
   return {H5Dopen2(parent, path.c_str(), H5P_DEFAULT), H5Dclose, fmt::format("dataset '{}'", path)};
 }
 
+Shape shape_at(hid_t parent, const std::string& path) {
+  return shape_of(open_any(parent, path), path);
+}
+
 Handle open_dataset(hid_t parent, const std::string& path, const Layout& layout) {
   Handle dataset = open_any(parent, path);
   const Shape shape = shape_of(dataset, path);

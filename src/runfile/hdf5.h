@@ -72,6 +72,9 @@ Handle open_dataset(hid_t parent, const std::string& path, const Layout& layout)
 /// Opens a dataset whatever it holds, to read its attributes.
 /// @throws Error  it is absent
 Handle open_any(hid_t parent, const std::string& path);
+/// The shape of a dataset, as an untrusted file claims it. Nothing may be allocated from it before open_dataset().
+/// @throws Error  it is absent
+Shape shape_at(hid_t parent, const std::string& path);
 
 /// Writes or reads the whole dataset, or the box of size `count` at `offset`. Converts from or to `memory_type`.
 void write(const Handle& dataset, hid_t memory_type, const void* data);

@@ -1,11 +1,10 @@
 #include "runfile/run_reader.h"
 
-#include "runfile/recommend_run.h"
-
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/nearest.h"
 #include "runfile/hdf5.h"
+#include "runfile/recommend_run.h"
 #include "runfile/run_file.h"
 #include "runfile/schema.h"
 #include "runfile/shard_file.h"
@@ -76,8 +75,6 @@ struct RunReader::State {
   void check_format() const {
     const auto format = hdf5::read_text_attribute(file.get(), "format");
     CHECK(format, "{}: has no attribute 'format'; it is not a run of gainlens sweep", printable(path.string()));
-    CHECK(*format != recommend_run_format, "{}: is a recommender run; gainlens compare reads it",
-          printable(path.string()));
     CHECK(*format == run_format, "{}: its format is '{}'; a run of gainlens sweep ('{}') is needed here",
           printable(path.string()), printable(*format), run_format);
     const auto version = hdf5::read_integer_attribute(file.get(), "format_version");
@@ -115,6 +112,7 @@ struct RunReader::State {
 };
 
 RunReader RunReader::open(const fs::path& path) {
+  refuse_recommend_run(path);
   auto state = std::make_unique<State>();
   state->path = locate(path);
   try {

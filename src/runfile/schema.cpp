@@ -4,6 +4,8 @@
 #include "core/checked.h"
 #include "core/query_scalars.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>

@@ -4,6 +4,8 @@
 #include "core/json.h"
 #include "core/nearest.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace gainlens::tokenizers {

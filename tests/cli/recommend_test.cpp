@@ -152,7 +152,7 @@ TEST_F(Recommend, ArmsAreComparedBySeed) {
   ASSERT_EQ(run_gainlens(training(run_, {"--arm", "plain,markov,popularity", "--seeds", "2"})).exit_code, 0);
   const ProgramResult compared = run_gainlens({"compare", run_, "--json"});
   ASSERT_EQ(compared.exit_code, 0) << compared.error;
-  const Json arms = Json::parse(compared.out);
+  const Json arms = Json::parse(compared.out).at("comparisons");
   ASSERT_EQ(arms.size(), 2u);
   EXPECT_EQ(arms[0].at("baseline"), "plain");
   EXPECT_EQ(arms[1].at("candidate"), "markov");
@@ -161,9 +161,13 @@ TEST_F(Recommend, ArmsAreComparedBySeed) {
   const Json trained = Json::parse(run_gainlens(training(run_, {"--arm", "markov", "--seeds", "2", "--json"})).out);
   EXPECT_NEAR(markov, trained.at("seeds")[0].at("test").at("hr@10").get<double>(), 1e-6);
   const ProgramResult text = run_gainlens({"compare", run_ + ":popularity", run_ + ":markov", "--metrics", "hr@5"});
-  EXPECT_THAT(text.out, AllOf(HasSubstr(":markov against "), HasSubstr("2 seeds, 40 users"), HasSubstr("hr@5 ")));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("markov against popularity on "), HasSubstr("2 seeds, 40 users"), HasSubstr("hr@5 ")));
 
-  EXPECT_THAT(run_gainlens({"inspect", run_}).out, AllOf(HasSubstr("recommender run"), HasSubstr("6 of 6 trainings")));
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out,
+              AllOf(HasSubstr("recommender run"), HasSubstr("6 of 6 trainings"), HasSubstr("plain, popularity, markov"),
+                    HasSubstr("0, 1"), HasSubstr("ndcg@10"), HasSubstr("split checksum")));
+  for (const char* command : {"sink-vs-k", "audit"})
+    expect_refused(run_gainlens({command, run_}), "is a recommender run; gainlens compare reads it");
   expect_refused(run_gainlens({"report", run_}), "is a recommender run; gainlens compare reads it");
 }
 
@@ -174,7 +178,7 @@ TEST_F(Recommend, RunsThatDoNotFitEachOtherAreNotCompared) {
   expect_refused(run_gainlens({"compare", run_}), "one arm alone (markov)");
   expect_refused(run_gainlens({"compare", run_ + ":plain", other}), "has no arm 'plain', but markov");
   const ProgramResult seeds = run_gainlens({"compare", run_ + ":markov", other + ":markov"});
-  expect_refused(seeds, "have different seeds, 0 1 and 7 8");
+  expect_refused(seeds, "have the finished seeds 0, 1 and 7, 8; arms are paired by seed");
   EXPECT_EQ(run_gainlens({"compare", run_ + ":markov", other + ":markov", "--by-position"}).exit_code, 0);
   data_ = write_file(folder_.path() / "longer.txt", ring() + "one 1 2 3 4\n");
   ASSERT_EQ(run_gainlens(training(longer, {"--seeds", "2", "--arm", "markov"})).exit_code, 0);

@@ -64,11 +64,11 @@ TEST(Strata, ItemQuintilesHoldEquallyManyItems) {
   const LeaveOneOut split = split_of(five_users);
   ASSERT_THAT(split.training_counts(), ElementsAre(0, 3, 1, 2, 1, 0));
   // Items in order of (count, id): 5, 2, 4, 3, 1, one in each quintile. Items 2 and 4 share their count.
-  const Strata strata = by_item_frequency(split);
+  const Strata strata = by_item_frequency(user_counts(split));
   EXPECT_THAT(strata.edges, ElementsAre(0, 1, 1, 2));
   EXPECT_THAT(strata.stratum, ElementsAre(4, 4, 3, 2, 0));
   EXPECT_THAT(strata.users, ElementsAre(1, 0, 1, 1, 2));
-  const auto parts = composition(split, strata);
+  const auto parts = composition(user_counts(split), strata);
   EXPECT_EQ(parts[4].users, 2);
   EXPECT_DOUBLE_EQ(parts[4].mean_target_count, 3);
   EXPECT_DOUBLE_EQ(parts[2].mean_target_count, 1);
@@ -78,28 +78,31 @@ TEST(Strata, ItemQuintilesHoldEquallyManyItems) {
 
 TEST(Strata, GivenEdgesBelongToTheStratumBelow) {
   const LeaveOneOut split = split_of(five_users);
-  EXPECT_THAT(by_item_frequency(split, {1, 2}).stratum, ElementsAre(2, 2, 1, 0, 0));
-  EXPECT_THAT(by_item_frequency(split, printed_item_edges()).users, ElementsAre(5, 0, 0, 0, 0));
-  EXPECT_THAT(by_user_activity(split, {1}).stratum, ElementsAre(0, 0, 0, 1, 0));
-  EXPECT_THAT(refusal_of([&] { by_item_frequency(split, {2, 2}); }), HasSubstr("edge 2 after 2; edges must rise"));
+  EXPECT_THAT(by_item_frequency(user_counts(split), {1, 2}).stratum, ElementsAre(2, 2, 1, 0, 0));
+  EXPECT_THAT(by_item_frequency(user_counts(split), printed_item_edges()).users, ElementsAre(5, 0, 0, 0, 0));
+  EXPECT_THAT(by_user_activity(user_counts(split), {1}).stratum, ElementsAre(0, 0, 0, 1, 0));
+  EXPECT_THAT(refusal_of([&] {
+                by_item_frequency(user_counts(split), {2, 2});
+              }),
+              HasSubstr("edge 2 after 2; edges must rise"));
 }
 
 TEST(Strata, UsersOfOneLengthStayTogether) {
-  const Strata strata = by_user_activity(split_of(five_users));
+  const Strata strata = by_user_activity(user_counts(split_of(five_users)));
   EXPECT_THAT(strata.edges, ElementsAre(1));  // four users have 1 training item, one has 3
   EXPECT_THAT(strata.users, ElementsAre(4, 1));
 }
 
 TEST(Strata, FewerThanFiveItems) {
-  const Strata strata = by_item_frequency(split_of("a 1 1 2\nb 1 1 1\n"));
+  const Strata strata = by_item_frequency(user_counts(split_of("a 1 1 2\nb 1 1 1\n")));
   EXPECT_THAT(strata.edges, ElementsAre(0, 0, 2, 2));  // items 2 and 1 in strata 0 and 2
   EXPECT_THAT(strata.stratum, ElementsAre(0, 2));
 }
 
 TEST(Strata, CorrelationByHand) {
   // Known items 2, 2, 2, 4, 2 and counts 3, 3, 2, 1, 0: the sum of products is -1.6, the squares sum to 3.2 and 6.8.
-  EXPECT_NEAR(length_frequency_correlation(split_of(five_users)), -1.6 / std::sqrt(3.2 * 6.8), 1e-15);
-  EXPECT_TRUE(std::isnan(length_frequency_correlation(split_of("a 1 2 3\nb 2 1 3\n"))));
+  EXPECT_NEAR(length_frequency_correlation(user_counts(split_of(five_users))), -1.6 / std::sqrt(3.2 * 6.8), 1e-15);
+  EXPECT_TRUE(std::isnan(length_frequency_correlation(user_counts(split_of("a 1 2 3\nb 2 1 3\n")))));
 }
 
 }  // namespace

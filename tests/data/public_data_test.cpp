@@ -31,7 +31,7 @@ Json golden(const char* name) {
 
 void expect_strata(const LeaveOneOut& split, const Strata& strata, const Json& expected) {
   EXPECT_EQ(Json(strata.edges), expected.at("edges"));
-  const auto parts = composition(split, strata);
+  const auto parts = composition(user_counts(split), strata);
   ASSERT_EQ(parts.size(), expected.at("rows").size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Json& row = expected.at("rows")[i];
@@ -58,9 +58,10 @@ TEST_P(PublicData, IsReadAsAnIndependentProgramReadsIt) {
   EXPECT_EQ(data.dropped_items, 0);
   const LeaveOneOut split(std::move(data));
   EXPECT_EQ(split.checksum(), expected.at("checksum"));
-  expect_strata(split, by_item_frequency(split), expected.at("item_frequency"));
-  expect_strata(split, by_user_activity(split), expected.at("user_activity"));
-  EXPECT_NEAR(length_frequency_correlation(split), expected.at("length_frequency_correlation").get<double>(), 1e-9);
+  expect_strata(split, by_item_frequency(user_counts(split)), expected.at("item_frequency"));
+  expect_strata(split, by_user_activity(user_counts(split)), expected.at("user_activity"));
+  EXPECT_NEAR(length_frequency_correlation(user_counts(split)),
+              expected.at("length_frequency_correlation").get<double>(), 1e-9);
   const LeaveOneOut by_item(read_interactions(*path, {.ties = {TiePolicy::Kind::item}}));
   EXPECT_EQ(by_item.checksum(), expected.at("checksum_by_item"));
 }
@@ -88,11 +89,11 @@ TEST(PublicDataNumbers, SportsTestsInQuintilesOfItems) {
   const auto path = testing::shared_data("amazon/Sports_and_Outdoors.txt.gz");
   if (!path) GTEST_SKIP() << "no ../shared/data/amazon/Sports_and_Outdoors.txt.gz";
   const LeaveOneOut split(read_interactions(*path));
-  const Strata strata = by_item_frequency(split);
+  const Strata strata = by_item_frequency(user_counts(split));
   EXPECT_THAT(strata.edges, ElementsAre(4, 6, 8, 15));
   EXPECT_THAT(strata.users, ElementsAre(6782, 3326, 4106, 5901, 15483));
   // bft.tex, user activity of Sports: sequences of 4, 5, 5-6, 6-9 and 9-50 known items, that is one training item less.
-  EXPECT_THAT(by_user_activity(split).users, ElementsAre(11416, 6885, 4338, 6620, 6339));
+  EXPECT_THAT(by_user_activity(user_counts(split)).users, ElementsAre(11416, 6885, 4338, 6620, 6339));
 }
 
 TEST(PublicDataNumbers, ItemsOfBeautyHaveTheirOwnNumbersAsIds) {

@@ -25,8 +25,9 @@ void read_and_split(const std::string& path, data::TiePolicy::Kind ties) {
   const auto& times = split.interactions().time;
   if (!times.empty() && times.size() != split.interactions().item.size()) std::abort();
   if (split.checksum().size() != 64) std::abort();
-  data::composition(split, data::by_item_frequency(split));
-  data::composition(split, data::by_user_activity(split));
+  const UserCounts counts = data::user_counts(split);
+  composition(counts, by_item_frequency(counts));
+  composition(counts, by_user_activity(counts));
 }
 
 }  // namespace

@@ -2,104 +2,222 @@
 
 #include "core/error.h"
 #include "runfile/hdf5.h"
+#include "runfile/made_recommend_run.h"
+#include "runfile/run_reader.h"
 #include "support/file_bytes.h"
 #include "support/refusal.h"
-#include "support/shared_data.h"
+#include "support/text_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
+#include <limits>
 
 namespace gainlens::runfile {
 namespace {
 
-using gainlens::testing::bytes_of;
-using gainlens::testing::refusal_of;
-using gainlens::testing::TemporaryFolder;
+namespace fs = std::filesystem;
 using ::testing::AllOf;
+using testing::bytes_of;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::refusal_of;
+using testing::TemporaryFolder;
 
-RecommendRun small_run() {
-  RecommendRun run;
-  run.request = {{"data", {{"split", "abc"}}}};
-  run.arms = {"plain", "markov"};
-  run.seeds = {4, 5, 7};
-  run.users = {"ann", "bob"};
-  run.target = {3, 1};
-  run.history_length = {5, 2};
-  run.training_length = {4, 1};
-  run.item_train_count = {2, 0, 9};
-  run.results.resize(6);
-  run.results[0] = TrainedSeed{{{"ndcg@10", {0.1, 0.3}}, {"training_loss", {5, 4}}}, 2, {{"hr@10", 0.5}}, {1, 2.5F}};
-  run.results[2] = TrainedSeed{{{"ndcg@10", {0.2}}, {"training_loss", {6}}}, 1, {{"hr@10", 1}}, {3, 1}};
-  run.results[3] = TrainedSeed{{}, 0, {{"hr@10", 0.25}}, {2, 2}};
-  return run;
-}
-
-TEST(RecommendRunFile, IsReadAsItWasWritten) {
-  const TemporaryFolder folder;
-  const RecommendRun run = small_run();
-  write_recommend_run(folder.path() / "run.h5", run, "1.2.3");
-  EXPECT_TRUE(is_recommend_run(folder.path()));
-  const RecommendRun found = read_recommend_run(folder.path());
-  EXPECT_EQ(found.request, run.request);
-  EXPECT_EQ(found.arms, run.arms);
-  EXPECT_EQ(found.seeds, run.seeds);
-  EXPECT_EQ(found.users, run.users);
-  EXPECT_EQ(found.target, run.target);
-  EXPECT_EQ(found.history_length, run.history_length);
-  EXPECT_EQ(found.training_length, run.training_length);
-  EXPECT_EQ(found.item_train_count, run.item_train_count);
-  ASSERT_EQ(found.results.size(), 6u);
-  for (std::size_t i = 0; i < 6; ++i) {
-    ASSERT_EQ(found.results[i].has_value(), run.results[i].has_value()) << i;
-    if (!run.results[i]) continue;
-    EXPECT_EQ(found.results[i]->curve, run.results[i]->curve);
-    EXPECT_EQ(found.results[i]->best_epoch, run.results[i]->best_epoch);
-    EXPECT_EQ(found.results[i]->test, run.results[i]->test);
-    EXPECT_EQ(found.results[i]->rank, run.results[i]->rank);
+class RecommendRunFile : public ::testing::Test {
+ protected:
+  fs::path file() const { return folder_.path() / "run.h5"; }
+  std::string refusal() const {
+    return refusal_of([&] { read_recommend_run(file()); });
   }
-  EXPECT_EQ(found.result(1, 0)->test.at("hr@10"), 0.25);
-  write_recommend_run(folder.path() / "again.h5", run, "1.2.3");
-  EXPECT_TRUE(bytes_of(folder.path() / "run.h5") == bytes_of(folder.path() / "again.h5"));
-}
-
-TEST(RecommendRunFile, WrongValuesAreRefused) {
-  const TemporaryFolder folder;
-  const auto refusal = [&](const std::function<void(RecommendRun&)>& change) {
-    RecommendRun run = small_run();
+  /// What the reader says of a file with a changed run.
+  std::string refusal_with(const std::function<void(RecommendRun&)>& change) const {
+    RecommendRun run = testing::uneven_recommend_run();
     change(run);
-    write_recommend_run(folder.path() / "run.h5", run);
-    return refusal_of([&] { read_recommend_run(folder.path() / "run.h5"); });
-  };
-  EXPECT_EQ(refusal([](RecommendRun&) {}), "accepted");
-  EXPECT_THAT(refusal([](RecommendRun& run) { run.target[1] = 4; }), HasSubstr("'target' holds 4; must be 1 to 3"));
-  EXPECT_THAT(refusal([](RecommendRun& run) { run.results[0]->rank[0] = 0.5F; }), HasSubstr("'rank' holds 0.5"));
-  EXPECT_THAT(refusal([](RecommendRun& run) { run.results[0]->rank[0] = 4; }), HasSubstr("must be 1 to 3"));
-  EXPECT_THAT(refusal([](RecommendRun& run) { run.item_train_count[0] = -1; }), HasSubstr("train_count' holds -1"));
-  EXPECT_THAT(refusal([](RecommendRun& run) { run.results[0]->best_epoch = 3; }), HasSubstr("'best_epoch' holds 3"));
-  EXPECT_THAT(refusal([](RecommendRun& run) { run.request = 3; }), HasSubstr("the request has no 'data'"));
-  EXPECT_THAT(refusal([](RecommendRun& run) { run.results[0]->test.clear(); }), HasSubstr("of a finished seed"));
+    write_recommend_run(file(), run);
+    return refusal();
+  }
+  /// What the reader says of a file that was changed with the plain library.
+  std::string refusal_after(const std::function<void(hid_t)>& change) const {
+    write_recommend_run(file(), testing::uneven_recommend_run());
+    const hid_t id = H5Fopen(file().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    EXPECT_GE(id, 0);
+    change(id);
+    EXPECT_GE(H5Fclose(id), 0);
+    return refusal();
+  }
+  static void remove(hid_t file, const char* name) { EXPECT_GE(H5Ldelete(file, name, H5P_DEFAULT), 0); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(RecommendRunFile, IsReadAsItWasWritten) {
+  const RecommendRun run = testing::uneven_recommend_run();
+  write_recommend_run(file(), run, "1.2.3");
+  for (const fs::path& path : {folder_.path(), file()}) {
+    const RecommendRun found = read_recommend_run(path);
+    EXPECT_EQ(found.request, run.request);
+    EXPECT_EQ(found.arms, run.arms);
+    EXPECT_EQ(found.seeds, run.seeds);
+    EXPECT_EQ(found.users, run.users);
+    EXPECT_EQ(found.target, run.target);
+    EXPECT_EQ(found.history_length, run.history_length);
+    EXPECT_EQ(found.training_length, run.training_length);
+    EXPECT_EQ(found.item_train_count, run.item_train_count);
+    ASSERT_EQ(found.results.size(), 9u);
+    for (std::size_t i = 0; i < 9; ++i) {
+      ASSERT_EQ(found.results[i].has_value(), i != 4) << i;
+      if (i == 4) continue;
+      EXPECT_EQ(found.results[i]->curve, run.results[i]->curve) << i;
+      EXPECT_EQ(found.results[i]->best_epoch, run.results[i]->best_epoch) << i;
+      EXPECT_EQ(found.results[i]->test, run.results[i]->test) << i;
+      EXPECT_EQ(found.results[i]->rank, run.results[i]->rank) << i;
+    }
+    EXPECT_FALSE(found.result(1, 1));
+    EXPECT_EQ(found.result(2, 0)->best_epoch, 0);
+    EXPECT_EQ(found.data_name(), "made");
+    EXPECT_EQ(found.backbone(), "sasrec");
+    EXPECT_EQ(found.split(), "split-made0");
+  }
 }
 
-TEST(RecommendRunFile, OtherFilesAreRefused) {
-  const TemporaryFolder folder;
-  const auto path = folder.path() / "run.h5";
-  const auto refusal = [&] { return refusal_of([&] { read_recommend_run(path); }); };
-  EXPECT_THAT(refusal(), HasSubstr("no such file"));
-  EXPECT_FALSE(is_recommend_run(path));
-  hdf5::write_file(path, [](const hdf5::Handle& file) {
-    hdf5::write_attribute(file.get(), "format", "gainlens-sweep");
-    hdf5::write_attribute(file.get(), "format_version", std::int64_t{1});
-  });
-  EXPECT_THAT(refusal(), HasSubstr("is not a recommender run but a sweep"));
-  write_recommend_run(path, small_run());
-  const std::string whole = bytes_of(path);
-  for (const std::size_t size : {whole.size() / 4, whole.size() / 2, whole.size() - 1}) {
-    std::ofstream(path, std::ios::binary) << whole.substr(0, size);
-    EXPECT_THAT(refusal(), HasSubstr("cannot be read")) << size;
+TEST_F(RecommendRunFile, TheSameRunHasTheSameBytesAndLeavesNoOtherFile) {
+  write_recommend_run(file(), testing::uneven_recommend_run(), "1.2.3");
+  write_recommend_run(folder_.path() / "again.h5", testing::uneven_recommend_run(), "1.2.3");
+  EXPECT_TRUE(bytes_of(file()) == bytes_of(folder_.path() / "again.h5"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 2);
+}
+
+TEST_F(RecommendRunFile, ArmsWithoutTrainingNeedNoCurve) {
+  testing::MadeRecommender made;
+  made.arms = {"popularity"};
+  RecommendRun run = testing::made_recommend_run(made);
+  for (auto& result : run.results) result->curve.clear(), result->best_epoch = 0;
+  write_recommend_run(file(), run);
+  EXPECT_TRUE(read_recommend_run(file()).result(0, 1)->curve.empty());
+}
+
+TEST_F(RecommendRunFile, UnknownDatasetsAreNotRead) {
+  EXPECT_EQ(refusal_after([](hid_t file) {
+              const hdf5::Handle item = hdf5::create_dataset(file, "item/kalman_gain", {H5T_IEEE_F64LE, {2, 2}, {}});
+              const hdf5::Handle test = hdf5::create_dataset(file, "test/recall@7", {H5T_STD_I8LE, {5}, {}});
+              hdf5::create_group(file, "later");
+            }),
+            "accepted");
+}
+
+TEST_F(RecommendRunFile, WrongValuesAreRefused) {
+  const auto refused = [&](const std::function<void(RecommendRun&)>& change) { return refusal_with(change); };
+  EXPECT_EQ(refused([](RecommendRun&) {}), "accepted");
+  EXPECT_THAT(refused([](RecommendRun& run) { run.target[1] = 26; }), HasSubstr("'target' holds 26; must be 1 to 25"));
+  EXPECT_THAT(refused([](RecommendRun& run) { run.target[1] = 0; }), HasSubstr("'target' holds 0"));
+  EXPECT_THAT(refused([](RecommendRun& run) { run.item_train_count[0] = -1; }), HasSubstr("train_count' holds -1"));
+  EXPECT_THAT(refused([](RecommendRun& run) { ++run.item_train_count[0]; }), HasSubstr("items are in training"));
+  EXPECT_THAT(refused([](RecommendRun& run) { run.training_length[0] = 0; }), HasSubstr("training_length' holds 0"));
+  EXPECT_THAT(refused([](RecommendRun& run) { run.history_length[3] = 1, run.training_length[3] = 2; }),
+              HasSubstr("user 3 has 2 training items of 1 known items"));
+  EXPECT_THAT(refused([](RecommendRun& run) { run.seeds[1] = run.seeds[0]; }), HasSubstr("a seed stands twice"));
+  EXPECT_THAT(refused([](RecommendRun& run) { run.seeds[1] = -4; }), HasSubstr("'seed' holds -4"));
+  EXPECT_THAT(refused([](RecommendRun& run) { run.arms[1] = "plain"; }), HasSubstr("two arms have one name"));
+  EXPECT_THAT(refused([](RecommendRun& run) { run.arms[1] = "a\nb"; }), HasSubstr("the arm 'a\\x0ab'"));
+}
+
+TEST_F(RecommendRunFile, WrongResultsAreRefused) {
+  const auto refused = [&](const std::function<void(TrainedSeed&)>& change) {
+    return refusal_with([&](RecommendRun& run) { change(*run.results[1]); });
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.rank[7] = 0.5F; }),
+              HasSubstr("'rank' holds 0.5 for arm plain, seed 1; must be 1 to 25 in steps of a half"));
+  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.rank[7] = 25.5F; }), HasSubstr("'rank' holds 25.5"));
+  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.rank[7] = 2.25F; }), HasSubstr("'rank' holds 2.25"));
+  EXPECT_THAT(refused([&](TrainedSeed& seed) { seed.rank[7] = static_cast<float>(nan); }), HasSubstr("holds nan"));
+  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.test["hr@5"] += 1e-6; }),
+              AllOf(HasSubstr("'test/hr@5' holds"), HasSubstr("and the ranks give")));
+  EXPECT_THAT(refused([&](TrainedSeed& seed) { seed.test["mrr"] = nan; }), HasSubstr("'test/mrr' holds nan"));
+  EXPECT_THAT(refused([&](TrainedSeed& seed) { seed.curve["ndcg@10"][1] = nan; }), HasSubstr("'metric/ndcg@10'"));
+  EXPECT_THAT(refused([&](TrainedSeed& seed) { seed.curve["ndcg@10"][1] = infinite; }), HasSubstr("'metric/ndcg@10'"));
+  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.best_epoch = 40; }), HasSubstr("'best_epoch' holds 40"));
+  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.curve.clear(); }), HasSubstr("has no learning curve"));
+  EXPECT_THAT(refused([](TrainedSeed& seed) {
+                for (auto& [name, values] : seed.curve) values.resize(static_cast<std::size_t>(seed.best_epoch) - 1);
+              }),
+              HasSubstr("is the best"));
+}
+
+TEST_F(RecommendRunFile, ARequestOfAnotherRunIsRefused) {
+  const auto refused = [&](const std::function<void(Json&)>& change) {
+    return refusal_with([&](RecommendRun& run) { change(run.request); });
+  };
+  EXPECT_THAT(refused([](Json& request) { request = 3; }), HasSubstr("/request has no object 'data'"));
+  EXPECT_THAT(refused([](Json& request) { request.erase("backbone"); }), HasSubstr("text 'backbone'"));
+  EXPECT_THAT(refused([](Json& request) { request["data"]["split"] = 7; }), HasSubstr("text 'data.split'"));
+  EXPECT_THAT(refused([](Json& request) { request["data"].erase("interactions"); }), HasSubstr("'data.interactions'"));
+  EXPECT_THAT(refused([](Json& request) { request["data"]["users"] = 61; }),
+              HasSubstr("holds 60 users and 25 items, and /request says 61 and 25"));
+}
+
+TEST_F(RecommendRunFile, WrongDatasetsAreRefused) {
+  for (const char* name : {"request", "arm", "seed", "user", "target", "history_length", "training_length", "rank",
+                           "best_epoch", "test/ndcg@20", "item/train_count"}) {
+    EXPECT_THAT(refusal_after([&](hid_t file) { remove(file, name); }),
+                AllOf(HasSubstr(std::string(name) + "' is missing"), HasSubstr("is damaged")));
   }
+  const auto replaced = [&](const char* name, const hdf5::Layout& layout) {
+    return refusal_after([&](hid_t file) {
+      remove(file, name);
+      const hdf5::Handle made = hdf5::create_dataset(file, name, layout);
+    });
+  };
+  EXPECT_THAT(replaced("target", {H5T_STD_I64LE, {59}, {}}), HasSubstr("'target' has shape [59]; expected [60]"));
+  EXPECT_THAT(replaced("target", {H5T_STD_I32LE, {60}, {}}), HasSubstr("'target' holds numbers of another type"));
+  EXPECT_THAT(replaced("seed", {H5T_STD_I64LE, {3, 1}, {}}), HasSubstr("'seed' has 2 axes"));
+  EXPECT_THAT(replaced("rank", {H5T_IEEE_F32LE, {3, 3, 60}, {}}), HasSubstr("'rank' is not chunked"));
+  EXPECT_THAT(replaced("test/mrr", {H5T_IEEE_F32LE, {3, 3}, {}}),
+              HasSubstr("'test/mrr' holds numbers of another type"));
+  EXPECT_THAT(replaced("user", {H5T_STD_I64LE, {60}, {}}), HasSubstr("'user' does not hold text"));
+}
+
+TEST_F(RecommendRunFile, OtherFilesAreRefused) {
+  EXPECT_THAT(refusal(), HasSubstr("no such file or folder"));
+  EXPECT_THAT(refusal_of([&] { read_recommend_run(folder_.path()); }), HasSubstr("has no run.h5; give the folder"));
+  EXPECT_FALSE(is_recommend_run(folder_.path()));
+  hdf5::write_file(file(), [](const hdf5::Handle& made) {
+    hdf5::write_attribute(made.get(), "format", "gainlens-sweep");
+    hdf5::write_attribute(made.get(), "format_version", std::int64_t{1});
+  });
+  EXPECT_FALSE(is_recommend_run(file()));
+  EXPECT_THAT(refusal(), HasSubstr("is a run of gainlens sweep, and a recommender run is needed here"));
+  EXPECT_THAT(refusal_after([](hid_t file) {
+                EXPECT_GE(H5Adelete(file, "format_version"), 0);
+                hdf5::write_attribute(file, "format_version", std::int64_t{2});
+              }),
+              HasSubstr("its format version is 2; this gainlens reads version 1"));
+}
+
+TEST_F(RecommendRunFile, CutFilesAreRefused) {
+  write_recommend_run(file(), testing::uneven_recommend_run());
+  const std::string whole = bytes_of(file());
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{100}, whole.size() / 4, whole.size() / 2, whole.size() - 1}) {
+    testing::write_file(file(), whole.substr(0, size));
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("is damaged"), Not(HasSubstr("\n")))) << size;
+  }
+}
+
+TEST_F(RecommendRunFile, OtherReadersSayWhichCommandReadsIt) {
+  write_recommend_run(file(), testing::uneven_recommend_run());
+  EXPECT_TRUE(is_recommend_run(folder_.path()));
+  EXPECT_THAT(refusal_of([&] { RunReader::open(folder_.path()); }),
+              HasSubstr("is a recommender run; gainlens compare reads it"));
+}
+
+TEST_F(RecommendRunFile, ARunThatHasNotFinishedIsNamed) {
+  testing::write_file(folder_.path() / "request.json", R"({"backbone": "sasrec"})");
+  EXPECT_TRUE(is_recommend_run(folder_.path()));
+  EXPECT_THAT(refusal_of([&] { read_recommend_run(folder_.path()); }), HasSubstr("the training has not finished"));
 }
 
 }  // namespace

@@ -1,0 +1,129 @@
+#include "analyses/arm_pairs.h"
+
+#include "core/check.h"
+#include "core/nearest.h"
+#include "core/number_ranges.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+
+namespace gainlens::analyses {
+namespace {
+
+std::string seeds_in_words(const RecommenderArm& arm) {
+  const std::vector<std::int64_t> seeds = arm.seeds();
+  return seeds.empty() ? "none" : number_ranges(seeds, " to ");
+}
+
+const RecommenderArm& baseline_of(const std::vector<const RecommenderArm*>& arms, const std::string& name) {
+  if (name.empty()) return *arms.front();
+  std::vector<std::string> names;
+  for (const RecommenderArm* arm : arms) {
+    if (arm->name() == name) return *arm;
+    names.push_back(arm->name());
+  }
+  throw_invalid("--baseline: '{}' is no arm on {}, which has {}{}", printable(name, 60),
+                printable(arms.front()->run->data_name(), 60), fmt::join(names, ", "), did_you_mean(name, names));
+}
+
+ArmPair pair_of(const RecommenderArm& baseline, const RecommenderArm& candidate, bool by_position) {
+  CHECK(baseline.run->users == candidate.run->users && baseline.run->target == candidate.run->target,
+        "{} and {}: have the same checksum of the split, but other users; one of the files is damaged",
+        baseline.where(), candidate.where());
+  const std::vector<std::int64_t> one = baseline.seeds(), other = candidate.seeds();
+  CHECK(!one.empty() && !other.empty(),
+        "{} and {}: have the finished seeds {} and {}; repeat the training command, "
+        "which continues",
+        baseline.where(), candidate.where(), seeds_in_words(baseline), seeds_in_words(candidate));
+  if (one == other) return {baseline, candidate, false};
+  CHECK(by_position,
+        "{} and {}: have the finished seeds {} and {}; arms are paired by seed. Train the missing ones, or pair seeds "
+        "that differ in their order with --by-position",
+        baseline.where(), candidate.where(), seeds_in_words(baseline), seeds_in_words(candidate));
+  CHECK(one.size() == other.size(), "{} and {}: have {} and {} finished seeds; --by-position needs equally many",
+        baseline.where(), candidate.where(), one.size(), other.size());
+  return {baseline, candidate, true};
+}
+
+}  // namespace
+
+std::string RecommenderArm::where() const {
+  return printable(path.string()) + ":" + name();
+}
+
+void name_arms(std::vector<RecommenderArm>& arms) {
+  using Name = std::function<std::string(const RecommenderArm&)>;
+  const auto folder = [](const RecommenderArm& arm) {
+    const std::filesystem::path whole = std::filesystem::weakly_canonical(arm.path);
+    const std::filesystem::path run = whole.extension() == ".h5" ? whole.parent_path() : whole;
+    return printable(run.filename().string()) + ":" + arm.name();
+  };
+  const Name names[] = {[](const RecommenderArm& arm) { return arm.name(); }, folder,
+                        [](const RecommenderArm& arm) { return arm.where(); }};
+  for (RecommenderArm& arm : arms) {
+    const auto others = [&](const Name& name) {
+      return std::count_if(arms.begin(), arms.end(), [&](const RecommenderArm& other) {
+        return other.run->split() == arm.run->split() && name(other) == name(arm);
+      });
+    };
+    const auto* found =
+        std::find_if(std::begin(names), std::end(names), [&](const Name& name) { return others(name) == 1; });
+    CHECK(found != std::end(names), "compare: {} stands twice; name each arm once", arm.where());
+    arm.label = (*found)(arm);
+  }
+}
+
+std::vector<std::size_t> RecommenderArm::finished() const {
+  std::vector<std::size_t> places;
+  for (std::size_t seed = 0; seed < run->seeds.size(); ++seed) {
+    if (run->result(arm, seed)) places.push_back(seed);
+  }
+  return places;
+}
+
+std::vector<std::int64_t> RecommenderArm::seeds() const {
+  std::vector<std::int64_t> numbers;
+  for (const std::size_t seed : finished()) numbers.push_back(run->seeds[seed]);
+  return numbers;
+}
+
+std::vector<float> RecommenderArm::ranks() const {
+  std::vector<float> all;
+  for (const std::size_t seed : finished()) all.insert(all.end(), result(seed).rank.begin(), result(seed).rank.end());
+  return all;
+}
+
+UserCounts user_counts(const runfile::RecommendRun& run) {
+  return {run.target, run.history_length, run.training_length, run.item_train_count};
+}
+
+std::vector<ArmPair> pair_arms(std::span<const RecommenderArm> arms, const Pairing& pairing) {
+  std::vector<std::vector<const RecommenderArm*>> splits;
+  for (const RecommenderArm& arm : arms) {
+    const auto same = [&](const auto& others) { return others.front()->run->split() == arm.run->split(); };
+    const auto found = std::find_if(splits.begin(), splits.end(), same);
+    (found == splits.end() ? splits.emplace_back() : *found).push_back(&arm);
+  }
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    if (splits[i].size() > 1) continue;
+    const RecommenderArm& lone = *splits[i].front();
+    CHECK(splits.size() > 1, "{}: one arm alone ({}); give a run with several arms, or several runs", lone.where(),
+          lone.name());
+    const RecommenderArm& other = *splits[i == 0 ? 1 : 0].front();
+    throw_invalid("{} and {}: have different splits, {} and {}; only arms on the same split can be compared",
+                  lone.where(), other.where(), printable(lone.run->split(), 64), printable(other.run->split(), 64));
+  }
+  std::vector<ArmPair> pairs;
+  for (const auto& split : splits) {
+    const RecommenderArm& baseline = baseline_of(split, pairing.baseline);
+    for (const RecommenderArm* arm : split) {
+      if (arm != &baseline) pairs.push_back(pair_of(baseline, *arm, pairing.by_position));
+    }
+  }
+  return pairs;
+}
+
+}  // namespace gainlens::analyses

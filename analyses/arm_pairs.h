@@ -1,0 +1,59 @@
+#pragma once
+
+#include "core/strata.h"
+#include "runfile/recommend_run.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// One arm of a recommender run.
+struct RecommenderArm {
+  std::filesystem::path path;  ///< of the run, as the user gave it
+  std::shared_ptr<const runfile::RecommendRun> run;
+  std::size_t arm;
+  std::string label = {};  ///< for readers; see name_arms()
+
+  std::string where() const;  ///< "runs/one:bft", for messages
+
+  const std::string& name() const { return run->arms[arm]; }
+  /// Positions on the seed axis of the finished seeds.
+  std::vector<std::size_t> finished() const;
+  std::vector<std::int64_t> seeds() const;  ///< finished ones
+  const runfile::TrainedSeed& result(std::size_t seed) const { return *run->result(arm, seed); }
+  /// @returns  [finished seed, user]
+  std::vector<float> ranks() const;
+};
+
+/// Gives each arm its label: the name of the arm ("bft"), with that of its run folder ("one:bft") if another arm on the
+/// same split has the same name, with the path if that does not tell them apart either.
+/// @throws InvalidArgument  an arm of one path stands twice
+void name_arms(std::vector<RecommenderArm>& arms);
+
+/// What the strata of a run are made of.
+UserCounts user_counts(const runfile::RecommendRun& run);
+
+/// Two arms on the same users. Their finished seeds are paired one by one.
+struct ArmPair {
+  RecommenderArm baseline;
+  RecommenderArm candidate;
+  bool by_position = false;  ///< the seeds differ, and are paired in order
+};
+
+struct Pairing {
+  std::string baseline;      ///< name of the baseline arm; empty: the first arm of a split
+  bool by_position = false;  ///< seeds that differ are paired in order
+};
+
+/// Pairs every arm with the baseline of its split. Arms of one split keep their order.
+/// @throws InvalidArgument  a split has one arm alone; it has no arm of the name `baseline` (nearest match named); two
+///     arms have the same checksum of the split but other users; their finished seeds differ (both lists are shown)
+std::vector<ArmPair> pair_arms(std::span<const RecommenderArm> arms, const Pairing& pairing);
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,146 @@
+#include "analyses/recommender_comparison.h"
+
+#include "core/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+namespace gainlens::analyses {
+namespace {
+
+std::vector<ArmCurve> curves_of(const RecommenderArm& arm) {
+  std::vector<ArmCurve> curves;
+  for (const std::size_t seed : arm.finished()) {
+    const runfile::TrainedSeed& result = arm.result(seed);
+    const auto found = result.curve.find(std::string(curve_metric));
+    if (found != result.curve.end()) curves.push_back({arm.run->seeds[seed], found->second, result.best_epoch});
+  }
+  return curves;
+}
+
+/// The unit of a user is the target item: users of one item gain together if the model has learned this item.
+std::vector<std::size_t> units_of(const UserCounts& users) {
+  return {users.target.begin(), users.target.end()};
+}
+
+MetricGain gain_of(const RankingMetric& metric, const PairedUsers& pairs, const UserCounts& users,
+                   const RecommenderOptions& options) {
+  const std::vector<std::size_t> unit = units_of(users);
+  const std::vector<SignedGroup> all = {all_users(pairs)};
+  std::vector<std::int64_t> frequency;
+  for (std::size_t user = 0; user < users.users(); ++user) frequency.push_back(users.target_count(user));
+  const std::vector<double> baseline = means_by_seed(pairs.baseline, pairs.users);
+  const std::vector<double> candidate = means_by_seed(pairs.candidate, pairs.users);
+  std::vector<double> differences;
+  for (std::size_t seed = 0; seed < baseline.size(); ++seed) differences.push_back(candidate[seed] - baseline[seed]);
+  return {metric,
+          differences,
+          compare_seeds(baseline, candidate, options.resampling),
+          crossed_gain(pairs, all, GainScale::difference, unit),
+          crossed_gain(pairs, all, GainScale::log_ratio, unit),
+          bootstrap_gain(pairs, all, options.resamples),
+          gain_regression(pairs, frequency, users.history_length, unit)};
+}
+
+StratifiedGains stratified(StratumKind kind, const UserCounts& users, Strata strata,
+                           const std::vector<PairedUsers>& metrics, const RecommenderOptions& options) {
+  const bool quintiles_of_items = kind == StratumKind::item_frequency && options.item_edges.empty();
+  StratifiedGains result{kind, quintiles_of_items, std::move(strata), {}};
+  result.composition = composition(users, result.strata);
+  const std::size_t count = result.strata.users.size();
+  using Gains = std::vector<StratumInteraction>;
+  if (count < 2) {
+    result.gains = Maybe<Gains>::none("all users are in one stratum");
+    return result;
+  }
+  const std::vector<std::size_t> stratum(result.strata.stratum.begin(), result.strata.stratum.end());
+  const std::vector<std::size_t> unit = units_of(users);
+  Gains gains;
+  for (const PairedUsers& pairs : metrics)
+    gains.push_back(stratum_interaction(pairs, stratum, count, 0, count - 1, unit, options.resamples));
+  result.gains = std::move(gains);
+  return result;
+}
+
+DataSetGain data_set_gain(const ArmComparison& comparison, std::size_t metric) {
+  const MetricGain& gain = comparison.metrics[metric];
+  SeededDifferences runs;
+  for (const std::int64_t seed : comparison.baseline_seeds) runs.seeds.push_back(static_cast<std::uint64_t>(seed));
+  runs.differences = gain.seed_differences;
+  return {comparison.data_set, std::move(runs), gain.seeds.naive_p, gain.log_ratio};
+}
+
+}  // namespace
+
+std::string ArmComparison::title() const {
+  return fmt::format("{} against {} on {} ({})", candidate, baseline, printable(data_set, 60), printable(backbone, 60));
+}
+
+std::string ArmComparison::title_with_split() const {
+  return fmt::format("{}, split {}", title(), printable(split, 12));
+}
+
+std::string_view name_of(StratumKind kind) {
+  return kind == StratumKind::item_frequency ? "item_frequency" : "user_activity";
+}
+
+ArmComparison compare_arms(const ArmPair& pair, const RecommenderOptions& options) {
+  const runfile::RecommendRun& run = *pair.baseline.run;
+  const UserCounts users = user_counts(run);
+  const std::vector<float> baseline = pair.baseline.ranks(), candidate = pair.candidate.ranks();
+  const std::size_t seeds = pair.baseline.seeds().size();
+  std::vector<PairedUsers> metrics;
+  std::vector<MetricGain> gains;
+  for (const RankingMetric& metric : options.metrics) {
+    metrics.push_back(paired_users(metric, baseline, candidate, seeds, users.users()));
+    gains.push_back(gain_of(metric, metrics.back(), users, options));
+  }
+  return {.data_set = run.data_name(),
+          .backbone = pair.candidate.run->backbone(),
+          .split = run.split(),
+          .baseline = pair.baseline.label,
+          .candidate = pair.candidate.label,
+          .baseline_arm = pair.baseline.name(),
+          .candidate_arm = pair.candidate.name(),
+          .baseline_seeds = pair.baseline.seeds(),
+          .candidate_seeds = pair.candidate.seeds(),
+          .users = users.users(),
+          .items = users.item_train_count.size(),
+          .metrics = std::move(gains),
+          .by_item = stratified(StratumKind::item_frequency, users, by_item_frequency(users, options.item_edges),
+                                metrics, options),
+          .by_user = stratified(StratumKind::user_activity, users, by_user_activity(users), metrics, options),
+          .length_frequency_correlation = length_frequency_correlation(users),
+          .baseline_curves = curves_of(pair.baseline),
+          .candidate_curves = curves_of(pair.candidate)};
+}
+
+std::vector<PooledComparison> pool_comparisons(std::span<const ArmComparison> comparisons,
+                                               const RecommenderOptions& options) {
+  using Key = std::tuple<std::string, std::string, std::string>;
+  const auto key_of = [](const ArmComparison& c) { return Key{c.backbone, c.baseline_arm, c.candidate_arm}; };
+  std::vector<PooledComparison> pooled;
+  std::set<Key> done;
+  for (const ArmComparison& first : comparisons) {
+    if (!done.insert(key_of(first)).second) continue;
+    std::vector<const ArmComparison*> group;
+    std::set<std::string> splits;
+    for (const ArmComparison& other : comparisons) {
+      // Of two comparisons on one split only the first is pooled: they share their users.
+      if (key_of(other) == key_of(first) && splits.insert(other.split).second) group.push_back(&other);
+    }
+    if (group.size() < 2) continue;
+    PooledComparison entry{first.backbone, first.baseline_arm, first.candidate_arm, options.metrics, {}};
+    for (std::size_t metric = 0; metric < options.metrics.size(); ++metric) {
+      std::vector<DataSetGain> gains;
+      for (const ArmComparison* comparison : group) gains.push_back(data_set_gain(*comparison, metric));
+      entry.metrics.push_back(pool_data_sets(gains, options.resampling));
+    }
+    pooled.push_back(std::move(entry));
+  }
+  return pooled;
+}
+
+}  // namespace gainlens::analyses

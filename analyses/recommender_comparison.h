@@ -1,0 +1,98 @@
+#pragma once
+
+#include "analyses/arm_pairs.h"
+#include "analyses/gain_regression.h"
+#include "analyses/options.h"
+#include "analyses/paper_gains.h"
+#include "analyses/pooled_data_sets.h"
+#include "analyses/seed_comparison.h"
+#include "analyses/seed_user.h"
+#include "analyses/stratum_interaction.h"
+#include "core/json.h"
+#include "core/ranking_metrics.h"
+#include "core/strata.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::analyses {
+
+struct RecommenderOptions {
+  std::vector<RankingMetric> metrics = {
+      {RankingMetric::Kind::hit, 10}, {RankingMetric::Kind::gain, 10}, {RankingMetric::Kind::reciprocal_rank, 0}};
+  std::vector<std::int64_t> item_edges;  ///< of the strata of items; empty: true quintiles of the catalogue
+  Resampling resampling;
+  Resamples resamples;
+};
+
+/// One metric of two arms.
+struct MetricGain {
+  RankingMetric metric;
+  std::vector<double> seed_differences;  ///< [seed] candidate - baseline
+  SeedComparison seeds;                  ///< over seeds, users fixed
+  Maybe<CrossedEstimate> difference;     ///< over seeds and users; users with one target item err together
+  Maybe<CrossedEstimate> log_ratio;      ///< likewise
+  BootstrapGains bootstrap;
+  Maybe<GainRegression> regression;
+};
+
+/// Gains of groups of users.
+struct StratifiedGains {
+  StratumKind kind;
+  bool shares_edges;  ///< whether items whose count is an edge can be on both sides of it
+  Strata strata;
+  std::vector<StratumComposition> composition;  ///< [stratum]
+  /// [metric] the first stratum (rare items, cold users) against the last. Missing if there are fewer than two strata.
+  Maybe<std::vector<StratumInteraction>> gains = Maybe<std::vector<StratumInteraction>>::none("not computed");
+};
+
+/// A metric on the validation items, and its best epoch.
+struct ArmCurve {
+  std::int64_t seed;
+  std::vector<double> values;  ///< [epoch]
+  std::int64_t best_epoch;     ///< from 1
+};
+
+/// Everything that is computed of two arms.
+struct ArmComparison {
+  std::string data_set, backbone, split;    ///< data_set: name of the data file
+  std::string baseline, candidate;          ///< labels
+  std::string baseline_arm, candidate_arm;  ///< names of the arms in their runs
+  std::vector<std::int64_t> baseline_seeds, candidate_seeds;
+  std::size_t users, items;
+  std::vector<MetricGain> metrics;
+  StratifiedGains by_item, by_user;
+  double
+      length_frequency_correlation;  ///< Pearson over users: known items, training count of the target. NaN: constant
+  std::vector<ArmCurve> baseline_curves, candidate_curves;  ///< of `curve_metric`; empty: an arm without training
+
+  /// "bft against plain on Beauty (sasrec)"
+  std::string title() const;
+  /// The same with the first digits of the split, for reports on two splits of one data file.
+  std::string title_with_split() const;
+};
+inline constexpr std::string_view curve_metric = "ndcg@10";
+
+/// Source: docs/inference.md, "Gains over seeds" and "Strata of users".
+/// @throws InvalidArgument  edges that do not rise
+ArmComparison compare_arms(const ArmPair& pair, const RecommenderOptions& options);
+
+/// The same two arms of one backbone on several data sets.
+struct PooledComparison {
+  std::string backbone, baseline_arm, candidate_arm;
+  std::vector<RankingMetric> names;
+  std::vector<PooledDataSets> metrics;  ///< [metric]
+};
+/// One entry for each pair of arms that was compared on at least two splits.
+/// Source: docs/inference.md, "Pooled over data sets".
+std::vector<PooledComparison> pool_comparisons(std::span<const ArmComparison> comparisons,
+                                               const RecommenderOptions& options);
+
+std::string_view name_of(StratumKind kind);  ///< "item_frequency"
+OrderedJson to_json(const ArmComparison& comparison);
+OrderedJson to_json(const PooledComparison& pooled);
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,86 @@
+#include "analyses/recommender_comparison.h"
+
+#include <cmath>
+
+namespace gainlens::analyses {
+namespace {
+
+/// What the paper prints of a metric; null, with the reason, if it prints nothing.
+void put_paper(OrderedJson& json, const ArmComparison& comparison, const RankingMetric& metric) {
+  const PaperGain* const paper = find_paper_gain(comparison.backbone, comparison.data_set, metric.name());
+  if (paper == nullptr) {
+    json["paper"] = nullptr;
+    json["paper_reason"] = "the paper has no such backbone, data set or metric";
+    return;
+  }
+  json["paper"] = {{"data_set", paper->data_set},
+                   {"baseline_mean", paper->baseline},
+                   {"baseline_deviation", paper->baseline_deviation},
+                   {"candidate_mean", paper->candidate},
+                   {"candidate_deviation", paper->candidate_deviation},
+                   {"relative_difference", paper->relative},
+                   {"paired_t_naive_p", paper->p}};
+}
+
+OrderedJson metrics_json(const ArmComparison& comparison) {
+  OrderedJson metrics = OrderedJson::object();
+  for (const MetricGain& gain : comparison.metrics) {
+    OrderedJson json = {{"seeds", to_json(gain.seeds)}};
+    put(json, "difference", gain.difference);
+    put(json, "log_ratio", gain.log_ratio);
+    put(json, "bootstrap_difference", gain.bootstrap.difference);
+    put(json, "bootstrap_log_ratio", gain.bootstrap.log_ratio);
+    json["regression"] = gain.regression ? to_json(*gain.regression) : OrderedJson(nullptr);
+    if (!gain.regression) json["regression_reason"] = gain.regression.reason();
+    put_paper(json, comparison, gain.metric);
+    metrics[gain.metric.name()] = std::move(json);
+  }
+  return metrics;
+}
+
+OrderedJson strata_json(const ArmComparison& comparison, const StratifiedGains& gains) {
+  OrderedJson json = {{"edges", gains.strata.edges}, {"composition", OrderedJson::array()}};
+  for (const StratumComposition& stratum : gains.composition)
+    json["composition"].push_back({{"users", stratum.users},
+                                   {"mean_target_count", stratum.mean_target_count},  // NaN becomes null
+                                   {"mean_history_length", stratum.mean_history_length}});
+  json["metrics"] = nullptr;
+  if (!gains.gains) {
+    json["metrics_reason"] = gains.gains.reason();
+    return json;
+  }
+  json["metrics"] = OrderedJson::object();
+  for (std::size_t i = 0; i < gains.gains->size(); ++i)
+    json["metrics"][comparison.metrics[i].metric.name()] = to_json((*gains.gains)[i]);
+  return json;
+}
+
+}  // namespace
+
+OrderedJson to_json(const ArmComparison& comparison) {
+  OrderedJson json = {{"data_set", comparison.data_set},
+                      {"backbone", comparison.backbone},
+                      {"baseline", comparison.baseline},
+                      {"candidate", comparison.candidate},
+                      {"seeds", {{"baseline", comparison.baseline_seeds}, {"candidate", comparison.candidate_seeds}}},
+                      {"users", comparison.users},
+                      {"items", comparison.items},
+                      {"split", comparison.split},
+                      {"metrics", metrics_json(comparison)}};
+  json["strata"] = {{"item_frequency", strata_json(comparison, comparison.by_item)},
+                    {"user_activity", strata_json(comparison, comparison.by_user)}};
+  json["length_frequency_correlation"] = comparison.length_frequency_correlation;  // NaN becomes null
+  return json;
+}
+
+OrderedJson to_json(const PooledComparison& pooled) {
+  OrderedJson json = {{"backbone", pooled.backbone},
+                      {"baseline", pooled.baseline_arm},
+                      {"candidate", pooled.candidate_arm},
+                      {"metrics", OrderedJson::object()}};
+  for (std::size_t i = 0; i < pooled.metrics.size(); ++i)
+    json["metrics"][pooled.names[i].name()] = to_json(pooled.metrics[i]);
+  return json;
+}
+
+}  // namespace gainlens::analyses

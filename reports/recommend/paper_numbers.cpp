@@ -1,0 +1,65 @@
+#include "reports/recommend/paper_numbers.h"
+
+#include <cmath>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::CrossedEstimate;
+using analyses::Maybe;
+using analyses::Measured;
+
+constexpr const char* missing_number = "–";
+
+/// Without the 0 before the point, and with a minus that is as wide as a plus.
+std::string without_zero(std::string text) {
+  const std::size_t start = text.find_first_of("0123456789");
+  if (text.compare(start, 2, "0.") == 0) text.erase(start, 1);
+  if (text.starts_with('-')) text.replace(0, 1, "−");
+  return text;
+}
+
+}  // namespace
+
+std::string metric_number(double value) {
+  return without_zero(fmt::format("{:.4f}", value));
+}
+
+std::string metric_number(double mean, double deviation) {
+  return fmt::format("{} ({})", metric_number(mean), metric_number(deviation));
+}
+
+std::string metric_number(const analyses::ArmSummary& arm) {
+  return arm.deviation ? metric_number(arm.mean, *arm.deviation) : metric_number(arm.mean);
+}
+
+std::string change_number(const Measured& share) {
+  if (!share) return missing_number;
+  std::string text = fmt::format("{:+.1f}%", 100 * *share);
+  if (text.starts_with('-')) text.replace(0, 1, "−");
+  return text;
+}
+
+std::string change_of_log(const Maybe<CrossedEstimate>& log_ratio) {
+  return log_ratio ? change_number(std::expm1(log_ratio->value)) : missing_number;
+}
+
+std::string change_interval(const analyses::Interval& log_ratio) {
+  return fmt::format("[{}, {}]", change_number(std::expm1(log_ratio.low)), change_number(std::expm1(log_ratio.high)));
+}
+
+std::string change_interval(const Maybe<CrossedEstimate>& log_ratio) {
+  return log_ratio ? change_interval(log_ratio->interval) : missing_number;
+}
+
+std::string p_number(const Measured& p) {
+  if (!p) return missing_number;
+  if (*p < 0.0001) return "<.0001";
+  return without_zero(fmt::format("{:.{}f}", *p, *p < 0.001 ? 4 : 3));
+}
+
+std::string p_number(const Maybe<CrossedEstimate>& estimate) {
+  return estimate ? p_number(Measured(estimate->p)) : missing_number;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "analyses/crossed_estimate.h"
+#include "analyses/measured.h"
+#include "analyses/seed_comparison.h"
+
+#include <string>
+
+namespace gainlens::reports {
+
+// Numbers of recommenders as the paper prints them. A dash stands for a missing one.
+
+/// ".0881"; a number of at least 1 keeps its digits: "1.2000".
+std::string metric_number(double value);
+/// ".0881 (.0018)"
+std::string metric_number(const analyses::ArmSummary& arm);
+std::string metric_number(double mean, double deviation);
+/// "+3.8%", of a share.
+std::string change_number(const analyses::Measured& share);
+/// "+3.8%", of ln(1 + share).
+std::string change_of_log(const analyses::Maybe<analyses::CrossedEstimate>& log_ratio);
+/// "[+1.0%, +6.7%]", of a log ratio.
+std::string change_interval(const analyses::Maybe<analyses::CrossedEstimate>& log_ratio);
+std::string change_interval(const analyses::Interval& log_ratio);
+/// ".087", ".0004", "<.0001"
+std::string p_number(const analyses::Measured& p);
+std::string p_number(const analyses::Maybe<analyses::CrossedEstimate>& estimate);
+
+}  // namespace gainlens::reports

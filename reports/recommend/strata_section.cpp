@@ -1,0 +1,192 @@
+#include "reports/recommend/paper_numbers.h"
+#include "reports/recommend/sections.h"
+#include "reports/recommend/stratum_words.h"
+#include "reports/words/numbers.h"
+
+#include <cmath>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::ArmComparison;
+using analyses::MetricGain;
+using analyses::StratifiedGains;
+using analyses::StratumGain;
+using analyses::StratumInteraction;
+using analyses::StratumKind;
+
+constexpr StratumKind kinds[] = {StratumKind::item_frequency, StratumKind::user_activity};
+
+const StratifiedGains& gains_of(const ArmComparison& comparison, StratumKind kind) {
+  return kind == StratumKind::item_frequency ? comparison.by_item : comparison.by_user;
+}
+
+std::string stem_of(StratumKind kind) {
+  return kind == StratumKind::item_frequency ? "strata-items" : "strata-users";
+}
+
+std::string caption_of(const std::string& title, const StratifiedGains& gains) {
+  const std::string groups =
+      gains.kind == StratumKind::user_activity
+          ? "Users by the number of their training items, with edges at the quintiles of users."
+      : gains.shares_edges ? "Users by how often their test item stands in the training items: five groups of equally "
+                             "many items of the catalogue. Items whose count is an edge can be on both sides of it."
+                           : "Users by how often their test item stands in the training items, with given edges.";
+  return fmt::format(
+      "{}. {} \"target count\" and \"known items\" are means. Δ is the relative change, p is over seeds and users with "
+      "Holm's correction over strata. \"paper\" is the change that the paper prints for its own strata.",
+      title, groups);
+}
+
+std::vector<std::string> stratum_row(const ArmComparison& comparison, const StratifiedGains& gains, std::size_t i) {
+  const StratumComposition& who = gains.composition[i];
+  std::vector<std::string> row = {stratum_label(gains, i), std::to_string(who.users), shown(who.mean_target_count),
+                                  shown(who.mean_history_length)};
+  for (std::size_t metric = 0; metric < comparison.metrics.size(); ++metric) {
+    const StratumGain& gain = (*gains.gains)[metric].strata[i];
+    const double* const paper = analyses::find_paper_stratum(comparison.backbone, comparison.data_set, gains.kind, i,
+                                                             comparison.metrics[metric].metric.name());
+    row.push_back(change_number(gain.relative));
+    row.push_back(p_number(gain.crossed_holm));
+    row.push_back(paper != nullptr && gains.composition.size() == 5 ? change_number(*paper) : "–");
+  }
+  return row;
+}
+
+PaperTable strata_table(const ComparedArms& arms, StratumKind kind, std::size_t number) {
+  const ArmComparison& comparison = arms.comparison;
+  const StratifiedGains& gains = gains_of(comparison, kind);
+  PaperTable table{numbered_stem(stem_of(kind), number),
+                   caption_of(arms.title, gains),
+                   {{stratum_heading(kind), true}, {"users"}, {"target count"}, {"known items"}},
+                   {},
+                   {{"", 4}}};
+  for (const MetricGain& gain : comparison.metrics) {
+    table.spans.push_back({gain.metric.name(), 3});
+    for (const char* heading : {"Δ", "p", "paper"}) table.columns.push_back({heading});
+  }
+  for (std::size_t i = 0; i < gains.composition.size(); ++i) table.rows.push_back(stratum_row(comparison, gains, i));
+  return table;
+}
+
+/// "first minus last" of both kinds of strata, and the slopes of the regression.
+PaperTable interaction_table(const ComparedArms& arms, std::size_t number) {
+  const ArmComparison& comparison = arms.comparison;
+  PaperTable table{numbered_stem("interactions", number),
+                   arms.title +
+                       ". Does the first stratum gain more than the last? Relative: ratio of the two relative gains "
+                       "minus 1. Difference: of the gains in units of the metric. The two can differ in sign, because "
+                       "rare items have a lower baseline. Errors are over seeds and users; users with one target item "
+                       "count as one.",
+                   {{"", true}, {"relative"}, {"95% interval"}, {"p"}, {"difference"}, {"95% interval"}, {"p"}},
+                   {}};
+  for (const StratumKind kind : kinds) {
+    const StratifiedGains& gains = gains_of(comparison, kind);
+    if (!gains.gains) continue;
+    table.rows.push_back({kind == StratumKind::item_frequency ? "rarest minus most popular items"
+                                                              : "least active minus most active users"});
+    for (std::size_t i = 0; i < gains.gains->size(); ++i) {
+      const StratumInteraction& contrast = (*gains.gains)[i];
+      const auto& difference = contrast.difference;
+      table.rows.push_back(
+          {comparison.metrics[i].metric.name(), change_of_log(contrast.log_ratio), change_interval(contrast.log_ratio),
+           p_number(contrast.log_ratio), difference ? shown(difference->value) : "–",
+           difference ? shown(analyses::Maybe<analyses::Interval>(difference->interval)) : "–", p_number(difference)});
+    }
+  }
+  return table;
+}
+
+PaperTable slopes_table(const ComparedArms& arms, std::size_t number) {
+  const ArmComparison& comparison = arms.comparison;
+  PaperTable table{numbered_stem("slopes", number),
+                   arms.title +
+                       ". Slopes of the difference of each user, mean over the runs, on ln(1 + training count of the "
+                       "target) and on ln(known items), both at once. A negative slope: rare items, or users with few "
+                       "items, gain more. Units of the metric; p over seeds and target items.",
+                   {{"metric", true}, {"frequency"}, {"95% interval"}, {"p"}, {"length"}, {"95% interval"}, {"p"}},
+                   {}};
+  for (const MetricGain& gain : comparison.metrics) {
+    if (!gain.regression) continue;
+    std::vector<std::string> row = {gain.metric.name()};
+    for (const analyses::GainSlope* slope : {&gain.regression->frequency, &gain.regression->length}) {
+      row.push_back(shown(slope->value));
+      row.push_back(slope->crossed ? shown(analyses::Maybe<analyses::Interval>(slope->crossed->interval)) : "–");
+      row.push_back(p_number(slope->crossed));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+void add_blocks(std::vector<Block>& all, const ComparedArms& arms, std::size_t number) {
+  const ArmComparison& comparison = arms.comparison;
+  for (const StratumKind kind : kinds) {
+    const StratifiedGains& gains = gains_of(comparison, kind);
+    if (gains.gains)
+      all.emplace_back(strata_table(arms, kind, number));
+    else
+      all.push_back(absence(fmt::format("{}, {}: {}.", arms.title, stratum_heading(kind), gains.gains.reason())));
+  }
+  all.emplace_back(interaction_table(arms, number));
+  all.emplace_back(slopes_table(arms, number));
+  const double r = comparison.length_frequency_correlation;
+  if (std::isfinite(r))
+    all.push_back(
+        paragraph(fmt::format("The correlation between known items and target count over users is {:+.3f}. If it is "
+                              "not near 0, a gain of one "
+                              "kind of strata may come from the other kind.",
+                              r)));
+}
+
+std::vector<Block> blocks(Comparisons comparisons) {
+  std::vector<Block> all;
+  for (std::size_t i = 0; i < comparisons.size(); ++i) add_blocks(all, comparisons[i], i);
+  return all;
+}
+
+std::vector<CsvTable> tables(const ComparedArms& arms) {
+  CsvTable table{"strata",
+                 {"kind", "stratum", "label", "users", "mean_target_count", "mean_history_length", "metric",
+                  "baseline_mean", "candidate_mean", "relative_difference", "paired_t_naive_p", "paired_t_naive_p_holm",
+                  "difference", "difference_p", "crossed_p_holm", "log_ratio", "log_ratio_low", "log_ratio_high"},
+                 {}};
+  for (const StratumKind kind : kinds) {
+    const StratifiedGains& gains = gains_of(arms.comparison, kind);
+    for (std::size_t metric = 0; gains.gains && metric < gains.gains->size(); ++metric) {
+      for (std::size_t i = 0; i < gains.composition.size(); ++i) {
+        const StratumGain& gain = (*gains.gains)[metric].strata[i];
+        const StratumComposition& who = gains.composition[i];
+        const auto& d = gain.difference;
+        const auto& l = gain.log_ratio;
+        table.rows.push_back({std::string(name_of(kind)), static_cast<std::int64_t>(i + 1), stratum_label(gains, i),
+                              who.users, who.mean_target_count, who.mean_history_length,
+                              arms.comparison.metrics[metric].metric.name(), cell(gain.baseline), cell(gain.candidate),
+                              cell(gain.relative), cell(gain.naive_p), cell(gain.naive_holm),
+                              d ? Cell(d->value) : empty_cell(), d ? Cell(d->p) : empty_cell(), cell(gain.crossed_holm),
+                              l ? Cell(l->value) : empty_cell(), l ? Cell(l->interval.low) : empty_cell(),
+                              l ? Cell(l->interval.high) : empty_cell()});
+      }
+    }
+  }
+  return {table};
+}
+
+std::vector<std::string> files() {
+  return {"strata-items", "strata-users", "interactions", "slopes", "strata"};
+}
+
+}  // namespace
+
+const Section<ComparedArms>& strata_section() {
+  static const Section<ComparedArms> section = {.name = "strata",
+                                                .title = "Rare items and cold users",
+                                                .question = "Who gains?",
+                                                .files = files,
+                                                .keys = {},
+                                                .blocks = blocks,
+                                                .tables = tables};
+  return section;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,167 @@
+#include "reports/terminal/compare_terminal.h"
+
+#include "core/counted.h"
+#include "core/number_ranges.h"
+#include "reports/recommend/stratum_words.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::ArmComparison;
+using analyses::CrossedEstimate;
+using analyses::Maybe;
+using analyses::Measured;
+using analyses::MetricGain;
+using analyses::StratifiedGains;
+
+/// Reasons of missing numbers, each once.
+class Reasons {
+ public:
+  void add(const std::string& reason) {
+    if (!reason.empty() && std::find(reasons_.begin(), reasons_.end(), reason) == reasons_.end())
+      reasons_.push_back(reason);
+  }
+  std::string text() const {
+    std::string text;
+    for (const std::string& reason : reasons_) text += fmt::format("-: {}\n", reason);
+    return text;
+  }
+
+ private:
+  std::vector<std::string> reasons_;
+};
+
+std::string number(const Measured& value) {
+  return value ? fmt::format("{:.4f}", *value) : "-";
+}
+
+std::string percent(const Measured& share) {
+  return share ? fmt::format("{:+.1f}%", 100 * *share) : "-";
+}
+
+/// "-1.2% to +3.4%", of a log ratio.
+std::string percent_interval(const Maybe<CrossedEstimate>& log_ratio) {
+  if (!log_ratio) return "-";
+  return fmt::format("{:+.1f}% to {:+.1f}%", 100 * std::expm1(log_ratio->interval.low),
+                     100 * std::expm1(log_ratio->interval.high));
+}
+
+std::string p_of(const Maybe<CrossedEstimate>& estimate) {
+  return estimate ? fmt::format("{:.4f}", estimate->p) : "-";
+}
+
+std::string arm(double mean, const Measured& deviation) {
+  return fmt::format("{:.4f} ({})", mean, number(deviation));
+}
+
+constexpr const char* metric_line = "{:<8} {:<17} {:<17} {:>8} {:>8} {:>8}   {:>20} {:>8}\n";
+
+std::string metric_rows(const ArmComparison& comparison, Reasons& reasons) {
+  std::string text;
+  for (const MetricGain& gain : comparison.metrics) {
+    const analyses::SeedComparison& seeds = gain.seeds;
+    text += fmt::format(metric_line, gain.metric.name(), arm(seeds.baseline.mean, seeds.baseline.deviation),
+                        arm(seeds.candidate.mean, seeds.candidate.deviation), percent(seeds.relative),
+                        number(seeds.naive_p), number(seeds.signs.p), percent_interval(gain.log_ratio),
+                        p_of(gain.log_ratio));
+    for (const std::string& reason :
+         {seeds.relative.reason(), seeds.naive_p.reason(), seeds.signs.p.reason(), gain.log_ratio.reason()})
+      reasons.add(reason);
+    const auto* paper = analyses::find_paper_gain(comparison.backbone, comparison.data_set, gain.metric.name());
+    if (paper != nullptr)
+      text +=
+          fmt::format("{:<8} {:<17} {:<17} {:>8} {:>8}\n", "  paper", arm(paper->baseline, paper->baseline_deviation),
+                      arm(paper->candidate, paper->candidate_deviation), percent(paper->relative), paper->p);
+  }
+  return text;
+}
+
+/// One line for each stratum: who is in it, and the relative gain of each metric.
+std::string strata_rows(const ArmComparison& comparison, const StratifiedGains& gains) {
+  std::string text =
+      fmt::format("\n{:<26} {:>7} {:>12} {:>11}", stratum_heading(gains.kind), "users", "target count", "known items");
+  for (const MetricGain& gain : comparison.metrics) text += fmt::format(" {:>9}", gain.metric.name());
+  text += '\n';
+  if (!gains.gains) return text + fmt::format("-: {}\n", gains.gains.reason());
+  for (std::size_t i = 0; i < gains.composition.size(); ++i) {
+    const StratumComposition& stratum = gains.composition[i];
+    text += fmt::format("{:<26} {:>7} {:>12.1f} {:>11.1f}", stratum_label(gains, i), stratum.users,
+                        stratum.mean_target_count, stratum.mean_history_length);
+    for (const analyses::StratumInteraction& metric : *gains.gains)
+      text += fmt::format(" {:>9}", percent(metric.strata[i].relative));
+    text += '\n';
+  }
+  for (std::size_t i = 0; i < gains.gains->size(); ++i) {
+    const Maybe<CrossedEstimate>& contrast = (*gains.gains)[i].log_ratio;
+    text += fmt::format("  first against last, {}: ", comparison.metrics[i].metric.name());
+    text += contrast ? fmt::format("{} ({}), p {}\n", percent(std::expm1(contrast->value)), percent_interval(contrast),
+                                   p_of(contrast))
+                     : fmt::format("-: {}\n", contrast.reason());
+  }
+  return text;
+}
+
+std::string one(const ArmComparison& comparison) {
+  const bool same = comparison.baseline_seeds == comparison.candidate_seeds;
+  const std::string seeds = same ? number_ranges(comparison.baseline_seeds, " to ")
+                                 : fmt::format("{} with {} in order", number_ranges(comparison.baseline_seeds, " to "),
+                                               number_ranges(comparison.candidate_seeds, " to "));
+  std::string text =
+      fmt::format("{}, {}, {}, {}\nseeds {}\n", comparison.title(), counted(comparison.baseline_seeds.size(), "seed"),
+                  counted(comparison.users, "user"), counted(comparison.items, "item"), seeds);
+  text += fmt::format(metric_line, "metric", "baseline (sd)", "candidate (sd)", "change", "naive p", "signs p",
+                      "95% of the change", "p");
+  Reasons reasons;
+  text += metric_rows(comparison, reasons) + reasons.text();
+  text += strata_rows(comparison, comparison.by_item) + strata_rows(comparison, comparison.by_user);
+  if (std::isfinite(comparison.length_frequency_correlation))
+    text += fmt::format("correlation of known items and target count over users: {:+.3f}\n",
+                        comparison.length_frequency_correlation);
+  return text;
+}
+
+std::string pooled_rows(const analyses::PooledComparison& pooled) {
+  const std::vector<std::string>& names = pooled.metrics.front().names;
+  std::string text = fmt::format("{} against {} ({}) over {}: {}\n", pooled.candidate_arm, pooled.baseline_arm,
+                                 printable(pooled.backbone, 60), counted(names.size(), "data set"),
+                                 printable(fmt::format("{}", fmt::join(names, ", "))));
+  text += fmt::format("{:<8} {:>14} {:>16} {:>14} {:>22} {:>8}\n", "metric", "Fisher naive p", "Stouffer p (all)",
+                      "sign flips p", "95% of the mean change", "p");
+  Reasons reasons;
+  for (std::size_t i = 0; i < pooled.metrics.size(); ++i) {
+    const analyses::PooledDataSets& metric = pooled.metrics[i];
+    const auto& mean = metric.relative_gain;
+    text += fmt::format("{:<8} {:>14} {:>16} {:>14} {:>22} {:>8}\n", pooled.names[i].name(),
+                        metric.naive_fisher ? fmt::format("{:.2g}", metric.naive_fisher->p) : "-",
+                        metric.crossed_stouffer ? fmt::format("{:.2g}", metric.crossed_stouffer->p) : "-",
+                        number(metric.flips.p),
+                        mean ? fmt::format("{:+.1f}% to {:+.1f}%", 100 * std::expm1(mean->interval.low),
+                                           100 * std::expm1(mean->interval.high))
+                             : "-",
+                        mean ? fmt::format("{:.4f}", mean->p) : "-");
+    for (const std::string& reason :
+         {metric.naive_fisher.reason(), metric.crossed_stouffer.reason(), metric.flips.p.reason(), mean.reason()})
+      reasons.add(reason);
+  }
+  return text + reasons.text();
+}
+
+}  // namespace
+
+std::string print_comparisons(std::span<const ArmComparison> comparisons,
+                              std::span<const analyses::PooledComparison> pooled) {
+  std::string text;
+  for (const ArmComparison& comparison : comparisons) text += (text.empty() ? "" : "\n") + one(comparison);
+  for (const analyses::PooledComparison& entry : pooled) text += "\n" + pooled_rows(entry);
+  return text +
+         "\nnaive p: paired t over the seeds, which takes the users as fixed. The interval and p beside it count other "
+         "seeds\nand other users; users with one target item count as one. Changes are relative.\n";
+}
+
+}  // namespace gainlens::reports

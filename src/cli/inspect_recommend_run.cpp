@@ -1,0 +1,41 @@
+#include "cli/inspect_parts.h"
+
+#include "core/check.h"
+#include "core/counted.h"
+#include "core/number_ranges.h"
+#include "core/ranking_metrics.h"
+#include "runfile/recommend_run.h"
+
+#include <fmt/ranges.h>
+
+namespace gainlens::cli {
+
+void inspect_recommend_run(const std::filesystem::path& path, Findings& findings) {
+  const runfile::RecommendRun run = runfile::read_recommend_run(path);
+  findings.add("kind", "recommender run");
+  findings.add("backbone", run.backbone());
+  const Json& data = run.request.at("data");
+  const std::int64_t users = std::ssize(run.users), items = std::ssize(run.item_train_count);
+  findings.add("data set",
+               fmt::format("{} ({}, {}, {})", printable(run.data_name()), counted(users, "user"),
+                           counted(items, "item"), counted(data.at("interactions").get<std::int64_t>(), "interaction")),
+               data);
+  findings.add("split checksum", printable(run.split()), run.split());
+  findings.add("arms", fmt::format("{}", fmt::join(run.arms, ", ")), run.arms);
+  findings.add("seeds", number_ranges(run.seeds, " to "), run.seeds);
+  std::vector<std::string> metrics;
+  for (const RankingMetric& metric : ranking_metrics()) metrics.push_back(metric.name());
+  findings.add("metrics", fmt::format("{}", fmt::join(metrics, ", ")), metrics);
+  std::int64_t finished = 0;
+  for (std::size_t arm = 0; arm < run.arms.size(); ++arm) {
+    std::int64_t of_arm = 0;
+    for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) of_arm += run.result(arm, seed) ? 1 : 0;
+    findings.add_line(run.arms[arm], fmt::format("{} of {} finished", of_arm, counted(run.seeds.size(), "seed")));
+    finished += of_arm;
+  }
+  findings.add("finished", fmt::format("{} of {}", finished, counted(run.results.size(), "training")), finished);
+  CHECK(finished > 0, "{}: no seed is finished; repeat its gainlens train recommend command, which continues",
+        printable(path.string()));
+}
+
+}  // namespace gainlens::cli
