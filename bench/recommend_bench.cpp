@@ -112,7 +112,9 @@ void time_tiles(const Options& options) {
 void time_epochs(const Options& options) {
   const data::LeaveOneOut split(data::read_interactions(options.data));
   const recommend::Settings settings;
-  recommend::RecommendTask task(settings, split, 0, [](const recommend::SasRec&) {});
+  training::SingleReplica alone;
+  recommend::RecommendTask task(
+      settings, split, 0, [](const recommend::SasRec&) {}, alone);
   training::AdamW optimizer(task.parameters(), {});
   print_result("{} users, {} items; peak memory before training {:.0f} MB\n", split.users(), split.items(),
                peak_megabytes());

@@ -66,3 +66,22 @@ if(GAINLENS_TESTS)
   _gainlens_precompiled(gainlens_pch_test_torch HEADERS ${_torch_headers} ${_plain_headers} ${_test_headers}
                         DEPENDS gainlens_torch GTest::gmock)
 endif()
+
+# Training in several processes. libtorch contains gloo, but not its headers. No type of gloo is part of the layout of
+# libtorch's classes, so headers of another version do, as long as they compile with those of libtorch.
+find_path(GAINLENS_GLOO_INCLUDE_DIR gloo/rendezvous/store.h)  # libgloo-dev
+set(GAINLENS_HAS_GLOO OFF)
+if(GAINLENS_GLOO_INCLUDE_DIR)
+  if(NOT "${GAINLENS_GLOO_INCLUDE_DIR};${GAINLENS_TORCH_ROOT}" STREQUAL "${GAINLENS_GLOO_CHECKED}")
+    try_compile(_gloo_compiles ${PROJECT_BINARY_DIR}/gloo-check ${PROJECT_SOURCE_DIR}/cmake/gloo_check.cpp
+      CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${GAINLENS_TORCH_INCLUDE_DIRS};${GAINLENS_GLOO_INCLUDE_DIR}"
+      LINK_LIBRARIES ${GAINLENS_TORCH_LIBRARIES}
+      CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON)
+    set(GAINLENS_GLOO_CHECKED "${GAINLENS_GLOO_INCLUDE_DIR};${GAINLENS_TORCH_ROOT}" CACHE INTERNAL "")
+    set(GAINLENS_GLOO_COMPILES ${_gloo_compiles} CACHE INTERNAL "")
+  endif()
+  set(GAINLENS_HAS_GLOO ${GAINLENS_GLOO_COMPILES})
+endif()
+if(NOT GAINLENS_HAS_GLOO)
+  message(STATUS "gloo: no headers that fit libtorch (libgloo-dev); train recommend works in one process only")
+endif()

@@ -5,6 +5,8 @@
 #include "core/console.h"
 #include "core/json.h"
 #include "core/ranking_metrics.h"
+#include "runfile/process_group.h"
+#include "training/process_replicas.h"
 
 #include <ATen/Parallel.h>
 
@@ -27,6 +29,7 @@ struct TrainRecommendArguments {
   std::string preset = "paper";
   std::string config;
   std::map<std::string, std::string> knobs;  // as given on the command line
+  std::string spread = "batches";
   std::string out;
 };
 
@@ -64,16 +67,16 @@ std::string data_name(const std::string& path) {
   return name.substr(0, name.find('.', 1));
 }
 
-struct Spread {
+struct Summary {
   double mean = 0, deviation = 0;
 };
 
-Spread spread_of(const std::vector<double>& values) {
-  Spread spread;
-  for (const double value : values) spread.mean += value / static_cast<double>(values.size());
-  for (const double value : values) spread.deviation += (value - spread.mean) * (value - spread.mean);
-  spread.deviation = values.size() > 1 ? std::sqrt(spread.deviation / static_cast<double>(values.size() - 1)) : 0;
-  return spread;
+Summary summary_of(const std::vector<double>& values) {
+  Summary summary;
+  for (const double value : values) summary.mean += value / static_cast<double>(values.size());
+  for (const double value : values) summary.deviation += (value - summary.mean) * (value - summary.mean);
+  summary.deviation = values.size() > 1 ? std::sqrt(summary.deviation / static_cast<double>(values.size() - 1)) : 0;
+  return summary;
 }
 
 OrderedJson to_json(const recommend::SeedOutcome& seed) {
@@ -107,8 +110,8 @@ void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArgum
       for (const auto& seed : outcome.seeds) {
         if (seed.arm == arm) values.push_back(seed.test.at(metric.name()));
       }
-      const Spread spread = spread_of(values);
-      line += fmt::format("\n  {:<8} {:.4f} ({:.4f})", metric.name(), spread.mean, spread.deviation);
+      const Summary summary = summary_of(values);
+      line += fmt::format("\n  {:<8} {:.4f} ({:.4f})", metric.name(), summary.mean, summary.deviation);
     }
     print_result("{}\n", line);
   }
@@ -129,8 +132,18 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   request.quiet = global.quiet;
   request.program_version = GAINLENS_VERSION;
   request.data_name = data_name(arguments.data.path);
+  CHECK(arguments.spread == "batches" || arguments.spread == "seeds", "--spread: '{}'; must be batches or seeds",
+        printable(arguments.spread, 60));
+  request.spread = arguments.spread == "seeds" ? recommend::Spread::seeds : recommend::Spread::batches;
+  const runfile::ProcessGroup group = runfile::read_process_group();
+  CHECK(
+      group.size == 1 || request.spread == recommend::Spread::seeds || arguments.seeds_at_once <= 1,
+      "--seeds-at-once: {} processes train one seed after the other; use --spread seeds to train several side by side",
+      group.size);
   const data::LeaveOneOut split(arguments.data.read());
-  print(recommend::train_recommend(request, split), arguments, global.json);
+  const auto replicas = training::connect_replicas(group, process_environment());
+  const recommend::RecommendOutcome outcome = recommend::train_recommend(request, split, *replicas);
+  if (replicas->leads()) print(outcome, arguments, global.json);
 }
 
 std::string knob_help() {
@@ -143,6 +156,7 @@ std::string knob_help() {
   for (const recommend::Knob& knob : recommend::knobs())
     text += fmt::format("  {:<18} {} (default {})\n", knob.key, knob.help, defaults[knob.key].dump());
   return text +
+         "torchrun --nproc-per-node 4 gainlens train recommend ... trains with 4 processes.\n"
          "Options go before --config, --config before --preset. OUT/ARM/seed-N holds the checkpoint of the epoch with\n"
          "the best validation NDCG@10, and result.safetensors with the curves and the rank of every user.";
 }
@@ -163,6 +177,11 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
   command->add_option("--seeds", arguments->seeds, "Number of seeds: --seed, --seed + 1, ...")->capture_default_str();
   command->add_option("--seeds-at-once", arguments->seeds_at_once,
                       "Trainings side by side, which share the threads (default: one for each thread)");
+  command
+      ->add_option("--spread", arguments->spread,
+                   "What several processes share (torchrun, srun): batches (each works on a part of every batch), or "
+                   "seeds (each does whole trainings)")
+      ->capture_default_str();
   command->add_option("--preset", arguments->preset, "Settings to begin with: paper")->capture_default_str();
   command->add_option("--config", arguments->config, "JSON file with settings, see below");
   command->add_option("--out", arguments->out, "Run folder to write; the same request continues in it")->required();

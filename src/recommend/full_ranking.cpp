@@ -207,12 +207,12 @@ Histories histories_of(const data::LeaveOneOut& split, data::HeldOut held_out, s
 
 }  // namespace
 
-std::vector<float> rank_all(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
-                            const RankingOptions& options) {
+std::vector<float> rank_users(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
+                              std::pair<std::int64_t, std::int64_t> users, const RankingOptions& options) {
   const c10::InferenceMode inference;
   std::vector<float> ranks;
-  for (std::int64_t begin = 0; begin < split.users(); begin += options.users_at_once) {
-    const std::int64_t end = std::min(begin + options.users_at_once, split.users());
+  for (std::int64_t begin = users.first; begin < users.second; begin += options.users_at_once) {
+    const std::int64_t end = std::min(begin + options.users_at_once, users.second);
     const Histories histories = histories_of(split, held_out, begin, end);
     std::vector<std::int64_t> targets;
     for (std::int64_t user = begin; user < end; ++user) targets.push_back(split.target(user, held_out) - 1);
@@ -227,6 +227,11 @@ std::vector<float> rank_all(Scorer& scorer, const data::LeaveOneOut& split, data
     ranks.insert(ranks.end(), found.begin(), found.end());
   }
   return ranks;
+}
+
+std::vector<float> rank_all(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
+                            const RankingOptions& options) {
+  return rank_users(scorer, split, held_out, {0, split.users()}, options);
 }
 
 Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, std::int64_t count,

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace gainlens::recommend {
@@ -32,11 +33,15 @@ struct RankingOptions {
   std::int64_t items_at_once = 4096;
 };
 
-/// The rank of each user's held-out item among all items: 1 + the number of better ones + half the number of equal
-/// ones. Counted in blocks of users and items: no tensor of users times items exists. The scores of a large
+/// The rank of the held-out item of some users among all items: 1 + the number of better ones + half the number of
+/// equal ones. Counted in blocks of users and items: no tensor of users times items exists. The scores of a large
 /// catalogue are computed twice, once for the target and once for the comparison: equal scores are equal bits.
+/// @param users  first and one past the last
 /// @returns [user], 1 to the number of items
 /// @throws RunFailed  a score is NaN or infinite (names the user)
+std::vector<float> rank_users(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
+                              std::pair<std::int64_t, std::int64_t> users, const RankingOptions& options = {});
+/// Those of all users.
 std::vector<float> rank_all(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
                             const RankingOptions& options = {});
 

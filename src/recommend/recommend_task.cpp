@@ -33,7 +33,7 @@ std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split) {
 }
 
 RecommendTask::RecommendTask(const Settings& settings, const data::LeaveOneOut& split, std::uint64_t seed,
-                             std::function<void(const SasRec&)> keep)
+                             std::function<void(const SasRec&)> keep, training::Replicas& replicas)
     : settings_(settings),
       split_(split),
       seed_(seed),
@@ -41,7 +41,8 @@ RecommendTask::RecommendTask(const Settings& settings, const data::LeaveOneOut& 
       users_(users_with_positions(split)),
       order_(seed, std::ssize(users_)),
       validation_(ranking_metrics().size()),
-      keep_(std::move(keep)) {
+      keep_(std::move(keep)),
+      replicas_(replicas) {
   if (settings_.loss == LossKind::sampled) sampler_.emplace(split.training_counts(), settings_.negative_exponent);
 }
 
@@ -74,20 +75,33 @@ at::Tensor RecommendTask::loss_of(const at::Tensor& hidden, const at::Tensor& ta
                               sampler_->log_probability().to(targets.device()));
 }
 
+std::int64_t RecommendTask::positions_of(std::int64_t user) const {
+  return std::min(std::ssize(split_.training(user)) - 1, settings_.model.positions);
+}
+
 double RecommendTask::accumulate_gradients(std::int64_t step) {
+  const std::vector<std::int64_t> users = users_of(step);
+  const training::Range own = replicas_.part_of(std::ssize(users));
   std::vector<std::span<const data::ItemId>> inputs;
   std::vector<std::int64_t> targets;
-  for (const std::int64_t user : users_of(step)) {
+  std::int64_t all_positions = 0, positions_before = 0;
+  for (std::int64_t i = 0; i < std::ssize(users); ++i) {
+    const std::int64_t user = users[static_cast<std::size_t>(i)], positions = positions_of(user);
+    all_positions += positions;
+    if (i < own.first) positions_before += positions;
+    if (i < own.first || i >= own.last) continue;
     const auto items = split_.training(user);
     inputs.push_back(items.first(items.size() - 1));
-    const auto kept = std::min<std::size_t>(inputs.back().size(), static_cast<std::size_t>(settings_.model.positions));
-    for (const data::ItemId item : items.last(kept)) targets.push_back(item);
+    for (const data::ItemId item : items.last(static_cast<std::size_t>(positions))) targets.push_back(item);
   }
+  if (targets.empty()) return 0;
   const at::Device device = model_.weights().item_embedding.device();
   const PackedSequences packed = pack(inputs, model_.config(), device);
   const TrainingNoise noise{settings_.dropout, settings_.attention_dropout,
-                            Random(seed_, dropout_stream + static_cast<std::uint64_t>(step)).bits(), 0};
-  const at::Tensor loss = loss_of(model_.hidden(packed, noise), at::tensor(targets, at::kLong).to(device), step);
+                            Random(seed_, dropout_stream + static_cast<std::uint64_t>(step)).bits(), positions_before};
+  at::Tensor loss = loss_of(model_.hidden(packed, noise), at::tensor(targets, at::kLong).to(device), step);
+  if (std::ssize(targets) < all_positions)
+    loss = loss * (static_cast<double>(targets.size()) / static_cast<double>(all_positions));
   loss.backward();
   return loss.item<double>();
 }
@@ -97,9 +111,18 @@ double RecommendTask::amount(std::int64_t step) const {
   return static_cast<double>(std::min<std::int64_t>(settings_.batch, std::ssize(users_) - first));
 }
 
-double RecommendTask::validation_loss() {
+std::vector<float> RecommendTask::ranks(data::HeldOut held_out) const {
   SasRecScorer scorer(model_);
-  const std::vector<float> ranks = rank_all(scorer, split_, data::HeldOut::validation);
+  const training::Range own = replicas_.part_of(split_.users());
+  const std::vector<float> of_part = rank_users(scorer, split_, held_out, {own.first, own.last});
+  std::vector<float> all(static_cast<std::size_t>(split_.users()));
+  std::copy(of_part.begin(), of_part.end(), all.begin() + own.first);
+  replicas_.sum({at::from_blob(all.data(), {split_.users()}, at::kFloat)});  // 0 where another process has the rank
+  return all;
+}
+
+double RecommendTask::validation_loss() {
+  const std::vector<float> ranks = this->ranks(data::HeldOut::validation);
   double found = 0;
   for (std::size_t i = 0; i < ranking_metrics().size(); ++i) {
     const RankingMetric& metric = ranking_metrics()[i];

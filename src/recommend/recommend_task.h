@@ -6,6 +6,7 @@
 #include "recommend/sasrec.h"
 #include "recommend/settings.h"
 #include "training/data_order.h"
+#include "training/replicas.h"
 #include "training/trainer.h"
 
 #include <cstdint>
@@ -22,14 +23,16 @@ namespace gainlens::recommend {
 std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split);
 
 /// Next-item prediction by one SASRec: at each position of a user's training items, the next one. Users with a single
-/// training item have no position. The validation loss is the negative NDCG@10 of the validation items.
+/// training item have no position. The validation loss is the negative NDCG@10 of the validation items. Of several
+/// processes, each takes a part of the users of a batch, and of those that are ranked.
 class RecommendTask : public training::Task {
  public:
-  /// @param split  must exist as long as the task
-  /// @param keep   called with the model at each new best validation loss
+  /// @param split     must exist as long as the task, as must `replicas`
+  /// @param keep      called with the model at each new best validation loss
+  /// @param replicas  the processes that train together
   /// @throws InvalidArgument  no user has two training items
   RecommendTask(const Settings& settings, const data::LeaveOneOut& split, std::uint64_t seed,
-                std::function<void(const SasRec&)> keep);
+                std::function<void(const SasRec&)> keep, training::Replicas& replicas);
 
   std::vector<training::ParameterGroup> parameters() override;
   double accumulate_gradients(std::int64_t step) override;
@@ -43,12 +46,17 @@ class RecommendTask : public training::Task {
 
   std::int64_t steps_per_epoch() const;
   const SasRec& model() const { return model_; }
+  /// Ranks of the held-out items of all users, by the model as it is now. All processes call it.
+  /// @returns [user]
+  std::vector<float> ranks(data::HeldOut held_out) const;
   /// [metric, epoch]: the ranking metrics on the validation items, in the order of ranking_metrics().
   const std::vector<std::vector<double>>& validation() const { return validation_; }
 
  private:
-  /// Users of a step, a part of an epoch's order.
+  /// Users of a step, a part of an epoch's order: those of all processes.
   std::vector<std::int64_t> users_of(std::int64_t step);
+  /// Number of positions that a user trains at.
+  std::int64_t positions_of(std::int64_t user) const;
   at::Tensor loss_of(const at::Tensor& hidden, const at::Tensor& targets, std::int64_t step) const;
 
   const Settings& settings_;
@@ -60,6 +68,7 @@ class RecommendTask : public training::Task {
   std::optional<ItemSampler> sampler_;
   std::vector<std::vector<double>> validation_;
   std::function<void(const SasRec&)> keep_;
+  training::Replicas& replicas_;
 };
 
 }  // namespace gainlens::recommend

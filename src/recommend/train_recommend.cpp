@@ -3,28 +3,27 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/nearest.h"
-#include "core/progress.h"
-#include "core/ranking_metrics.h"
 #include "core/thread_count.h"
-#include "recommend/baselines.h"
 #include "recommend/recommend_task.h"
-#include "recommend/sasrec_checkpoint.h"
 #include "recommend/seed_result.h"
+#include "recommend/train_seed.h"
 #include "recommend/training_memory.h"
 #include "runfile/recommend_run.h"
 #include "runfile/run_file_name.h"
-#include "training/trainer.h"
+#include "runfile/work_shares.h"
 #include "training/training_folder.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -34,19 +33,10 @@ namespace {
 /// Version of the training procedure, part of a request. To be raised when the same request would give other weights.
 constexpr int training_version = 1;
 
-constexpr std::string_view plain_arm = "plain";
-constexpr const char* result_name = "result.safetensors";
 constexpr const char* request_name = "request.json";
 
-/// One arm with one seed.
-struct Job {
-  std::string arm;
-  std::uint64_t seed;
-  std::filesystem::path folder;
-};
-
-std::vector<Job> jobs_of(const RecommendRequest& request) {
-  std::vector<Job> jobs;
+std::vector<SeedJob> jobs_of(const RecommendRequest& request) {
+  std::vector<SeedJob> jobs;
   for (const std::string& arm : request.arms) {
     for (std::int64_t i = 0; i < request.seeds; ++i) {
       const std::uint64_t seed = request.seed + static_cast<std::uint64_t>(i);
@@ -56,111 +46,20 @@ std::vector<Job> jobs_of(const RecommendRequest& request) {
   return jobs;
 }
 
-std::map<std::string, double> metrics_of(const std::vector<float>& ranks) {
-  std::map<std::string, double> found;
-  for (const RankingMetric& metric : ranking_metrics()) found[metric.name()] = mean_of(metric, ranks);
-  return found;
+bool trains_together(const RecommendRequest& request, const training::Replicas& replicas) {
+  return replicas.size() > 1 && request.spread == Spread::batches;
 }
 
-training::TrainerOptions trainer_options(const Settings& settings, const RecommendTask& task) {
-  const std::int64_t epoch = task.steps_per_epoch();
-  training::TrainerOptions options;
-  options.steps = settings.epochs * epoch;
-  options.schedule.decay = training::Decay::constant;
-  options.optimizer.learning_rate = settings.learning_rate;
-  options.optimizer.beta2 = settings.beta2;
-  options.max_gradient_norm = settings.max_gradient_norm;
-  options.evaluate_every = epoch;
-  options.save_every = settings.save_every * epoch;
-  options.patience = settings.patience;
-  options.quiet = true;  // the progress of all trainings is shown together
-  return options;
-}
-
-/// Shows the progress of several trainings on one line.
-class SharedProgress {
- public:
-  SharedProgress(std::int64_t epochs, bool quiet)
-      : progress_("train recommend", static_cast<double>(epochs), "epochs",
-                  quiet ? Progress::Style::quiet : Progress::Style::automatic) {}
-
-  void advance(std::int64_t epochs, const std::string& label) {
-    const std::lock_guard lock(mutex_);
-    progress_.advance(static_cast<double>(epochs), static_cast<double>(epochs), label);
-  }
-
- private:
-  std::mutex mutex_;
-  Progress progress_;
-};
-
-/// Trains one seed to its end, or continues it, and evaluates the best epoch on the test items.
-SeedResult train_job(const Job& job, const RecommendRequest& request, const data::LeaveOneOut& split,
-                     const Json& document, SharedProgress& progress) {
-  const std::string item_names = item_names_checksum(split.interactions());
-  RecommendTask task(request.settings, split, job.seed, [&](const SasRec& model) {
-    save_sasrec(job.folder, model.config(), model.weights(), item_names);
-  });
-  Json own = document;
-  own["arm"] = job.arm;
-  own["seed"] = job.seed;
-  const training::TrainingFolder folder(job.folder / "training", own);
-  training::TrainerOptions options = trainer_options(request.settings, task);
-  std::int64_t shown = 0;
-  options.evaluated = [&](const training::Evaluation& point) {
-    ++shown;
-    progress.advance(
-        1, fmt::format("{} seed {}, epoch {}, loss {:.4f}, {}", job.arm, job.seed, point.step / task.steps_per_epoch(),
-                       point.training_loss, task.describe(point.validation_loss)));
-  };
-  const training::TrainingOutcome outcome = training::train(task, folder, options);
-  progress.advance(request.settings.epochs - shown, fmt::format("{} seed {} done", job.arm, job.seed));
-
-  SeedResult result;
-  result.best_epoch = outcome.best_step / task.steps_per_epoch();
-  for (const training::Evaluation& point : outcome.history)
-    result.curve["training_loss"].push_back(point.training_loss);
-  for (std::size_t i = 0; i < ranking_metrics().size(); ++i)
-    result.curve[ranking_metrics()[i].name()] = task.validation()[i];
-  SasRecCheckpoint best = load_sasrec(job.folder, CheckpointLayout::gainlens);
-  const SasRec model(best.config, std::move(best.weights));
-  SasRecScorer scorer(model);
-  result.rank = rank_all(scorer, split, data::HeldOut::test);
-  result.test = metrics_of(result.rank);
-  return result;
-}
-
-SeedResult baseline_result(const Job& job, const data::LeaveOneOut& split) {
-  SeedResult result;
-  result.rank = rank_all(*make_baseline(job.arm, split), split, data::HeldOut::test);
-  result.test = metrics_of(result.rank);
-  return result;
-}
-
-SeedOutcome outcome_of(const Job& job, const SeedResult& result, double seconds) {
-  SeedOutcome outcome{job.arm, job.seed, result.test, {}, result.best_epoch, 0, seconds};
-  for (const auto& [name, values] : result.curve) {
-    outcome.epochs = std::ssize(values);
-    if (result.best_epoch > 0) outcome.validation[name] = values.at(static_cast<std::size_t>(result.best_epoch) - 1);
-  }
-  return outcome;
-}
-
-/// Does one job, unless it has been done.
-SeedOutcome run_job(const Job& job, const RecommendRequest& request, const data::LeaveOneOut& split,
-                    const Json& document, SharedProgress& progress) {
-  const auto start = std::chrono::steady_clock::now();
-  const std::filesystem::path file = job.folder / result_name;
-  if (std::filesystem::exists(file)) {
-    progress.advance(request.settings.epochs, fmt::format("{} seed {} was done before", job.arm, job.seed));
-    return outcome_of(job, load_seed_result(file), 0);
-  }
-  ensure_writable_folder(job.folder);
-  const SeedResult result =
-      job.arm == plain_arm ? train_job(job, request, split, document, progress) : baseline_result(job, split);
-  save_seed_result(file, result);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  return outcome_of(job, result, taken.count());
+/// The jobs that this process works on, alone or together with the others.
+std::vector<SeedJob> own_jobs(const std::vector<SeedJob>& jobs, const RecommendRequest& request,
+                              const training::Replicas& replicas) {
+  if (replicas.size() == 1 || trains_together(request, replicas)) return jobs;
+  std::vector<double> costs;
+  for (const SeedJob& job : jobs) costs.push_back(job.arm == plain_arm ? 1 : 0.01);  // baselines only rank
+  const auto shares = runfile::balanced_shares(costs, replicas.size());
+  std::vector<SeedJob> own;
+  for (const std::size_t i : shares.at(static_cast<std::size_t>(replicas.rank()))) own.push_back(jobs[i]);
+  return own;
 }
 
 /// How the trainings share the threads. The last bits of a training depend on its threads, so a run that exists keeps
@@ -185,6 +84,14 @@ Sharing share_threads(const RecommendRequest& request, std::int64_t jobs) {
   return {at_once, std::max<std::int64_t>(1, threads / at_once)};
 }
 
+/// What rank 0 finds, for all processes.
+Sharing share_threads(const RecommendRequest& request, std::int64_t jobs, training::Replicas& replicas) {
+  Sharing found{1, 1};
+  if (replicas.leads()) found = share_threads(request, trains_together(request, replicas) ? 1 : jobs);
+  const Json common = Json::parse(replicas.text_of_first(Json{found.seeds_at_once, found.threads_of_seed}.dump()));
+  return {common.at(0).get<std::int64_t>(), common.at(1).get<std::int64_t>()};
+}
+
 /// Refuses another request in the folder. Arms and number of seeds may differ.
 void check_request(const std::filesystem::path& out, const Json& document) {
   const std::filesystem::path file = out / request_name;
@@ -193,6 +100,55 @@ void check_request(const std::filesystem::path& out, const Json& document) {
   } else {
     write_file_atomically(file, document.dump(2) + "\n");
   }
+}
+
+/// Returns when every process has come here.
+void wait_for_all(training::Replicas& replicas) {
+  if (replicas.size() > 1) replicas.sum({at::zeros({1})});
+}
+
+/// @throws InvalidArgument  this process was asked for another run than rank 0
+void check_same_everywhere(const Json& document, const std::filesystem::path& out, training::Replicas& replicas) {
+  const std::string of_first = replicas.text_of_first(document.dump());
+  if (!replicas.leads()) training::check_same_request(Json::parse(of_first), document, out);
+  wait_for_all(replicas);
+}
+
+/// Each job by one thread; several threads side by side.
+std::vector<SeedOutcome> run_side_by_side(const std::vector<SeedJob>& own, const SeedJobs& shared,
+                                          std::int64_t at_once) {
+  std::vector<SeedOutcome> outcomes(own.size());
+  std::atomic<std::size_t> next = 0;
+  std::mutex failing;
+  std::exception_ptr failure;
+  std::vector<std::thread> workers;
+  for (std::int64_t worker = 0; worker < at_once; ++worker) {
+    workers.emplace_back([&] {
+      training::SingleReplica alone;
+      try {
+        for (std::size_t i = next++; i < own.size(); i = next++) outcomes[i] = run_job(own[i], shared, alone);
+      } catch (...) {
+        const std::lock_guard guard(failing);
+        if (failure == nullptr) failure = std::current_exception();
+        next = own.size();  // the other trainings go on to their end; no new one begins
+      }
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  if (failure != nullptr) std::rethrow_exception(failure);
+  return outcomes;
+}
+
+/// The outcomes of all jobs; those of other processes are read from their files.
+std::vector<SeedOutcome> outcomes_of(const std::vector<SeedJob>& jobs, const std::vector<SeedOutcome>& done) {
+  std::vector<SeedOutcome> all;
+  for (const SeedJob& job : jobs) {
+    const auto here = std::find_if(done.begin(), done.end(), [&](const SeedOutcome& outcome) {
+      return outcome.arm == job.arm && outcome.seed == job.seed;
+    });
+    all.push_back(here != done.end() ? *here : stored_outcome(job));
+  }
+  return all;
 }
 
 }  // namespace
@@ -221,7 +177,7 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
     run.arms.push_back(arm);
     for (const auto& entry : std::filesystem::directory_iterator(out / arm)) {
       const std::string name = entry.path().filename().string();
-      const std::filesystem::path file = entry.path() / result_name;
+      const std::filesystem::path file = entry.path() / seed_result_name;
       if (!name.starts_with("seed-") || !std::filesystem::exists(file)) continue;
       const std::int64_t seed = std::strtoll(name.c_str() + 5, nullptr, 10);
       seeds.insert(seed);
@@ -254,62 +210,63 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
   file.publish();
 }
 
-Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split, std::int64_t threads_of_seed) {
+Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split, std::int64_t threads_of_seed,
+                std::int64_t processes) {
   const data::Interactions& interactions = split.interactions();
-  return {{"kind", "train recommend"},
-          {"version", training_version},
-          {"backbone", "sasrec"},
-          {"data",
-           {{"name", request.data_name},
-            {"format", format_name(interactions.format)},
-            {"users", split.users()},
-            {"items", split.items()},
-            {"interactions", interactions.interaction_count()},
-            {"split", split.checksum()}}},
-          {"training", Json(to_json(request.settings))},
-          {"threads", threads_of_seed}};
+  Json document = {{"kind", "train recommend"},
+                   {"version", training_version},
+                   {"backbone", "sasrec"},
+                   {"data",
+                    {{"name", request.data_name},
+                     {"format", format_name(interactions.format)},
+                     {"users", split.users()},
+                     {"items", split.items()},
+                     {"interactions", interactions.interaction_count()},
+                     {"split", split.checksum()}}},
+                   {"training", Json(to_json(request.settings))},
+                   {"threads", threads_of_seed}};
+  if (processes > 1 && request.spread == Spread::batches) document["processes"] = processes;
+  return document;
+}
+
+RecommendOutcome train_recommend(const RecommendRequest& request, const data::LeaveOneOut& split,
+                                 training::Replicas& replicas) {
+  check_arms(request.arms);
+  CHECK(request.seeds >= 1, "--seeds: {}; at least 1 is needed", request.seeds);
+  const std::vector<SeedJob> jobs = jobs_of(request);
+  const std::vector<SeedJob> own = own_jobs(jobs, request, replicas);
+  const Sharing sharing = share_threads(request, std::max<std::int64_t>(std::ssize(own), 1), replicas);
+  if (std::find(request.arms.begin(), request.arms.end(), plain_arm) != request.arms.end()) {
+    users_with_positions(split);  // throws before anything is written
+    check_memory(request.settings, split, sharing.seeds_at_once);
+  }
+  const Json document = request_of(request, split, sharing.threads_of_seed, replicas.size());
+  check_same_everywhere(document, request.out, replicas);
+  std::optional<runfile::FolderLock> lock;
+  if (replicas.leads()) {
+    ensure_writable_folder(request.out);
+    lock.emplace(request.out);
+    check_request(request.out, document);
+  }
+
+  SharedProgress progress(std::ssize(own) * request.settings.epochs, request.quiet || !replicas.leads());
+  const SeedJobs shared{request, split, document, progress};
+  at::set_num_threads(static_cast<int>(sharing.threads_of_seed));  // of each thread that trains
+  RecommendOutcome outcome{{}, sharing.seeds_at_once, sharing.threads_of_seed};
+  if (trains_together(request, replicas)) {
+    for (const SeedJob& job : own) outcome.seeds.push_back(run_job(job, shared, replicas));
+  } else {
+    const std::vector<SeedOutcome> done = run_side_by_side(own, shared, sharing.seeds_at_once);
+    wait_for_all(replicas);
+    if (replicas.leads()) outcome.seeds = outcomes_of(jobs, done);
+  }
+  if (replicas.leads()) combine_seeds(request.out, split, request.program_version);
+  return outcome;
 }
 
 RecommendOutcome train_recommend(const RecommendRequest& request, const data::LeaveOneOut& split) {
-  check_arms(request.arms);
-  CHECK(request.seeds >= 1, "--seeds: {}; at least 1 is needed", request.seeds);
-  RecommendOutcome outcome;
-  const std::vector<Job> jobs = jobs_of(request);
-  const Sharing sharing = share_threads(request, std::ssize(jobs));
-  outcome.seeds_at_once = sharing.seeds_at_once;
-  outcome.threads_of_seed = sharing.threads_of_seed;
-  if (std::find(request.arms.begin(), request.arms.end(), plain_arm) != request.arms.end()) {
-    users_with_positions(split);  // throws before anything is written
-    check_memory(request.settings, split, outcome.seeds_at_once);
-  }
-  const Json document = request_of(request, split, outcome.threads_of_seed);
-  ensure_writable_folder(request.out);
-  const runfile::FolderLock lock(request.out);
-  check_request(request.out, document);
-
-  SharedProgress progress(std::ssize(jobs) * request.settings.epochs, request.quiet);
-  outcome.seeds.resize(jobs.size());
-  std::atomic<std::size_t> next = 0;
-  std::mutex failing;
-  std::exception_ptr failure;
-  at::set_num_threads(static_cast<int>(outcome.threads_of_seed));  // of each thread below
-  std::vector<std::thread> workers;
-  for (std::int64_t worker = 0; worker < outcome.seeds_at_once; ++worker) {
-    workers.emplace_back([&] {
-      try {
-        for (std::size_t i = next++; i < jobs.size(); i = next++)
-          outcome.seeds[i] = run_job(jobs[i], request, split, document, progress);
-      } catch (...) {
-        const std::lock_guard guard(failing);
-        if (failure == nullptr) failure = std::current_exception();
-        next = jobs.size();  // the other trainings go on to their end; no new one begins
-      }
-    });
-  }
-  for (std::thread& worker : workers) worker.join();
-  if (failure != nullptr) std::rethrow_exception(failure);
-  combine_seeds(request.out, split, request.program_version);
-  return outcome;
+  training::SingleReplica alone;
+  return train_recommend(request, split, alone);
 }
 
 }  // namespace gainlens::recommend

@@ -3,6 +3,7 @@
 #include "core/json.h"
 #include "data/leave_one_out.h"
 #include "recommend/settings.h"
+#include "training/replicas.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +13,12 @@
 #include <vector>
 
 namespace gainlens::recommend {
+
+/// What several processes share.
+enum class Spread {
+  batches,  ///< each works on a part of every batch of one training
+  seeds     ///< each does whole trainings
+};
 
 /// One call of `gainlens train recommend`.
 struct RecommendRequest {
@@ -23,6 +30,7 @@ struct RecommendRequest {
   std::filesystem::path out;
   std::int64_t threads = 1;        ///< of the whole call
   std::int64_t seeds_at_once = 0;  ///< trainings side by side; 0: as many as threads, at most all
+  Spread spread = Spread::batches;
   bool quiet = false;
   std::string program_version;  ///< stored in run.h5; empty: not known
 };
@@ -58,12 +66,22 @@ struct RecommendOutcome {
 /// @throws RunFailed        a loss is NaN or infinite (epoch and batch; the best model so far stays); the disk is full
 RecommendOutcome train_recommend(const RecommendRequest& request, const data::LeaveOneOut& split);
 
+/// Likewise with several processes, which all call this function. Rank 0 holds the run folder and writes run.h5. A run
+/// that shares batches is continued by the same number of processes. Processes that share seeds need a common file
+/// system.
+/// @returns  for rank 0; without metrics for the other processes
+/// @throws   also InvalidArgument: another process was asked for something else; RunFailed: another process has ended
+RecommendOutcome train_recommend(const RecommendRequest& request, const data::LeaveOneOut& split,
+                                 training::Replicas& replicas);
+
 /// Writes OUT/run.h5 from all finished seeds in the folder, also those of earlier calls.
 /// @throws RunFailed, InvalidArgument  it cannot be written; a result of the folder is broken
 void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& split,
                    std::string_view program_version = {});
 
 /// Everything that determines the numbers of a run, except the number of seeds and the arms: these may grow.
-Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split, std::int64_t threads_of_seed);
+/// @param processes  that train together
+Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split, std::int64_t threads_of_seed,
+                std::int64_t processes = 1);
 
 }  // namespace gainlens::recommend

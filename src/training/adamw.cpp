@@ -55,6 +55,18 @@ void AdamW::zero_gradients() {
   }
 }
 
+std::vector<at::Tensor> AdamW::gradients() {
+  std::vector<at::Tensor> found;
+  for (const ParameterGroup& group : groups_) {
+    for (const auto& [name, tensor] : group.parameters) {
+      at::Tensor& gradient = tensor.mutable_grad();
+      gradient = gradient.defined() ? gradient.contiguous() : at::zeros_like(tensor, at::MemoryFormat::Contiguous);
+      found.push_back(gradient);
+    }
+  }
+  return found;
+}
+
 double AdamW::clip_gradients(double max_norm) {
   const at::NoGradGuard no_gradients;
   std::vector<at::Tensor> gradients;

@@ -35,6 +35,9 @@ class AdamW {
   AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options);
 
   void zero_gradients();
+  /// The gradients of all parameters, in the order of the groups. References, not copies: a parameter without a
+  /// gradient gets one of zeros.
+  std::vector<at::Tensor> gradients();
   /// Scales all gradients by one factor, so that their common L2 norm is at most `max_norm`; 0: no scaling.
   /// @returns the norm before scaling
   /// @throws RunFailed      the norm is NaN or infinite

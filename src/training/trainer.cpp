@@ -5,7 +5,10 @@
 #include "training/best_value.h"
 #include "training/training_state.h"
 
+#include <ATen/ATen.h>
+
 #include <cmath>
+#include <ranges>
 
 namespace gainlens::training {
 namespace {
@@ -25,10 +28,11 @@ Json to_json(const Evaluation& point) {
 /// One training, from the state stored on disk to its end.
 class Trainer {
  public:
-  Trainer(Task& task, const TrainingFolder& folder, const TrainerOptions& options)
+  Trainer(Task& task, const TrainingFolder* folder, const TrainerOptions& options, Replicas& replicas)
       : task_(task),
         options_(options),
-        state_file_(folder.state_file()),
+        replicas_(replicas),
+        state_file_(folder != nullptr ? folder->state_file() : std::filesystem::path()),
         optimizer_(task.parameters(), options.optimizer),
         best_(options.patience) {}
 
@@ -36,7 +40,7 @@ class Trainer {
     resume();
     outcome_.resumed_at = step_;
     Progress progress(options_.title, static_cast<double>(options_.steps - step_), options_.unit,
-                      options_.quiet ? Progress::Style::quiet : Progress::Style::automatic);
+                      options_.quiet || !replicas_.leads() ? Progress::Style::quiet : Progress::Style::automatic);
     while (step_ < options_.steps && !best_.exhausted()) {
       const double amount = task_.amount(step_);
       step_once();
@@ -68,12 +72,25 @@ class Trainer {
   /// @throws RunFailed  one of them is not finite; the stored files stay
   std::pair<double, double> gradients() {
     try {
-      const double loss = task_.accumulate_gradients(step_);
+      const double loss = summed(task_.accumulate_gradients(step_));
       if (!std::isfinite(loss)) throw_run_failed("training: the loss is {}", loss);
       return {loss, optimizer_.clip_gradients(options_.max_gradient_norm)};
+    } catch (const ReplicaLost&) {
+      throw;
     } catch (const RunFailed& error) {
       throw_run_failed("{} at {}; {}. A smaller learning rate may help", error.what(), task_.name_of(step_), kept());
     }
+  }
+
+  /// Adds up the shares of all processes, the gradients too.
+  /// @returns  the loss
+  double summed(double loss) {
+    if (replicas_.size() == 1) return loss;
+    const at::Tensor total = at::scalar_tensor(loss, at::kDouble);
+    std::vector<at::Tensor> shares = optimizer_.gradients();
+    shares.push_back(total);
+    replicas_.sum(shares);
+    return total.item<double>();
   }
 
   void evaluate() {
@@ -83,7 +100,7 @@ class Trainer {
     outcome_.history.push_back({step_, loss_sum_ / count, loss, rate, norm_sum_ / count});
     since_evaluation_ = 0;
     loss_sum_ = norm_sum_ = 0;
-    if (best_.observe(step_, loss)) task_.keep_best();
+    if (best_.observe(step_, loss) && replicas_.leads()) task_.keep_best();
     if (options_.evaluated) options_.evaluated(outcome_.history.back());
   }
 
@@ -92,6 +109,8 @@ class Trainer {
       const double loss = task_.validation_loss();
       if (!std::isfinite(loss)) throw_run_failed("training: the held-out loss is {}", loss);
       return loss;
+    } catch (const ReplicaLost&) {
+      throw;
     } catch (const RunFailed& error) {
       throw_run_failed("{} after {}; {}. A smaller learning rate may help", error.what(), task_.name_of(step_ - 1),
                        kept());
@@ -109,6 +128,7 @@ class Trainer {
   }
 
   void save() const {
+    if (!replicas_.leads()) return;
     TrainingState state;
     state.step = step_;
     state.tensors = optimizer_.state();
@@ -120,18 +140,38 @@ class Trainer {
   }
 
   void resume() {
-    if (!std::filesystem::exists(state_file_)) return;
+    Json notes;
+    if (replicas_.leads()) notes = read_state();
+    if (replicas_.size() > 1) {
+      const Json common = Json::parse(replicas_.text_of_first(Json{{"step", step_}, {"notes", notes}}.dump()));
+      const auto state = optimizer_.state();
+      const auto tensors = std::views::values(state);
+      replicas_.copy_from_first({tensors.begin(), tensors.end()});  // the initial weights, if nothing was saved
+      if (!replicas_.leads()) {
+        step_ = common.at("step").get<std::int64_t>();
+        optimizer_.restore(state, step_);
+        notes = common.at("notes");
+      }
+    }
+    if (notes.is_null()) return;
+    try {
+      read_notes(notes);
+    } catch (const Json::exception& error) {
+      throw_invalid("{}: cannot be read ({})", printable(state_file_.string()), printable(error.what()));
+    }
+  }
+
+  /// Restores parameters, optimizer and step from the file.
+  /// @returns  the other things that were stored; null if there is no file
+  Json read_state() {
+    if (!std::filesystem::exists(state_file_)) return nullptr;
     const TrainingState state = load_training_state(state_file_);
     CHECK(state.step <= options_.steps,
           "{}: is at step {}, but the training has only {} steps; delete it to train from the start",
           printable(state_file_.string()), state.step, options_.steps);
     optimizer_.restore(state.tensors, state.step);
     step_ = state.step;
-    try {
-      read_notes(state.notes);
-    } catch (const Json::exception& error) {
-      throw_invalid("{}: cannot be read ({})", printable(state_file_.string()), printable(error.what()));
-    }
+    return state.notes;
   }
 
   void read_notes(const Json& notes) {
@@ -148,6 +188,7 @@ class Trainer {
 
   Task& task_;
   const TrainerOptions& options_;
+  Replicas& replicas_;
   std::filesystem::path state_file_;
   AdamW optimizer_;
   BestValue best_;
@@ -168,9 +209,16 @@ std::string Task::describe(double validation_loss) const {
   return fmt::format("validation loss {:.3f}", validation_loss);
 }
 
-TrainingOutcome train(Task& task, const TrainingFolder& folder, const TrainerOptions& options) {
+TrainingOutcome train(Task& task, const TrainingFolder* folder, const TrainerOptions& options, Replicas& replicas) {
   check(options);
-  return Trainer(task, folder, options).run();
+  ASSERT((folder != nullptr) == replicas.leads(), "training: rank {} of the processes has {} folder", replicas.rank(),
+         folder != nullptr ? "a" : "no");
+  return Trainer(task, folder, options, replicas).run();
+}
+
+TrainingOutcome train(Task& task, const TrainingFolder& folder, const TrainerOptions& options) {
+  SingleReplica alone;
+  return train(task, &folder, options, alone);
 }
 
 std::string history_csv(const std::vector<Evaluation>& history) {

@@ -2,6 +2,7 @@
 
 #include "core/json.h"
 #include "training/adamw.h"
+#include "training/replicas.h"
 #include "training/schedule.h"
 #include "training/training_folder.h"
 
@@ -18,7 +19,9 @@ class Task {
   virtual ~Task() = default;
   virtual std::vector<ParameterGroup> parameters() = 0;
   /// Adds the gradients of the step's mean loss to the parameters' gradients and returns this loss. The data of a step,
-  /// and what is random in it (dropout), depend only on its number.
+  /// and what is random in it (dropout), depend only on its number. If several processes train together, each returns
+  /// its share of the loss and of the gradients, which add up to those of one process; a share may be without
+  /// gradients.
   virtual double accumulate_gradients(std::int64_t step) = 0;
   /// Number of units (tokens, for example) that a step processes, for the rate that the progress line shows.
   virtual double amount(std::int64_t step) const = 0;
@@ -76,6 +79,11 @@ struct TrainingOutcome {
 /// @throws InvalidArgument  options out of range; a stored state that is broken or belongs to another model
 /// @throws RunFailed        a loss or a gradient is NaN or infinite; the model that keep_best() stored stays
 TrainingOutcome train(Task& task, const TrainingFolder& folder, const TrainerOptions& options);
+
+/// Likewise with several processes, which all call this function with equal tasks. Only rank 0 stores states and calls
+/// keep_best(). The losses are those of one process to rounding.
+/// @param folder  of rank 0; null in the other processes
+TrainingOutcome train(Task& task, const TrainingFolder* folder, const TrainerOptions& options, Replicas& replicas);
 
 /// The history as CSV with a header line, one line per evaluation.
 std::string history_csv(const std::vector<Evaluation>& history);

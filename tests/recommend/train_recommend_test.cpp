@@ -9,6 +9,7 @@
 #include "support/refusal.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
+#include "training/thread_replicas.h"
 #include "training/trainer.h"
 
 #include <ATen/ATen.h>
@@ -71,15 +72,56 @@ TEST(TrainRecommend, LearnsWhatFollows) {
   }
 }
 
+/// The loss of one step, and the gradients of all parameters.
+std::pair<double, std::vector<at::Tensor>> step_of(RecommendTask& task, std::int64_t step,
+                                                   training::Replicas& replicas) {
+  training::AdamW optimizer(task.parameters(), {});
+  const at::Tensor loss = at::scalar_tensor(task.accumulate_gradients(step), at::kDouble);
+  std::vector<at::Tensor> gradients = optimizer.gradients();
+  std::vector<at::Tensor> shares = gradients;
+  shares.push_back(loss);
+  replicas.sum(shares);
+  return {loss.item<double>(), gradients};
+}
+
+TEST(TrainRecommend, ProcessesTogetherComputeTheStepsOfOne) {
+  const data::LeaveOneOut split = ring_of(35, 23);  // batches of 16, 16 and 3 users
+  for (const bool sampled : {false, true}) {
+    Settings settings = small();
+    if (sampled) settings.loss = LossKind::sampled;
+    for (std::int64_t step = 0; step < 3; ++step) {
+      training::SingleReplica alone;
+      RecommendTask one(
+          settings, split, 7, [](const SasRec&) {}, alone);
+      const auto [loss, gradients] = step_of(one, step, alone);
+      const std::vector<float> ranks = one.ranks(data::HeldOut::validation);
+      gainlens::testing::with_replicas(4, [&, loss = loss, &gradients = gradients](training::Replicas& replicas) {
+        RecommendTask part(
+            settings, split, 7, [](const SasRec&) {}, replicas);
+        const auto [loss_of_four, gradients_of_four] = step_of(part, step, replicas);
+        EXPECT_NEAR(loss_of_four, loss, 1e-6 * loss);
+        ASSERT_EQ(gradients_of_four.size(), gradients.size());
+        for (std::size_t i = 0; i < gradients.size(); ++i) {
+          const double scale = gradients[i].abs().max().item<double>();
+          EXPECT_LT((gradients_of_four[i] - gradients[i]).abs().max().item<double>(), 1e-6 + 1e-5 * scale) << i;
+        }
+        EXPECT_EQ(part.ranks(data::HeldOut::validation), ranks);
+      });
+    }
+  }
+}
+
 TEST(TrainRecommend, InterruptedAnywhereEndsWithTheSameBits) {
   const TemporaryFolder folder;
   const data::LeaveOneOut split = ring_of(60, 23);
   const Settings settings = small();
   const auto train_in = [&](const std::string& name, std::int64_t stop_after) {
     std::vector<at::Tensor> kept;
-    RecommendTask task(settings, split, 7, [&](const SasRec& model) {
+    training::SingleReplica alone;
+    const auto keep = [&](const SasRec& model) {
       kept = {model.weights().item_embedding.detach().clone(), model.weights().layers[1].down.weight.detach().clone()};
-    });
+    };
+    RecommendTask task(settings, split, 7, keep, alone);
     training::TrainerOptions options;
     options.steps = settings.epochs * task.steps_per_epoch();
     options.evaluate_every = options.save_every = task.steps_per_epoch();

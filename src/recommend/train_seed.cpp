@@ -1,0 +1,133 @@
+#include "recommend/train_seed.h"
+
+#include "core/ranking_metrics.h"
+#include "recommend/baselines.h"
+#include "recommend/recommend_task.h"
+#include "recommend/sasrec_checkpoint.h"
+#include "recommend/seed_result.h"
+#include "training/trainer.h"
+#include "training/training_folder.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace gainlens::recommend {
+namespace {
+
+std::map<std::string, double> metrics_of(const std::vector<float>& ranks) {
+  std::map<std::string, double> found;
+  for (const RankingMetric& metric : ranking_metrics()) found[metric.name()] = mean_of(metric, ranks);
+  return found;
+}
+
+training::TrainerOptions trainer_options(const Settings& settings, const RecommendTask& task) {
+  const std::int64_t epoch = task.steps_per_epoch();
+  training::TrainerOptions options;
+  options.steps = settings.epochs * epoch;
+  options.schedule.decay = training::Decay::constant;
+  options.optimizer.learning_rate = settings.learning_rate;
+  options.optimizer.beta2 = settings.beta2;
+  options.max_gradient_norm = settings.max_gradient_norm;
+  options.evaluate_every = epoch;
+  options.save_every = settings.save_every * epoch;
+  options.patience = settings.patience;
+  options.quiet = true;  // the progress of all trainings is shown together
+  return options;
+}
+
+/// Gives the model of the task the weights of the best epoch, which rank 0 has stored.
+void take_best_weights(RecommendTask& task, const SeedJob& job, training::Replicas& replicas) {
+  const at::NoGradGuard no_gradients;
+  SasRecWeights weights = task.model().weights();
+  std::vector<at::Tensor> tensors;
+  for (const models::NamedTensor& parameter : sasrec_parameters(task.model().config(), weights))
+    tensors.push_back(parameter.tensor);
+  if (replicas.leads()) {
+    SasRecCheckpoint best = load_sasrec(job.folder, CheckpointLayout::gainlens);
+    auto tensor = tensors.begin();
+    for (const models::NamedTensor& parameter : sasrec_parameters(best.config, best.weights))
+      (tensor++)->copy_(parameter.tensor);
+  }
+  replicas.copy_from_first(tensors);
+}
+
+SeedResult train_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas& replicas) {
+  const Settings& settings = jobs.request.settings;
+  const std::string item_names = item_names_checksum(jobs.split.interactions());
+  const auto keep = [&](const SasRec& model) { save_sasrec(job.folder, model.config(), model.weights(), item_names); };
+  RecommendTask task(settings, jobs.split, job.seed, keep, replicas);
+  Json own = jobs.document;
+  own["arm"] = job.arm;
+  own["seed"] = job.seed;
+  std::optional<training::TrainingFolder> folder;
+  if (replicas.leads()) folder.emplace(job.folder / "training", own);
+  training::TrainerOptions options = trainer_options(settings, task);
+  std::int64_t shown = 0;
+  options.evaluated = [&](const training::Evaluation& point) {
+    ++shown;
+    jobs.progress.advance(
+        1, fmt::format("{} seed {}, epoch {}, loss {:.4f}, {}", job.arm, job.seed, point.step / task.steps_per_epoch(),
+                       point.training_loss, task.describe(point.validation_loss)));
+  };
+  const training::TrainingOutcome outcome = training::train(task, folder ? &*folder : nullptr, options, replicas);
+  jobs.progress.advance(settings.epochs - shown, fmt::format("{} seed {} done", job.arm, job.seed));
+
+  SeedResult result;
+  result.best_epoch = outcome.best_step / task.steps_per_epoch();
+  for (const training::Evaluation& point : outcome.history)
+    result.curve["training_loss"].push_back(point.training_loss);
+  for (std::size_t i = 0; i < ranking_metrics().size(); ++i)
+    result.curve[ranking_metrics()[i].name()] = task.validation()[i];
+  take_best_weights(task, job, replicas);
+  result.rank = task.ranks(data::HeldOut::test);
+  result.test = metrics_of(result.rank);
+  return result;
+}
+
+SeedResult baseline_result(const SeedJob& job, const data::LeaveOneOut& split) {
+  SeedResult result;
+  result.rank = rank_all(*make_baseline(job.arm, split), split, data::HeldOut::test);
+  result.test = metrics_of(result.rank);
+  return result;
+}
+
+SeedOutcome outcome_of(const SeedJob& job, const SeedResult& result, double seconds) {
+  SeedOutcome outcome{job.arm, job.seed, result.test, {}, result.best_epoch, 0, seconds};
+  for (const auto& [name, values] : result.curve) {
+    outcome.epochs = std::ssize(values);
+    if (result.best_epoch > 0) outcome.validation[name] = values.at(static_cast<std::size_t>(result.best_epoch) - 1);
+  }
+  return outcome;
+}
+
+}  // namespace
+
+SeedOutcome stored_outcome(const SeedJob& job) {
+  return outcome_of(job, load_seed_result(job.folder / seed_result_name), 0);
+}
+
+SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas& replicas) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::filesystem::path file = job.folder / seed_result_name;
+  if (replicas.text_of_first(std::filesystem::exists(file) ? "done" : "") == "done") {
+    jobs.progress.advance(jobs.request.settings.epochs, fmt::format("{} seed {} was done before", job.arm, job.seed));
+    return replicas.leads() ? stored_outcome(job) : SeedOutcome{.arm = job.arm, .seed = job.seed};
+  }
+  if (replicas.leads()) ensure_writable_folder(job.folder);
+  SeedResult result;
+  if (job.arm == plain_arm)
+    result = train_job(job, jobs, replicas);
+  else if (replicas.leads())
+    result = baseline_result(job, jobs.split);
+  if (!replicas.leads()) return {.arm = job.arm, .seed = job.seed};
+  save_seed_result(file, result);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  return outcome_of(job, result, taken.count());
+}
+
+}  // namespace gainlens::recommend

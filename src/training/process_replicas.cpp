@@ -1,0 +1,181 @@
+#include "training/process_replicas.h"
+
+#include "core/check.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <charconv>
+#include <cstring>
+#include <map>
+
+#ifdef GAINLENS_GLOO
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#endif
+
+namespace gainlens::training {
+namespace {
+
+#ifdef GAINLENS_GLOO
+
+/// A process may train or evaluate for long before it meets the others again. One that has ended is noticed at once,
+/// because its connection closes.
+constexpr std::chrono::hours longest_wait{24 * 7};
+
+/// Tensors below this size are summed as one, because each sum waits for the network.
+constexpr std::int64_t small_tensor = std::int64_t{1} << 16;
+
+std::string first_line(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  return printable(text.substr(0, text.find('\n')), 200);
+}
+
+std::string required(const Environment& environment, const char* name) {
+  const auto value = environment(name);
+  CHECK(value && !value->empty(), "{}: not set in the environment; torchrun sets it, with srun set it to the {}", name,
+        std::string_view(name) == "MASTER_ADDR" ? "name of the machine of rank 0" : "number of a free port there");
+  return *value;
+}
+
+std::uint16_t port_of(const std::string& text) {
+  std::uint16_t port = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  CHECK(error == std::errc() && rest == text.data() + text.size() && port > 0,
+        "MASTER_PORT: '{}' in the environment; must be a whole number from 1 to 65535", printable(text, 40));
+  return port;
+}
+
+c10::intrusive_ptr<c10d::Store> open_store(const runfile::ProcessGroup& group, const Environment& environment) {
+  c10d::TCPStoreOptions options;
+  options.port = port_of(required(environment, "MASTER_PORT"));
+  options.isServer = group.rank == 0 && environment("TORCHELASTIC_USE_AGENT_STORE").value_or("") != "True";
+  options.timeout = replicas_patience;
+  auto store = c10::make_intrusive<c10d::TCPStore>(required(environment, "MASTER_ADDR"), options);
+  // The agent of torchrun keeps its store when it starts the processes again.
+  const std::string attempt = environment("TORCHELASTIC_RESTART_COUNT").value_or("0");
+  return c10::make_intrusive<c10d::PrefixStore>("gainlens-" + attempt, std::move(store));
+}
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo> connect(const runfile::ProcessGroup& group, const Environment& environment) {
+  auto options = c10d::ProcessGroupGloo::Options::create(replicas_patience);
+  const auto interface = environment("GLOO_SOCKET_IFNAME");
+  const std::string address = required(environment, "MASTER_ADDR");
+  const bool one_machine = address == "localhost" || address.starts_with("127.");
+  options->devices.push_back(interface     ? c10d::ProcessGroupGloo::createDeviceForInterface(*interface)
+                             : one_machine ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
+                                           : c10d::ProcessGroupGloo::createDefaultDevice());
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(open_store(group, environment), static_cast<int>(group.rank),
+                                                     static_cast<int>(group.size), std::move(options));
+}
+
+class GlooReplicas final : public Replicas {
+ public:
+  GlooReplicas(const runfile::ProcessGroup& group, const Environment& environment)
+      : rank_(group.rank), size_(group.size) {
+    try {
+      group_ = connect(group, environment);
+    } catch (const c10::Error& error) {
+      throw_run_failed("process {} of {} could not connect to the others: {}", rank_, size_, first_line(error));
+    }
+  }
+
+  std::int64_t rank() const override { return rank_; }
+  std::int64_t size() const override { return size_; }
+
+  void sum(const std::vector<at::Tensor>& tensors) override {
+    const at::NoGradGuard no_gradients;
+    std::map<at::ScalarType, std::vector<at::Tensor>> small;
+    for (const at::Tensor& tensor : tensors) {
+      if (tensor.numel() < small_tensor)
+        small[tensor.scalar_type()].push_back(tensor);
+      else
+        sum_one(tensor);
+    }
+    for (const auto& [type, together] : small) {
+      std::vector<at::Tensor> flat;
+      for (const at::Tensor& tensor : together) flat.push_back(tensor.flatten());
+      const at::Tensor joined = at::cat(flat);
+      sum_one(joined);
+      std::int64_t at = 0;
+      for (const at::Tensor& tensor : together) {
+        tensor.detach().copy_(joined.narrow(0, at, tensor.numel()).view_as(tensor));
+        at += tensor.numel();
+      }
+    }
+  }
+
+  void copy_from_first(const std::vector<at::Tensor>& tensors) override {
+    for (const at::Tensor& tensor : tensors) {
+      meet([&] {
+        std::vector<at::Tensor> one{tensor.detach()};
+        c10d::BroadcastOptions options;
+        options.timeout = longest_wait;
+        return group_->broadcast(one, options);
+      });
+    }
+  }
+
+  std::string text_of_first(const std::string& text) override {
+    const at::Tensor length = at::scalar_tensor(static_cast<std::int64_t>(text.size()), at::kLong);
+    copy_from_first({length});
+    const at::Tensor bytes = at::zeros({length.item<std::int64_t>()}, at::kByte);
+    if (leads()) std::memcpy(bytes.mutable_data_ptr<std::uint8_t>(), text.data(), text.size());
+    if (bytes.numel() > 0) copy_from_first({bytes});
+    return {reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>()),
+            static_cast<std::size_t>(bytes.numel())};
+  }
+
+ private:
+  void sum_one(const at::Tensor& tensor) {
+    ASSERT(tensor.is_contiguous(), "a sum over processes needs contiguous tensors");
+    meet([&] {
+      std::vector<at::Tensor> one{tensor.detach()};
+      c10d::AllreduceOptions options;
+      options.timeout = longest_wait;
+      return group_->allreduce(one, options);
+    });
+  }
+
+  template <typename Start>
+  void meet(const Start& start) {
+    try {
+      start()->wait();
+    } catch (const std::exception&) {  // gloo throws errors of its own
+      throw ReplicaLost(fmt::format(
+          "process {} of {}: another process has ended; start all of them again to go on from the last saved state",
+          rank_, size_));
+    }
+  }
+
+  std::int64_t rank_, size_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+};
+
+#endif
+
+}  // namespace
+
+bool can_connect_replicas() {
+#ifdef GAINLENS_GLOO
+  return true;
+#else
+  return false;
+#endif
+}
+
+std::unique_ptr<Replicas> connect_replicas(const runfile::ProcessGroup& group, const Environment& environment) {
+  if (group.size == 1) return std::make_unique<SingleReplica>();
+#ifdef GAINLENS_GLOO
+  return std::make_unique<GlooReplicas>(group, environment);
+#else
+  (void)environment;
+  throw_invalid(
+      "{} processes: this build cannot connect them, because it was made without the headers of gloo "
+      "(libgloo-dev); unset RANK and WORLD_SIZE for a single process",
+      group.size);
+#endif
+}
+
+}  // namespace gainlens::training

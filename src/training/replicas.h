@@ -1,0 +1,56 @@
+#pragma once
+
+#include "core/error.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gainlens::training {
+
+/// Another process of the training has ended.
+class ReplicaLost : public RunFailed {
+ public:
+  using RunFailed::RunFailed;
+};
+
+/// A half-open range of pieces.
+struct Range {
+  std::int64_t first = 0, last = 0;
+};
+
+/// The processes that train one model together. Each of them holds the whole model and works on its part of a batch.
+/// All of them call these functions in the same order.
+/// @throws ReplicaLost  every function that communicates
+class Replicas {
+ public:
+  virtual ~Replicas() = default;
+  virtual std::int64_t rank() const = 0;  ///< of this process, in [0, size)
+  virtual std::int64_t size() const = 0;
+  /// Replaces each tensor by its sum over the processes. Every process gets the same bits.
+  /// @param tensors  contiguous, of the same shapes and types in every process
+  virtual void sum(const std::vector<at::Tensor>& tensors) = 0;
+  /// Replaces each tensor by that of rank 0.
+  virtual void copy_from_first(const std::vector<at::Tensor>& tensors) = 0;
+  /// @returns  the text of rank 0
+  virtual std::string text_of_first(const std::string& text) = 0;
+
+  bool leads() const { return rank() == 0; }
+  /// The part of `count` pieces that this process works on. The parts follow each other in the order of the ranks, and
+  /// differ in length by at most 1.
+  Range part_of(std::int64_t count) const { return {count * rank() / size(), count * (rank() + 1) / size()}; }
+};
+
+/// One process: sums and copies change nothing.
+class SingleReplica final : public Replicas {
+ public:
+  std::int64_t rank() const override { return 0; }
+  std::int64_t size() const override { return 1; }
+  void sum(const std::vector<at::Tensor>&) override {}
+  void copy_from_first(const std::vector<at::Tensor>&) override {}
+  std::string text_of_first(const std::string& text) override { return text; }
+};
+
+}  // namespace gainlens::training
