@@ -156,6 +156,7 @@ SignedTest joint_flips(std::span<const SeededDifferences> data_sets, const Resam
       terms[runs.seeds[i]] += scale > 0 ? runs.differences[i] / scale : 0;
   }
   std::vector<double> sums;
+  sums.reserve(terms.size());
   for (const auto& [seed, term] : terms) sums.push_back(term);
   return flip_test(sums, resampling);
 }

@@ -90,10 +90,7 @@ Access flag(const char* key, const char* help, bool SasRecConfig::*member) {
           }};
 }
 
-#define GAINLENS_MEMBER(name)        \
-  [](Settings & settings) -> auto& { \
-    return settings.name;            \
-  }
+#define GAINLENS_MEMBER(name) ([](Settings & settings) -> auto& { return settings.name; })
 
 std::vector<Access> make_accesses() {
   return {

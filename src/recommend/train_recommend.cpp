@@ -55,6 +55,7 @@ std::vector<SeedJob> own_jobs(const std::vector<SeedJob>& jobs, const RecommendR
                               const training::Replicas& replicas) {
   if (replicas.size() == 1 || trains_together(request, replicas)) return jobs;
   std::vector<double> costs;
+  costs.reserve(jobs.size());
   for (const SeedJob& job : jobs) costs.push_back(job.arm == plain_arm ? 1 : 0.01);  // baselines only rank
   const auto shares = runfile::balanced_shares(costs, replicas.size());
   std::vector<SeedJob> own;

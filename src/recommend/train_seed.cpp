@@ -1,5 +1,6 @@
 #include "recommend/train_seed.h"
 
+#include "core/atomic_file.h"
 #include "core/ranking_metrics.h"
 #include "recommend/baselines.h"
 #include "recommend/recommend_task.h"

@@ -29,7 +29,7 @@ struct TrainedSeed {
 struct RecommendRun {
   /// What determines the numbers. It has at least "backbone", "training", and "data" with "name", "format", "split" (a
   /// checksum), "users", "items" and "interactions".
-  Json request;
+  Json request = Json::object();
   std::vector<std::string> arms;
   std::vector<std::int64_t> seeds;
   std::vector<std::string> users;                   ///< [user] names

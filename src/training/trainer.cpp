@@ -8,7 +8,6 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <ranges>
 
 namespace gainlens::training {
 namespace {
@@ -145,8 +144,10 @@ class Trainer {
     if (replicas_.size() > 1) {
       const Json common = Json::parse(replicas_.text_of_first(Json{{"step", step_}, {"notes", notes}}.dump()));
       const auto state = optimizer_.state();
-      const auto tensors = std::views::values(state);
-      replicas_.copy_from_first({tensors.begin(), tensors.end()});  // the initial weights, if nothing was saved
+      std::vector<at::Tensor> tensors;
+      tensors.reserve(state.size());
+      for (const auto& [name, tensor] : state) tensors.push_back(tensor);
+      replicas_.copy_from_first(tensors);  // the initial weights, if nothing was saved
       if (!replicas_.leads()) {
         step_ = common.at("step").get<std::int64_t>();
         optimizer_.restore(state, step_);
