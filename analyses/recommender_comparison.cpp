@@ -135,6 +135,7 @@ std::vector<PooledComparison> pool_comparisons(std::span<const ArmComparison> co
     PooledComparison entry{first.backbone, first.baseline_arm, first.candidate_arm, options.metrics, {}};
     for (std::size_t metric = 0; metric < options.metrics.size(); ++metric) {
       std::vector<DataSetGain> gains;
+      gains.reserve(group.size());
       for (const ArmComparison* comparison : group) gains.push_back(data_set_gain(*comparison, metric));
       entry.metrics.push_back(pool_data_sets(gains, options.resampling));
     }

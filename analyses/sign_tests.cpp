@@ -49,6 +49,7 @@ void decide(SignedTest& test, double p) {
 
 std::vector<double> ranks_of_size(const std::vector<double>& differences) {
   std::vector<double> sizes;
+  sizes.reserve(differences.size());
   for (const double difference : differences) sizes.push_back(std::abs(difference));
   return average_ranks(sizes);
 }
