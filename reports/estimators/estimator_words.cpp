@@ -7,11 +7,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace gainlens::reports {
 namespace {
 
 constexpr std::size_t most_positions = 4;
+constexpr std::size_t most_exceptions = 2;  // that "all but" names
+
+std::string list_of(std::span<const double> numbers) {
+  std::vector<std::string> words;
+  for (const double n : numbers) words.push_back(n_eff_number(n));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
 
 }  // namespace
 
@@ -21,11 +29,13 @@ std::string n_eff_in_words(std::span<const double> found, std::span<const double
   const auto first = std::find(grid.begin(), grid.end(), found.front());
   const bool neighbours =
       static_cast<std::size_t>(grid.end() - first) >= found.size() && std::equal(found.begin(), found.end(), first);
-  if (!neighbours || found.size() == 1) {
-    std::vector<std::string> numbers;
-    for (const double n : found) numbers.push_back(n_eff_number(n));
-    return fmt::format("{}", fmt::join(numbers, ", "));
+  if (!neighbours) {
+    std::vector<double> missing;
+    std::set_difference(grid.begin(), grid.end(), found.begin(), found.end(), std::back_inserter(missing));
+    return missing.size() <= most_exceptions && found.size() > missing.size() ? "all but " + list_of(missing)
+                                                                              : list_of(found);
   }
+  if (found.size() == 1) return list_of(found);
   if (found.back() == grid.back()) return n_eff_number(found.front()) + " and more";
   if (found.front() == grid.front()) return "up to " + n_eff_number(found.back());
   return fmt::format("{} to {}", n_eff_number(found.front()), n_eff_number(found.back()));

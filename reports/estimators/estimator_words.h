@@ -9,7 +9,7 @@
 
 namespace gainlens::reports {
 
-/// "all", "none", "10 and more", "up to 20", "2 to 20", or a list.
+/// "all", "none", "10 and more", "up to 20", "2 to 20", "all but 2, 5", or a list.
 /// @param found  some of `grid`
 /// @param grid   rising
 std::string n_eff_in_words(std::span<const double> found, std::span<const double> grid);
