@@ -250,7 +250,7 @@ std::string_view description_of(TruthScenario scenario) {
     case TruthScenario::dependent:
       return "normal values with the variance of the prior; scores have correlation 0.5 with them";
     case TruthScenario::heavy_tails:
-      return "Student t values (3 degrees of freedom) with the variance of the prior, weights drawn apart from them";
+      return "Student t values (3 degrees of freedom), variance of the prior, weights drawn apart from them";
     case TruthScenario::noisy_tokens:
       return "fixed values and scores, seen with noise: 0.3 of the values' deviation, and 0.3 on scores";
     case TruthScenario::equal_values:

@@ -1,3 +1,5 @@
+#include "core/json.h"
+#include "support/printed_text.h"
 #include "support/program.h"
 #include "support/shared_data.h"
 
@@ -32,6 +34,16 @@ TEST(EstimatorsCommand, PrintsTablesOrJsonAndWritesAReport) {
   EXPECT_EQ(parsed.at("scenarios")[0].at("cells")[0].at("true_variance"), 0.0625);
   EXPECT_EQ(json("4", "1"), json("4", "2"));
   EXPECT_NE(json("4", "1"), json("5", "1"));
+}
+
+TEST(EstimatorsCommand, ItsPageHoldsWhatItPrints) {
+  const std::string page = read_text_file(std::filesystem::path(GAINLENS_SOURCE_DIR) / "docs/bft.md");
+  const std::string first = "5000 draws of each scenario";
+  const std::size_t begin = page.find(first), end = page.find("```", begin);
+  ASSERT_NE(begin, std::string::npos);
+  const auto result = run_gainlens({"estimators", "--quiet"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(difference_of_printed(page.substr(begin, end - begin), result.out), "");
 }
 
 TEST(EstimatorsCommand, WrongRequestsGetOneLine) {
