@@ -143,6 +143,23 @@ TEST(EstimatorGradients, ALargeCommonValueDoesNotCancel) {
   }
 }
 
+TEST(ObservationVariance, ASumOfWeightsThatCancelsIsRaisedAsForOneQuery) {
+  const std::vector<double> weights = {0.5, -0.75, 0.25 + 1e-9}, values = {7, 9, 4};
+  const EstimatorOptions options{.least_weight_share = 0.1};
+  const Observation one = observe(Estimator::sandwich, {weights, values, 1}, options);
+  ASSERT_TRUE(one.weight_sum_raised);
+  const Tensor all = observation_variance(
+      Estimator::sandwich,
+      {at::tensor(weights, at::kDouble).view({1, 1, 1, 3}), at::tensor(values, at::kDouble).view({1, 1, 3, 1})},
+      options);
+  EXPECT_NEAR(all.item<double>() / one.variance[0], 1, 1e-12);
+  // negative sums keep their sign
+  EXPECT_DOUBLE_EQ(
+      observe(Estimator::sandwich, {std::vector<double>{-0.5, 0.5 - 1e-9}, std::vector<double>{1, 2}, 1}, options)
+          .estimate[0],
+      (-0.5 + 2 * (0.5 - 1e-9)) / (-0.1 * (1 - 1e-9)));
+}
+
 TEST(ObservationPrecision, IsTheInverseWithinItsBounds) {
   const Tensor variance = at::tensor({0.5, 0.0, 1e5, double(NAN)}, at::kDouble);
   const Tensor precision = observation_precision(variance, {.least_precision = 1e-3, .most_precision = 100});

@@ -143,6 +143,8 @@ TEST(Estimators, EqualValuesLeaveThePriorAlone) {
 TEST(Estimators, OneVisibleKeyIsNotDefinedWithoutAPrior) {
   const Keys one = {{1}, {3}};
   EXPECT_THAT(variance(Estimator::reml_naive, one), IsNan());
+  // A second weight below the rounding of n_eff leaves a residual, but no degree of freedom.
+  EXPECT_THAT(variance(Estimator::reml_naive, {{1, 1e-17}, {3, 8}}), IsNan());
   const EstimatorOptions no_prior{.prior_strength = 0};
   for (const Estimator estimator : {Estimator::reml_conjugate, Estimator::kish}) {
     EXPECT_EQ(variance(estimator, one), 1) << name_of(estimator);
