@@ -1,5 +1,6 @@
 #include "analyses/estimator_truth.h"
 
+#include "analyses/running_spread.h"
 #include "analyses/simulated_query.h"
 #include "core/check.h"
 #include "core/random.h"
@@ -38,31 +39,6 @@ void run_blocks(std::size_t count, std::size_t threads, const Work& work) {
   }
   if (failure) std::rethrow_exception(failure);
 }
-
-/// Mean and variance of one quantity over draws, by the updates of Welford and of Chan, Golub and LeVeque: sums of
-/// squares would lose the spread of an estimator that hardly varies.
-struct Spread {
-  void add(double x) {
-    ++count;
-    const double before = x - mean;
-    mean += before / static_cast<double>(count);
-    squares += before * (x - mean);
-  }
-  void add(const Spread& other) {
-    if (other.count == 0) return;
-    const double total = static_cast<double>(count + other.count), share = static_cast<double>(other.count) / total;
-    const double between = other.mean - mean;
-    squares += other.squares + between * between * share * static_cast<double>(count);
-    mean += between * share;
-    count += other.count;
-  }
-  double deviation() const { return std::sqrt(squares / std::max(static_cast<double>(count) - 1, 1.0)); }
-  double error() const { return deviation() / std::sqrt(static_cast<double>(count)); }
-
-  std::int64_t count = 0;
-  double mean = 0;
-  double squares = 0;  ///< sum of (x - mean)^2
-};
 
 /// Of a cell: E e less the target of the single queries, which for `dependent` stands for E e; and the true variance.
 struct Truth {
@@ -104,12 +80,12 @@ Truth pilot_truth(const Cell& cell, const TruthOptions& options) {
       for (std::size_t power = 0; power < of.size(); ++power) of[power].add(other.of[power]);
     }
     double mean(std::size_t power) const { return of[power - 1].mean; }
-    std::array<Spread, 4> of;  // powers 1 to 4 of e less the target of the query
+    std::array<RunningSpread, 4> of;  // powers 1 to 4 of e less the target of the query
   };
   const auto moments = over_draws<Moments>(cell, pilot_share * options.draws, ~options.seed, options.threads,
                                            [](Moments& block, const SimulatedQuery& query) {
                                              double power = 1;
-                                             for (Spread& spread : block.of)
+                                             for (RunningSpread& spread : block.of)
                                                spread.add(power *= query.estimate - query.target);
                                            });
   const double m = moments.mean(1);
@@ -136,7 +112,7 @@ struct Tally {
     covered += other.covered;
     undefined += other.undefined;
   }
-  Spread variance;
+  RunningSpread variance;
   std::int64_t covered = 0, undefined = 0;
 };
 
@@ -173,7 +149,7 @@ EstimatorAccuracy accuracy_of(bft::Estimator estimator, const Tally& tally, cons
     const Measured none = Measured::none(fmt::format("not defined at n_eff = {:g}", cell.n_eff));
     return {estimator, tally.undefined, none, none, none, none, none, none};
   }
-  const Spread& v = tally.variance;
+  const RunningSpread& v = tally.variance;
   if (truth.variance == 0) {
     const Measured none = Measured::none("the true variance is 0");
     return {estimator, tally.undefined, v.mean, none, none, none, none, none};

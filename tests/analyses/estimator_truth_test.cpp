@@ -1,5 +1,6 @@
 #include "analyses/estimator_truth.h"
 
+#include "analyses/running_spread.h"
 #include "analyses/simulated_query.h"
 #include "support/refusal.h"
 
@@ -58,6 +59,37 @@ TEST(SimulatedQuery, HasTheNEffThatWasAsked) {
   }
   EXPECT_EQ(sharpness_for({0.1, 0.3, 0.2}, 1), std::numeric_limits<double>::infinity());
   EXPECT_NEAR(sharpness_for({0, std::log(3.0)}, 1.6), 1, 1e-12);  // weights 1/4, 3/4
+}
+
+TEST(SimulatedQuery, NoiseOfAScoreIsTheLengthOfItsGradient) {
+  Random random(2);
+  for (const TruthScenario scenario : truth_scenarios) {
+    const bool noisy = scenario == TruthScenario::noisy_tokens, dependent = scenario == TruthScenario::dependent;
+    const SimulatedQuery query = simulate_query(scenario, 30, 0.25, random);
+    const double length = std::hypot(query.score_gradient[0], query.score_gradient[1]);
+    const double of_score = length == 0 ? 0 : length / std::sqrt(query.token_precision[0]);
+    EXPECT_NEAR(of_score, query.score_noise, 1e-12) << name_of(scenario);
+    EXPECT_EQ(query.score_noise > 0, noisy || dependent) << name_of(scenario);
+    if (noisy) {
+      EXPECT_EQ(query.score_noise, noisy_score_noise);
+    }
+    if (dependent) {  // scores N(0, omega^2) of n_eff 30 of 256: e^(-omega^2) is about 30/256
+      EXPECT_NEAR(query.score_noise, std::sqrt(std::log(256.0 / 30)), 0.5);
+    }
+  }
+}
+
+TEST(RunningSpread, BlocksAddUp) {
+  RunningSpread left, right, none;
+  for (const double x : {1e9 + 1, 1e9 + 2}) left.add(x);
+  for (const double x : {1e9 + 3, 1e9 + 6, 1e9 + 8}) right.add(x);
+  left.add(none);
+  left.add(right);
+  EXPECT_EQ(left.count, 5);
+  EXPECT_DOUBLE_EQ(left.mean, 1e9 + 4);
+  EXPECT_NEAR(left.squares, 34, 1e-5);  // 9 + 4 + 1 + 4 + 16
+  EXPECT_NEAR(left.deviation(), std::sqrt(8.5), 1e-6);
+  EXPECT_NEAR(left.error(), std::sqrt(1.7), 1e-6);
 }
 
 TEST(EstimatorTruth, NaiveIsUnbiasedOfIndependentWeights) {
@@ -120,6 +152,9 @@ TEST(EstimatorTruth, ASelectedKeyIsTheLargestOfItsScores) {
   // At many keys it is that of the tilted distribution, 0.5 times the sharpness; that of n = 80 is near 1.1.
   EXPECT_NEAR(truth().cell(TruthScenario::dependent, 3).shift, 0.55, 0.05);
   EXPECT_EQ(truth().cell(TruthScenario::independent, 3).shift, 0);
+  // The intervals are about the mean of e.
+  EXPECT_NEAR(*of(truth().cell(TruthScenario::dependent, 3), Estimator::reml_conjugate).coverage, 0.95, 0.02);
+  EXPECT_GT(*of(truth().cell(TruthScenario::dependent, 3), Estimator::delta_weight_free).bias, 2);
 }
 
 TEST(EstimatorTruth, DeltaIsRightOfNoiseAndTheOthersTakeSignalForIt) {
