@@ -6,7 +6,7 @@ find_package(nlohmann_json REQUIRED)    # nlohmann-json3-dev
 find_package(OpenSSL REQUIRED)          # libssl-dev: sha256
 find_package(ZLIB REQUIRED)             # zlib1g-dev
 find_package(CLI11 REQUIRED)            # libcli11-dev
-find_package(Boost REQUIRED)            # libboost-dev: Boost.Math, headers only
+find_package(Boost REQUIRED)            # libboost-dev: Boost.Math and Boost.Random, headers only
 find_package(HDF5 REQUIRED COMPONENTS C HL)  # libhdf5-dev
 find_package(ICU REQUIRED COMPONENTS uc)     # libicu-dev: Unicode normalisation
 find_package(PkgConfig REQUIRED)

@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 set(_headers ${CMAKE_INSTALL_INCLUDEDIR}/gainlens)
 set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/gainlens)
 
-foreach(_name core formats runfile tokenizers kernels data hooks models sweep training language recommend analyses
+foreach(_name core formats runfile tokenizers kernels data hooks bft models sweep training language recommend analyses
         reports)
   set_target_properties(gainlens_${_name} PROPERTIES EXPORT_NAME ${_name})
   target_compile_features(gainlens_${_name} INTERFACE cxx_std_20)
@@ -15,6 +15,11 @@ foreach(_name core formats runfile tokenizers kernels data hooks models sweep tr
   install(DIRECTORY ${_folder}/ DESTINATION ${_headers}/${_name} FILES_MATCHING PATTERN "*.h"
           PATTERN demo EXCLUDE PATTERN check.h EXCLUDE)
 endforeach()
+
+# A second library of src/bft, whose headers are installed above.
+set_target_properties(gainlens_estimators PROPERTIES EXPORT_NAME estimators)
+target_compile_features(gainlens_estimators INTERFACE cxx_std_20)
+install(TARGETS gainlens_estimators EXPORT gainlens ARCHIVE INCLUDES DESTINATION ${_headers})
 
 # Installed without paths. gainlensConfig.cmake.in gives them the paths of the user's machine.
 set(_external torch hdf5)

@@ -79,16 +79,16 @@ int parse_and_run(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--device", global.device, "Device to compute on; this build supports only cpu")
       ->capture_default_str();
-  app.add_option(
-         "--seed", global.seed,
-         "Seed of all random numbers: the permutations of report and sink-vs-k, the weights and data order of train")
+  app.add_option("--seed", global.seed,
+                 "Seed of all random numbers: the permutations of report and sink-vs-k, the weights and data order of "
+                 "train, the draws of estimators")
       ->check(is_seed, "UINT64")
       ->capture_default_str();
   app.add_flag("--quiet", global.quiet, "Print no progress to stderr");
   app.add_flag("--json", global.json, "Print results to stdout as JSON");
   Action action;
   for (const auto add : {add_sweep, add_report, add_sink_vs_k, add_audit, add_capture, add_inspect, add_hooks,
-                         add_train, add_evaluate, add_compare})
+                         add_train, add_evaluate, add_compare, add_estimators})
     add(app, global, action);
 
   try {

@@ -21,6 +21,7 @@ void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_train(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_compare(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_estimators(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action);
 
 /// `evaluate recommend`, to the subcommand `evaluate`.

@@ -62,7 +62,8 @@ const std::map<std::string, Layer>& layers() {
     made["kernels"] = {{"core"}, true};
     made["data"] = {{"core", "formats", "runfile", "tokenizers"}, false};
     made["hooks"] = {{"core", "formats", "runfile", "kernels"}, true};
-    const std::set<std::string> lower = {"core", "formats", "runfile", "tokenizers", "kernels", "data", "hooks"};
+    made["bft"] = {{"core", "formats", "runfile", "kernels", "hooks"}, true};
+    const std::set<std::string> lower = {"core", "formats", "runfile", "tokenizers", "kernels", "data", "hooks", "bft"};
     const auto with = [](std::set<std::string> base, const std::set<std::string>& more) {
       base.insert(more.begin(), more.end());
       return base;
@@ -71,8 +72,9 @@ const std::map<std::string, Layer>& layers() {
     for (const char* name : {"sweep", "training"}) made[name] = {with(lower, {"models"}), true};
     made["language"] = {with(lower, {"models", "sweep", "training"}), true};
     made["recommend"] = {with(lower, {"models", "training"}), true};
-    made["analyses"] = {{"core", "runfile"}, false};
-    made["reports"] = {{"core", "runfile", "analyses"}, false};
+    // Of bft these two may use bft/estimators.h alone: its library has no libtorch, so no other header of bft compiles.
+    made["analyses"] = {{"core", "runfile", "bft"}, false};
+    made["reports"] = {{"core", "runfile", "bft", "analyses"}, false};
     made["cli"] = {with(lower, {"models", "sweep", "training", "language", "recommend", "analyses", "reports"}), true};
     return made;
   }();

@@ -1,0 +1,330 @@
+#include "analyses/estimator_truth.h"
+
+#include "analyses/running_spread.h"
+#include "analyses/simulated_query.h"
+#include "core/check.h"
+#include "core/random.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace gainlens::analyses {
+namespace {
+
+constexpr std::int64_t block_draws = 250;  // drawn one after the other from one stream
+constexpr std::int64_t pilot_share = 4;    // draws that find an unknown truth, for each draw that is judged
+
+/// Calls work(task) once for each task, on several threads. The order is left to chance.
+template <typename Work>
+void run_blocks(std::size_t count, std::size_t threads, const Work& work) {
+  std::atomic<std::size_t> next = 0;
+  std::exception_ptr failure;
+  std::mutex guard;
+  const auto take = [&] {
+    try {
+      for (std::size_t task = next++; task < count; task = next++) work(task);
+    } catch (...) {
+      const std::lock_guard lock(guard);
+      failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (std::size_t i = 1; i < std::min(threads, count); ++i) workers.emplace_back(take);
+    take();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+/// Of a cell: E e less the target of the single queries, which for `dependent` stands for E e; and the true variance.
+struct Truth {
+  double shift = 0;
+  double variance = 0;
+  double error = 0;
+};
+
+struct Cell {
+  TruthScenario scenario;
+  double n_eff;
+  double prior_variance;
+  std::uint64_t stream;  ///< of the first block; each cell has 2^32 streams
+};
+
+SimulatedQuery draw(const Cell& cell, Random& random) {
+  return simulate_query(cell.scenario, cell.n_eff, cell.prior_variance, random);
+}
+
+/// Calls add(sums of a block, query) for each draw, and joins the blocks in their order.
+template <typename BlockSums, typename Add>
+BlockSums over_draws(const Cell& cell, std::int64_t draws, std::uint64_t stream, std::size_t threads, const Add& add) {
+  const auto blocks = static_cast<std::size_t>((draws + block_draws - 1) / block_draws);
+  std::vector<BlockSums> sums(blocks);
+  run_blocks(blocks, threads, [&](std::size_t block) {
+    Random random(stream, cell.stream + block);
+    const std::int64_t first = static_cast<std::int64_t>(block) * block_draws;
+    for (std::int64_t i = first; i < std::min(draws, first + block_draws); ++i) add(sums[block], draw(cell, random));
+  });
+  BlockSums all;
+  for (const BlockSums& one : sums) all.add(one);
+  return all;
+}
+
+/// Draws of their own, so that the truth and what is judged by it share no chance.
+Truth pilot_truth(const Cell& cell, const TruthOptions& options) {
+  struct Moments {
+    void add(const Moments& other) {
+      for (std::size_t power = 0; power < of.size(); ++power) of[power].add(other.of[power]);
+    }
+    double mean(std::size_t power) const { return of[power - 1].mean; }
+    std::array<RunningSpread, 4> of;  // powers 1 to 4 of e less the target of the query
+  };
+  const auto moments = over_draws<Moments>(cell, pilot_share * options.draws, ~options.seed, options.threads,
+                                           [](Moments& block, const SimulatedQuery& query) {
+                                             double power = 1;
+                                             for (RunningSpread& spread : block.of)
+                                               spread.add(power *= query.estimate - query.target);
+                                           });
+  const double m = moments.mean(1);
+  if (cell.scenario == TruthScenario::noisy_tokens) return {m, moments.mean(2), moments.of[1].error()};
+  const double variance = moments.mean(2) - m * m;  // about E e
+  const double fourth = moments.mean(4) - 4 * m * moments.mean(3) + 6 * m * m * moments.mean(2) - 3 * m * m * m * m;
+  return {m, variance, std::sqrt((fourth - variance * variance) / static_cast<double>(moments.of[0].count))};
+}
+
+Truth truth_of(const Cell& cell, const TruthOptions& options) {
+  switch (cell.scenario) {
+    case TruthScenario::dependent:
+    case TruthScenario::noisy_tokens:
+      return pilot_truth(cell, options);
+    default:  // e is a weighted mean of independent values, whatever the weights are
+      return {0, value_variance(cell.scenario, cell.prior_variance) / cell.n_eff, 0};
+  }
+}
+
+/// Of one estimator over draws.
+struct Tally {
+  void add(const Tally& other) {
+    variance.add(other.variance);
+    covered += other.covered;
+    undefined += other.undefined;
+  }
+  RunningSpread variance;
+  std::int64_t covered = 0, undefined = 0;
+};
+
+struct Tallies {
+  void add(const Tallies& other) {
+    for (std::size_t i = 0; i < of.size(); ++i) of[i].add(other.of[i]);
+  }
+  std::array<Tally, bft::all_estimators.size()> of;
+};
+
+double target_of(const SimulatedQuery& query, const Cell& cell, const Truth& truth) {
+  return cell.scenario == TruthScenario::dependent ? query.target + truth.shift : query.target;
+}
+
+void judge(Tallies& tallies, const SimulatedQuery& query, const Cell& cell, const Truth& truth) {
+  const bft::EstimatorOptions options{.prior_variance = cell.prior_variance, .score_noise = query.score_noise};
+  const bft::TokenNoise noise{query.score_gradient, query.value_projection, query.token_precision};
+  for (std::size_t i = 0; i < bft::all_estimators.size(); ++i) {
+    Tally& tally = tallies.of[i];
+    const double variance =
+        bft::observe(bft::all_estimators[i], {query.weights, query.values, 1}, options, &noise).variance[0];
+    if (std::isnan(variance)) {
+      ++tally.undefined;
+      continue;
+    }
+    tally.variance.add(variance);
+    const double error = query.estimate - target_of(query, cell, truth);
+    tally.covered += std::abs(error) <= normal_interval * std::sqrt(variance) ? 1 : 0;
+  }
+}
+
+EstimatorAccuracy accuracy_of(bft::Estimator estimator, const Tally& tally, const Cell& cell, const Truth& truth) {
+  if (tally.variance.count == 0) {
+    const Measured none = Measured::none(fmt::format("not defined at n_eff = {:g}", cell.n_eff));
+    return {estimator, tally.undefined, none, none, none, none, none, none};
+  }
+  const RunningSpread& v = tally.variance;
+  if (truth.variance == 0) {
+    const Measured none = Measured::none("the true variance is 0");
+    return {estimator, tally.undefined, v.mean, none, none, none, none, none};
+  }
+  const double n = static_cast<double>(v.count), share = static_cast<double>(tally.covered) / n;
+  return {estimator,
+          tally.undefined,
+          v.mean,
+          v.mean / truth.variance - 1,
+          v.error() / truth.variance,
+          v.deviation() / truth.variance,
+          share,
+          std::sqrt(share * (1 - share) / n)};
+}
+
+TruthCell simulate_cell(const Cell& cell, const TruthOptions& options) {
+  const Truth truth = truth_of(cell, options);
+  const auto tallies =
+      over_draws<Tallies>(cell, options.draws, options.seed, options.threads,
+                          [&](Tallies& block, const SimulatedQuery& query) { judge(block, query, cell, truth); });
+  const double variance = value_variance(cell.scenario, cell.prior_variance);
+  TruthCell result{
+      cell.scenario, cell.n_eff, truth.variance, truth.error, variance > 0 ? truth.shift / std::sqrt(variance) : 0, {}};
+  for (std::size_t i = 0; i < bft::all_estimators.size(); ++i)
+    result.estimators.push_back(accuracy_of(bft::all_estimators[i], tallies.of[i], cell, truth));
+  return result;
+}
+
+/// The n_eff of the grid at which `holds` is true of the estimator.
+template <typename Holds>
+std::vector<double> where(const EstimatorTruth& truth, TruthScenario scenario, std::size_t estimator,
+                          const Holds& holds) {
+  std::vector<double> found;
+  for (std::size_t i = 0; i < truth.options.n_eff.size(); ++i) {
+    if (holds(truth.cell(scenario, i).estimators[estimator])) found.push_back(truth.options.n_eff[i]);
+  }
+  return found;
+}
+
+bool is_unbiased(const EstimatorAccuracy& accuracy) {
+  return accuracy.bias && std::abs(*accuracy.bias) <= bias_margin;
+}
+
+bool is_covering(const EstimatorAccuracy& accuracy) {
+  return accuracy.coverage && std::abs(*accuracy.coverage - 0.95) <= coverage_margin;
+}
+
+}  // namespace
+
+std::string_view name_of(TruthScenario scenario) {
+  switch (scenario) {
+    case TruthScenario::independent:
+      return "independent";
+    case TruthScenario::unit_variance:
+      return "unit_variance";
+    case TruthScenario::dependent:
+      return "dependent";
+    case TruthScenario::heavy_tails:
+      return "heavy_tails";
+    case TruthScenario::noisy_tokens:
+      return "noisy_tokens";
+    case TruthScenario::equal_values:
+      return "equal_values";
+  }
+  throw_internal_error(__FILE__, __LINE__, "a scenario without a name");
+}
+
+std::string_view description_of(TruthScenario scenario) {
+  switch (scenario) {
+    case TruthScenario::independent:
+      return "normal values with the variance of the prior, weights drawn apart from them";
+    case TruthScenario::unit_variance:
+      return "normal values of variance 1, weights drawn apart from them";
+    case TruthScenario::dependent:
+      return "normal values with the variance of the prior; scores have correlation 0.5 with them";
+    case TruthScenario::heavy_tails:
+      return "Student t values (3 degrees of freedom), variance of the prior, weights drawn apart from them";
+    case TruthScenario::noisy_tokens:
+      return "fixed values and scores, seen with noise: 0.3 of the values' deviation, and 0.3 on scores";
+    case TruthScenario::equal_values:
+      return "all values equal, weights drawn apart from them";
+  }
+  throw_internal_error(__FILE__, __LINE__, "a scenario without a description");
+}
+
+std::string_view target_of(TruthScenario scenario) {
+  switch (scenario) {
+    case TruthScenario::dependent:
+      return "the mean of e over such queries, which is above that of the values";
+    case TruthScenario::noisy_tokens:
+      return "e without the noise";
+    default:
+      return "the mean of the values";
+  }
+}
+
+void check(const TruthOptions& options) {
+  CHECK(options.draws >= 100 && options.draws <= 10'000'000, "--draws: {}; must be 100 to 10000000", options.draws);
+  CHECK(options.dimensions >= 1 && options.dimensions <= 65536, "--dimensions: {}; must be 1 to 65536",
+        options.dimensions);
+  CHECK(!options.n_eff.empty(), "--n-eff: no number; give some from 1 to 200");
+  for (std::size_t i = 0; i < options.n_eff.size(); ++i) {
+    CHECK(options.n_eff[i] >= 1 && options.n_eff[i] <= 200, "--n-eff: {}; must be 1 to 200, as a query sees {} keys",
+          options.n_eff[i], truth_keys);
+    CHECK(i == 0 || options.n_eff[i] > options.n_eff[i - 1], "--n-eff: {} after {}; must rise", options.n_eff[i],
+          options.n_eff[i - 1]);
+  }
+  CHECK(options.threads >= 1, "threads: {}; must be at least 1", options.threads);
+}
+
+const TruthCell& EstimatorTruth::cell(TruthScenario scenario, std::size_t n_eff_index) const {
+  return cells.at(static_cast<std::size_t>(scenario) * options.n_eff.size() + n_eff_index);
+}
+
+const TrustedAt& EstimatorTruth::trusted(TruthScenario scenario, bft::Estimator estimator) const {
+  return trust.at(static_cast<std::size_t>(scenario) * bft::all_estimators.size() +
+                  static_cast<std::size_t>(estimator));
+}
+
+EstimatorTruth estimator_truth(const TruthOptions& options, const std::function<void(const TruthCell&)>& on_cell) {
+  check(options);
+  EstimatorTruth truth{options, 1 / static_cast<double>(options.dimensions), {}, {}};
+  for (const TruthScenario scenario : truth_scenarios) {
+    for (const double n_eff : options.n_eff) {
+      const Cell cell{scenario, n_eff, truth.prior_variance, static_cast<std::uint64_t>(truth.cells.size()) << 32};
+      truth.cells.push_back(simulate_cell(cell, options));
+      if (on_cell) on_cell(truth.cells.back());
+    }
+  }
+  for (const TruthScenario scenario : truth_scenarios) {
+    if (scenario == TruthScenario::equal_values) continue;
+    for (std::size_t i = 0; i < bft::all_estimators.size(); ++i)
+      truth.trust.push_back({scenario, bft::all_estimators[i], where(truth, scenario, i, is_unbiased),
+                             where(truth, scenario, i, is_covering)});
+  }
+  return truth;
+}
+
+OrderedJson to_json(const EstimatorTruth& truth) {
+  OrderedJson json = {
+      {"draws", truth.options.draws}, {"dimensions", truth.options.dimensions}, {"seed", truth.options.seed},
+      {"keys", truth_keys},           {"prior_variance", truth.prior_variance}, {"scenarios", OrderedJson::array()}};
+  for (const TruthScenario scenario : truth_scenarios) {
+    OrderedJson entry = {{"scenario", name_of(scenario)},
+                         {"description", description_of(scenario)},
+                         {"target", target_of(scenario)},
+                         {"cells", OrderedJson::array()}};
+    for (std::size_t i = 0; i < truth.options.n_eff.size(); ++i) {
+      const TruthCell& cell = truth.cell(scenario, i);
+      OrderedJson of_cell = {{"n_eff", cell.n_eff},
+                             {"true_variance", cell.true_variance},
+                             {"true_variance_error", cell.truth_error},
+                             {"shift", cell.shift}};
+      for (const EstimatorAccuracy& accuracy : cell.estimators) {
+        OrderedJson one = {{"undefined", accuracy.undefined}};
+        put(one, "mean_variance", accuracy.mean_variance);
+        put(one, "bias", accuracy.bias);
+        put(one, "bias_error", accuracy.bias_error);
+        put(one, "spread", accuracy.spread);
+        put(one, "coverage", accuracy.coverage);
+        put(one, "coverage_error", accuracy.coverage_error);
+        of_cell["estimators"][std::string(bft::name_of(accuracy.estimator))] = std::move(one);
+      }
+      entry["cells"].push_back(std::move(of_cell));
+    }
+    if (scenario != TruthScenario::equal_values) {
+      for (const bft::Estimator estimator : bft::all_estimators) {
+        const TrustedAt& at = truth.trusted(scenario, estimator);
+        entry["trusted"][std::string(bft::name_of(estimator))] = {{"unbiased_at_n_eff", at.unbiased},
+                                                                  {"covering_at_n_eff", at.covering}};
+      }
+    }
+    json["scenarios"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+}  // namespace gainlens::analyses
