@@ -73,10 +73,11 @@ void add_estimators(CLI::App& app, const GlobalOptions& global, Action& action) 
                    "Head size d: the prior's variance is 1/d, in the square of the values' unit")
       ->capture_default_str();
   command
-      ->add_option("--n-eff", arguments->options.n_eff,
-                   "Effective numbers of keys, rising, from 1 to 200, separated by commas")
+      ->add_option(
+          "--n-eff", arguments->options.n_eff,
+          "Effective numbers of keys, rising, from 1 to 200, separated by commas (default: 1,2,3,5,10,20,50,100)")
       ->delimiter(',')
-      ->capture_default_str();
+      ->allow_extra_args(false);
   command->add_option("--out", arguments->out,
                       "Folder for report.html, summary.json, the figure, and tables as LaTeX and CSV; made if it does "
                       "not exist");
