@@ -85,6 +85,7 @@ StratumInteraction stratum_interaction(const PairedUsers& users, std::span<const
     groups[stratum[user]].users.push_back(user);
   }
   std::vector<StratumGain> gains;
+  gains.reserve(groups.size());
   for (const SignedGroup& group : groups) gains.push_back(gain_of(users, group, unit));
   correct(gains);
   const std::array contrast = {SignedGroup{groups[first].users, 1}, SignedGroup{groups[second].users, -1}};

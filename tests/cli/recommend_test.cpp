@@ -161,7 +161,8 @@ TEST_F(Recommend, ArmsAreComparedBySeed) {
   const Json trained = Json::parse(run_gainlens(training(run_, {"--arm", "markov", "--seeds", "2", "--json"})).out);
   EXPECT_NEAR(markov, trained.at("seeds")[0].at("test").at("hr@10").get<double>(), 1e-6);
   const ProgramResult text = run_gainlens({"compare", run_ + ":popularity", run_ + ":markov", "--metrics", "hr@5"});
-  EXPECT_THAT(text.out, AllOf(HasSubstr("markov against popularity on "), HasSubstr("2 seeds, 40 users"), HasSubstr("hr@5 ")));
+  EXPECT_THAT(text.out,
+              AllOf(HasSubstr("markov against popularity on "), HasSubstr("2 seeds, 40 users"), HasSubstr("hr@5 ")));
 
   EXPECT_THAT(run_gainlens({"inspect", run_}).out,
               AllOf(HasSubstr("recommender run"), HasSubstr("6 of 6 trainings"), HasSubstr("plain, popularity, markov"),
