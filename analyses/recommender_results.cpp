@@ -91,6 +91,7 @@ RecommenderResults recommender_results(const std::filesystem::path& path,
                              options.metrics,
                              stratify(StratumKind::item_frequency, users, options.item_edges),
                              stratify(StratumKind::user_activity, users),
+                             length_frequency_correlation(users),
                              {},
                              {}};
   CHECK(results.finished() > 0, "{}: no seed is finished; repeat its gainlens train recommend command, which continues",

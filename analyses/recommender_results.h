@@ -48,6 +48,7 @@ struct RecommenderResults {
   std::vector<ArmResult> arms;         ///< in the run's order; at least one has a finished seed
   std::vector<RankingMetric> metrics;  ///< of the strata
   StratifiedUsers by_item, by_user;
+  double length_frequency_correlation;     ///< as in ArmComparison
   std::vector<ArmComparison> comparisons;  ///< of each later arm with the first, over the seeds that both have
   std::vector<std::string> not_compared;   ///< why an arm is not among them
 
