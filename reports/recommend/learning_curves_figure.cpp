@@ -44,13 +44,15 @@ std::string plot_arm(PlotScript& script, const Curves& curves, Member member, co
                      std::size_t arm) {
   const RunStyle& style = run_style(arm);
   std::string plot;
-  const auto add = [&](const std::string& block, const Rows& rows, const std::string& drawn) {
+  const auto add = [&](const std::string& block, const Rows& rows, const std::string& drawn, const char* alpha = "") {
     if (rows.empty()) return;
     script.data(block, rows);
-    plot += fmt::format("${} using 1:2 with {} linecolor rgb '{}' notitle, ", block, drawn, style.colour);
+    plot += fmt::format("${} using 1:2 with {} linecolor rgb '#{}{}' notitle, ", block, drawn, alpha,
+                        style.colour.substr(1));
   };
   for (std::size_t seed = 0; seed < curves.size(); ++seed)
-    add(fmt::format("{}_{}_{}", panel, arm, seed), rows_of(curves[seed].*member), "lines linewidth 0.5");
+    add(fmt::format("{}_{}_{}", panel, arm, seed), rows_of(curves[seed].*member), "lines linewidth 0.5",
+        "90");  // the mean is seen through them
   add(fmt::format("{}_best_{}", panel, arm), best_of(curves, member),
       fmt::format("points pointtype {} pointsize 0.4", style.marker));
   add(fmt::format("{}_mean_{}", panel, arm), rows_of(analyses::mean_curve(curves, member)),

@@ -85,6 +85,7 @@ Maybe<Figure> quintiles_figure(const RecommenderResults& results, std::size_t me
   PanelGrid grid{page_width, 2.1 + legend_height(legend, page_width)};
   grid.columns = static_cast<int>(panels.size());
   grid.left = 0.5;
+  grid.right = 0.16;                                        // half of the last label
   grid.bottom += legend_height(legend, page_width) - 0.12;  // no name of the axis: the title of the panel says it
   PlotScript script;
   start_panels(script, grid);
