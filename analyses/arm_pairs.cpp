@@ -126,4 +126,23 @@ std::vector<ArmPair> pair_arms(std::span<const RecommenderArm> arms, const Pairi
   return pairs;
 }
 
+Maybe<ArmPair> pair_shared_seeds(const RecommenderArm& baseline, const RecommenderArm& candidate) {
+  ASSERT(baseline.run == candidate.run, "{} and {} are arms of two runs", baseline.where(), candidate.where());
+  const auto shared = std::make_shared<runfile::RecommendRun>(*baseline.run);
+  bool any = false;
+  for (std::size_t seed = 0; seed < shared->seeds.size(); ++seed) {
+    auto& one = shared->results.at(baseline.arm * shared->seeds.size() + seed);
+    auto& other = shared->results.at(candidate.arm * shared->seeds.size() + seed);
+    any = any || (one && other);
+    if (one && other) continue;
+    one.reset();
+    other.reset();
+  }
+  if (!any)
+    return Maybe<ArmPair>::none(fmt::format("{} and {} have no finished seed in common: {} and {}", baseline.name(),
+                                            candidate.name(), seeds_in_words(baseline), seeds_in_words(candidate)));
+  return ArmPair{{baseline.path, shared, baseline.arm, baseline.label},
+                 {candidate.path, shared, candidate.arm, candidate.label}};
+}
+
 }  // namespace gainlens::analyses

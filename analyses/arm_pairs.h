@@ -1,5 +1,6 @@
 #pragma once
 
+#include "analyses/measured.h"
 #include "core/strata.h"
 #include "runfile/recommend_run.h"
 
@@ -55,5 +56,8 @@ struct Pairing {
 /// @throws InvalidArgument  a split has one arm alone; it has no arm of the name `baseline` (nearest match named); two
 ///     arms have the same checksum of the split but other users; their finished seeds differ (both lists are shown)
 std::vector<ArmPair> pair_arms(std::span<const RecommenderArm> arms, const Pairing& pairing);
+
+/// Two arms of one run with the seeds that both have finished. Missing if there is none.
+Maybe<ArmPair> pair_shared_seeds(const RecommenderArm& baseline, const RecommenderArm& candidate);
 
 }  // namespace gainlens::analyses

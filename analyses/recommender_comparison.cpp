@@ -10,16 +10,6 @@
 namespace gainlens::analyses {
 namespace {
 
-std::vector<ArmCurve> curves_of(const RecommenderArm& arm) {
-  std::vector<ArmCurve> curves;
-  for (const std::size_t seed : arm.finished()) {
-    const runfile::TrainedSeed& result = arm.result(seed);
-    const auto found = result.curve.find(std::string(curve_metric));
-    if (found != result.curve.end()) curves.push_back({arm.run->seeds[seed], found->second, result.best_epoch});
-  }
-  return curves;
-}
-
 /// The unit of a user is the target item: users of one item gain together if the model has learned this item.
 std::vector<std::size_t> units_of(const UserCounts& users) {
   return {users.target.begin(), users.target.end()};
@@ -44,11 +34,9 @@ MetricGain gain_of(const RankingMetric& metric, const PairedUsers& pairs, const 
           gain_regression(pairs, frequency, users.history_length, unit)};
 }
 
-StratifiedGains stratified(StratumKind kind, const UserCounts& users, Strata strata,
-                           const std::vector<PairedUsers>& metrics, const RecommenderOptions& options) {
-  const bool quintiles_of_items = kind == StratumKind::item_frequency && options.item_edges.empty();
-  StratifiedGains result{kind, quintiles_of_items, std::move(strata), {}};
-  result.composition = composition(users, result.strata);
+StratifiedGains stratified(StratumKind kind, const UserCounts& users, const std::vector<PairedUsers>& metrics,
+                           const RecommenderOptions& options) {
+  StratifiedGains result{stratify(kind, users, options.item_edges)};
   const std::size_t count = result.strata.users.size();
   using Gains = std::vector<StratumInteraction>;
   if (count < 2) {
@@ -82,10 +70,6 @@ std::string ArmComparison::title_with_split() const {
   return fmt::format("{}, split {}", title(), printable(split, 12));
 }
 
-std::string_view name_of(StratumKind kind) {
-  return kind == StratumKind::item_frequency ? "item_frequency" : "user_activity";
-}
-
 ArmComparison compare_arms(const ArmPair& pair, const RecommenderOptions& options) {
   const runfile::RecommendRun& run = *pair.baseline.run;
   const UserCounts users = user_counts(run);
@@ -109,9 +93,8 @@ ArmComparison compare_arms(const ArmPair& pair, const RecommenderOptions& option
           .users = users.users(),
           .items = users.item_train_count.size(),
           .metrics = std::move(gains),
-          .by_item = stratified(StratumKind::item_frequency, users, by_item_frequency(users, options.item_edges),
-                                metrics, options),
-          .by_user = stratified(StratumKind::user_activity, users, by_user_activity(users), metrics, options),
+          .by_item = stratified(StratumKind::item_frequency, users, metrics, options),
+          .by_user = stratified(StratumKind::user_activity, users, metrics, options),
           .length_frequency_correlation = length_frequency_correlation(users),
           .baseline_curves = curves_of(pair.baseline),
           .candidate_curves = curves_of(pair.candidate)};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "analyses/arm_curves.h"
 #include "analyses/arm_pairs.h"
 #include "analyses/gain_regression.h"
 #include "analyses/options.h"
@@ -7,6 +8,7 @@
 #include "analyses/pooled_data_sets.h"
 #include "analyses/seed_comparison.h"
 #include "analyses/seed_user.h"
+#include "analyses/stratified_users.h"
 #include "analyses/stratum_interaction.h"
 #include "core/json.h"
 #include "core/ranking_metrics.h"
@@ -40,20 +42,9 @@ struct MetricGain {
 };
 
 /// Gains of groups of users.
-struct StratifiedGains {
-  StratumKind kind;
-  bool shares_edges;  ///< whether items whose count is an edge can be on both sides of it
-  Strata strata;
-  std::vector<StratumComposition> composition;  ///< [stratum]
+struct StratifiedGains : StratifiedUsers {
   /// [metric] the first stratum (rare items, cold users) against the last. Missing if there are fewer than two strata.
   Maybe<std::vector<StratumInteraction>> gains = Maybe<std::vector<StratumInteraction>>::none("not computed");
-};
-
-/// A metric on the validation items, and its best epoch.
-struct ArmCurve {
-  std::int64_t seed;
-  std::vector<double> values;  ///< [epoch]
-  std::int64_t best_epoch;     ///< from 1
 };
 
 /// Everything that is computed of two arms.
@@ -67,14 +58,13 @@ struct ArmComparison {
   StratifiedGains by_item, by_user;
   double
       length_frequency_correlation;  ///< Pearson over users: known items, training count of the target. NaN: constant
-  std::vector<ArmCurve> baseline_curves, candidate_curves;  ///< of `curve_metric`; empty: an arm without training
+  std::vector<ArmCurve> baseline_curves, candidate_curves;  ///< empty: an arm without training
 
   /// "bft against plain on Beauty (sasrec)"
   std::string title() const;
   /// The same with the first digits of the split, for reports on two splits of one data file.
   std::string title_with_split() const;
 };
-inline constexpr std::string_view curve_metric = "ndcg@10";
 
 /// Source: docs/inference.md, "Gains over seeds" and "Strata of users".
 /// @throws InvalidArgument  edges that do not rise
@@ -91,7 +81,6 @@ struct PooledComparison {
 std::vector<PooledComparison> pool_comparisons(std::span<const ArmComparison> comparisons,
                                                const RecommenderOptions& options);
 
-std::string_view name_of(StratumKind kind);  ///< "item_frequency"
 OrderedJson to_json(const ArmComparison& comparison);
 OrderedJson to_json(const PooledComparison& pooled);
 

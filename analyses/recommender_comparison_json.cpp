@@ -39,11 +39,7 @@ OrderedJson metrics_json(const ArmComparison& comparison) {
 }
 
 OrderedJson strata_json(const ArmComparison& comparison, const StratifiedGains& gains) {
-  OrderedJson json = {{"edges", gains.strata.edges}, {"composition", OrderedJson::array()}};
-  for (const StratumComposition& stratum : gains.composition)
-    json["composition"].push_back({{"users", stratum.users},
-                                   {"mean_target_count", stratum.mean_target_count},  // NaN becomes null
-                                   {"mean_history_length", stratum.mean_history_length}});
+  OrderedJson json = to_json(static_cast<const StratifiedUsers&>(gains));
   json["metrics"] = nullptr;
   if (!gains.gains) {
     json["metrics_reason"] = gains.gains.reason();

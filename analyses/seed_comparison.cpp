@@ -11,13 +11,6 @@
 namespace gainlens::analyses {
 namespace {
 
-ArmSummary summary_of(std::span<const double> values) {
-  if (values.size() < 2)
-    return {mean(values), Measured::none("a standard deviation needs at least 2 seeds; there is 1")};
-  const Estimate estimate = mean_estimate(values);
-  return {estimate.value, estimate.error * std::sqrt(static_cast<double>(values.size()))};
-}
-
 /// Paired t, its p and its interval.
 void add_student(SeedComparison& comparison, const std::vector<double>& differences) {
   if (differences.size() < 2) return;
@@ -34,6 +27,15 @@ void add_student(SeedComparison& comparison, const std::vector<double>& differen
   comparison.interval = student_interval(estimate);
 }
 
+}  // namespace
+
+ArmSummary arm_summary(std::span<const double> values) {
+  if (values.size() < 2)
+    return {mean(values), Measured::none("a standard deviation needs at least 2 seeds; there is 1")};
+  const Estimate estimate = mean_estimate(values);
+  return {estimate.value, estimate.error * std::sqrt(static_cast<double>(values.size()))};
+}
+
 OrderedJson to_json(const ArmSummary& arm) {
   OrderedJson json;
   json["mean"] = arm.mean;
@@ -41,15 +43,13 @@ OrderedJson to_json(const ArmSummary& arm) {
   return json;
 }
 
-}  // namespace
-
 SeedComparison compare_seeds(std::span<const double> baseline, std::span<const double> candidate,
                              const Resampling& resampling) {
   ASSERT(!baseline.empty() && baseline.size() == candidate.size(), "{} and {} runs", baseline.size(), candidate.size());
   std::vector<double> differences;
   for (std::size_t seed = 0; seed < baseline.size(); ++seed) differences.push_back(candidate[seed] - baseline[seed]);
   const std::string single = "a paired test needs at least 2 seeds; there is 1";
-  const ArmSummary before = summary_of(baseline), after = summary_of(candidate);
+  const ArmSummary before = arm_summary(baseline), after = arm_summary(candidate);
   SeedComparison comparison{
       baseline.size(),
       before,

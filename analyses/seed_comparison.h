@@ -17,6 +17,9 @@ struct ArmSummary {
   Measured deviation;  ///< sample standard deviation over seeds (ddof 1); missing with one seed
 };
 
+/// @param values  [seed] at least one
+ArmSummary arm_summary(std::span<const double> values);
+
 /// Two arms, paired by seed. Every test and interval here has the seed as its unit and the test users as fixed: it
 /// speaks of other trainings, evaluated on the same users. seed_user.h speaks of other users too.
 struct SeedComparison {
@@ -39,6 +42,7 @@ struct SeedComparison {
 SeedComparison compare_seeds(std::span<const double> baseline, std::span<const double> candidate,
                              const Resampling& resampling = {});
 
+OrderedJson to_json(const ArmSummary& arm);
 OrderedJson to_json(const SeedComparison& comparison);
 
 }  // namespace gainlens::analyses

@@ -71,6 +71,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .35rem 1.2rem; 
 dt { font-weight: 600; }
 dd { margin: 0; overflow-wrap: anywhere; }
 ul { padding-left: 1.2rem; font-size: .93rem; }
+summary { cursor: pointer; font-size: .88rem; color: var(--accent); }
 code { font-size: .85em; overflow-wrap: anywhere; }
 @media screen and (max-width: 760px) { figure.column { display: block; } dl { grid-template-columns: 1fr;
   } dd { margin-bottom: .4rem; } }

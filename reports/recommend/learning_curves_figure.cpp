@@ -12,84 +12,128 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::ArmCurve;
+using analyses::Maybe;
 using Curves = std::vector<ArmCurve>;
+using Member = std::vector<double> ArmCurve::*;
 
-Rows rows_of(const ArmCurve& curve) {
+Rows rows_of(const std::vector<double>& values) {
   Rows rows;
-  for (std::size_t epoch = 0; epoch < curve.values.size(); ++epoch)
-    rows.push_back({static_cast<double>(epoch + 1), curve.values[epoch]});
+  for (std::size_t epoch = 0; epoch < values.size(); ++epoch)
+    rows.push_back({static_cast<double>(epoch + 1), values[epoch]});
   return rows;
 }
 
-Rows mean_of(const Curves& curves) {
-  std::size_t epochs = std::numeric_limits<std::size_t>::max();
-  for (const ArmCurve& curve : curves) epochs = std::min(epochs, curve.values.size());
+Rows best_of(const Curves& curves, Member member) {
   Rows rows;
-  for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
-    double sum = 0;
-    for (const ArmCurve& curve : curves) sum += curve.values[epoch];
-    rows.push_back({static_cast<double>(epoch + 1), sum / static_cast<double>(curves.size())});
+  for (const ArmCurve& curve : curves) {
+    const auto place = static_cast<std::size_t>(curve.best_epoch - 1);
+    if (place < (curve.*member).size()) rows.push_back({static_cast<double>(curve.best_epoch), (curve.*member)[place]});
   }
   return rows;
 }
 
-Rows best_of(const Curves& curves) {
-  Rows rows;
-  for (const ArmCurve& curve : curves)
-    rows.push_back(
-        {static_cast<double>(curve.best_epoch), curve.values[static_cast<std::size_t>(curve.best_epoch - 1)]});
-  return rows;
+bool has(std::span<const LabelledCurves> arms, Member member) {
+  return std::any_of(arms.begin(), arms.end(), [&](const LabelledCurves& arm) {
+    return std::any_of(arm.curves.begin(), arm.curves.end(),
+                       [&](const ArmCurve& curve) { return !(curve.*member).empty(); });
+  });
 }
 
 /// Adds the data blocks of an arm, and returns what is plotted of them: thin lines first.
-std::string plot_arm(PlotScript& script, const Curves& curves, std::size_t arm) {
+std::string plot_arm(PlotScript& script, const Curves& curves, Member member, const std::string& panel,
+                     std::size_t arm) {
   const RunStyle& style = run_style(arm);
   std::string plot;
-  for (std::size_t seed = 0; seed < curves.size(); ++seed) {
-    const std::string block = fmt::format("seed_{}_{}", arm, seed);
-    script.data(block, rows_of(curves[seed]));
-    plot += fmt::format("${} using 1:2 with lines linewidth 0.5 linecolor rgb '{}' notitle, ", block, style.colour);
+  const auto add = [&](const std::string& block, const Rows& rows, const std::string& drawn, const char* alpha = "") {
+    if (rows.empty()) return;
+    script.data(block, rows);
+    plot += fmt::format("${} using 1:2 with {} linecolor rgb '#{}{}' notitle, ", block, drawn, alpha,
+                        style.colour.substr(1));
+  };
+  for (std::size_t seed = 0; seed < curves.size(); ++seed)
+    add(fmt::format("{}_{}_{}", panel, arm, seed), rows_of(curves[seed].*member), "lines linewidth 0.5",
+        "90");  // the mean is seen through them
+  add(fmt::format("{}_best_{}", panel, arm), best_of(curves, member),
+      fmt::format("points pointtype {} pointsize 0.4", style.marker));
+  add(fmt::format("{}_mean_{}", panel, arm), rows_of(analyses::mean_curve(curves, member)),
+      fmt::format("lines linewidth 2.4 dashtype {}", style.dash));
+  return plot;
+}
+
+void draw_panel(PlotScript& script, std::span<const LabelledCurves> arms, Member member, const std::string& name) {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  std::string plot;
+  for (std::size_t arm = 0; arm < arms.size(); ++arm) {
+    for (const ArmCurve& curve : arms[arm].curves) {
+      for (const double value : curve.*member) low = std::min(low, value), high = std::max(high, value);
+    }
+    plot += plot_arm(script, arms[arm].curves, member, name, arm);
   }
-  script.data(fmt::format("best_{}", arm), best_of(curves)).data(fmt::format("mean_{}", arm), mean_of(curves));
-  plot += fmt::format("$best_{} using 1:2 with points pointtype {} pointsize 0.4 linecolor rgb '{}' notitle, ", arm,
-                      style.marker, style.colour);
-  return plot + fmt::format("$mean_{} using 1:2 with lines linewidth 2.4 dashtype {} linecolor rgb '{}' notitle, ", arm,
-                            style.dash, style.colour);
+  plot.resize(plot.size() - 2);
+  script.y_axis(low, high, 0.06).line("plot {}", plot);
 }
 
 }  // namespace
 
-analyses::Maybe<Figure> learning_curves_figure(const analyses::ArmComparison& comparison, const std::string& name) {
-  const Curves* const arms[] = {&comparison.baseline_curves, &comparison.candidate_curves};
-  const std::string labels[] = {comparison.baseline, comparison.candidate};
-  double low = std::numeric_limits<double>::infinity(), high = -low;
+Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const std::string& name) {
+  if (!has(arms, &ArmCurve::values)) return Maybe<Figure>::none("no arm is trained");
+  if (arms.size() > most_runs)
+    return Maybe<Figure>::none(fmt::format("{} arms; {} can be told apart in one figure", arms.size(), most_runs));
+  std::vector<std::string> labels;
   std::size_t epochs = 0;
-  std::vector<LegendEntry> legend;
-  const std::vector<LegendEntry> names = name_runs(labels);
-  PlotScript script;
-  std::string plot;
-  for (std::size_t arm = 0; arm < 2; ++arm) {
-    if (arms[arm]->empty()) continue;
-    for (const ArmCurve& curve : *arms[arm]) {
-      epochs = std::max(epochs, curve.values.size());
-      low = std::min(low, *std::min_element(curve.values.begin(), curve.values.end()));
-      high = std::max(high, *std::max_element(curve.values.begin(), curve.values.end()));
-    }
-    legend.push_back(names[arm]);
-    plot += plot_arm(script, *arms[arm], arm);
+  for (const LabelledCurves& arm : arms) {
+    labels.push_back(arm.label);
+    for (const ArmCurve& curve : arm.curves) epochs = std::max(epochs, curve.values.size());
   }
-  if (epochs == 0) return analyses::Maybe<Figure>::none("neither arm is trained");
-  plot.resize(plot.size() - 2);
-  PanelGrid grid{page_width, 2.5 + legend_height(legend, page_width)};
-  grid.left = 0.6;
+  std::vector<LegendEntry> legend;  // of the arms that are drawn, each in the style of its place
+  const std::vector<LegendEntry> names = name_runs(labels);
+  for (std::size_t arm = 0; arm < arms.size(); ++arm) {
+    if (!arms[arm].curves.empty()) legend.push_back(names[arm]);
+  }
+  const bool loss = has(arms, &ArmCurve::loss);
+  PanelGrid grid{page_width, 2.3 + legend_height(legend, page_width)};
+  grid.columns = loss ? 2 : 1;
+  grid.left = 0.5;
   grid.bottom += legend_height(legend, page_width);
+  PlotScript script;
   start_panels(script, grid);
   script.value_axis(1, static_cast<double>(std::max<std::size_t>(epochs, 2)));
-  script.y_axis(low, high, 0.06).line("set xlabel 'epoch' offset 0,0.5");
-  script.line("set ylabel \"{}, validation\" offset 1.2,0", plain(analyses::curve_metric));
-  draw_legend(script, legend, grid.width, grid.height);
-  script.line("plot {}", plot).line("unset multiplot");
+  if (epochs <= 5) script.line("set xtics 1");  // there is no epoch 1.5
+  script.line("set xlabel 'epoch' offset 0,0.5");
+  std::size_t panel = 0;
+  if (loss) {
+    script.panel(panel++, "training loss (nats)");
+    draw_legend(script, legend, grid.width, grid.height);
+    draw_panel(script, arms, &ArmCurve::loss, "loss");
+  }
+  script.panel(panel++, fmt::format("validation {}", plain(analyses::curve_metric)));
+  if (!loss) draw_legend(script, legend, grid.width, grid.height);
+  draw_panel(script, arms, &ArmCurve::values, "metric");
+  script.line("unset multiplot");
   return Figure{name, grid.width, grid.height, script.text()};
+}
+
+std::string learning_curves_in_words(std::span<const LabelledCurves> arms) {
+  return fmt::format(
+      "{}{} on the validation items after each epoch. Thin lines are seeds. Their markers are the epochs whose weights "
+      "were tested. The thick line is the mean over seeds; it ends where the first seed ends.",
+      has(arms, &ArmCurve::loss) ? "(a) The mean training loss of each epoch. (b) " : "", analyses::curve_metric);
+}
+
+CsvTable learning_curves_csv(std::span<const LabelledCurves> arms) {
+  CsvTable table{
+      "learning-curves", {"arm", "seed", "epoch", "training_loss", std::string(analyses::curve_metric), "is_best"}, {}};
+  for (const LabelledCurves& arm : arms) {
+    for (const ArmCurve& curve : arm.curves) {
+      for (std::size_t epoch = 0; epoch < curve.values.size(); ++epoch) {
+        const auto number = static_cast<std::int64_t>(epoch + 1);
+        table.rows.push_back({arm.label, curve.seed, number,
+                              epoch < curve.loss.size() ? Cell(curve.loss[epoch]) : empty_cell(), curve.values[epoch],
+                              std::int64_t{number == curve.best_epoch ? 1 : 0}});
+      }
+    }
+  }
+  return table;
 }
 
 }  // namespace gainlens::reports

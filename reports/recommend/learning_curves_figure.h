@@ -1,17 +1,33 @@
 #pragma once
 
+#include "analyses/arm_curves.h"
 #include "analyses/measured.h"
-#include "analyses/recommender_comparison.h"
 #include "reports/figures/figure.h"
+#include "reports/page/csv_table.h"
 
+#include <span>
 #include <string>
+#include <vector>
 
 namespace gainlens::reports {
 
-/// The validation metric of both arms against epochs: each seed a thin line with its best epoch, the mean over seeds a
-/// thick one. The mean ends with the shortest training, so that every point of it holds all seeds.
-/// Missing if no arm is trained.
+/// The learning curves of an arm, with the name that readers see.
+struct LabelledCurves {
+  std::string label;
+  std::vector<analyses::ArmCurve> curves;  ///< empty: an arm without training
+};
+
+/// The training loss and the validation metric of arms against epochs: each seed a thin line with its best epoch, the
+/// mean over seeds a thick one. The mean ends with the shortest training, so that every point of it holds all seeds.
+/// A run without losses has one panel. Missing if no arm is trained.
+/// @param arms  at most `most_runs`, in the order of their styles
 /// @param name  stem of its files
-analyses::Maybe<Figure> learning_curves_figure(const analyses::ArmComparison& comparison, const std::string& name);
+analyses::Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const std::string& name);
+
+/// Its caption's sentence on what is drawn, without the names of the arms.
+std::string learning_curves_in_words(std::span<const LabelledCurves> arms);
+
+/// arm, seed, epoch, training loss, validation metric, whether it is the best epoch.
+CsvTable learning_curves_csv(std::span<const LabelledCurves> arms);
 
 }  // namespace gainlens::reports

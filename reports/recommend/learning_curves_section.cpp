@@ -1,48 +1,33 @@
 #include "reports/recommend/learning_curves_figure.h"
 #include "reports/recommend/sections.h"
 
+#include <array>
+
 namespace gainlens::reports {
 namespace {
 
-using analyses::ArmComparison;
-using analyses::ArmCurve;
-
-Caption caption_of(const std::string& title) {
-  return {
-      fmt::format("{}: {} on the validation items after each epoch. Thin lines are seeds, their markers the epoch "
-                  "whose weights were tested. The thick line is the mean over seeds; it ends where the first seed "
-                  "ends.",
-                  title, analyses::curve_metric),
-      "It shows whether both arms were trained to their end, and whether seeds or arms differ more.",
-      "The validation items chose the epochs. The heights of the markers are no unbiased results: these are those of "
-      "the test items."};
+std::array<LabelledCurves, 2> curves_of(const ComparedArms& arms) {
+  const analyses::ArmComparison& comparison = arms.comparison;
+  return {{{comparison.baseline, comparison.baseline_curves}, {comparison.candidate, comparison.candidate_curves}}};
 }
 
 std::vector<Block> blocks(Comparisons comparisons) {
   std::vector<Block> all;
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
-    const ArmComparison& comparison = comparisons[i].comparison;
+    const auto curves = curves_of(comparisons[i]);
     const std::string name = numbered_stem("learning-curves", i);
-    all.emplace_back(CaptionedFigure{name, "Learning curves", caption_of(comparisons[i].title),
-                                     learning_curves_figure(comparison, name)});
+    const Caption caption = {
+        fmt::format("{}. {}", comparisons[i].title, learning_curves_in_words(curves)),
+        "It shows whether both arms were trained to their end, and whether seeds or arms differ more.",
+        "The validation items chose the epochs. The heights of the markers are no unbiased results: these are those of "
+        "the test items."};
+    all.emplace_back(CaptionedFigure{name, "Learning curves", caption, learning_curves_figure(curves, name)});
   }
   return all;
 }
 
 std::vector<CsvTable> tables(const ComparedArms& arms) {
-  CsvTable table{"learning-curves", {"arm", "seed", "epoch", std::string(analyses::curve_metric), "is_best"}, {}};
-  const ArmComparison& c = arms.comparison;
-  for (const auto& [label, curves] :
-       {std::pair{&c.baseline, &c.baseline_curves}, {&c.candidate, &c.candidate_curves}}) {
-    for (const ArmCurve& curve : *curves) {
-      for (std::size_t epoch = 0; epoch < curve.values.size(); ++epoch) {
-        const auto number = static_cast<std::int64_t>(epoch + 1);
-        table.rows.push_back(
-            {*label, curve.seed, number, curve.values[epoch], std::int64_t{number == curve.best_epoch ? 1 : 0}});
-      }
-    }
-  }
-  return {table};
+  return {learning_curves_csv(curves_of(arms))};
 }
 
 std::vector<std::string> files() {

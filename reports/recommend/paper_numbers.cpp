@@ -33,6 +33,11 @@ std::string metric_number(const analyses::ArmSummary& arm) {
   return arm.deviation ? metric_number(arm.mean, *arm.deviation) : metric_number(arm.mean);
 }
 
+std::string metric_number(const Maybe<analyses::ArmSummary>& arm, bool trained) {
+  if (!arm) return missing_number;
+  return trained ? metric_number(*arm) : metric_number(arm->mean);
+}
+
 std::string change_number(const Measured& share) {
   if (!share) return missing_number;
   std::string text = fmt::format("{:+.1f}%", 100 * *share);

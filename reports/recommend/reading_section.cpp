@@ -1,28 +1,27 @@
+#include "reports/recommend/reading_notes.h"
 #include "reports/recommend/sections.h"
 
-#include <array>
-#include <string_view>
+#include <iterator>
+#include <string>
+#include <vector>
 
 namespace gainlens::reports {
 namespace {
 
-constexpr std::array<std::string_view, 6> notes = {
+constexpr std::string_view notes[] = {
     "The paired t over seeds takes the test users as fixed. It says whether other seeds would gain on these users. It "
     "does not say whether other users would gain.",
     "The interval and p over seeds and users count both. They decide.",
     "Sign tests with fewer than 6 seeds cannot reach .05 and are left out.",
     "A gain that is tested in each of several strata is not a difference between strata. The difference has its own "
     "test.",
-    "The paper's numbers stand beside ours by the name of the data file. The paper's version of the data may differ; "
-    "its "
-    "split is not known.",
     "A comparison is fair if both arms were tuned with equal effort. This page cannot show that.",
 };
 
 std::vector<Block> blocks(Comparisons) {
-  std::string items;
-  for (const std::string_view note : notes) items += fmt::format("<li>{}</li>\n", note);
-  return {Html{fmt::format("<ul>\n{}</ul>\n", items)}};
+  std::vector<std::string_view> all(std::begin(notes), std::end(notes));
+  all.push_back(paper_note);
+  return {list(all)};
 }
 
 std::vector<std::string> files() {
@@ -30,6 +29,16 @@ std::vector<std::string> files() {
 }
 
 }  // namespace
+
+std::span<const std::string_view> comparison_notes() {
+  return notes;
+}
+
+Block list(std::span<const std::string_view> notes) {
+  std::string items;
+  for (const std::string_view note : notes) items += fmt::format("<li>{}</li>\n", note);
+  return Html{fmt::format("<ul>\n{}</ul>\n", items)};
+}
 
 const Section<ComparedArms>& reading_section() {
   static const Section<ComparedArms> section = {.name = "reading",

@@ -3,8 +3,6 @@
 #include "reports/recommend/stratum_words.h"
 #include "reports/words/numbers.h"
 
-#include <cmath>
-
 namespace gainlens::reports {
 namespace {
 
@@ -26,16 +24,10 @@ std::string stem_of(StratumKind kind) {
 }
 
 std::string caption_of(const std::string& title, const StratifiedGains& gains) {
-  const std::string groups =
-      gains.kind == StratumKind::user_activity
-          ? "Users by the number of their training items, with edges at the quintiles of users."
-      : gains.shares_edges ? "Users by how often their test item stands in the training items: five groups of equally "
-                             "many items of the catalogue. Items whose count is an edge can be on both sides of it."
-                           : "Users by how often their test item stands in the training items, with given edges.";
   return fmt::format(
-      "{}. {} \"target count\" and \"known items\" are means. Δ is the relative change, p is over seeds and users with "
-      "Holm's correction over strata. \"paper\" is the change that the paper prints for its own strata.",
-      title, groups);
+      "{}. {} Δ is the relative change, p is over seeds and users with Holm's correction over strata. \"paper\" is the "
+      "change that the paper prints for its own strata.",
+      title, stratum_rule(gains));
 }
 
 std::vector<std::string> stratum_row(const ArmComparison& comparison, const StratifiedGains& gains, std::size_t i) {
@@ -130,13 +122,8 @@ void add_blocks(std::vector<Block>& all, const ComparedArms& arms, std::size_t n
   }
   all.emplace_back(interaction_table(arms, number));
   all.emplace_back(slopes_table(arms, number));
-  const double r = comparison.length_frequency_correlation;
-  if (std::isfinite(r))
-    all.push_back(
-        paragraph(fmt::format("The correlation between known items and target count over users is {:+.3f}. If it is "
-                              "not near 0, a gain of one "
-                              "kind of strata may come from the other kind.",
-                              r)));
+  const std::string correlation = correlation_sentence(comparison.length_frequency_correlation);
+  if (!correlation.empty()) all.push_back(paragraph(correlation));
 }
 
 std::vector<Block> blocks(Comparisons comparisons) {

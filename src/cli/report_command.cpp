@@ -1,18 +1,25 @@
 #include "cli/commands.h"
 
+#include "analyses/recommender_results.h"
 #include "analyses/theory_equivalence.h"
 #include "cli/given_run.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
 #include "core/quantity.h"
+#include "recommend/settings.h"
+#include "reports/recommend/recommend_report.h"
 #include "reports/sweep/sweep_report.h"
+#include "runfile/recommend_run.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace gainlens::cli {
 namespace {
@@ -79,24 +86,10 @@ fs::path folder_to_write(const ReportArguments& arguments) {
   return (fs::is_directory(run) ? run : run.parent_path()) / "report";
 }
 
-void report(const ReportArguments& arguments, const GlobalOptions& global) {
-  analyses::Options options;
-  options.resampling.seed = global.seed;
-  if (arguments.at) options.at = parse_counts(*arguments.at, "--at");
-  options.deep_layers = arguments.deep_layers;
-  options.theory_margin = arguments.theory_margin;
-  refuse_repeats(arguments.runs);
-  const std::vector<std::string> names = labels(arguments);
-  const fs::path out = folder_to_write(arguments);
-
-  std::vector<GivenRun> given;
-  for (const std::string& run : arguments.runs) given.push_back(open_given_run(run));
-  std::vector<reports::RunInput> runs;
-  for (std::size_t i = 0; i < given.size(); ++i) runs.push_back({names[i], given[i].reader, given[i].proof});
-
-  const reports::WrittenReport written = reports::write_report(runs, out, options);
+/// Says what was written, and ends with an error if a section is missing.
+void finish(const reports::WrittenReport& written, const fs::path& out, bool json) {
   for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
-  if (global.json) {
+  if (json) {
     print_result("{}\n",
                  Json{{"report", (out / "report.html").string()}, {"summary", (out / "summary.json").string()}}.dump());
   } else {
@@ -107,6 +100,63 @@ void report(const ReportArguments& arguments, const GlobalOptions& global) {
                      printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
 }
 
+/// Whether the runs are recommender runs.
+/// @throws InvalidArgument  several of them, or beside sweeps; an option that is for sweeps
+bool asks_for_recommenders(const ReportArguments& arguments) {
+  std::vector<std::string> recommenders, others;
+  for (const std::string& run : arguments.runs)
+    (runfile::is_recommend_run(run) ? recommenders : others).push_back(printable(run));
+  if (recommenders.empty()) return false;
+  CHECK(others.empty(),
+        "report: {} is a recommender run, and {} is not; give one recommender run alone, or sweeps alone",
+        recommenders.front(), others.front());
+  CHECK(recommenders.size() == 1, "report: {} are recommender runs; compare them: gainlens compare {} --out FOLDER",
+        fmt::join(recommenders, ", "), fmt::join(recommenders, " "));
+  const bool for_sweeps[] = {!arguments.names.empty(), arguments.at.has_value(), arguments.deep_layers.has_value(),
+                             arguments.theory_margin != analyses::Options{}.theory_margin};
+  const char* const options[] = {"--names", "--at", "--deep-layers", "--theory-margin"};
+  for (std::size_t i = 0; i < std::size(options); ++i)
+    CHECK(!for_sweeps[i], "{}: is for sweeps, and {} is a recommender run; leave it out", options[i],
+          recommenders.front());
+  return true;
+}
+
+void report_recommender(const ReportArguments& arguments, const GlobalOptions& global) {
+  const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
+  analyses::RecommenderOptions options;
+  options.resampling.seed = options.resamples.seed = global.seed;
+  const auto run = std::make_shared<const runfile::RecommendRun>(runfile::read_recommend_run(path));
+  const Json preset = Json(recommend::to_json(recommend::settings_of(recommend::preset("paper"), "--preset")));
+  const reports::TrainedRun trained{printable(folder_of(path).filename().string()),
+                                    analyses::recommender_results(path, run, options), preset};
+  finish(reports::write_recommend_report(trained, out), out, global.json);
+}
+
+void report_sweeps(const ReportArguments& arguments, const GlobalOptions& global) {
+  analyses::Options options;
+  options.resampling.seed = global.seed;
+  if (arguments.at) options.at = parse_counts(*arguments.at, "--at");
+  options.deep_layers = arguments.deep_layers;
+  options.theory_margin = arguments.theory_margin;
+  const std::vector<std::string> names = labels(arguments);
+  const fs::path out = folder_to_write(arguments);
+
+  std::vector<GivenRun> given;
+  for (const std::string& run : arguments.runs) given.push_back(open_given_run(run));
+  std::vector<reports::RunInput> runs;
+  for (std::size_t i = 0; i < given.size(); ++i) runs.push_back({names[i], given[i].reader, given[i].proof});
+
+  finish(reports::write_report(runs, out, options), out, global.json);
+}
+
+void report(const ReportArguments& arguments, const GlobalOptions& global) {
+  refuse_repeats(arguments.runs);
+  if (asks_for_recommenders(arguments))
+    report_recommender(arguments, global);
+  else
+    report_sweeps(arguments, global);
+}
+
 }  // namespace
 
 void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
@@ -115,11 +165,15 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
       "gainlens report RUN",
       "Writes report.html, summary.json, and the figures and tables as SVG, PDF, PNG, CSV and LaTeX. Figures overlay\n"
       "several runs, and tables show their differences. A run that is being written is refused, and so is a run\n"
-      "with a shard that differs from its checksum.");
+      "with a shard that differs from its checksum.\n"
+      "RUN can be one recommender run too. The page shows what its arms reach on the test items, the learning curves,\n"
+      "and who is recommended well. With several arms, it compares the later arms with the first.\n"
+      "gainlens compare compares several recommender runs.");
   auto arguments = std::make_shared<ReportArguments>();
   command
       ->add_option("runs", arguments->runs,
-                   "Run folders or run.h5 files, at most 6; later ones are compared with the first")
+                   "Run folders or run.h5 files of sweeps, at most 6; later ones are compared with the first.\n"
+                   "Or one recommender run")
       ->required();
   command->add_option("--out", arguments->out,
                       "Folder to write to (default for one run: RUN/report; several runs need this option)");

@@ -250,7 +250,7 @@ bool is_recommend_run(const std::filesystem::path& path) {
 
 void refuse_recommend_run(const std::filesystem::path& path) {
   CHECK(!is_recommend_run(path),
-        "{}: is a recommender run; gainlens compare reads it, and a run of gainlens sweep is needed here",
+        "{}: is a recommender run; gainlens report and compare read it, and a run of gainlens sweep is needed here",
         printable(path.string()));
 }
 

@@ -168,8 +168,62 @@ TEST_F(Recommend, ArmsAreComparedBySeed) {
               AllOf(HasSubstr("recommender run"), HasSubstr("6 of 6 trainings"), HasSubstr("plain, popularity, markov"),
                     HasSubstr("0, 1"), HasSubstr("ndcg@10"), HasSubstr("split checksum")));
   for (const char* command : {"sink-vs-k", "audit"})
-    expect_refused(run_gainlens({command, run_}), "is a recommender run; gainlens compare reads it");
-  expect_refused(run_gainlens({"report", run_}), "is a recommender run; gainlens compare reads it");
+    expect_refused(run_gainlens({command, run_}), "is a recommender run; gainlens report and compare read it");
+}
+
+TEST_F(Recommend, ARunIsReportedAsAPage) {
+  ASSERT_EQ(run_gainlens(training(run_, {"--arm", "plain,popularity", "--seeds", "2"})).exit_code, 0);
+  const ProgramResult trained = run_gainlens(training(run_, {"--seeds", "3", "--json"}));  // popularity lacks seed 2
+  const ProgramResult reported = run_gainlens({"report", run_});
+  ASSERT_EQ(reported.exit_code, 0) << reported.error;
+  EXPECT_EQ(reported.out, run_ + "/report/report.html\n");
+  const std::string page = bytes_of(run_ + "/report/report.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("5 of 6 trainings are finished: popularity lacks seed 2."),
+                          HasSubstr("those of the preset paper, but batch 16 instead of 256, epochs 4 instead of 200, "
+                                    "inner_width 16 instead of 256, width 8 instead of 64")));
+  const Json summary = Json::parse(bytes_of(run_ + "/report/summary.json"));
+  double sum = 0;
+  const Json seeds = Json::parse(trained.out).at("seeds");
+  for (const Json& seed : seeds) sum += seed.at("test").at("ndcg@5").get<double>();
+  EXPECT_NEAR(summary.at("arms").at("plain").at("test").at("ndcg@5").at("mean").get<double>(), sum / 3, 1e-12);
+  EXPECT_EQ(summary.at("comparisons").size(), 1u);
+
+  const std::string out = folder_.path() / "page";
+  const ProgramResult again = run_gainlens({"report", run_ + "/run.h5", "--out", out, "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.error;
+  EXPECT_EQ(Json::parse(again.out).at("report"), out + "/report.html");
+  EXPECT_TRUE(bytes_of(out + "/report.html") == page);
+  EXPECT_EQ(run_gainlens(training(run_, {"--seeds", "3", "--quiet"})).exit_code, 0);  // the page does not disturb it
+}
+
+TEST_F(Recommend, ReportsThatCannotBeMadeAreOneLine) {
+  const std::string other = folder_.path() / "other", sweep = folder_.path() / "none";
+  ASSERT_EQ(run_gainlens(training(run_, {"--arm", "markov"})).exit_code, 0);
+  ASSERT_EQ(run_gainlens(training(other, {"--arm", "markov"})).exit_code, 0);
+  expect_refused(run_gainlens({"report", run_, other, "--out", folder_.path() / "o"}),
+                 "are recommender runs; compare them: gainlens compare " + run_ + " " + other + " --out FOLDER");
+  expect_refused(run_gainlens({"report", sweep, run_, "--out", folder_.path() / "o"}),
+                 run_ + " is a recommender run, and " + sweep + " is not; give one recommender run alone");
+  expect_refused(run_gainlens({"report", run_, "--at", "4k"}), "--at: is for sweeps, and " + run_);
+  expect_refused(run_gainlens({"report", run_, "--theory-margin", "0.5"}), "--theory-margin: is for sweeps");
+  expect_refused(run_gainlens({"report", run_, "--out", run_}), "is the folder of a run");
+  std::filesystem::remove(other + "/run.h5");
+  expect_refused(run_gainlens({"report", other}), "has no run.h5: the training has not finished");
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "o"));
+  EXPECT_FALSE(std::filesystem::exists(run_ + "/report"));
+}
+
+TEST_F(Recommend, AComparisonIsWrittenAsAPage) {
+  ASSERT_EQ(run_gainlens(training(run_, {"--arm", "popularity,markov", "--seeds", "2"})).exit_code, 0);
+  const std::string out = folder_.path() / "page";
+  const ProgramResult compared = run_gainlens({"compare", run_, "--out", out});
+  ASSERT_EQ(compared.exit_code, 0) << compared.error;
+  EXPECT_THAT(compared.error,
+              AllOf(HasSubstr(out + "/report.html\n"), HasSubstr("left out: learning-curves: no arm is trained")));
+  EXPECT_THAT(bytes_of(out + "/report.html"), HasSubstr("markov against popularity on ring"));
+  for (const char* file : {"/summary.json", "/tables/comparison.csv", "/tables/gains.tex", "/tables/strata-items.tex"})
+    EXPECT_TRUE(std::filesystem::exists(out + file)) << file;
+  expect_refused(run_gainlens({"compare", run_, "--out", run_}), "is the folder of a run");
 }
 
 TEST_F(Recommend, RunsThatDoNotFitEachOtherAreNotCompared) {

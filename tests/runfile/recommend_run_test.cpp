@@ -211,7 +211,7 @@ TEST_F(RecommendRunFile, OtherReadersSayWhichCommandReadsIt) {
   write_recommend_run(file(), testing::uneven_recommend_run());
   EXPECT_TRUE(is_recommend_run(folder_.path()));
   EXPECT_THAT(refusal_of([&] { RunReader::open(folder_.path()); }),
-              HasSubstr("is a recommender run; gainlens compare reads it"));
+              HasSubstr("is a recommender run; gainlens report and compare read it"));
 }
 
 TEST_F(RecommendRunFile, ARunThatHasNotFinishedIsNamed) {

@@ -1,0 +1,101 @@
+#include "reports/recommend/quintiles_figure.h"
+
+#include "reports/figures/figure_parts.h"
+#include "reports/figures/palette.h"
+#include "reports/figures/plot_script.h"
+#include "reports/recommend/stratum_words.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::ArmResult;
+using analyses::Maybe;
+using analyses::RecommenderResults;
+using analyses::SeedValues;
+using analyses::StratifiedUsers;
+using Strata = std::vector<std::vector<SeedValues>>;
+
+/// What is drawn of one panel.
+struct Panel {
+  const StratifiedUsers& users;
+  Strata ArmResult::*strata;
+  const char* name;
+  const char* title;
+};
+
+/// stratum, mean, mean -+ deviation
+Rows rows_of(const ArmResult& arm, const Panel& panel, std::size_t metric, double shift) {
+  Rows rows;
+  const Strata& strata = arm.*(panel.strata);
+  for (std::size_t stratum = 0; stratum < strata.size(); ++stratum) {
+    const auto& summary = strata[stratum][metric].over_seeds;
+    if (!summary) continue;
+    const double reach = value_or_nan(summary->deviation);
+    rows.push_back(
+        {static_cast<double>(stratum + 1) + shift, summary->mean, summary->mean - reach, summary->mean + reach});
+  }
+  return rows;
+}
+
+void draw_panel(PlotScript& script, const RecommenderResults& results, const Panel& panel, std::size_t metric) {
+  std::string ticks, plot;
+  double high = 0;
+  const std::size_t strata = panel.users.strata.users.size(), arms = results.arms.size();
+  for (std::size_t stratum = 0; stratum < strata; ++stratum)
+    ticks += fmt::format("{}'{}' {}", stratum == 0 ? "" : ", ", stratum_name(panel.users, stratum), stratum + 1);
+  for (std::size_t arm = 0; arm < arms; ++arm) {
+    const RunStyle& style = run_style(arm);
+    const double shift = 0.08 * (static_cast<double>(arm) - 0.5 * static_cast<double>(arms - 1));
+    const Rows rows = rows_of(results.arms[arm], panel, metric, shift);
+    if (rows.empty()) continue;
+    const std::string block = fmt::format("{}_{}", panel.name, arm);
+    script.data(block, rows);
+    for (const auto& row : rows) high = std::max({high, row[1], any_finite({row}, 3) ? row[3] : 0});
+    if (any_finite(rows, 3))
+      plot += fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth 1.2 linecolor rgb '{}' notitle, ",
+                          block, style.colour);
+    plot += fmt::format(
+        "${} using 1:2 with linespoints pointtype {} pointsize 0.5 linewidth 1.3 dashtype {} linecolor rgb '{}' "
+        "notitle, ",
+        block, style.marker, style.dash, style.colour);
+  }
+  plot.resize(plot.size() - 2);
+  script.line("set xrange [0.5:{}]", static_cast<double>(strata) + 0.5).line("set xtics ({})", ticks);
+  script.y_axis(0, high > 0 ? high : 1, 0.06).line("plot {}", plot);
+}
+
+}  // namespace
+
+Maybe<Figure> quintiles_figure(const RecommenderResults& results, std::size_t metric, const std::string& name) {
+  if (results.arms.size() > most_runs)
+    return Maybe<Figure>::none(
+        fmt::format("{} arms; {} can be told apart in one figure", results.arms.size(), most_runs));
+  std::vector<Panel> panels;
+  if (results.by_item.strata.users.size() > 1)
+    panels.push_back({results.by_item, &ArmResult::by_item, "items", "by item frequency"});
+  if (results.by_user.strata.users.size() > 1)
+    panels.push_back({results.by_user, &ArmResult::by_user, "users", "by user activity"});
+  if (panels.empty()) return Maybe<Figure>::none("all users are in one group");
+  std::vector<std::string> labels;
+  for (const ArmResult& arm : results.arms) labels.push_back(arm.name);
+  const std::vector<LegendEntry> legend = name_runs(labels);
+  PanelGrid grid{page_width, 2.1 + legend_height(legend, page_width)};
+  grid.columns = static_cast<int>(panels.size());
+  grid.left = 0.5;
+  grid.right = 0.16;                                        // half of the last label
+  grid.bottom += legend_height(legend, page_width) - 0.12;  // no name of the axis: the title of the panel says it
+  PlotScript script;
+  start_panels(script, grid);
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    script.panel(i, fmt::format("{} {}", plain(results.metrics[metric].name()), panels[i].title));
+    if (i == 0) draw_legend(script, legend, grid.width, grid.height);
+    draw_panel(script, results, panels[i], metric);
+  }
+  script.line("unset multiplot");
+  return Figure{name, grid.width, grid.height, script.text()};
+}
+
+}  // namespace gainlens::reports

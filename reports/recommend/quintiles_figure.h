@@ -1,0 +1,18 @@
+#pragma once
+
+#include "analyses/measured.h"
+#include "reports/figures/figure.h"
+#include "reports/recommend/trained_run.h"
+
+#include <string>
+
+namespace gainlens::reports {
+
+/// A metric of every arm by item frequency and by user activity: means over seeds, with one standard deviation to
+/// either side. Missing if there are more arms than styles, or if all users are in one group of both kinds.
+/// @param metric  position in RecommenderResults::metrics
+/// @param name    stem of its files
+analyses::Maybe<Figure> quintiles_figure(const analyses::RecommenderResults& results, std::size_t metric,
+                                         const std::string& name);
+
+}  // namespace gainlens::reports

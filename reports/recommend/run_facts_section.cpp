@@ -1,0 +1,134 @@
+#include "reports/recommend/run_sections.h"
+
+#include "core/number_ranges.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace gainlens::reports {
+namespace {
+
+using Row = std::vector<std::string>;
+
+/// A setting of the run beside that of the preset; null where one of them does not have it.
+struct Setting {
+  std::string key;
+  Json value, preset;
+  bool differs() const { return value != preset; }
+};
+
+/// Every setting of the training, by name.
+std::vector<Setting> settings_of(const TrainedRun& trained) {
+  const Json& training = trained.run().request.at("training");
+  std::vector<Setting> settings;
+  for (const auto& [key, value] : training.items()) settings.push_back({key, value, trained.preset.value(key, Json())});
+  for (const auto& [key, value] : trained.preset.items()) {
+    if (!training.contains(key)) settings.push_back({key, Json(), value});
+  }
+  return settings;
+}
+
+std::vector<Setting> different_settings(const TrainedRun& trained) {
+  std::vector<Setting> settings = settings_of(trained);
+  std::erase_if(settings, [](const Setting& setting) { return !setting.differs(); });
+  return settings;
+}
+
+std::string value_in_words(const Json& value) {
+  if (value.is_null()) return "–";
+  return printable(value.is_string() ? value.get<std::string>() : value.dump(), 60);
+}
+
+std::string settings_in_words(const TrainedRun& trained) {
+  std::string text;
+  for (const Setting& setting : different_settings(trained))
+    text += fmt::format("{}{} {} instead of {}", text.empty() ? "" : ", ", printable(setting.key, 60),
+                        value_in_words(setting.value), value_in_words(setting.preset));
+  return text.empty() ? "those of the preset paper" : "those of the preset paper, but " + text;
+}
+
+std::string seeds_of(const analyses::ArmResult& arm) {
+  std::string text = arm.finished.empty() ? "no seed is finished" : number_ranges(arm.finished, " to ");
+  if (!arm.missing.empty()) text += "; not finished: " + number_ranges(arm.missing, " to ");
+  return arm.finished.empty() || arm.trained ? text : text + "; no training";
+}
+
+PaperTable facts_table(const TrainedRun& trained) {
+  const runfile::RecommendRun& run = trained.run();
+  const Json& data = run.request.at("data");
+  PaperTable table{"run",
+                   "What was trained. The checksum is the first twelve digits of the SHA-256 of the split.",
+                   {{"", true}, {"this run", true}},
+                   {}};
+  const auto add = [&](const std::string& what, const std::string& value) { table.rows.push_back({what, value}); };
+  add("backbone", printable(run.backbone(), 60));
+  add("data set", printable(run.data_name(), 60));
+  add("users", std::to_string(run.users.size()));
+  add("items", std::to_string(run.item_train_count.size()));
+  add("interactions", std::to_string(data.at("interactions").get<std::int64_t>()));
+  add("split", printable(run.split().substr(0, 12)));
+  for (const analyses::ArmResult& arm : trained.results.arms) add("seeds of " + arm.name, seeds_of(arm));
+  add("trainings finished", fmt::format("{} of {}", trained.results.finished(), run.results.size()));
+  add("settings", settings_in_words(trained));
+  return table;
+}
+
+PaperTable settings_table(const TrainedRun& trained) {
+  PaperTable table{"settings",
+                   "The settings of the training, and those of the preset paper.",
+                   {{"setting", true}, {"this run"}, {"preset paper"}},
+                   {}};
+  for (const bool differs : {true, false}) {
+    const std::size_t heading = table.rows.size();
+    for (const Setting& setting : settings_of(trained)) {
+      if (setting.differs() == differs)
+        table.rows.push_back(
+            {printable(setting.key, 60), value_in_words(setting.value), value_in_words(setting.preset)});
+    }
+    if (table.rows.size() > heading)
+      table.rows.insert(table.rows.begin() + static_cast<std::ptrdiff_t>(heading),
+                        Row{differs ? "other than the preset" : "as in the preset"});
+  }
+  return table;
+}
+
+std::vector<Block> blocks(TrainedRuns runs) {
+  const TrainedRun& trained = runs.front();
+  return {facts_table(trained), Html{"<details>\n<summary>All settings of the training</summary>\n"},
+          settings_table(trained), Html{"</details>\n"}};
+}
+
+void add_json(const TrainedRun& trained, OrderedJson& summary) {
+  const runfile::RecommendRun& run = trained.run();
+  OrderedJson& json = summary["run"];
+  json = {{"backbone", run.backbone()},
+          {"data", run.request.at("data")},
+          {"arms", run.arms},
+          {"seeds", run.seeds},
+          {"trainings", run.results.size()},
+          {"trainings_finished", trained.results.finished()},
+          {"training", run.request.at("training")},
+          {"other_than_preset", OrderedJson::object()}};
+  for (const Setting& setting : different_settings(trained))
+    json["other_than_preset"][setting.key] = {{"run", setting.value}, {"preset", setting.preset}};
+}
+
+std::vector<std::string> files() {
+  return {"run", "settings"};
+}
+
+}  // namespace
+
+const Section<TrainedRun>& run_facts_section() {
+  static const Section<TrainedRun> section = {.name = "run",
+                                              .title = "What was trained",
+                                              .question = "Which model, which data, which settings?",
+                                              .files = files,
+                                              .keys = {"run"},
+                                              .blocks = blocks,
+                                              .add_json = add_json};
+  return section;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,35 @@
+#include "reports/recommend/run_sections.h"
+
+#include "reports/page/typography.h"
+
+namespace gainlens::reports {
+namespace {
+
+std::vector<Block> blocks(TrainedRuns runs) {
+  return {Html{fmt::format(
+      "<p>Beside this page lie every figure as SVG, PDF and PNG, every number in <code>summary.json</code> and "
+      "<code>tables/*.csv</code>, and every table of this page as LaTeX in <code>tables/*.tex</code>. The paper is "
+      "<cite>Precision Tracked Transformer via Kalman Filtering, Kriging and Process Noise</cite> (Long, Agarwal, "
+      "Markovic-Voronov, Wang, Li). All numbers come from <code>run.h5</code>: the ranks of the test items, and the "
+      "learning curves. The SHA-256 of the split is:</p>\n<dl>\n<dt>split</dt><dd><code>{}</code></dd>\n</dl>\n",
+      escape_html(printable(runs.front().run().split(), 64)))}};
+}
+
+std::vector<std::string> files() {
+  return {};
+}
+
+}  // namespace
+
+const Section<TrainedRun>& run_files_section() {
+  static const Section<TrainedRun> section = {
+      .name = "files",
+      .title = "Files",
+      .question = "Which files lie beside the page, and from which was it made?",
+      .files = files,
+      .keys = {},
+      .blocks = blocks};
+  return section;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,44 @@
+#include "reports/recommend/reading_notes.h"
+#include "reports/recommend/run_sections.h"
+
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+constexpr std::string_view notes[] = {
+    "A standard deviation over seeds says how much another training would differ on the same users. It does not count "
+    "other users.",
+    "The validation items chose the epoch of each seed. The test items chose nothing.",
+    "Each test item is ranked among all items of the catalogue that the user has not seen. Numbers of papers that rank "
+    "it among a sample of items are higher and cannot be compared.",
+    "Groups of users differ in more than their name says: the columns \"target count\" and \"known items\" show it.",
+};
+
+std::vector<Block> blocks(TrainedRuns runs) {
+  std::vector<std::string_view> all(std::begin(notes), std::end(notes));
+  if (!runs.front().results.comparisons.empty())
+    all.insert(all.end(), comparison_notes().begin(), comparison_notes().end());
+  all.push_back(paper_note);
+  return {list(all)};
+}
+
+std::vector<std::string> files() {
+  return {};
+}
+
+}  // namespace
+
+const Section<TrainedRun>& run_reading_section() {
+  static const Section<TrainedRun> section = {.name = "reading",
+                                              .title = "How to read this page",
+                                              .question = "What do these numbers not say?",
+                                              .files = files,
+                                              .keys = {},
+                                              .blocks = blocks};
+  return section;
+}
+
+}  // namespace gainlens::reports

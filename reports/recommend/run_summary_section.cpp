@@ -1,0 +1,121 @@
+#include "reports/recommend/run_sections.h"
+
+#include "core/counted.h"
+#include "core/number_ranges.h"
+#include "reports/recommend/paper_numbers.h"
+#include "reports/recommend/stratum_words.h"
+
+#include <algorithm>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::ArmResult;
+using analyses::PaperGain;
+using analyses::RecommenderResults;
+
+/// "hr@10 .0947 (.0009), ndcg@10 .0572 (.0007), mrr .0518 (.0009)", of the metrics that the strata have too.
+std::string metrics_in_words(const RecommenderResults& results, const ArmResult& arm) {
+  std::string text;
+  for (std::size_t i = 0; i < arm.test.size(); ++i) {
+    const RankingMetric& metric = ranking_metrics()[i];
+    if (std::find(results.metrics.begin(), results.metrics.end(), metric) == results.metrics.end()) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", metric.name(),
+                        metric_number(arm.test[i].over_seeds, arm.trained));
+  }
+  return text;
+}
+
+std::string paper_sentence(const RecommenderResults& results) {
+  const runfile::RecommendRun& run = *results.run;
+  std::string text;
+  for (const RankingMetric& metric : results.metrics) {
+    const PaperGain* const paper = analyses::find_paper_gain(run.backbone(), run.data_name(), metric.name());
+    if (paper == nullptr) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", metric.name(),
+                        metric_number(paper->baseline, paper->baseline_deviation));
+  }
+  if (text.empty()) return {};
+  return fmt::format("The paper prints {} for this backbone without BFT, over 20 seeds. ", text);
+}
+
+std::string results_in_words(const RecommenderResults& results) {
+  std::string text = "Test metrics are means over seeds, with their standard deviation in brackets. ";
+  for (const ArmResult& arm : results.arms) {
+    if (!arm.finished.empty())
+      text += fmt::format("{} ({}{}): {}. ", arm.name, counted(arm.finished.size(), "seed"),
+                          arm.trained ? "" : ", no training", metrics_in_words(results, arm));
+  }
+  return text + paper_sentence(results);
+}
+
+/// How the first arm does at both ends of the strata of items.
+std::string ends_sentence(const RecommenderResults& results) {
+  const ArmResult& arm = results.arms.front();
+  const auto metric = std::find_if(results.metrics.begin(), results.metrics.end(),
+                                   [](const RankingMetric& m) { return m.name() == analyses::curve_metric; });
+  if (metric == results.metrics.end() || arm.by_item.size() < 2) return {};
+  const auto at = static_cast<std::size_t>(metric - results.metrics.begin());
+  const auto &rare = arm.by_item.front()[at].over_seeds, &popular = arm.by_item.back()[at].over_seeds;
+  if (!rare || !popular) return {};
+  return fmt::format("{} of {} is {} if the test item is in the group \"{}\", and {} if it is in \"{}\". ",
+                     analyses::curve_metric, arm.name, metric_number(rare->mean), stratum_name(results.by_item, 0),
+                     metric_number(popular->mean), stratum_name(results.by_item, arm.by_item.size() - 1));
+}
+
+std::string gains_in_words(const RecommenderResults& results) {
+  std::string text;
+  for (const analyses::ArmComparison& comparison : results.comparisons) {
+    for (const analyses::MetricGain& gain : comparison.metrics) {
+      if (gain.metric.name() != analyses::curve_metric || !gain.log_ratio) continue;
+      text += fmt::format("{} against {}: {} changes by {}, with the 95% interval {} over seeds and users. ",
+                          comparison.candidate, comparison.baseline, gain.metric.name(), change_of_log(gain.log_ratio),
+                          change_interval(gain.log_ratio));
+    }
+  }
+  return text;
+}
+
+std::string unfinished(const RecommenderResults& results) {
+  if (results.complete()) return {};
+  std::string arms;
+  for (const ArmResult& arm : results.arms) {
+    if (!arm.missing.empty())
+      arms += fmt::format("{}{} lacks {} {}", arms.empty() ? "" : "; ", arm.name,
+                          arm.missing.size() == 1 ? "seed" : "seeds", number_ranges(arm.missing, " to "));
+  }
+  return fmt::format(
+      "{} of {} are finished: {}. Every number is over the finished seeds alone. The training command continues where "
+      "it stopped.",
+      results.finished(), counted(results.run->results.size(), "training"), arms);
+}
+
+std::vector<Block> blocks(TrainedRuns runs) {
+  const RecommenderResults& results = runs.front().results;
+  std::vector<Block> all;
+  if (const std::string text = unfinished(results); !text.empty()) all.push_back(absence(text));
+  for (const std::string& reason : results.not_compared)
+    all.push_back(absence(fmt::format("Not compared: {}.", reason)));
+  all.push_back(paragraph(results_in_words(results)));
+  if (const std::string text = ends_sentence(results) + gains_in_words(results); !text.empty())
+    all.push_back(paragraph(text));
+  return all;
+}
+
+std::vector<std::string> files() {
+  return {};
+}
+
+}  // namespace
+
+const Section<TrainedRun>& run_summary_section() {
+  static const Section<TrainedRun> section = {.name = "summary",
+                                              .title = "Summary",
+                                              .question = "What came out, in a paragraph?",
+                                              .files = files,
+                                              .keys = {},
+                                              .blocks = blocks};
+  return section;
+}
+
+}  // namespace gainlens::reports

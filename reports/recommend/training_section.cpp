@@ -1,0 +1,81 @@
+#include "reports/recommend/run_sections.h"
+
+#include "reports/recommend/learning_curves_figure.h"
+#include "reports/recommend/paper_numbers.h"
+
+#include <algorithm>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::ArmResult;
+
+std::vector<LabelledCurves> curves_of(const TrainedRun& trained) {
+  std::vector<LabelledCurves> curves;
+  for (const ArmResult& arm : trained.results.arms) curves.push_back({arm.name, arm.curves});
+  return curves;
+}
+
+std::string in_words(const analyses::Maybe<analyses::Reach>& reach) {
+  if (!reach) return "–";
+  return reach->first == reach->second ? std::to_string(reach->first)
+                                       : fmt::format("{} to {}", reach->first, reach->second);
+}
+
+/// The test metric that the curves show.
+const analyses::SeedValues& test_of(const ArmResult& arm) {
+  const auto place = std::find_if(ranking_metrics().begin(), ranking_metrics().end(),
+                                  [](const RankingMetric& metric) { return metric.name() == analyses::curve_metric; });
+  return arm.test.at(static_cast<std::size_t>(place - ranking_metrics().begin()));
+}
+
+PaperTable training_table(const TrainedRun& trained) {
+  PaperTable table{"training",
+                   fmt::format("How long the arms were trained, and {} at the best epoch, which the validation items "
+                               "chose. Mean (standard deviation) over seeds.",
+                               analyses::curve_metric),
+                   {{"arm", true}, {"seeds"}, {"epochs"}, {"best epoch"}, {"validation"}, {"test"}},
+                   {}};
+  for (const ArmResult& arm : trained.results.arms) {
+    if (arm.trained)
+      table.rows.push_back({arm.name, std::to_string(arm.finished.size()), in_words(arm.reach_of_epochs()),
+                            in_words(arm.reach_of_best_epochs()), metric_number(arm.validation.over_seeds, true),
+                            metric_number(test_of(arm).over_seeds, true)});
+  }
+  return table;
+}
+
+std::vector<Block> blocks(TrainedRuns runs) {
+  const std::vector<LabelledCurves> curves = curves_of(runs.front());
+  const Caption caption = {
+      learning_curves_in_words(curves),
+      "It shows whether the arms were trained to their end, and how much seeds differ.",
+      "The validation items chose the epochs. The heights of the markers are no unbiased results: these are those of "
+      "the test items."};
+  return {
+      CaptionedFigure{"learning-curves", "Learning curves", caption, learning_curves_figure(curves, "learning-curves")},
+      training_table(runs.front())};
+}
+
+std::vector<CsvTable> tables(const TrainedRun& trained) {
+  return {learning_curves_csv(curves_of(trained))};
+}
+
+std::vector<std::string> files() {
+  return {"learning-curves", "training"};
+}
+
+}  // namespace
+
+const Section<TrainedRun>& training_section() {
+  static const Section<TrainedRun> section = {.name = "learning-curves",
+                                              .title = "Learning curves",
+                                              .question = "Were the arms trained to their end?",
+                                              .files = files,
+                                              .keys = {},
+                                              .blocks = blocks,
+                                              .tables = tables};
+  return section;
+}
+
+}  // namespace gainlens::reports
