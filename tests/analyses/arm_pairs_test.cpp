@@ -25,7 +25,8 @@ void add(Arms& arms, const char* path, const runfile::RecommendRun& run) {
 
 std::vector<std::string> pairs_of(const Arms& arms, const Pairing& pairing = {}) {
   std::vector<std::string> words;
-  for (const ArmPair& pair : pair_arms(arms, pairing)) words.push_back(pair.baseline.label + " v " + pair.candidate.label);
+  for (const ArmPair& pair : pair_arms(arms, pairing))
+    words.push_back(pair.baseline.label + " v " + pair.candidate.label);
   return words;
 }
 
