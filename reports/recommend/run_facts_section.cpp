@@ -2,8 +2,6 @@
 
 #include "core/number_ranges.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 namespace gainlens::reports {

@@ -3,7 +3,6 @@
 #include "reports/recommend/paper_numbers.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace gainlens::reports {
 namespace {
