@@ -18,6 +18,8 @@ void add_student(SeedComparison& comparison, const std::vector<double>& differen
   if (!(estimate.error > 0)) {
     comparison.t = comparison.naive_p = Measured::none("the difference is the same with every seed");
     comparison.interval = Maybe<Interval>::none(comparison.t.reason());
+    // Copies of one difference are one observation, for tests of signs too: arms without training have nothing else.
+    for (SignedTest* const test : {&comparison.signs, &comparison.ranks, &comparison.flips}) test->p = comparison.t;
     return;
   }
   const double t = estimate.value / estimate.error;

@@ -87,6 +87,10 @@ TEST(SeedComparison, OneSeedHasNoTest) {
 TEST(SeedComparison, EqualDifferencesHaveNoSpread) {
   const SeedComparison found = compare_seeds(std::array{0.0, 1.0}, std::array{0.5, 1.5});
   EXPECT_THAT(found.t.reason(), HasSubstr("the same with every seed"));
+  // Two arms without training: six copies of one difference are not six observations.
+  const SeedComparison copies = compare_seeds(std::vector<double>(6, 0.25), std::vector<double>(6, 0.5));
+  for (const SignedTest* const test : {&copies.signs, &copies.ranks, &copies.flips})
+    EXPECT_THAT(test->p.reason(), HasSubstr("the same with every seed"));
   const SeedComparison zero = compare_seeds(std::array{0.0, 0.0}, std::array{0.5, 1.5});
   EXPECT_THAT(zero.relative.reason(), HasSubstr("baseline is 0"));
 }

@@ -1,4 +1,4 @@
-// Runs the commands of the README and of the tutorial, and compares their output with the printed output.
+// Runs the commands of the README and of the tutorials, and compares their output with the printed output.
 #include "support/printed_text.h"
 #include "support/program.h"
 #include "support/shared_data.h"
@@ -71,8 +71,12 @@ TEST(PrintedText, NumbersMayDifferInTheirLastPlaceAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Document, ::testing::Values("README.md", "docs/tutorial.md"),
-                         [](const auto& test) { return test.param == "README.md" ? "Readme" : "Tutorial"; });
+INSTANTIATE_TEST_SUITE_P(All, Document,
+                         ::testing::Values("README.md", "docs/tutorial.md", "docs/recommend-tutorial.md"),
+                         [](const auto& test) {
+                           if (test.param == "README.md") return "Readme";
+                           return test.param == "docs/tutorial.md" ? "Tutorial" : "RecommendTutorial";
+                         });
 
 }  // namespace
 }  // namespace gainlens::testing
