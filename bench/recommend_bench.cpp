@@ -167,5 +167,8 @@ int main(int count, char** arguments) {
   } catch (const gainlens::InvalidArgument& error) {
     gainlens::print_notice("recommend_bench: error: {}\n", error.what());
     return 2;
+  } catch (const std::exception& error) {
+    gainlens::print_notice("recommend_bench: failed: {}\n", error.what());
+    return 1;
   }
 }

@@ -49,13 +49,13 @@ recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
   Json changes = recommend::preset(arguments.preset);
   if (!arguments.config.empty()) {
     const Json given = read_json_file(arguments.config);
-    recommend::settings_of(given, printable(arguments.config));  // names the file in messages
+    recommend::check_settings(given, printable(arguments.config));  // names the file in messages
     changes.update(given);
   }
   for (const auto& [key, text] : arguments.knobs) {
     if (text.empty()) continue;
     const Json change = {{key, value_of(text)}};
-    recommend::settings_of(change, option_of(key));
+    recommend::check_settings(change, option_of(key));
     changes.update(change);
   }
   return recommend::settings_of(changes, "settings");

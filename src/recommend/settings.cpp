@@ -37,7 +37,10 @@ Access whole(const char* key, const char* help, Member member, std::int64_t leas
   return {{key, help},
           [member](const Settings& settings) { return Json(member(const_cast<Settings&>(settings))); },
           [member, least](Settings& settings, const Json& value, const std::string& what) {
-            CHECK(value.is_number_integer(), "{} is {}; must be a whole number", what, printable(value.dump(), 60));
+            const bool fits = value.is_number_integer() &&
+                              (!value.is_number_unsigned() ||
+                               value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()});
+            CHECK(fits, "{} is {}; must be a whole number below 2^63", what, printable(value.dump(), 60));
             const auto number = value.get<std::int64_t>();
             CHECK(number >= least, "{} is {}; must be at least {}", what, number, least);
             member(settings) = number;
@@ -148,7 +151,10 @@ OrderedJson to_json(const Settings& settings) {
   return document;
 }
 
-Settings settings_of(const Json& changes, const std::string& where) {
+namespace {
+
+/// The defaults with the given keys changed; whether the values fit each other is not checked.
+Settings changed(const Json& changes, const std::string& where) {
   CHECK(changes.is_object(), "{}: {}; must be an object", where, changes.type_name());
   Settings settings;
   for (const auto& [key, value] : changes.items()) {
@@ -161,6 +167,17 @@ Settings settings_of(const Json& changes, const std::string& where) {
     CHECK(found != nullptr, "{}: '{}' is not a known key{}", where, printable(key, 60), did_you_mean(key, names));
     found->set(settings, value, fmt::format("{}: '{}'", where, key));
   }
+  return settings;
+}
+
+}  // namespace
+
+void check_settings(const Json& changes, const std::string& where) {
+  changed(changes, where);
+}
+
+Settings settings_of(const Json& changes, const std::string& where) {
+  const Settings settings = changed(changes, where);
   SasRecConfig model = settings.model;
   model.items = 1;
   check(model, where);

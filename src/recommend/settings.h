@@ -43,9 +43,12 @@ const std::vector<Knob>& knobs();
 
 /// All knobs with their values. settings_of(to_json(s)) is s.
 OrderedJson to_json(const Settings& settings);
+/// Checks each key and value alone. Whether they fit each other shows only when all sources of settings are joined.
+/// @throws InvalidArgument  a key is unknown (nearest match named), of the wrong type or out of range
+void check_settings(const Json& changes, const std::string& where);
 /// The defaults, with the given keys changed.
 /// @param where  names the source of the keys in messages
-/// @throws InvalidArgument  a key is unknown (nearest match named), of the wrong type or out of range
+/// @throws InvalidArgument  as check_settings(); the values do not fit each other
 Settings settings_of(const Json& changes, const std::string& where);
 
 /// Changes of a preset: "paper" (the defaults).

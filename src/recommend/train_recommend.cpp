@@ -10,6 +10,7 @@
 #include "recommend/training_memory.h"
 #include "runfile/recommend_run.h"
 #include "runfile/run_file_name.h"
+#include "runfile/run_proof.h"
 #include "runfile/work_shares.h"
 #include "training/training_folder.h"
 
@@ -205,10 +206,13 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
       result = {std::move(stored.curve), stored.best_epoch, std::move(stored.test), std::move(stored.rank)};
     }
   }
-  TemporaryFile file(out / runfile::run_file_name);
+  const std::filesystem::path combined = out / runfile::run_file_name;
+  TemporaryFile file(combined);
   runfile::write_recommend_run(file.path(), run, program_version);
   flush_to_disk(file.path());
+  std::filesystem::remove(runfile::checksum_file_of(combined));  // a file without one is read, one that differs is not
   file.publish();
+  runfile::write_checksum_beside(combined);
 }
 
 Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split, std::int64_t threads_of_seed,

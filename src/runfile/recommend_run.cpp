@@ -6,6 +6,7 @@
 #include "runfile/hdf5.h"
 #include "runfile/recommend_layout.h"
 #include "runfile/run_file_name.h"
+#include "runfile/run_proof.h"
 
 #include <algorithm>
 #include <limits>
@@ -235,12 +236,16 @@ bool is_recommend_run(const std::filesystem::path& path) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);
   const std::filesystem::path file = folder ? path / run_file_name : path;
+  const std::filesystem::path request = path / "request.json";
   try {
-    if (std::filesystem::exists(file, ignored))
-      return hdf5::read_text_attribute(hdf5::open_file(file).get(), "format") == recommend_run_format;
-    if (!folder || !std::filesystem::exists(path / "request.json", ignored)) return false;
-    const Json request = read_json_file(path / "request.json");
-    return request.is_object() && request.contains("backbone");
+    // HDF5 is not asked first: the library crashes on some damaged files.
+    if (folder && std::filesystem::exists(request, ignored)) {
+      const Json stored = read_json_file(request);
+      return stored.is_object() && stored.contains("backbone");
+    }
+    if (!std::filesystem::exists(file, ignored)) return false;
+    prove_by_neighbour(file);
+    return hdf5::read_text_attribute(hdf5::open_file(file).get(), "format") == recommend_run_format;
   } catch (const hdf5::Error&) {
     return false;
   } catch (const InvalidArgument&) {

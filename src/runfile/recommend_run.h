@@ -56,15 +56,16 @@ std::vector<std::string> curve_names();
 void write_recommend_run(const std::filesystem::path& path, const RecommendRun& run,
                          std::string_view program_version = {});
 
-/// Whether the path is a recommender run, finished or not: run.h5 says so, or request.json if there is no run.h5. False
-/// if it cannot be read.
+/// Whether the path is a recommender run, finished or not: request.json says so, or run.h5 if there is none. False if
+/// it cannot be read.
 /// @param path  a run folder or a run.h5
 bool is_recommend_run(const std::filesystem::path& path);
 /// For readers of sweeps.
 /// @throws InvalidArgument  it is a recommender run; the message names the commands that read it
 void refuse_recommend_run(const std::filesystem::path& path);
 
-/// The file is untrusted: shapes, types and values are checked. Unknown groups and datasets are not read.
+/// The file is untrusted: it is compared with `run.h5.sha256` beside it, where there is one; shapes, types and values
+/// are checked. Unknown groups and datasets are not read.
 /// @param path  a run folder or a run.h5
 /// @throws InvalidArgument  missing, not HDF5, another format or version, datasets that are absent or do not fit each
 ///     other, values out of range, metrics that are not those of the ranks

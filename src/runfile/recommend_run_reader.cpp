@@ -5,6 +5,7 @@
 #include "runfile/recommend_layout.h"
 #include "runfile/recommend_run.h"
 #include "runfile/run_file_name.h"
+#include "runfile/run_proof.h"
 
 #include <algorithm>
 #include <cmath>
@@ -226,6 +227,7 @@ RecommendRun read_recommend_run(const std::filesystem::path& path) {
             ? "has no run.h5: the training has not finished; repeat its `gainlens train recommend` "
               "command with the same --out, which continues"
             : "has no run.h5; give the folder that gainlens train recommend wrote");
+  prove_by_neighbour(file);  // HDF5 crashes on some damaged files
   try {
     const hdf5::Handle opened = hdf5::open_file(file);
     return RecommendReader(file, opened).read();

@@ -1,5 +1,6 @@
 #include "runfile/run_proof.h"
 
+#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/json.h"
 #include "core/sha256.h"
@@ -51,16 +52,6 @@ std::string listed_beside(const fs::path& list) {
   return digest;
 }
 
-/// Whether the file has a checksum beside it. If it has, the file is compared with it.
-bool prove_by_neighbour(const fs::path& file) {
-  const fs::path list = file.string() + ".sha256";
-  if (!fs::exists(list)) return false;
-  const std::string listed = listed_beside(list), digest = sha256_file(file);
-  CHECK(digest == listed, "{}: its sha256 is {} and {} says {}: the file is damaged or was changed; fetch it again",
-        printable(file.string()), digest, printable(list.string()), listed);
-  return true;
-}
-
 std::string prove_alone(const fs::path& file) {
   return prove_by_neighbour(file)
              ? "run.h5 was given without its folder: it has the checksum that lies beside it, and no shard is proven."
@@ -99,6 +90,25 @@ void check_agreement(const fs::path& folder, const std::map<ShardKey, std::strin
 }
 
 }  // namespace
+
+bool prove_by_neighbour(const fs::path& file) {
+  const fs::path list = checksum_file_of(file);
+  if (!fs::exists(list)) return false;
+  const std::string listed = listed_beside(list), digest = sha256_file(file);
+  CHECK(digest == listed,
+        "{}: its sha256 is {} and {} says {}: the file is damaged or was changed; fetch it again, or repeat the "
+        "command that wrote it",
+        printable(file.string()), digest, printable(list.string()), listed);
+  return true;
+}
+
+fs::path checksum_file_of(const fs::path& file) {
+  return file.string() + ".sha256";
+}
+
+void write_checksum_beside(const fs::path& file) {
+  write_file_atomically(checksum_file_of(file), sha256_file(file) + "  " + file.filename().string() + "\n");
+}
 
 RunProof prove_run(const fs::path& path) {
   if (!fs::is_directory(path)) return {0, prove_alone(path)};

@@ -20,4 +20,13 @@ struct RunProof {
 ///     are named)
 RunProof prove_run(const std::filesystem::path& path);
 
+/// `<file>.sha256`: the checksum beside a file, as `sha256sum` writes it.
+std::filesystem::path checksum_file_of(const std::filesystem::path& file);
+/// Compares the file with the checksum beside it.
+/// @returns whether there is one
+/// @throws InvalidArgument  they differ (both are named), or what lies there is no checksum
+bool prove_by_neighbour(const std::filesystem::path& file);
+/// @throws RunFailed  the disk is full
+void write_checksum_beside(const std::filesystem::path& file);
+
 }  // namespace gainlens::runfile

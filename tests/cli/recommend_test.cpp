@@ -104,6 +104,31 @@ TEST_F(Recommend, OptionsGoBeforeTheConfigFile) {
   EXPECT_EQ(request.at("training").at("dropout"), 0.5);
 }
 
+TEST_F(Recommend, ADamagedRunFileIsNamedAndWrittenAgain) {
+  const std::vector<std::string> words = training(run_, {"--arm", "popularity,markov", "--seeds", "2"});
+  ASSERT_EQ(run_gainlens(words).exit_code, 0);
+  const std::string file = run_ + "/run.h5", whole = bytes_of(file);
+  std::string damaged = whole;
+  damaged[damaged.size() / 2] ^= 1;
+  write_file(file, damaged);
+  for (const char* command : {"compare", "report"})
+    expect_refused(run_gainlens({command, run_}), "run.h5: its sha256 is");
+  EXPECT_EQ(run_gainlens({"inspect", run_}).exit_code, 2);
+  expect_refused(run_gainlens({"audit", run_}), "is a recommender run");
+  ASSERT_EQ(run_gainlens(words).exit_code, 0);
+  EXPECT_EQ(bytes_of(file), whole);
+  EXPECT_EQ(run_gainlens({"compare", run_}).exit_code, 0);
+}
+
+TEST_F(Recommend, SettingsNeedToFitEachOtherOnlyWhenAllAreKnown) {
+  const std::string config = write_file(folder_.path() / "c.json", R"({"heads": 3})");
+  std::vector<std::string> words = training(run_, {"--config", config});
+  *std::find(words.begin(), words.end(), "8") = "12";  // the width; the default, 64, is no multiple of 3
+  const ProgramResult result = run_gainlens(words);
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(Json::parse(bytes_of(run_ + "/request.json")).at("training").at("heads"), 3);
+}
+
 TEST_F(Recommend, WrongRequestsAreOneLine) {
   const auto refused = [&](const std::vector<std::string>& more, const std::string& reason) {
     SCOPED_TRACE(reason);
