@@ -70,6 +70,25 @@ std::string ArmComparison::title_with_split() const {
   return fmt::format("{}, split {}", title(), printable(split, 12));
 }
 
+namespace {
+
+bool are_those_of_paper(const ArmComparison& comparison) {
+  return comparison.baseline_arm == "plain" && comparison.candidate_arm == "bft";
+}
+
+}  // namespace
+
+const PaperGain* paper_gain(const ArmComparison& comparison, const RankingMetric& metric) {
+  if (!are_those_of_paper(comparison)) return nullptr;
+  return find_paper_gain(comparison.backbone, comparison.data_set, metric.name());
+}
+
+const double* paper_stratum(const ArmComparison& comparison, StratumKind kind, std::size_t stratum,
+                            const RankingMetric& metric) {
+  if (!are_those_of_paper(comparison)) return nullptr;
+  return find_paper_stratum(comparison.backbone, comparison.data_set, kind, stratum, metric.name());
+}
+
 ArmComparison compare_arms(const ArmPair& pair, const RecommenderOptions& options) {
   const runfile::RecommendRun& run = *pair.baseline.run;
   const UserCounts users = user_counts(run);

@@ -66,6 +66,12 @@ struct ArmComparison {
   std::string title_with_split() const;
 };
 
+/// What the paper prints for these arms, which are the backbone ("plain") and the backbone with BFT ("bft"); null for
+/// other arms, and where it prints nothing.
+const PaperGain* paper_gain(const ArmComparison& comparison, const RankingMetric& metric);
+const double* paper_stratum(const ArmComparison& comparison, StratumKind kind, std::size_t stratum,
+                            const RankingMetric& metric);
+
 /// Source: docs/inference.md, "Gains over seeds" and "Strata of users".
 /// @throws InvalidArgument  edges that do not rise
 ArmComparison compare_arms(const ArmPair& pair, const RecommenderOptions& options);

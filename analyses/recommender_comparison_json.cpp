@@ -7,10 +7,10 @@ namespace {
 
 /// What the paper prints of a metric; null, with the reason, if it prints nothing.
 void put_paper(OrderedJson& json, const ArmComparison& comparison, const RankingMetric& metric) {
-  const PaperGain* const paper = find_paper_gain(comparison.backbone, comparison.data_set, metric.name());
+  const PaperGain* const paper = paper_gain(comparison, metric);
   if (paper == nullptr) {
     json["paper"] = nullptr;
-    json["paper_reason"] = "the paper has no such backbone, data set or metric";
+    json["paper_reason"] = "the paper has no such arms, backbone, data set or metric";
     return;
   }
   json["paper"] = {{"data_set", paper->data_set},

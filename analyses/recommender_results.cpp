@@ -83,7 +83,7 @@ std::size_t RecommenderResults::finished() const {
 }
 
 RecommenderResults recommender_results(const std::filesystem::path& path,
-                                       std::shared_ptr<const runfile::RecommendRun> run,
+                                       const std::shared_ptr<const runfile::RecommendRun>& run,
                                        const RecommenderOptions& options) {
   const UserCounts users = user_counts(*run);
   RecommenderResults results{run,

@@ -59,7 +59,7 @@ struct RecommenderResults {
 /// @param path  of the run, for messages
 /// @throws InvalidArgument  no seed is finished
 RecommenderResults recommender_results(const std::filesystem::path& path,
-                                       std::shared_ptr<const runfile::RecommendRun> run,
+                                       const std::shared_ptr<const runfile::RecommendRun>& run,
                                        const RecommenderOptions& options = {});
 
 /// Of one number: null, with the reason, if no seed has it.

@@ -42,8 +42,7 @@ std::vector<std::string> paper_row(const ArmComparison& comparison) {
   std::vector<std::string> row;
   bool any = false;
   for (const MetricGain& gain : comparison.metrics) {
-    const PaperGain* const paper =
-        analyses::find_paper_gain(comparison.backbone, comparison.data_set, gain.metric.name());
+    const PaperGain* const paper = analyses::paper_gain(comparison, gain.metric);
     if (paper == nullptr) {
       row.insert(row.end(), 4, "–");
       continue;
@@ -180,7 +179,7 @@ std::vector<CsvTable> tables(const ComparedArms& arms) {
         row.insert(row.end(), 4, empty_cell());
       }
     }
-    const PaperGain* const paper = analyses::find_paper_gain(c.backbone, c.data_set, gain.metric.name());
+    const PaperGain* const paper = analyses::paper_gain(c, gain.metric);
     if (paper != nullptr)
       row.insert(row.end(), {paper->baseline, paper->candidate, paper->relative});
     else

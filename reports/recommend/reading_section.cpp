@@ -9,12 +9,12 @@ namespace gainlens::reports {
 namespace {
 
 constexpr std::string_view notes[] = {
-    "The paired t over seeds takes the test users as fixed. It says whether other seeds would gain on these users. It "
-    "does not say whether other users would gain.",
+    ("The paired t over seeds takes the test users as fixed. It says whether other seeds would gain on these users. It "
+     "does not say whether other users would gain."),
     "The interval and p over seeds and users count both. They decide.",
     "Sign tests with fewer than 6 seeds cannot reach .05 and are left out.",
-    "A gain that is tested in each of several strata is not a difference between strata. The difference has its own "
-    "test.",
+    ("A gain that is tested in each of several strata is not a difference between strata. The difference has its own "
+     "test."),
     "A comparison is fair if both arms were tuned with equal effort. This page cannot show that.",
 };
 
@@ -34,9 +34,9 @@ std::span<const std::string_view> comparison_notes() {
   return notes;
 }
 
-Block list(std::span<const std::string_view> notes) {
+Block list(std::span<const std::string_view> sentences) {
   std::string items;
-  for (const std::string_view note : notes) items += fmt::format("<li>{}</li>\n", note);
+  for (const std::string_view note : sentences) items += fmt::format("<li>{}</li>\n", note);
   return Html{fmt::format("<ul>\n{}</ul>\n", items)};
 }
 

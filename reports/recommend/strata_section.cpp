@@ -36,8 +36,7 @@ std::vector<std::string> stratum_row(const ArmComparison& comparison, const Stra
                                   shown(who.mean_history_length)};
   for (std::size_t metric = 0; metric < comparison.metrics.size(); ++metric) {
     const StratumGain& gain = (*gains.gains)[metric].strata[i];
-    const double* const paper = analyses::find_paper_stratum(comparison.backbone, comparison.data_set, gains.kind, i,
-                                                             comparison.metrics[metric].metric.name());
+    const double* const paper = analyses::paper_stratum(comparison, gains.kind, i, comparison.metrics[metric].metric);
     row.push_back(change_number(gain.relative));
     row.push_back(p_number(gain.crossed_holm));
     row.push_back(paper != nullptr && gains.composition.size() == 5 ? change_number(*paper) : "–");

@@ -73,7 +73,7 @@ std::string metric_rows(const ArmComparison& comparison, Reasons& reasons) {
     for (const std::string& reason :
          {seeds.relative.reason(), seeds.naive_p.reason(), seeds.signs.p.reason(), gain.log_ratio.reason()})
       reasons.add(reason);
-    const auto* paper = analyses::find_paper_gain(comparison.backbone, comparison.data_set, gain.metric.name());
+    const auto* paper = analyses::paper_gain(comparison, gain.metric);
     if (paper != nullptr)
       text +=
           fmt::format("{:<8} {:<17} {:<17} {:>8} {:>8}\n", "  paper", arm(paper->baseline, paper->baseline_deviation),

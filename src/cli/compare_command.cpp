@@ -149,7 +149,8 @@ void add_compare(CLI::App& app, const GlobalOptions& global, Action& action) {
       "  signs p   sign test over the seeds\n"
       "  95%, p    of the relative change, over other seeds and other users; users with the same test item count\n"
       "            as one\n"
-      "  paper     what the paper prints for this backbone and data set, by the name of the data file\n"
+      "  paper     what the paper prints for plain against bft with this backbone and data set, by the name of the\n"
+      "            data file\n"
       "docs/inference.md says how often each of them is wrong.");
   auto arguments = std::make_shared<CompareArguments>();
   add_options(*command, *arguments);

@@ -124,6 +124,20 @@ TEST(RecommenderComparison, TwoDataSetsArePooledOneIsNot) {
   EXPECT_TRUE(pool_comparisons(comparisons, {}).empty());
 }
 
+TEST(PaperGains, AreShownBesideTheArmsOfThePaperAlone) {
+  ArmComparison comparison;
+  comparison.data_set = "Sports";
+  comparison.backbone = "sasrec";
+  comparison.baseline_arm = "plain";
+  comparison.candidate_arm = "bft";
+  const RankingMetric metric{RankingMetric::Kind::gain, 10};
+  EXPECT_NE(paper_gain(comparison, metric), nullptr);
+  EXPECT_NE(paper_stratum(comparison, StratumKind::item_frequency, 0, metric), nullptr);
+  comparison.baseline_arm = "markov";
+  EXPECT_EQ(paper_gain(comparison, metric), nullptr);
+  EXPECT_EQ(paper_stratum(comparison, StratumKind::item_frequency, 0, metric), nullptr);
+}
+
 TEST(PaperGains, CellsOfTheTables) {
   const PaperGain* const beauty = find_paper_gain("sasrec", "reviews_Beauty_5", "hr@10");
   ASSERT_NE(beauty, nullptr);
