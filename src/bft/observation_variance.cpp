@@ -158,13 +158,9 @@ Tensor observation_variance(Estimator estimator, const AttentionWeights& attenti
   Tensor variance;
   switch (estimator) {
     case Estimator::reml:
-      variance = (residual() + prior) / (n + nu);
-      break;
     case Estimator::reml_naive:
-      variance = defined_ratio(residual(), n - 1);
-      break;
     case Estimator::reml_conjugate:
-      variance = defined_ratio(n * residual() + prior, (n - 1 + nu) * n);
+      variance = variance_of_moments(estimator, n, residual(), options, attention.values.size(3));
       break;
     case Estimator::sandwich:
       variance = weighted_squares();
@@ -182,6 +178,27 @@ Tensor observation_variance(Estimator estimator, const AttentionWeights& attenti
       break;
   }
   return at::where(shares.any, variance, NAN);
+}
+
+bool needs_moments_alone(Estimator estimator) {
+  return estimator == Estimator::reml || estimator == Estimator::reml_naive || estimator == Estimator::reml_conjugate;
+}
+
+Tensor variance_of_moments(Estimator estimator, const Tensor& n_eff, const Tensor& residual,
+                           const EstimatorOptions& options, std::int64_t dimensions) {
+  const double nu = options.prior_strength;
+  const double prior = nu * prior_variance(options, static_cast<std::size_t>(dimensions));
+  switch (estimator) {
+    case Estimator::reml:
+      return (residual + prior) / (n_eff + nu);
+    case Estimator::reml_naive:
+      return defined_ratio(residual, n_eff - 1);
+    case Estimator::reml_conjugate:
+      return defined_ratio(n_eff * residual + prior, (n_eff - 1 + nu) * n_eff);
+    default:
+      ASSERT(false, "variance of moments: '{}' needs more than n_eff and S", name_of(estimator));
+      return {};
+  }
 }
 
 Tensor observation_precision(const Tensor& variance, const EstimatorOptions& options) {

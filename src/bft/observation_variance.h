@@ -36,6 +36,16 @@ struct NoisyTokens {
 at::Tensor observation_variance(Estimator estimator, const AttentionWeights& attention,
                                 const EstimatorOptions& options = {}, const NoisyTokens* noise = nullptr);
 
+/// The variance of an estimate from n_eff and S, for reml, reml_naive and reml_conjugate. NaN as observe() says.
+/// @param n_eff      [..] or [.., 1]
+/// @param dimensions d of sigma0^2 = 1/d
+/// @throws InternalError  another estimator
+at::Tensor variance_of_moments(Estimator estimator, const at::Tensor& n_eff, const at::Tensor& residual,
+                               const EstimatorOptions& options, std::int64_t dimensions);
+
+/// Whether variance_of_moments() knows it.
+bool needs_moments_alone(Estimator estimator);
+
 /// lambda_obs = 1/V within the bounds of the options; NaN where V is.
 at::Tensor observation_precision(const at::Tensor& variance, const EstimatorOptions& options = {});
 

@@ -5,11 +5,13 @@
 #include "core/console.h"
 #include "core/json.h"
 #include "core/ranking_metrics.h"
+#include "recommend/arm.h"
 #include "runfile/process_group.h"
 #include "training/process_replicas.h"
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -153,9 +155,13 @@ std::string knob_help() {
       "numbers.\n"
       "More seeds or arms may be asked for in the same folder.\n"
       "A file for --config is a JSON object with any of these keys, which are options too (--learning-rate 1e-3):\n";
-  for (const recommend::Knob& knob : recommend::knobs())
-    text += fmt::format("  {:<18} {} (default {})\n", knob.key, knob.help, defaults[knob.key].dump());
+  for (const Knob<recommend::Settings>& knob : recommend::knobs())
+    text += fmt::format("  {:<23} {} (default {})\n", knob.key, knob.help, defaults[knob.key].dump());
+  text += "Arms:\n";
+  for (const recommend::ArmParts& arm : recommend::all_arms()) text += fmt::format("  {:<16} {}\n", arm.name, arm.help);
   return text +
+         "  popularity       baseline without training: how often an item was taken\n"
+         "  markov           baseline without training: how often an item follows the last one\n"
          "torchrun --nproc-per-node 4 gainlens train recommend ... trains with 4 processes.\n"
          "Options go before --config, --config before --preset. OUT/ARM/seed-N holds the checkpoint of the epoch with\n"
          "the best validation NDCG@10, and result.safetensors with the curves and the rank of every user.";
@@ -171,7 +177,8 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
   add_interaction_options(*command, arguments->data);
   command->add_option("--backbone", arguments->backbone, "sasrec")->capture_default_str();
   command
-      ->add_option("--arm", arguments->arms, "What to train: plain; or a baseline without training: popularity, markov")
+      ->add_option("--arm", arguments->arms,
+                   "What to train: plain, bft, or another arm, see below; several with commas")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--seeds", arguments->seeds, "Number of seeds: --seed, --seed + 1, ...")->capture_default_str();
@@ -182,11 +189,21 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
                    "What several processes share (torchrun, srun): batches (each works on a part of every batch), or "
                    "seeds (each does whole trainings)")
       ->capture_default_str();
-  command->add_option("--preset", arguments->preset, "Settings to begin with: paper")->capture_default_str();
+  command->add_option("--preset", arguments->preset, "Settings to begin with: paper, or beauty-tuned")
+      ->capture_default_str();
   command->add_option("--config", arguments->config, "JSON file with settings, see below");
   command->add_option("--out", arguments->out, "Run folder to write; the same request continues in it")->required();
-  for (const recommend::Knob& knob : recommend::knobs())
-    command->add_option(option_of(knob.key), arguments->knobs[knob.key], knob.help)->group("Settings");
+  const auto filter_knobs = bft::filter_knobs();
+  for (const Knob<recommend::Settings>& knob : recommend::knobs()) {
+    const bool of_filter = std::any_of(filter_knobs.begin(), filter_knobs.end(),
+                                       [&](const Knob<bft::FilterOptions>& other) { return other.key == knob.key; });
+    command->add_option(option_of(knob.key), arguments->knobs[knob.key], knob.help)
+        ->group(of_filter ? "Settings of the filter" : "Settings");
+  }
+  command
+      ->add_flag_callback(
+          "--no-jacobian", [arguments] { arguments->knobs["jacobian"] = "none"; }, "The same as --jacobian none")
+      ->group("Settings of the filter");
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
 }
 

@@ -5,8 +5,10 @@
 #include "core/ranking_metrics.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace gainlens::recommend {
@@ -15,9 +17,10 @@ namespace {
 /// Streams of random numbers of one seed. The order of the data has those of its epochs, from 0.
 constexpr std::uint64_t dropout_stream = std::uint64_t{1} << 40, negative_stream = std::uint64_t{1} << 41;
 
-SasRecConfig config_of(const Settings& settings, const data::LeaveOneOut& split) {
+SasRecConfig config_of(const Settings& settings, Arm arm, const data::LeaveOneOut& split) {
   SasRecConfig config = settings.model;
   config.items = split.items();
+  config.arm = arm;
   return config;
 }
 
@@ -32,13 +35,14 @@ std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split) {
   return users;
 }
 
-RecommendTask::RecommendTask(const Settings& settings, const data::LeaveOneOut& split, std::uint64_t seed,
+RecommendTask::RecommendTask(const Settings& settings, Arm arm, const data::LeaveOneOut& split, std::uint64_t seed,
                              std::function<void(const SasRec&)> keep, training::Replicas& replicas)
     : settings_(settings),
       split_(split),
       seed_(seed),
-      model_(config_of(settings, split), initial_sasrec_weights(config_of(settings, split), seed)),
+      model_(config_of(settings, arm, split), initial_sasrec_weights(config_of(settings, arm, split), seed)),
       users_(users_with_positions(split)),
+      filter_(model_, split, users_, steps_per_epoch()),
       order_(seed, std::ssize(users_)),
       validation_(ranking_metrics().size()),
       keep_(std::move(keep)),
@@ -54,9 +58,12 @@ std::vector<training::ParameterGroup> RecommendTask::parameters() {
   training::ParameterGroup matrices{"matrices", {}, 1, settings_.weight_decay};
   training::ParameterGroup vectors{"norms and biases", {}, 1, 0};
   SasRecWeights weights = model_.weights();
-  for (const models::NamedTensor& parameter : sasrec_parameters(model_.config(), weights))
+  for (const models::NamedTensor& parameter : sasrec_parameters(model_.config(), weights, WeightRole::weight))
     (parameter.tensor.dim() > 1 ? matrices : vectors).parameters.push_back(parameter);
-  return {matrices, vectors};
+  std::vector<training::ParameterGroup> groups{matrices, vectors};
+  const auto of_precision = sasrec_parameters(model_.config(), weights, WeightRole::precision);
+  if (!of_precision.empty()) groups.push_back({"precisions", of_precision, settings_.precision_learning_rate, 0});
+  return groups;
 }
 
 std::vector<std::int64_t> RecommendTask::users_of(std::int64_t step) {
@@ -79,10 +86,19 @@ std::int64_t RecommendTask::positions_of(std::int64_t user) const {
   return std::min(std::ssize(split_.training(user)) - 1, settings_.model.positions);
 }
 
+PackedSequences RecommendTask::inputs_of(std::span<const std::int64_t> users) const {
+  std::vector<std::span<const data::ItemId>> inputs;
+  inputs.reserve(users.size());
+  for (const std::int64_t user : users) {
+    const auto items = split_.training(user);
+    inputs.push_back(items.first(items.size() - 1));
+  }
+  return pack(inputs, model_.config(), model_.weights().item_embedding.device());
+}
+
 double RecommendTask::accumulate_gradients(std::int64_t step) {
   const std::vector<std::int64_t> users = users_of(step);
   const training::Range own = replicas_.part_of(std::ssize(users));
-  std::vector<std::span<const data::ItemId>> inputs;
   std::vector<std::int64_t> targets;
   std::int64_t all_positions = 0, positions_before = 0;
   for (std::int64_t i = 0; i < std::ssize(users); ++i) {
@@ -90,20 +106,52 @@ double RecommendTask::accumulate_gradients(std::int64_t step) {
     all_positions += positions;
     if (i < own.first) positions_before += positions;
     if (i < own.first || i >= own.last) continue;
-    const auto items = split_.training(user);
-    inputs.push_back(items.first(items.size() - 1));
-    for (const data::ItemId item : items.last(static_cast<std::size_t>(positions))) targets.push_back(item);
+    for (const data::ItemId item : split_.training(user).last(static_cast<std::size_t>(positions)))
+      targets.push_back(item);
   }
-  if (targets.empty()) return 0;
-  const at::Device device = model_.weights().item_embedding.device();
-  const PackedSequences packed = pack(inputs, model_.config(), device);
+  const auto part =
+      std::span(users).subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.last - own.first));
+  const PackedSequences packed = inputs_of(part);
+  filter_.prepare(step, part.size() == users.size() ? packed : inputs_of(users));
+  FilterTrace trace;
+  double loss = 0;
+  if (!targets.empty()) loss = add_gradients(packed, targets, all_positions, positions_before, step, trace);
+  filter_.learn_from(trace, std::ssize(targets), replicas_);
+  return loss;
+}
+
+double RecommendTask::add_gradients(const PackedSequences& inputs, const std::vector<std::int64_t>& targets,
+                                    std::int64_t all_positions, std::int64_t positions_before, std::int64_t step,
+                                    FilterTrace& trace) {
   const TrainingNoise noise{settings_.dropout, settings_.attention_dropout,
                             Random(seed_, dropout_stream + static_cast<std::uint64_t>(step)).bits(), positions_before};
-  at::Tensor loss = loss_of(model_.hidden(packed, noise), at::tensor(targets, at::kLong).to(device), step);
+  const at::Tensor targets_there = at::tensor(targets, at::kLong).to(inputs.items.device());
+  at::Tensor loss = loss_of(model_.hidden(inputs, noise, &trace), targets_there, step);
   if (std::ssize(targets) < all_positions)
     loss = loss * (static_cast<double>(targets.size()) / static_cast<double>(all_positions));
+  const auto value = loss.item<double>();
+  if (!std::isfinite(value)) FilterTraining::refuse_nan(trace);
   loss.backward();
-  return loss.item<double>();
+  // Parameters of precision have no gradient while the filter warms up, nor those that only a later layer would read.
+  SasRecWeights weights = model_.weights();
+  for (const models::NamedTensor& parameter : sasrec_parameters(model_.config(), weights, WeightRole::precision)) {
+    at::Tensor& gradient = parameter.tensor.mutable_grad();
+    if (!gradient.defined()) gradient = at::zeros_like(parameter.tensor);
+  }
+  return value;
+}
+
+void RecommendTask::take_weights(SasRecWeights* best) {
+  const at::NoGradGuard no_gradients;
+  SasRecWeights weights = model_.weights();
+  std::vector<at::Tensor> tensors;
+  for (const SasRecSlot& slot : sasrec_slots(model_.config(), weights)) tensors.push_back(*slot.tensor);
+  if (best != nullptr) {
+    auto tensor = tensors.begin();
+    for (const SasRecSlot& slot : sasrec_slots(model_.config(), *best)) (tensor++)->copy_(*slot.tensor);
+  }
+  replicas_.copy_from_first(tensors);
+  model_.refresh_jacobian();
 }
 
 double RecommendTask::amount(std::int64_t step) const {
@@ -122,6 +170,7 @@ std::vector<float> RecommendTask::ranks(data::HeldOut held_out) const {
 }
 
 double RecommendTask::validation_loss() {
+  filter_.record_epoch();
   const std::vector<float> ranks = this->ranks(data::HeldOut::validation);
   double found = 0;
   for (std::size_t i = 0; i < ranking_metrics().size(); ++i) {
@@ -133,13 +182,14 @@ double RecommendTask::validation_loss() {
 }
 
 Json RecommendTask::notes() const {
-  return {{"validation", validation_}};
+  return {{"validation", validation_}, {"filter", filter_.notes()}};
 }
 
 void RecommendTask::restore(const Json& notes) {
   validation_ = notes.at("validation").get<std::vector<std::vector<double>>>();
   CHECK(validation_.size() == ranking_metrics().size(), "training state: {} metrics; must be {}", validation_.size(),
         ranking_metrics().size());
+  filter_.restore(notes.at("filter"));
 }
 
 std::string RecommendTask::name_of(std::int64_t step) const {

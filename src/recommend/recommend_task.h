@@ -1,6 +1,7 @@
 #pragma once
 
 #include "data/leave_one_out.h"
+#include "recommend/filter_training.h"
 #include "recommend/full_ranking.h"
 #include "recommend/sampled_softmax.h"
 #include "recommend/sasrec.h"
@@ -13,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,16 +24,16 @@ namespace gainlens::recommend {
 /// @throws InvalidArgument  there is none
 std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split);
 
-/// Next-item prediction by one SASRec: at each position of a user's training items, the next one. Users with a single
-/// training item have no position. The validation loss is the negative NDCG@10 of the validation items. Of several
-/// processes, each takes a part of the users of a batch, and of those that are ranked.
+/// Next-item prediction by one arm of SASRec: at each position of a user's training items, the next one. Users with a
+/// single training item have no position. The validation loss is the negative NDCG@10 of the validation items. Of
+/// several processes, each takes a part of the users of a batch, and of those that are ranked.
 class RecommendTask : public training::Task {
  public:
   /// @param split     must exist as long as the task, as must `replicas`
   /// @param keep      called with the model at each new best validation loss
   /// @param replicas  the processes that train together
   /// @throws InvalidArgument  no user has two training items
-  RecommendTask(const Settings& settings, const data::LeaveOneOut& split, std::uint64_t seed,
+  RecommendTask(const Settings& settings, Arm arm, const data::LeaveOneOut& split, std::uint64_t seed,
                 std::function<void(const SasRec&)> keep, training::Replicas& replicas);
 
   std::vector<training::ParameterGroup> parameters() override;
@@ -46,6 +48,10 @@ class RecommendTask : public training::Task {
 
   std::int64_t steps_per_epoch() const;
   const SasRec& model() const { return model_; }
+  const FilterTraining& filter() const { return filter_; }
+  /// Gives the model the weights of rank 0's `best`, of the same configuration. All processes call it.
+  /// @param best  null in the other processes
+  void take_weights(SasRecWeights* best);
   /// Ranks of the held-out items of all users, by the model as it is now. All processes call it.
   /// @returns [user]
   std::vector<float> ranks(data::HeldOut held_out) const;
@@ -57,6 +63,12 @@ class RecommendTask : public training::Task {
   std::vector<std::int64_t> users_of(std::int64_t step);
   /// Number of positions that a user trains at.
   std::int64_t positions_of(std::int64_t user) const;
+  PackedSequences inputs_of(std::span<const std::int64_t> users) const;
+  /// Backward pass of this process's part of a step.
+  /// @returns  its share of the loss
+  double add_gradients(const PackedSequences& inputs, const std::vector<std::int64_t>& targets,
+                       std::int64_t all_positions, std::int64_t positions_before, std::int64_t step,
+                       FilterTrace& trace);
   at::Tensor loss_of(const at::Tensor& hidden, const at::Tensor& targets, std::int64_t step) const;
 
   const Settings& settings_;
@@ -64,6 +76,7 @@ class RecommendTask : public training::Task {
   std::uint64_t seed_;
   SasRec model_;
   std::vector<std::int64_t> users_;  // those with a position
+  FilterTraining filter_;
   training::DataOrder order_;
   std::optional<ItemSampler> sampler_;
   std::vector<std::vector<double>> validation_;

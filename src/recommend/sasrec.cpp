@@ -13,6 +13,7 @@
 #include "models/decoder/activation.h"
 #include "models/decoder/attention_ops.h"
 #include "models/decoder/norm.h"
+#include "recommend/sasrec_pass.h"
 
 #include <ATen/ATen.h>
 
@@ -25,9 +26,6 @@ namespace {
 const hooks::Site embed_site{"hook_embed"};
 const hooks::Site position_site{"hook_pos_embed"};
 const hooks::Site final_norm_site{"ln_final.hook_normalized"};
-
-/// Places of a dropout in the model: layer and number within the layer.
-constexpr std::uint64_t places_per_layer = 4, embedding_place = 0, attention_place = 1, output_place = 2, mlp_place = 3;
 
 at::Tensor linear(const at::Tensor& input, const LinearWeights& weights) {
   return input.scalar_type() == at::kFloat ? kernels::trained_linear(input, weights.weight, weights.bias)
@@ -55,52 +53,29 @@ hooks::AttentionLayout layout_of(const SasRecConfig& config) {
   return layout;
 }
 
+/// Such arms take packed attention alone.
+bool has_biased_scores(const SasRecConfig& config) {
+  return config.parts().precision_bias || config.has_recency_decay() || config.has_gain();
+}
+
 }  // namespace
 
-/// Rows of the stream are positions of packed sequences, or those of a batch of sequences of one length.
-struct SasRec::Pass {
-  const hooks::Hooks& hooks;
-  const kernels::PackedBounds* packed = nullptr;  // null: a batch
-  std::int64_t batch = 0, positions = 0;          // of a batch
-  hooks::AttentionOp* operation = nullptr;        // of a batch
-  TrainingNoise noise;
-
-  bool is_batch() const { return packed == nullptr; }
-  /// Shows rows [row, ..] to the hooks as [batch, position, ..].
-  at::Tensor at(const hooks::Site& site, const at::Tensor& rows) const {
-    if (!is_batch() || !hooks.wants(site)) return rows;
-    std::vector<std::int64_t> sizes = rows.sizes().vec();
-    sizes[0] = batch;
-    sizes.insert(sizes.begin() + 1, positions);
-    return hooks.at(site, rows.view(sizes)).flatten(0, 1);
-  }
-  at::Tensor at(std::int64_t layer, std::string_view site, const at::Tensor& rows) const {
-    return is_batch() ? at(hooks::block_site(layer, site), rows) : rows;
-  }
-  kernels::Dropout dropout(double rate, std::int64_t layer, std::uint64_t place) const {
-    const std::uint64_t number = static_cast<std::uint64_t>(layer) * places_per_layer + place;
-    // The key of a place is as unlike those of other places and steps as random numbers are.
-    return {rate, kernels::DropoutRow::mixed(noise.key ^ kernels::DropoutRow::mixed(number)), noise.first_row};
-  }
-  at::Tensor dropped(const at::Tensor& x, std::int64_t layer, std::uint64_t place) const {
-    return kernels::dropped(x, dropout(noise.hidden_rate, layer, place));
-  }
-};
-
-SasRec::SasRec(SasRecConfig config, SasRecWeights weights)
-    : config_(std::move(config)), weights_(std::move(weights)), layout_(layout_of(config_)) {
+SasRec::SasRec(const SasRecConfig& config, SasRecWeights weights)
+    : config_(config), weights_(std::move(weights)), layout_(layout_of(config_)) {
   const auto given = std::ssize(weights_.layers);
   ASSERT(given == config_.layers, "SASRec: {} layers of weights; the model has {}", given, config_.layers);
   for (const SasRecSlot& slot : sasrec_slots(config_, weights_)) {
     ASSERT(slot.tensor->defined() && slot.tensor->sizes() == at::IntArrayRef(slot.shape),
            "SASRec: '{}' does not have the shape that its configuration gives", slot.name);
   }
+  refresh_jacobian();
 }
 
-at::Tensor SasRec::hidden(const PackedSequences& sequences, const TrainingNoise& noise) const {
+at::Tensor SasRec::hidden(const PackedSequences& sequences, const TrainingNoise& noise, FilterTrace* trace) const {
   const hooks::Hooks none;
-  const Pass pass{none, &sequences.begin, 0, 0, nullptr, noise};
-  const at::Tensor hidden = run_layers(embedded(sequences.items, sequences.places, pass), config_.layers, pass);
+  const Pass pass{.hooks = none, .bounds = sequences.begin, .noise = noise, .trace = trace};
+  const at::Tensor hidden =
+      run_layers(first_stream(sequences.items, sequences.places, pass), config_.layers, pass).hidden;
   return config_.norm == NormPlace::pre ? normed(hidden, weights_.final_norm, final_norm_site, pass) : hidden;
 }
 
@@ -112,23 +87,32 @@ at::Tensor SasRec::mean_loss(const at::Tensor& hidden, const at::Tensor& targets
   return kernels::trained_mean_loss(hidden, head(), targets - 1);
 }
 
-at::Tensor SasRec::embedded(const at::Tensor& items, const at::Tensor& places, const Pass& pass) const {
+SasRec::Stream SasRec::first_stream(const at::Tensor& items, const at::Tensor& places, const Pass& pass) const {
   const at::Tensor of_items = pass.at(embed_site, kernels::selected_rows(weights_.item_embedding, items));
   at::Tensor hidden = of_items + pass.at(position_site, kernels::selected_rows(weights_.position_embedding, places));
   if (config_.embedding_norm) {
     hidden = models::norm(hidden, models::Norm::layer, config_.norm_epsilon, weights_.embedding_norm.weight, 0,
                           weights_.embedding_norm.bias);
   }
-  return pass.dropped(hidden, 0, embedding_place);
+  Stream stream{pass.dropped(hidden, 0, embedding_place), {}, {}};
+  const double share = strength();
+  if (!config_.parts().precision_bias || share == 0) return stream;
+  const at::Tensor precision = initial_precision(items);
+  if (config_.has_gain()) {
+    stream.precision = precision.unsqueeze(1).expand({-1, config_.width});
+  } else {
+    stream.key_bias = share * precision.log();
+  }
+  return stream;
 }
 
-at::Tensor SasRec::run_layers(at::Tensor hidden, std::int64_t layers, const Pass& pass) const {
+SasRec::Stream SasRec::run_layers(Stream stream, std::int64_t layers, const Pass& pass) const {
   for (std::int64_t layer = 0; layer < layers; ++layer) {
-    hidden = block(layer, hidden, pass);
-    if (pass.is_batch() && !models::all_finite(hidden))
+    block(layer, stream, pass);
+    if (pass.is_batch() && !models::all_finite(stream.hidden))
       throw_run_failed("forward: NaN or infinity in the residual stream, first after layer {}", layer);
   }
-  return hidden;
+  return stream;
 }
 
 at::Tensor SasRec::normed(const at::Tensor& x, const NormWeights& weights, const hooks::Site& site,
@@ -139,56 +123,75 @@ at::Tensor SasRec::normed(const at::Tensor& x, const NormWeights& weights, const
   return models::scaled(normalized, weights.weight, 0, weights.bias);
 }
 
-at::Tensor SasRec::block(std::int64_t layer, const at::Tensor& given, const Pass& pass) const {
+void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
   const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const hooks::Site first_norm = hooks::block_site(layer, "ln1.hook_normalized"),
                     second_norm = hooks::block_site(layer, "ln2.hook_normalized");
   const bool pre = config_.norm == NormPlace::pre;
-  const at::Tensor hidden = pass.at(layer, "hook_resid_pre", given);
+  const at::Tensor hidden = pass.at(layer, "hook_resid_pre", stream.hidden);
   const at::Tensor attended =
-      attention(layer, pre ? normed(hidden, weights.attention_norm, first_norm, pass) : hidden, pass);
+      attention(layer, pre ? normed(hidden, weights.attention_norm, first_norm, pass) : hidden, stream, pass);
   at::Tensor middle = hidden + pass.at(layer, "hook_attn_out", pass.dropped(attended, layer, output_place));
   if (!pre) middle = normed(middle, weights.attention_norm, first_norm, pass);
-  middle = pass.at(layer, "hook_resid_mid", middle);
-  const at::Tensor fed = mlp(layer, pre ? normed(middle, weights.mlp_norm, second_norm, pass) : middle, pass);
+  stream.hidden = middle = pass.at(layer, "hook_resid_mid", middle);
+
+  const at::Tensor before = pass.at(
+      layer, "mlp.hook_pre", linear(pre ? normed(middle, weights.mlp_norm, second_norm, pass) : middle, weights.up));
+  // No one reads the precision after the last layer.
+  if (stream.precision.defined() && layer + 1 < config_.layers)
+    stream.precision = predicted_precision(layer, stream, before, pass);
+  const at::Tensor neurons = models::activated(before, kernels::Activation::gelu_erf);
+  const at::Tensor fed = linear(pass.at(layer, "mlp.hook_post", neurons), weights.down);
   at::Tensor result = middle + pass.at(layer, "hook_mlp_out", pass.dropped(fed, layer, mlp_place));
   if (!pre) result = normed(result, weights.mlp_norm, second_norm, pass);
-  return pass.at(layer, "hook_resid_post", result);
+  stream.hidden = pass.at(layer, "hook_resid_post", result);
 }
 
-at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& input, const Pass& pass) const {
+at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& input, Stream& stream, const Pass& pass) const {
   const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const std::vector<at::Tensor> rows = linears(input, {&weights.query, &weights.key, &weights.value});
   const auto heads = [&](const at::Tensor& found, std::string_view site) {
     return pass.at(layer, site, found.view({found.size(0), config_.heads, config_.head_dim()}));
   };
-  const at::Tensor query = heads(rows[0], "attn.hook_q"), key = heads(rows[1], "attn.hook_k"),
-                   value = heads(rows[2], "attn.hook_v");
-  at::Tensor z;  // [row, head, head_dim]
-  if (pass.is_batch()) {
+  const hooks::Qkv of_heads{heads(rows[0], "attn.hook_q"), heads(rows[1], "attn.hook_k"),
+                            heads(rows[2], "attn.hook_v")};
+  if (stream.precision.defined()) return filtered_attention(layer, of_heads, stream, pass);
+  const at::Tensor estimate = pass.at(layer, "attn.hook_z", plain_attention(layer, of_heads, stream, pass)).flatten(1);
+  switch (config_.parts().factor) {
+    case AttentionFactor::one:
+      return config_.parts().output_projection ? linear(estimate, weights.output) : estimate;
+    case AttentionFactor::kalman_gain:
+      return estimate;  // while the filter warms up
+    case AttentionFactor::gate:
+      return estimate * pass.at(layer, "attn.hook_gain", at::sigmoid(linear(input, weights.filter.gate)));
+    case AttentionFactor::constant: {
+      const at::Tensor gain = at::sigmoid(weights.filter.gain).expand_as(estimate);
+      return estimate * pass.at(layer, "attn.hook_gain", gain);
+    }
+  }
+  ASSERT(false, "attention: not a member of AttentionFactor");
+  return estimate;
+}
+
+at::Tensor SasRec::plain_attention(std::int64_t layer, const hooks::Qkv& heads, const Stream& stream,
+                                   const Pass& pass) const {
+  if (pass.operation != nullptr) {
     const auto batched = [&](const at::Tensor& x) {
       return x.view({pass.batch, pass.positions, config_.heads, config_.head_dim()}).transpose(1, 2);
     };
-    const hooks::Qkv qkv{batched(query), batched(key), batched(value)};
+    const hooks::Qkv qkv{batched(heads.query), batched(heads.key), batched(heads.value)};
     const kernels::AttentionOptions options;
     const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
     at::Tensor pattern, found;
     if (pass.hooks.wants(site)) pattern = pass.hooks.at(site, models::attention_pattern(qkv, options));
     found = pass.hooks.replaces(site) ? models::apply_pattern(pattern, qkv.value)
                                       : pass.operation->run(layer, qkv, options);
-    z = found.transpose(1, 2).reshape({pass.batch * pass.positions, config_.heads, config_.head_dim()});
-  } else {
-    z = kernels::packed_attention(query, key, value, *pass.packed,
-                                  {.dropout = pass.dropout(pass.noise.attention_rate, layer, attention_place)});
+    return found.transpose(1, 2).reshape({pass.batch * pass.positions, config_.heads, config_.head_dim()});
   }
-  return linear(pass.at(layer, "attn.hook_z", z).flatten(1), weights.output);
-}
-
-at::Tensor SasRec::mlp(std::int64_t layer, const at::Tensor& input, const Pass& pass) const {
-  const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
-  const at::Tensor before = pass.at(layer, "mlp.hook_pre", linear(input, weights.up));
-  const at::Tensor neurons = models::activated(before, kernels::Activation::gelu_erf);
-  return linear(pass.at(layer, "mlp.hook_post", neurons), weights.down);
+  kernels::PackedAttentionOptions options = packed_options(layer, pass);
+  if (config_.has_gain()) options.distance_slope = at::Tensor();  // the filter warms up: this is the plain layer
+  options.key_bias = stream.key_bias;
+  return kernels::packed_attention(heads.query, heads.key, heads.value, pass.bounds, options);
 }
 
 void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
@@ -206,6 +209,9 @@ void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOpti
   CHECK(options.stop_at_layer >= -1 && options.stop_at_layer <= config_.layers,
         "stop_at_layer: {}; it must be 0 to {}, or -1 for all layers", options.stop_at_layer, config_.layers);
   hooks.check_served_by(sites());
+  CHECK(options.attention == nullptr || !has_biased_scores(config_),
+        "attention: arm {} adds biases to the scores; another attention operation cannot stand in for its own",
+        name_of(config_.arm));
   std::uint64_t bytes = weights_.item_embedding.itemsize();
   for (const std::int64_t size : {ids.size(0), config_.heads, positions, positions})
     bytes = checked_mul(bytes, static_cast<std::uint64_t>(size), "size of hook_pattern");
@@ -222,12 +228,21 @@ hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardO
   check_request(tokens, options, hooks);
   models::SdpaAttention usual;
   const std::int64_t batch = tokens.ids.size(0), positions = tokens.ids.size(1);
-  const Pass pass{hooks, nullptr, batch, positions, options.attention != nullptr ? options.attention : &usual, {}};
+  kernels::PackedBounds bounds;
+  bounds.reserve(static_cast<std::size_t>(batch) + 1);
+  for (std::int64_t i = 0; i <= batch; ++i) bounds.push_back(i * positions);
+  hooks::AttentionOp* const operation = options.attention != nullptr ? options.attention : &usual;
+  const Pass pass{.hooks = hooks,
+                  .bounds = bounds,
+                  .batch = batch,
+                  .positions = positions,
+                  .operation = has_biased_scores(config_) ? nullptr : operation};
   const std::int64_t first = config_.alignment == Alignment::end ? config_.positions - positions : 0;
   const at::Tensor places = at::arange(first, first + positions, tokens.ids.options()).repeat({batch});
   const bool whole = options.stop_at_layer < 0;
   at::Tensor hidden =
-      run_layers(embedded(tokens.ids.flatten(), places, pass), whole ? config_.layers : options.stop_at_layer, pass);
+      run_layers(first_stream(tokens.ids.flatten(), places, pass), whole ? config_.layers : options.stop_at_layer, pass)
+          .hidden;
   if (whole && config_.norm == NormPlace::pre) hidden = normed(hidden, weights_.final_norm, final_norm_site, pass);
   return {hidden.view({batch, positions, config_.width})};
 }
@@ -255,7 +270,13 @@ std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
     add("hook_resid_pre", stream);
     if (config.norm == NormPlace::pre) add("ln1.hook_normalized", stream);
     for (const char* rest : {"attn.hook_q", "attn.hook_k", "attn.hook_v"}) add(rest, heads);
-    add("attn.hook_pattern", {"batch", number(config.heads), "position", "position"}, true);
+    if (!has_biased_scores(config))
+      add("attn.hook_pattern", {"batch", number(config.heads), "position", "position"}, true);
+    if (config.has_gain()) {
+      add("hook_precision", stream);
+      add("attn.hook_observation_precision", heads);
+    }
+    if (config.parts().factor != AttentionFactor::one) add("attn.hook_gain", stream);
     add("attn.hook_z", heads);
     add("hook_attn_out", stream);
     if (config.norm == NormPlace::post) add("ln1.hook_normalized", stream);

@@ -1,6 +1,7 @@
 #include "recommend/sasrec_config.h"
 
 #include "core/check.h"
+#include "core/knobs.h"
 #include "models/families/config_reader.h"
 
 #include <fmt/ranges.h>
@@ -41,6 +42,22 @@ Value read_choice(models::ConfigReader& reader, const std::string& key, const Ch
   throw_invalid("{}: '{}' is '{}'; must be {}", reader.where(), key, printable(name, 60), fmt::join(names, " or "));
 }
 
+/// The arm with the options of its filter; without the key it is a plain SASRec.
+void read_arm(models::ConfigReader& reader, SasRecConfig& config) {
+  const Json *arm = reader.find("arm"), *filter = reader.find("filter");
+  if (arm == nullptr && filter == nullptr) return;
+  CHECK(arm != nullptr && filter != nullptr && arm->is_string() && filter->is_object(),
+        "{}: 'arm' must be a name, and 'filter' beside it an object", reader.where());
+  const ArmParts* parts = find_arm(arm->get<std::string>());
+  CHECK(parts != nullptr, "{}: 'arm' is {}; no arm that is trained has this name", reader.where(),
+        printable(arm->dump(), 60));
+  config.arm = parts->arm;
+  const std::string where = reader.where() + ": 'filter'";
+  for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs())
+    CHECK(filter->contains(knob.key), "{}: '{}' is missing", where, knob.key);
+  set_knobs(bft::filter_knobs(), config.filter, *filter, where);
+}
+
 void expect(models::ConfigReader& reader, const std::string& key, const std::string& only) {
   const std::string text = reader.text(key);
   CHECK(text == only, "{}: '{}' is '{}'; must be '{}'", reader.where(), key, printable(text, 60), only);
@@ -62,21 +79,30 @@ void check(const SasRecConfig& config, const std::string& where) {
         config.width, config.heads);
   CHECK(std::isfinite(config.norm_epsilon) && config.norm_epsilon > 0, "{}: 'norm_epsilon' is {}; must be positive",
         where, config.norm_epsilon);
+  if (config.arm == Arm::plain) return;
+  bft::check(config.filter, where);
+  CHECK(config.norm == NormPlace::pre || config.parts().factor == AttentionFactor::one,
+        "{}: 'norm' is post; arm {} needs norms before each part (pre)", where, name_of(config.arm));
 }
 
 OrderedJson to_json(const SasRecConfig& config) {
-  return {{"model_type", sasrec_model_type},
-          {"items", config.items},
-          {"width", config.width},
-          {"heads", config.heads},
-          {"layers", config.layers},
-          {"inner_width", config.inner_width},
-          {"positions", config.positions},
-          {"norm", name_of(norm_places, config.norm)},
-          {"embedding_norm", config.embedding_norm},
-          {"norm_epsilon", config.norm_epsilon},
-          {"alignment", name_of(alignments, config.alignment)},
-          {"activation", "gelu"}};
+  OrderedJson document = {{"model_type", sasrec_model_type},
+                          {"items", config.items},
+                          {"width", config.width},
+                          {"heads", config.heads},
+                          {"layers", config.layers},
+                          {"inner_width", config.inner_width},
+                          {"positions", config.positions},
+                          {"norm", name_of(norm_places, config.norm)},
+                          {"embedding_norm", config.embedding_norm},
+                          {"norm_epsilon", config.norm_epsilon},
+                          {"alignment", name_of(alignments, config.alignment)},
+                          {"activation", "gelu"}};
+  if (config.arm != Arm::plain) {
+    document["arm"] = name_of(config.arm);
+    document["filter"] = knobs_to_json(bft::filter_knobs(), config.filter);
+  }
+  return document;
 }
 
 SasRecConfig parse_sasrec_config(const Json& document, const std::string& where) {
@@ -97,6 +123,7 @@ SasRecConfig parse_sasrec_config(const Json& document, const std::string& where)
   config.norm_epsilon = reader.number("norm_epsilon", 0, 1);
   config.alignment = read_choice(reader, "alignment", alignments);
   expect(reader, "activation", "gelu");
+  read_arm(reader, config);
   constexpr std::string_view inert[] = {"data"};
   reader.refuse_unread(inert);
   check(config, where);

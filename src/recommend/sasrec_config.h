@@ -1,6 +1,8 @@
 #pragma once
 
+#include "bft/filter_options.h"
 #include "core/json.h"
+#include "recommend/arm.h"
 
 #include <cstdint>
 #include <string>
@@ -32,12 +34,21 @@ struct SasRecConfig {
   bool embedding_norm = false;  ///< a norm of item plus position
   double norm_epsilon = 1e-5;
   Alignment alignment = Alignment::end;
+  Arm arm = Arm::plain;
+  bft::FilterOptions filter = {};  ///< read by the arms that have the parts it describes
 
+  const ArmParts& parts() const { return parts_of(arm); }
+  /// Whether scores fall with distance. `plain-decay` always has it: it is its part.
+  bool has_recency_decay() const { return parts().recency_decay && (filter.recency_decay || arm == Arm::plain_decay); }
+  /// Whether a precision follows each position through the layers.
+  bool has_gain() const { return parts().factor == AttentionFactor::kalman_gain; }
+  bool has_jacobian() const { return has_gain() && filter.jacobian != bft::JacobianForm::none; }
   std::int64_t head_dim() const { return width / heads; }
   bool operator==(const SasRecConfig&) const = default;
 };
 
-/// @throws InvalidArgument  a number out of its range, heads that do not divide the width
+/// @throws InvalidArgument  a number out of its range, heads that do not divide the width, options of the filter that
+///     contradict each other or the rest
 void check(const SasRecConfig& config, const std::string& where);
 
 inline constexpr const char* sasrec_model_type = "gainlens-sasrec";

@@ -10,7 +10,8 @@
 namespace gainlens::recommend {
 namespace {
 
-constexpr std::string_view result_format = "gainlens-recommend-result", curve_prefix = "curve.", test_prefix = "test.";
+constexpr std::string_view result_format = "gainlens-recommend-result", curve_prefix = "curve.",
+                           filter_prefix = "filter.", test_prefix = "test.";
 
 template <typename Number>
 formats::TensorToWrite tensor(std::string name, formats::DType dtype, std::span<const Number> numbers) {
@@ -32,6 +33,8 @@ void save_seed_result(const std::filesystem::path& file, const SeedResult& resul
   std::vector<formats::TensorToWrite> tensors;
   for (const auto& [name, values] : result.curve)
     tensors.push_back(tensor<double>(std::string(curve_prefix) + name, formats::DType::f64, values));
+  for (const auto& [name, values] : result.filter)
+    tensors.push_back(tensor<double>(std::string(filter_prefix) + name, formats::DType::f64, values));
   for (const auto& [name, value] : result.test)
     tensors.push_back(tensor<double>(std::string(test_prefix) + name, formats::DType::f64, {&value, 1}));
   tensors.push_back(tensor<float>("rank", formats::DType::f32, result.rank));
@@ -53,6 +56,8 @@ SeedResult load_seed_result(const std::filesystem::path& file) {
   for (const auto& [name, entry] : stored.entries()) {
     if (name.starts_with(curve_prefix)) {
       result.curve[name.substr(curve_prefix.size())] = numbers_of<double>(entry, formats::DType::f64, where);
+    } else if (name.starts_with(filter_prefix)) {
+      result.filter[name.substr(filter_prefix.size())] = numbers_of<double>(entry, formats::DType::f64, where);
     } else if (name.starts_with(test_prefix)) {
       const auto values = numbers_of<double>(entry, formats::DType::f64, where);
       CHECK(values.size() == 1, "{}: '{}' has {} numbers; must have 1", where, printable(name, 100), values.size());

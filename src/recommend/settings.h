@@ -1,12 +1,13 @@
 #pragma once
 
 #include "core/json.h"
+#include "core/knobs.h"
 #include "recommend/sasrec_config.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace gainlens::recommend {
 
@@ -25,6 +26,7 @@ struct Settings {
   std::int64_t negatives = 1024;  ///< sampled: number of items drawn for each step
   double negative_exponent = 1;   ///< sampled: items are drawn in proportion to (training count)^this
   double learning_rate = 1e-3;
+  double precision_learning_rate = 100;  ///< factor on the learning rate of the parameters of precision
   double beta2 = 0.999;
   double weight_decay = 0;       ///< of matrices and embeddings, decoupled
   double max_gradient_norm = 0;  ///< 0: no clipping
@@ -34,12 +36,8 @@ struct Settings {
   std::int64_t save_every = 5;   ///< epochs between saved states
 };
 
-/// A knob as --config and the command line show it.
-struct Knob {
-  std::string key;  ///< of --config; as an option with hyphens: learning_rate is --learning-rate
-  std::string help;
-};
-const std::vector<Knob>& knobs();
+/// Every choice, by its key in a --config file.
+std::span<const Knob<Settings>> knobs();
 
 /// All knobs with their values. settings_of(to_json(s)) is s.
 OrderedJson to_json(const Settings& settings);
@@ -51,7 +49,7 @@ void check_settings(const Json& changes, const std::string& where);
 /// @throws InvalidArgument  as check_settings(); the values do not fit each other
 Settings settings_of(const Json& changes, const std::string& where);
 
-/// Changes of a preset: "paper" (the defaults).
+/// Changes of a preset: "paper" (the defaults), "beauty-tuned" (what the paper changes for Beauty).
 /// @throws InvalidArgument  no such preset (nearest match named)
 Json preset(std::string_view name);
 

@@ -32,7 +32,7 @@ namespace gainlens::recommend {
 namespace {
 
 /// Version of the training procedure, part of a request. To be raised when the same request would give other weights.
-constexpr int training_version = 1;
+constexpr int training_version = 2;
 
 constexpr const char* request_name = "request.json";
 
@@ -57,7 +57,7 @@ std::vector<SeedJob> own_jobs(const std::vector<SeedJob>& jobs, const RecommendR
   if (replicas.size() == 1 || trains_together(request, replicas)) return jobs;
   std::vector<double> costs;
   costs.reserve(jobs.size());
-  for (const SeedJob& job : jobs) costs.push_back(job.arm == plain_arm ? 1 : 0.01);  // baselines only rank
+  for (const SeedJob& job : jobs) costs.push_back(find_arm(job.arm) != nullptr ? 1 : 0.01);  // baselines only rank
   const auto shares = runfile::balanced_shares(costs, replicas.size());
   std::vector<SeedJob> own;
   for (const std::size_t i : shares.at(static_cast<std::size_t>(replicas.rank()))) own.push_back(jobs[i]);
@@ -156,7 +156,12 @@ std::vector<SeedOutcome> outcomes_of(const std::vector<SeedJob>& jobs, const std
 }  // namespace
 
 const std::vector<std::string>& arm_names() {
-  static const std::vector<std::string> names = {std::string(plain_arm), "popularity", "markov"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> found;
+    for (const ArmParts& parts : all_arms()) found.emplace_back(parts.name);
+    found.insert(found.end(), {"popularity", "markov"});
+    return found;
+  }();
   return names;
 }
 
@@ -203,7 +208,8 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
       SeedResult stored = load_seed_result(file->second);
       CHECK(std::ssize(stored.rank) == split.users(), "{}: has ranks of {} users; the data set has {}",
             printable(file->second.string()), stored.rank.size(), split.users());
-      result = {std::move(stored.curve), stored.best_epoch, std::move(stored.test), std::move(stored.rank)};
+      result = {std::move(stored.curve), std::move(stored.filter), stored.best_epoch, std::move(stored.test),
+                std::move(stored.rank)};
     }
   }
   const std::filesystem::path combined = out / runfile::run_file_name;
@@ -241,8 +247,14 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
   const std::vector<SeedJob> jobs = jobs_of(request);
   const std::vector<SeedJob> own = own_jobs(jobs, request, replicas);
   const Sharing sharing = share_threads(request, std::max<std::int64_t>(std::ssize(own), 1), replicas);
-  if (std::find(request.arms.begin(), request.arms.end(), plain_arm) != request.arms.end()) {
-    users_with_positions(split);  // throws before anything is written
+  for (const std::string& name : request.arms) {  // what cannot be trained is refused before anything is written
+    const ArmParts* arm = find_arm(name);
+    if (arm == nullptr) continue;
+    SasRecConfig config = request.settings.model;
+    config.items = split.items();
+    config.arm = arm->arm;
+    check(config, "--arm " + name);
+    users_with_positions(split);
     check_memory(request.settings, split, sharing.seeds_at_once);
   }
   const Json document = request_of(request, split, sharing.threads_of_seed, replicas.size());

@@ -35,7 +35,7 @@ struct RecommendRequest {
   std::string program_version;  ///< stored in run.h5; empty: not known
 };
 
-/// plain: the backbone; popularity and markov: baselines without training, for scale.
+/// The arms that are trained (recommend/arm.h), then popularity and markov: baselines without training, for scale.
 const std::vector<std::string>& arm_names();
 /// @throws InvalidArgument  no such arm (nearest match named), or one twice
 void check_arms(const std::vector<std::string>& arms);

@@ -1,6 +1,8 @@
 #include "recommend/train_seed.h"
 
 #include "core/atomic_file.h"
+#include "core/check.h"
+#include "core/console.h"
 #include "core/ranking_metrics.h"
 #include "recommend/baselines.h"
 #include "recommend/recommend_task.h"
@@ -8,9 +10,6 @@
 #include "recommend/seed_result.h"
 #include "training/trainer.h"
 #include "training/training_folder.h"
-
-#include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <chrono>
 #include <map>
@@ -43,25 +42,20 @@ training::TrainerOptions trainer_options(const Settings& settings, const Recomme
 
 /// Gives the model of the task the weights of the best epoch, which rank 0 has stored.
 void take_best_weights(RecommendTask& task, const SeedJob& job, training::Replicas& replicas) {
-  const at::NoGradGuard no_gradients;
-  SasRecWeights weights = task.model().weights();
-  std::vector<at::Tensor> tensors;
-  for (const models::NamedTensor& parameter : sasrec_parameters(task.model().config(), weights))
-    tensors.push_back(parameter.tensor);
+  std::optional<SasRecCheckpoint> best;
   if (replicas.leads()) {
-    SasRecCheckpoint best = load_sasrec(job.folder, CheckpointLayout::gainlens);
-    auto tensor = tensors.begin();
-    for (const models::NamedTensor& parameter : sasrec_parameters(best.config, best.weights))
-      (tensor++)->copy_(parameter.tensor);
+    best = load_sasrec(job.folder, CheckpointLayout::gainlens);
+    CHECK(best->config == task.model().config(), "{}: the checkpoint is of arm {} or of another shape; this is arm {}",
+          printable(job.folder.string()), name_of(best->config.arm), job.arm);
   }
-  replicas.copy_from_first(tensors);
+  task.take_weights(best ? &best->weights : nullptr);
 }
 
-SeedResult train_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas& replicas) {
+SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training::Replicas& replicas) {
   const Settings& settings = jobs.request.settings;
   const std::string item_names = item_names_checksum(jobs.split.interactions());
   const auto keep = [&](const SasRec& model) { save_sasrec(job.folder, model.config(), model.weights(), item_names); };
-  RecommendTask task(settings, jobs.split, job.seed, keep, replicas);
+  RecommendTask task(settings, arm, jobs.split, job.seed, keep, replicas);
   Json own = jobs.document;
   own["arm"] = job.arm;
   own["seed"] = job.seed;
@@ -69,8 +63,14 @@ SeedResult train_job(const SeedJob& job, const SeedJobs& jobs, training::Replica
   if (replicas.leads()) folder.emplace(job.folder / "training", own);
   training::TrainerOptions options = trainer_options(settings, task);
   std::int64_t shown = 0;
+  bool warned = false;
   options.evaluated = [&](const training::Evaluation& point) {
     ++shown;
+    const std::string warning = task.filter().warning();
+    if (!warning.empty() && !warned && replicas.leads())
+      print_notice("gainlens: {} seed {}, epoch {}: {}\n", job.arm, job.seed, point.step / task.steps_per_epoch(),
+                   warning);
+    warned = warned || !warning.empty();
     jobs.progress.advance(
         1, fmt::format("{} seed {}, epoch {}, loss {:.4f}, {}", job.arm, job.seed, point.step / task.steps_per_epoch(),
                        point.training_loss, task.describe(point.validation_loss)));
@@ -84,6 +84,7 @@ SeedResult train_job(const SeedJob& job, const SeedJobs& jobs, training::Replica
     result.curve["training_loss"].push_back(point.training_loss);
   for (std::size_t i = 0; i < ranking_metrics().size(); ++i)
     result.curve[ranking_metrics()[i].name()] = task.validation()[i];
+  result.filter = task.filter().curves();
   take_best_weights(task, job, replicas);
   result.rank = task.ranks(data::HeldOut::test);
   result.test = metrics_of(result.rank);
@@ -121,8 +122,8 @@ SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas
   }
   if (replicas.leads()) ensure_writable_folder(job.folder);
   SeedResult result;
-  if (job.arm == plain_arm)
-    result = train_job(job, jobs, replicas);
+  if (const ArmParts* arm = find_arm(job.arm))
+    result = train_job(job, arm->arm, jobs, replicas);
   else if (replicas.leads())
     result = baseline_result(job, jobs.split);
   if (!replicas.leads()) return {.arm = job.arm, .seed = job.seed};

@@ -12,7 +12,6 @@
 
 namespace gainlens::recommend {
 
-inline constexpr std::string_view plain_arm = "plain";
 inline constexpr const char* seed_result_name = "result.safetensors";
 
 /// One arm with one seed.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <system_error>
 
 namespace gainlens::runfile {
@@ -35,6 +36,15 @@ std::int64_t most_epochs(const RecommendRun& run) {
   return epochs;
 }
 
+/// Layers of the first arm that has a filter; all have the same number.
+std::int64_t filter_layers(const RecommendRun& run) {
+  for (const auto& result : run.results) {
+    if (result && !result->filter.empty())
+      return std::ssize(result->filter.begin()->second) / std::max<std::int64_t>(epochs_of(*result), 1);
+  }
+  return 0;
+}
+
 void describe(const hdf5::Handle& object, std::string_view unit, std::string_view meaning) {
   if (!unit.empty()) hdf5::write_attribute(object.get(), "units", unit);
   hdf5::write_attribute(object.get(), "long_name", meaning);
@@ -49,7 +59,8 @@ class RecommendWriter {
         arms_(std::ssize(run.arms)),
         seeds_(std::ssize(run.seeds)),
         users_(std::ssize(run.users)),
-        epochs_(most_epochs(run)) {}
+        epochs_(most_epochs(run)),
+        layers_(filter_layers(run)) {}
 
   void write() {
     hdf5::write_attribute(file_.get(), "format", recommend_run_format);
@@ -65,6 +76,7 @@ class RecommendWriter {
     integers(file_, "best_epoch", best, {"arm", "seed"}, "epochs",
              "epoch whose weights were tested, from 1; 0: an arm without training; -1: not finished");
     if (epochs_ > 0) write_curves();
+    if (layers_ > 0) write_filter();
     write_tests();
     write_ranks();
   }
@@ -81,6 +93,11 @@ class RecommendWriter {
     integer_scale(file_, "seed", run_.seeds, "seed of initial weights, data order and dropout");
     if (epochs_ > 0)
       integer_scale(file_, "epoch", counted_from_one(epochs_), "number of passes over the training data, from 1");
+    if (layers_ > 0) {
+      std::vector<std::int64_t> layers(static_cast<std::size_t>(layers_));
+      std::iota(layers.begin(), layers.end(), std::int64_t{0});
+      integer_scale(file_, "layer", layers, "layer of the model, from 0");
+    }
     items_ = hdf5::create_group(file_.get(), "item");
     integer_scale(items_, "item", counted_from_one(std::ssize(run_.item_train_count)), "id of the item");
   }
@@ -95,11 +112,9 @@ class RecommendWriter {
   }
 
   hdf5::Shape shape_of(const Axes& axes) const {
-    const std::map<std::string, std::int64_t> sizes = {{"arm", arms_},
-                                                       {"seed", seeds_},
-                                                       {"user", users_},
-                                                       {"epoch", epochs_},
-                                                       {"item", std::ssize(run_.item_train_count)}};
+    const std::map<std::string, std::int64_t> sizes = {{"arm", arms_},     {"seed", seeds_},
+                                                       {"user", users_},   {"epoch", epochs_},
+                                                       {"layer", layers_}, {"item", std::ssize(run_.item_train_count)}};
     hdf5::Shape shape;
     for (const std::string& axis : axes) shape.push_back(sizes.at(axis));
     return shape;
@@ -152,6 +167,21 @@ class RecommendWriter {
     }
   }
 
+  void write_filter() const {
+    const Axes axes = {"arm", "seed", "epoch", "layer"};
+    const hdf5::Handle folder = group("filter", axes);
+    for (const FilterCurve& curve : filter_curves()) {
+      const std::string name(curve.name);
+      std::vector<double> values(run_.results.size() * static_cast<std::size_t>(epochs_ * layers_), missing);
+      for (std::size_t i = 0; i < run_.results.size(); ++i) {
+        if (!run_.results[i] || run_.results[i]->filter.empty()) continue;
+        const std::vector<double>& known = run_.results[i]->filter.at(name);
+        std::copy(known.begin(), known.end(), values.begin() + static_cast<std::ptrdiff_t>(i) * epochs_ * layers_);
+      }
+      doubles(folder, name, values, axes, "1", curve.meaning);
+    }
+  }
+
   void write_tests() const {
     const hdf5::Handle folder = group("test", {"arm", "seed"});
     for (const RankingMetric& metric : ranking_metrics()) {
@@ -174,18 +204,22 @@ class RecommendWriter {
 
   const hdf5::Handle& file_;
   const RecommendRun& run_;
-  std::int64_t arms_, seeds_, users_, epochs_;
+  std::int64_t arms_, seeds_, users_, epochs_, layers_;
   hdf5::Handle items_;
   std::map<std::string, hdf5::Handle> scales_;
 };
 
-void check_result(const TrainedSeed& result, std::size_t users) {
+void check_result(const TrainedSeed& result, std::size_t users, std::int64_t layers) {
   const std::vector<std::string> known = curve_names();
   ASSERT(result.rank.size() == users, "{} ranks of {} users", result.rank.size(), users);
   for (const auto& [name, values] : result.curve) {
     ASSERT(std::find(known.begin(), known.end(), name) != known.end(), "no curve has the name '{}'", name);
     ASSERT(std::ssize(values) == epochs_of(result), "curves of {} and {} epochs", values.size(), epochs_of(result));
   }
+  for (const auto& [name, values] : result.filter)
+    ASSERT(std::ssize(values) == epochs_of(result) * layers, "a filter of {} numbers", values.size());
+  for (const FilterCurve& curve : filter_curves())
+    ASSERT(result.filter.empty() || result.filter.contains(std::string(curve.name)), "a filter without {}", curve.name);
   for (const RankingMetric& metric : ranking_metrics())
     ASSERT(result.test.contains(metric.name()), "a result without {}", metric.name());
 }
@@ -198,7 +232,7 @@ void check_sizes(const RecommendRun& run) {
   ASSERT(run.target.size() == users && run.history_length.size() == users && run.training_length.size() == users,
          "users of different numbers");
   for (const auto& result : run.results) {
-    if (result) check_result(*result, users);
+    if (result) check_result(*result, users, filter_layers(run));
   }
 }
 
@@ -208,6 +242,20 @@ std::vector<std::string> curve_names() {
   std::vector<std::string> names = {"training_loss"};
   for (const RankingMetric& metric : ranking_metrics()) names.push_back(metric.name());
   return names;
+}
+
+const std::vector<FilterCurve>& filter_curves() {
+  static const std::vector<FilterCurve> curves = {
+      {"precision", "mean precision of the stream before the layer"},
+      {"observation_precision", "mean precision of what attention observes"},
+      {"gain", "mean Kalman gain"},
+      {"process_noise", "mean process noise Q"},
+      {"stretch", "mean factor of the variance in the MLP, max((1 + J)^2, 0.01); NaN in the last layer"},
+      {"share_at_most", "share of the observation precisions at their upper bound"},
+      {"decay", "rho, by which a weight falls with each place of distance"},
+      {"jacobian_energy", "share of the squared singular values that the low-rank Jacobian keeps"},
+  };
+  return curves;
 }
 
 hdf5::Layout rank_layout(std::int64_t arms, std::int64_t seeds, std::int64_t users) {

@@ -20,6 +20,9 @@ struct TrainedSeed {
   /// By name (curve_names()), [epoch]: the training loss, and metrics on the validation items. All have the same number
   /// of epochs. Empty for an arm without training.
   std::map<std::string, std::vector<double>> curve;
+  /// By name (filter_curve_names()), [epoch, layer]: what the precisions of an arm with a filter did. NaN while the
+  /// filter warms up. Empty for other arms.
+  std::map<std::string, std::vector<double>> filter;
   std::int64_t best_epoch = 0;         ///< from 1; 0: an arm without training
   std::map<std::string, double> test;  ///< by name of every ranking_metrics(), of the best epoch: means over `rank`
   std::vector<float> rank;             ///< [user] of the test item, at least 1; a half where items share ranks
@@ -49,6 +52,12 @@ struct RecommendRun {
 
 /// Names that a learning curve can have: "training_loss", and those of ranking_metrics().
 std::vector<std::string> curve_names();
+
+/// What is known of the filter in each layer after each epoch: a name and what it means.
+struct FilterCurve {
+  std::string_view name, meaning;
+};
+const std::vector<FilterCurve>& filter_curves();
 
 /// Writes run.h5 completely or not at all. The same arguments give the same bytes.
 /// @throws RunFailed      a write, a flush or a closing failed

@@ -154,6 +154,7 @@ class RecommendReader {
     for (const std::string& name : curve_names()) {
       if (epochs > 0 && hdf5::has_object(file_.get(), "metric/" + name)) read_curve(name, epochs);
     }
+    if (epochs > 0 && hdf5::has_object(file_.get(), "filter")) read_filter(epochs);
     for (std::size_t i = 0; i < run_.results.size(); ++i) {
       if (run_.results[i])
         check_result(*run_.results[i], run_.arms[i / run_.seeds.size()], run_.seeds[i % run_.seeds.size()]);
@@ -188,6 +189,31 @@ class RecommendReader {
                 std::all_of(last, end, [](double value) { return std::isnan(value); }),
             "{}: dataset 'metric/{}' is not finite in an epoch of a finished seed; the file is damaged", where_, name);
       if (first != last) run_.results[i]->curve[name] = std::vector<double>(first, last);
+    }
+  }
+
+  void read_filter(std::int64_t epochs) {
+    const std::int64_t layers = size_of("layer");
+    for (const FilterCurve& curve : filter_curves()) {
+      const std::string name(curve.name);
+      const std::vector<double> values =
+          doubles("filter/" + name, {std::ssize(run_.arms), std::ssize(run_.seeds), epochs, layers});
+      CHECK(std::none_of(values.begin(), values.end(), [](double value) { return std::isinf(value); }),
+            "{}: dataset 'filter/{}' holds infinity; the file is damaged", where_, name);
+      const auto size = static_cast<std::ptrdiff_t>(epochs * layers);
+      for (std::size_t i = 0; i < run_.results.size(); ++i) {
+        if (!run_.results[i] || run_.results[i]->curve.empty()) continue;
+        const auto own = std::ssize(run_.results[i]->curve.begin()->second);
+        const auto first = values.begin() + static_cast<std::ptrdiff_t>(i) * size;
+        run_.results[i]->filter[name] = std::vector<double>(first, first + static_cast<std::ptrdiff_t>(own * layers));
+      }
+    }
+    // An arm without a filter has no number at all.
+    for (auto& result : run_.results) {
+      if (result && std::all_of(result->filter.begin(), result->filter.end(), [](const auto& curve) {
+            return std::all_of(curve.second.begin(), curve.second.end(), [](double x) { return std::isnan(x); });
+          }))
+        result->filter.clear();
     }
   }
 

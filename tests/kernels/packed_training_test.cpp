@@ -151,6 +151,64 @@ INSTANTIATE_TEST_SUITE_P(
                       PackedCase{{0, 17, 33, 50, 116}, 3, 16, false, 0}, PackedCase{{0, 5, 12, 13}, 1, 64, false, 0.4},
                       PackedCase{{0, 257}, 1, 8, true, 0.1}));
 
+/// Attention with moments of each sequence alone: textbook forms with explicit weights. Output, n_eff and S side by
+/// side.
+at::Tensor moments_by_sequence(const PackedCase& c, const std::vector<at::Tensor>& in) {
+  std::vector<at::Tensor> outputs;
+  for (std::size_t s = 1; s < c.begin.size(); ++s) {
+    const std::int64_t first = c.begin[s - 1], count = c.begin[s] - first;
+    const auto heads = [&](const at::Tensor& x) { return x.narrow(0, first, count).transpose(0, 1); };
+    const at::Tensor place = at::arange(count, at::kDouble);
+    at::Tensor scores = at::matmul(heads(in[0]), heads(in[1]).transpose(1, 2)) / std::sqrt(static_cast<double>(c.dims));
+    scores = scores + in[3].narrow(0, first, count) + (place.unsqueeze(1) - place).abs() * in[4];
+    if (c.causal) scores = scores.masked_fill(at::ones({count, count}, at::kBool).triu(1), -INFINITY);
+    const at::Tensor weights = scores.softmax(-1), values = heads(in[2]);
+    at::Tensor dropped = weights;
+    if (c.rate > 0) {
+      const at::Tensor row = (at::arange(first, first + count) + 17) * c.heads;
+      dropped = weights *
+                dropout_factors({c.rate, 23, 0}, row.unsqueeze(0) + at::arange(c.heads).unsqueeze(1), count, weights);
+    }
+    const at::Tensor mean = at::matmul(weights, values);
+    const at::Tensor offsets = values.unsqueeze(1) - mean.unsqueeze(2);  // [head, query, key, dim]
+    const at::Tensor residual = (weights.unsqueeze(3) * offsets.square()).sum(2);
+    const at::Tensor n_eff = 1 / weights.square().sum(-1, true);
+    outputs.push_back(at::cat({at::matmul(dropped, values), n_eff, residual}, 2).transpose(0, 1));
+  }
+  return at::cat(outputs);
+}
+
+TEST_P(PackedAttention, MomentsAreThoseOfTheTextbook) {
+  const PackedCase& c = GetParam();
+  const std::int64_t rows = c.begin.back();
+  const std::vector<at::Tensor> inputs{numbers({rows, c.heads, c.dims}, 1), numbers({rows, c.heads, c.dims}, 2),
+                                       numbers({rows, c.heads, c.dims}, 3) + 30, numbers({rows}, 4),
+                                       at::full({1}, -0.05, at::kDouble)};
+  const Function ours = [&](const auto& in) {
+    const PackedMoments found =
+        packed_attention_moments(in[0], in[1], in[2], c.begin, {0, c.causal, {c.rate, 23, 17}, in[3], in[4]});
+    return at::cat({found.output, found.n_eff.unsqueeze(2), found.residual}, 2);
+  };
+  const Function exact = [&](const auto& in) { return moments_by_sequence(c, in); };
+  const auto expected = value_and_gradients(exact, inputs, at::kDouble);
+  EXPECT_LT(error_of(value_and_gradients(ours, inputs, at::kDouble), expected), 1e-11);
+  EXPECT_LT(error_of(value_and_gradients(ours, inputs, at::kFloat), expected), 2e-5);  // values stand 30 from 0
+}
+
+TEST_P(PackedAttention, BiasesWithoutMomentsGiveTheSameOutput) {
+  const PackedCase& c = GetParam();
+  const std::int64_t rows = c.begin.back();
+  const std::vector<at::Tensor> inputs{numbers({rows, c.heads, c.dims}, 1), numbers({rows, c.heads, c.dims}, 2),
+                                       numbers({rows, c.heads, c.dims}, 3), numbers({rows}, 4),
+                                       at::full({1}, -0.05, at::kDouble)};
+  const Function ours = [&](const auto& in) {
+    return packed_attention(in[0], in[1], in[2], c.begin, {0, c.causal, {c.rate, 23, 17}, in[3], in[4]});
+  };
+  const Function exact = [&](const auto& in) { return moments_by_sequence(c, in).narrow(2, 0, c.dims); };
+  EXPECT_LT(error_of(value_and_gradients(ours, inputs, at::kFloat), value_and_gradients(exact, inputs, at::kDouble)),
+            3e-6);
+}
+
 TEST(PackedAttentionBits, DoNotDependOnThreads) {
   const PackedBounds begin{0, 9, 30, 31, 64, 90, 120, 121, 150, 177, 200};
   const at::Tensor x = numbers({200, 6, 16}, 1).to(at::kFloat);
@@ -186,6 +244,8 @@ TEST(PackedAttentionBits, LaterItemsChangeNothingBefore) {
 
 TEST(PackedAttentionInputs, ThatDoNotFitAreRefused) {
   const at::Tensor x = at::ones({4, 1, 2});
+  EXPECT_THROW(packed_attention(x, x, x, {0, 4}, {.key_bias = at::ones({3})}), InternalError);
+  EXPECT_THROW(packed_attention_moments(x, x, x, {0, 4}, {.distance_slope = at::ones({2})}), InternalError);
   EXPECT_THROW(packed_attention(x, x, x, {0, 3}), InternalError);
   EXPECT_THROW(packed_attention(x, x, x, {0, 3, 2, 4}), InternalError);
   EXPECT_THROW(packed_attention(x, x.narrow(0, 0, 3), x, {0, 4}), InternalError);

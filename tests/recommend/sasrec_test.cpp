@@ -12,9 +12,10 @@
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstring>
-
+#include <filesystem>
 #include <map>
 #include <ostream>
 #include <string>
@@ -61,7 +62,7 @@ Golden read_golden(const std::string& name) {
 
 SasRecWeights converted(const SasRecConfig& config, SasRecWeights weights, const at::TensorOptions& options) {
   for (const SasRecSlot& slot : sasrec_slots(config, weights))
-    *slot.tensor = slot.tensor->detach().to(options).clone().requires_grad_(true);
+    *slot.tensor = slot.tensor->detach().to(options).clone().requires_grad_(slot.role != WeightRole::constant);
   return weights;
 }
 
@@ -79,7 +80,38 @@ void PrintTo(const Precision& precision, std::ostream* stream) {
   *stream << c10::toString(precision.type);
 }
 
-class SasRecGolden : public ::testing::TestWithParam<std::tuple<const char*, Precision>> {};
+class SasRecGolden : public ::testing::TestWithParam<std::tuple<std::string, Precision>> {};
+
+/// Those of all arms.
+std::vector<std::string> golden_names() {
+  std::vector<std::string> names;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(GAINLENS_SOURCE_DIR) / "tests/golden/recommend")) {
+    if (std::filesystem::exists(entry.path() / "golden.safetensors")) names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// What the filter did in each layer, against the reference.
+void expect_trace(const FilterTrace& trace, const Golden& golden, double tolerance) {
+  const SasRecConfig& config = golden.checkpoint.config;
+  if (!config.has_gain()) {
+    EXPECT_TRUE(trace.gain.empty());
+    return;
+  }
+  const auto strength = golden.checkpoint.weights.precision.strength.item<double>();
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const auto layer = static_cast<std::size_t>(i);
+    EXPECT_LT(relative(trace.precision.at(layer), golden.expected.at(fmt::format("precision.{}", i))), tolerance) << i;
+    EXPECT_LT(
+        relative(trace.observation_precision.at(layer), golden.expected.at(fmt::format("observation_precision.{}", i))),
+        tolerance)
+        << i;
+    const at::Tensor applied = 1 + strength * (trace.gain.at(layer) - 1);
+    EXPECT_LT(relative(applied, golden.expected.at(fmt::format("gain.{}", i))), tolerance) << i;
+  }
+}
 
 TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
   const auto& [name, precision] = GetParam();
@@ -87,8 +119,14 @@ TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
   const SasRecConfig& config = golden.checkpoint.config;
   const SasRec model(config, converted(config, golden.checkpoint.weights, precision.type));
   const PackedSequences packed = pack(golden.spans(), config);
-  const at::Tensor hidden = model.hidden(packed);
+  FilterTrace trace, unread;
+  const at::Tensor hidden = model.hidden(packed, {}, &trace);
   EXPECT_LT(relative(hidden, golden.expected.at("hidden")), precision.forward);
+  expect_trace(trace, golden, precision.forward);
+  const bool running = golden.expected.contains("evaluation_hidden");
+  EXPECT_EQ(running, config.has_jacobian() && config.filter.running_jacobian);
+  const at::Tensor evaluated = golden.expected.at(running ? "evaluation_hidden" : "hidden");
+  EXPECT_LT(relative(model.hidden(packed), evaluated), precision.forward);
   const at::Tensor scores = at::mm(hidden.index_select(0, packed.last_rows()), model.head().t());
   EXPECT_LT(relative(scores, golden.expected.at("scores")), precision.forward);
 
@@ -101,20 +139,26 @@ TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
         sequence.size() - std::min(inputs.back().size(), static_cast<std::size_t>(config.positions));
     targets.insert(targets.end(), sequence.begin() + static_cast<std::ptrdiff_t>(first), sequence.end());
   }
-  const at::Tensor loss = model.mean_loss(model.hidden(pack(inputs, config)), at::tensor(targets, at::kLong));
+  const at::Tensor loss =
+      model.mean_loss(model.hidden(pack(inputs, config), {}, &unread), at::tensor(targets, at::kLong));
   EXPECT_LT(relative(loss, golden.expected.at("loss")[0]), precision.forward);
   loss.backward();
   SasRecWeights weights = model.weights();
-  for (const models::NamedTensor& parameter : sasrec_parameters(config, weights)) {
+  for (const SasRecSlot& slot : sasrec_slots(config, weights)) {
+    if (slot.role == WeightRole::constant) continue;
+    const at::Tensor expected = golden.expected.at("gradient." + slot.name), found = slot.tensor->grad();
+    // What nothing reads has no gradient, and 0 in the reference.
+    if (!found.defined()) {
+      EXPECT_EQ(expected.abs().max().item<double>(), 0) << slot.name;
+      continue;
+    }
     // The gradient of a key's bias is 0: all keys of a query get the same addition.
-    EXPECT_LT(relative(parameter.tensor.grad(), golden.expected.at("gradient." + parameter.name), 1e-3),
-              precision.gradient)
-        << parameter.name;
+    EXPECT_LT(relative(found, expected, 1e-3), precision.gradient) << slot.name;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SasRecGolden,
-                         ::testing::Combine(::testing::Values("sasrec-pre-end", "sasrec-pre-start", "sasrec-post-end"),
+                         ::testing::Combine(::testing::ValuesIn(golden_names()),
                                             ::testing::Values(Precision{at::kFloat, 2e-6, 3e-5},
                                                               Precision{at::kDouble, 1e-12, 1e-11})),
                          [](const auto& info) {
@@ -222,7 +266,7 @@ TEST(SasRecDevices, ATrainingStepRunsOnTheMetaDevice) {
     const at::Tensor targets = at::ones({packed.positions()}, at::TensorOptions(at::kMeta).dtype(at::kLong));
     model.mean_loss(hidden, targets).backward();
     SasRecWeights weights = model.weights();
-    for (const models::NamedTensor& parameter : sasrec_parameters(config, weights)) {
+    for (const models::NamedTensor& parameter : sasrec_parameters(config, weights, WeightRole::weight)) {
       ASSERT_TRUE(parameter.tensor.grad().defined()) << parameter.name;
       EXPECT_TRUE(parameter.tensor.grad().is_meta()) << parameter.name;
     }
@@ -267,9 +311,8 @@ TEST(SasRecCheckpointFile, IsReadAsItWasWritten) {
   EXPECT_EQ(read.config, model.config());
   EXPECT_EQ(read.item_names, "names");
   SasRecWeights weights = model.weights();
-  const auto expected = sasrec_parameters(model.config(), weights),
-             found = sasrec_parameters(read.config, read.weights);
-  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(found[i].tensor, expected[i].tensor));
+  const auto expected = sasrec_slots(model.config(), weights), found = sasrec_slots(read.config, read.weights);
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(*found[i].tensor, *expected[i].tensor));
 }
 
 TEST(SasRecCheckpointFile, BrokenOnesAreRefused) {

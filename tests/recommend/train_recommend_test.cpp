@@ -37,7 +37,8 @@ Settings small() {
                       {"dropout", 0.1},
                       {"attention_dropout", 0.1},
                       {"learning_rate", 0.01},
-                      {"save_every", 2}},
+                      {"save_every", 2},
+                      {"warm_up", 1}},
                      "test");
 }
 
@@ -86,65 +87,90 @@ std::pair<double, std::vector<at::Tensor>> step_of(RecommendTask& task, std::int
 
 TEST(TrainRecommend, ProcessesTogetherComputeTheStepsOfOne) {
   const data::LeaveOneOut split = ring_of(35, 23);  // batches of 16, 16 and 3 users
-  for (const bool sampled : {false, true}) {
-    Settings settings = small();
-    if (sampled) settings.loss = LossKind::sampled;
+  std::vector<std::pair<Settings, Arm>> cases;
+  for (const ArmParts& parts : all_arms()) cases.emplace_back(small(), parts.arm);
+  cases.emplace_back(small(), Arm::plain);
+  cases.back().first.loss = LossKind::sampled;
+  for (const auto& [settings, arm] : cases) {
     for (std::int64_t step = 0; step < 3; ++step) {
       training::SingleReplica alone;
       RecommendTask one(
-          settings, split, 7, [](const SasRec&) {}, alone);
+          settings, arm, split, 7, [](const SasRec&) {}, alone);
       const auto [loss, gradients] = step_of(one, step, alone);
       const std::vector<float> ranks = one.ranks(data::HeldOut::validation);
-      gainlens::testing::with_replicas(4, [&, loss = loss, &gradients = gradients](training::Replicas& replicas) {
-        RecommendTask part(
-            settings, split, 7, [](const SasRec&) {}, replicas);
-        const auto [loss_of_four, gradients_of_four] = step_of(part, step, replicas);
-        EXPECT_NEAR(loss_of_four, loss, 1e-6 * loss);
-        ASSERT_EQ(gradients_of_four.size(), gradients.size());
-        for (std::size_t i = 0; i < gradients.size(); ++i) {
-          const double scale = gradients[i].abs().max().item<double>();
-          EXPECT_LT((gradients_of_four[i] - gradients[i]).abs().max().item<double>(), 1e-6 + 1e-5 * scale) << i;
-        }
-        EXPECT_EQ(part.ranks(data::HeldOut::validation), ranks);
-      });
+      gainlens::testing::with_replicas(
+          4, [&, loss = loss, arm = arm, &settings = settings, &gradients = gradients](training::Replicas& replicas) {
+            RecommendTask part(
+                settings, arm, split, 7, [](const SasRec&) {}, replicas);
+            const auto [loss_of_four, gradients_of_four] = step_of(part, step, replicas);
+            EXPECT_NEAR(loss_of_four, loss, 1e-6 * loss);
+            ASSERT_EQ(gradients_of_four.size(), gradients.size());
+            for (std::size_t i = 0; i < gradients.size(); ++i) {
+              const double scale = gradients[i].abs().max().item<double>();
+              EXPECT_LT((gradients_of_four[i] - gradients[i]).abs().max().item<double>(), 1e-6 + 1e-5 * scale)
+                  << name_of(arm) << " " << i;
+            }
+            EXPECT_EQ(part.ranks(data::HeldOut::validation), ranks);
+          });
     }
   }
 }
 
-TEST(TrainRecommend, InterruptedAnywhereEndsWithTheSameBits) {
-  const TemporaryFolder folder;
-  const data::LeaveOneOut split = ring_of(60, 23);
-  const Settings settings = small();
-  const auto train_in = [&](const std::string& name, std::int64_t stop_after) {
-    std::vector<at::Tensor> kept;
-    training::SingleReplica alone;
-    const auto keep = [&](const SasRec& model) {
-      kept = {model.weights().item_embedding.detach().clone(), model.weights().layers[1].down.weight.detach().clone()};
-    };
-    RecommendTask task(settings, split, 7, keep, alone);
-    training::TrainerOptions options;
-    options.steps = settings.epochs * task.steps_per_epoch();
-    options.evaluate_every = options.save_every = task.steps_per_epoch();
-    options.quiet = true;
-    std::int64_t evaluated = 0;
-    options.evaluated = [&](const training::Evaluation&) {
-      if (++evaluated == stop_after) throw std::runtime_error("killed");
-    };
-    try {
-      training::train(task, training::TrainingFolder(folder.path() / name, {{"seed", 7}}), options);
-    } catch (const std::runtime_error&) {
-      EXPECT_GT(stop_after, 0);
-    }
-    kept.push_back(task.model().weights().item_embedding.detach().clone());
-    return std::pair(kept, task.validation());
+/// All weights, also those that are not learned.
+std::vector<at::Tensor> copies_of(const SasRec& model) {
+  std::vector<at::Tensor> copies;
+  SasRecWeights weights = model.weights();
+  for (const SasRecSlot& slot : sasrec_slots(model.config(), weights)) copies.push_back(slot.tensor->detach().clone());
+  return copies;
+}
+
+/// Trains in a folder.
+/// @param stop_after  number of evaluations after which it is killed; 0: never
+/// @returns  the weights, with the validation metrics and what is known of the filter
+auto train_in(const std::filesystem::path& folder, const Settings& settings, Arm arm, const data::LeaveOneOut& split,
+              std::int64_t stop_after) {
+  training::SingleReplica alone;
+  RecommendTask task(
+      settings, arm, split, 7, [](const SasRec&) {}, alone);
+  training::TrainerOptions options;
+  options.steps = settings.epochs * task.steps_per_epoch();
+  options.evaluate_every = options.save_every = task.steps_per_epoch();
+  options.optimizer.learning_rate = settings.learning_rate;
+  options.quiet = true;
+  std::int64_t evaluated = 0;
+  options.evaluated = [&](const training::Evaluation&) {
+    if (++evaluated == stop_after) throw std::runtime_error("killed");
   };
-  const auto whole = train_in("whole", 0);
-  train_in("parts", 2);
-  train_in("parts", 2);
-  const auto parts = train_in("parts", 0);
-  EXPECT_EQ(parts.second, whole.second);
-  EXPECT_EQ(parts.second[0].size(), 6u);
-  EXPECT_TRUE(at::equal(parts.first.back(), whole.first.back()));
+  try {
+    training::train(task, training::TrainingFolder(folder, {{"seed", 7}}), options);
+  } catch (const std::runtime_error&) {
+    EXPECT_GT(stop_after, 0);
+  }
+  return std::tuple(copies_of(task.model()), task.validation(), Json(task.filter().notes()));
+}
+
+TEST(TrainRecommend, InterruptedAnywhereEndsWithTheSameBits) {
+  const data::LeaveOneOut split = ring_of(60, 23);
+  std::vector<std::pair<Settings, Arm>> cases;
+  for (const ArmParts& parts : all_arms()) cases.emplace_back(small(), parts.arm);
+  cases.emplace_back(small(), Arm::bft);
+  cases.back().first.model.filter.initial_precision = bft::InitialPrecision::em;
+  cases.emplace_back(small(), Arm::bft);
+  cases.back().first.model.filter.initial_precision = bft::InitialPrecision::count;
+  cases.back().first.model.filter.warm_up = 14;
+  cases.back().first.model.filter.warm_up_form = bft::WarmUp::blend;
+  for (const auto& [settings, arm] : cases) {
+    const TemporaryFolder folder;
+    const auto whole = train_in(folder.path() / "whole", settings, arm, split, 0);
+    train_in(folder.path() / "parts", settings, arm, split, 2);
+    train_in(folder.path() / "parts", settings, arm, split, 2);
+    const auto parts = train_in(folder.path() / "parts", settings, arm, split, 0);
+    EXPECT_EQ(std::get<1>(parts), std::get<1>(whole)) << name_of(arm);
+    EXPECT_EQ(std::get<1>(parts)[0].size(), 6u);
+    EXPECT_EQ(std::get<2>(parts), std::get<2>(whole)) << name_of(arm);
+    for (std::size_t i = 0; i < std::get<0>(whole).size(); ++i)
+      EXPECT_TRUE(at::equal(std::get<0>(parts)[i], std::get<0>(whole)[i])) << name_of(arm) << " " << i;
+  }
 }
 
 TEST(TrainRecommend, SeedsSideBySideAreThoseOneByOne) {
@@ -271,11 +297,15 @@ TEST(SampledSoftmax, WithManyDrawsIsTheFullLoss) {
 
 TEST(SeedResultFile, IsReadAsItWasWritten) {
   const TemporaryFolder folder;
-  const SeedResult result{
-      {{"training_loss", {3, 2, 1.5}}, {"hr@10", {0.1, 0.2, 0.15}}}, 2, {{"hr@10", 0.25}}, {1, 7.5F}};
+  const SeedResult result{{{"training_loss", {3, 2, 1.5}}, {"hr@10", {0.1, 0.2, 0.15}}},
+                          {{"gain", {1, 0.5, 1, 0.6, 1, 0.7}}},
+                          2,
+                          {{"hr@10", 0.25}},
+                          {1, 7.5F}};
   save_seed_result(folder.path() / "r.safetensors", result);
   const SeedResult found = load_seed_result(folder.path() / "r.safetensors");
   EXPECT_EQ(found.curve, result.curve);
+  EXPECT_EQ(found.filter, result.filter);
   EXPECT_EQ(found.best_epoch, 2);
   EXPECT_EQ(found.test, result.test);
   EXPECT_EQ(found.rank, result.rank);

@@ -2,7 +2,7 @@
 
 #include "core/check.h"
 #include "kernels/gradient/packed_rows.h"
-#include "kernels/gradient/selected_rows.h"
+#include "kernels/gradient/padded_sequences.h"
 #include "kernels/gradient_tracking.h"
 #include "kernels/row_alignment.h"
 
@@ -12,7 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <cstdlib>
 #include <vector>
 
 namespace gainlens::kernels {
@@ -26,12 +26,17 @@ struct Call {
   double scale;
   bool causal;
   Dropout dropout;
+  at::Tensor key_bias;        // [position]; may be undefined
+  double distance_slope = 0;  // of one place
+  bool has_distance_slope = false;
 
   std::int64_t longest() const {
     std::int64_t longest = 0;
     for (std::size_t i = 1; i < begin.size(); ++i) longest = std::max(longest, begin[i] - begin[i - 1]);
     return longest;
   }
+  std::int64_t sequences() const { return static_cast<std::int64_t>(begin.size()) - 1; }
+  std::int64_t keys_of(const PackedHead& head, std::int64_t query) const { return causal ? query + 1 : head.positions; }
 };
 
 at::Tensor with_contiguous_dims(const at::Tensor& x) {
@@ -55,15 +60,22 @@ void fill_factors(const Call& call, std::int64_t row, std::int64_t keys, float* 
   DropoutRow(call.dropout, row).factors(keys, factors);
 }
 
-/// Calls visit(head rows, sequence's first position, head, room) for each sequence and head. `room` has three rows of
-/// as many numbers as the longest sequence has positions, aligned.
-template <typename Visit>
+/// One sequence of one head, with the memory of its loop.
+struct Visit {
+  PackedHead rows;
+  std::int64_t sequence, begin, head;    // begin: the sequence's first position
+  float *weights, *factors, *of_scores;  // each as long as the longest sequence, aligned
+};
+
+/// Calls visit(Visit) for each sequence and head. The heads of a sequence are visited by one thread, one after another.
+template <typename Function>
 void for_each_head(const Call& call, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                   const Visit& visit) {
-  const std::int64_t sequences = static_cast<std::int64_t>(call.begin.size()) - 1, heads = query.size(1);
-  const std::int64_t width = padded<float>(call.longest());
-  at::parallel_for(0, sequences, 8, [&](std::int64_t first, std::int64_t last) {
+                   const Function& visit) {
+  const std::int64_t heads = query.size(1), width = padded<float>(call.longest());
+  const float* const bias = call.key_bias.defined() ? call.key_bias.const_data_ptr<float>() : nullptr;
+  at::parallel_for(0, call.sequences(), 8, [&](std::int64_t first, std::int64_t last) {
     const at::Tensor room = at::empty({3, width}, at::kFloat);
+    auto* const numbers = room.mutable_data_ptr<float>();
     for (std::int64_t sequence = first; sequence < last; ++sequence) {
       const std::int64_t begin = call.begin[static_cast<std::size_t>(sequence)];
       const std::int64_t positions = call.begin[static_cast<std::size_t>(sequence) + 1] - begin;
@@ -73,47 +85,134 @@ void for_each_head(const Call& call, const at::Tensor& query, const at::Tensor& 
                               rows_of(value, begin, head),
                               positions,
                               query.size(2),
-                              static_cast<float>(call.scale)};
-        visit(rows, begin, head, room.mutable_data_ptr<float>(), width);
+                              static_cast<float>(call.scale),
+                              bias == nullptr ? nullptr : bias + begin,
+                              static_cast<float>(call.distance_slope)};
+        visit(Visit{rows, sequence, begin, head, numbers, numbers + width, numbers + 2 * width});
       }
     }
   });
 }
 
-at::Tensor attended(const Call& call, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-  const at::Tensor output = at::empty(query.sizes(), query.options());
+/// Results of the forward pass; the moments are undefined if they are not asked for.
+struct Attended {
+  at::Tensor output, n_eff, residual;
+  at::Tensor mean;  // sum p v, without dropout
+};
+
+Attended attended(const Call& call, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                  bool moments) {
   const std::int64_t heads = query.size(1);
+  Attended out{at::empty(query.sizes(), query.options()), {}, {}, {}};
+  if (moments) {
+    out.n_eff = at::empty({query.size(0), heads}, query.options());
+    out.residual = at::empty(query.sizes(), query.options());
+    out.mean = at::empty(query.sizes(), query.options());
+  }
   const PackedRows& kernels = packed_rows();
-  for_each_head(call, query, key, value,
-                [&](const PackedHead& rows, std::int64_t begin, std::int64_t head, float* room, std::int64_t width) {
-                  const HeadGradients out = gradients_of(output, begin, head);
-                  float* const factors = room + width;
-                  for (std::int64_t i = 0; i < rows.positions; ++i) {
-                    const std::int64_t keys = call.causal ? i + 1 : rows.positions;
-                    kernels.weights(rows, i, keys, room);
-                    if (call.dropout.rate != 0) {
-                      fill_factors(call, (call.dropout.first_row + begin + i) * heads + head, keys, factors);
-                      for (std::int64_t j = 0; j < keys; ++j) room[j] *= factors[j];
-                    }
-                    kernels.mix(rows, keys, room, out.data + i * out.stride);
-                  }
-                });
-  return output;
+  for_each_head(call, query, key, value, [&](const Visit& visit) {
+    const auto row = [&](const at::Tensor& x, std::int64_t i) {
+      const HeadGradients rows = gradients_of(x, visit.begin, visit.head);
+      return rows.data + i * rows.stride;
+    };
+    for (std::int64_t i = 0; i < visit.rows.positions; ++i) {
+      const std::int64_t keys = call.keys_of(visit.rows, i);
+      float* const output = row(out.output, i);
+      kernels.weights(visit.rows, i, keys, visit.weights);
+      if (moments) {
+        float* const mean = row(out.mean, i);
+        kernels.mix(visit.rows, keys, visit.weights, mean);
+        const float squares = kernels.moments(visit.rows, keys, visit.weights, mean, row(out.residual, i));
+        out.n_eff.mutable_data_ptr<float>()[(visit.begin + i) * heads + visit.head] = std::max(1.0F, 1 / squares);
+        if (call.dropout.rate == 0) std::copy_n(mean, visit.rows.dims, output);
+      }
+      if (call.dropout.rate != 0) {
+        fill_factors(call, (call.dropout.first_row + visit.begin + i) * heads + visit.head, keys, visit.factors);
+        for (std::int64_t j = 0; j < keys; ++j) visit.weights[j] *= visit.factors[j];
+      }
+      if (!moments || call.dropout.rate != 0) kernels.mix(visit.rows, keys, visit.weights, output);
+    }
+  });
+  return out;
 }
 
+/// Gradients with respect to the inputs.
+struct InputGradients {
+  at::Tensor query, key, value, key_bias, distance_slope;
+};
+
+/// The backward pass.
+/// @param upstream  gradients of output, n_eff and residual; the moments are undefined if they have none. `mean`: as
+///     attended() returned it
+InputGradients input_gradients(const Call& call, const at::Tensor& query, const at::Tensor& key,
+                               const at::Tensor& value, const Attended& upstream, const at::Tensor& n_eff) {
+  const std::int64_t heads = query.size(1);
+  const bool moments = upstream.residual.defined();
+  InputGradients out{at::empty(query.sizes(), query.options()),
+                     at::zeros(key.sizes(), key.options()),
+                     at::zeros(value.sizes(), value.options()),
+                     {},
+                     {}};
+  if (call.key_bias.defined()) out.key_bias = at::zeros(call.key_bias.sizes(), call.key_bias.options());
+  const at::Tensor slopes = at::zeros({call.sequences()}, at::kDouble);  // summed in one order, whatever the threads
+  const PackedRows& kernels = packed_rows();
+  for_each_head(call, query, key, value, [&](const Visit& visit) {
+    const auto row = [&](const at::Tensor& x, std::int64_t i) {
+      const HeadRows rows = rows_of(x, visit.begin, visit.head);
+      return rows.data + i * rows.stride;
+    };
+    const HeadGradients dq = gradients_of(out.query, visit.begin, visit.head);
+    double slope = 0;
+    for (std::int64_t i = 0; i < visit.rows.positions; ++i) {
+      const std::int64_t keys = call.keys_of(visit.rows, i), number = (visit.begin + i) * heads + visit.head;
+      kernels.weights(visit.rows, i, keys, visit.weights);
+      fill_factors(call, call.dropout.first_row * heads + number, keys, visit.factors);
+      MomentGradients of_moments{};
+      if (moments) {
+        // n_eff = 1 / sum p^2 changes by -n_eff^2 for each unit of sum p^2.
+        const float effective = n_eff.const_data_ptr<float>()[number];
+        of_moments = {row(upstream.mean, i), row(upstream.residual, i),
+                      -upstream.n_eff.const_data_ptr<float>()[number] * effective * effective};
+      }
+      kernels.gradients(visit.rows, i, keys, visit.weights, visit.factors, row(upstream.output, i),
+                        moments ? &of_moments : nullptr, visit.of_scores, dq.data + i * dq.stride,
+                        gradients_of(out.key, visit.begin, visit.head),
+                        gradients_of(out.value, visit.begin, visit.head));
+      if (out.key_bias.defined()) {
+        float* const of_bias = out.key_bias.mutable_data_ptr<float>() + visit.begin;
+        for (std::int64_t j = 0; j < keys; ++j) of_bias[j] += visit.of_scores[j];
+      }
+      for (std::int64_t j = 0; j < keys && call.has_distance_slope; ++j)
+        slope += visit.of_scores[j] * static_cast<float>(std::abs(i - j));
+    }
+    slopes.mutable_data_ptr<double>()[visit.sequence] += slope;
+  });
+  out.distance_slope = slopes.sum().to(at::kFloat).view({1});
+  return out;
+}
+
+/// @param key_bias, distance_slope  without elements: none (autograd takes no undefined tensors)
 struct PackedAttentionNode : torch::autograd::Function<PackedAttentionNode> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& query, const at::Tensor& key,
-                            const at::Tensor& value, const PackedBounds& begin, double scale, bool causal, double rate,
-                            std::int64_t dropout_key, std::int64_t first_row) {
+  static variable_list forward(AutogradContext* context, const at::Tensor& query, const at::Tensor& key,
+                               const at::Tensor& value, const at::Tensor& key_bias, const at::Tensor& distance_slope,
+                               const PackedBounds& begin, double scale, bool causal, const Dropout& dropout,
+                               bool moments) {
     const at::Tensor q = with_contiguous_dims(query), k = with_contiguous_dims(key), v = with_contiguous_dims(value);
-    context->save_for_backward({q, k, v});
+    const at::Tensor bias = key_bias.numel() > 0 ? key_bias.contiguous() : at::Tensor();
+    const double slope = distance_slope.numel() > 0 ? distance_slope.item<double>() : 0;
+    const bool has_slope = distance_slope.numel() > 0;
+    const Attended found = attended({begin, scale, causal, dropout, bias, slope, has_slope}, q, k, v, moments);
+    context->save_for_backward({q, k, v, bias, found.mean, found.n_eff});
     context->saved_data["begin"] = begin;
     context->saved_data["scale"] = scale;
     context->saved_data["causal"] = causal;
-    context->saved_data["rate"] = rate;
-    context->saved_data["key"] = dropout_key;
-    context->saved_data["first_row"] = first_row;
-    return attended({begin, scale, causal, {rate, static_cast<std::uint64_t>(dropout_key), first_row}}, q, k, v);
+    context->saved_data["rate"] = dropout.rate;
+    context->saved_data["key"] = static_cast<std::int64_t>(dropout.key);
+    context->saved_data["first_row"] = dropout.first_row;
+    context->saved_data["slope"] = slope;
+    context->saved_data["has_slope"] = has_slope;
+    if (!moments) return {found.output};
+    return {found.output, found.n_eff, found.residual};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -125,91 +224,85 @@ struct PackedAttentionNode : torch::autograd::Function<PackedAttentionNode> {
         context->saved_data["scale"].toDouble(),
         context->saved_data["causal"].toBool(),
         {context->saved_data["rate"].toDouble(), static_cast<std::uint64_t>(context->saved_data["key"].toInt()),
-         context->saved_data["first_row"].toInt()}};
-    const at::Tensor upstream = with_contiguous_dims(gradients[0]);
-    const at::Tensor of_query = at::empty(saved[0].sizes(), saved[0].options());
-    const at::Tensor of_key = at::zeros(saved[1].sizes(), saved[1].options()),
-                     of_value = at::zeros(saved[2].sizes(), saved[2].options());
-    const std::int64_t heads = saved[0].size(1);
-    const PackedRows& kernels = packed_rows();
-    for_each_head(call, saved[0], saved[1], saved[2],
-                  [&](const PackedHead& rows, std::int64_t first, std::int64_t head, float* room, std::int64_t width) {
-                    const HeadRows upstream_rows = rows_of(upstream, first, head);
-                    const HeadGradients dq = gradients_of(of_query, first, head);
-                    float* const factors = room + width;
-                    for (std::int64_t i = 0; i < rows.positions; ++i) {
-                      const std::int64_t keys = call.causal ? i + 1 : rows.positions;
-                      kernels.weights(rows, i, keys, room);
-                      fill_factors(call, (call.dropout.first_row + first + i) * heads + head, keys, factors);
-                      kernels.gradients(rows, i, keys, room, factors, upstream_rows.data + i * upstream_rows.stride,
-                                        room + 2 * width, dq.data + i * dq.stride, gradients_of(of_key, first, head),
-                                        gradients_of(of_value, first, head));
-                    }
-                  });
-    return {of_query, of_key, of_value, {}, {}, {}, {}, {}, {}};
+         context->saved_data["first_row"].toInt()},
+        saved[3],
+        context->saved_data["slope"].toDouble(),
+        context->saved_data["has_slope"].toBool()};
+    const auto of = [&](std::size_t i, at::IntArrayRef sizes) {
+      return gradients[i].defined() ? gradients[i] : at::zeros(sizes, saved[0].options());
+    };
+    Attended upstream{with_contiguous_dims(of(0, saved[0].sizes())), {}, {}, saved[4]};
+    if (gradients.size() > 1 && (gradients[1].defined() || gradients[2].defined())) {
+      upstream.n_eff = of(1, saved[5].sizes()).contiguous();
+      upstream.residual = with_contiguous_dims(of(2, saved[0].sizes()));
+    }
+    const InputGradients found = input_gradients(call, saved[0], saved[1], saved[2], upstream, saved[5]);
+    return {found.query,
+            found.key,
+            found.value,
+            found.key_bias,
+            call.has_distance_slope ? found.distance_slope : at::Tensor(),
+            {},
+            {},
+            {},
+            {},
+            {}};
   }
 };
 
-/// -infinity where a query does not see a key, else 0: [sequence, 1, query, key], on the CPU. Queries of padding see
-/// all keys: their rows are not used, and a row without any key would bring NaN into the gradients.
-at::Tensor hidden_keys(const Call& call, const std::vector<std::int64_t>& lengths, std::int64_t longest) {
-  at::Tensor bias = at::zeros({std::ssize(lengths), 1, longest, longest}, at::kFloat);
-  auto* number = bias.mutable_data_ptr<float>();
-  for (const std::int64_t length : lengths) {
-    for (std::int64_t query = 0; query < longest; ++query) {
-      const std::int64_t keys = query >= length ? longest : call.causal ? query + 1 : length;
-      std::fill(number + keys, number + longest, -std::numeric_limits<float>::infinity());
-      number += longest;
-    }
-  }
-  return bias;
+/// The same by library calls over padded sequences.
+PackedMoments padded_attention(double scale, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                               const PackedBounds& begin, const PackedAttentionOptions& options, bool moments) {
+  const PaddedSequences sequences(begin, query.device());
+  const at::Tensor values = sequences.padded(value);
+  const at::Tensor weights = padded_scores(sequences, query, key, scale, options).softmax(-1);
+  at::Tensor dropped = weights;
+  if (options.dropout.rate != 0) dropped = weights * padded_dropout(sequences, options.dropout, weights);
+  PackedMoments found{sequences.packed(at::matmul(dropped, values)), {}, {}};
+  if (!moments) return found;
+  const at::Tensor offsets = values - values.mean(2, /*keepdim=*/true), mean = at::matmul(weights, offsets);
+  found.residual = sequences.packed((at::matmul(weights, offsets.square()) - mean.square()).clamp_min(0));
+  found.n_eff = sequences.packed(weights.square().sum(-1, /*keepdim=*/true).reciprocal()).squeeze(2);
+  return found;
 }
 
-/// The same by library calls over padded sequences: [sequence, longest].
-at::Tensor padded_attention(const Call& call, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-  const std::int64_t sequences = static_cast<std::int64_t>(call.begin.size()) - 1, longest = call.longest();
-  std::vector<std::int64_t> row_of_place(static_cast<std::size_t>(sequences * longest), 0), place_of_row, lengths;
-  for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
-    const std::int64_t begin = call.begin[static_cast<std::size_t>(sequence)];
-    lengths.push_back(call.begin[static_cast<std::size_t>(sequence) + 1] - begin);
-    for (std::int64_t i = 0; i < lengths.back(); ++i) {
-      row_of_place[static_cast<std::size_t>(sequence * longest + i)] = begin + i;
-      place_of_row.push_back(sequence * longest + i);
-    }
+/// @returns the moments undefined, unless they are asked for
+PackedMoments checked_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                                const PackedBounds& begin, const PackedAttentionOptions& options, bool moments) {
+  ASSERT(query.dim() == 3 && query.sizes() == key.sizes() && query.sizes() == value.sizes(),
+         "packed attention: queries, keys and values of different shapes");
+  ASSERT(!begin.empty() && begin.front() == 0 && begin.back() == query.size(0) &&
+             std::is_sorted(begin.begin(), begin.end()),
+         "packed attention: bounds that do not cover {} positions", query.size(0));
+  ASSERT(!options.key_bias.defined() || options.key_bias.sizes() == at::IntArrayRef({query.size(0)}),
+         "packed attention: the key bias needs a number for each position");
+  ASSERT(!options.distance_slope.defined() || options.distance_slope.numel() == 1,
+         "packed attention: the distance slope is one number");
+  const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(query.size(2)));
+  if (query.numel() == 0) {
+    const at::Tensor empty = at::zeros_like(query);
+    return {empty, empty.sum(2), empty};
   }
-  const auto index = [&](const std::vector<std::int64_t>& numbers) {
-    return at::tensor(numbers, at::kLong).to(query.device());
-  };
-  const at::Tensor rows = index(row_of_place), places = index(place_of_row);
-  const auto padded_heads = [&](const at::Tensor& x) {  // [sequence, head, longest, head_dim]
-    return selected_rows(x, rows).view({sequences, longest, x.size(1), x.size(2)}).transpose(1, 2);
-  };
-  const at::Tensor scores = at::matmul(padded_heads(query), padded_heads(key).transpose(2, 3)) * call.scale;
-  at::Tensor weights = (scores + hidden_keys(call, lengths, longest).to(scores.options())).softmax(-1);
-  if (call.dropout.rate != 0) {
-    const std::int64_t heads = query.size(1);
-    const at::Tensor head = at::arange(heads, rows.options()).unsqueeze(1);
-    const at::Tensor row = (rows.view({sequences, 1, longest}) + call.dropout.first_row) * heads + head;
-    weights = weights * dropout_factors({call.dropout.rate, call.dropout.key, 0}, row, longest, weights);
-  }
-  return selected_rows(at::matmul(weights, padded_heads(value)).transpose(1, 2).flatten(0, 1), places);
+  if (!query.is_cpu() || query.scalar_type() != at::kFloat)
+    return padded_attention(scale, query, key, value, begin, options, moments);
+  const auto given_or_empty = [&](const at::Tensor& x) { return x.defined() ? x : at::empty({0}, query.options()); };
+  const variable_list found = PackedAttentionNode::apply(query, key, value, given_or_empty(options.key_bias),
+                                                         given_or_empty(options.distance_slope), begin, scale,
+                                                         options.causal, options.dropout, moments);
+  if (!moments) return {found[0], {}, {}};
+  return {found[0], found[1], found[2]};
 }
 
 }  // namespace
 
 at::Tensor packed_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                             const PackedBounds& begin, const PackedAttentionOptions& options) {
-  ASSERT(query.dim() == 3 && query.sizes() == key.sizes() && query.sizes() == value.sizes(),
-         "packed attention: queries, keys and values of different shapes");
-  ASSERT(!begin.empty() && begin.front() == 0 && begin.back() == query.size(0) &&
-             std::is_sorted(begin.begin(), begin.end()),
-         "packed attention: bounds that do not cover {} positions", query.size(0));
-  const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(query.size(2)));
-  if (query.numel() == 0) return at::zeros_like(query);
-  if (!query.is_cpu() || query.scalar_type() != at::kFloat)
-    return padded_attention({begin, scale, options.causal, options.dropout}, query, key, value);
-  return PackedAttentionNode::apply(query, key, value, begin, scale, options.causal, options.dropout.rate,
-                                    static_cast<std::int64_t>(options.dropout.key), options.dropout.first_row);
+  return checked_attention(query, key, value, begin, options, /*moments=*/false).output;
+}
+
+PackedMoments packed_attention_moments(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                                       const PackedBounds& begin, const PackedAttentionOptions& options) {
+  return checked_attention(query, key, value, begin, options, /*moments=*/true);
 }
 
 }  // namespace gainlens::kernels

@@ -3,6 +3,7 @@
 #include "kernels/vector_dispatch.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gradient/packed_rows.cpp"
@@ -53,6 +54,8 @@ void Weights(const PackedHead& head, std::int64_t query, std::int64_t keys, floa
   float largest = -3.4028235e38F;
   for (std::int64_t key = 0; key < keys; ++key) {
     weights[key] = head.scale * Product(q, head.key.data + key * head.key.stride, head.dims);
+    if (head.key_bias != nullptr) weights[key] += head.key_bias[key];
+    weights[key] += head.distance_slope * static_cast<float>(std::abs(query - key));
     largest = std::max(largest, weights[key]);
   }
   // exp of a difference of -100 or less is 0 in float32, as the last vector's missing keys must be.
@@ -80,27 +83,72 @@ void Mix(const PackedHead& head, std::int64_t keys, const float* HWY_RESTRICT we
   }
 }
 
+float Moments(const PackedHead& head, std::int64_t keys, const float* HWY_RESTRICT weights, const float* mean,
+              float* HWY_RESTRICT residual) {
+  const Floats tag;
+  for (std::int64_t i = 0; i < head.dims; i += lanes) {
+    const auto centre = LoadRow(mean, i, head.dims);
+    auto sum = hn::Zero(tag);
+    for (std::int64_t key = 0; key < keys; ++key) {
+      const auto offset = hn::Sub(LoadRow(head.value.data + key * head.value.stride, i, head.dims), centre);
+      sum = hn::MulAdd(hn::Mul(hn::Set(tag, weights[key]), offset), offset, sum);
+    }
+    StoreStored(ElementType::float32, sum, residual, i, std::min(lanes, head.dims - i));
+  }
+  auto squares = hn::Zero(tag);  // weights beyond the keys are 0
+  for (std::int64_t key = 0; key < keys; key += lanes) {
+    const auto weight = hn::Load(tag, weights + key);
+    squares = hn::MulAdd(weight, weight, squares);
+  }
+  return hn::GetLane(hn::SumOfLanes(tag, squares));
+}
+
+/// Effect of one weight on the loss through output and S; adds the gradient of the value.
+HWY_INLINE float WeightAndValueGradient(const float* value, float weight, float factor, const float* gradient,
+                                        const MomentGradients& moments, std::int64_t dims, float* of_value) {
+  const Floats tag;
+  const auto share = hn::Set(tag, factor), twice = hn::Set(tag, 2 * weight), dropped = hn::Set(tag, weight * factor);
+  auto effect = hn::Zero(tag);
+  for (std::int64_t i = 0; i < dims; i += lanes) {
+    const auto v = LoadRow(value, i, dims), offset = hn::Sub(v, LoadRow(moments.mean, i, dims));
+    const auto of_output = LoadRow(gradient, i, dims), along = hn::Mul(LoadRow(moments.residual, i, dims), offset);
+    effect = hn::MulAdd(hn::Mul(share, of_output), v, effect);
+    effect = hn::MulAdd(along, offset, effect);
+    const auto sum = hn::MulAdd(twice, along, hn::MulAdd(dropped, of_output, LoadRow(of_value, i, dims)));
+    StoreStored(ElementType::float32, sum, of_value, i, std::min(lanes, dims - i));
+  }
+  return hn::GetLane(hn::SumOfLanes(tag, effect)) + 2 * moments.squares * weight;
+}
+
 void Gradients(const PackedHead& head, std::int64_t query, std::int64_t keys, const float* HWY_RESTRICT weights,
-               const float* HWY_RESTRICT factors, const float* gradient, float* HWY_RESTRICT room, float* of_query,
-               HeadGradients of_key, HeadGradients of_value) {
+               const float* HWY_RESTRICT factors, const float* gradient, const MomentGradients* moments,
+               float* HWY_RESTRICT of_score, float* of_query, HeadGradients of_key, HeadGradients of_value) {
   float mean = 0;
   for (std::int64_t key = 0; key < keys; ++key) {
-    room[key] = 0;
-    if (factors[key] == 0) continue;
-    room[key] = factors[key] * Product(gradient, head.value.data + key * head.value.stride, head.dims);
-    mean += weights[key] * room[key];
-    Add(weights[key] * factors[key], gradient, head.dims, of_value.data + key * of_value.stride);
+    const float* const value = head.value.data + key * head.value.stride;
+    float* const value_gradient = of_value.data + key * of_value.stride;
+    of_score[key] = 0;
+    if (moments != nullptr) {
+      of_score[key] =
+          WeightAndValueGradient(value, weights[key], factors[key], gradient, *moments, head.dims, value_gradient);
+    } else if (factors[key] != 0) {
+      of_score[key] = factors[key] * Product(gradient, value, head.dims);
+      Add(weights[key] * factors[key], gradient, head.dims, value_gradient);
+    }
+    mean += weights[key] * of_score[key];
   }
   const float* const q = head.query.data + query * head.query.stride;
   std::fill_n(of_query, head.dims, 0.0F);
   for (std::int64_t key = 0; key < keys; ++key) {
-    const float of_score = head.scale * weights[key] * (room[key] - mean);
-    Add(of_score, head.key.data + key * head.key.stride, head.dims, of_query);
-    Add(of_score, q, head.dims, of_key.data + key * of_key.stride);
+    of_score[key] = weights[key] * (of_score[key] - mean);
+    const float of_product = head.scale * of_score[key];
+    Add(of_product, head.key.data + key * head.key.stride, head.dims, of_query);
+    Add(of_product, q, head.dims, of_key.data + key * of_key.stride);
   }
 }
 
-constexpr PackedRows packed_rows_of_target = {.weights = Weights, .mix = Mix, .gradients = Gradients};
+constexpr PackedRows packed_rows_of_target = {
+    .weights = Weights, .mix = Mix, .moments = Moments, .gradients = Gradients};
 
 }  // namespace
 

@@ -1,0 +1,93 @@
+#include "bft/filter_options.h"
+
+#include "core/check.h"
+
+#include <vector>
+
+namespace gainlens::bft {
+namespace {
+
+#define GAINLENS_MEMBER(name) ([](FilterOptions & options) -> auto& { return options.name; })
+
+std::vector<Knob<FilterOptions>> make_knobs() {
+  using Owner = FilterOptions;
+  std::vector<std::string> estimators;
+  for (const Estimator estimator : all_estimators) estimators.emplace_back(name_of(estimator));
+  return {
+      choice_knob<Owner>("estimator", "of the variance of what attention observes", estimators,
+                         GAINLENS_MEMBER(estimator)),
+      real_knob<Owner>("prior_strength", "nu, in observations", GAINLENS_MEMBER(prior_strength), {}),
+      real_knob<Owner>("prior_variance", "sigma0^2; 0: 1/d, d the dimensions of a head",
+                       GAINLENS_MEMBER(prior_variance), {}),
+      real_knob<Owner>("score_noise", "omega, standard deviation of a score; delta_weight_free",
+                       GAINLENS_MEMBER(score_noise), {}),
+      choice_knob<Owner>("kriging", "precisions in the weights of attention", {"scalar", "per_dimension"},
+                         GAINLENS_MEMBER(kriging)),
+      choice_knob<Owner>("predict", "how precision passes the MLP", {"jacobian", "discount", "decay"},
+                         GAINLENS_MEMBER(predict)),
+      choice_knob<Owner>("jacobian", "of the MLP", {"low_rank", "exact", "none"}, GAINLENS_MEMBER(jacobian)),
+      whole_knob<Owner>("jacobian_rank", "singular values of the low-rank form", GAINLENS_MEMBER(jacobian_rank), 1),
+      flag_knob<Owner>("norm_jacobian", "the Jacobian is that of the norm too", GAINLENS_MEMBER(norm_jacobian)),
+      flag_knob<Owner>("running_jacobian", "evaluation takes the running average of (1 + J)^2",
+                       GAINLENS_MEMBER(running_jacobian)),
+      real_knob<Owner>("discount", "gamma of predict discount", GAINLENS_MEMBER(discount), {0, 1, false}),
+      real_knob<Owner>("most_process_noise", "Q_max; 0: no process noise", GAINLENS_MEMBER(most_process_noise), {}),
+      real_knob<Owner>("process_noise_start", "Q is softplus(this) Q_max before training",
+                       GAINLENS_MEMBER(process_noise_start), {-100, 100}),
+      choice_knob<Owner>("initial_precision", "of items, before the first layer", {"content", "table", "count", "em"},
+                         GAINLENS_MEMBER(initial_precision)),
+      real_knob<Owner>("initial_gain", "K0", GAINLENS_MEMBER(initial_gain), {0, 1, false}),
+      flag_knob<Owner>("initial_gain_of_data", "K0 is met on the first batch (true) or at 2 d (false)",
+                       GAINLENS_MEMBER(initial_gain_of_data)),
+      flag_knob<Owner>("recency_decay", "scores fall with distance at a learned rate", GAINLENS_MEMBER(recency_decay)),
+      real_knob<Owner>("initial_decay", "rho before training", GAINLENS_MEMBER(initial_decay), {0, 1, false}),
+      real_knob<Owner>("least_precision", "lambda_min", GAINLENS_MEMBER(least_precision), {0, 1e30, false}),
+      real_knob<Owner>("most_precision", "lambda_max", GAINLENS_MEMBER(most_precision), {0, 1e30, false}),
+      whole_knob<Owner>("warm_up", "steps before the filter acts", GAINLENS_MEMBER(warm_up), 0),
+      choice_knob<Owner>("warm_up_form", "the filter begins at once (step) or little by little (blend)",
+                         {"step", "blend"}, GAINLENS_MEMBER(warm_up_form)),
+  };
+}
+
+#undef GAINLENS_MEMBER
+
+}  // namespace
+
+EstimatorOptions FilterOptions::estimator_options() const {
+  EstimatorOptions options;
+  options.prior_strength = prior_strength;
+  if (prior_variance > 0) options.prior_variance = prior_variance;
+  if (score_noise > 0) options.score_noise = score_noise;
+  options.least_precision = least_precision;
+  options.most_precision = most_precision;
+  return options;
+}
+
+std::span<const Knob<FilterOptions>> filter_knobs() {
+  static const std::vector<Knob<FilterOptions>> made = make_knobs();
+  return made;
+}
+
+void check(const FilterOptions& options, const std::string& where) {
+  check(options.estimator_options(), options.estimator);
+  CHECK(options.least_precision < options.most_precision, "{}: 'least_precision' is {} and 'most_precision' is {}",
+        where, options.least_precision, options.most_precision);
+  CHECK(options.estimator != Estimator::sandwich || options.initial_precision != InitialPrecision::em,
+        "{}: 'estimator' sandwich with 'initial_precision' em; em needs a variance with a likelihood, such as reml",
+        where);
+  CHECK(options.kriging == Kriging::scalar || options.estimator == Estimator::reml ||
+            options.estimator == Estimator::reml_naive || options.estimator == Estimator::reml_conjugate,
+        "{}: 'kriging' per_dimension with 'estimator' {}; it needs reml, reml_naive or reml_conjugate", where,
+        name_of(options.estimator));
+  const bool undefined_alone =
+      options.estimator == Estimator::reml_naive ||
+      ((options.estimator == Estimator::reml_conjugate || options.estimator == Estimator::kish) &&
+       options.prior_strength == 0);
+  CHECK(!undefined_alone,
+        "{}: 'estimator' {}{}: the variance of a query that sees one key is 0/0; choose reml or give a prior", where,
+        name_of(options.estimator), options.prior_strength == 0 ? " with 'prior_strength' 0" : "");
+  CHECK(!options.norm_jacobian || options.jacobian == JacobianForm::exact, "{}: 'norm_jacobian' needs 'jacobian' exact",
+        where);
+}
+
+}  // namespace gainlens::bft

@@ -1,0 +1,351 @@
+"""SASRec with a Bayesian filter as its layers, and the arms it is compared with, written plainly in PyTorch.
+
+A layer of arm "bft" observes (attention weighted by precision), updates (a Kalman gain in the residual) and predicts
+(the MLP moves the state, its Jacobian and a process noise the precision). The other arms keep one part of that, or
+none. Weights are [batch, head, query, key, dimension], whatever their size: nothing here is expanded or fused. Layers
+are pre-norm. Names, padding and positions are those of sasrec_reference.py.
+"""
+
+import dataclasses
+import json
+import pathlib
+
+import safetensors.torch
+import torch
+from torch import nn
+from torch.nn import functional
+
+import sasrec_reference
+
+ARMS = ("bft", "plain-no-wo", "plain-decay", "plain-popularity", "gate", "constant-k")
+ESTIMATORS = ("reml", "reml_conjugate", "sandwich", "kish", "delta", "delta_weight_free")
+PRECISION_NETWORK_WIDTH = 16
+LEAST_STRETCH = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Filter:
+    """The choices of the filter; the field names are the keys of "filter" in config.json.
+
+    How training starts (initial_gain, initial_decay, process_noise_start, warm_up) changes nothing here."""
+
+    estimator: str = "reml"
+    prior_strength: float = 1
+    prior_variance: float = 0  # 0: 1 / head dimension
+    score_noise: float = 0
+    kriging: str = "scalar"  # or "per_dimension"
+    predict: str = "jacobian"  # or "discount", "decay"
+    jacobian: str = "low_rank"  # or "exact", "none"
+    jacobian_rank: int = 16
+    norm_jacobian: bool = False
+    running_jacobian: bool = True
+    discount: float = 0.95
+    most_process_noise: float = 1
+    process_noise_start: float = -9
+    initial_precision: str = "content"  # or "table", "count", "em"
+    initial_gain: float = 0.9
+    initial_gain_of_data: bool = True
+    recency_decay: bool = True
+    initial_decay: float = 0.99
+    least_precision: float = 0.001
+    most_precision: float = 100
+    warm_up: int = 50
+    warm_up_form: str = "step"
+
+    def __post_init__(self):
+        assert self.estimator in ESTIMATORS and self.kriging in ("scalar", "per_dimension")
+        assert self.predict in ("jacobian", "discount", "decay") and self.jacobian in ("low_rank", "exact", "none")
+        assert self.jacobian == "exact" or not self.norm_jacobian
+        assert self.initial_precision in ("content", "table", "count", "em")
+
+    def bounded(self, precision):
+        return precision.clamp(self.least_precision, self.most_precision)
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(sasrec_reference.Config):
+    arm: str = "bft"
+    filter: Filter = Filter()
+
+    def __post_init__(self):
+        super().__post_init__()
+        assert self.norm == "pre" and not self.embedding_norm and self.arm in ARMS
+
+    def has_recency(self):
+        decaying = self.arm in ("bft", "gate", "constant-k") and self.filter.recency_decay
+        return decaying or self.arm == "plain-decay"
+
+
+class PrecisionNetwork(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.hidden = nn.Linear(config.width, PRECISION_NETWORK_WIDTH)
+        self.output = nn.Linear(PRECISION_NETWORK_WIDTH, 1)
+
+    def forward(self, x):
+        return self.output(functional.gelu(self.hidden(x)))
+
+
+class Precision(nn.Module):
+    """The precision tau an item starts with. `base`, `items` and `strength` are constants of training."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.filter = config.filter
+        rows = config.items + 1
+        if self.filter.initial_precision in ("content", "count"):
+            self.range = nn.Parameter(torch.ones(1))
+            self.register_buffer("base", torch.ones(rows))
+        if self.filter.initial_precision == "content":
+            self.network = PrecisionNetwork(config)
+        if self.filter.initial_precision == "table":
+            self.table = nn.Parameter(torch.zeros(rows))
+        if self.filter.initial_precision == "em":
+            self.register_buffer("items", torch.ones(rows))
+        self.register_buffer("strength", torch.ones(1))
+
+    def forward(self, items, embeddings):
+        """tau of items [batch, T] whose embeddings are [batch, T, width]."""
+        form = self.filter.initial_precision
+        if form == "content":
+            tau = self.range * self.base[items] + functional.softplus(self.network(embeddings)[..., 0])
+        elif form == "count":
+            tau = self.range * self.base[items]
+        elif form == "table":
+            tau = 1 + functional.softplus(self.table[items])
+        else:
+            tau = self.items[items]
+        return self.filter.bounded(tau)
+
+
+class LayerFilter(nn.Module):
+    """What a layer has beyond attention and MLP. `stretch` is the running mean of (1 + J)^2, no trained weight."""
+
+    def __init__(self, config):
+        super().__init__()
+        settings = config.filter
+        if config.has_recency():
+            self.recency = nn.Parameter(torch.zeros(1))
+        if config.arm == "gate":
+            self.gate = nn.Linear(config.width, config.width)
+        if config.arm == "constant-k":
+            self.gain = nn.Parameter(torch.zeros(config.width))
+        if config.arm == "bft" and settings.predict == "jacobian" and settings.most_process_noise > 0:
+            self.process_noise = nn.Parameter(torch.zeros(config.width))
+        if config.arm == "bft" and settings.predict == "decay":
+            self.decay = nn.Parameter(torch.zeros(1))
+        if config.arm == "bft" and settings.running_jacobian and settings.jacobian != "none":
+            self.register_buffer("stretch", torch.ones(config.width))
+
+
+class Attention(nn.Module):
+    """The projections alone. Arms whose residual has a gain of its own have no output projection."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.heads = config.heads
+        self.query = nn.Linear(config.width, config.width)
+        self.key = nn.Linear(config.width, config.width)
+        self.value = nn.Linear(config.width, config.width)
+        if config.arm in ("plain-decay", "plain-popularity"):
+            self.output = nn.Linear(config.width, config.width)
+
+    def project(self, x):
+        """Query, key and value, each [batch, head, T, head dimension]."""
+        return tuple(split_heads(linear(x), self.heads) for linear in (self.query, self.key, self.value))
+
+
+def split_heads(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+
+
+def gelu_slope(a):
+    """The derivative of the exact GELU."""
+    normal = torch.distributions.Normal(a.new_zeros(()), a.new_ones(()))
+    return normal.cdf(a) + a * normal.log_prob(a).exp()
+
+
+def jacobian_diagonal(function, x):
+    """The diagonal of the Jacobian of a function of vectors, by autograd, at each of the vectors x [..., width]."""
+    jacobians = torch.func.vmap(torch.func.jacrev(function))(x.flatten(0, -2))
+    return jacobians.diagonal(dim1=-2, dim2=-1).view_as(x)
+
+
+class Block(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.attention_norm = nn.LayerNorm(config.width, config.norm_epsilon)
+        self.attention = Attention(config)
+        self.mlp_norm = nn.LayerNorm(config.width, config.norm_epsilon)
+        self.mlp = sasrec_reference.Mlp(config)
+        self.filter = LayerFilter(config)
+        self.couplings = None
+
+    def refresh(self):
+        """Takes the truncated factorisation of the MLP's couplings W2 * W1^T, a constant until the next refresh."""
+        left, values, right = torch.linalg.svd(self.couplings_now().detach(), full_matrices=False)
+        rank = min(self.config.filter.jacobian_rank, len(values))
+        self.couplings = left[:, :rank] * values[:rank] @ right[:rank]
+
+    def couplings_now(self):
+        return self.mlp.down.weight * self.mlp.up.weight.T
+
+    def weights(self, query, key, precision, visible, strength):
+        """Weights over the keys, [batch, head, query, key, dimension]; one for all dimensions where they agree."""
+        config = self.config
+        scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
+        if config.has_recency():
+            place = torch.arange(scores.shape[-1])
+            distance = (place[:, None] - place[None, :]).abs()
+            scores = scores + strength * distance * functional.logsigmoid(self.filter.recency)
+        scores = scores[..., None]
+        if config.arm == "bft" and config.filter.kriging == "per_dimension":
+            scores = scores + strength * split_heads(precision, config.heads).log()[:, :, None]
+        elif config.arm in ("bft", "plain-popularity"):
+            scores = scores + strength * precision.mean(-1).log()[:, None, None, :, None]
+        return scores.masked_fill(~visible[..., None], -torch.inf).softmax(3)
+
+    def variance(self, weights, query, value, precision, visible):
+        """The variance of the estimate of each query and dimension, [batch, head, query, dimension]."""
+        settings = self.config.filter
+        nu = settings.prior_strength
+        prior = settings.prior_variance or 1 / value.shape[-1]
+        value = value[:, :, None]
+        deviation = value - (weights * value).sum(3, keepdim=True)
+        residual = (weights * deviation**2).sum(3)
+        n_eff = 1 / (weights**2).sum(3)
+        reml = (residual + nu * prior) / (n_eff + nu)
+        sandwich = (weights**2 * deviation**2).sum(3)
+        if settings.estimator == "reml":
+            return reml
+        if settings.estimator == "reml_conjugate":
+            return (n_eff * residual + nu * prior) / ((n_eff - 1 + nu) * n_eff)
+        if settings.estimator == "sandwich":
+            return sandwich
+        if settings.estimator == "delta_weight_free":
+            return reml + settings.score_noise**2 * sandwich
+        if settings.estimator == "kish":
+            seen = visible[..., None].to(value.dtype)
+            count = seen.sum(3)
+            mean = (seen * value).sum(3, keepdim=True) / count[..., None, :]
+            squares = (seen * (value - mean) ** 2).sum(3)  # (count - 1) s^2
+            return (squares + nu * prior) / (count - 1 + nu) / n_eff
+        rows = self.attention.value.weight.unflatten(0, (self.config.heads, -1))  # [head, dimension, width]
+        keys = self.attention.key.weight.unflatten(0, (self.config.heads, -1))
+        u = torch.einsum("bhqd,hdm->bhqm", query, keys) / query.shape[-1] ** 0.5
+        # How the estimate moves with token j, over its weight: [batch, head, query, key, dimension, width].
+        slope = rows[None, :, None, None] + deviation[..., None] * u[:, :, :, None, None]
+        token_variance = 1 / precision.mean(-1)[:, None, None, :, None]
+        return (weights**2 * token_variance * (slope**2).sum(-1)).sum(3)
+
+    def stretch(self, before, x):
+        """How much the MLP stretches a variance, from its input before and after the norm. A running mean is used for
+        evaluation where there is one."""
+        settings = self.config.filter
+        if settings.jacobian == "none":
+            return torch.ones_like(x)
+        if settings.running_jacobian and not self.training:
+            return self.filter.stretch.expand_as(x)
+        if settings.jacobian == "low_rank":
+            jacobian = gelu_slope(self.mlp.up(x)) @ self.couplings.T
+        elif settings.norm_jacobian:
+            jacobian = jacobian_diagonal(lambda vector: self.mlp(self.mlp_norm(vector)), before)
+        else:
+            jacobian = jacobian_diagonal(self.mlp, x)
+        return ((1 + jacobian) ** 2).clamp(min=LEAST_STRETCH)
+
+    def predicted(self, posterior, stretch):
+        """The precision behind the MLP."""
+        settings = self.config.filter
+        if settings.predict == "jacobian":
+            variance = stretch / posterior
+            if settings.most_process_noise > 0:
+                noise = functional.softplus(self.filter.process_noise) * settings.most_process_noise
+                variance = variance + noise
+            return settings.bounded(1 / variance)
+        kept = settings.discount if settings.predict == "discount" else self.filter.decay.sigmoid()
+        return settings.bounded(kept * posterior / stretch)
+
+    def forward(self, h, precision, visible, strength):
+        """The state and its precision behind the layer, and what the filter found, all [batch, T, width]."""
+        settings = self.config.filter
+        x = self.attention_norm(h)
+        query, key, value = self.attention.project(x)
+        weights = self.weights(query, key, precision, visible, strength)
+        estimate = merge_heads((weights * value[:, :, None]).sum(3))
+        found = {}
+        arm = self.config.arm
+        if arm == "bft":
+            variance = merge_heads(self.variance(weights, query, value, precision, visible))
+            # The variance is clamped rather than its inverse: the same, and defined where it is 0 (one visible key).
+            observed = 1 / variance.clamp(1 / settings.most_precision, 1 / settings.least_precision)
+            gain = 1 + strength * (observed / (precision + observed) - 1)
+            found = {"precision": precision, "observation_precision": observed, "gain": gain}
+            h = h + gain * estimate
+        elif arm == "gate":
+            h = h + self.filter.gate(x).sigmoid() * estimate
+        elif arm == "constant-k":
+            h = h + self.filter.gain.sigmoid() * estimate
+        elif arm == "plain-no-wo":
+            h = h + estimate
+        else:
+            h = h + self.attention.output(estimate)
+        z = self.mlp_norm(h)
+        if arm == "bft":
+            precision = self.predicted(settings.bounded(precision + observed), self.stretch(h, z))
+        return h + self.mlp(z), precision, found
+
+
+class FilteredSASRec(nn.Module):
+    """In training mode the Jacobian is that of the current weights; otherwise its running mean, where there is one."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.item_embedding = nn.Embedding(config.items + 1, config.width)
+        self.position_embedding = nn.Embedding(config.positions, config.width)
+        if config.arm in ("bft", "plain-popularity"):
+            self.precision = Precision(config)
+        self.layers = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.final_norm = nn.LayerNorm(config.width, config.norm_epsilon)
+
+    def states(self, items, positions=None):
+        """Hidden states [batch, T, width] of items [batch, T], what the filter of each layer found, and the precision
+        behind the last layer."""
+        positions = torch.arange(items.shape[1]) if positions is None else positions
+        embeddings = self.item_embedding(items)
+        h = embeddings + self.position_embedding(positions)
+        precision, strength = None, 1
+        if self.config.arm in ("bft", "plain-popularity"):
+            precision = self.precision(items, embeddings)[..., None].expand_as(h)
+            strength = self.precision.strength
+        visible = sasrec_reference.visible_keys(items)
+        every_found = []
+        for layer in self.layers:
+            h, precision, found = layer(h, precision, visible, strength)
+            every_found.append(found)
+        return self.final_norm(h), every_found, precision
+
+    def forward(self, items, positions=None):
+        return self.states(items, positions)[0]
+
+    def scores(self, hidden):
+        """Scores [..., items] of items 1 to n."""
+        return hidden @ self.item_embedding.weight[1:].T
+
+
+def load(folder, dtype):
+    """The model of a checkpoint, in training mode. Every tensor must be used and none may be missing."""
+    fields = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    assert fields.pop("model_type") == "gainlens-sasrec" and fields.pop("activation") == "gelu"
+    settings = Filter(**fields.pop("filter"))
+    model = FilteredSASRec(Config(**fields, filter=settings)).to(dtype)
+    model.load_state_dict(safetensors.torch.load_file(pathlib.Path(folder) / "model.safetensors"))
+    for layer in model.layers:
+        layer.refresh()
+    return model.train()
