@@ -202,7 +202,8 @@ Tensor variance_of_moments(Estimator estimator, const Tensor& n_eff, const Tenso
 }
 
 Tensor observation_precision(const Tensor& variance, const EstimatorOptions& options) {
-  return variance.reciprocal().clamp(options.least_precision, options.most_precision);
+  // The bounds are those of the variance: 1/0 beyond a bound would have a gradient of 0 times infinity.
+  return variance.clamp(1 / options.most_precision, 1 / options.least_precision).reciprocal();
 }
 
 }  // namespace gainlens::bft

@@ -21,6 +21,8 @@ constexpr double most_memory = 0.99;
 /// Users whose sequences an epoch's record is made of, the first ones.
 constexpr std::int64_t recorded_users = 256;
 constexpr std::int64_t users_at_once = 256;
+/// Of a bound that was taken as a variance, in float32.
+constexpr double rounding = 1e-6;
 /// A share of capped precisions that is worth a warning.
 constexpr double almost_all = 0.99;
 
@@ -175,7 +177,8 @@ void FilterTraining::record_epoch() {
       found["precision"] = mean_of(trace.precision[layer]);
       found["observation_precision"] = mean_of(trace.observation_precision[layer]);
       found["gain"] = mean_of(trace.gain[layer]);
-      found["share_at_most"] = mean_of(trace.observation_precision[layer] >= config.filter.most_precision);
+      found["share_at_most"] =
+          mean_of(trace.observation_precision[layer] >= config.filter.most_precision * (1 - rounding));
     }
     if (layer < trace.stretch.size()) found["stretch"] = mean_of(trace.stretch[layer]);
     if (weights.process_noise.defined())

@@ -21,6 +21,7 @@ SasRecConfig config_of(const Settings& settings, Arm arm, const data::LeaveOneOu
   SasRecConfig config = settings.model;
   config.items = split.items();
   config.arm = arm;
+  if (arm == Arm::plain) config.filter = {};  // its checkpoint does not store what it does not read
   return config;
 }
 

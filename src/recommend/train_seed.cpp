@@ -45,7 +45,8 @@ void take_best_weights(RecommendTask& task, const SeedJob& job, training::Replic
   std::optional<SasRecCheckpoint> best;
   if (replicas.leads()) {
     best = load_sasrec(job.folder, CheckpointLayout::gainlens);
-    CHECK(best->config == task.model().config(), "{}: the checkpoint is of arm {} or of another shape; this is arm {}",
+    CHECK(best->config == task.model().config(),
+          "{}: its checkpoint (arm {}) is not of this training (arm {}): another arm, shape or filter",
           printable(job.folder.string()), name_of(best->config.arm), job.arm);
   }
   task.take_weights(best ? &best->weights : nullptr);

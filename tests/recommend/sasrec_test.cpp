@@ -71,9 +71,10 @@ double relative(const at::Tensor& found, const at::Tensor& expected, double floo
   return (found.detach().to(at::kDouble) - expected).abs().max().item<double>() / scale;
 }
 
+/// Largest relative errors. Precisions are reciprocals of variances, which can be small beside the squares of values.
 struct Precision {
   at::ScalarType type;
-  double forward, gradient;
+  double forward, precision, gradient;
 };
 
 void PrintTo(const Precision& precision, std::ostream* stream) {
@@ -122,7 +123,7 @@ TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
   FilterTrace trace, unread;
   const at::Tensor hidden = model.hidden(packed, {}, &trace);
   EXPECT_LT(relative(hidden, golden.expected.at("hidden")), precision.forward);
-  expect_trace(trace, golden, precision.forward);
+  expect_trace(trace, golden, precision.precision);
   const bool running = golden.expected.contains("evaluation_hidden");
   EXPECT_EQ(running, config.has_jacobian() && config.filter.running_jacobian);
   const at::Tensor evaluated = golden.expected.at(running ? "evaluation_hidden" : "hidden");
@@ -159,8 +160,8 @@ TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(All, SasRecGolden,
                          ::testing::Combine(::testing::ValuesIn(golden_names()),
-                                            ::testing::Values(Precision{at::kFloat, 2e-6, 3e-5},
-                                                              Precision{at::kDouble, 1e-12, 1e-11})),
+                                            ::testing::Values(Precision{at::kFloat, 2e-6, 1e-4, 6e-5},
+                                                              Precision{at::kDouble, 1e-12, 1e-11, 1e-11})),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');
