@@ -17,7 +17,11 @@
 #include <sys/resource.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,7 +33,7 @@ struct Options {
   std::int64_t epochs = 2;
   std::int64_t threads = 0;
   std::int64_t repeats = 21;
-  bool tiles = false;
+  bool tiles = false, arms = false;
   std::int64_t rows = 1458, items = 12101, width = 64;
 };
 
@@ -114,7 +118,7 @@ void time_epochs(const Options& options) {
   const recommend::Settings settings;
   training::SingleReplica alone;
   recommend::RecommendTask task(
-      settings, split, 0, [](const recommend::SasRec&) {}, alone);
+      settings, recommend::Arm::plain, split, 0, [](const recommend::SasRec&) {}, alone);
   training::AdamW optimizer(task.parameters(), {});
   print_result("{} users, {} items; peak memory before training {:.0f} MB\n", split.users(), split.items(),
                peak_megabytes());
@@ -135,6 +139,76 @@ void time_epochs(const Options& options) {
   print_result("ranking all users: {:.2f} s; peak memory {:.0f} MB\n", ranking, peak_megabytes());
 }
 
+/// Steps and rankings of several arms in turn.
+struct TimedArm {
+  std::string name;
+  recommend::Settings settings;
+  recommend::Arm arm;
+};
+
+std::vector<TimedArm> timed_arms() {
+  std::vector<TimedArm> arms;
+  const auto add = [&](const std::string& name, recommend::Arm arm, const Json& changes) {
+    Json all = changes;
+    all["warm_up"] = 0;
+    arms.push_back({name, recommend::settings_of(all, name), arm});
+  };
+  add("plain", recommend::Arm::plain, {});
+  add("plain again", recommend::Arm::plain, {});
+  add("plain-no-wo", recommend::Arm::plain_no_wo, {});
+  add("constant-k", recommend::Arm::constant_k, {});
+  add("bft", recommend::Arm::bft, {});
+  add("bft, no Jacobian", recommend::Arm::bft, {{"jacobian", "none"}});
+  add("bft, exact Jacobian", recommend::Arm::bft, {{"jacobian", "exact"}});
+  add("bft, current Jacobian", recommend::Arm::bft, {{"running_jacobian", false}});
+  return arms;
+}
+
+void time_arms(const Options& options) {
+  const data::LeaveOneOut split(data::read_interactions(options.data));
+  training::SingleReplica alone;
+  const std::vector<TimedArm> arms = timed_arms();
+  std::vector<std::unique_ptr<recommend::RecommendTask>> tasks;
+  std::vector<std::unique_ptr<training::AdamW>> optimizers;
+  std::vector<std::function<void()>> steps, passes, rankings;
+  std::vector<std::int64_t> next(arms.size(), 0);
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    tasks.push_back(std::make_unique<recommend::RecommendTask>(
+        arms[i].settings, arms[i].arm, split, 0, [](const recommend::SasRec&) {}, alone));
+    optimizers.push_back(std::make_unique<training::AdamW>(tasks[i]->parameters(), training::AdamWOptions{}));
+    steps.emplace_back([&, i] {
+      for (int k = 0; k < 4; ++k) {
+        optimizers[i]->zero_gradients();
+        tasks[i]->accumulate_gradients(next[i]++);
+        optimizers[i]->clip_gradients(0);
+        optimizers[i]->step(1);
+      }
+    });
+  }
+  const auto show = [&](const char* title, const std::vector<std::function<void()>>& methods) {
+    const auto times = interleaved_times(methods, {.repeats = options.repeats});
+    print_result("{}\n", title);
+    for (std::size_t i = 0; i < arms.size(); ++i) {
+      print_result("  {:<22} {:8.2f} ms ({:.2f} to {:.2f})  {:.3f} of plain\n", arms[i].name, 1e3 * times[i].median,
+                   1e3 * times[i].low, 1e3 * times[i].high, times[i].median / times[0].median);
+    }
+  };
+  print_result("{} users, {} items, width {}\n", split.users(), split.items(), recommend::Settings().model.width);
+  show("4 training steps", steps);
+
+  std::vector<std::span<const data::ItemId>> histories;
+  for (std::int64_t user = 0; user < std::min<std::int64_t>(512, split.users()); ++user)
+    histories.push_back(split.history(user, data::HeldOut::test));
+  std::vector<std::unique_ptr<recommend::SasRecScorer>> scorers;
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    scorers.push_back(std::make_unique<recommend::SasRecScorer>(tasks[i]->model()));
+    passes.emplace_back([&, i] { scorers[i]->represent(histories); });
+    rankings.emplace_back([&, i] { rank_users(*scorers[i], split, data::HeldOut::test, {0, std::ssize(histories)}); });
+  }
+  show("the layers for 512 users", passes);
+  show("ranking of 512 users", rankings);
+}
+
 int run(int count, char** arguments) {
   CLI::App app("Times the loss of a recommender, its epochs and its ranking.");
   Options options;
@@ -145,12 +219,18 @@ int run(int count, char** arguments) {
   app.add_option("--rows", options.rows)->capture_default_str();
   app.add_option("--items", options.items)->capture_default_str();
   app.add_option("--width", options.width)->capture_default_str();
+  app.add_flag("--arms", options.arms, "Time the arms on the data in turn");
   app.add_flag("--tiles", options.tiles, "Time the products of one tile alone, in one thread");
   CLI11_PARSE(app, count, arguments);
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   print_result("{} threads, peak {:.0f} GFLOP/s in float32\n", at::get_num_threads(), measured_peak_rate() * 1e-9);
   if (options.tiles) {
     time_tiles(options);
+    return 0;
+  }
+  if (options.arms) {
+    CHECK(!options.data.empty(), "--arms: needs --data");
+    time_arms(options);
     return 0;
   }
   time_loss(options);

@@ -7,9 +7,6 @@
 namespace gainlens::bft {
 namespace {
 
-/// Least factor of a variance: J = -1 would make the precision infinite.
-constexpr double least_stretch = 0.01;
-
 at::Tensor bounded(const at::Tensor& precision, const FilterOptions& options) {
   return precision.clamp(options.least_precision, options.most_precision);
 }

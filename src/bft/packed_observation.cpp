@@ -18,6 +18,18 @@ double scale_of(const at::Tensor& query, const PackedAttentionOptions& options) 
   return options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(query.size(2)));
 }
 
+/// The options with the biases of precision and distance, as far as they act.
+PackedAttentionOptions biased(const PackedAttentionOptions& given, const at::Tensor& precision, double strength) {
+  ASSERT(!given.key_bias.defined(), "observation: the bias of the keys is that of their precision");
+  PackedAttentionOptions options = given;
+  options.key_bias = precision.mean(1).log();
+  if (strength < 1) {
+    options.key_bias = options.key_bias * strength;
+    if (options.distance_slope.defined()) options.distance_slope = options.distance_slope * strength;
+  }
+  return options;
+}
+
 /// Every estimator, over padded sequences with explicit weights.
 HeadObservation materialised(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                              const at::Tensor& precision, const PaddedSequences& sequences,
@@ -66,19 +78,23 @@ HeadObservation per_dimension(const at::Tensor& query, const at::Tensor& key, co
 
 }  // namespace
 
+kernels::PackedMoments packed_moments(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                                      const at::Tensor& precision, const kernels::PackedBounds& begin,
+                                      const PackedAttentionOptions& options, double strength) {
+  return kernels::packed_attention_moments(query, key, value, begin, biased(options, precision, strength));
+}
+
 HeadObservation observe_packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                const at::Tensor& precision, const kernels::PackedBounds& begin,
                                const PackedAttentionOptions& given, const FilterOptions& filter, double strength,
                                const HeadProjections* projections) {
-  ASSERT(!given.key_bias.defined(), "observation: the bias of the keys is that of their precision");
-  PackedAttentionOptions options = given;
-  if (options.distance_slope.defined() && strength < 1) options.distance_slope = options.distance_slope * strength;
+  const PackedAttentionOptions options = biased(given, precision, strength);
   if (filter.kriging == Kriging::per_dimension) {
+    PackedAttentionOptions own = options;
+    own.key_bias = at::Tensor();  // each dimension has its own
     const at::Tensor blended = strength < 1 ? precision.pow(strength) : precision;
-    return per_dimension(query, key, value, blended, PaddedSequences(begin, query.device()), options, filter);
+    return per_dimension(query, key, value, blended, PaddedSequences(begin, query.device()), own, filter);
   }
-  options.key_bias = precision.mean(1).log();
-  if (strength < 1) options.key_bias = options.key_bias * strength;
   if (!needs_moments_alone(filter.estimator)) {
     return materialised(query, key, value, precision, PaddedSequences(begin, query.device()), options, filter,
                         projections);

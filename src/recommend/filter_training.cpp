@@ -145,7 +145,7 @@ void FilterTraining::learn_from(const FilterTrace& trace, std::int64_t positions
   const at::NoGradGuard no_gradients;
   std::vector<at::Tensor> sums;
   for (std::int64_t layer = 0; layer + 1 < config.layers; ++layer) {
-    sums.push_back(positions > 0 ? trace.stretch.at(static_cast<std::size_t>(layer)).sum(0)
+    sums.push_back(positions > 0 ? trace.stretch_sum.at(static_cast<std::size_t>(layer)).clone()
                                  : at::zeros({config.width}, weights_.item_embedding.options().requires_grad(false)));
   }
   const at::Tensor count = at::scalar_tensor(static_cast<double>(positions), at::kDouble);
@@ -180,7 +180,8 @@ void FilterTraining::record_epoch() {
       found["share_at_most"] =
           mean_of(trace.observation_precision[layer] >= config.filter.most_precision * (1 - rounding));
     }
-    if (layer < trace.stretch.size()) found["stretch"] = mean_of(trace.stretch[layer]);
+    if (layer < trace.stretch_sum.size())
+      found["stretch"] = mean_of(trace.stretch_sum[layer]) / static_cast<double>(trace.gain[layer].size(0));
     if (weights.process_noise.defined())
       found["process_noise"] = mean_of(bft::process_noise(weights.process_noise, config.filter));
     if (weights.recency.defined()) found["decay"] = mean_of(at::sigmoid(weights.recency));

@@ -114,7 +114,7 @@ double RecommendTask::accumulate_gradients(std::int64_t step) {
       std::span(users).subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.last - own.first));
   const PackedSequences packed = inputs_of(part);
   filter_.prepare(step, part.size() == users.size() ? packed : inputs_of(users));
-  FilterTrace trace;
+  FilterTrace trace{.whole = false};
   double loss = 0;
   if (!targets.empty()) loss = add_gradients(packed, targets, all_positions, positions_before, step, trace);
   filter_.learn_from(trace, std::ssize(targets), replicas_);
@@ -131,7 +131,12 @@ double RecommendTask::add_gradients(const PackedSequences& inputs, const std::ve
   if (std::ssize(targets) < all_positions)
     loss = loss * (static_cast<double>(targets.size()) / static_cast<double>(all_positions));
   const auto value = loss.item<double>();
-  if (!std::isfinite(value)) FilterTraining::refuse_nan(trace);
+  if (!std::isfinite(value)) {
+    const at::NoGradGuard no_gradients;
+    FilterTrace whole;
+    model_.hidden(inputs, noise, &whole);
+    FilterTraining::refuse_nan(whole);
+  }
   loss.backward();
   // Parameters of precision have no gradient while the filter warms up, nor those that only a later layer would read.
   SasRecWeights weights = model_.weights();

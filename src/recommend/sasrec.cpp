@@ -4,6 +4,7 @@
 #include "core/checked.h"
 #include "core/quantity.h"
 #include "kernels/gradient/dropout.h"
+#include "kernels/gradient/layer_gradients.h"
 #include "kernels/gradient/packed_attention.h"
 #include "kernels/gradient/selected_rows.h"
 #include "kernels/gradient/trained_linear.h"
@@ -18,6 +19,7 @@
 #include <ATen/ATen.h>
 
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace gainlens::recommend {
@@ -137,10 +139,18 @@ void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
 
   const at::Tensor before = pass.at(
       layer, "mlp.hook_pre", linear(pre ? normed(middle, weights.mlp_norm, second_norm, pass) : middle, weights.up));
+  at::Tensor neurons, slopes;
+  if (!needs_slopes(layer, stream, pass)) {
+    neurons = models::activated(before, kernels::Activation::gelu_erf);
+  } else if (before.is_cpu() && before.scalar_type() == at::kFloat) {
+    std::tie(neurons, slopes) = kernels::trained_activation_with_slope(before, kernels::Activation::gelu_erf);
+  } else {
+    neurons = models::activated(before, kernels::Activation::gelu_erf);
+    slopes = bft::activation_slope(before, kernels::Activation::gelu_erf);
+  }
   // No one reads the precision after the last layer.
   if (stream.precision.defined() && layer + 1 < config_.layers)
-    stream.precision = predicted_precision(layer, stream, before, pass);
-  const at::Tensor neurons = models::activated(before, kernels::Activation::gelu_erf);
+    stream.precision = predicted_precision(layer, stream, slopes, pass);
   const at::Tensor fed = linear(pass.at(layer, "mlp.hook_post", neurons), weights.down);
   at::Tensor result = middle + pass.at(layer, "hook_mlp_out", pass.dropped(fed, layer, mlp_place));
   if (!pre) result = normed(result, weights.mlp_norm, second_norm, pass);

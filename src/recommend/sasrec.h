@@ -24,11 +24,12 @@ struct TrainingNoise {
 /// What the filter did in a pass: one entry for each layer, [position, width], without gradients. Empty while the
 /// filter is not in force.
 struct FilterTrace {
+  bool whole = true;  ///< else only `stretch_sum` is taken up, at less cost
   std::vector<at::Tensor> precision;              ///< lambda of the stream that enters the layer
   std::vector<at::Tensor> observation_precision;  ///< lambda_obs
   std::vector<at::Tensor> gain;                   ///< K, before it is blended with 1
   std::vector<at::Tensor> estimate;               ///< e, with dropout
-  std::vector<at::Tensor> stretch;                ///< max((1 + J)^2, 0.01); not of the last layer
+  std::vector<at::Tensor> stretch_sum;            ///< [width] sum of max((1 + J)^2, 0.01); not of the last layer
 };
 
 /// The sites of such a model.
@@ -93,9 +94,12 @@ class SasRec : public hooks::HookedModel {
   at::Tensor plain_attention(std::int64_t layer, const hooks::Qkv& heads, const Stream& stream, const Pass& pass) const;
   at::Tensor filtered_attention(std::int64_t layer, const hooks::Qkv& heads, Stream& stream, const Pass& pass) const;
   /// The precision of the stream after the MLP.
-  at::Tensor predicted_precision(std::int64_t layer, const Stream& stream, const at::Tensor& before_activation,
+  /// @param slopes  [row, neuron] of the activation; undefined if the configuration has no Jacobian or takes its mean
+  at::Tensor predicted_precision(std::int64_t layer, const Stream& stream, const at::Tensor& slopes,
                                  const Pass& pass) const;
-  at::Tensor jacobian(std::int64_t layer, const Stream& stream, const at::Tensor& before_activation) const;
+  at::Tensor jacobian(std::int64_t layer, const Stream& stream, const at::Tensor& slopes) const;
+  /// Whether the precision after a layer needs the slopes of its activation.
+  bool needs_slopes(std::int64_t layer, const Stream& stream, const Pass& pass) const;
   Stream first_stream(const at::Tensor& items, const at::Tensor& places, const Pass& pass) const;
   /// Biases of the scores other than those of a moving precision.
   kernels::PackedAttentionOptions packed_options(std::int64_t layer, const Pass& pass) const;

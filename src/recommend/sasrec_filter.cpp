@@ -1,4 +1,5 @@
 #include "bft/filter_step.h"
+#include "bft/fused_step.h"
 #include "bft/initial_precision.h"
 #include "bft/packed_observation.h"
 #include "core/check.h"
@@ -9,11 +10,20 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <cmath>
+#include <tuple>
+#include <vector>
 
 // The Bayesian filter of SASRec, and the arms that have a part of it.
 
 namespace gainlens::recommend {
+namespace {
+
+/// Whether the fused steps know such tensors.
+bool is_fused(const at::Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == at::kFloat;
+}
+
+}  // namespace
 
 double SasRec::strength() const {
   const at::Tensor& strength = weights_.precision.strength;
@@ -60,19 +70,28 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const hooks::Qkv& head
                                       const Pass& pass) const {
   const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const at::Tensor precision = stream.precision = pass.at(layer, "hook_precision", stream.precision);
+  const bool traced = pass.trace != nullptr && pass.trace->whole;
+  const double share = strength();
+  if (is_fused(precision) && bft::has_fused_update(config_.filter) && !traced && !pass.is_batch()) {
+    const kernels::PackedMoments found = bft::packed_moments(heads.query, heads.key, heads.value, precision,
+                                                             pass.bounds, packed_options(layer, pass), share);
+    auto [scaled, posterior] = bft::fused_update({found.output.flatten(1), found.n_eff, found.residual.flatten(1)},
+                                                 precision, config_.filter, share);
+    stream.precision = posterior;
+    return scaled;
+  }
   bft::HeadProjections projections;
   const bool projected = config_.filter.estimator == bft::Estimator::delta;
   if (projected) {
     const std::vector<std::int64_t> shape{config_.heads, config_.head_dim(), config_.width};
     projections = {weights.key.weight.view(shape), weights.value.weight.view(shape)};
   }
-  const double share = strength();
   const bft::HeadObservation found =
       bft::observe_packed(heads.query, heads.key, heads.value, precision, pass.bounds, packed_options(layer, pass),
                           config_.filter, share, projected ? &projections : nullptr);
   const at::Tensor observed = pass.at(layer, "attn.hook_observation_precision", found.precision).flatten(1);
   const at::Tensor gain = pass.at(layer, "attn.hook_gain", bft::gain(precision, observed));
-  if (pass.trace != nullptr) {
+  if (traced) {
     pass.trace->precision.push_back(precision.detach());
     pass.trace->observation_precision.push_back(observed.detach());
     pass.trace->gain.push_back(gain.detach());
@@ -83,9 +102,13 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const hooks::Qkv& head
   return estimate * (share < 1 ? 1 + share * (gain - 1) : gain);
 }
 
-at::Tensor SasRec::jacobian(std::int64_t layer, const Stream& stream, const at::Tensor& before_activation) const {
+bool SasRec::needs_slopes(std::int64_t layer, const Stream& stream, const Pass& pass) const {
+  const bool takes_mean = config_.filter.running_jacobian && pass.trace == nullptr;
+  return stream.precision.defined() && config_.has_jacobian() && !takes_mean && layer + 1 < config_.layers;
+}
+
+at::Tensor SasRec::jacobian(std::int64_t layer, const Stream& stream, const at::Tensor& slopes) const {
   const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
-  const at::Tensor slopes = bft::activation_slope(before_activation, kernels::Activation::gelu_erf);
   if (config_.filter.jacobian == bft::JacobianForm::low_rank)
     return bft::jacobian(factors_.at(static_cast<std::size_t>(layer)), slopes);
   if (!config_.filter.norm_jacobian) return bft::jacobian(weights.up.weight, weights.down.weight, slopes);
@@ -96,16 +119,24 @@ at::Tensor SasRec::jacobian(std::int64_t layer, const Stream& stream, const at::
                                  weights.mlp_norm.weight);
 }
 
-at::Tensor SasRec::predicted_precision(std::int64_t layer, const Stream& stream, const at::Tensor& before_activation,
+at::Tensor SasRec::predicted_precision(std::int64_t layer, const Stream& stream, const at::Tensor& slopes,
                                        const Pass& pass) const {
   const FilterWeights& weights = weights_.layers[static_cast<std::size_t>(layer)].filter;
-  at::Tensor stretch;
-  if (config_.has_jacobian() && config_.filter.running_jacobian && pass.trace == nullptr) {
-    stretch = weights.stretch;
-  } else if (config_.has_jacobian()) {
-    stretch = bft::stretch(jacobian(layer, stream, before_activation));
-    if (pass.trace != nullptr) pass.trace->stretch.push_back(stretch.detach());
+  at::Tensor stretch, sum, predicted;
+  if (slopes.defined()) {
+    const at::Tensor diagonal = jacobian(layer, stream, slopes);
+    if (is_fused(diagonal) && weights.process_noise.defined()) {
+      std::tie(predicted, sum) = bft::fused_predict(
+          stream.precision, diagonal, bft::process_noise(weights.process_noise, config_.filter), config_.filter);
+    } else {
+      stretch = bft::stretch(diagonal);
+      sum = stretch.detach().sum(0);
+    }
+    if (pass.trace != nullptr) pass.trace->stretch_sum.push_back(sum);
+  } else {
+    stretch = weights.stretch;  // undefined without a Jacobian
   }
+  if (predicted.defined()) return predicted;
   const at::Tensor& parameter = config_.filter.predict == bft::Predict::decay ? weights.decay : weights.process_noise;
   return bft::predicted_precision(stream.precision, stretch, parameter, config_.filter);
 }

@@ -131,6 +131,37 @@ struct ActivationNode : torch::autograd::Function<ActivationNode> {
   }
 };
 
+struct SlopeNode : torch::autograd::Function<SlopeNode> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x, std::int64_t activation) {
+    const at::Tensor given = x.contiguous();
+    context->save_for_backward({given});
+    context->saved_data["activation"] = activation;
+    const at::Tensor value = at::empty_like(given), slope = at::empty_like(given);
+    at::parallel_for(0, given.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
+      tile_kernels().activation_with_slope(
+          static_cast<Activation>(activation), end - begin, given.const_data_ptr<float>() + begin,
+          value.mutable_data_ptr<float>() + begin, slope.mutable_data_ptr<float>() + begin);
+    });
+    return {value, slope};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    check_first_derivative("trained_activation_with_slope");
+    const at::Tensor x = context->get_saved_variables()[0];
+    const auto upstream = [&](std::size_t i) {
+      return gradients[i].defined() ? gradients[i].contiguous() : at::zeros_like(x);
+    };
+    const at::Tensor of_value = upstream(0), of_slope = upstream(1), of_x = at::empty_like(x);
+    const auto activation = static_cast<Activation>(context->saved_data["activation"].toInt());
+    at::parallel_for(0, x.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
+      tile_kernels().slope_gradient(activation, end - begin, x.const_data_ptr<float>() + begin,
+                                    of_value.const_data_ptr<float>() + begin, of_slope.const_data_ptr<float>() + begin,
+                                    of_x.mutable_data_ptr<float>() + begin);
+    });
+    return {of_x, {}};
+  }
+};
+
 }  // namespace
 
 at::Tensor trained_norm(const at::Tensor& x, const NormOptions& options, const at::Tensor& weight, double offset,
@@ -153,6 +184,12 @@ at::Tensor trained_gate(const at::Tensor& gates, const at::Tensor& neurons, Acti
 at::Tensor trained_activation(const at::Tensor& x, Activation activation) {
   ASSERT(x.scalar_type() == at::kFloat, "activations are trained in float32");
   return ActivationNode::apply(x, static_cast<std::int64_t>(activation));
+}
+
+std::pair<at::Tensor, at::Tensor> trained_activation_with_slope(const at::Tensor& x, Activation activation) {
+  ASSERT(x.scalar_type() == at::kFloat && x.is_cpu(), "activations are trained in float32");
+  const variable_list found = SlopeNode::apply(x, static_cast<std::int64_t>(activation));
+  return {found[0], found[1]};
 }
 
 }  // namespace gainlens::kernels

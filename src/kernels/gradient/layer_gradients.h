@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <utility>
 
 // The parts of a decoder's layer with gradients, for training in float32. The forward passes are those of evaluation
 // (linear.h, row_functions.h) and have the same bits. Each backward pass reads and writes every tensor once; what it
@@ -28,5 +29,8 @@ at::Tensor trained_gate(const at::Tensor& gates, const at::Tensor& neurons, Acti
 
 /// f(x) of each element.
 at::Tensor trained_activation(const at::Tensor& x, Activation activation);
+
+/// f(x) and f'(x) of each element, both with gradients.
+std::pair<at::Tensor, at::Tensor> trained_activation_with_slope(const at::Tensor& x, Activation activation);
 
 }  // namespace gainlens::kernels

@@ -292,6 +292,65 @@ void GateGradient(Activation activation, std::int64_t count, const float* gates,
   GAINLENS_WITH_ACTIVATION(GateGradientWith, activation, count, gates, neurons, dy, dgates, dneurons)
 }
 
+template <Activation activation>
+void ActivationWithSlopeOf(std::int64_t count, const float* x, float* HWY_RESTRICT value, float* HWY_RESTRICT slope) {
+  for (std::int64_t i = 0; i < count; i += Lanes<float>()) {
+    const std::int64_t lanes = std::min(count - i, Lanes<float>());
+    const auto found = Differentiated<activation>(LoadStored(ElementType::float32, x, i, lanes));
+    StoreStored(ElementType::float32, found.value, value, i, lanes);
+    StoreStored(ElementType::float32, found.slope, slope, i, lanes);
+  }
+}
+
+void ActivationWithSlope(Activation activation, std::int64_t count, const float* x, float* value, float* slope) {
+  GAINLENS_WITH_ACTIVATION(ActivationWithSlopeOf, activation, count, x, value, slope)
+}
+
+/// f''(x), 0 at the kinks.
+template <Activation activation>
+HWY_INLINE Vector SecondDerivative(Vector x) {
+  const Floats tag;
+  const auto one = hn::Set(tag, 1.0F), two = hn::Set(tag, 2.0F);
+  if constexpr (activation == Activation::silu) {
+    const auto s = Sigmoid(x), rest = hn::Sub(one, s);
+    return hn::Mul(hn::Mul(s, rest), hn::MulAdd(x, hn::Sub(rest, s), two));
+  }
+  if constexpr (activation == Activation::gelu_tanh) {  // x s(z), z = x (a + b x^2)
+    const auto square = hn::Mul(x, x), a = hn::Set(tag, 1.5957691216F), b = hn::Set(tag, 0.07135481627F);
+    const auto s = Sigmoid(hn::Mul(x, hn::MulAdd(square, b, a))), rest = hn::Sub(one, s);
+    const auto slope = hn::MulAdd(hn::Mul(square, hn::Set(tag, 3.0F)), b, a);  // of z
+    const auto bend = hn::Mul(hn::Mul(hn::Set(tag, 6.0F), b), x);
+    const auto inner = hn::MulAdd(hn::Mul(slope, slope), hn::Sub(rest, s), bend);
+    return hn::Mul(hn::Mul(s, rest), hn::MulAdd(x, inner, hn::Mul(two, slope)));
+  }
+  if constexpr (activation == Activation::gelu_erf) {  // density (2 - x^2)
+    const auto square = hn::Mul(x, x);
+    const auto power = hn::Max(hn::Mul(square, hn::Set(tag, -0.5F)), hn::Set(tag, -88.0F));
+    const auto density = hn::Mul(hn::Set(tag, 0.39894228F), hn::Exp(tag, power));
+    return hn::Mul(density, hn::Sub(two, square));
+  }
+  if constexpr (activation == Activation::squared_relu) return hn::IfThenElseZero(hn::Gt(x, hn::Zero(tag)), two);
+  return hn::Zero(tag);
+}
+
+template <Activation activation>
+void SlopeGradientOf(std::int64_t count, const float* x, const float* dvalue, const float* dslope,
+                     float* HWY_RESTRICT dx) {
+  for (std::int64_t i = 0; i < count; i += Lanes<float>()) {
+    const std::int64_t lanes = std::min(count - i, Lanes<float>());
+    const auto load = [&](const float* row) HWY_ATTR { return LoadStored(ElementType::float32, row, i, lanes); };
+    const auto at = load(x);
+    const auto through_value = hn::Mul(load(dvalue), Differentiated<activation>(at).slope);
+    StoreStored(ElementType::float32, hn::MulAdd(load(dslope), SecondDerivative<activation>(at), through_value), dx, i,
+                lanes);
+  }
+}
+
+void SlopeGradient(Activation activation, std::int64_t count, const float* x, const float* dvalue, const float* dslope,
+                   float* dx) {
+  GAINLENS_WITH_ACTIVATION(SlopeGradientOf, activation, count, x, dvalue, dslope, dx)
+}
+
 #undef GAINLENS_WITH_ACTIVATION
 
 void AbsorbLogits(std::int64_t rows, std::int64_t columns, float* HWY_RESTRICT tile, std::int64_t tile_stride,
@@ -357,6 +416,8 @@ constexpr TileKernels tile_kernels_of_target = {
     .finish = Finish,
     .finish_gated = FinishGated,
     .gate_gradient = GateGradient,
+    .activation_with_slope = ActivationWithSlope,
+    .slope_gradient = SlopeGradient,
     .absorb_logits = AbsorbLogits,
     .logit_gradients = LogitGradients,
 };

@@ -67,6 +67,12 @@ struct TileKernels {
   void (*gate_gradient)(Activation activation, std::int64_t count, const float* gates, const float* neurons,
                         const float* dy, float* dgates, float* dneurons);
 
+  /// value = f(x) and slope = f'(x).
+  void (*activation_with_slope)(Activation activation, std::int64_t count, const float* x, float* value, float* slope);
+  /// dx = dvalue f'(x) + dslope f''(x).
+  void (*slope_gradient)(Activation activation, std::int64_t count, const float* x, const float* dvalue,
+                         const float* dslope, float* dx);
+
   /// Adds the first `columns` logits of each row to the row's sum. Logits z become cap tanh(z / cap) before, if cap is
   /// not 0; then the tile holds these. Elements of the tile after `columns` may be overwritten, up to a whole vector.
   /// @param sums  [rows]
