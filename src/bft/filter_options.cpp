@@ -41,6 +41,8 @@ std::vector<Knob<FilterOptions>> make_knobs() {
                        GAINLENS_MEMBER(initial_gain_of_data)),
       flag_knob<Owner>("recency_decay", "scores fall with distance at a learned rate", GAINLENS_MEMBER(recency_decay)),
       real_knob<Owner>("initial_decay", "rho before training", GAINLENS_MEMBER(initial_decay), {0, 1, false}),
+      flag_knob<Owner>("output_projection", "W_O after the gain; the paper's layer has none",
+                       GAINLENS_MEMBER(output_projection)),
       real_knob<Owner>("least_precision", "lambda_min", GAINLENS_MEMBER(least_precision), {0, 1e30, false}),
       real_knob<Owner>("most_precision", "lambda_max", GAINLENS_MEMBER(most_precision), {0, 1e30, false}),
       whole_knob<Owner>("warm_up", "steps before the filter acts", GAINLENS_MEMBER(warm_up), 0),

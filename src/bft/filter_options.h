@@ -62,6 +62,7 @@ struct FilterOptions {
   bool initial_gain_of_data = true;  ///< tau_range from the first batch; else from 2 d
   bool recency_decay = true;         ///< |t - j| log rho is added to the scores, rho learned for each layer
   double initial_decay = 0.99;       ///< rho before training
+  bool output_projection = false;    ///< h' = h + W_O (K e), as for models that have a W_O; the paper's layer has none
   double least_precision = 1e-3;     ///< lambda_min
   double most_precision = 100;       ///< lambda_max, of lambda_obs, lambda' and lambda''
   std::int64_t warm_up = 50;         ///< steps

@@ -165,19 +165,23 @@ at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& input, Stream
   };
   const hooks::Qkv of_heads{heads(rows[0], "attn.hook_q"), heads(rows[1], "attn.hook_k"),
                             heads(rows[2], "attn.hook_v")};
-  if (stream.precision.defined()) return filtered_attention(layer, of_heads, stream, pass);
-  const at::Tensor estimate = pass.at(layer, "attn.hook_z", plain_attention(layer, of_heads, stream, pass)).flatten(1);
+  const at::Tensor scaled = stream.precision.defined() ? filtered_attention(layer, of_heads, stream, pass)
+                                                       : scaled_attention(layer, input, of_heads, stream, pass);
+  return config_.has_output_projection() ? linear(scaled, weights.output) : scaled;
+}
+
+at::Tensor SasRec::scaled_attention(std::int64_t layer, const at::Tensor& input, const hooks::Qkv& heads,
+                                    const Stream& stream, const Pass& pass) const {
+  const FilterWeights& weights = weights_.layers[static_cast<std::size_t>(layer)].filter;
+  const at::Tensor estimate = pass.at(layer, "attn.hook_z", plain_attention(layer, heads, stream, pass)).flatten(1);
   switch (config_.parts().factor) {
     case AttentionFactor::one:
-      return config_.parts().output_projection ? linear(estimate, weights.output) : estimate;
-    case AttentionFactor::kalman_gain:
-      return estimate;  // while the filter warms up
+    case AttentionFactor::kalman_gain:  // 1 while the filter warms up
+      return estimate;
     case AttentionFactor::gate:
-      return estimate * pass.at(layer, "attn.hook_gain", at::sigmoid(linear(input, weights.filter.gate)));
-    case AttentionFactor::constant: {
-      const at::Tensor gain = at::sigmoid(weights.filter.gain).expand_as(estimate);
-      return estimate * pass.at(layer, "attn.hook_gain", gain);
-    }
+      return estimate * pass.at(layer, "attn.hook_gain", at::sigmoid(linear(input, weights.gate)));
+    case AttentionFactor::constant:
+      return estimate * pass.at(layer, "attn.hook_gain", at::sigmoid(weights.gain).expand_as(estimate));
   }
   ASSERT(false, "attention: not a member of AttentionFactor");
   return estimate;

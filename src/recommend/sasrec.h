@@ -24,7 +24,7 @@ struct TrainingNoise {
 /// What the filter did in a pass: one entry for each layer, [position, width], without gradients. Empty while the
 /// filter is not in force.
 struct FilterTrace {
-  bool whole = true;  ///< else only `stretch_sum` is taken up, at less cost
+  bool whole = true;                              ///< else only `stretch_sum` is taken up, at less cost
   std::vector<at::Tensor> precision;              ///< lambda of the stream that enters the layer
   std::vector<at::Tensor> observation_precision;  ///< lambda_obs
   std::vector<at::Tensor> gain;                   ///< K, before it is blended with 1
@@ -91,6 +91,9 @@ class SasRec : public hooks::HookedModel {
   void block(std::int64_t layer, Stream& stream, const Pass& pass) const;
   /// What is added to the stream, before dropout. Updates the precision of the stream.
   at::Tensor attention(std::int64_t layer, const at::Tensor& input, Stream& stream, const Pass& pass) const;
+  /// factor e of a layer without precisions.
+  at::Tensor scaled_attention(std::int64_t layer, const at::Tensor& input, const hooks::Qkv& heads,
+                              const Stream& stream, const Pass& pass) const;
   at::Tensor plain_attention(std::int64_t layer, const hooks::Qkv& heads, const Stream& stream, const Pass& pass) const;
   at::Tensor filtered_attention(std::int64_t layer, const hooks::Qkv& heads, Stream& stream, const Pass& pass) const;
   /// The precision of the stream after the MLP.

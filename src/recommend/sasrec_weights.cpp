@@ -109,7 +109,7 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
     slots.linear(prefix + "attention.query", layer.query, width, width);
     slots.linear(prefix + "attention.key", layer.key, width, width);
     slots.linear(prefix + "attention.value", layer.value, width, width);
-    if (config.parts().output_projection) slots.linear(prefix + "attention.output", layer.output, width, width);
+    if (config.has_output_projection()) slots.linear(prefix + "attention.output", layer.output, width, width);
     slots.norm(prefix + "mlp_norm", layer.mlp_norm, width);
     slots.linear(prefix + "mlp.up", layer.up, config.inner_width, width);
     slots.linear(prefix + "mlp.down", layer.down, width, config.inner_width);
