@@ -47,6 +47,7 @@ class Filter:
     initial_gain_of_data: bool = True
     recency_decay: bool = True
     initial_decay: float = 0.99
+    output_projection: bool = False
     least_precision: float = 0.001
     most_precision: float = 100
     warm_up: int = 50
@@ -56,6 +57,7 @@ class Filter:
         assert self.estimator in ESTIMATORS and self.kriging in ("scalar", "per_dimension")
         assert self.predict in ("jacobian", "discount", "decay") and self.jacobian in ("low_rank", "exact", "none")
         assert self.jacobian == "exact" or not self.norm_jacobian
+        assert not self.output_projection, "no golden asks for it"
         assert self.initial_precision in ("content", "table", "count", "em")
 
     def bounded(self, precision):
