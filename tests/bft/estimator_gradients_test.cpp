@@ -1,16 +1,14 @@
 // Gradients of every estimator against central differences in float64. The test prints the table of docs/bft.md.
 #include "bft/observation_variance.h"
+#include "support/central_differences.h"
 #include "support/refusal.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/autograd/autograd.h>
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +16,7 @@ namespace gainlens::bft {
 namespace {
 
 using at::Tensor;
+using testing::gradient_error;
 using ::testing::HasSubstr;
 using testing::refusal_of;
 
@@ -56,31 +55,6 @@ Tensor loss_of(Estimator estimator, const Layer& layer, const Tensor& weights, c
   const Tensor variance = observation_variance(estimator, {weights, values}, {.score_noise = 0.4}, &noise);
   const Tensor defined = variance.isnan().logical_not();
   return (variance.masked_select(defined) * layer.upstream.masked_select(defined)).sum();
-}
-
-/// Largest |gradient - central difference| over the largest |central difference|, over the elements of the leaf that
-/// `moves` allows.
-double gradient_error(Tensor& leaf, const std::function<Tensor()>& loss, const Tensor& moves) {
-  leaf = leaf.detach().clone(at::MemoryFormat::Contiguous).requires_grad_();
-  loss().backward();
-  const Tensor gradient = leaf.grad().clone();
-  leaf = leaf.detach().clone(at::MemoryFormat::Contiguous);
-  double worst = 0, largest = 0;
-  double* const numbers = leaf.data_ptr<double>();
-  for (std::int64_t i = 0; i < leaf.numel(); ++i) {
-    if (!moves.flatten()[i].item<bool>()) continue;
-    const double at = numbers[i], step = 1e-5 * std::max(1.0, std::abs(at));
-    numbers[i] = at + step;
-    const double above = loss().item<double>();
-    numbers[i] = at - step;
-    const double below = loss().item<double>();
-    numbers[i] = at;
-    const double difference = (above - below) / (2 * step);
-    worst = std::max(worst, std::abs(gradient.flatten()[i].item<double>() - difference));
-    largest = std::max(largest, std::abs(difference));
-  }
-  EXPECT_GT(largest, 1e-4);
-  return worst / largest;
 }
 
 TEST(EstimatorGradients, AgreeWithCentralDifferences) {

@@ -210,6 +210,93 @@ TEST(SasRecForward, OfABatchIsThatOfPackedSequences) {
   }
 }
 
+std::vector<std::string> filter_names() {
+  std::vector<std::string> names = golden_names();
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with("filter-"); });
+  return names;
+}
+
+TEST(SasRecForward, OfABatchIsThatOfPackedSequencesForEveryArm) {
+  const std::vector<std::vector<data::ItemId>> sequences = {{3, 9, 4, 1, 7}, {8, 8, 2, 5, 11}};
+  const std::vector<std::span<const data::ItemId>> spans(sequences.begin(), sequences.end());
+  const at::Tensor ids = at::tensor({3, 9, 4, 1, 7, 8, 8, 2, 5, 11}, at::kLong).view({2, 5});
+  const at::NoGradGuard no_gradients;
+  for (const std::string& name : filter_names()) {
+    SCOPED_TRACE(name);
+    SasRec model = model_of(name);
+    const at::Tensor packed = model.hidden(pack(spans, model.config()));
+    std::map<std::string, std::vector<std::int64_t>> seen;
+    hooks::Hooks observers;
+    observers.observe(hooks::Glob("*"), [&](const hooks::Site& site, const at::Tensor& tensor) {
+      seen[site.name] = tensor.sizes().vec();
+    });
+    EXPECT_LT(relative(model.forward({ids}, {}, observers).hidden.flatten(0, 1), packed.to(at::kDouble)), 1e-5);
+    for (const hooks::SiteShape& site : model.sites()) {
+      ASSERT_TRUE(seen.contains(site.site.name)) << site.site.name;
+      EXPECT_EQ(seen[site.site.name].size(), site.shape.size()) << site.site.name;
+    }
+    EXPECT_EQ(seen.size(), model.sites().size());
+    // What a site is replaced by acts: all but the last layer's precision of observations change what follows.
+    const at::Tensor plain = model.forward({ids}, {}, {}).hidden;
+    for (const hooks::SiteShape& site : model.sites()) {
+      hooks::Hooks changed;
+      changed.replace(hooks::Glob(site.site.name), [](const hooks::Site&, const at::Tensor& x) {
+        return x * 0.5 + 0.1 * (1 + at::arange(x.size(-1)));
+      });
+      EXPECT_FALSE(at::allclose(model.forward({ids}, {}, changed).hidden, plain)) << site.site.name;
+    }
+  }
+}
+
+TEST(SasRecFilter, WithAGainOfOneAndEqualPrecisionsIsThePlainLayer) {
+  const at::Tensor ids = at::tensor({3, 9, 4, 1, 7, 8}, at::kLong).unsqueeze(0);
+  const at::NoGradGuard no_gradients;
+  for (const char* name : {"filter-bft-paper", "filter-bft-conjugate", "filter-bft-per-dimension"}) {
+    Golden golden = read_golden(name);
+    SasRecConfig config = golden.checkpoint.config, plain_config = config;
+    plain_config.arm = Arm::plain_no_wo;
+    SasRecWeights weights = golden.checkpoint.weights;
+    for (SasRecLayerWeights& layer : weights.layers) {
+      if (layer.filter.recency.defined()) layer.filter.recency.fill_(40);  // rho is 1
+    }
+    SasRec model(config, weights), plain(plain_config, weights);
+    hooks::Hooks forced;
+    forced.replace(hooks::Glob("*.hook_gain"),
+                   [](const hooks::Site&, const at::Tensor& x) { return at::ones_like(x); });
+    forced.replace(hooks::Glob("*.hook_precision"),
+                   [](const hooks::Site&, const at::Tensor& x) { return at::full_like(x, 3); });
+    const at::Tensor expected = plain.forward({ids}, {}, {}).hidden;
+    EXPECT_LT(relative(model.forward({ids}, {}, forced).hidden, expected.to(at::kDouble)), 1e-6) << name;
+    // While the filter warms up, the same without hooks, and with the same bits.
+    const std::vector<data::ItemId> items{3, 9, 4, 1, 7, 8};
+    const std::vector<std::span<const data::ItemId>> one{items};
+    const PackedSequences packed = pack(one, config);
+    weights.precision.strength.fill_(0);
+    EXPECT_TRUE(at::equal(model.hidden(packed), plain.hidden(packed))) << name;
+  }
+}
+
+TEST(SasRecFilter, RefusesWhatDoesNotFit) {
+  SasRec model = model_of("filter-bft-paper");
+  models::SdpaAttention other;
+  hooks::ForwardOptions options;
+  options.attention = &other;
+  const at::Tensor ids = at::ones({1, 3}, at::kLong);
+  EXPECT_THAT(refusal_of([&] { model.forward({ids}, options, {}); }), HasSubstr("arm bft adds biases"));
+  SasRecConfig config = model.config();
+  config.norm = NormPlace::post;
+  EXPECT_THAT(refusal_of([&] { check(config, "c"); }), HasSubstr("arm bft needs norms before each part"));
+  Json document = Json(to_json(model.config()));
+  document["arm"] = "bfd";
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("no arm that is trained"));
+  document = Json(to_json(model.config()));
+  document["filter"].erase("predict");
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'predict' is missing"));
+  document = Json(to_json(model.config()));
+  document.erase("filter");
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'filter'"));
+}
+
 TEST(SasRecForward, InterventionsChangeWhatFollows) {
   SasRec model = model_of("sasrec-pre-end");
   const at::NoGradGuard no_gradients;

@@ -3,9 +3,12 @@
 #include "core/error.h"
 #include "recommend/recommend_task.h"
 #include "recommend/sampled_softmax.h"
+#include "recommend/sasrec_checkpoint.h"
 #include "recommend/seed_result.h"
 #include "recommend/small_data.h"
+#include "recommend/train_seed.h"
 #include "recommend/training_memory.h"
+#include "runfile/recommend_run.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
@@ -216,6 +219,95 @@ TEST(TrainRecommend, NanIsNamedByEpochAndBatch) {
               ThrowsMessage<RunFailed>(::testing::ContainsRegex("epoch [0-9]+, batch [0-9]+")));
 }
 
+TEST(TrainRecommend, EveryArmIsTrainedAndItsFilterIsKept) {
+  const TemporaryFolder folder;
+  RecommendRequest request = request_in(folder.path() / "run");
+  request.seeds = 1;
+  request.arms.clear();
+  for (const ArmParts& parts : all_arms()) request.arms.emplace_back(parts.name);
+  request.settings.precision_learning_rate = 1;  // the first epoch leaves the gain near where it begins
+  const data::LeaveOneOut split = ring_of(60, 23);
+  train_recommend(request, split);
+  const runfile::RecommendRun run = runfile::read_recommend_run(request.out);
+  ASSERT_EQ(run.arms.size(), all_arms().size());
+  for (std::size_t i = 0; i < run.arms.size(); ++i) {
+    SCOPED_TRACE(run.arms[i]);
+    const auto& result = run.result(i, 0);
+    ASSERT_TRUE(result.has_value());
+    const SasRecCheckpoint checkpoint = load_sasrec(request.out / run.arms[i] / "seed-3", CheckpointLayout::gainlens);
+    EXPECT_EQ(name_of(checkpoint.config.arm), run.arms[i]);
+    if (run.arms[i] != "bft") {
+      EXPECT_TRUE(result->filter.empty());
+      continue;
+    }
+    // Two layers; the filter acts from the second step on, so after each epoch.
+    const std::size_t epochs = result->curve.at("training_loss").size();
+    for (const runfile::FilterCurve& curve : runfile::filter_curves()) {
+      const std::vector<double>& values = result->filter.at(std::string(curve.name));
+      ASSERT_EQ(values.size(), 2 * epochs) << curve.name;
+      for (std::size_t j = 0; j < values.size(); ++j)
+        EXPECT_EQ(std::isnan(values[j]), curve.name == "stretch" && j % 2 == 1) << curve.name;
+    }
+    EXPECT_NEAR(result->filter.at("gain").front(), 0.9, 0.1);  // K0
+    const auto& precision = result->filter.at("precision");
+    EXPECT_GT(precision[1], precision[0]);  // more is known after the first layer
+  }
+}
+
+TEST(TrainRecommend, NanInAPrecisionIsNamedByLayerAndStep) {
+  const data::LeaveOneOut split = ring_of(60, 23);
+  training::SingleReplica alone;
+  const Settings settings = small();
+  RecommendTask task(
+      settings, Arm::bft, split, 7, [](const SasRec&) {}, alone);
+  task.accumulate_gradients(0);
+  task.accumulate_gradients(1);
+  {
+    const at::NoGradGuard no_gradients;
+    SasRecWeights weights = task.model().weights();
+    weights.layers[0].filter.process_noise.fill_(NAN);
+  }
+  EXPECT_THAT([&] { task.accumulate_gradients(2); },
+              ThrowsMessage<RunFailed>(HasSubstr("a precision is NaN, first in layer 1")));
+}
+
+TEST(TrainRecommend, WarnsWhereAllPrecisionsAreAtTheirBound) {
+  const data::LeaveOneOut split = ring_of(60, 23);
+  training::SingleReplica alone;
+  Settings settings = small();
+  settings.model.filter.most_precision = 2;
+  settings.model.filter.warm_up = 0;
+  RecommendTask task(
+      settings, Arm::bft, split, 7, [](const SasRec&) {}, alone);
+  task.accumulate_gradients(0);
+  task.validation_loss();
+  EXPECT_THAT(task.filter().warning(), HasSubstr("100.0% of the observation precisions of layer 0 are at the bound"));
+}
+
+TEST(TrainRecommend, ContradictionsAreRefusedBeforeAnythingIsWritten) {
+  const TemporaryFolder folder;
+  RecommendRequest request = request_in(folder.path() / "run");
+  request.arms = {"plain", "bft"};
+  request.settings.model.norm = NormPlace::post;
+  EXPECT_THAT(refusal_of([&] { train_recommend(request, ring_of(60, 23)); }),
+              HasSubstr("--arm bft: 'norm' is post; arm bft needs norms before each part"));
+  EXPECT_FALSE(std::filesystem::exists(request.out));
+}
+
+TEST(TrainRecommend, ACheckpointOfAnotherArmIsRefused) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest request = request_in(folder.path() / "run");
+  request.seeds = 1;
+  request.arms = {"bft", "gate"};
+  train_recommend(request, split);
+  const std::filesystem::path bft = request.out / "bft/seed-3", gate = request.out / "gate/seed-3";
+  for (const char* file : {"config.json", "model.safetensors"})
+    std::filesystem::copy_file(bft / file, gate / file, std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::remove(gate / seed_result_name);
+  EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }), HasSubstr("its checkpoint (arm bft) is not of"));
+}
+
 TEST(TrainRecommend, NeedsUsersWithAPosition) {
   const TemporaryFolder folder;
   EXPECT_THAT(refusal_of([&] {
@@ -260,6 +352,11 @@ TEST(RecommendSettings, AreReadAsTheyAreWritten) {
   EXPECT_THAT(refusal({{"heads", 3}}), HasSubstr("must divide"));
   EXPECT_THAT(refusal(3), HasSubstr("must be an object"));
   EXPECT_THAT(refusal_of([] { preset("papers"); }), HasSubstr("did you mean 'paper'"));
+  EXPECT_THAT(refusal({{"estimator", "sandwich"}, {"initial_precision", "em"}}), HasSubstr("with a likelihood"));
+  const Settings tuned = settings_of(preset("beauty-tuned"), "preset");
+  EXPECT_EQ(tuned.model.filter.initial_precision, bft::InitialPrecision::count);
+  EXPECT_EQ(tuned.model.filter.most_precision, 20);
+  EXPECT_EQ(tuned.epochs, 300);
 }
 
 TEST(SampledSoftmax, DrawsInProportionToCounts) {
