@@ -56,7 +56,8 @@ void append_comparisons(MadeReport& report, const TrainedRun& trained) {
 
 std::span<const Section<TrainedRun>* const> run_sections() {
   static const Section<TrainedRun>* const sections[] = {
-      &run_summary_section(), &run_facts_section(), &test_metrics_section(), &training_section(), &quintiles_section(),
+      &run_summary_section(), &run_facts_section(), &test_metrics_section(),
+      &training_section(),    &filter_section(),    &quintiles_section(),
   };
   return sections;
 }

@@ -12,6 +12,7 @@ const Section<TrainedRun>& run_summary_section();
 const Section<TrainedRun>& run_facts_section();
 const Section<TrainedRun>& test_metrics_section();
 const Section<TrainedRun>& training_section();
+const Section<TrainedRun>& filter_section();
 const Section<TrainedRun>& quintiles_section();
 const Section<TrainedRun>& run_reading_section();
 const Section<TrainedRun>& run_files_section();
