@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -235,6 +236,47 @@ TEST(RunFacts, SettingsThatDifferFromThePresetAreNamed) {
   EXPECT_EQ(summary["run"]["other_than_preset"]["width"], OrderedJson({{"run", 32}, {"preset", 64}}));
   EXPECT_THAT(blocks_of<PaperTable>(run_facts_section(), trained(made_recommend_run())).at(0).rows,
               Contains(ElementsAre("settings", "those of the preset paper")));
+}
+
+/// A made run whose arm bft has a filter of two layers: curve c has 100 c + 10 layer + seed in every epoch but the
+/// first, in which the filter is not in force.
+runfile::RecommendRun filtered_run() {
+  runfile::RecommendRun run = made_recommend_run();
+  for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) {
+    runfile::TrainedSeed& result = *run.results[run.seeds.size() + seed];
+    double place = 0;
+    for (const runfile::FilterCurve& curve : runfile::filter_curves()) {
+      std::vector<double>& values = result.filter[std::string(curve.name)];
+      for (std::size_t i = 0; i < 2 * result.curve.begin()->second.size(); ++i)
+        values.push_back(i < 2 ? std::nan("")
+                               : 100 * place + 10 * static_cast<double>(i % 2) + static_cast<double>(seed));
+      ++place;
+    }
+    result.best_epoch = std::max<std::int64_t>(result.best_epoch, 2);
+  }
+  return run;
+}
+
+TEST(FilterSection, ShowsEachLayerAtTheTestedEpoch) {
+  const TrainedRun run = trained(filtered_run());
+  const PaperTable table = blocks_of<PaperTable>(filter_section(), run).at(0);
+  ASSERT_EQ(table.rows.size(), 2u);
+  // Curves in the order of the columns: their places are 0, 1, 5, 2, 3, 4, 6 and 7. Three seeds: 0, 1 and 2.
+  EXPECT_THAT(table.rows[1],
+              ElementsAre("1", "11 (1)", "111 (1)", "511 (1)", "211 (1)", "311 (1)", "411 (1)", "611 (1)", "711 (1)"));
+  const CaptionedFigure figure = blocks_of<CaptionedFigure>(filter_section(), run).at(0);
+  ASSERT_TRUE(figure.figure) << figure.figure.reason();
+  EXPECT_THAT(figure.figure->script,
+              AllOf(HasSubstr("$gain_1 << EOD\n2 211\n"), HasSubstr("layer 1"), Not(HasSubstr("$gain_2"))));
+  const CsvTable csv = filter_section().tables(run).at(0);
+  EXPECT_THAT(to_csv(csv), HasSubstr("bft,0,2,1,101,201,301,401,501,601,701\n"));
+  EXPECT_THAT(filter_section().blocks({&run, 1}).size(), 2u);
+}
+
+TEST(FilterSection, IsLeftOutWithoutAFilter) {
+  const TrainedRun run = trained(made_recommend_run());
+  EXPECT_THAT(filter_section().blocks({&run, 1}), IsEmpty());
+  EXPECT_THAT(filter_section().tables(run), IsEmpty());
 }
 
 TEST(RunSummary, UnfinishedSeedsAreNamed) {

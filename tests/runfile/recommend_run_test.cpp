@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -81,6 +82,45 @@ TEST_F(RecommendRunFile, IsReadAsItWasWritten) {
     EXPECT_EQ(found.backbone(), "sasrec");
     EXPECT_EQ(found.split(), "split-made0");
   }
+}
+
+/// Gives arm 1 what a filter of two layers did: each curve, epoch and layer has a number of its own, but for the first
+/// epoch.
+void add_filter(RecommendRun& run) {
+  for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) {
+    auto& result = run.results[run.seeds.size() + seed];
+    if (!result) continue;
+    double number = static_cast<double>(seed) + 0.5;
+    for (const FilterCurve& curve : filter_curves()) {
+      std::vector<double>& values = result->filter[std::string(curve.name)];
+      for (std::size_t i = 0; i < 2 * result->curve.begin()->second.size(); ++i)
+        values.push_back(i < 2 ? std::nan("") : number++);
+    }
+  }
+}
+
+TEST_F(RecommendRunFile, TheFilterIsReadAsItWasWritten) {
+  RecommendRun run = testing::uneven_recommend_run();
+  add_filter(run);
+  write_recommend_run(file(), run);
+  const RecommendRun found = read_recommend_run(file());
+  std::size_t compared = 0;
+  for (std::size_t i = 0; i < run.results.size(); ++i) {
+    if (!run.results[i]) continue;
+    ASSERT_EQ(found.results[i]->filter.size(), run.results[i]->filter.size()) << i;
+    for (const auto& [name, values] : run.results[i]->filter) {
+      const std::vector<double>& read = found.results[i]->filter.at(name);
+      ASSERT_EQ(read.size(), values.size());
+      for (std::size_t j = 0; j < values.size(); ++j, ++compared)
+        EXPECT_TRUE(read[j] == values[j] || (std::isnan(read[j]) && std::isnan(values[j]))) << name << " " << j;
+    }
+  }
+  EXPECT_GT(compared, 100u);
+  EXPECT_TRUE(found.results[0]->filter.empty());
+  const hid_t id = H5Fopen(file().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  remove(id, "filter/gain");
+  EXPECT_GE(H5Fclose(id), 0);
+  EXPECT_THAT(refusal(), HasSubstr("filter/gain"));
 }
 
 TEST_F(RecommendRunFile, TheSameRunHasTheSameBytesAndLeavesNoOtherFile) {
