@@ -66,11 +66,14 @@ Knob<Owner> real_knob(const char* key, const char* help, Member member, NumberRa
           }};
 }
 
+/// @param help    the names are added to it if it does not tell them
 /// @param names   of the values of an enumeration, the first for value 0
 /// @param member  gives a reference to a value of an Owner&
 template <typename Owner, typename Member>
 Knob<Owner> choice_knob(const char* key, const char* help, std::vector<std::string> names, Member member) {
-  return {key, help,
+  std::string text = help;
+  if (text.find(names.front()) == std::string::npos) text += fmt::format(": {}", fmt::join(names, ", "));
+  return {key, text,
           [member, names](const Owner& owner) {
             return Json(names.at(static_cast<std::size_t>(member(const_cast<Owner&>(owner)))));
           },

@@ -255,7 +255,7 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
     config.arm = arm->arm;
     check(config, "--arm " + name);
     users_with_positions(split);
-    check_memory(request.settings, split, sharing.seeds_at_once);
+    check_memory(request.settings, split, sharing.seeds_at_once, arm->arm);
   }
   const Json document = request_of(request, split, sharing.threads_of_seed, replicas.size());
   check_same_everywhere(document, request.out, replicas);

@@ -25,7 +25,7 @@ double most_positions(const Settings& settings, const data::LeaveOneOut& split) 
 
 }  // namespace
 
-std::uint64_t training_memory(const Settings& settings, const data::LeaveOneOut& split) {
+std::uint64_t training_memory(const Settings& settings, const data::LeaveOneOut& split, Arm arm) {
   const auto width = static_cast<double>(settings.model.width), inner = static_cast<double>(settings.model.inner_width);
   const auto layers = static_cast<double>(settings.model.layers), items = static_cast<double>(split.items());
   const double embedding = (items + static_cast<double>(settings.model.positions)) * width;
@@ -34,7 +34,9 @@ std::uint64_t training_memory(const Settings& settings, const data::LeaveOneOut&
   const double parameters = 6 * embedding + 4 * layers * layer;
   // What a layer keeps for its backward pass, and the gradients on their way. Fitted to measured peaks: with all users
   // of Beauty in one batch (128,031 positions) the estimate is 1.31 GB, the peak 1.27 GB above that of the program.
-  const double of_position = layers * (8 * width + 2 * inner) + 6 * width;
+  // A filter keeps moments, precisions, the Jacobian and slopes too, with their gradients.
+  const double of_filter = parts_of(arm).factor == AttentionFactor::kalman_gain ? 10 * width + 2 * inner : 0;
+  const double of_position = layers * (8 * width + 2 * inner + of_filter) + 6 * width;
   const double logits = settings.loss == LossKind::sampled
                             ? 4 * most_positions(settings, split) * static_cast<double>(settings.negatives)
                             : 12e6;
@@ -42,13 +44,13 @@ std::uint64_t training_memory(const Settings& settings, const data::LeaveOneOut&
   return static_cast<std::uint64_t>(4 * numbers);
 }
 
-void check_memory(const Settings& settings, const data::LeaveOneOut& split, std::int64_t trainings) {
+void check_memory(const Settings& settings, const data::LeaveOneOut& split, std::int64_t trainings, Arm arm) {
   const std::optional<std::uint64_t> available = available_memory();
   const auto all = static_cast<std::uint64_t>(trainings);
   const auto needed = [&](std::int64_t batch) {
     Settings changed = settings;
     changed.batch = batch;
-    return training_memory(changed, split) * all;
+    return training_memory(changed, split, arm) * all;
   };
   const std::uint64_t asked = needed(settings.batch);
   if (!available || asked <= *available) return;

@@ -9,7 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
+#include <sstream>
 #include <string>
+#include <vector>
 
 namespace gainlens::testing {
 namespace {
@@ -28,6 +31,20 @@ std::string ring() {
     text += "\n";
   }
   return text;
+}
+
+/// The arms that `train recommend --help` lists as trained: lines "  NAME  text" below "Arms:".
+std::vector<std::string> documented_arms() {
+  std::istringstream help(run_gainlens({"train", "recommend", "--help"}).out);
+  std::vector<std::string> names;
+  bool listed = false;
+  for (std::string line; std::getline(help, line);) {
+    if (listed && !line.starts_with("  ")) break;
+    if (listed && line.find("baseline without training") == std::string::npos)
+      names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    listed = listed || line == "Arms:";
+  }
+  return names;
 }
 
 class Recommend : public ::testing::Test {
@@ -83,6 +100,59 @@ TEST_F(Recommend, ATrainedCheckpointIsEvaluatedInspectedAndHooked) {
   EXPECT_THAT(captured.out, HasSubstr("blocks.1.attn.hook_pattern               [1, 2, 3, 3]")) << captured.error;
   expect_refused(run_gainlens({"capture", checkpoint, "--text", items, "--hooks", "*", "--out", out + "2"}),
                  "is a recommender; give its items as --tokens");
+}
+
+TEST_F(Recommend, EveryArmGoesThroughEveryCommand) {
+  const std::vector<std::string> names = documented_arms();
+  ASSERT_THAT(names, ::testing::IsSupersetOf({"plain", "bft", "constant-k"}));
+  std::string arms;
+  for (const std::string& name : names) arms += (arms.empty() ? "" : ",") + name;
+  const ProgramResult trained =
+      run_gainlens(training(run_, {"--arm", arms, "--warm-up", "2", "--seeds", "2", "--json", "--quiet"}));
+  ASSERT_EQ(trained.exit_code, 0) << trained.error;
+  const Json seeds = Json::parse(trained.out).at("seeds");
+  ASSERT_EQ(seeds.size(), 2 * names.size());
+  const std::string items = write_file(folder_.path() / "items.json", "[3, 4, 5]");
+  for (const Json& seed : seeds) {
+    if (seed.at("seed") != 1) continue;
+    const std::string arm = seed.at("arm"), checkpoint = run_ + "/" + arm + "/seed-1";
+    SCOPED_TRACE(arm);
+    const ProgramResult evaluated =
+        run_gainlens({"evaluate", "recommend", "--checkpoint", checkpoint, "--data", data_, "--json"});
+    ASSERT_EQ(evaluated.exit_code, 0) << evaluated.error;
+    const Json metrics = Json::parse(evaluated.out);
+    for (const auto& [name, value] : seed.at("test").items()) EXPECT_EQ(metrics.at(name), value) << name;
+    const ProgramResult best = run_gainlens({"evaluate", "recommend", "--checkpoint", checkpoint, "--data", data_,
+                                             "--top-k", "3", "--out", folder_.path() / (arm + ".csv")});
+    EXPECT_EQ(best.exit_code, 0) << best.error;
+    const ProgramResult inspected = run_gainlens({"inspect", checkpoint, "--json"});
+    ASSERT_EQ(inspected.exit_code, 0) << inspected.error;
+    EXPECT_EQ(Json::parse(inspected.out).at("arm"), arm);
+    const ProgramResult hooks = run_gainlens({"hooks", checkpoint});
+    EXPECT_EQ(hooks.out.find("attn.hook_observation_precision") != std::string::npos, arm == "bft");
+    const ProgramResult captured = run_gainlens(
+        {"capture", checkpoint, "--tokens", items, "--hooks", "*", "--out", folder_.path() / (arm + ".safetensors")});
+    EXPECT_EQ(captured.exit_code, 0) << captured.error;
+  }
+  const ProgramResult report = run_gainlens({"report", run_});
+  EXPECT_EQ(report.exit_code, 0) << report.error;
+  EXPECT_THAT(bytes_of(run_ + "/report/report.html"), HasSubstr("The filter of bft, by layer"));
+  const ProgramResult compared = run_gainlens({"compare", run_});
+  EXPECT_EQ(compared.exit_code, 0) << compared.error;
+  EXPECT_THAT(compared.out, HasSubstr("constant-k against plain"));
+  EXPECT_EQ(run_gainlens({"inspect", run_}).exit_code, 0);
+}
+
+TEST_F(Recommend, ContradictionsOfAFilterAreRefused) {
+  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--estimator", "sandwich", "--initial-precision", "em"})),
+                 "needs a variance with a likelihood");
+  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--norm", "post"})),
+                 "arm bft needs norms before each part");
+  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--estimator", "remel"})), "did you mean 'reml'");
+  expect_refused(run_gainlens(training(run_, {"--arm", "bfd"})), "did you mean 'bft'");
+  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--no-jacobian", "--norm-jacobian", "true"})),
+                 "needs 'jacobian' exact");
+  EXPECT_FALSE(std::filesystem::exists(run_));
 }
 
 TEST_F(Recommend, ASecondCallFindsItDone) {

@@ -99,6 +99,19 @@ TEST(LayerGradients, GatesAndActivationsAreThoseOfLibtorchInFloat64) {
                 [&](const auto& in) { return exact_activation(in[0], activation) * in[1]; }, inputs);
     expect_like([&](const auto& in) { return trained_activation(in[0], activation); },
                 [&](const auto& in) { return exact_activation(in[0], activation); }, {inputs[0]});
+    // The slope of the reference is that of autograd, which can differentiate it once more.
+    const auto exact_slope = [&](const auto& in) {
+      const at::Tensor x = in[0].requires_grad() ? in[0] : in[0].detach().requires_grad_(true);
+      const at::Tensor value = exact_activation(x, activation);
+      const at::Tensor slope = torch::autograd::grad({value.sum()}, {x}, {}, {}, /*create_graph=*/true)[0];
+      return value * 0.3 + slope;
+    };
+    expect_like(
+        [&](const auto& in) {
+          const auto [value, slope] = trained_activation_with_slope(in[0], activation);
+          return value * 0.3 + slope;
+        },
+        exact_slope, {inputs[0]});
   }
 }
 
@@ -203,6 +216,7 @@ TEST(LayerGradients, SecondDerivativesAreRefused) {
   refused(trained_rotation(x, at::ones({3, 4}), at::zeros({3, 4})), x);
   refused(trained_gate(x, x, Activation::silu), x);
   refused(trained_activation(x, Activation::silu), x);
+  refused(trained_activation_with_slope(x, Activation::silu).second, x);
   refused(trained_linear(x, at::ones({5, 8}).requires_grad_(true)), x);
   refused(trained_mean_loss(x.view({6, 8}), at::ones({5, 8}), at::zeros({6}, at::kLong)), x);
 }

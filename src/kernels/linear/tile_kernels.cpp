@@ -310,14 +310,15 @@ void ActivationWithSlope(Activation activation, std::int64_t count, const float*
 template <Activation activation>
 HWY_INLINE Vector SecondDerivative(Vector x) {
   const Floats tag;
-  const auto one = hn::Set(tag, 1.0F), two = hn::Set(tag, 2.0F);
+  const auto two = hn::Set(tag, 2.0F);
   if constexpr (activation == Activation::silu) {
-    const auto s = Sigmoid(x), rest = hn::Sub(one, s);
+    const auto s = Sigmoid(x), rest = Sigmoid(hn::Neg(x));  // 1 - s would cancel
     return hn::Mul(hn::Mul(s, rest), hn::MulAdd(x, hn::Sub(rest, s), two));
   }
   if constexpr (activation == Activation::gelu_tanh) {  // x s(z), z = x (a + b x^2)
     const auto square = hn::Mul(x, x), a = hn::Set(tag, 1.5957691216F), b = hn::Set(tag, 0.07135481627F);
-    const auto s = Sigmoid(hn::Mul(x, hn::MulAdd(square, b, a))), rest = hn::Sub(one, s);
+    const auto z = hn::Mul(x, hn::MulAdd(square, b, a));
+    const auto s = Sigmoid(z), rest = Sigmoid(hn::Neg(z));
     const auto slope = hn::MulAdd(hn::Mul(square, hn::Set(tag, 3.0F)), b, a);  // of z
     const auto bend = hn::Mul(hn::Mul(hn::Set(tag, 6.0F), b), x);
     const auto inner = hn::MulAdd(hn::Mul(slope, slope), hn::Sub(rest, s), bend);
