@@ -2,9 +2,14 @@
 
 #include "bench/peak_rate.h"
 #include "bench/timing.h"
+#include "bft/feedforward_jacobian.h"
+#include "bft/filter_step.h"
+#include "bft/fused_step.h"
+#include "bft/packed_observation.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "data/leave_one_out.h"
+#include "kernels/gradient/layer_gradients.h"
 #include "kernels/gradient/trained_loss.h"
 #include "kernels/linear/matrix_product.h"
 #include "recommend/full_ranking.h"
@@ -164,6 +169,61 @@ std::vector<TimedArm> timed_arms() {
   return arms;
 }
 
+/// The parts of one layer of the filter, forward and backward, on a batch of histories, beside those of a plain layer.
+void time_parts(const data::LeaveOneOut& split, const Options& options) {
+  const recommend::SasRecConfig config = [] {
+    recommend::SasRecConfig made;
+    made.items = 1;
+    return made;
+  }();
+  std::vector<std::span<const data::ItemId>> histories;
+  for (std::int64_t user = 0; user < std::min<std::int64_t>(256, split.users()); ++user)
+    histories.push_back(split.training(user));
+  const recommend::PackedSequences packed = recommend::pack(histories, config);
+  const std::int64_t rows = packed.positions(), width = config.width, inner = config.inner_width;
+  const auto leaf = [](at::IntArrayRef shape) { return at::randn(shape).requires_grad_(true); };
+  const at::Tensor q = leaf({rows, config.heads, config.head_dim()}), k = leaf(q.sizes()), v = leaf(q.sizes());
+  const at::Tensor precision = at::rand({rows, width}).add(0.5).requires_grad_(true), slope = leaf({1}),
+                   noise = leaf({width});
+  const at::Tensor before = leaf({rows, inner}), up = at::randn({inner, width}), down = at::randn({width, inner});
+  const bft::FilterOptions filter;
+  const bft::JacobianFactors factors = bft::jacobian_factors(up, down, filter.jacobian_rank);
+  const at::Tensor n_eff = at::rand({rows, config.heads}).add(1).requires_grad_(true), estimate = leaf({rows, width}),
+                   residual = at::rand({rows, width}).requires_grad_(true);
+  const auto options_of = [&] {
+    kernels::PackedAttentionOptions made{.dropout = {0.5, 7, 0}};
+    made.distance_slope = slope;
+    return made;
+  };
+  const std::vector<std::function<void()>> parts = {
+      [&] {
+        kernels::packed_attention(q, k, v, packed.begin, {.dropout = {0.5, 7, 0}}).sum().backward();
+      },
+      [&] {
+        const auto found = bft::packed_moments(q, k, v, precision, packed.begin, options_of());
+        (found.output + found.residual + found.n_eff.unsqueeze(2)).sum().backward();
+      },
+      [&] {
+        const auto [scaled, posterior] = bft::fused_update({estimate, n_eff, residual}, precision, filter, 1);
+        (scaled + posterior).sum().backward();
+      },
+      [&] { kernels::trained_activation(before, kernels::Activation::gelu_erf).sum().backward(); },
+      [&] {
+        const auto [value, slopes] = kernels::trained_activation_with_slope(before, kernels::Activation::gelu_erf);
+        const at::Tensor diagonal = bft::jacobian(factors, slopes);
+        const auto [predicted, sum] =
+            bft::fused_predict(precision, diagonal, bft::process_noise(noise, filter), filter);
+        (value.sum() + predicted.sum()).backward();
+      }};
+  const auto times = interleaved_times(parts, {.repeats = 5 * options.repeats});
+  const char* const names[] = {"attention", "attention with moments and biases", "update", "activation",
+                               "activation with Jacobian and predict"};
+  print_result("parts of a layer, forward and backward, {} histories with {} positions\n", histories.size(), rows);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    print_result("  {:<38} {:6.2f} ms ({:.2f} to {:.2f})\n", names[i], 1e3 * times[i].median, 1e3 * times[i].low,
+                 1e3 * times[i].high);
+}
+
 void time_arms(const Options& options) {
   const data::LeaveOneOut split(data::read_interactions(options.data));
   training::SingleReplica alone;
@@ -207,6 +267,7 @@ void time_arms(const Options& options) {
   }
   show("the layers for 512 users", passes);
   show("ranking of 512 users", rankings);
+  time_parts(split, options);
 }
 
 int run(int count, char** arguments) {
