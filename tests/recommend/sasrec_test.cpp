@@ -286,6 +286,10 @@ TEST(SasRecFilter, RefusesWhatDoesNotFit) {
   SasRecConfig config = model.config();
   config.norm = NormPlace::post;
   EXPECT_THAT(refusal_of([&] { check(config, "c"); }), HasSubstr("arm bft needs norms before each part"));
+  config = model.config();
+  config.arm = Arm::plain_popularity;
+  config.filter.initial_precision = bft::InitialPrecision::em;
+  EXPECT_THAT(refusal_of([&] { check(config, "c"); }), HasSubstr("arm plain-popularity has no gain"));
   Json document = Json(to_json(model.config()));
   document["arm"] = "bfd";
   EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("no arm that is trained"));
