@@ -58,6 +58,8 @@ Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by
   const double degrees =
       square(variance) / (square(seed_variance) / seed_degrees + square(unit_variance) / unit_degrees_of_freedom +
                           square(noise_variance) / (seed_degrees * unit_degrees_of_freedom));
+  if (!(degrees >= 1))  // no interval of a size that tells anything; its quantile can exceed every number
+    return Result::none(fmt::format("the error has {:.2g} degrees of freedom, and 1 is needed: more seeds", degrees));
   const Estimate estimate{value, std::sqrt(variance), degrees};
   const double t = std::abs(value) / estimate.error;
   const double p = 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(degrees), t));

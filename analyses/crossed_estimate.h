@@ -35,7 +35,8 @@ struct CrossedEstimate {
 /// @param influence  [seed, unit] what a unit adds to the linear form of a run, minus what it adds on average; scaled
 ///     so that the sum of the squares over units is an unbiased variance
 /// @param unit_degrees_of_freedom  of the variance over units
-/// Missing with fewer than two seeds or one unit degree of freedom, and if nothing varies.
+/// Missing with fewer than two seeds or one unit degree of freedom, if nothing varies, and if the error has less than
+/// one degree of freedom.
 Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by_seed,
                                         std::span<const double> influence, double unit_degrees_of_freedom);
 

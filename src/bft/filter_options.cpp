@@ -16,11 +16,11 @@ std::vector<Knob<FilterOptions>> make_knobs() {
   return {
       choice_knob<Owner>("estimator", "of the variance of what attention observes", estimators,
                          GAINLENS_MEMBER(estimator)),
-      real_knob<Owner>("prior_strength", "nu, in observations", GAINLENS_MEMBER(prior_strength), {}),
+      real_knob<Owner>("prior_strength", "nu, in observations", GAINLENS_MEMBER(prior_strength), {0, 1e15}),
       real_knob<Owner>("prior_variance", "sigma0^2; 0: 1/d, d the dimensions of a head",
-                       GAINLENS_MEMBER(prior_variance), {}),
+                       GAINLENS_MEMBER(prior_variance), {0, 1e15}),
       real_knob<Owner>("score_noise", "omega, standard deviation of a score; delta_weight_free",
-                       GAINLENS_MEMBER(score_noise), {}),
+                       GAINLENS_MEMBER(score_noise), {0, 1e6}),
       choice_knob<Owner>("kriging", "precisions in the weights of attention", {"scalar", "per_dimension"},
                          GAINLENS_MEMBER(kriging)),
       choice_knob<Owner>("predict", "how precision passes the MLP", {"jacobian", "discount", "decay"},
@@ -30,21 +30,22 @@ std::vector<Knob<FilterOptions>> make_knobs() {
       flag_knob<Owner>("norm_jacobian", "the Jacobian is that of the norm too", GAINLENS_MEMBER(norm_jacobian)),
       flag_knob<Owner>("running_jacobian", "evaluation takes the running average of (1 + J)^2",
                        GAINLENS_MEMBER(running_jacobian)),
-      real_knob<Owner>("discount", "gamma of predict discount", GAINLENS_MEMBER(discount), {0, 1, false}),
-      real_knob<Owner>("most_process_noise", "Q_max; 0: no process noise", GAINLENS_MEMBER(most_process_noise), {}),
+      real_knob<Owner>("discount", "gamma of predict discount", GAINLENS_MEMBER(discount), {1e-6, 1}),
+      real_knob<Owner>("most_process_noise", "Q_max; 0: no process noise", GAINLENS_MEMBER(most_process_noise),
+                       {0, 1e15}),
       real_knob<Owner>("process_noise_start", "Q is softplus(this) Q_max before training",
                        GAINLENS_MEMBER(process_noise_start), {-100, 100}),
       choice_knob<Owner>("initial_precision", "of items, before the first layer", {"content", "table", "count", "em"},
                          GAINLENS_MEMBER(initial_precision)),
-      real_knob<Owner>("initial_gain", "K0", GAINLENS_MEMBER(initial_gain), {0, 1, false}),
+      real_knob<Owner>("initial_gain", "K0", GAINLENS_MEMBER(initial_gain), {1e-6, 1}),
       flag_knob<Owner>("initial_gain_of_data", "K0 is met on the first batch (true) or at 2 d (false)",
                        GAINLENS_MEMBER(initial_gain_of_data)),
       flag_knob<Owner>("recency_decay", "scores fall with distance at a learned rate", GAINLENS_MEMBER(recency_decay)),
-      real_knob<Owner>("initial_decay", "rho before training", GAINLENS_MEMBER(initial_decay), {0, 1, false}),
+      real_knob<Owner>("initial_decay", "rho before training", GAINLENS_MEMBER(initial_decay), {1e-6, 1}),
       flag_knob<Owner>("output_projection", "W_O after the gain; the paper's layer has none",
                        GAINLENS_MEMBER(output_projection)),
-      real_knob<Owner>("least_precision", "lambda_min", GAINLENS_MEMBER(least_precision), {0, 1e30, false}),
-      real_knob<Owner>("most_precision", "lambda_max", GAINLENS_MEMBER(most_precision), {0, 1e30, false}),
+      real_knob<Owner>("least_precision", "lambda_min", GAINLENS_MEMBER(least_precision), {1e-15, 1e15}),
+      real_knob<Owner>("most_precision", "lambda_max", GAINLENS_MEMBER(most_precision), {1e-15, 1e15}),
       whole_knob<Owner>("warm_up", "steps before the filter acts", GAINLENS_MEMBER(warm_up), 0),
       choice_knob<Owner>("warm_up_form", "the filter begins at once (step) or little by little (blend)",
                          {"step", "blend"}, GAINLENS_MEMBER(warm_up_form)),
@@ -52,6 +53,9 @@ std::vector<Knob<FilterOptions>> make_knobs() {
 }
 
 #undef GAINLENS_MEMBER
+
+/// What float32 holds with digits to spare.
+constexpr double least_positive = 1e-15;
 
 }  // namespace
 
@@ -71,9 +75,16 @@ std::span<const Knob<FilterOptions>> filter_knobs() {
 }
 
 void check(const FilterOptions& options, const std::string& where) {
+  CHECK(options.least_precision < options.most_precision,
+        "{}: 'least_precision' is {} and 'most_precision' is {}; it must be larger", where, options.least_precision,
+        options.most_precision);
+  CHECK(options.prior_strength == 0 || options.prior_strength >= least_positive,
+        "{}: 'prior_strength' is {}; must be 0, or at least {}", where, options.prior_strength, least_positive);
+  CHECK(options.prior_variance == 0 || options.prior_variance >= least_positive,
+        "{}: 'prior_variance' is {}; must be 0 (1/d), or at least {}", where, options.prior_variance, least_positive);
+  CHECK(options.estimator != Estimator::delta_weight_free || options.score_noise > 0,
+        "{}: 'estimator' delta_weight_free needs 'score_noise' above 0", where);
   check(options.estimator_options(), options.estimator);
-  CHECK(options.least_precision < options.most_precision, "{}: 'least_precision' is {} and 'most_precision' is {}",
-        where, options.least_precision, options.most_precision);
   CHECK(options.estimator != Estimator::sandwich || options.initial_precision != InitialPrecision::em,
         "{}: 'estimator' sandwich with 'initial_precision' em; em needs a variance with a likelihood, such as reml",
         where);

@@ -31,6 +31,7 @@ struct TrainRecommendArguments {
   std::string preset = "paper";
   std::string config;
   std::map<std::string, std::string> knobs;  // as given on the command line
+  bool no_jacobian = false;
   std::string spread = "batches";
   std::string out;
 };
@@ -54,7 +55,13 @@ recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
     recommend::check_settings(given, printable(arguments.config));  // names the file in messages
     changes.update(given);
   }
-  for (const auto& [key, text] : arguments.knobs) {
+  auto knobs = arguments.knobs;
+  if (arguments.no_jacobian) {
+    CHECK(knobs["jacobian"].empty() || knobs["jacobian"] == "none", "--no-jacobian: --jacobian {} is given too",
+          printable(knobs["jacobian"], 60));
+    knobs["jacobian"] = "none";
+  }
+  for (const auto& [key, text] : knobs) {
     if (text.empty()) continue;
     const Json change = {{key, value_of(text)}};
     recommend::check_settings(change, option_of(key));
@@ -200,9 +207,7 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
     command->add_option(option_of(knob.key), arguments->knobs[knob.key], knob.help)
         ->group(of_filter ? "Settings of the filter" : "Settings");
   }
-  command
-      ->add_flag_callback(
-          "--no-jacobian", [arguments] { arguments->knobs["jacobian"] = "none"; }, "The same as --jacobian none")
+  command->add_flag("--no-jacobian", arguments->no_jacobian, "The same as --jacobian none")
       ->group("Settings of the filter");
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
 }

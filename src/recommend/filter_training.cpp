@@ -12,6 +12,7 @@
 #include <limits>
 #include <numbers>
 #include <span>
+#include <tuple>
 
 namespace gainlens::recommend {
 namespace {
@@ -33,8 +34,11 @@ std::vector<float> item_bases(const data::LeaveOneOut& split) {
   return bases;
 }
 
+/// The mean of the two middle ones of an even number.
 double median_of(const at::Tensor& values) {
-  return values.median().item<double>();
+  const at::Tensor flat = values.flatten();
+  const auto place = [&](std::int64_t k) { return std::get<0>(flat.kthvalue(k)).item<double>(); };
+  return (place((flat.numel() + 1) / 2) + place(flat.numel() / 2 + 1)) / 2;
 }
 
 }  // namespace

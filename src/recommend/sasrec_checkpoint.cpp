@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <fmt/ranges.h>
 
+#include <limits>
 #include <map>
 #include <set>
 
@@ -92,6 +93,21 @@ SasRecWeights read_weights(const formats::TensorFile& file, const SasRecConfig& 
   return weights;
 }
 
+/// Numbers that no training writes.
+void check_filter(const SasRecWeights& weights, const std::string& where) {
+  const auto check_range = [&](const at::Tensor& x, const char* name, double least, double most) {
+    if (!x.defined()) return;
+    CHECK(x.min().item<double>() >= least && x.max().item<double>() <= most,
+          "{}: '{}' holds a number below {} or above {}; the file is damaged", where, name, least, most);
+  };
+  constexpr double none = std::numeric_limits<double>::infinity();
+  check_range(weights.precision.strength, "precision.strength", 0, 1);
+  check_range(weights.precision.base, "precision.base", 0, 1);
+  check_range(weights.precision.items, "precision.items", 0, none);
+  for (std::size_t i = 0; i < weights.layers.size(); ++i)
+    check_range(weights.layers[i].filter.stretch, fmt::format("layers.{}.filter.stretch", i).c_str(), 1e-3, none);
+}
+
 }  // namespace
 
 CheckpointLayout parse_checkpoint_layout(std::string_view name) {
@@ -140,7 +156,10 @@ SasRecCheckpoint load_sasrec(const std::filesystem::path& path, CheckpointLayout
           "{}: 'data' must be an object with the checksum 'item_names'", printable(config_file.string()));
     checkpoint.item_names = data["item_names"].get<std::string>();
   }
-  checkpoint.weights = read_weights(formats::TensorFile::open(path / weights_name), checkpoint.config, layout);
+  const formats::TensorFile file = formats::TensorFile::open(path / weights_name);
+  checkpoint.weights = read_weights(file, checkpoint.config, layout);
+  check_filter(checkpoint.weights, printable(file.path().string()));
+  if (const auto seed = file.metadata().find("seed"); seed != file.metadata().end()) checkpoint.seed = seed->second;
   return checkpoint;
 }
 
@@ -162,7 +181,7 @@ void check_catalogue(const SasRecCheckpoint& checkpoint, const data::Interaction
 }
 
 void save_sasrec(const std::filesystem::path& folder, const SasRecConfig& config, SasRecWeights weights,
-                 const std::string& item_names) {
+                 const std::string& item_names, const std::string& seed) {
   std::vector<at::Tensor> contiguous;  // must exist until the bytes are written
   std::vector<formats::TensorToWrite> tensors;
   for (const SasRecSlot& slot : sasrec_slots(config, weights)) {
@@ -176,7 +195,9 @@ void save_sasrec(const std::filesystem::path& folder, const SasRecConfig& config
   ensure_writable_folder(folder);
   OrderedJson document = to_json(config);
   if (!item_names.empty()) document["data"] = {{"item_names", item_names}};
-  formats::write_tensors(folder / weights_name, tensors, {{"format", "pt"}});
+  std::map<std::string, std::string> metadata = {{"format", "pt"}};
+  if (!seed.empty()) metadata["seed"] = seed;
+  formats::write_tensors(folder / weights_name, tensors, metadata);
   write_file_atomically(folder / "config.json", document.dump(2) + "\n");
 }
 

@@ -22,6 +22,7 @@ CheckpointLayout parse_checkpoint_layout(std::string_view name);
 struct SasRecCheckpoint {
   SasRecConfig config;
   SasRecWeights weights;   ///< float32, without gradients
+  std::string seed = {};   ///< that it was trained with; empty: not known
   std::string item_names;  ///< checksum of the catalogue that it was trained on; empty: the items are named 1, 2, ...
 };
 
@@ -43,9 +44,9 @@ void check_catalogue(const SasRecCheckpoint& checkpoint, const data::Interaction
                      const std::string& where);
 
 /// Writes config.json and model.safetensors, each atomically.
-/// @param item_names  see SasRecCheckpoint
+/// @param item_names, seed  see SasRecCheckpoint
 /// @throws InvalidArgument  the folder cannot be written to; RunFailed  NaN or infinity in a weight; the disk is full
 void save_sasrec(const std::filesystem::path& folder, const SasRecConfig& config, SasRecWeights weights,
-                 const std::string& item_names);
+                 const std::string& item_names, const std::string& seed = {});
 
 }  // namespace gainlens::recommend

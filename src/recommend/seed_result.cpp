@@ -29,7 +29,8 @@ std::vector<Number> numbers_of(const formats::TensorEntry& entry, formats::DType
 
 }  // namespace
 
-void save_seed_result(const std::filesystem::path& file, const SeedResult& result) {
+void save_seed_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed,
+                      const SeedResult& result) {
   std::vector<formats::TensorToWrite> tensors;
   for (const auto& [name, values] : result.curve)
     tensors.push_back(tensor<double>(std::string(curve_prefix) + name, formats::DType::f64, values));
@@ -39,16 +40,23 @@ void save_seed_result(const std::filesystem::path& file, const SeedResult& resul
     tensors.push_back(tensor<double>(std::string(test_prefix) + name, formats::DType::f64, {&value, 1}));
   tensors.push_back(tensor<float>("rank", formats::DType::f32, result.rank));
   formats::write_tensors(file, tensors,
-                         {{"format", std::string(result_format)}, {"best_epoch", std::to_string(result.best_epoch)}});
+                         {{"format", std::string(result_format)},
+                          {"arm", arm},
+                          {"seed", std::to_string(seed)},
+                          {"best_epoch", std::to_string(result.best_epoch)}});
 }
 
-SeedResult load_seed_result(const std::filesystem::path& file) {
+SeedResult load_seed_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed) {
   const formats::TensorFile stored = formats::TensorFile::open(file);
   const std::string where = printable(file.string());
   const auto& metadata = stored.metadata();
   const auto format = metadata.find("format"), epoch = metadata.find("best_epoch");
   CHECK(format != metadata.end() && format->second == result_format && epoch != metadata.end(),
         "{}: not the result of a training; delete it to train again", where);
+  const auto of_arm = metadata.find("arm"), of_seed = metadata.find("seed");
+  CHECK(of_arm != metadata.end() && of_seed != metadata.end() && of_arm->second == arm &&
+            of_seed->second == std::to_string(seed),
+        "{}: not the result of arm {}, seed {}; delete it to train again", where, arm, seed);
   SeedResult result;
   const char* const end = epoch->second.data() + epoch->second.size();
   const auto parsed = std::from_chars(epoch->second.data(), end, result.best_epoch);

@@ -18,10 +18,12 @@ struct SeedResult {
 };
 
 /// Written atomically, as safetensors: float64 tensors "curve.METRIC" [epoch], "filter.NAME" [epoch * layer] and
-/// "test.METRIC" [1], float32 "rank" [user], and the metadata "best_epoch".
+/// "test.METRIC" [1], float32 "rank" [user], and the metadata "arm", "seed" and
+/// "best_epoch".
 /// @throws RunFailed  the disk is full
-void save_seed_result(const std::filesystem::path& file, const SeedResult& result);
-/// @throws InvalidArgument  missing or broken
-SeedResult load_seed_result(const std::filesystem::path& file);
+void save_seed_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed,
+                      const SeedResult& result);
+/// @throws InvalidArgument  missing or broken; of another arm or seed
+SeedResult load_seed_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed);
 
 }  // namespace gainlens::recommend

@@ -25,7 +25,7 @@ std::vector<Knob<Settings>> make_knobs() {
                          GAINLENS_MEMBER(model.norm)),
       flag_knob<Owner>("embedding_norm", "a norm after the embeddings", GAINLENS_MEMBER(model.embedding_norm)),
       real_knob<Owner>("norm_epsilon", "added to the variance in norms", GAINLENS_MEMBER(model.norm_epsilon),
-                       {0, 1, false}),
+                       {1e-15, 1}),
       choice_knob<Owner>("alignment", "the last item (end) or the first (start) has a fixed position", {"end", "start"},
                          GAINLENS_MEMBER(model.alignment)),
       real_knob<Owner>("dropout", "of the embeddings and of what each part adds", GAINLENS_MEMBER(dropout), {0, 1}),

@@ -205,7 +205,7 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
       auto& result = run.results.emplace_back();
       const auto file = found.find({arm, seed});
       if (file == found.end()) continue;
-      SeedResult stored = load_seed_result(file->second);
+      SeedResult stored = load_seed_result(file->second, arm, static_cast<std::uint64_t>(seed));
       CHECK(std::ssize(stored.rank) == split.users(), "{}: has ranks of {} users; the data set has {}",
             printable(file->second.string()), stored.rank.size(), split.users());
       result = {std::move(stored.curve), std::move(stored.filter), stored.best_epoch, std::move(stored.test),

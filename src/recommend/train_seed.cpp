@@ -45,6 +45,9 @@ void take_best_weights(RecommendTask& task, const SeedJob& job, training::Replic
   std::optional<SasRecCheckpoint> best;
   if (replicas.leads()) {
     best = load_sasrec(job.folder, CheckpointLayout::gainlens);
+    CHECK(best->seed == std::to_string(job.seed),
+          "{}: its checkpoint is not of seed {}; delete the folder to train again", printable(job.folder.string()),
+          job.seed);
     CHECK(best->config == task.model().config(),
           "{}: its checkpoint (arm {}) is not of this training (arm {}): another arm, shape or filter",
           printable(job.folder.string()), name_of(best->config.arm), job.arm);
@@ -55,7 +58,9 @@ void take_best_weights(RecommendTask& task, const SeedJob& job, training::Replic
 SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training::Replicas& replicas) {
   const Settings& settings = jobs.request.settings;
   const std::string item_names = item_names_checksum(jobs.split.interactions());
-  const auto keep = [&](const SasRec& model) { save_sasrec(job.folder, model.config(), model.weights(), item_names); };
+  const auto keep = [&](const SasRec& model) {
+    save_sasrec(job.folder, model.config(), model.weights(), item_names, std::to_string(job.seed));
+  };
   RecommendTask task(settings, arm, jobs.split, job.seed, keep, replicas);
   Json own = jobs.document;
   own["arm"] = job.arm;
@@ -111,7 +116,7 @@ SeedOutcome outcome_of(const SeedJob& job, const SeedResult& result, double seco
 }  // namespace
 
 SeedOutcome stored_outcome(const SeedJob& job) {
-  return outcome_of(job, load_seed_result(job.folder / seed_result_name), 0);
+  return outcome_of(job, load_seed_result(job.folder / seed_result_name, job.arm, job.seed), 0);
 }
 
 SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas& replicas) {
@@ -128,7 +133,7 @@ SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas
   else if (replicas.leads())
     result = baseline_result(job, jobs.split);
   if (!replicas.leads()) return {.arm = job.arm, .seed = job.seed};
-  save_seed_result(file, result);
+  save_seed_result(file, job.arm, job.seed, result);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   return outcome_of(job, result, taken.count());
 }

@@ -59,7 +59,7 @@ TEST(FilterOptions, AreReadAsTheyAreWritten) {
     EXPECT_NE(value, written.at(key)) << key;
   }
   EXPECT_THAT(refusal_of([] { with({{"kriging", "scalr"}}); }), HasSubstr("did you mean 'scalar'"));
-  EXPECT_THAT(refusal_of([] { with({{"discount", 1}}); }), HasSubstr("above 0 and below 1"));
+  EXPECT_THAT(refusal_of([] { with({{"discount", 1}}); }), HasSubstr("at least 1e-06 and below 1"));
 }
 
 TEST(FilterOptions, ThatContradictEachOtherAreRefused) {
@@ -70,7 +70,7 @@ TEST(FilterOptions, ThatContradictEachOtherAreRefused) {
   EXPECT_THAT(contradiction({{"estimator", "kish"}, {"prior_strength", 0}}), HasSubstr("0/0"));
   EXPECT_THAT(contradiction({{"norm_jacobian", true}}), HasSubstr("needs 'jacobian' exact"));
   EXPECT_THAT(contradiction({{"least_precision", 5}, {"most_precision", 5}}), HasSubstr("'most_precision' is 5"));
-  EXPECT_THAT(contradiction({{"estimator", "delta_weight_free"}}), HasSubstr("score"));
+  EXPECT_THAT(contradiction({{"estimator", "delta_weight_free"}}), HasSubstr("needs 'score_noise'"));
 }
 
 }  // namespace

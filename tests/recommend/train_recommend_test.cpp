@@ -399,14 +399,18 @@ TEST(SeedResultFile, IsReadAsItWasWritten) {
                           2,
                           {{"hr@10", 0.25}},
                           {1, 7.5F}};
-  save_seed_result(folder.path() / "r.safetensors", result);
-  const SeedResult found = load_seed_result(folder.path() / "r.safetensors");
+  save_seed_result(folder.path() / "r.safetensors", "bft", 4, result);
+  const SeedResult found = load_seed_result(folder.path() / "r.safetensors", "bft", 4);
   EXPECT_EQ(found.curve, result.curve);
   EXPECT_EQ(found.filter, result.filter);
   EXPECT_EQ(found.best_epoch, 2);
   EXPECT_EQ(found.test, result.test);
   EXPECT_EQ(found.rank, result.rank);
-  EXPECT_THAT(refusal_of([&] { load_seed_result(folder.path() / "absent"); }), HasSubstr("absent"));
+  EXPECT_THAT(refusal_of([&] { load_seed_result(folder.path() / "absent", "bft", 4); }), HasSubstr("absent"));
+  EXPECT_THAT(refusal_of([&] { load_seed_result(folder.path() / "r.safetensors", "bft", 5); }),
+              HasSubstr("not the result of arm bft, seed 5"));
+  EXPECT_THAT(refusal_of([&] { load_seed_result(folder.path() / "r.safetensors", "gate", 4); }),
+              HasSubstr("not the result of arm gate"));
 }
 
 }  // namespace
