@@ -42,7 +42,7 @@ at::Tensor jacobian(const JacobianFactors& factors, const at::Tensor& slopes);
 /// @param deviation   [row, 1] s
 /// @param weight      [width] g
 /// @returns [row, width]
-/// Source: docs/bft.md, "The norm in the Jacobian".
+/// Source: docs/bft.md, "Alternatives".
 at::Tensor jacobian_with_norm(const at::Tensor& up, const at::Tensor& down, const at::Tensor& slopes,
                               const at::Tensor& normalised, const at::Tensor& deviation, const at::Tensor& weight);
 

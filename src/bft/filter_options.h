@@ -11,7 +11,7 @@ namespace gainlens::bft {
 
 /// How precisions enter the attention weights.
 enum class Kriging {
-  scalar,         ///< the mean over the dimensions, as a bias of the scores: eq. (3) [eq:kriging]
+  scalar,         ///< the mean over the dimensions, as a bias of the scores: eq. (2) [eq:kriging]
   per_dimension,  ///< each dimension has its own weights, in proportion to the key's precision in it
 };
 

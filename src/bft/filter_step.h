@@ -9,17 +9,17 @@
 
 namespace gainlens::bft {
 
-/// K = lambda_obs / (lambda + lambda_obs). Source: the paper, eq. (4) [eq:update].
+/// K = lambda_obs / (lambda + lambda_obs). Source: the paper, eq. (3) [eq:update].
 at::Tensor gain(const at::Tensor& precision, const at::Tensor& observation_precision);
 
-/// lambda' = lambda + lambda_obs, within the bounds of the options. Source: eq. (4).
+/// lambda' = lambda + lambda_obs, within the bounds of the options. Source: eq. (3).
 at::Tensor posterior_precision(const at::Tensor& precision, const at::Tensor& observation_precision,
                                const FilterOptions& options);
 
 /// Least factor of a variance: J = -1 would make the precision infinite.
 inline constexpr double least_stretch = 0.01;
 
-/// Factor of the variance in the feed-forward layer: max((1 + J)^2, 0.01). Source: eq. (7) [eq:delta] and the clip
+/// Factor of the variance in the feed-forward layer: max((1 + J)^2, 0.01). Source: eq. (8) [eq:delta] and the clip
 /// that section 3.2 states.
 at::Tensor stretch(const at::Tensor& jacobian);
 

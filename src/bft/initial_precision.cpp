@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 
 namespace gainlens::bft {
@@ -51,9 +50,9 @@ at::Tensor table_precision(const at::Tensor& p) {
   return 1 + at::softplus(p);
 }
 
-double initial_range(double observation_precision, double initial_gain, double median_base, double least) {
+double initial_range(double observation_precision, double initial_gain, double median_base, double rest, double least) {
   const double wanted = observation_precision * (1 - initial_gain) / initial_gain;
-  return std::max(least, (wanted - std::numbers::ln2) / median_base);
+  return std::max(least, (wanted - rest) / median_base);
 }
 
 EmStep em_step(const at::Tensor& precision, const at::Tensor& item, const at::Tensor& innovation,
@@ -61,10 +60,12 @@ EmStep em_step(const at::Tensor& precision, const at::Tensor& item, const at::Te
   CHECK(precision.dim() == 1 && item.dim() == 1 && innovation.dim() == 2 && innovation.size(0) == item.size(0) &&
             innovation.sizes() == observation_precision.sizes(),
         "em: precisions must be [item], innovations and their precisions [occurrence, dimension]");
-  const at::Tensor tau = precision.to(at::kDouble), observed = observation_precision.to(at::kDouble),
+  const at::Tensor given = precision.to(at::kDouble), observed = observation_precision.to(at::kDouble),
                    squares = innovation.to(at::kDouble).square();
-  CHECK((tau > 0).all().item<bool>() && (observed > 0).all().item<bool>() && at::isfinite(squares).all().item<bool>(),
-        "em: a precision that is not above 0, or an innovation that is not finite");
+  const auto usable = [](const at::Tensor& x) { return ((x > 0) & at::isfinite(x)).all().item<bool>(); };
+  CHECK(usable(given) && usable(observed) && at::isfinite(squares).all().item<bool>(),
+        "em: a precision that is not above 0 and finite, or an innovation that is not finite");
+  const at::Tensor tau = given.clamp(options.least, options.most);
   // What is expected of the squared noise of the state in one dimension: K^2 x^2 + 1 / (tau + lambda_obs).
   const at::Tensor own = tau.index_select(0, item).unsqueeze(1);
   const at::Tensor share = observed / (own + observed);

@@ -33,7 +33,7 @@ kernels::PackedMoments packed_moments(const at::Tensor& query, const at::Tensor&
 /// @param strength     share of the biases of precision and distance that acts, in [0, 1]: 1 but for a blended warm-up
 /// @param options      its key_bias must be undefined
 /// @param projections  delta needs them
-/// Source: the paper, eq. (3) [eq:kriging] and section 3.1; per dimension: docs/bft.md, "Kriging".
+/// Source: the paper, eq. (2) [eq:kriging] and section 3.1; per dimension: docs/bft.md, "Alternatives".
 HeadObservation observe_packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                const at::Tensor& precision, const kernels::PackedBounds& begin,
                                const kernels::PackedAttentionOptions& options, const FilterOptions& filter,

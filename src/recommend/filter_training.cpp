@@ -114,10 +114,12 @@ void FilterTraining::start_initial_precision(const PackedSequences& batch) {
   }
   const std::vector<float> bases = item_bases(split_);
   const at::Tensor base = at::tensor(bases, at::kFloat);
+  const double rest = filter.initial_precision == bft::InitialPrecision::count ? 0 : std::numbers::ln2;
   const double range =
-      bft::initial_range(started_from_, filter.initial_gain, median_of(base.slice(0, 1)), filter.least_precision);
+      bft::initial_range(started_from_, filter.initial_gain, median_of(base.slice(0, 1)), rest, filter.least_precision);
   if (weights.range.defined()) weights.range.fill_(range);
-  if (weights.items.defined()) weights.items.copy_(range * base + std::numbers::ln2);
+  if (weights.items.defined())
+    weights.items.copy_((range * base + rest).clamp(filter.least_precision, filter.most_precision));
 }
 
 void FilterTraining::estimate_items() {
@@ -181,6 +183,8 @@ void FilterTraining::record_epoch() {
       found["precision"] = mean_of(trace.precision[layer]);
       found["observation_precision"] = mean_of(trace.observation_precision[layer]);
       found["gain"] = mean_of(trace.gain[layer]);
+      found["share_of_precision_at_most"] =
+          mean_of(trace.precision[layer] >= config.filter.most_precision * (1 - rounding));
       found["share_at_most"] =
           mean_of(trace.observation_precision[layer] >= config.filter.most_precision * (1 - rounding));
     }

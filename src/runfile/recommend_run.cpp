@@ -253,6 +253,7 @@ const std::vector<FilterCurve>& filter_curves() {
       {"stretch", "mean factor of the variance in the MLP, max((1 + J)^2, 0.01); NaN in the last layer"},
       {"share_at_most", "share of the observation precisions at their upper bound"},
       {"decay", "rho, by which a weight falls with each place of distance"},
+      {"share_of_precision_at_most", "share of the precisions before the layer at their upper bound"},
       {"jacobian_energy", "share of the squared singular values that the low-rank Jacobian keeps"},
   };
   return curves;

@@ -150,5 +150,14 @@ TEST(FilterLimits, TheLikelihoodOfEmNeverFalls) {
   }
 }
 
+TEST(FilterLimits, EmMovesFromAPrecisionBeyondItsBound) {
+  // One item of eleven occurs; all begin above the bound.
+  const Tensor items = at::zeros({50}, at::kLong), innovation = at::ones({50, 2}, real);
+  const EmStep step = em_step(at::full({11}, 300, real), items, innovation, at::full({50, 2}, 90, real));
+  EXPECT_LT(step.precision[0].item<double>(), 50);
+  EXPECT_EQ(step.precision[5].item<double>(), 100);
+  EXPECT_GT(step.likelihood_after, step.likelihood_before);
+}
+
 }  // namespace
 }  // namespace gainlens::bft

@@ -35,17 +35,18 @@ TEST(InitialPrecision, OfContentBeginsWithTheRanksAndLnTwo) {
 
 TEST(InitialPrecision, GivesTheMedianItemTheGainThatIsAskedFor) {
   const double observed = 64, gain = 0.9, median_base = 0.4;
-  const double range = initial_range(observed, gain, median_base, 1e-3);
+  const double range = initial_range(observed, gain, median_base, std::log(2.0), 1e-3);
   const double tau = range * median_base + std::log(2.0);
   EXPECT_NEAR(observed / (tau + observed), gain, 1e-12);
-  EXPECT_EQ(initial_range(0.1, 0.9, 0.5, 1e-3), 1e-3);  // ln 2 alone is more than it needs
+  EXPECT_EQ(initial_range(0.1, 0.9, 0.5, std::log(2.0), 1e-3), 1e-3);  // ln 2 alone is more than it needs
+  EXPECT_NEAR(observed / (initial_range(observed, gain, median_base, 0, 1e-3) * median_base + observed), gain, 1e-12);
 }
 
 TEST(InitialPrecision, EmRefusesWhatIsNoData) {
   const at::Tensor tau = at::ones({2}), item = at::zeros({3}, at::kLong), x = at::ones({3, 2});
   EXPECT_THAT(refusal_of([&] { em_step(tau, item, x, at::ones({2, 2})); }), HasSubstr("[occurrence, dimension]"));
   EXPECT_THAT(refusal_of([&] { em_step(tau, item, x * NAN, x); }), HasSubstr("not finite"));
-  EXPECT_THAT(refusal_of([&] { em_step(tau * 0, item, x, x); }), HasSubstr("not above 0"));
+  EXPECT_THAT(refusal_of([&] { em_step(tau * 0, item, x, x); }), HasSubstr("not above 0 and finite"));
 }
 
 }  // namespace

@@ -209,6 +209,18 @@ TEST_P(PackedAttention, BiasesWithoutMomentsGiveTheSameOutput) {
             3e-6);
 }
 
+TEST(PackedAttentionLimits, ScoresOfAnySizeLeaveTheMissingKeysOut) {
+  const at::Tensor q = at::zeros({3, 1, 2}), v = at::ones({3, 1, 2});
+  PackedAttentionOptions options;
+  options.causal = false;
+  for (const double bias : {0.0, 1e5, 5e9, 1e30, -1e30}) {
+    options.key_bias = at::full({3}, bias, at::kFloat);
+    const PackedMoments found = packed_attention_moments(q, q, v, {0, 3}, options);
+    EXPECT_LT((found.output - 1).abs().max().item<double>(), 1e-6) << bias;
+    EXPECT_LT((found.n_eff - 3).abs().max().item<double>(), 1e-5) << bias;
+  }
+}
+
 TEST(PackedAttentionBits, DoNotDependOnThreads) {
   const PackedBounds begin{0, 9, 30, 31, 64, 90, 120, 121, 150, 177, 200};
   const at::Tensor x = numbers({200, 6, 16}, 1).to(at::kFloat);

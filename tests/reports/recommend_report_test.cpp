@@ -261,15 +261,15 @@ TEST(FilterSection, ShowsEachLayerAtTheTestedEpoch) {
   const TrainedRun run = trained(filtered_run());
   const PaperTable table = blocks_of<PaperTable>(filter_section(), run).at(0);
   ASSERT_EQ(table.rows.size(), 2u);
-  // Curves in the order of the columns: their places are 0, 1, 5, 2, 3, 4, 6 and 7. Three seeds: 0, 1 and 2.
+  // Curves in the order of the columns: their places are 0, 1, 5, 2, 3, 4, 6 and 8. Three seeds: 0, 1 and 2.
   EXPECT_THAT(table.rows[1],
-              ElementsAre("1", "11 (1)", "111 (1)", "511 (1)", "211 (1)", "311 (1)", "411 (1)", "611 (1)", "711 (1)"));
+              ElementsAre("1", "11 (1)", "111 (1)", "511 (1)", "211 (1)", "311 (1)", "411 (1)", "611 (1)", "811 (1)"));
   const CaptionedFigure figure = blocks_of<CaptionedFigure>(filter_section(), run).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();
   EXPECT_THAT(figure.figure->script,
               AllOf(HasSubstr("$gain_1 << EOD\n2 211\n"), HasSubstr("layer 1"), Not(HasSubstr("$gain_2"))));
   const CsvTable csv = filter_section().tables(run).at(0);
-  EXPECT_THAT(to_csv(csv), HasSubstr("bft,0,2,1,101,201,301,401,501,601,701\n"));
+  EXPECT_THAT(to_csv(csv), HasSubstr("bft,0,2,1,101,201,301,401,501,601,701,801\n"));
   EXPECT_THAT(filter_section().blocks({&run, 1}).size(), 2u);
 }
 

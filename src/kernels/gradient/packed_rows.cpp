@@ -58,12 +58,12 @@ void Weights(const PackedHead& head, std::int64_t query, std::int64_t keys, floa
     weights[key] += head.distance_slope * static_cast<float>(std::abs(query - key));
     largest = std::max(largest, weights[key]);
   }
-  // exp of a difference of -100 or less is 0 in float32, as the last vector's missing keys must be.
-  for (std::int64_t key = keys; key % lanes != 0; ++key) weights[key] = largest - 200;
+  for (std::int64_t key = keys; key % lanes != 0; ++key) weights[key] = largest;  // the last vector's missing keys
   const auto shift = hn::Set(tag, largest);
   auto total = hn::Zero(tag);
   for (std::int64_t key = 0; key < keys; key += lanes) {
-    const auto power = hn::Exp(tag, hn::Sub(hn::Load(tag, weights + key), shift));
+    auto power = hn::Exp(tag, hn::Sub(hn::Load(tag, weights + key), shift));
+    if (key + lanes > keys) power = hn::IfThenElseZero(hn::FirstN(tag, static_cast<std::size_t>(keys - key)), power);
     hn::Store(power, tag, weights + key);
     total = hn::Add(total, power);
   }
