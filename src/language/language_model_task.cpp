@@ -102,6 +102,12 @@ double LanguageModelTask::accumulate_gradients(std::int64_t step) {
     loss += part.item<double>();
   }
   filter_.learn();
+  // While the filter warms up, its parameters have no effect and get no gradient.
+  for (const models::NamedTensor& parameter :
+       models::decoder_parameters(config_, weights_, models::WeightRole::precision)) {
+    at::Tensor& gradient = parameter.tensor.mutable_grad();
+    if (!gradient.defined()) gradient = at::zeros_like(parameter.tensor);
+  }
   return loss;
 }
 
