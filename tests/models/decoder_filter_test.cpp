@@ -360,6 +360,32 @@ TEST(DecoderFilter, AttentionOperationsAgreeWithWindowsCapsAndOtherBiases) {
   }
 }
 
+TEST(DecoderFilter, StatisticsAreThoseOfTheWeightsWithItsBiases) {
+  const DecoderConfig config = filtered_config();
+  Decoder model = testing::random_decoder(config);
+  const hooks::Tokens tokens = some_tokens(config, 2, 30);
+  std::vector<kernels::QueryStatistics> found;
+  StatisticsAttention statistics([&](auto, kernels::QueryStatistics&& seen) { found.push_back(std::move(seen)); });
+  at::Tensor pattern, observation;
+  hooks::Hooks hooks;
+  const auto keep = [&hooks](const char* site, at::Tensor& into) {
+    hooks.observe(hooks::Glob(site), [&into](const hooks::Site&, const at::Tensor& seen) { into = seen; });
+  };
+  keep("blocks.0.attn.hook_pattern", pattern);
+  keep("blocks.0.attn.hook_observation_precision", observation);
+  model.forward(tokens, {.attention = &statistics}, hooks);
+  ASSERT_EQ(found.size(), 4U);  // two layers of two sequences
+  for (std::size_t sequence = 0; sequence < 2; ++sequence) {
+    const auto index = static_cast<std::int64_t>(sequence);
+    const at::Tensor weights = pattern[index], of_layer = observation[index].transpose(0, 1);  // [head, query, ..]
+    EXPECT_TRUE(at::allclose(found[sequence].n_eff, weights.square().sum(-1).reciprocal(), 1e-9, 1e-9));
+    EXPECT_TRUE(at::allclose(found[sequence].first_mass.select(2, 0), weights.select(2, 0), 1e-9, 1e-9));
+    EXPECT_TRUE(at::allclose(found[sequence].observation_precision, of_layer.mean(-1), 1e-9, 1e-9));
+    // K of the frozen diagnostics, at lambda = 1.
+    EXPECT_TRUE(at::allclose(found[sequence].kalman_gain, (of_layer / (1 + of_layer)).mean(-1), 1e-9, 1e-9));
+  }
+}
+
 TEST(DecoderFilter, AReplacedPatternDecidesTheMoments) {
   const DecoderConfig config = filtered_config();
   Decoder model = testing::random_decoder(config);
