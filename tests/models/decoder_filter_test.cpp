@@ -317,12 +317,17 @@ TEST(DecoderFilter, GradientsOfItsParametersMatchCentralDifferences) {
   expect_gradients(config, 1 + 2 + 3);
 }
 
-TEST(DecoderFilter, FusedTrainingStepHasTheNumbersOfTheSeparateSteps) {
+TEST(DecoderFilter, TheFastPathsOfTrainingHaveTheNumbersOfTheOthers) {
   const DecoderConfig config = filtered_config();
-  DecoderWeights weights = RandomWeights(1, at::kFloat).of(config);
-  Decoder model(config, weights, WeightUse::trained);
-  const hooks::Tokens tokens = some_tokens(config, 2, 30);
-  EXPECT_TRUE(at::allclose(logits(model, tokens, {.training = true}), logits(model, tokens), 1e-4, 1e-4));
+  for (const auto& [dtype, tolerance] : {std::pair{at::kFloat, 1e-4}, std::pair{at::kDouble, 1e-9}}) {
+    DecoderWeights weights = RandomWeights(1, dtype).of(config);
+    Decoder model(config, weights, WeightUse::trained);
+    const hooks::Tokens tokens = some_tokens(config, 2, 30);
+    const at::Tensor expected = logits(model, tokens);  // without a gradient
+    weights.embedding.requires_grad_(true);
+    for (const bool training : {false, true})
+      EXPECT_TRUE(at::allclose(logits(model, tokens, {.training = training}), expected, tolerance, tolerance));
+  }
 }
 
 TEST(DecoderFilter, FullRankIsTheExactJacobian) {

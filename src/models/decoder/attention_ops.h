@@ -16,8 +16,9 @@ namespace gainlens::models {
 /// than the chunk, a soft cap, sink logits, biases, packed sequences. Then both passes go over blocks of queries
 /// (kernels::attention_with_gradient), in float32 for narrower types.
 ///
-/// With moments, one loop in float32 on the CPU (kernels::packed_attention_moments), else blocks of queries. In the
-/// latter a later token may change the last digits of earlier positions, because values are centred by their mean.
+/// With moments and without a gradient: kernels::attention_statistics. With a gradient: one loop in float32 on the CPU
+/// (kernels::packed_attention_moments), else blocks of queries. In the latter a later token may change the last digits
+/// of earlier positions, because values are centred by their mean.
 class SdpaAttention : public hooks::AttentionOp {
  public:
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;

@@ -3,6 +3,7 @@
 #include "kernels/gradient/attention_gradient.h"
 #include "kernels/gradient/packed_attention.h"
 #include "kernels/gradient/training_attention.h"
+#include "kernels/gradient_tracking.h"
 
 #include <ATen/ATen.h>
 
@@ -61,9 +62,23 @@ at::Tensor SdpaAttention::run(std::int64_t, const hooks::Qkv& qkv, const kernels
                                           options.causal, scale, grouped);
 }
 
-hooks::ObservedAttention SdpaAttention::run_with_moments(std::int64_t, const hooks::Qkv& qkv,
+hooks::ObservedAttention SdpaAttention::run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,
                                                          const kernels::AttentionOptions& options,
                                                          const hooks::PrecisionBias& bias) {
+  const bool tracked = kernels::is_tracked(qkv.query) || kernels::is_tracked(qkv.key) ||
+                       kernels::is_tracked(qkv.value) || kernels::is_tracked(bias.key) ||
+                       kernels::is_tracked(bias.log_decay);
+  if (!tracked) {  // the kernel of the statistics is much faster than those with gradients
+    constexpr kernels::ReturnedFields moments{.entropy = false,
+                                              .log_observation_precision = false,
+                                              .kalman_gain_scaled = false,
+                                              .without_first = false,
+                                              .without_first_moments = false,
+                                              .norms = false,
+                                              .first_masses = 0};
+    StatisticsAttention streamed([](auto, auto&&) {}, kernels::AttentionBackend::automatic, moments);
+    return streamed.run_with_moments(layer, qkv, options, bias);
+  }
   const bool in_one_loop = qkv.query.is_cpu() && qkv.query.scalar_type() == at::kFloat && options.causal;
   if (in_one_loop && !needs_mask(qkv, options)) return packed(qkv, options, bias);
   std::vector<at::Tensor> outputs, n_effs, residuals;
