@@ -1,5 +1,7 @@
 #include "hooks/hooked_model.h"
 
+#include "core/error.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -11,6 +13,11 @@ namespace {
 constexpr std::int64_t logits_per_block = std::int64_t{1} << 26;
 
 }  // namespace
+
+ObservedAttention AttentionOp::run_with_moments(std::int64_t, const Qkv&, const kernels::AttentionOptions&,
+                                                const PrecisionBias&) {
+  throw_invalid("attention: this operation gives no moments; a model with a filter needs one that does");
+}
 
 at::Tensor HookedModel::target_losses(const at::Tensor& normalized, const at::Tensor& targets) {
   at::Tensor losses = at::empty({normalized.size(0)}, at::kDouble);

@@ -20,6 +20,20 @@ struct Qkv {
   at::Tensor value;  ///< [batch, kv_head, position, head_dim]
 };
 
+/// What attention observes at each query: its estimate with the moments of its weights, as
+/// kernels::DifferentiableAttention gives them.
+struct ObservedAttention {
+  at::Tensor output;    ///< [batch, head, position, head_dim] e = sum p v
+  at::Tensor n_eff;     ///< [batch, head, position]
+  at::Tensor residual;  ///< [batch, head, position, head_dim] S = sum p (v - e)^2
+};
+
+/// What the precision of tokens and their distance add to the scores of causal attention.
+struct PrecisionBias {
+  at::Tensor key;        ///< [batch, position], added to every score of the key
+  at::Tensor log_decay;  ///< [1], added to a score as many times as query and key are places apart; may be undefined
+};
+
 /// Computes the attention of a layer. Every layer of a forward pass runs it. Implementations:
 /// models/decoder/attention_ops.h.
 class AttentionOp {
@@ -29,6 +43,11 @@ class AttentionOp {
   /// @param options mask, scale, soft cap, sink logits of this layer
   /// @returns [batch, head, position, head_dim]
   virtual at::Tensor run(std::int64_t layer, const Qkv& qkv, const kernels::AttentionOptions& options) = 0;
+  /// The same with biases and moments, which a model with the Bayesian filter asks for instead of run().
+  /// @param bias  added to the biases of the options
+  /// @throws InvalidArgument  the operation gives no moments
+  virtual ObservedAttention run_with_moments(std::int64_t layer, const Qkv& qkv,
+                                             const kernels::AttentionOptions& options, const PrecisionBias& bias);
 };
 
 struct Tokens {
@@ -46,6 +65,8 @@ struct ForwardOptions {
   std::int64_t stop_at_layer = -1;
   std::uint64_t pattern_memory_bytes = std::uint64_t{1} << 30;  ///< a layer's `hook_pattern` above this size is refused
   bool allow_extrapolation = false;  ///< allow more positions than the model was made for; else they are an error
+  /// For a training step. A Bayesian filter takes the stretch of each token instead of its running mean.
+  bool training = false;
 };
 
 /// One forward pass to run.

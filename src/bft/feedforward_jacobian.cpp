@@ -98,4 +98,10 @@ at::Tensor gated_jacobian(const at::Tensor& gate, const at::Tensor& up, const at
          jacobian(up, down, activation_value(gates, activation));
 }
 
+at::Tensor gated_jacobian(const JacobianFactors& of_gate, const JacobianFactors& of_up, const at::Tensor& gates,
+                          const at::Tensor& neurons, kernels::Activation activation) {
+  return jacobian(of_gate, activation_slope(gates, activation) * neurons) +
+         jacobian(of_up, activation_value(gates, activation));
+}
+
 }  // namespace gainlens::bft

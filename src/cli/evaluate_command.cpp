@@ -29,10 +29,16 @@ struct EvaluateLanguageModelArguments {
 void print(const language::LanguageModelLoss& loss, std::int64_t context, const std::string& bos, bool json) {
   const double below = 1 - loss.loss / loss.unigram_entropy;
   if (json) {
-    const Json result = {{"tokens", loss.tokens},  {"predicted", loss.predicted},
-                         {"chunks", loss.chunks},  {"context", context},
-                         {"loss", loss.loss},      {"unigram_entropy", loss.unigram_entropy},
-                         {"below_unigram", below}, {"bos_policy", bos}};
+    const Json result = {
+        {"tokens", loss.tokens},
+        {"predicted", loss.predicted},
+        {"chunks", loss.chunks},
+        {"context", context},
+        {"loss", loss.loss},
+        {"unigram_entropy", loss.unigram_entropy},
+        {"standard_error", std::isnan(loss.standard_error) ? Json(nullptr) : Json(loss.standard_error)},
+        {"below_unigram", below},
+        {"bos_policy", bos}};
     print_result("{}\n", result.dump());
     return;
   }

@@ -32,6 +32,15 @@ std::string count_of_parameters(std::int64_t count) {
 
 /// Features that most models do not have. They get a line only if the model has them.
 void add_particulars(const models::DecoderConfig& config, Findings& findings) {
+  if (config.filter) {
+    const auto& filter = *config.filter;
+    const OrderedJson options = knobs_to_json(bft::filter_knobs(), filter);
+    findings.add("filter",
+                 fmt::format("Bayesian; estimator {}, predict {}, Jacobian {}, initial precision {}",
+                             options["estimator"].get<std::string>(), options["predict"].get<std::string>(),
+                             options["jacobian"].get<std::string>(), options["initial_precision"].get<std::string>()),
+                 Json(options));
+  }
   if (config.sink_logits) findings.add("sink logits", "one learned logit a head", true);
   if (config.attention_soft_cap > 0) {
     findings.add("score soft cap", fmt::format("{}", config.attention_soft_cap), config.attention_soft_cap);

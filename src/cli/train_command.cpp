@@ -1,23 +1,56 @@
 #include "cli/commands.h"
+#include "cli/knob_options.h"
 
+#include "core/check.h"
 #include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "language/recipe.h"
 #include "language/train_language_model.h"
 #include "models/checkpoint/compute_dtype.h"
+#include "models/decoder/filter_config.h"
 #include "reports/training/loss_curve_figure.h"
 
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace gainlens::cli {
 namespace {
+
+constexpr const char* filter_group = "Options of the filter (--arm bft)";
 
 struct TrainLanguageModelArguments {
   std::string config;
   std::vector<std::string> texts;
   std::string out;
+  std::string arm = "plain";
+  std::map<std::string, std::string> knobs;  // of the filter, as given on the command line
+  std::string precision_learning_rate;
 };
+
+/// @throws InvalidArgument  an option of the filter is wrong, or is given for another arm than bft
+void read_arm(const TrainLanguageModelArguments& arguments, language::LanguageModelRequest& request) {
+  CHECK(arguments.arm == "plain" || arguments.arm == "bft", "--arm: '{}'; must be plain or bft",
+        printable(arguments.arm, 60));
+  const bool has_filter = arguments.arm == "bft";
+  bft::FilterOptions filter = models::default_decoder_filter();
+  for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs()) {
+    const std::string& text = arguments.knobs.at(knob.key);
+    if (text.empty()) continue;
+    CHECK(has_filter, "{}: is an option of the filter; give --arm bft too", knob_option(knob.key));
+    knob.set(filter, knob_value(text), knob_option(knob.key));
+  }
+  if (!arguments.precision_learning_rate.empty()) {
+    CHECK(has_filter, "--precision-learning-rate: is an option of the filter; give --arm bft too");
+    const Json factor = knob_value(arguments.precision_learning_rate);
+    CHECK(factor.is_number(), "--precision-learning-rate: '{}'; must be a number",
+          printable(arguments.precision_learning_rate, 60));
+    request.precision_learning_rate = factor.get<double>();
+  }
+  if (has_filter) request.filter = filter;
+}
 
 std::vector<std::string> draw(const language::LanguageModelOutcome& outcome) {
   std::vector<reports::LossCurvePoint> points;
@@ -64,6 +97,7 @@ void run(const TrainLanguageModelArguments& arguments, const GlobalOptions& glob
   request.out = arguments.out;
   request.seed = global.seed;
   request.quiet = global.quiet;
+  read_arm(arguments, request);
   const auto outcome = language::train_language_model(request);
   draw(outcome);
   print(outcome, global.json);
@@ -125,6 +159,20 @@ void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->required();
   command->add_option("--out", arguments->out, "Checkpoint folder to write; the same request continues in it")
       ->required();
+  command->add_option("--arm", arguments->arm, "What to train: plain, or bft (a Bayesian filter)")
+      ->capture_default_str();
+  command
+      ->add_option("--precision-learning-rate", arguments->precision_learning_rate,
+                   fmt::format("Factor on the learning rate of the filter's parameters (default: {})",
+                               language::LanguageModelRequest().precision_learning_rate))
+      ->group(filter_group);
+  const bft::FilterOptions defaults = models::default_decoder_filter();
+  for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs()) {
+    command
+        ->add_option(knob_option(knob.key), arguments->knobs[knob.key],
+                     fmt::format("{} (default: {})", knob.help, knob.get(defaults).dump()))
+        ->group(filter_group);
+  }
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
 }
 

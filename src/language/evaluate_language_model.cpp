@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace gainlens::language {
@@ -39,6 +41,7 @@ LanguageModelLoss evaluate_language_model(hooks::HookedModel& model, std::span<c
   Progress progress("evaluate", static_cast<double>(tokens.size()), "tokens",
                     quiet ? Progress::Style::quiet : Progress::Style::automatic);
   double sum = 0;
+  std::vector<std::pair<double, double>> chunks;  // loss of its tokens, and their number
   for (std::size_t begin = 0; begin < tokens.size(); begin += stride) {
     const auto text = tokens.subspan(begin, std::min(stride, tokens.size() - begin));
     std::vector<tokenizers::TokenId> chunk(bos ? 1 : 0, bos.value_or(0));
@@ -46,13 +49,22 @@ LanguageModelLoss evaluate_language_model(hooks::HookedModel& model, std::span<c
     if (chunk.size() < 2) break;  // a single last token without a BOS cannot be predicted
     const auto length = static_cast<std::int64_t>(chunk.size());
     const hooks::Stream stream = model.forward(sweep::one_sequence(chunk), {}, {});
-    sum += sweep::mean_negative_log_likelihood(model, stream.hidden, chunk) * static_cast<double>(length - 1);
+    const double chunk_loss = sweep::mean_negative_log_likelihood(model, stream.hidden, chunk);
+    chunks.emplace_back(chunk_loss, static_cast<double>(length - 1));
+    sum += chunk_loss * static_cast<double>(length - 1);
     result.predicted += length - 1;
     ++result.chunks;
     progress.advance(static_cast<double>(text.size()), static_cast<double>(text.size()),
                      fmt::format("chunk {}", result.chunks));
   }
   result.loss = sum / static_cast<double>(result.predicted);
+  // The loss is a ratio of two sums over chunks. Source: Cochran, Sampling Techniques, section 2.11.
+  double squares = 0;
+  for (const auto& [loss, tokens] : chunks) squares += tokens * tokens * (loss - result.loss) * (loss - result.loss);
+  const auto count = static_cast<double>(chunks.size());
+  result.standard_error = chunks.size() < 2
+                              ? std::numeric_limits<double>::quiet_NaN()
+                              : std::sqrt(squares * count / (count - 1)) / static_cast<double>(result.predicted);
   return result;
 }
 

@@ -15,6 +15,8 @@ struct LanguageModelLoss {
   std::int64_t predicted = 0;  ///< predicted tokens: all with a BOS; without a BOS all but the first of each chunk
   std::int64_t chunks = 0;
   double loss = 0;  ///< mean negative log likelihood of the predicted tokens, in nats
+  /// Of the loss, from its variation between chunks; NaN with fewer than two. Chunks of one text are not independent.
+  double standard_error = 0;
   /// -sum f ln f over the text's own token frequencies f, in nats: the smallest loss of a predictor without context.
   double unigram_entropy = 0;
 };

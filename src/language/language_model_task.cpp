@@ -25,11 +25,13 @@ std::uint64_t stage_seed(std::uint64_t seed, std::size_t stage) {
 
 LanguageModelTask::LanguageModelTask(const Recipe& recipe, models::DecoderConfig config, models::DecoderWeights weights,
                                      TrainingTokens tokens, std::uint64_t seed,
-                                     std::function<void(const models::DecoderWeights&)> keep)
+                                     std::function<void(const models::DecoderWeights&)> keep, double precision_factor)
     : recipe_(recipe),
       config_(std::move(config)),
       weights_(std::move(weights)),
       decoder_(config_, weights_, models::WeightUse::trained),
+      precision_factor_(precision_factor),
+      filter_(decoder_, config_, weights_, recipe.save_every),
       tokens_(std::move(tokens)),
       seed_(seed),
       keep_(std::move(keep)) {
@@ -54,7 +56,9 @@ std::vector<training::ParameterGroup> LanguageModelTask::parameters() {
   for (const models::NamedTensor& parameter : models::decoder_parameters(config_, weights_)) {
     (parameter.tensor.dim() > 1 ? matrices : vectors).parameters.push_back(parameter);
   }
-  return {matrices, vectors};
+  if (!config_.filter) return {matrices, vectors};
+  const auto precisions = models::decoder_parameters(config_, weights_, models::WeightRole::precision);
+  return {matrices, vectors, {"precisions", precisions, precision_factor_, 0}};
 }
 
 LanguageModelTask::Place LanguageModelTask::place_of(std::int64_t step) const {
@@ -76,10 +80,9 @@ std::int64_t LanguageModelTask::begin_of(const Place& place, std::int64_t sequen
   return offset + order.at(sequence) * context;
 }
 
-at::Tensor LanguageModelTask::loss_of(std::span<const tokenizers::TokenId> tokens, std::int64_t context,
-                                      std::span<const std::int64_t> begins) {
-  const Batch batch = windows_at(tokens, tokens_.bos, context, begins);
-  const hooks::Stream stream = decoder_.forward({batch.inputs}, {}, {});
+at::Tensor LanguageModelTask::loss_of(const Batch& batch, bool training) {
+  const hooks::Hooks& hooks = training ? filter_.training_hooks() : filter_.evaluation_hooks();
+  const hooks::Stream stream = decoder_.forward({batch.inputs}, {.training = training}, hooks);
   return decoder_.mean_loss(stream.hidden.flatten(0, 1), batch.targets.flatten());
 }
 
@@ -92,9 +95,18 @@ double LanguageModelTask::accumulate_gradients(std::int64_t step) {
   for (std::int64_t first = 0; first < sequences; first += at_once) {
     std::vector<std::int64_t> begins;
     for (std::int64_t i = first; i < first + at_once; ++i) begins.push_back(begin_of(place, place.sequence + i));
-    const at::Tensor part = loss_of(tokens_.training, context, begins) / static_cast<double>(parts);
+    const Batch batch = windows_at(tokens_.training, tokens_.bos, context, begins);
+    if (first == 0) filter_.prepare(step, batch.inputs);
+    const at::Tensor part = loss_of(batch, /*training=*/true) / static_cast<double>(parts);
     part.backward();
     loss += part.item<double>();
+  }
+  filter_.learn();
+  // While the filter warms up, its parameters have no effect and get no gradient.
+  for (const models::NamedTensor& parameter :
+       models::decoder_parameters(config_, weights_, models::WeightRole::precision)) {
+    at::Tensor& gradient = parameter.tensor.mutable_grad();
+    if (!gradient.defined()) gradient = at::zeros_like(parameter.tensor);
   }
   return loss;
 }
@@ -108,8 +120,10 @@ double LanguageModelTask::validation_loss() {
   double sum = 0;
   for (std::int64_t i = 0; i < used; ++i) {
     const std::int64_t begin = i * available / used * context;
-    sum += loss_of(tokens_.validation, context, {&begin, 1}).item<double>();
+    const Batch batch = windows_at(tokens_.validation, tokens_.bos, context, {&begin, 1});
+    sum += loss_of(batch, /*training=*/false).item<double>();
   }
+  filter_.record();
   return sum / static_cast<double>(used);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "language/filter_training.h"
 #include "language/recipe.h"
+#include "language/token_windows.h"
 #include "models/decoder/decoder.h"
 #include "tokenizers/tokenizer.h"
 #include "training/data_order.h"
@@ -24,9 +26,11 @@ struct TrainingTokens {
 class LanguageModelTask : public training::Task {
  public:
   /// @param keep  called with the weights at each new best validation loss
+  /// @param precision_factor  of the filter's parameters: their learning rate over that of the others
   /// @throws InvalidArgument  too few tokens for one sequence of the longest context, in training or validation
   LanguageModelTask(const Recipe& recipe, models::DecoderConfig config, models::DecoderWeights weights,
-                    TrainingTokens tokens, std::uint64_t seed, std::function<void(const models::DecoderWeights&)> keep);
+                    TrainingTokens tokens, std::uint64_t seed, std::function<void(const models::DecoderWeights&)> keep,
+                    double precision_factor = 1);
 
   std::vector<training::ParameterGroup> parameters() override;
   double accumulate_gradients(std::int64_t step) override;
@@ -34,6 +38,10 @@ class LanguageModelTask : public training::Task {
   /// Mean loss per token over held-out sequences of the longest context, in nats.
   double validation_loss() override;
   void keep_best() override { keep_(weights_); }
+  Json notes() const override { return filter_.notes(); }
+  void restore(const Json& notes) override { filter_.restore(notes); }
+  /// Of every evaluation and layer; empty without a filter.
+  const std::vector<FilterPoint>& filter_points() const { return filter_.points(); }
 
  private:
   /// The place of a step in the training: its stage, and the number of sequences of this stage before it.
@@ -43,13 +51,14 @@ class LanguageModelTask : public training::Task {
   };
   Place place_of(std::int64_t step) const;
   std::int64_t begin_of(const Place& place, std::int64_t sequence);
-  at::Tensor loss_of(std::span<const tokenizers::TokenId> tokens, std::int64_t context,
-                     std::span<const std::int64_t> begins);
+  at::Tensor loss_of(const Batch& batch, bool training);
 
   const Recipe& recipe_;
   models::DecoderConfig config_;
   models::DecoderWeights weights_;
   models::Decoder decoder_;
+  double precision_factor_;
+  FilterTraining filter_;
   TrainingTokens tokens_;
   std::uint64_t seed_;
   std::vector<training::DataOrder> orders_;  // [stage]

@@ -11,7 +11,10 @@
 #include "models/checkpoint/initial_weights.h"
 #include "models/checkpoint/model_size.h"
 #include "models/checkpoint/save_checkpoint.h"
+#include "models/decoder/filter_config.h"
 #include "tokenizers/tokenizer.h"
+
+#include <cmath>
 
 namespace gainlens::language {
 namespace {
@@ -39,11 +42,16 @@ void check_is_free(const std::filesystem::path& out) {
 Json request_of(const LanguageModelRequest& request, const Recipe& recipe, const std::vector<std::string>& texts) {
   Json hashes = Json::array();
   for (const std::string& text : texts) hashes.push_back(sha256_hex(text));
-  return {{"kind", "train language-model"},
-          {"version", training_version},
-          {"recipe", recipe.document},
-          {"texts", hashes},
-          {"seed", request.seed}};
+  Json asked = {{"kind", "train language-model"},
+                {"version", training_version},
+                {"recipe", recipe.document},
+                {"texts", hashes},
+                {"seed", request.seed}};
+  if (request.filter) {
+    asked["filter"] = knobs_to_json(bft::filter_knobs(), *request.filter);
+    asked["precision_learning_rate"] = request.precision_learning_rate;
+  }
+  return asked;
 }
 
 /// Cuts off the end of a text and returns it as held out. Cuts at the next start of a line if at least half of the
@@ -80,9 +88,15 @@ TrainingTokens encode(const std::vector<std::string>& texts, const Recipe& recip
   return tokens;
 }
 
+OrderedJson with_filter(OrderedJson model, const std::optional<bft::FilterOptions>& filter) {
+  if (filter) model[models::filter_key] = knobs_to_json(bft::filter_knobs(), *filter);
+  return model;
+}
+
 /// config.json of the checkpoint: the recipe's model and the keys that the tokenizer decides.
-OrderedJson checkpoint_config(const Recipe& recipe, const tokenizers::Tokenizer& tokenizer) {
-  OrderedJson document = recipe.model;
+OrderedJson checkpoint_config(const Recipe& recipe, const std::optional<bft::FilterOptions>& filter,
+                              const tokenizers::Tokenizer& tokenizer) {
+  OrderedJson document = with_filter(recipe.model, filter);
   document["vocab_size"] = tokenizer.vocabulary_size();
   document["bos_token_id"] = *tokenizer.bos_token();
   document["eos_token_id"] = *tokenizer.bos_token() + 1;  // SentencePiece numbers EOS directly after BOS
@@ -128,9 +142,14 @@ std::string vocabulary(const std::filesystem::path& out, const std::vector<std::
 }
 
 /// Checks everything in a recipe that can be checked before a text is read.
-void check(const Recipe& recipe, const std::string& where) {
+void check(const Recipe& recipe, const LanguageModelRequest& request, const std::string& where) {
   check(recipe.tokenizer);
-  OrderedJson document = recipe.model;
+  CHECK(!recipe.model.contains(models::filter_key), "{}: 'model.{}' is given; remove it, --arm bft gives it", where,
+        models::filter_key);
+  CHECK(std::isfinite(request.precision_learning_rate) && request.precision_learning_rate >= 0 &&
+            request.precision_learning_rate <= 1e6,
+        "--precision-learning-rate: {}; must be 0 to 1e6", request.precision_learning_rate);
+  OrderedJson document = with_filter(recipe.model, request.filter);
   document["vocab_size"] = recipe.tokenizer.vocabulary;
   check_contexts(recipe, models::parse_decoder_config(Json(document), where + ": 'model'"), where);
 }
@@ -140,7 +159,7 @@ void check(const Recipe& recipe, const std::string& where) {
 LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   const Recipe recipe = read_recipe(request.recipe);
   const std::string where = printable(request.recipe.string());
-  check(recipe, where);
+  check(recipe, request, where);
   CHECK(!request.texts.empty(), "--text: at least one text is needed");
   std::vector<std::string> texts;
   for (const auto& path : request.texts) texts.push_back(data::read_text(path));
@@ -153,7 +172,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   write_tokenizer(tokenizer_model, scratch.path());
   const auto tokenizer = tokenizers::open_tokenizer(scratch.path());
   TrainingTokens tokens = encode(texts, recipe, *tokenizer);
-  const OrderedJson document = checkpoint_config(recipe, *tokenizer);
+  const OrderedJson document = checkpoint_config(recipe, request.filter, *tokenizer);
   const models::DecoderConfig config = models::parse_decoder_config(Json(document), where + ": 'model'");
 
   LanguageModelOutcome outcome;
@@ -163,7 +182,8 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   outcome.validation_tokens = static_cast<std::int64_t>(tokens.validation.size());
   LanguageModelTask task(
       recipe, config, models::initial_weights(config, request.seed), std::move(tokens), request.seed,
-      [&](const models::DecoderWeights& weights) { models::save_checkpoint(out, document, weights, recipe.dtype); });
+      [&](const models::DecoderWeights& weights) { models::save_checkpoint(out, document, weights, recipe.dtype); },
+      request.precision_learning_rate);
 
   const training::TrainingFolder folder(out / "training", request_of(request, recipe, texts));
   write_file_atomically(folder.path() / "tokenizer.model", tokenizer_model);
@@ -175,6 +195,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
           printable((folder.path() / "state.safetensors").string()));
   }
   write_file_atomically(folder.path() / "history.csv", training::history_csv(outcome.training.history));
+  if (config.filter) write_file_atomically(folder.path() / "filter.csv", filter_csv(task.filter_points()));
   return outcome;
 }
 

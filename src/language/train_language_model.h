@@ -1,10 +1,12 @@
 #pragma once
 
+#include "bft/filter_options.h"
 #include "language/recipe.h"
 #include "training/trainer.h"
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace gainlens::language {
@@ -14,6 +16,10 @@ struct LanguageModelRequest {
   std::vector<std::filesystem::path> texts;  ///< plain or gzipped UTF-8
   std::filesystem::path out;                 ///< checkpoint folder to make
   std::uint64_t seed = 0;
+  std::optional<bft::FilterOptions> filter;  ///< the decoder is a Bayesian filter; empty: it is plain
+  /// Factor on the learning rate of the filter's parameters. The paper's 100 belongs to a learning rate of 1e-3; with
+  /// that of small decoders it drives the precision of tokens to its bound, where it has no gradient.
+  double precision_learning_rate = 10;
   bool quiet = false;
 };
 
@@ -27,7 +33,8 @@ struct LanguageModelOutcome {
 
 /// Trains a vocabulary and one Decoder from scratch. Leaves a checkpoint in Hugging Face layout in `out`: the weights
 /// with the best held-out loss, config.json and the tokenizer. The folder `out`/training holds the request, the
-/// training state and history.csv. The same request continues where it stopped.
+/// training state and history.csv, for a filter also filter.csv: the means of each layer at each evaluation. The same
+/// request continues where it stopped.
 ///
 /// @throws InvalidArgument  recipe or texts wrong (see Recipe, data::read_text); texts too small; `out` holds a
 ///                          checkpoint that this request did not make, or is being written to

@@ -32,6 +32,13 @@ class MeasuredLayers : public hooks::AttentionOp {
     const bool measured = std::binary_search(layers_.begin(), layers_.end(), layer);
     return measured ? statistics_.run(layer, qkv, options) : plain_.run(layer, qkv, options);
   }
+  hooks::ObservedAttention run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,
+                                            const kernels::AttentionOptions& options,
+                                            const hooks::PrecisionBias& bias) override {
+    const bool measured = std::binary_search(layers_.begin(), layers_.end(), layer);
+    return measured ? statistics_.run_with_moments(layer, qkv, options, bias)
+                    : plain_.run_with_moments(layer, qkv, options, bias);
+  }
 
  private:
   const std::vector<std::int64_t>& layers_;

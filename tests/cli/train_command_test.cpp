@@ -64,8 +64,39 @@ TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
   EXPECT_EQ(loss["context"], 32);
   EXPECT_EQ(loss["predicted"], loss["tokens"]);
   EXPECT_LT(loss["loss"].get<double>(), loss["unigram_entropy"].get<double>());
+  EXPECT_GT(loss["standard_error"].get<double>(), 0);
+  EXPECT_LT(loss["standard_error"].get<double>(), 0.5);
   EXPECT_THAT(run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--length", "16", "--quiet"}).out,
               AllOf(HasSubstr("unigram entropy"), HasSubstr("chunks of at most 16")));
+}
+
+TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {
+  Json recipe = small_recipe();
+  recipe["model"].erase("headwise_attn_output_gate");
+  recipe["model"]["num_hidden_layers"] = 2;
+  write_text(recipe_, recipe.dump());
+  expect_refused(train({"--arm", "bfd"}), "--arm: 'bfd'; must be plain or bft");
+  expect_refused(train({"--prior-strength", "2"}), "--prior-strength: is an option of the filter; give --arm bft too");
+  expect_refused(train({"--precision-learning-rate", "2"}), "give --arm bft too");
+  expect_refused(train({"--arm", "bft", "--precision-learning-rate", "fast"}), "'fast'; must be a number");
+  expect_refused(train({"--arm", "bft", "--precision-learning-rate", "-1"}), "must be 0 to 1e6");
+  expect_refused(train({"--arm", "bft", "--estimator", "rem"}), "did you mean 'reml'?");
+  expect_refused(train({"--arm", "bft", "--initial-precision", "count"}), "need counts of items");
+  EXPECT_FALSE(std::filesystem::exists(out_));
+
+  const ProgramResult trained = train({"--quiet", "--arm", "bft", "--warm-up", "5", "--jacobian", "exact"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.error;
+  const auto model = std::filesystem::path(out_);
+  EXPECT_TRUE(std::filesystem::exists(model / "training" / "filter.csv"));
+  const Json filter = read_json_file(model / "config.json")["gainlens_filter"];
+  EXPECT_EQ(filter["warm_up"], 5);
+  EXPECT_EQ(filter["jacobian"], "exact");
+  EXPECT_THAT(run_gainlens({"inspect", out_}).out, HasSubstr("Bayesian; estimator reml"));
+  const std::string run = folder_.path() / "run";
+  const ProgramResult swept =
+      run_gainlens({"sweep", out_, "--text", text_, "--lengths", "16,32", "--samples", "3", "--out", run, "--quiet"});
+  ASSERT_EQ(swept.exit_code, 0) << swept.error;
+  EXPECT_EQ(run_gainlens({"report", run, "--out", (folder_.path() / "report").string(), "--quiet"}).exit_code, 0);
 }
 
 TEST_F(TrainCommand, RefusesWrongInputInOneLine) {

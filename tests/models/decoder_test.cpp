@@ -122,12 +122,12 @@ TEST_P(EveryOption, NarrowTypesStayNearFloat64) {
   }
 }
 
-/// Every weight of the first layer, and every weight outside the layers.
+/// Every weight of the first layer, and every weight outside the layers, that is learned.
 std::vector<at::Tensor> parameters(const DecoderConfig& config, DecoderWeights weights) {
   std::vector<at::Tensor> all;
   for (const auto& fields : {outer_fields(config, weights), layer_fields(config, 0, weights.layers[0])}) {
     for (const WeightField& field : fields) {
-      if (field.wanted) all.push_back(*field.tensor);
+      if (field.wanted && field.kind != WeightField::Kind::constant) all.push_back(*field.tensor);
     }
   }
   return all;

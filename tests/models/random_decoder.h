@@ -29,6 +29,17 @@ inline models::DecoderConfig small_config() {
   return config;
 }
 
+/// A filter whose numbers follow from the weights and the tokens alone, and whose every parameter has an effect.
+inline bft::FilterOptions filter_for_tests() {
+  bft::FilterOptions filter;
+  filter.output_projection = true;
+  filter.jacobian = bft::JacobianForm::exact;
+  filter.running_jacobian = false;
+  filter.process_noise_start = -1;
+  filter.initial_decay = 0.9;
+  return filter;
+}
+
 struct NamedConfig {
   std::string name;
   models::DecoderConfig config;
@@ -117,6 +128,20 @@ inline std::vector<NamedConfig> every_option() {
                  .layers = {true, false}};
     c.clipped_gate = models::ClippedGate{.limit = 0.8};
   });
+  add("filter", [](models::DecoderConfig& c) { c.filter = filter_for_tests(); });
+  add("filter_of_table", [](models::DecoderConfig& c) {
+    c.filter = filter_for_tests();
+    c.filter->initial_precision = bft::InitialPrecision::table;
+    c.filter->predict = bft::Predict::decay;
+    c.filter->estimator = bft::Estimator::reml_conjugate;
+    c.gated_mlp = false;
+    c.activation = models::Activation::gelu_tanh;
+  });
+  add("filter_of_running_means", [](models::DecoderConfig& c) {
+    c.filter = filter_for_tests();
+    c.filter->running_jacobian = true;
+    c.qkv_bias = c.output_bias = c.mlp_bias = true;
+  });
   add("many", [](models::DecoderConfig& c) {
     c.qkv_bias = c.output_bias = c.mlp_bias = true;
     c.qk_norm = models::QkNorm::head;
@@ -163,6 +188,11 @@ class RandomWeights {
         // Large router weights avoid near ties, in which another precision would choose other experts.
         if (field.name == "router") return 4 * normal / std::sqrt(static_cast<double>(field.shape.back()));
         return normal / std::sqrt(static_cast<double>(field.shape.back()));
+      case models::WeightField::Kind::precision:
+        if (!field.start) return normal / std::sqrt(static_cast<double>(field.shape.back()));
+        return field.name == "precision_range" ? normal.abs() + 0.5 : *field.start + 0.5 * normal;
+      case models::WeightField::Kind::constant:
+        return field.name == "stretch" ? 0.5 + normal.square() : at::ones(field.shape, at::kDouble);
     }
     return {};
   }

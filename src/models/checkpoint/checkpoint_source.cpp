@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/model_size.h"
+#include "models/decoder/filter_config.h"
 #include "models/families/inert_keys.h"
 
 #include <optional>
@@ -25,6 +26,11 @@ FamilyConfig parse_config(const Json& document, const std::string& where) {
   const Family& family = family_named(reader.text("model_type"), where);
   DecoderConfig config = family.parse(reader);
   config.family = family.name;
+  if (const Json* filter = reader.find(filter_key)) {
+    const std::string place = fmt::format("{}: '{}'", where, filter_key);
+    config.filter = parse_filter(*filter, place);
+    check_filter(config, place);
+  }
   std::vector<std::string_view> inert(inert_keys().begin(), inert_keys().end());
   inert.insert(inert.end(), family.inert_keys.begin(), family.inert_keys.end());
   reader.refuse_unread(inert);

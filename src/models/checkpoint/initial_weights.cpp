@@ -1,6 +1,7 @@
 #include "models/checkpoint/initial_weights.h"
 
 #include "core/check.h"
+#include "core/random.h"
 #include "models/checkpoint/tensor_slots.h"
 #include "models/families/family.h"
 
@@ -13,6 +14,8 @@ namespace gainlens::models {
 namespace {
 
 constexpr double embedding_deviation = 0.02;
+/// Random stream of the filter's drawn weights.
+constexpr std::uint64_t filter_stream = std::uint64_t{1} << 41;
 
 at::Tensor leaf(const at::Tensor& tensor) {
   return tensor.set_requires_grad(true);
@@ -22,7 +25,9 @@ at::Tensor leaf(const at::Tensor& tensor) {
 class Initialiser {
  public:
   Initialiser(const DecoderConfig& config, std::uint64_t seed)
-      : config_(config), generator_(at::make_generator<at::CPUGeneratorImpl>(seed)) {}
+      : config_(config),
+        generator_(at::make_generator<at::CPUGeneratorImpl>(seed)),
+        filter_generator_(at::make_generator<at::CPUGeneratorImpl>(Random(seed, filter_stream).bits())) {}
 
   at::Tensor normal(const std::vector<std::int64_t>& shape, double deviation) {
     return leaf(at::empty(shape, at::kFloat).normal_(0, deviation, generator_));
@@ -44,6 +49,12 @@ class Initialiser {
         return normal(part.shape, embedding_deviation);
       case WeightField::Kind::projection:
         return fan_in(part.shape, writes_stream ? 1 / std::sqrt(2.0 * static_cast<double>(config_.layers)) : 1);
+      case WeightField::Kind::precision:
+        if (part.start) return leaf(at::full(part.shape, *part.start, at::kFloat));
+        return leaf(at::empty(part.shape, at::kFloat)
+                        .normal_(0, 1 / std::sqrt(static_cast<double>(part.shape.back())), filter_generator_));
+      case WeightField::Kind::constant:
+        return at::full(part.shape, part.start.value(), at::kFloat);
     }
     throw_internal_error(__FILE__, __LINE__, "a weight of no kind");
   }
@@ -51,6 +62,7 @@ class Initialiser {
  private:
   const DecoderConfig& config_;
   at::Generator generator_;
+  at::Generator filter_generator_;  // of its own: the other weights are those of the model without the filter
 };
 
 }  // namespace
@@ -72,12 +84,18 @@ DecoderWeights initial_weights(const DecoderConfig& config, std::uint64_t seed) 
   return weights;
 }
 
-std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights) {
+std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights, WeightRole role) {
+  const auto role_of = [](const SlotPart& part) {
+    return part.kind == WeightField::Kind::precision  ? WeightRole::precision
+           : part.kind == WeightField::Kind::constant ? WeightRole::constant
+                                                      : WeightRole::weight;
+  };
   std::vector<NamedTensor> parameters;
   for (const TensorSlot& slot :
        tensor_slots(config, tensor_names(family_named(config.family, "model"), config), weights)) {
     for (std::size_t part = 0; part < slot.parts.size(); ++part) {
-      parameters.push_back({slot.name + (part == 0 ? "" : ".gate"), *slot.parts[part].target});
+      if (role_of(slot.parts[part]) == role)
+        parameters.push_back({slot.name + (part == 0 ? "" : ".gate"), *slot.parts[part].target});
     }
   }
   return parameters;

@@ -13,11 +13,22 @@ namespace gainlens::models {
 /// normal with variance 1/fan-in. The two that write into the residual stream are narrower by sqrt(2 layers) (Radford
 /// et al., 2019), so that its variance does not grow with depth. Embeddings are normal with standard deviation 0.02.
 /// Norms are 1 and biases are 0. A tied head is the embedding itself.
+///
+/// The weights of a filter start where its options say; the hidden layer of its network is normal with variance
+/// 1/fan-in, and the output layer is 0. The other weights are those of the same model without a filter.
 /// @param seed  the same seed gives the same weights
 DecoderWeights initial_weights(const DecoderConfig& config, std::uint64_t seed);
 
-/// The parameters of a decoder, by the names that a checkpoint gives them. Exception: the rows of a gate are separate
-/// parameters ("...q_proj.gate").
-std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights);
+/// How a weight changes in training.
+enum class WeightRole {
+  weight,     ///< by gradients
+  precision,  ///< by gradients, with a learning rate of its own: the filter's
+  constant,   ///< not by gradients: the filter's
+};
+
+/// The parameters of a decoder in one role, by the names that a checkpoint gives them. Exception: the rows of a gate
+/// are separate parameters ("...q_proj.gate").
+std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights,
+                                            WeightRole role = WeightRole::weight);
 
 }  // namespace gainlens::models

@@ -194,6 +194,8 @@ Count attention_bytes(const DecoderConfig& config, const Sizes& sizes, const Mem
     consider(held + converted);
     consider(held + std::max(by_key, values));
   }
+  // S, lambda_obs, K, lambda and what they are computed from, beside what attention holds anyway.
+  if (config.filter) peak = peak + width * wide * 7;
   return tokens * peak;
 }
 
@@ -207,6 +209,8 @@ Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOpt
   const Count before = stream * (config.parallel_residual ? 2 : 3);
   const Count each = std::max(before + sizes.norm(sizes.width, config.norm), stream * streams);
   const Count values = options.statistics ? sizes.keys * sizes.element : Count(0);  // the last layer's, for its norms
+  // lambda' and lambda'', the stretch, and between them a sum and its inverse.
+  const Count filter = config.filter ? sizes.tokens * sizes.width * sizes.wide * 5 : Count(0);
   Count neurons;
   if (experts) {
     const Count count = Count::of(config.experts.count), chosen = Count::of(config.experts.per_token);
@@ -225,7 +229,8 @@ Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOpt
                sizes.width) *
               sizes.element;
   }
-  return sizes.tokens * values + std::max(sizes.tokens * each, sizes.tokens * stream * (streams - 1) + neurons);
+  return filter + sizes.tokens * values +
+         std::max(sizes.tokens * each, sizes.tokens * stream * (streams - 1) + neurons);
 }
 
 Count likelihood_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {

@@ -9,7 +9,8 @@ std::int64_t parameter_count(const DecoderConfig& config) {
   std::int64_t total = 0;
   const auto add = [&total](const std::vector<WeightField>& fields) {
     for (const WeightField& field : fields) {
-      if (field.wanted) total = checked_add(total, checked_elements(field.shape, field.name), "number of parameters");
+      if (field.wanted && field.kind != WeightField::Kind::constant)
+        total = checked_add(total, checked_elements(field.shape, field.name), "number of parameters");
     }
   };
   DecoderWeights unused;

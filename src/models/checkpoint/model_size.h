@@ -6,7 +6,8 @@
 
 namespace gainlens::models {
 
-/// Number of trained parameters: the elements of all tensors. A tied head counts once.
+/// Number of trained parameters: the elements of all tensors but the constants of a filter. A tied head
+/// counts once.
 /// @throws InvalidArgument  the number exceeds int64
 std::int64_t parameter_count(const DecoderConfig& config);
 

@@ -23,7 +23,8 @@ class SlotList {
   /// Adds a tensor under its complete name.
   void complete(std::string name, std::string_view field) {
     if (const WeightField* found = wanted(field))
-      slots_.push_back({std::move(name), found->shape, {{found->tensor, found->shape, found->kind}}});
+      slots_.push_back(
+          {std::move(name), found->shape, {{found->tensor, found->shape, found->kind, -1, 0, found->start}}});
   }
   void norm(std::string_view module, std::string_view field, std::string_view bias) {
     complete(fmt::format("{}{}.weight", at_, module), field);
@@ -40,6 +41,7 @@ class SlotList {
   void attention();
   void mlp();
   void experts();
+  void filter();
 
   std::vector<TensorSlot> take() { return std::move(slots_); }
 
@@ -103,6 +105,11 @@ void SlotList::attention() {
   complete(at_ + std::string(names_.sink_logit), "sink_logit");
   linear(names_.output, {"output"}, RowOrder::sequential);
   complete(fmt::format("{}{}.weight", at_, names_.attention_post_norm), "attention_post_norm");
+}
+
+void SlotList::filter() {
+  for (const char* name : {"process_noise", "decay", "recency", "stretch"})
+    complete(fmt::format("{}filter.{}", at_, name), name);
 }
 
 void SlotList::mlp() {
@@ -261,6 +268,14 @@ std::vector<TensorSlot> outer_slots(const DecoderConfig& config, const TensorNam
   list.complete(fmt::format("{}{}.weight", prefix, names.embedding), "embedding");
   list.complete(fmt::format("{}{}.weight", prefix, names.position_embedding), "position_embedding");
   list.norm(names.embedding_norm, "embedding_norm", "embedding_norm_bias");
+  for (const auto& [name, field] : {std::pair{"network.hidden.weight", "precision_hidden"},
+                                    {"network.hidden.bias", "precision_hidden_bias"},
+                                    {"network.output.weight", "precision_output"},
+                                    {"network.output.bias", "precision_output_bias"},
+                                    {"range", "precision_range"},
+                                    {"table", "precision_table"},
+                                    {"strength", "precision_strength"}})
+    list.complete(fmt::format("{}precision.{}", prefix, name), field);
   list.norm(names.final_norm, "final_norm", "final_norm_bias");
   list.complete(std::string(names.head) + ".weight", "head");
   return list.take();
@@ -272,6 +287,7 @@ std::vector<TensorSlot> layer_slots(const DecoderConfig& config, const TensorNam
                 std::string(names.prefix) + fmt::format(fmt::runtime(names.layer), layer));
   list.attention();
   list.mlp();
+  list.filter();
   return list.take();
 }
 

@@ -5,6 +5,7 @@
 #include "models/families/tensor_names.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct SlotPart {
   WeightField::Kind kind{};
   std::int64_t expert = -1;  ///< the part is the row of this expert in a stack [experts, ...]; -1: the whole target
   std::int64_t experts = 0;  ///< number of experts in the stack
+  std::optional<double> start = {};  ///< as WeightField
 };
 
 /// One tensor that a decoder needs from its checkpoint: its name and shape there, and which tensors of the decoder it

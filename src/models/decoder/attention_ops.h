@@ -15,9 +15,16 @@ namespace gainlens::models {
 /// The output alone, with its gradient: libtorch's SDPA. In some cases SDPA would need a T x T mask: a window shorter
 /// than the chunk, a soft cap, sink logits, biases, packed sequences. Then both passes go over blocks of queries
 /// (kernels::attention_with_gradient), in float32 for narrower types.
+///
+/// With moments and without a gradient: kernels::attention_statistics. With a gradient: one loop in float32 on the CPU
+/// (kernels::packed_attention_moments), else blocks of queries. In the latter a later token may change the last digits
+/// of earlier positions, because values are centred by their mean.
 class SdpaAttention : public hooks::AttentionOp {
  public:
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;
+  hooks::ObservedAttention run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,
+                                            const kernels::AttentionOptions& options,
+                                            const hooks::PrecisionBias& bias) override;
 };
 
 /// The output with statistics of every query, streamed: no T x T tensor exists. Evaluation only.
@@ -34,9 +41,15 @@ class StatisticsAttention : public hooks::AttentionOp {
   /// @throws InternalError    an input needs gradients
   /// @throws InvalidArgument  as kernels::attention_statistics
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;
+  hooks::ObservedAttention run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,
+                                            const kernels::AttentionOptions& options,
+                                            const hooks::PrecisionBias& bias) override;
 
  private:
   kernels::AttentionPlan& plan_for(const kernels::AttentionOptions& options);
+  /// @param bias  null: the output alone, without biases of a filter
+  hooks::ObservedAttention observed(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options,
+                                    const hooks::PrecisionBias* bias);
 
   Callback callback_;
   kernels::AttentionBackend backend_;
@@ -49,6 +62,9 @@ class StatisticsAttention : public hooks::AttentionOp {
 class MaterialisedAttention : public hooks::AttentionOp {
  public:
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;
+  hooks::ObservedAttention run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,
+                                            const kernels::AttentionOptions& options,
+                                            const hooks::PrecisionBias& bias) override;
 };
 
 /// Attention weights [batch, head, query, key] in the type of the queries. The softmax runs in float32 for narrower
@@ -56,9 +72,24 @@ class MaterialisedAttention : public hooks::AttentionOp {
 /// weights of a query sum to 1 - p_s.
 at::Tensor attention_pattern(const hooks::Qkv& qkv, const kernels::AttentionOptions& options);
 
+/// The same with the biases of a filter.
+at::Tensor attention_pattern(const hooks::Qkv& qkv, const kernels::AttentionOptions& options,
+                             const hooks::PrecisionBias& bias);
+
+/// The options for one sequence of a batch, with the biases of a filter.
+/// @param positions  of the sequence
+kernels::AttentionOptions options_of_sequence(const kernels::AttentionOptions& options,
+                                              const hooks::PrecisionBias& bias, std::int64_t sequence,
+                                              std::int64_t positions);
+
 /// Weighted values [batch, head, query, head_dim].
 /// @param pattern  [batch, head, query, key]
 /// @param value    [batch, kv_head, key, head_dim]
 at::Tensor apply_pattern(const at::Tensor& pattern, const at::Tensor& value);
+
+/// The weighted values with the moments of the weights; these are NaN for a query whose weights are all 0.
+/// @param pattern  [batch, head, query, key]; the moments are those of the weights divided by their sum
+/// @param value    [batch, kv_head, key, head_dim]
+hooks::ObservedAttention observed_by_pattern(const at::Tensor& pattern, const at::Tensor& value);
 
 }  // namespace gainlens::models

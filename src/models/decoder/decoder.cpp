@@ -8,6 +8,7 @@
 #include "models/decoder/alibi.h"
 #include "models/decoder/attention_layout.h"
 #include "models/decoder/attention_ops.h"
+#include "models/decoder/decoder_pass.h"
 #include "models/decoder/decoder_shapes.h"
 #include "models/decoder/decoder_sites.h"
 #include "models/decoder/feedforward.h"
@@ -51,19 +52,6 @@ at::Tensor attend(std::int64_t layer, const hooks::Qkv& qkv, const kernels::Atte
 
 }  // namespace
 
-struct Decoder::Pass {
-  const hooks::ForwardRequest& request;
-  const hooks::Hooks& hooks;
-  hooks::AttentionOp& attention;
-  std::vector<RopeTables> ropes;       // [0] of global layers, [1] of layers with a window
-  at::Tensor key_bias, distance_bias;  // ALiBi: one of the two, or neither
-  at::Tensor hidden;
-
-  at::Tensor at(std::int64_t layer, std::string_view site, at::Tensor tensor) const {
-    return hooks.at(hooks::block_site(layer, site), std::move(tensor));
-  }
-};
-
 Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use)
     : Decoder(std::move(config), std::move(weights), use, nullptr) {}
 
@@ -100,6 +88,7 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use, st
     head_ = Projection(weights_.head, {}, use);
   }
   for (LayerWeights& layer : layers) layers_.push_back(make_layer(std::exchange(layer, {}), use));
+  if (config_.filter) start_filter(use);
 }
 
 auto Decoder::make_layer(LayerWeights weights, WeightUse use) -> Layer {
@@ -170,6 +159,7 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
   }
 
   at::Tensor hidden = pass.hooks.at(embed_site, embedded(ids));
+  if (config_.filter) begin_filter(pass, ids, hidden);
   if (!all_finite(hidden))
     throw_run_failed("forward: NaN or infinity in the embedded tokens; check the hook that replaces {}",
                      embed_site.name);
@@ -267,7 +257,7 @@ bool Decoder::adds_in_product(const hooks::Site& site, const Pass& pass) const {
   return !config_.post_norm && !pass.hooks.wants(site) && like_.dtype().itemsize() >= 4;
 }
 
-at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor hidden, const Pass& pass) const {
+at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor hidden, Pass& pass) const {
   const auto site = [layer](std::string_view rest) { return hooks::block_site(layer, rest); };
   const LayerWeights& rest = weights.rest;
   hidden = pass.at(layer, "hook_resid_pre", std::move(hidden));
@@ -292,6 +282,7 @@ at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor h
       : config_.pre_norm  ? normed(mlp_stream, rest.mlp_norm, rest.mlp_norm_bias, site("ln2.hook_normalized"), pass)
                           : mlp_stream;
   const LayerProjections& projections = weights.projections;
+  if (pass.precision.defined()) return filtered_feedforward(weights, layer, mlp_input, middle, pass);
   if (!config_.has_experts(layer) && adds_in_product(site("hook_mlp_out"), pass)) {
     return pass.at(layer, "hook_resid_post",
                    dense_feedforward(config_, projections, layer, mlp_input, middle, pass.hooks));
@@ -305,9 +296,13 @@ at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor h
 
 /// The result of attention, plus the residual if there is one.
 at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
-                              const at::Tensor& residual, const Pass& pass) const {
-  const at::Tensor attended =
-      weighted_values(weights.rest.sink_logit, layer, projected(weights, layer, input, pass), pass);
+                              const at::Tensor& residual, Pass& pass) const {
+  const hooks::Qkv qkv = projected(weights, layer, input, pass);
+  if (pass.precision.defined()) {
+    return output_projection(weights.projections.output, layer, filtered_values(weights, layer, qkv, pass), residual,
+                             pass);
+  }
+  const at::Tensor attended = weighted_values(weights.rest.sink_logit, layer, qkv, pass);
   const at::Tensor z = pass.at(layer, "attn.hook_z", attended.transpose(1, 2));  // [batch, position, head, head_dim]
   const LayerProjections& projections = weights.projections;
   return output_projection(projections.output, layer, with_output_gate(projections.gate_score, layer, z, input, pass),
@@ -351,8 +346,7 @@ at::Tensor Decoder::positioned(const at::Tensor& heads, const at::Tensor& weight
   return pass.at(layer, site, rotate(x, pass.ropes[windowed ? 1 : 0]));
 }
 
-at::Tensor Decoder::weighted_values(const at::Tensor& sink_logit, std::int64_t layer, const hooks::Qkv& qkv,
-                                    const Pass& pass) const {
+kernels::AttentionOptions Decoder::attention_options(std::int64_t layer, const Pass& pass) const {
   kernels::AttentionOptions options;
   options.scale = config_.attention_scale;
   if (config_.scale_by_layer) {
@@ -363,6 +357,12 @@ at::Tensor Decoder::weighted_values(const at::Tensor& sink_logit, std::int64_t l
   options.soft_cap = config_.attention_soft_cap;
   options.key_bias = pass.key_bias;
   options.distance_bias = pass.distance_bias;
+  return options;
+}
+
+at::Tensor Decoder::weighted_values(const at::Tensor& sink_logit, std::int64_t layer, const hooks::Qkv& qkv,
+                                    const Pass& pass) const {
+  kernels::AttentionOptions options = attention_options(layer, pass);
   options.sink_logit = sink_logit;
   const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
   if (pass.hooks.replaces(site)) return apply_pattern(pass.hooks.at(site, attention_pattern(qkv, options)), qkv.value);

@@ -1,8 +1,10 @@
 #pragma once
 
+#include "bft/feedforward_jacobian.h"
 #include "hooks/hooked_model.h"
 #include "models/decoder/decoder_config.h"
 #include "models/decoder/decoder_weights.h"
+#include "models/decoder/feedforward.h"
 #include "models/decoder/projection.h"
 
 #include <ATen/core/Tensor.h>
@@ -44,6 +46,10 @@ class LayerSource {
 ///   this layer.
 /// - `mlp.hook_expert_weights` exists in a layer with experts, in place of the sites of the neurons.
 /// - `hook_resid_mid` does not exist if attention and MLP read the same stream.
+/// - With a filter: `hook_precision` is lambda of the stream that enters the layer, `attn.hook_observation_precision`
+///   and `attn.hook_gain` are lambda_obs and K; `attn.hook_z` is the estimate before the gain. `mlp.hook_stretch` is
+///   max((1 + J)^2, 0.01) of each token, and fires where the layer computes it. None of them fires while the strength
+///   of the filter is 0.
 class Decoder : public hooks::HookedModel {
  public:
   /// Frozen projections are packed for the processor: in place if nobody else holds the tensor, else into a copy.
@@ -68,6 +74,12 @@ class Decoder : public hooks::HookedModel {
   /// @param normalized  [row, width]
   /// @param targets     int64 [row]
   at::Tensor mean_loss(const at::Tensor& normalized, const at::Tensor& targets) const;
+  /// Computes the factors of the low-rank Jacobians from the weights as they are now, without gradients. The optimiser
+  /// of a trained decoder does not change them: call it from time to time. Does nothing for other forms.
+  void refresh_jacobian();
+  /// Share of the squared singular values that the factors of a layer keep, the smaller of its two; empty if there are
+  /// no factors.
+  std::vector<double> jacobian_energy() const;
   std::vector<hooks::SiteShape> sites() const override;
   const hooks::AttentionLayout& layout() const override { return layout_; }
   const DecoderConfig& config() const { return config_; }
@@ -92,9 +104,10 @@ class Decoder : public hooks::HookedModel {
                     const Pass& pass) const;
   at::Tensor embedded(const at::Tensor& ids) const;
   bool adds_in_product(const hooks::Site& site, const Pass& pass) const;
-  at::Tensor block(const Layer& weights, std::int64_t layer, at::Tensor hidden, const Pass& pass) const;
+  at::Tensor block(const Layer& weights, std::int64_t layer, at::Tensor hidden, Pass& pass) const;
   at::Tensor attention(const Layer& weights, std::int64_t layer, const at::Tensor& input, const at::Tensor& residual,
-                       const Pass& pass) const;
+                       Pass& pass) const;
+  kernels::AttentionOptions attention_options(std::int64_t layer, const Pass& pass) const;
   hooks::Qkv projected(const Layer& weights, std::int64_t layer, const at::Tensor& input, const Pass& pass) const;
   at::Tensor positioned(const at::Tensor& heads, const at::Tensor& weight, std::int64_t layer, std::string_view site,
                         const Pass& pass) const;
@@ -105,6 +118,17 @@ class Decoder : public hooks::HookedModel {
   at::Tensor output_projection(const Projection& output, std::int64_t layer, const at::Tensor& z,
                                const at::Tensor& residual, const Pass& pass) const;
 
+  // The filter: decoder_filter.cpp
+  void start_filter(WeightUse use);
+  std::vector<bft::JacobianFactors> factors_of(const Layer& weights) const;
+  void begin_filter(Pass& pass, const at::Tensor& ids, const at::Tensor& embedded) const;
+  hooks::ObservedAttention observed(const Layer& weights, std::int64_t layer, const hooks::Qkv& qkv,
+                                    const Pass& pass) const;
+  at::Tensor filtered_values(const Layer& weights, std::int64_t layer, const hooks::Qkv& qkv, Pass& pass) const;
+  at::Tensor filtered_feedforward(const Layer& weights, std::int64_t layer, const at::Tensor& input,
+                                  const at::Tensor& residual, Pass& pass) const;
+  at::Tensor jacobian(const Layer& weights, std::int64_t layer, const PreActivations& seen) const;
+
   DecoderConfig config_;
   at::TensorOptions like_;  // type and device of weights and activations
   DecoderWeights weights_;  // without layers, and without what is packed
@@ -113,6 +137,7 @@ class Decoder : public hooks::HookedModel {
   std::int64_t runnable_layers_ = 0;  // the first ones may be all that was loaded
   std::unique_ptr<LayerSource> source_;
   hooks::AttentionLayout layout_;
+  std::vector<std::vector<bft::JacobianFactors>> factors_;  // [layer]: of gate and up, or of up; low-rank form
 };
 
 }  // namespace gainlens::models

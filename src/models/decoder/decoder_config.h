@@ -1,5 +1,6 @@
 #pragma once
 
+#include "bft/filter_options.h"
 #include "kernels/linear/activation.h"
 
 #include <cstdint>
@@ -121,6 +122,10 @@ struct DecoderConfig {
   std::optional<ClippedGate> clipped_gate;
   Experts experts;
 
+  /// The Bayesian filter: a precision follows the stream, and the gain K acts on the result of each head, before the
+  /// output projection. Source: docs/bft.md.
+  std::optional<bft::FilterOptions> filter;
+
   bool tied_head = false;     ///< the output head is the embedding
   double logit_soft_cap = 0;  ///< as attention_soft_cap, on the logits
   std::optional<std::int64_t> bos_token;
@@ -128,6 +133,7 @@ struct DecoderConfig {
   bool has_experts(std::int64_t layer) const {
     return experts.count > 0 && (experts.layers.empty() || experts.layers.at(static_cast<std::size_t>(layer)));
   }
+  bool has_filter_jacobian() const { return filter && filter->jacobian != bft::JacobianForm::none; }
   const RopeConfig& rope_of(std::int64_t layer) const {
     return window_rope && window.at(static_cast<std::size_t>(layer)) > 0 ? *window_rope : rope;
   }

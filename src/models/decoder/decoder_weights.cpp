@@ -1,5 +1,7 @@
 #include "models/decoder/decoder_weights.h"
 
+#include <cmath>
+
 namespace gainlens::models {
 namespace {
 
@@ -21,6 +23,10 @@ class FieldList {
     Shape bias_shape(shape.begin(), shape.end() - 1);
     add(name, Kind::projection, std::move(shape), wanted, weight);
     add(bias_name, Kind::bias, std::move(bias_shape), wanted && biased, bias);
+  }
+  void filter(std::string_view name, Kind kind, Shape shape, bool wanted, at::Tensor& tensor,
+              std::optional<double> start) {
+    fields_.push_back({name, kind, std::move(shape), wanted, &tensor, start});
   }
   std::vector<WeightField> take() { return std::move(fields_); }
 
@@ -71,12 +77,45 @@ void add_mlp(const DecoderConfig& config, bool experts, LayerWeights& w, FieldLi
   list.norm("mlp_post_norm", config.width, config.post_norm, w.mlp_post_norm);
 }
 
+double logit(double share) {
+  return std::log(share / (1 - share));
+}
+
+void add_filter(const DecoderConfig& config, std::int64_t layer, FilterWeights& w, FieldList& list) {
+  const bft::FilterOptions filter = config.filter.value_or(bft::FilterOptions());
+  const bool predicts = config.filter && layer + 1 < config.layers;
+  list.filter("process_noise", Kind::precision, {config.width},
+              predicts && filter.predict == bft::Predict::jacobian && filter.most_process_noise > 0, w.process_noise,
+              filter.process_noise_start);
+  list.filter("decay", Kind::precision, {1}, predicts && filter.predict == bft::Predict::decay, w.decay,
+              logit(filter.discount));
+  list.filter("recency", Kind::precision, {1}, config.filter && filter.recency_decay, w.recency,
+              logit(filter.initial_decay));
+  list.filter("stretch", Kind::constant, {config.width},
+              predicts && config.has_filter_jacobian() && filter.running_jacobian, w.stretch, 1);
+}
+
+void add_token_precision(const DecoderConfig& config, TokenPrecisionWeights& w, FieldList& list) {
+  constexpr std::int64_t hidden = 16;  // the paper's
+  const bft::FilterOptions filter = config.filter.value_or(bft::FilterOptions());
+  const bool content = config.filter && filter.initial_precision == bft::InitialPrecision::content;
+  const bool table = config.filter && filter.initial_precision == bft::InitialPrecision::table;
+  list.filter("precision_hidden", Kind::precision, {hidden, config.width}, content, w.network.hidden, std::nullopt);
+  list.filter("precision_hidden_bias", Kind::precision, {hidden}, content, w.network.hidden_bias, 0);
+  list.filter("precision_output", Kind::precision, {1, hidden}, content, w.network.output, 0);
+  list.filter("precision_output_bias", Kind::precision, {1}, content, w.network.output_bias, 0);
+  list.filter("precision_range", Kind::precision, {1}, content, w.range, 1);
+  list.filter("precision_table", Kind::precision, {config.vocabulary}, table, w.table, 0);
+  list.filter("precision_strength", Kind::constant, {1}, config.filter.has_value(), w.strength, 1);
+}
+
 }  // namespace
 
 std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer, LayerWeights& weights) {
   FieldList list;
   add_attention(config, weights, list);
   add_mlp(config, config.has_experts(layer), weights, list);
+  add_filter(config, layer, weights.filter, list);
   return list.take();
 }
 
@@ -88,6 +127,7 @@ std::vector<WeightField> outer_fields(const DecoderConfig& config, DecoderWeight
   list.norm("embedding_norm", config.width, config.embedding_norm, weights.embedding_norm);
   list.add("embedding_norm_bias", Kind::bias, {config.width}, config.embedding_norm && config.norm_bias,
            weights.embedding_norm_bias);
+  add_token_precision(config, weights.precision, list);
   list.norm("final_norm", config.width, true, weights.final_norm);
   list.add("final_norm_bias", Kind::bias, {config.width}, config.norm_bias, weights.final_norm_bias);
   list.add("head", Kind::projection, {config.vocabulary, config.width}, !config.tied_head, weights.head);

@@ -1,14 +1,33 @@
 #pragma once
 
+#include "bft/initial_precision.h"
 #include "models/decoder/decoder_config.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 namespace gainlens::models {
+
+/// What a layer of a model with the Bayesian filter learns. The last layer has `recency` alone: no layer reads the
+/// precision after it.
+struct FilterWeights {
+  at::Tensor process_noise;  ///< [width] logits of Q
+  at::Tensor decay;          ///< [1] logit of gamma, of predict `decay`
+  at::Tensor recency;        ///< [1] logit of rho
+  at::Tensor stretch;        ///< [width] running mean of max((1 + J)^2, 0.01); not learned
+};
+
+/// Where the precision of tokens before the first layer follows from.
+struct TokenPrecisionWeights {
+  bft::PrecisionNetwork network;  ///< content
+  at::Tensor range;               ///< [1] tau_range, of content; tau_base is 1 for every token
+  at::Tensor table;               ///< [vocabulary] p, of table
+  at::Tensor strength;            ///< [1] share of the filter that is in force, below 1 while it warms up; not learned
+};
 
 /// One layer, in the compute dtype. Projections are [out, in]; undefined tensors are absent.
 struct LayerWeights {
@@ -30,12 +49,14 @@ struct LayerWeights {
   at::Tensor expert_up, expert_up_bias;      ///< [experts, expert width, width]
   at::Tensor expert_down, expert_down_bias;  ///< [experts, width, expert width]
   at::Tensor mlp_post_norm;                  ///< [width]
+  FilterWeights filter;
 };
 
 struct DecoderWeights {
   at::Tensor embedding;                            ///< [vocabulary, width]
   at::Tensor position_embedding;                   ///< [max_positions, width]
   at::Tensor embedding_norm, embedding_norm_bias;  ///< [width]
+  TokenPrecisionWeights precision;
   std::vector<LayerWeights> layers;
   at::Tensor final_norm, final_norm_bias;  ///< [width]
   at::Tensor head;                         ///< [vocabulary, width]; the same tensor as `embedding` if tied
@@ -43,13 +64,22 @@ struct DecoderWeights {
 
 /// One tensor that a configuration may ask for.
 struct WeightField {
-  enum class Kind { embedding, projection, norm, bias, logit };
+  enum class Kind {
+    embedding,
+    projection,
+    norm,
+    bias,
+    logit,
+    precision,  ///< of the filter, learned at a rate of its own
+    constant,   ///< of the filter, not learned
+  };
 
   std::string_view name;  ///< of the member: "attention_norm"
   Kind kind;
   std::vector<std::int64_t> shape;
   bool wanted;  ///< an unwanted tensor stays undefined
   at::Tensor* tensor;
+  std::optional<double> start = {};  ///< of the filter's, before training; absent: drawn
 };
 
 /// Every tensor of one layer.

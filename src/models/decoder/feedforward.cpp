@@ -65,10 +65,31 @@ at::Tensor watched_neurons(const DecoderConfig& config, const LayerProjections& 
   return hooks.at(after, std::move(neurons));
 }
 
+/// The neurons from pre-activations that are kept, with every hook.
+at::Tensor neurons_with(const DecoderConfig& config, const LayerProjections& projections, const at::Tensor& input,
+                        std::int64_t layer, const hooks::Hooks& hooks, PreActivations& seen) {
+  const auto at = [&](std::string_view name, at::Tensor tensor) {
+    return hooks.at(hooks::block_site(layer, name), std::move(tensor));
+  };
+  if (!config.gated_mlp) {
+    seen.neurons = at("mlp.hook_pre", projections.mlp_up(input));
+    return at("mlp.hook_post", models::activated(seen.neurons, config.activation));
+  }
+  const std::vector<at::Tensor> both = projected_by({&projections.mlp_gate, &projections.mlp_up}, input);
+  seen.gates = at("mlp.hook_pre", both[0]);
+  seen.neurons = at("mlp.hook_pre_linear", both[1]);
+  return at("mlp.hook_post", models::gated(seen.gates, seen.neurons, gate_function(config)));
+}
+
 }  // namespace
 
 at::Tensor dense_feedforward(const DecoderConfig& config, const LayerProjections& layer_projections, std::int64_t layer,
-                             const at::Tensor& input, const at::Tensor& residual, const hooks::Hooks& hooks) {
+                             const at::Tensor& input, const at::Tensor& residual, const hooks::Hooks& hooks,
+                             PreActivations* seen) {
+  if (seen != nullptr) {
+    return layer_projections.mlp_down(neurons_with(config, layer_projections, input, layer, hooks, *seen),
+                                      kernels::Activation::none, residual);
+  }
   const auto wants = [&](std::string_view name) { return hooks.wants(hooks::block_site(layer, name)); };
   const Projection& down = layer_projections.mlp_down;
   if (wants("mlp.hook_pre") || wants("mlp.hook_pre_linear") || wants("mlp.hook_post"))

@@ -10,12 +10,20 @@
 
 namespace gainlens::models {
 
+/// What the activation of a feed-forward layer reads, [batch, position, mlp_width].
+struct PreActivations {
+  at::Tensor gates;    ///< a gated layer: what enters the activation; undefined without a gate
+  at::Tensor neurons;  ///< a gated layer: what the gate multiplies; else what enters the activation
+};
+
 /// The feed-forward layer that every token passes: down(act(gate) * up), or down(act(up)) without a gate. Fires
 /// mlp.hook_pre, mlp.hook_pre_linear (only with a gate) and mlp.hook_post.
 /// @param input     [batch, position, width]
 /// @param residual  [batch, position, width], added to the result; may be undefined
+/// @param seen      not null: filled in
 at::Tensor dense_feedforward(const DecoderConfig& config, const LayerProjections& layer_projections, std::int64_t layer,
-                             const at::Tensor& input, const at::Tensor& residual, const hooks::Hooks& hooks);
+                             const at::Tensor& input, const at::Tensor& residual, const hooks::Hooks& hooks,
+                             PreActivations* seen = nullptr);
 
 /// The sum of the outputs of the chosen experts, each times its router weight. Fires mlp.hook_expert_weights [batch,
 /// position, expert], with 0 for experts that are not chosen. If a hook replaces these weights, experts of weight 0 do

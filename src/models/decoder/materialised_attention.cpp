@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace gainlens::models {
 namespace {
@@ -75,6 +76,46 @@ at::Tensor attention_pattern(const hooks::Qkv& qkv, const kernels::AttentionOpti
 
 at::Tensor apply_pattern(const at::Tensor& pattern, const at::Tensor& value) {
   return at::matmul(pattern, for_every_head(value, pattern.size(1)));
+}
+
+kernels::AttentionOptions options_of_sequence(const kernels::AttentionOptions& options,
+                                              const hooks::PrecisionBias& bias, std::int64_t sequence,
+                                              std::int64_t positions) {
+  kernels::AttentionOptions own = options;
+  const at::Tensor key = bias.key[sequence];
+  own.key_bias = options.key_bias.defined() ? options.key_bias + key : key;
+  if (bias.log_decay.defined()) {
+    const at::Tensor distance = at::arange(positions, bias.log_decay.options().requires_grad(false)) * bias.log_decay;
+    own.distance_bias = options.distance_bias.defined() ? options.distance_bias + distance : distance;
+  }
+  return own;
+}
+
+at::Tensor attention_pattern(const hooks::Qkv& qkv, const kernels::AttentionOptions& options,
+                             const hooks::PrecisionBias& bias) {
+  std::vector<at::Tensor> patterns;
+  for (std::int64_t sequence = 0; sequence < qkv.query.size(0); ++sequence) {
+    const auto own = [sequence](const at::Tensor& t) { return t.narrow(0, sequence, 1); };
+    patterns.push_back(attention_pattern({own(qkv.query), own(qkv.key), own(qkv.value)},
+                                         options_of_sequence(options, bias, sequence, qkv.key.size(2))));
+  }
+  return at::cat(patterns);
+}
+
+hooks::ObservedAttention observed_by_pattern(const at::Tensor& pattern, const at::Tensor& value) {
+  const at::Tensor shares = pattern.to(at::kDouble) / pattern.sum(-1, /*keepdim=*/true, at::kDouble);
+  // The first value is the centre: no later one may change earlier bits.
+  const at::Tensor wide = for_every_head(value, pattern.size(1)).to(at::kDouble);
+  const at::Tensor offsets = wide - wide.slice(2, 0, 1);
+  const at::Tensor residual = at::matmul(shares, offsets.square()) - at::matmul(shares, offsets).square();
+  const at::ScalarType type = pattern.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  return {apply_pattern(pattern, value), shares.square().sum(-1).reciprocal().to(type), residual.clamp_min(0).to(type)};
+}
+
+hooks::ObservedAttention MaterialisedAttention::run_with_moments(std::int64_t, const hooks::Qkv& qkv,
+                                                                 const kernels::AttentionOptions& options,
+                                                                 const hooks::PrecisionBias& bias) {
+  return observed_by_pattern(attention_pattern(qkv, options, bias), qkv.value);
 }
 
 at::Tensor MaterialisedAttention::run(std::int64_t, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) {

@@ -34,23 +34,44 @@ kernels::AttentionPlan& StatisticsAttention::plan_for(const kernels::AttentionOp
   return found != plans_.end() ? *found : plans_.emplace_back(options);
 }
 
-at::Tensor StatisticsAttention::run(std::int64_t layer, const hooks::Qkv& qkv,
-                                    const kernels::AttentionOptions& options) {
+hooks::ObservedAttention StatisticsAttention::observed(std::int64_t layer, const hooks::Qkv& qkv,
+                                                       const kernels::AttentionOptions& options,
+                                                       const hooks::PrecisionBias* bias) {
   const bool gradient =
       kernels::is_tracked(qkv.query) || kernels::is_tracked(qkv.key) || kernels::is_tracked(qkv.value);
   ASSERT(!gradient, "statistics attention has no gradient; run it under InferenceMode or NoGradGuard");
-  kernels::AttentionOptions own = options;
-  own.backend = backend_;
-  own.returned = returned_;
-  kernels::AttentionPlan& plan = plan_for(own);
-  std::vector<at::Tensor> outputs;
+  std::vector<at::Tensor> outputs, n_effs, residuals;
   for (std::int64_t sequence = 0; sequence < qkv.query.size(0); ++sequence) {
+    kernels::AttentionOptions own =
+        bias != nullptr ? options_of_sequence(options, *bias, sequence, qkv.key.size(2)) : options;
+    own.backend = backend_;
+    own.returned = returned_;
+    own.returned.per_dimension |= bias != nullptr;
+    std::optional<kernels::AttentionPlan> passing;  // biases are those of this call: its plan serves no other
+    if (bias != nullptr) passing.emplace(own);
+    kernels::AttentionPlan& plan = passing ? *passing : plan_for(own);
     kernels::QueryStatistics statistics =
         kernels::attention_statistics(plan, qkv.query[sequence], qkv.key[sequence], qkv.value[sequence]);
     outputs.push_back(statistics.output);
+    if (bias != nullptr) {
+      n_effs.push_back(statistics.n_eff);
+      residuals.push_back(statistics.residual_by_dimension);
+    }
     callback_(layer, std::move(statistics));
   }
-  return at::stack(outputs);
+  if (bias == nullptr) return {at::stack(outputs), {}, {}};
+  return {at::stack(outputs), at::stack(n_effs), at::stack(residuals)};
+}
+
+at::Tensor StatisticsAttention::run(std::int64_t layer, const hooks::Qkv& qkv,
+                                    const kernels::AttentionOptions& options) {
+  return observed(layer, qkv, options, nullptr).output;
+}
+
+hooks::ObservedAttention StatisticsAttention::run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,
+                                                               const kernels::AttentionOptions& options,
+                                                               const hooks::PrecisionBias& bias) {
+  return observed(layer, qkv, options, &bias);
 }
 
 }  // namespace gainlens::models

@@ -1,0 +1,19 @@
+#include "bft/warm_up.h"
+
+#include <algorithm>
+
+namespace gainlens::bft {
+
+double share_at(const FilterOptions& options, std::int64_t step) {
+  if (step >= options.warm_up) return 1;
+  if (options.warm_up_form == WarmUp::step) return 0;
+  return static_cast<double>(step) / static_cast<double>(options.warm_up);
+}
+
+double running_memory(std::int64_t seen) {
+  constexpr double most = 0.99;
+  const auto batches = static_cast<double>(seen);
+  return std::min(most, batches / (batches + 1));
+}
+
+}  // namespace gainlens::bft

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "bft/filter_options.h"
+
+#include <cstdint>
+
+namespace gainlens::bft {
+
+/// Share of the filter that is in force at a step of the training, from 0 (the plain layer) to 1. Step 0 is the first.
+/// Source: docs/bft.md, "Training".
+double share_at(const FilterOptions& options, std::int64_t step);
+
+/// Weight of what was before in a running mean: that of all batches alike until it reaches 0.99.
+/// @param seen  number of batches before this one
+double running_memory(std::int64_t seen);
+
+}  // namespace gainlens::bft

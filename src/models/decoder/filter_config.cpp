@@ -1,0 +1,63 @@
+#include "models/decoder/filter_config.h"
+
+#include "bft/observation_variance.h"
+#include "core/check.h"
+
+namespace gainlens::models {
+namespace {
+
+void check_options(const bft::FilterOptions& filter, const std::string& where) {
+  bft::check(filter, where);
+  CHECK(filter.initial_precision == bft::InitialPrecision::content ||
+            filter.initial_precision == bft::InitialPrecision::table,
+        "{}: 'initial_precision' is count or em, which need counts of items; a decoder takes content or table", where);
+  CHECK(bft::needs_moments_alone(filter.estimator),
+        "{}: 'estimator' is {}, which needs all weights of attention at once; a decoder takes reml or reml_conjugate",
+        where, bft::name_of(filter.estimator));
+  CHECK(filter.kriging == bft::Kriging::scalar, "{}: 'kriging' is per_dimension; a decoder takes scalar", where);
+  CHECK(!filter.norm_jacobian, "{}: 'norm_jacobian' is true; a decoder takes false", where);
+  CHECK(filter.output_projection, "{}: 'output_projection' is false; a decoder always has one, give true", where);
+}
+
+void check_decoder(const DecoderConfig& config, const std::string& where) {
+  CHECK(
+      config.heads * config.head_dim == config.width,
+      "{}: {} heads of {} dimensions with a stream of {}; the filter needs heads * head_dim = width, because its gain "
+      "acts on the heads and its precision belongs to the stream",
+      where, config.heads, config.head_dim, config.width);
+  CHECK(config.pre_norm && !config.post_norm,
+        "{}: results are normalised before they are added to the stream; the filter needs norms before each part alone",
+        where);
+  CHECK(!config.parallel_residual,
+        "{}: attention and MLP read the same stream; the filter needs the MLP to read the result of attention", where);
+  CHECK(config.gate == Gate::none, "{}: attention has an output gate; the filter's gain takes its place", where);
+  CHECK(!config.sink_logits, "{}: attention has sink logits; the filter needs weights that sum to 1", where);
+  CHECK(config.experts.count == 0, "{}: the MLP is a mixture of experts; its Jacobian is not known to the filter",
+        where);
+  CHECK(!config.clipped_gate, "{}: the MLP clips its gate; its Jacobian is not known to the filter", where);
+}
+
+}  // namespace
+
+bft::FilterOptions default_decoder_filter() {
+  bft::FilterOptions filter;
+  filter.output_projection = true;
+  return filter;
+}
+
+void check_filter(const DecoderConfig& config, const std::string& where) {
+  if (!config.filter) return;
+  check_options(*config.filter, where);
+  check_decoder(config, where);
+}
+
+bft::FilterOptions parse_filter(const Json& options, const std::string& where) {
+  CHECK(options.is_object(), "{}: is {}; must be an object", where, printable(options.dump(), 60));
+  for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs())
+    CHECK(options.contains(knob.key), "{}: '{}' is missing", where, knob.key);
+  bft::FilterOptions filter;
+  set_knobs(bft::filter_knobs(), filter, options, where);
+  return filter;
+}
+
+}  // namespace gainlens::models

@@ -1,0 +1,234 @@
+#include "language/filter_training.h"
+
+#include "core/error.h"
+#include "language/evaluate_language_model.h"
+#include "language/language_model_task.h"
+#include "language/language_testing.h"
+#include "language/train_language_model.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/initial_weights.h"
+#include "models/decoder/filter_config.h"
+#include "support/shared_data.h"
+#include "tokenizers/tokenizer.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+#include <stdexcept>
+
+namespace gainlens::language {
+namespace {
+
+using gainlens::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+/// The small recipe without a gate, with two layers: the first predicts.
+Json plain_recipe() {
+  Json recipe = testing::small_recipe();
+  recipe["model"].erase("headwise_attn_output_gate");
+  recipe["model"]["num_hidden_layers"] = 2;
+  return recipe;
+}
+
+bft::FilterOptions small_filter() {
+  bft::FilterOptions filter = models::default_decoder_filter();
+  filter.warm_up = 12;
+  filter.jacobian_rank = 4;
+  return filter;
+}
+
+/// A task on made-up ids, with its folder.
+class SmallTraining {
+ public:
+  explicit SmallTraining(const bft::FilterOptions& filter)
+      : recipe_(parse_recipe(plain_recipe(), "recipe")), folder_(scratch_.path(), Json{{"kind", "test"}}) {
+    Json document = plain_recipe()["model"];
+    document["vocab_size"] = 40;
+    document["bos_token_id"] = 1;
+    document[models::filter_key] = Json(knobs_to_json(bft::filter_knobs(), filter));
+    config_ = models::parse_decoder_config(document, "test");
+  }
+
+  /// @param stop_at  the training is stopped at this new best value, counted from 1; 0: never
+  void run(int stop_at, const std::function<void(models::DecoderWeights&)>& change = {}) {
+    weights = models::initial_weights(config_, 3);
+    if (change) change(weights);
+    int kept = 0;
+    LanguageModelTask task(
+        recipe_, config_, weights, tokens(), 5,
+        [&](const models::DecoderWeights&) {
+          if (++kept == stop_at) throw std::runtime_error("stopped");
+        },
+        10);
+    training::TrainerOptions options;
+    options.steps = recipe_.schedule.total_steps;
+    options.schedule = recipe_.schedule;
+    options.optimizer = recipe_.optimizer;
+    options.evaluate_every = recipe_.evaluate_every;
+    options.save_every = recipe_.save_every;
+    options.quiet = true;
+    outcome = training::train(task, folder_, options);
+    points = task.filter_points();
+  }
+
+  /// Every tensor by its name, in all roles.
+  std::map<std::string, at::Tensor> tensors() {
+    std::map<std::string, at::Tensor> found;
+    for (const auto role : {models::WeightRole::weight, models::WeightRole::precision, models::WeightRole::constant}) {
+      for (const auto& [name, tensor] : models::decoder_parameters(config_, weights, role)) found[name] = tensor;
+    }
+    return found;
+  }
+
+  models::DecoderWeights weights;
+  training::TrainingOutcome outcome;
+  std::vector<FilterPoint> points;
+
+ private:
+  static TrainingTokens tokens() {
+    TrainingTokens tokens;
+    for (int i = 0; i < 4000; ++i) tokens.training.push_back(2 + (i * i / 3 + 7 * i) % 37);
+    for (int i = 0; i < 400; ++i) tokens.validation.push_back(2 + (i * i / 3 + 7 * i) % 37);
+    tokens.bos = 1;
+    return tokens;
+  }
+
+  TemporaryFolder scratch_;
+  Recipe recipe_;
+  models::DecoderConfig config_;
+  training::TrainingFolder folder_;
+};
+
+TEST(FilterTraining, AStoppedTrainingContinuesWithTheSameBits) {
+  for (const bool running : {true, false}) {
+    bft::FilterOptions filter = small_filter();
+    filter.running_jacobian = running;
+    SmallTraining whole(filter), stopped(filter);
+    whole.run(0);
+    EXPECT_THROW(stopped.run(2), std::runtime_error);  // after 20 steps, of which 15 are saved
+    stopped.run(0);
+    EXPECT_EQ(stopped.outcome.resumed_at, 15);
+    const auto expected = whole.tensors();
+    for (const auto& [name, tensor] : stopped.tensors()) EXPECT_TRUE(at::equal(tensor, expected.at(name))) << name;
+    EXPECT_EQ(filter_csv(stopped.points), filter_csv(whole.points));
+  }
+}
+
+TEST(FilterTraining, RecordsEachLayerOfEachEvaluation) {
+  SmallTraining training(small_filter());
+  training.run(0);
+  ASSERT_EQ(training.points.size(), 8U);  // four evaluations of two layers
+  const FilterPoint &warming = training.points[0], &first = training.points[2], &last = training.points[3];
+  EXPECT_EQ(warming.step, 10);
+  EXPECT_TRUE(std::isnan(warming.gain));  // the plain layer, until step 12
+  EXPECT_NEAR(warming.decay, 0.99, 1e-6);
+  EXPECT_EQ(first.step, 20);
+  EXPECT_EQ(last.layer, 1);
+  for (const FilterPoint* point : {&first, &last}) {
+    EXPECT_GT(point->gain, 0);
+    EXPECT_LT(point->gain, 1);
+    EXPECT_GT(point->precision, 0);
+    EXPECT_GT(point->observation_precision, 1);
+    EXPECT_NE(point->decay, warming.decay);
+    EXPECT_GE(point->share_at_most, 0);
+  }
+  EXPECT_GT(first.process_noise, 0);
+  EXPECT_TRUE(std::isnan(last.process_noise));  // no layer reads the precision after the last one
+  EXPECT_GT(first.stretch, 0);
+  EXPECT_NE(first.stretch, 1);
+  EXPECT_GT(first.jacobian_energy, 0);
+  EXPECT_LT(first.jacobian_energy, 1);
+  std::istringstream csv(filter_csv(training.points));
+  std::string line;
+  std::getline(csv, line);
+  EXPECT_EQ(line,
+            "step,layer,precision,observation_precision,gain,share_at_most,process_noise,stretch,decay,"
+            "jacobian_energy");
+  std::getline(csv, line);
+  EXPECT_THAT(line, HasSubstr("10,0,,,,,"));
+}
+
+TEST(FilterTraining, TheFirstBatchGivesTheInitialGain) {
+  bft::FilterOptions filter = small_filter();
+  filter.warm_up = 0;
+  models::DecoderWeights weights;
+  Json document = plain_recipe()["model"];
+  document["vocab_size"] = 40;
+  document[models::filter_key] = Json(knobs_to_json(bft::filter_knobs(), filter));
+  const models::DecoderConfig config = models::parse_decoder_config(document, "test");
+  weights = models::initial_weights(config, 3);
+  models::Decoder decoder(config, weights, models::WeightUse::trained);
+  FilterTraining training(decoder, config, weights, 5);
+  const at::Tensor inputs = at::arange(64, at::kLong).remainder(40).view({2, 32});
+  training.prepare(0, inputs);
+  double gain = 0;
+  hooks::Hooks hooks;
+  hooks.observe(hooks::Glob("blocks.0.attn.hook_gain"),
+                [&](const hooks::Site&, const at::Tensor& seen) { gain = seen.median().item<double>(); });
+  decoder.forward({inputs}, {}, hooks);
+  EXPECT_NEAR(gain, filter.initial_gain, 0.01);
+}
+
+TEST(FilterTraining, ANanPrecisionNamesLayerAndStep) {
+  bft::FilterOptions filter = small_filter();
+  filter.initial_precision = bft::InitialPrecision::table;
+  SmallTraining training(filter);
+  EXPECT_THAT(
+      [&] { training.run(0, [](models::DecoderWeights& weights) { weights.precision.table.data().fill_(NAN); }); },
+      ThrowsMessage<RunFailed>(AllOf(HasSubstr("first in layer 0"), HasSubstr("at step 13"))));
+}
+
+LanguageModelRequest request_in(const TemporaryFolder& folder, const Json& recipe) {
+  LanguageModelRequest request;
+  request.recipe = testing::write_text(folder.path() / "recipe.json", recipe.dump());
+  request.texts = {testing::write_text(folder.path() / "text.txt", testing::made_up_text(600))};
+  request.out = folder.path() / "model";
+  request.quiet = true;
+  request.filter = small_filter();
+  request.precision_learning_rate = 10;
+  return request;
+}
+
+TEST(FilterTraining, LeavesACheckpointThatPredictsItsText) {
+  const TemporaryFolder folder;
+  Json recipe = plain_recipe();
+  recipe["stages"] = {{{"context", 16}, {"steps", 150}}, {{"context", 32}, {"steps", 50}}};
+  recipe["evaluate_every"] = 50;
+  const LanguageModelRequest request = request_in(folder, recipe);
+  const LanguageModelOutcome outcome = train_language_model(request);
+  const auto& history = outcome.training.history;
+  EXPECT_LT(history.back().validation_loss, history.front().validation_loss);
+  EXPECT_TRUE(std::filesystem::exists(request.out / "training" / "filter.csv"));
+
+  models::Checkpoint checkpoint = models::load_checkpoint(request.out);
+  EXPECT_EQ(checkpoint.config.filter, request.filter);
+  models::Decoder model(checkpoint.config, std::move(checkpoint.weights));
+  const auto tokenizer = tokenizers::open_tokenizer(request.out);
+  const auto tokens = tokenizer->encode(testing::made_up_text(50, 9));
+  const LanguageModelLoss loss = evaluate_language_model(model, tokens, tokenizer->bos_token(), 32, true);
+  EXPECT_LT(loss.loss, 0.9 * loss.unigram_entropy);
+
+  LanguageModelRequest other = request;
+  other.filter->prior_strength = 2;
+  EXPECT_THAT([&] { train_language_model(other); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("/filter/prior_strength is 1.0 in the stored request")));
+}
+
+TEST(FilterTraining, ARefusedFilterTouchesNothing) {
+  const TemporaryFolder folder;
+  LanguageModelRequest request = request_in(folder, testing::small_recipe());
+  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("output gate")));
+  EXPECT_FALSE(std::filesystem::exists(request.out));
+  Json recipe = plain_recipe();
+  recipe["model"][models::filter_key] = Json::object();
+  testing::write_text(request.recipe, recipe.dump());
+  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("--arm bft gives it")));
+}
+
+}  // namespace
+}  // namespace gainlens::language

@@ -1,0 +1,513 @@
+// The Bayesian filter of a decoder. random_decoder.h has options with a filter, which the tests of all options run.
+#include "bft/filter_step.h"
+#include "core/error.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/initial_weights.h"
+#include "models/checkpoint/model_size.h"
+#include "models/checkpoint/save_checkpoint.h"
+#include "models/decoder/attention_ops.h"
+#include "models/decoder/filter_config.h"
+#include "models/random_decoder.h"
+#include "support/shared_data.h"
+
+#include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numbers>
+
+namespace gainlens::models {
+namespace {
+
+using gainlens::testing::TemporaryFolder;
+using ::testing::AllOf;
+using testing::filter_for_tests;
+using ::testing::HasSubstr;
+using testing::logits;
+using testing::RandomWeights;
+using testing::small_config;
+using testing::some_tokens;
+using ::testing::ThrowsMessage;
+
+DecoderConfig filtered_config() {
+  DecoderConfig config = small_config();
+  config.filter = filter_for_tests();
+  return config;
+}
+
+using Vector = std::vector<double>;
+using Matrix = std::vector<Vector>;  // row after row
+
+Vector vector_of(const at::Tensor& x) {
+  const at::Tensor flat = x.detach().to(at::kDouble).contiguous().flatten();
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
+Matrix matrix_of(const at::Tensor& x) {
+  Matrix rows;
+  for (std::int64_t row = 0; row < x.size(0); ++row) rows.push_back(vector_of(x[row]));
+  return rows;
+}
+
+Vector times(const Matrix& matrix, const Vector& x) {
+  Vector y;
+  for (const Vector& row : matrix) {
+    y.push_back(0);
+    for (std::size_t i = 0; i < x.size(); ++i) y.back() += row[i] * x[i];
+  }
+  return y;
+}
+
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+double softplus(double x) {
+  return std::log1p(std::exp(x));
+}
+
+Vector rms_norm(const Vector& x, const Vector& weight, double epsilon) {
+  double squares = 0;
+  for (const double value : x) squares += value * value / static_cast<double>(x.size());
+  Vector y;
+  for (std::size_t i = 0; i < x.size(); ++i) y.push_back(x[i] / std::sqrt(squares + epsilon) * weight[i]);
+  return y;
+}
+
+/// Rotates each head of [head head_dim] by the angles of a position.
+Vector rotated(const Vector& x, std::size_t head_dim, double base, std::size_t position) {
+  Vector y = x;
+  for (std::size_t head = 0; head < x.size(); head += head_dim) {
+    for (std::size_t i = 0; i < head_dim / 2; ++i) {
+      const double angle =
+          static_cast<double>(position) * std::pow(base, -2 * static_cast<double>(i) / static_cast<double>(head_dim));
+      const double a = x[head + i], b = x[head + i + head_dim / 2];
+      y[head + i] = a * std::cos(angle) - b * std::sin(angle);
+      y[head + i + head_dim / 2] = b * std::cos(angle) + a * std::sin(angle);
+    }
+  }
+  return y;
+}
+
+/// The decoder of one sequence by plain loops, from the formulas of docs/bft.md. J is by central differences of the
+/// MLP.
+class PlainLoops {
+ public:
+  PlainLoops(const DecoderConfig& config, const DecoderWeights& weights) : config_(config), weights_(weights) {}
+
+  Matrix stream(const std::vector<std::int64_t>& ids) {
+    const Matrix embedding = matrix_of(weights_.embedding);
+    Matrix hidden, precision;
+    for (const std::int64_t id : ids) {
+      hidden.push_back(embedding[static_cast<std::size_t>(id)]);
+      precision.push_back(Vector(width(), token_precision(hidden.back())));
+    }
+    for (std::size_t layer = 0; layer < weights_.layers.size(); ++layer) run_layer(layer, hidden, precision);
+    for (Vector& row : hidden) row = rms_norm(row, vector_of(weights_.final_norm), config_.norm_epsilon);
+    return hidden;
+  }
+
+ private:
+  std::size_t width() const { return static_cast<std::size_t>(config_.width); }
+  double bounded(double precision) const {
+    return std::clamp(precision, config_.filter->least_precision, config_.filter->most_precision);
+  }
+
+  double token_precision(const Vector& embedded) const {
+    const bft::PrecisionNetwork& network = weights_.precision.network;
+    const Vector bias = vector_of(network.hidden_bias), last = vector_of(network.output);
+    Vector hidden = times(matrix_of(network.hidden), embedded);
+    double sum = vector_of(network.output_bias)[0];
+    for (std::size_t i = 0; i < hidden.size(); ++i) {
+      const double a = hidden[i] + bias[i];
+      sum += last[i] * a * 0.5 * (1 + std::erf(a / std::numbers::sqrt2));
+    }
+    return bounded(vector_of(weights_.precision.range)[0] + softplus(sum));
+  }
+
+  Vector mlp(const LayerWeights& w, const Vector& x) const {
+    const Vector gates = times(matrix_of(w.mlp_gate), x);
+    Vector neurons = times(matrix_of(w.mlp_up), x);
+    for (std::size_t i = 0; i < neurons.size(); ++i) neurons[i] *= gates[i] * sigmoid(gates[i]);
+    return times(matrix_of(w.mlp_down), neurons);
+  }
+
+  void run_layer(std::size_t layer, Matrix& hidden, Matrix& precision) {
+    const LayerWeights& w = weights_.layers[layer];
+    const auto head_dim = static_cast<std::size_t>(config_.head_dim), heads = static_cast<std::size_t>(config_.heads);
+    const std::size_t group = heads / static_cast<std::size_t>(config_.kv_heads);
+    const double log_decay = std::log(sigmoid(vector_of(w.filter.recency)[0]));
+    const double nu = config_.filter->prior_strength, prior = 1 / static_cast<double>(head_dim);
+    Matrix query, key, value;
+    for (std::size_t t = 0; t < hidden.size(); ++t) {
+      const Vector input = rms_norm(hidden[t], vector_of(w.attention_norm), config_.norm_epsilon);
+      query.push_back(rotated(times(matrix_of(w.query), input), head_dim, config_.rope.base, t));
+      key.push_back(rotated(times(matrix_of(w.key), input), head_dim, config_.rope.base, t));
+      value.push_back(times(matrix_of(w.value), input));
+    }
+    Matrix scaled(hidden.size(), Vector(width())), posterior = scaled;
+    for (std::size_t t = 0; t < hidden.size(); ++t) {
+      for (std::size_t head = 0; head < heads; ++head) {
+        const std::size_t kv = head / group * head_dim;
+        Vector weight;
+        double total = 0, squares = 0;
+        for (std::size_t j = 0; j <= t; ++j) {
+          double score = 0, mean = 0;
+          for (std::size_t i = 0; i < head_dim; ++i) score += query[t][head * head_dim + i] * key[j][kv + i];
+          for (const double lambda : precision[j]) mean += lambda / static_cast<double>(width());
+          score = score / std::sqrt(static_cast<double>(head_dim)) + std::log(mean) +
+                  static_cast<double>(t - j) * log_decay;
+          weight.push_back(std::exp(score));
+          total += weight.back();
+        }
+        for (double& p : weight) {
+          p /= total;
+          squares += p * p;
+        }
+        for (std::size_t i = 0; i < head_dim; ++i) {
+          double estimate = 0, residual = 0;
+          for (std::size_t j = 0; j <= t; ++j) estimate += weight[j] * value[j][kv + i];
+          for (std::size_t j = 0; j <= t; ++j) residual += weight[j] * std::pow(value[j][kv + i] - estimate, 2);
+          const double observed = bounded((1 / squares + nu) / (residual + nu * prior));
+          const double before = precision[t][head * head_dim + i];
+          scaled[t][head * head_dim + i] = observed / (before + observed) * estimate;
+          posterior[t][head * head_dim + i] = bounded(before + observed);
+        }
+      }
+    }
+    for (std::size_t t = 0; t < hidden.size(); ++t) {
+      const Vector result = times(matrix_of(w.output), scaled[t]);
+      for (std::size_t i = 0; i < width(); ++i) hidden[t][i] += result[i];
+      const Vector input = rms_norm(hidden[t], vector_of(w.mlp_norm), config_.norm_epsilon), fed = mlp(w, input);
+      for (std::size_t i = 0; i < width(); ++i) hidden[t][i] += fed[i];
+      if (layer + 1 == weights_.layers.size()) continue;
+      const Vector logits = vector_of(w.filter.process_noise);
+      for (std::size_t i = 0; i < width(); ++i) {
+        const double step = 1e-5;
+        Vector above = input, below = input;
+        above[i] += step;
+        below[i] -= step;
+        const double slope = (mlp(w, above)[i] - mlp(w, below)[i]) / (2 * step);
+        const double stretch = std::max((1 + slope) * (1 + slope), bft::least_stretch);
+        const double noise = softplus(logits[i]) * config_.filter->most_process_noise;
+        precision[t][i] = bounded(1 / (stretch / posterior[t][i] + noise));
+      }
+    }
+  }
+
+  const DecoderConfig& config_;
+  const DecoderWeights& weights_;
+};
+
+TEST(DecoderFilter, IsThatOfPlainLoops) {
+  const DecoderConfig config = filtered_config();
+  const DecoderWeights weights = RandomWeights(1, at::kDouble).of(config);
+  Decoder model(config, weights, WeightUse::trained);
+  const hooks::Tokens tokens = some_tokens(config, 1, 9);
+  const at::Tensor found = model.forward(tokens, {}, {}).hidden[0];
+  const at::Tensor ids = tokens.ids[0];
+  const Matrix expected =
+      PlainLoops(config, weights).stream({ids.const_data_ptr<std::int64_t>(), ids.const_data_ptr<std::int64_t>() + 9});
+  for (std::int64_t t = 0; t < 9; ++t) {
+    const Vector row = vector_of(found[t]);
+    for (std::size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(row[i], expected[static_cast<std::size_t>(t)][i], 1e-8);
+  }
+}
+
+TEST(DecoderFilter, WithoutStrengthIsThePlainDecoder) {
+  const DecoderConfig config = filtered_config(), plain = small_config();
+  for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
+    DecoderWeights weights = RandomWeights(1, dtype).of(config);
+    weights.precision.strength.zero_();
+    DecoderWeights same = weights;
+    same.precision = {};
+    for (LayerWeights& layer : same.layers) layer.filter = {};
+    Decoder model(config, weights), expected(plain, same);
+    const hooks::Tokens tokens = some_tokens(config, 2, 20);
+    EXPECT_TRUE(at::equal(logits(model, tokens), logits(expected, tokens)));
+  }
+}
+
+TEST(DecoderFilter, GainOfOneWithUniformPrecisionIsThePlainDecoder) {
+  DecoderConfig config = filtered_config();
+  config.filter->recency_decay = false;
+  DecoderWeights weights = RandomWeights(1, at::kDouble).of(config);
+  DecoderWeights same = weights;
+  same.precision = {};
+  for (LayerWeights& layer : same.layers) layer.filter = {};
+  Decoder model(config, weights), expected(small_config(), same);
+  hooks::Hooks forced;
+  const auto ones = [](const hooks::Site&, const at::Tensor& seen) { return at::ones_like(seen); };
+  forced.replace(hooks::Glob("blocks.*.attn.hook_gain"), ones);
+  forced.replace(hooks::Glob("blocks.*.hook_precision"), ones);
+  const hooks::Tokens tokens = some_tokens(config, 2, 20);
+  EXPECT_TRUE(at::allclose(logits(model, tokens, {}, forced), logits(expected, tokens), 1e-10, 1e-10));
+}
+
+TEST(DecoderFilter, ABlendLiesBetween) {
+  const DecoderConfig config = filtered_config();
+  const hooks::Tokens tokens = some_tokens(config, 1, 10);
+  const auto at_strength = [&](double strength) {
+    DecoderWeights weights = RandomWeights(1, at::kDouble).of(config);
+    weights.precision.strength.fill_(strength);
+    Decoder model(config, weights);
+    return logits(model, tokens);
+  };
+  const at::Tensor none = at_strength(0), small = at_strength(1e-6), all = at_strength(1);
+  EXPECT_TRUE(at::allclose(none, small, 1e-4, 1e-4));
+  EXPECT_FALSE(at::equal(none, small));
+  EXPECT_FALSE(at::allclose(none, all, 1e-2, 1e-2));
+  EXPECT_THAT([&] { at_strength(2); }, ThrowsMessage<InvalidArgument>(HasSubstr("'precision.strength' is 2")));
+}
+
+/// Every weight of the filter that is learned.
+std::vector<NamedTensor> filter_parameters(const DecoderConfig& config, DecoderWeights& weights) {
+  std::vector<NamedTensor> found;
+  const auto add = [&](const std::vector<WeightField>& fields) {
+    for (const WeightField& field : fields) {
+      if (field.wanted && field.kind == WeightField::Kind::precision)
+        found.push_back({std::string(field.name), *field.tensor});
+    }
+  };
+  add(outer_fields(config, weights));
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    add(layer_fields(config, layer, weights.layers[static_cast<std::size_t>(layer)]));
+  return found;
+}
+
+void expect_gradients(const DecoderConfig& config, std::size_t parameters) {
+  DecoderWeights weights = RandomWeights(1, at::kDouble).of(config);
+  std::vector<NamedTensor> leaves = filter_parameters(config, weights);
+  ASSERT_EQ(leaves.size(), parameters);
+  for (NamedTensor& leaf : leaves) leaf.tensor.requires_grad_(true);
+  Decoder model(config, weights, WeightUse::trained);
+  const hooks::Tokens tokens = some_tokens(config, 2, 12);
+  const at::Tensor targets = some_tokens(config, 2, 13).ids.slice(1, 1).flatten();
+  const auto loss = [&] {
+    const at::Tensor hidden = model.forward(tokens, {.training = true}, {}).hidden;
+    return at::nll_loss(at::log_softmax(model.unembed(hidden.flatten(0, 1)), -1), targets);
+  };
+  loss().backward();
+  const at::NoGradGuard no_gradient;
+  for (NamedTensor& leaf : leaves) {
+    ASSERT_TRUE(leaf.tensor.grad().defined()) << leaf.name;
+    const at::Tensor direction = at::randn_like(leaf.tensor);
+    const double step = 1e-5, expected = (leaf.tensor.grad() * direction).sum().item<double>();
+    EXPECT_GT(std::abs(expected), 1e-9) << leaf.name;
+    leaf.tensor.add_(direction, step);
+    const double above = loss().item<double>();
+    leaf.tensor.add_(direction, -2 * step);
+    const double below = loss().item<double>();
+    leaf.tensor.add_(direction, step);
+    EXPECT_NEAR((above - below) / (2 * step), expected, 1e-9 + 1e-5 * std::abs(expected)) << leaf.name;
+  }
+}
+
+TEST(DecoderFilter, GradientsOfItsParametersMatchCentralDifferences) {
+  DecoderConfig config = filtered_config();
+  config.layers = 3;
+  config.window = {0, 0, 0};
+  config.filter->running_jacobian = true;  // a training step takes that of each token all the same
+  expect_gradients(config, 5 + 2 + 3);     // the network and tau_range, Q of two layers, rho of three
+  config.filter->initial_precision = bft::InitialPrecision::table;
+  config.filter->predict = bft::Predict::decay;
+  config.gated_mlp = false;
+  expect_gradients(config, 1 + 2 + 3);
+}
+
+TEST(DecoderFilter, TheFastPathsOfTrainingHaveTheNumbersOfTheOthers) {
+  const DecoderConfig config = filtered_config();
+  for (const auto& [dtype, tolerance] : {std::pair{at::kFloat, 1e-4}, std::pair{at::kDouble, 1e-9}}) {
+    DecoderWeights weights = RandomWeights(1, dtype).of(config);
+    Decoder model(config, weights, WeightUse::trained);
+    const hooks::Tokens tokens = some_tokens(config, 2, 30);
+    const at::Tensor expected = logits(model, tokens);  // without a gradient
+    weights.embedding.requires_grad_(true);
+    for (const bool training : {false, true})
+      EXPECT_TRUE(at::allclose(logits(model, tokens, {.training = training}), expected, tolerance, tolerance));
+  }
+}
+
+TEST(DecoderFilter, FullRankIsTheExactJacobian) {
+  DecoderConfig exact = filtered_config(), factors = exact;
+  factors.filter->jacobian = bft::JacobianForm::low_rank;
+  factors.filter->jacobian_rank = 16;
+  for (const bool gated : {true, false}) {
+    exact.gated_mlp = factors.gated_mlp = gated;
+    const hooks::Tokens tokens = some_tokens(exact, 1, 15);
+    Decoder of_exact = testing::random_decoder(exact), of_factors = testing::random_decoder(factors);
+    EXPECT_TRUE(at::allclose(logits(of_factors, tokens), logits(of_exact, tokens), 1e-9, 1e-9));
+    EXPECT_NEAR(of_factors.jacobian_energy().at(0), 1, 1e-12);
+    factors.filter->jacobian_rank = 2;
+    Decoder of_two = testing::random_decoder(factors);
+    EXPECT_FALSE(at::allclose(logits(of_two, tokens), logits(of_exact, tokens), 1e-9, 1e-9));
+    EXPECT_LT(of_two.jacobian_energy().at(0), 1);
+    factors.filter->jacobian_rank = 16;
+  }
+}
+
+TEST(DecoderFilter, AttentionOperationsAgreeWithWindowsCapsAndOtherBiases) {
+  for (const bool rounded : {true, false}) {
+    DecoderConfig config = filtered_config();
+    config.window = {0, 7};
+    config.attention_soft_cap = 0.8;
+    config.positions = Positions::alibi;
+    config.alibi.bfloat16 = rounded;
+    Decoder model = testing::random_decoder(config);
+    const hooks::Tokens tokens = some_tokens(config, 2, 40);
+    MaterialisedAttention materialised;
+    StatisticsAttention statistics([](auto, auto&&) {});
+    const at::Tensor expected = logits(model, tokens, {.attention = &materialised});
+    EXPECT_TRUE(at::allclose(logits(model, tokens), expected, 1e-9, 1e-9));
+    EXPECT_TRUE(at::allclose(logits(model, tokens, {.attention = &statistics}), expected, 1e-9, 1e-9));
+  }
+}
+
+TEST(DecoderFilter, StatisticsAreThoseOfTheWeightsWithItsBiases) {
+  const DecoderConfig config = filtered_config();
+  Decoder model = testing::random_decoder(config);
+  const hooks::Tokens tokens = some_tokens(config, 2, 30);
+  std::vector<kernels::QueryStatistics> found;
+  StatisticsAttention statistics([&](auto, kernels::QueryStatistics&& seen) { found.push_back(std::move(seen)); });
+  at::Tensor pattern, observation;
+  hooks::Hooks hooks;
+  const auto keep = [&hooks](const char* site, at::Tensor& into) {
+    hooks.observe(hooks::Glob(site), [&into](const hooks::Site&, const at::Tensor& seen) { into = seen; });
+  };
+  keep("blocks.0.attn.hook_pattern", pattern);
+  keep("blocks.0.attn.hook_observation_precision", observation);
+  model.forward(tokens, {.attention = &statistics}, hooks);
+  ASSERT_EQ(found.size(), 4U);  // two layers of two sequences
+  for (std::size_t sequence = 0; sequence < 2; ++sequence) {
+    const auto index = static_cast<std::int64_t>(sequence);
+    const at::Tensor weights = pattern[index], of_layer = observation[index].transpose(0, 1);  // [head, query, ..]
+    EXPECT_TRUE(at::allclose(found[sequence].n_eff, weights.square().sum(-1).reciprocal(), 1e-9, 1e-9));
+    EXPECT_TRUE(at::allclose(found[sequence].first_mass.select(2, 0), weights.select(2, 0), 1e-9, 1e-9));
+    EXPECT_TRUE(at::allclose(found[sequence].observation_precision, of_layer.mean(-1), 1e-9, 1e-9));
+    // K of the frozen diagnostics, at lambda = 1.
+    EXPECT_TRUE(at::allclose(found[sequence].kalman_gain, (of_layer / (1 + of_layer)).mean(-1), 1e-9, 1e-9));
+  }
+}
+
+TEST(DecoderFilter, AReplacedPatternDecidesTheMoments) {
+  const DecoderConfig config = filtered_config();
+  Decoder model = testing::random_decoder(config);
+  const hooks::Tokens tokens = some_tokens(config, 2, 10);
+  hooks::Hooks same;
+  same.replace(hooks::Glob("blocks.*.attn.hook_pattern"),
+               [](const hooks::Site&, const at::Tensor& pattern) { return pattern; });
+  EXPECT_TRUE(at::allclose(logits(model, tokens, {}, same), logits(model, tokens), 1e-9, 1e-9));
+}
+
+TEST(DecoderFilter, ANanPrecisionIsNamedWithItsLayer) {
+  const DecoderConfig config = filtered_config();
+  DecoderWeights weights = RandomWeights(1, at::kFloat).of(config);
+  weights.layers[0].filter.process_noise.fill_(NAN);
+  Decoder model(config, weights, WeightUse::trained);
+  EXPECT_THAT([&] { logits(model, some_tokens(config, 1, 5)); },
+              ThrowsMessage<RunFailed>(HasSubstr("precision is NaN or infinite, first in layer 1")));
+}
+
+OrderedJson document(const bft::FilterOptions& filter) {
+  OrderedJson config = {
+      {"model_type", "qwen3"},         {"num_hidden_layers", 2},      {"hidden_size", 16}, {"intermediate_size", 24},
+      {"num_attention_heads", 4},      {"num_key_value_heads", 2},    {"head_dim", 4},     {"vocab_size", 50},
+      {"max_position_embeddings", 64}, {"tie_word_embeddings", false}};
+  config[filter_key] = knobs_to_json(bft::filter_knobs(), filter);
+  return config;
+}
+
+TEST(DecoderFilter, ASavedCheckpointLoadsWithTheSameBits) {
+  for (const bool content : {true, false}) {
+    bft::FilterOptions filter = default_decoder_filter();
+    filter.jacobian_rank = 3;
+    if (!content) filter.initial_precision = bft::InitialPrecision::table;
+    const TemporaryFolder folder;
+    const OrderedJson config = document(filter);
+    const DecoderConfig parsed = parse_decoder_config(Json(config), "test");
+    ASSERT_EQ(parsed.filter, filter);
+    const DecoderWeights weights = RandomWeights(1, at::kFloat).of(parsed);
+    save_checkpoint(folder.path(), config, weights, at::kFloat);
+    Checkpoint loaded = load_checkpoint(folder.path());
+    EXPECT_EQ(loaded.config.filter, filter);
+    Decoder before(parsed, weights), after(loaded.config, loaded.weights);
+    const hooks::Tokens tokens = some_tokens(parsed, 2, 20);
+    EXPECT_TRUE(at::equal(logits(before, tokens), logits(after, tokens)));
+  }
+}
+
+TEST(DecoderFilter, ItsOptionsAreChecked) {
+  const auto refusal_of = [](const std::function<void(OrderedJson&)>& change, const char* message) {
+    OrderedJson config = document(default_decoder_filter());
+    change(config);
+    EXPECT_THAT([&] { parse_decoder_config(Json(config), "config.json"); },
+                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("config.json"), HasSubstr(message))));
+  };
+  const auto with = [](const char* key, const Json& value) {
+    return [key, value](OrderedJson& config) { config[filter_key][key] = value; };
+  };
+  refusal_of([](OrderedJson& config) { config[filter_key] = 3; }, "must be an object");
+  refusal_of([](OrderedJson& config) { config[filter_key].erase("kriging"); }, "'kriging' is missing");
+  refusal_of(with("krigin", "scalar"), "'krigin' is not a known key; did you mean 'kriging'?");
+  refusal_of(with("kriging", "per_dimension"), "'kriging' is per_dimension");
+  refusal_of(with("initial_precision", "count"), "need counts of items");
+  refusal_of(with("initial_precision", "em"), "need counts of items");
+  for (const char* estimator : {"sandwich", "kish", "delta"})
+    refusal_of(with("estimator", estimator), "which needs all weights of attention at once");
+  refusal_of(
+      [](OrderedJson& config) {
+        config[filter_key]["norm_jacobian"] = true;
+        config[filter_key]["jacobian"] = "exact";
+      },
+      "'norm_jacobian' is true");
+  refusal_of(with("output_projection", false), "'output_projection' is false");
+  refusal_of([](OrderedJson& config) { config["head_dim"] = 8; }, "needs heads * head_dim = width");
+  refusal_of([](OrderedJson& config) { config["headwise_attn_output_gate"] = true; }, "output gate");
+}
+
+TEST(DecoderFilter, RefusesDecodersThatItDoesNotKnow) {
+  const auto refusal_of = [](const std::function<void(DecoderConfig&)>& change, const char* message) {
+    DecoderConfig config = filtered_config();
+    change(config);
+    EXPECT_THAT([&] { check_filter(config, "here"); },
+                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("here: "), HasSubstr(message))));
+  };
+  EXPECT_NO_THROW(check_filter(filtered_config(), "here"));
+  refusal_of([](DecoderConfig& c) { c.post_norm = true; }, "norms before each part alone");
+  refusal_of([](DecoderConfig& c) { c.parallel_residual = true; }, "read the same stream");
+  refusal_of([](DecoderConfig& c) { c.sink_logits = true; }, "sink logits");
+  refusal_of([](DecoderConfig& c) { c.experts.count = 4; }, "mixture of experts");
+  refusal_of([](DecoderConfig& c) { c.clipped_gate = ClippedGate{}; }, "clips its gate");
+}
+
+TEST(DecoderFilter, TheOtherWeightsStartAsWithoutIt) {
+  OrderedJson config = document(default_decoder_filter());
+  const DecoderConfig with = parse_decoder_config(Json(config), "test");
+  config.erase(filter_key);
+  const DecoderConfig without = parse_decoder_config(Json(config), "test");
+  DecoderWeights filtered = initial_weights(with, 3), plain = initial_weights(without, 3);
+  const auto left = decoder_parameters(with, filtered), right = decoder_parameters(without, plain);
+  ASSERT_EQ(left.size(), right.size());
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    EXPECT_EQ(left[i].name, right[i].name);
+    EXPECT_TRUE(at::equal(left[i].tensor, right[i].tensor)) << left[i].name;
+  }
+  EXPECT_TRUE(decoder_parameters(without, plain, WeightRole::precision).empty());
+  std::int64_t added = 0;
+  for (const NamedTensor& parameter : decoder_parameters(with, filtered, WeightRole::precision)) {
+    EXPECT_TRUE(parameter.tensor.requires_grad()) << parameter.name;
+    added += parameter.tensor.numel();
+  }
+  EXPECT_EQ(added, 16 * 16 + 16 + 16 + 1 + 1 + 16 + 2);  // network, tau_range, Q of one layer, rho of two
+  EXPECT_EQ(parameter_count(with), parameter_count(without) + added);
+  EXPECT_FLOAT_EQ(filtered.layers[0].filter.process_noise[0].item<float>(), -9);
+  EXPECT_NEAR(filtered.layers[0].filter.recency.sigmoid().item<double>(), 0.99, 1e-6);
+  EXPECT_TRUE(at::equal(filtered.precision.network.output, at::zeros({1, 16})));
+  for (const NamedTensor& constant : decoder_parameters(with, filtered, WeightRole::constant))
+    EXPECT_FALSE(constant.tensor.requires_grad()) << constant.name;
+}
+
+}  // namespace
+}  // namespace gainlens::models
