@@ -213,7 +213,7 @@ TEST(TrainRecommend, GrowsBySeedsAndRefusesAnotherRequest) {
 TEST(TrainRecommend, NanIsNamedByEpochAndBatch) {
   const TemporaryFolder folder;
   RecommendRequest request = request_in(folder.path() / "run");
-  request.settings.learning_rate = 1e5;
+  request.settings.learning_rate = 1e30;
   request.seeds = 1;
   EXPECT_THAT([&] { train_recommend(request, ring_of(60, 23)); },
               ThrowsMessage<RunFailed>(::testing::ContainsRegex("epoch [0-9]+, batch [0-9]+")));
