@@ -12,6 +12,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 namespace gainlens::language {
@@ -117,7 +118,8 @@ void FilterTraining::start_range(const at::Tensor& inputs) {
     weights_.precision.strength.fill_(share);
   }
   // tau_base of every token is 1.
-  weights_.precision.range.fill_(bft::initial_range(observed, filter.initial_gain, 1, filter.least_precision));
+  weights_.precision.range.fill_(
+      bft::initial_range(observed, filter.initial_gain, 1, std::numbers::ln2, filter.least_precision));
 }
 
 void FilterTraining::learn() {

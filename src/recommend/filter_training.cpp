@@ -1,6 +1,7 @@
 #include "recommend/filter_training.h"
 
 #include "bft/filter_step.h"
+#include "bft/warm_up.h"
 #include "core/check.h"
 #include "runfile/recommend_run.h"
 
@@ -17,8 +18,6 @@
 namespace gainlens::recommend {
 namespace {
 
-/// Weight of what was before in a running mean, once many batches have been seen.
-constexpr double most_memory = 0.99;
 /// Users whose sequences an epoch's record is made of, the first ones.
 constexpr std::int64_t recorded_users = 256;
 constexpr std::int64_t users_at_once = 256;
@@ -48,13 +47,6 @@ FilterTraining::FilterTraining(SasRec& model, const data::LeaveOneOut& split, co
     : model_(model), weights_(model.weights()), split_(split), users_(users), steps_per_epoch_(steps_per_epoch) {
   const at::NoGradGuard no_gradients;
   if (weights_.precision.base.defined()) weights_.precision.base.copy_(at::tensor(item_bases(split), at::kFloat));
-}
-
-double FilterTraining::share_at(std::int64_t step) const {
-  const bft::FilterOptions& filter = model_.config().filter;
-  if (step >= filter.warm_up) return 1;
-  if (filter.warm_up_form == bft::WarmUp::step) return 0;
-  return static_cast<double>(step) / static_cast<double>(filter.warm_up);
 }
 
 double FilterTraining::share() const {
@@ -91,7 +83,7 @@ void FilterTraining::prepare(std::int64_t step, const PackedSequences& batch) {
   if (!has_precision()) return;
   const at::NoGradGuard no_gradients;
   if (step % steps_per_epoch_ == 0) model_.refresh_jacobian();
-  weights_.precision.strength.fill_(share_at(step));
+  weights_.precision.strength.fill_(bft::share_at(model_.config().filter, step));
   if (share() == 0) return;
   const bool first = started_from_ == 0;
   if (first) start_initial_precision(batch);
@@ -160,8 +152,7 @@ void FilterTraining::learn_from(const FilterTrace& trace, std::int64_t positions
     shared.push_back(count);
     replicas.sum(shared);
   }
-  const double seen = static_cast<double>(batches_seen_++);
-  const double memory = std::min(most_memory, seen / (seen + 1));
+  const double memory = bft::running_memory(batches_seen_++);
   for (std::size_t layer = 0; layer < sums.size(); ++layer)
     weights_.layers[layer].filter.stretch.mul_(memory).add_(sums[layer] / count.item<double>(), 1 - memory);
 }

@@ -46,7 +46,6 @@ class FilterTraining {
   void restore(const Json& notes);
 
  private:
-  double share_at(std::int64_t step) const;
   double share() const;
   bool has_precision() const { return weights_.precision.strength.defined(); }
   void start_initial_precision(const PackedSequences& batch);
