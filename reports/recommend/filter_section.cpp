@@ -144,6 +144,7 @@ std::vector<Block> blocks(TrainedRuns runs) {
       "A precision at its bound says nothing of the layer. Precisions have the scale of the stream; those of two "
       "models cannot be compared."};
   std::vector<Block> found;
+  found.reserve(arms.size() + 1);
   for (const FilteredArm& arm : arms)  // bft alone has a filter
     found.emplace_back(CaptionedFigure{"filter", fmt::format("The filter of {}, by layer", arm.name), caption,
                                        filter_figure(arm, "filter")});

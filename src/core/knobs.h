@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/check.h"
+#include "core/error.h"
 #include "core/json.h"
 #include "core/nearest.h"
 
@@ -44,9 +44,9 @@ Knob<Owner> whole_knob(const char* key, const char* help, Member member, std::in
             const bool fits = value.is_number_integer() &&
                               (!value.is_number_unsigned() ||
                                value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()});
-            CHECK(fits, "{} is {}; must be a whole number below 2^63", what, printable(value.dump(), 60));
+            if (!fits) throw_invalid("{} is {}; must be a whole number below 2^63", what, printable(value.dump(), 60));
             const auto number = value.get<std::int64_t>();
-            CHECK(number >= least, "{} is {}; must be at least {}", what, number, least);
+            if (number < least) throw_invalid("{} is {}; must be at least {}", what, number, least);
             member(owner) = number;
           }};
 }
@@ -56,12 +56,12 @@ template <typename Owner, typename Member>
 Knob<Owner> real_knob(const char* key, const char* help, Member member, NumberRange range) {
   return {key, help, [member](const Owner& owner) { return Json(member(const_cast<Owner&>(owner))); },
           [member, range](Owner& owner, const Json& value, const std::string& what) {
-            CHECK(value.is_number(), "{} is {}; must be a number", what, printable(value.dump(), 60));
+            if (!value.is_number()) throw_invalid("{} is {}; must be a number", what, printable(value.dump(), 60));
             const auto number = value.get<double>();
             const bool enough = range.least_allowed ? number >= range.least : number > range.least;
-            CHECK(std::isfinite(number) && enough && number < range.below, "{} is {}; must be {} {}{}", what, number,
-                  range.least_allowed ? "at least" : "above", range.least,
-                  std::isfinite(range.below) ? fmt::format(" and below {}", range.below) : "");
+            if (!(std::isfinite(number) && enough && number < range.below))
+              throw_invalid("{} is {}; must be {} {}{}", what, number, range.least_allowed ? "at least" : "above",
+                            range.least, std::isfinite(range.below) ? fmt::format(" and below {}", range.below) : "");
             member(owner) = number;
           }};
 }
@@ -95,7 +95,8 @@ template <typename Owner, typename Member>
 Knob<Owner> flag_knob(const char* key, const char* help, Member member) {
   return {key, help, [member](const Owner& owner) { return Json(bool{member(const_cast<Owner&>(owner))}); },
           [member](Owner& owner, const Json& value, const std::string& what) {
-            CHECK(value.is_boolean(), "{} is {}; must be true or false", what, printable(value.dump(), 60));
+            if (!value.is_boolean())
+              throw_invalid("{} is {}; must be true or false", what, printable(value.dump(), 60));
             member(owner) = value.get<bool>();
           }};
 }
@@ -128,7 +129,7 @@ OrderedJson knobs_to_json(std::span<const Knob<Owner>> knobs, const Owner& owner
 /// @throws InvalidArgument  no object; a key is unknown (nearest match named), of the wrong type or out of range
 template <typename Owner>
 void set_knobs(std::span<const Knob<Owner>> knobs, Owner& owner, const Json& changes, const std::string& where) {
-  CHECK(changes.is_object(), "{}: {}; must be an object", where, changes.type_name());
+  if (!changes.is_object()) throw_invalid("{}: {}; must be an object", where, changes.type_name());
   for (const auto& [key, value] : changes.items()) {
     const Knob<Owner>* found = nullptr;
     std::vector<std::string> names;
@@ -137,7 +138,8 @@ void set_knobs(std::span<const Knob<Owner>> knobs, Owner& owner, const Json& cha
       names.push_back(knob.key);
       if (knob.key == key) found = &knob;
     }
-    CHECK(found != nullptr, "{}: '{}' is not a known key{}", where, printable(key, 60), did_you_mean(key, names));
+    if (found == nullptr)
+      throw_invalid("{}: '{}' is not a known key{}", where, printable(key, 60), did_you_mean(key, names));
     found->set(owner, value, fmt::format("{}: '{}'", where, key));
   }
 }

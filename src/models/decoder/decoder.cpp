@@ -297,12 +297,14 @@ at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor h
 /// The result of attention, plus the residual if there is one.
 at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
                               const at::Tensor& residual, Pass& pass) const {
-  const hooks::Qkv qkv = projected(weights, layer, input, pass);
+  // Queries, keys and values live no longer than the call that reads them.
   if (pass.precision.defined()) {
-    return output_projection(weights.projections.output, layer, filtered_values(weights, layer, qkv, pass), residual,
+    return output_projection(weights.projections.output, layer,
+                             filtered_values(weights, layer, projected(weights, layer, input, pass), pass), residual,
                              pass);
   }
-  const at::Tensor attended = weighted_values(weights.rest.sink_logit, layer, qkv, pass);
+  const at::Tensor attended =
+      weighted_values(weights.rest.sink_logit, layer, projected(weights, layer, input, pass), pass);
   const at::Tensor z = pass.at(layer, "attn.hook_z", attended.transpose(1, 2));  // [batch, position, head, head_dim]
   const LayerProjections& projections = weights.projections;
   return output_projection(projections.output, layer, with_output_gate(projections.gate_score, layer, z, input, pass),
