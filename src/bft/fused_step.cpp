@@ -228,6 +228,10 @@ struct PredictNode : torch::autograd::Function<PredictNode> {
 
 }  // namespace
 
+bool fits_fused_steps(const at::Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == at::kFloat;
+}
+
 bool has_fused_update(const FilterOptions& options) {
   return options.kriging == Kriging::scalar &&
          (options.estimator == Estimator::reml || options.estimator == Estimator::reml_conjugate);
@@ -240,7 +244,7 @@ std::pair<at::Tensor, at::Tensor> fused_update(const ObservedMoments& observed, 
              observed.residual.sizes() == precision.sizes() && observed.n_eff.dim() == 2 &&
              observed.n_eff.size(0) == precision.size(0) && precision.size(1) % observed.n_eff.size(1) == 0,
          "fused update: shapes do not fit");
-  ASSERT(precision.is_cpu() && precision.scalar_type() == at::kFloat, "fused update: float32 on the CPU");
+  ASSERT(fits_fused_steps(precision), "fused update: float32 on the CPU");
   const auto dims = static_cast<std::size_t>(precision.size(1) / observed.n_eff.size(1));
   const variable_list found = UpdateNode::apply(observed.estimate, observed.n_eff, observed.residual, precision,
                                                 options.estimator == Estimator::reml_conjugate, options.prior_strength,
@@ -254,7 +258,7 @@ std::pair<at::Tensor, at::Tensor> fused_predict(const at::Tensor& posterior, con
   ASSERT(posterior.dim() == 2 && posterior.sizes() == jacobian.sizes() && process_noise.dim() == 1 &&
              process_noise.size(0) == posterior.size(1),
          "fused predict: shapes do not fit");
-  ASSERT(posterior.is_cpu() && posterior.scalar_type() == at::kFloat, "fused predict: float32 on the CPU");
+  ASSERT(fits_fused_steps(posterior), "fused predict: float32 on the CPU");
   const variable_list found =
       PredictNode::apply(posterior, jacobian, process_noise, options.least_precision, options.most_precision);
   return {found[0], found[1]};

@@ -19,6 +19,9 @@ struct ObservedMoments {
   at::Tensor residual;  ///< [position, width] S
 };
 
+/// Whether tensors are of the type and on the device that the fused steps know.
+bool fits_fused_steps(const at::Tensor& x);
+
 /// Whether fused_update() can stand for the separate functions: reml and reml_conjugate, with scalar kriging.
 bool has_fused_update(const FilterOptions& options);
 

@@ -1,6 +1,7 @@
 #include "recommend/train_recommend.h"
 #include "cli/commands.h"
 #include "cli/interaction_options.h"
+#include "cli/knob_options.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
@@ -36,18 +37,6 @@ struct TrainRecommendArguments {
   std::string out;
 };
 
-std::string option_of(const std::string& key) {
-  std::string name = "--" + key;
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
-/// A value of the command line as JSON: a number, true or false, else a text.
-Json value_of(const std::string& text) {
-  const Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return parsed.is_number() || parsed.is_boolean() ? parsed : Json(text);
-}
-
 recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
   Json changes = recommend::preset(arguments.preset);
   if (!arguments.config.empty()) {
@@ -63,8 +52,8 @@ recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
   }
   for (const auto& [key, text] : knobs) {
     if (text.empty()) continue;
-    const Json change = {{key, value_of(text)}};
-    recommend::check_settings(change, option_of(key));
+    const Json change = {{key, knob_value(text)}};
+    recommend::check_settings(change, knob_option(key));
     changes.update(change);
   }
   return recommend::settings_of(changes, "settings");
@@ -204,7 +193,7 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
   for (const Knob<recommend::Settings>& knob : recommend::knobs()) {
     const bool of_filter = std::any_of(filter_knobs.begin(), filter_knobs.end(),
                                        [&](const Knob<bft::FilterOptions>& other) { return other.key == knob.key; });
-    command->add_option(option_of(knob.key), arguments->knobs[knob.key], knob.help)
+    command->add_option(knob_option(knob.key), arguments->knobs[knob.key], knob.help)
         ->group(of_filter ? "Settings of the filter" : "Settings");
   }
   command->add_flag("--no-jacobian", arguments->no_jacobian, "The same as --jacobian none")

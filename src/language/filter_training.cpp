@@ -5,6 +5,7 @@
 #include "bft/warm_up.h"
 #include "core/check.h"
 #include "models/checkpoint/initial_weights.h"
+#include "training/tensor_notes.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -163,13 +164,9 @@ void FilterTraining::record() {
 
 Json FilterTraining::notes() const {
   if (!config_.filter) return nullptr;
-  Json tensors = Json::object(), points = Json::array();
-  for (const models::NamedTensor& constant :
-       models::decoder_parameters(config_, weights_, models::WeightRole::constant)) {
-    const at::Tensor values = constant.tensor.to(at::kDouble).contiguous();
-    tensors[constant.name] =
-        std::vector<double>(values.const_data_ptr<double>(), values.const_data_ptr<double>() + values.numel());
-  }
+  const Json tensors =
+      training::tensors_to_json(models::decoder_parameters(config_, weights_, models::WeightRole::constant));
+  Json points = Json::array();
   for (const FilterPoint& point : points_) {
     Json numbers = {point.step, point.layer};
     for (const auto& [name, number] : numbers_of(point))
@@ -184,13 +181,8 @@ void FilterTraining::restore(const Json& notes) {
   const at::NoGradGuard no_gradients;
   started_ = notes.at("started").get<bool>();
   batches_seen_ = notes.at("batches_seen").get<std::int64_t>();
-  for (const models::NamedTensor& constant :
-       models::decoder_parameters(config_, weights_, models::WeightRole::constant)) {
-    const auto values = notes.at("tensors").at(constant.name).get<std::vector<double>>();
-    CHECK(std::ssize(values) == constant.tensor.numel(), "training state: '{}' has {} numbers; must have {}",
-          constant.name, values.size(), constant.tensor.numel());
-    constant.tensor.copy_(at::tensor(values, at::kDouble));
-  }
+  training::tensors_from_json(notes.at("tensors"),
+                              models::decoder_parameters(config_, weights_, models::WeightRole::constant));
   points_.clear();
   for (const Json& stored : notes.at("points")) {
     FilterPoint point{.step = stored.at(0).get<std::int64_t>(), .layer = stored.at(1).get<std::int64_t>()};

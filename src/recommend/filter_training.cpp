@@ -4,6 +4,7 @@
 #include "bft/warm_up.h"
 #include "core/check.h"
 #include "runfile/recommend_run.h"
+#include "training/tensor_notes.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -209,13 +210,8 @@ std::string FilterTraining::warning() const {
 
 Json FilterTraining::notes() const {
   if (!has_precision()) return nullptr;
-  Json tensors = Json::object();
   SasRecWeights weights = weights_;
-  for (const models::NamedTensor& constant : sasrec_parameters(model_.config(), weights, WeightRole::constant)) {
-    const at::Tensor values = constant.tensor.to(at::kCPU, at::kDouble).contiguous();
-    tensors[constant.name] =
-        std::vector<double>(values.const_data_ptr<double>(), values.const_data_ptr<double>() + values.numel());
-  }
+  const Json tensors = training::tensors_to_json(sasrec_parameters(model_.config(), weights, WeightRole::constant));
   Json curves = Json::object();
   for (const auto& [name, values] : curves_) {
     for (const double value : values) curves[name].push_back(std::isnan(value) ? Json(nullptr) : Json(value));
@@ -228,12 +224,7 @@ void FilterTraining::restore(const Json& notes) {
   const at::NoGradGuard no_gradients;
   started_from_ = notes.at("started_from").get<double>();
   batches_seen_ = notes.at("batches_seen").get<std::int64_t>();
-  for (const models::NamedTensor& constant : sasrec_parameters(model_.config(), weights_, WeightRole::constant)) {
-    const auto values = notes.at("tensors").at(constant.name).get<std::vector<double>>();
-    CHECK(std::ssize(values) == constant.tensor.numel(), "training state: '{}' has {} numbers; must have {}",
-          constant.name, values.size(), constant.tensor.numel());
-    constant.tensor.copy_(at::tensor(values, at::kDouble));
-  }
+  training::tensors_from_json(notes.at("tensors"), sasrec_parameters(model_.config(), weights_, WeightRole::constant));
   curves_.clear();
   for (const auto& [name, values] : notes.at("curves").items()) {
     for (const Json& value : values)

@@ -16,14 +16,6 @@
 // The Bayesian filter of SASRec, and the arms that have a part of it.
 
 namespace gainlens::recommend {
-namespace {
-
-/// Whether the fused steps know such tensors.
-bool is_fused(const at::Tensor& x) {
-  return x.is_cpu() && x.scalar_type() == at::kFloat;
-}
-
-}  // namespace
 
 double SasRec::strength() const {
   const at::Tensor& strength = weights_.precision.strength;
@@ -72,7 +64,7 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const hooks::Qkv& head
   const at::Tensor precision = stream.precision = pass.at(layer, "hook_precision", stream.precision);
   const bool traced = pass.trace != nullptr && pass.trace->whole;
   const double share = strength();
-  if (is_fused(precision) && bft::has_fused_update(config_.filter) && !traced && !pass.is_batch()) {
+  if (bft::fits_fused_steps(precision) && bft::has_fused_update(config_.filter) && !traced && !pass.is_batch()) {
     const kernels::PackedMoments found = bft::packed_moments(heads.query, heads.key, heads.value, precision,
                                                              pass.bounds, packed_options(layer, pass), share);
     auto [scaled, posterior] = bft::fused_update({found.output.flatten(1), found.n_eff, found.residual.flatten(1)},
@@ -125,7 +117,7 @@ at::Tensor SasRec::predicted_precision(std::int64_t layer, const Stream& stream,
   at::Tensor stretch, sum, predicted;
   if (slopes.defined()) {
     const at::Tensor diagonal = jacobian(layer, stream, slopes);
-    if (is_fused(diagonal) && weights.process_noise.defined()) {
+    if (bft::fits_fused_steps(diagonal) && weights.process_noise.defined()) {
       std::tie(predicted, sum) = bft::fused_predict(
           stream.precision, diagonal, bft::process_noise(weights.process_noise, config_.filter), config_.filter);
     } else {

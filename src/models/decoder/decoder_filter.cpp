@@ -24,11 +24,6 @@ at::Tensor wide(const at::Tensor& weight) {
   return weight.defined() ? widened(weight) : weight;
 }
 
-/// Whether the fused steps know such tensors.
-bool is_fused(const at::Tensor& x) {
-  return x.is_cpu() && x.scalar_type() == at::kFloat;
-}
-
 /// @throws RunFailed  names the layer
 void refuse_nan(const at::Tensor& precision, std::int64_t layer) {
   if (!all_finite(precision)) throw_run_failed("forward: a precision is NaN or infinite, first in layer {}", layer);
@@ -114,7 +109,7 @@ at::Tensor Decoder::filtered_values(const Layer& weights, std::int64_t layer, co
   const at::Tensor residual = found.residual.transpose(1, 2);  // [batch, position, head, head_dim]
   const at::Tensor n_eff = found.n_eff.transpose(1, 2);        // [batch, position, head]
   // In training alone: the bits of the fused step are not those of the separate ones, which hooks can see.
-  if (pass.request.options.training && is_fused(pass.precision) && is_fused(estimate) &&
+  if (pass.request.options.training && bft::fits_fused_steps(pass.precision) && bft::fits_fused_steps(estimate) &&
       bft::has_fused_update(filter)) {
     const auto rows = [](const at::Tensor& t) { return t.reshape({t.size(0) * t.size(1), -1}); };
     auto [scaled, posterior] =
