@@ -22,6 +22,8 @@ OrderedJson cell_json(const CellError& cell) {
 }  // namespace
 
 Maybe<CellErrors> cell_errors(const runfile::RunReader& reader, const Options& options) {
+  if (const std::string reason = other_estimator(reader.request()); !reason.empty())
+    return Maybe<CellErrors>::none(reason);
   const std::vector<Length> lengths = usable_lengths(reader);
   if (lengths.size() < 2)
     return Maybe<CellErrors>::none("only one length has a complete chunk; a prediction needs a second one");

@@ -18,6 +18,11 @@ double prior_variance(const runfile::Request& request) {
   return 1.0 / static_cast<double>(request.head_dim);
 }
 
+std::string other_estimator(const runfile::Request& request) {
+  if (request.estimator.name == Estimator::reml) return {};
+  return fmt::format("K of this run is by {}, and the theory is of reml", name_of(request.estimator.name));
+}
+
 double aggregated_precision(const GainMeans& means, double prior_variance) {
   return (means.n_eff + prior_observations) / (means.residual + prior_observations * prior_variance);
 }

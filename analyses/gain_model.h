@@ -3,6 +3,7 @@
 #include "analyses/measured.h"
 #include "runfile/request.h"
 
+#include <string>
 #include <vector>
 
 namespace gainlens::analyses {
@@ -11,6 +12,9 @@ inline constexpr double prior_observations = 1;  ///< nu
 
 /// sigma0^2 = 1 / head_dim, squared unit of the values.
 double prior_variance(const runfile::Request& request);
+
+/// Why no gain of this run can be predicted by lambda*, which is that of reml. Empty if its estimator is reml.
+std::string other_estimator(const runfile::Request& request);
 
 /// Means over some queries, heads and chunks of one context length.
 struct GainMeans {

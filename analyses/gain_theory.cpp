@@ -30,6 +30,10 @@ GainTheoryPoint read_point(const runfile::RunReader& reader, const Length& lengt
                         unset,
                         unset,
                         unset};
+  if (const std::string reason = other_estimator(reader.request()); !reason.empty()) {
+    point.aggregated_precision = Measured::none(reason);
+    return point;
+  }
   point.aggregated_precision =
       point.n_eff && point.residual
           ? Measured(analyses::aggregated_precision({point.n_eff->mean, point.residual->mean, 0}, prior_variance))

@@ -102,6 +102,8 @@ const std::vector<Aspect>& aspects() {
        [](const Request& r) { return r.spread ? std::to_string(r.samples) : std::string("not spread"); },
        [](const Request& a, const Request& b) { return !a.spread || !b.spread || a.samples == b.samples; },
        "their positions depend on it, so chunks with the same number hold different text.", true},
+      {"estimator", [](const Request& r) { return std::string(name_of(r.estimator.name)); },
+       equal(&Request::estimator), "lambda_obs and K are estimated by other formulas.", true},
       {"statistics", [](const Request& r) { return std::string(r.statistics ? "all" : "none"); },
        equal(&Request::statistics), "one run has no numbers of attention, so only NLL is compared.", false},
       {"NLL", [](const Request& r) { return std::string(r.nll ? "measured" : "not measured"); }, equal(&Request::nll),

@@ -112,6 +112,8 @@ Statement unit_gain(const Source& source) {
       .outcome = Outcome::by_algebra};
   const ByHead gain = source.of_heads("summary/kalman_gain"),
                precision = source.of_heads("summary/observation_precision");
+  if (const std::string reason = other_estimator(source.reader.request()); !reason.empty())
+    return without_numbers(std::move(statement), reason);
   if (!gain || !precision) return without_numbers(std::move(statement), gain ? precision.reason() : gain.reason());
   statement.numbers = {{"gain_mean", "K at lambda = 1, mean over heads", mean(*gain)},
                        {"gain_min", "smallest K of a head", least(*gain)},

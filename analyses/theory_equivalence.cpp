@@ -140,6 +140,8 @@ Maybe<TheoryEquivalence> test_theory(const ByLength& values, const std::vector<s
 }
 
 Maybe<TheoryEquivalence> theory_equivalence(const runfile::RunReader& reader, const Options& options) {
+  if (const std::string reason = other_estimator(reader.request()); !reason.empty())
+    return Maybe<TheoryEquivalence>::none(reason);
   const std::vector<Length> lengths = usable_lengths(reader);
   const auto means = chunk_means(reader, lengths, deep_layers(reader, options));
   if (!means) return Maybe<TheoryEquivalence>::none(means.reason());

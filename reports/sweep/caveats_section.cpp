@@ -39,6 +39,10 @@ void add_model_caveats(Caveats& list, const SweepRun& run) {
         "The run does not begin at the model's first layer. Deep layers are counted among the layers of the run.");
   if (!request.gated)
     list.push_back("The model has no attention gate: the gate's panel and the comparison with it are left out.");
+  if (request.estimator.name != Estimator::reml)
+    list.push_back(fmt::format("lambda_obs and K are estimated by {}, not by the paper's REML, so the paper's numbers "
+                               "are not those of these figures.",
+                               name_of(request.estimator.name)));
   if (request.sink_logits)
     list.push_back(
         "Learned sink logits take part of every query's weight. BOS mass and sink shares are shares of the keys and "
@@ -57,8 +61,11 @@ Caveats caveats(const SweepRun& run) {
   Caveats list = {
       "A naive p takes heads as independent points, which heads of one layer or one KV group are not. It is shown so "
       "that the paper can be compared, and decides nothing.",
-      "BOS mass and K are coupled by arithmetic: a sink forces n_eff towards 1 and S towards 0, and so K towards "
-      "2d/(1+2d). K without key 0 is the control.",
+      run.request().estimator.name == Estimator::reml
+          ? "BOS mass and K are coupled by arithmetic: a sink forces n_eff towards 1 and S towards 0, and so K towards "
+            "2d/(1+2d). K without key 0 is the control."
+          : "BOS mass and K are coupled by arithmetic: a sink forces n_eff towards 1 and S towards 0, and K depends on "
+            "them. K without key 0 is the control.",
       "K at lambda = 1 depends on the scale of the values, which is arbitrary: scaling a head's values up and its "
       "output down changes no logit and changes K. Scaled K is the control.",
       "Intervals over chunks say how far another text of the same kind might move a mean of this model, if its chunks "

@@ -52,6 +52,10 @@ Policies policies(const SweepRun& run) {
       {"observation_precision",
        "The context figure shows the mean of lambda_obs over queries. The gain theory uses lambda* = (n_eff + nu) / (S "
        "+ nu sigma0^2) of the aggregated n_eff and S, which is another number."},
+      {"estimator", fmt::format("lambda_obs is by {}{}.", name_of(request.estimator.name),
+                                request.estimator.name == Estimator::delta_weight_free
+                                    ? fmt::format(" with score noise {}", request.estimator.score_noise)
+                                    : "")},
       {"prior", fmt::format("nu = 1, sigma0^2 = 1/d = 1/{}.", request.head_dim)},
       {"scaled_gain",
        "Scaled K: the values of each KV head and dimension are divided by their standard deviation over the chunk, and "

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <array>
+#include "core/estimator.h"
+
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -10,26 +11,10 @@
 
 namespace gainlens::bft {
 
-/// How the variance V of an estimate e = sum p v is estimated; lambda_obs = 1/V. docs/bft.md, "Estimators".
-enum class Estimator {
-  reml,               ///< the paper's: eq. (6) [eq:reml]
-  reml_naive,         ///< without a prior: eq. (5) [eq:reml-naive]
-  reml_conjugate,     ///< mean of sigma^2 under the conjugate prior that the paper describes
-  sandwich,           ///< heteroskedasticity-consistent: eq. (13) [eq:sandwich-final]
-  kish,               ///< unweighted variance of the visible values, divided by n_eff
-  delta,              ///< first order in the noise of the tokens, through values and scores
-  delta_weight_free,  ///< reml with a term for noise in the scores; needs no projection
-};
-
-inline constexpr std::array all_estimators = {
-    Estimator::reml, Estimator::reml_naive, Estimator::reml_conjugate,   Estimator::sandwich,
-    Estimator::kish, Estimator::delta,      Estimator::delta_weight_free};
-
-/// "reml_naive"
-std::string_view name_of(Estimator estimator);
-/// @param where  begins the message
-/// @throws InvalidArgument  no such estimator; names the nearest
-Estimator parse_estimator(std::string_view name, std::string_view where);
+using gainlens::all_estimators;
+using gainlens::Estimator;
+using gainlens::name_of;
+using gainlens::parse_estimator;
 
 /// What the estimators take as given. Variances are in the square of the unit of the values.
 struct EstimatorOptions {

@@ -28,6 +28,8 @@ struct SweepArguments {
   std::string dtype = "float32";
   std::string statistics = "all";
   std::string kernel = "auto";
+  std::string estimator = "reml";
+  std::optional<double> score_noise;
   bool no_nll = false;
   bool per_query = false;
   bool allow_extrapolation = false;
@@ -64,6 +66,25 @@ kernels::AttentionBackend parse_kernel(const std::string& name) {
   return found->second;
 }
 
+/// The estimator of the options, with what it needs.
+ChosenEstimator estimator_of(const SweepArguments& arguments) {
+  ChosenEstimator chosen{parse_estimator(arguments.estimator, "--estimator")};
+  CHECK(chosen.name != Estimator::delta,
+        "--estimator: delta needs the noise of every token and the projections, which a frozen model does not give; "
+        "take delta_weight_free with --score-noise");
+  const bool takes_noise = chosen.name == Estimator::delta_weight_free;
+  CHECK(takes_noise == arguments.score_noise.has_value(), "--score-noise: {}",
+        takes_noise ? "missing; delta_weight_free takes the standard deviation of a score, which no query shows"
+                    : fmt::format("belongs to --estimator delta_weight_free; the estimator is {}", arguments.estimator));
+  chosen.score_noise = arguments.score_noise.value_or(0);
+  CHECK(chosen.score_noise >= 0 && chosen.score_noise <= 1e6, "--score-noise: {}; must be between 0 and 1e6",
+        chosen.score_noise);
+  CHECK(chosen.name == Estimator::reml || arguments.kernel == "auto" || arguments.kernel == "composed",
+        "--kernel: '{}' computes reml alone; with --estimator {} take auto or composed",
+        printable(arguments.kernel, 40), arguments.estimator);
+  return chosen;
+}
+
 sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOptions& global) {
   sweep::SweepOptions options;
   options.model = arguments.model;
@@ -79,6 +100,8 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.statistics = arguments.statistics == "all";
   CHECK(options.statistics || !arguments.per_query, "--per-query: needs --statistics all");
   options.kernel = parse_kernel(arguments.kernel);
+  options.estimator = estimator_of(arguments);
+  CHECK(options.statistics || arguments.estimator == "reml", "--estimator: needs --statistics all");
   CHECK(options.statistics || arguments.kernel == "auto", "--kernel: needs --statistics all");
   options.nll = !arguments.no_nll;
   options.per_query = arguments.per_query;
@@ -99,9 +122,17 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
 }
 
 void warn(const sweep::SweepOutcome& outcome) {
-  if (outcome.queries_without_keys == 0) return;
-  print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN, and means leave them out\n",
-               outcome.queries_without_keys);
+  if (outcome.queries_without_keys > 0)
+    print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN, and means leave them out\n",
+                 outcome.queries_without_keys);
+  if (outcome.queries_undefined > 0)
+    print_notice("gainlens: note: the estimator is not defined for {} queries, such as those that see one key; their "
+                 "lambda_obs and K are NaN, and means leave them out\n",
+                 outcome.queries_undefined);
+  if (outcome.queries_infinite > 0)
+    print_notice("gainlens: note: lambda_obs is infinite for {} queries, whose variance is 0 in a dimension; means "
+                 "that hold one are infinite\n",
+                 outcome.queries_infinite);
 }
 
 void print(const sweep::SweepOutcome& outcome, bool json) {
@@ -111,6 +142,8 @@ void print(const sweep::SweepOutcome& outcome, bool json) {
                          {"computed", outcome.computed},
                          {"run_file_written", outcome.run_file_written},
                          {"queries_without_keys", outcome.queries_without_keys},
+                         {"queries_undefined", outcome.queries_undefined},
+                         {"queries_infinite", outcome.queries_infinite},
                          {"bos_policy", outcome.bos_policy}};
     print_result("{}\n", result.dump());
   } else if (outcome.computed == 0 && outcome.run_file_written) {
@@ -185,6 +218,14 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
           "What computes the statistics: auto (the fastest on the device), streaming (vector code for the CPU), "
           "composed (library calls, any device); fused-cuda is refused until it has run on a GPU")
       ->capture_default_str();
+  command
+      ->add_option("--estimator", arguments->estimator,
+                   "What lambda_obs and K are estimated by: reml (the paper's), reml_naive, reml_conjugate, sandwich, "
+                   "kish or delta_weight_free. All but reml take the composed kernel, which is slower. gainlens "
+                   "estimators judges them")
+      ->capture_default_str();
+  command->add_option("--score-noise", arguments->score_noise,
+                      "Standard deviation of the noise of a score, for --estimator delta_weight_free");
   command->add_flag("--no-nll", arguments->no_nll, "Do not compute the output head and the negative log likelihood");
   command->add_flag("--per-query", arguments->per_query, "Store the numbers of every query, not only their means");
   command->add_option("--layers", arguments->layers,

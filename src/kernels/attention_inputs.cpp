@@ -21,10 +21,22 @@ std::string shape_text(const at::Tensor& tensor) {
 
 /// Priors and soft caps beyond these are infinite or zero in float32, and some statistics would be NaN.
 constexpr double smallest_cap = 1e-30, largest_option = 1e30;
+constexpr double most_score_noise = 1e6;  // its square stays far from the bounds of float64
 
 void check_prior(const char* where, const char* name, double prior) {
   CHECK(prior >= 0 && prior <= largest_option, "{}: {} {}; must be between 0 and {}", where, name, prior,
         largest_option);
+}
+
+void check_estimator(const char* where, const ChosenEstimator& estimator) {
+  CHECK(estimator.name != Estimator::delta,
+        "{}: the estimator is delta, which needs the noise of tokens and the projections; take delta_weight_free",
+        where);
+  CHECK(estimator.name == Estimator::delta_weight_free || estimator.score_noise == 0,
+        "{}: score_noise is {}, which is of delta_weight_free alone; the estimator is {}", where, estimator.score_noise,
+        name_of(estimator.name));
+  CHECK(estimator.score_noise >= 0 && estimator.score_noise <= most_score_noise,
+        "{}: score_noise is {}; must be between 0 and {}", where, estimator.score_noise, most_score_noise);
 }
 
 void check_options(const char* where, const AttentionOptions& options, double prior_variance) {
@@ -38,6 +50,7 @@ void check_options(const char* where, const AttentionOptions& options, double pr
   check_prior(where, "prior_variance", prior_variance);
   check_prior(where, "prior_strength times prior_variance", options.prior_strength * prior_variance);
   check_prior(where, "prior_precision", options.prior_precision);
+  check_estimator(where, options.estimator);
   CHECK(options.returned.first_masses >= 0 && options.returned.first_masses <= first_keys,
         "{}: first_masses {}; must be between 0 and {}", where, options.returned.first_masses, first_keys);
 }

@@ -17,20 +17,21 @@ namespace {
 
 constexpr const char* where = "attention_statistics";
 
-/// The backend that runs: `automatic` is replaced by the choice for the device.
-/// @throws InvalidArgument  the wanted backend does not run on the device
-AttentionBackend backend_for(AttentionBackend wish, const at::Device& device) {
+}  // namespace
+
+AttentionBackend chosen_backend(AttentionBackend wish, const at::Device& device, const ChosenEstimator& estimator) {
+  const bool reml = estimator.name == Estimator::reml;
   if (wish == AttentionBackend::automatic)
-    return device.is_cpu() ? AttentionBackend::streaming : AttentionBackend::composed;
+    return device.is_cpu() && reml ? AttentionBackend::streaming : AttentionBackend::composed;
   CHECK(wish != AttentionBackend::streaming || device.is_cpu(),
         "{}: the streaming backend computes on the CPU and the inputs are on {}; use composed", where, device.str());
   CHECK(wish != AttentionBackend::fused_cuda || device.is_cuda(),
         "{}: the fused CUDA backend needs inputs on a CUDA device, not {}; use streaming or composed", where,
         device.str());
+  CHECK(wish == AttentionBackend::composed || reml, "{}: the estimator is {}, which the composed backend alone knows",
+        where, name_of(estimator.name));
   return wish;
 }
-
-}  // namespace
 
 AttentionPlan::AttentionPlan(AttentionOptions options)
     : options_(std::move(options)), workspace_(std::make_unique<Workspace>()) {}
@@ -41,7 +42,7 @@ AttentionPlan& AttentionPlan::operator=(AttentionPlan&&) noexcept = default;
 QueryStatistics attention_statistics(AttentionPlan& plan, const at::Tensor& query, const at::Tensor& key,
                                      const at::Tensor& value) {
   const AttentionShape whole = checked_shape(where, plan.options(), query, key, value);
-  switch (backend_for(plan.options().backend, query.device())) {
+  switch (chosen_backend(plan.options().backend, query.device(), plan.options().estimator)) {
     case AttentionBackend::composed:
       check_magnitudes(where, query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat, whole, query, key, value);
       return over_sequences(plan.options(), query, key, value, attention_composed);

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "core/query_scalars.h"
-
 #include "core/error.h"
+#include "core/estimator.h"
+#include "core/query_scalars.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -19,7 +19,7 @@ inline constexpr std::int64_t first_keys = 8;
 /// Which implementation computes. All give the same fields. They differ in speed, in rounding and in the devices they
 /// run on.
 enum class AttentionBackend {
-  automatic,   ///< streaming on the CPU, composed on a GPU
+  automatic,   ///< streaming on the CPU, composed on a GPU and for each estimator other than reml
   streaming,   ///< tiles with our own vector code, CPU
   composed,    ///< library calls over blocks of queries, any device
   fused_cuda,  ///< one CUDA kernel for sm_80 and newer; only in builds with CUDA
@@ -75,14 +75,25 @@ struct AttentionOptions {
   /// used.
   at::Tensor prior_precision_by_dimension;
   ReturnedFields returned;
+  /// What lambda_obs, its log and K are computed from. All but reml need the composed backend: without a prior they
+  /// divide by numbers that float32 sums do not hold.
+  ChosenEstimator estimator;
   AttentionBackend backend = AttentionBackend::automatic;
 };
+
+/// The backend that runs: `automatic` is replaced by the choice for the device and the estimator.
+/// @throws InvalidArgument  the wanted backend does not run on the device, or does not know the estimator
+AttentionBackend chosen_backend(AttentionBackend wish, const at::Device& device, const ChosenEstimator& estimator);
 
 /// Statistics of every query of every head. S, lambda_obs, its log and K are means over the
 /// head_dim dimensions, taken after the nonlinear step; n_eff, entropy and the norms are one number for each query.
 /// [head, query] tensors are float64 for float64 inputs, else float32. A query that sees no key, or is padding, has
 /// output 0 and NaN statistics. All tensors are on the device of the inputs. With a sink logit of mass p_s, n_eff,
 /// entropy and residual use p / (1 - p_s) for p. Definitions: docs/method.md, "Statistics of one query".
+///
+/// With an estimator other than reml, lambda_obs and K are NaN where it is not defined (reml_naive at n_eff = 1), and
+/// lambda_obs is infinite where the variance is 0 in a dimension (sandwich of one key). "Scaled" divides every square
+/// of values by value_variance and takes sigma0^2 = 1.
 struct QueryStatistics {
   at::Tensor output;  ///< [head, query, head_dim], dtype of the inputs: (1 - p_s) sum_j p_j v_j
   // The scalars of core/query_scalars.h, [head, query] each: n_eff, entropy, residual, observation_precision,

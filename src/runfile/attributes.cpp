@@ -31,6 +31,12 @@ std::string placement(const Request& request) {
   return request.nested ? "nested, " + place : place;
 }
 
+/// "sandwich", "delta_weight_free, score noise 0.1"
+std::string words_of(const ChosenEstimator& estimator) {
+  const bool noise = estimator.name == Estimator::delta_weight_free;
+  return fmt::format("{}{}", name_of(estimator.name), noise ? fmt::format(", score noise {}", estimator.score_noise) : "");
+}
+
 /// One sentence on how the numbers were made.
 std::string source_of(const Request& request) {
   return fmt::format(
@@ -68,6 +74,7 @@ Attributes attributes_of_run(const Request& request, std::string_view program_ve
       {"references",
        "Precision Tracked Transformer via Kalman Filtering, Kriging and Process Noise (Long, Agarwal, "
        "Markovic-Voronov, Wang, Li)"}};
+  if (request.estimator.name != Estimator::reml) attributes.emplace_back("estimator", words_of(request.estimator));
   if (!program_version.empty())
     attributes.emplace_back("gainlens_version", printable(program_version, most_name_bytes));
   return attributes;
@@ -86,7 +93,13 @@ Attributes attributes_of(const Coordinate& coordinate) {
 }
 
 Attributes attributes_of(const DatasetInfo& info, const Request& request) {
-  Attributes attributes = {{"units", info.unit}, {"long_name", info.meaning}};
+  std::string meaning = info.meaning;
+  if (request.estimator.name != Estimator::reml) {  // the words of the schema are those of the default
+    constexpr std::string_view reml = "REML observation precision";
+    if (const std::size_t at = meaning.find(reml); at != std::string::npos)
+      meaning.replace(at, reml.size(), fmt::format("observation precision ({})", words_of(request.estimator)));
+  }
+  Attributes attributes = {{"units", info.unit}, {"long_name", meaning}};
   add_coordinates(attributes, info.run_axes(), info.group, request);
   if (const std::string_view comment = comment_on(info); !comment.empty()) attributes.emplace_back("comment", comment);
   return attributes;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <set>
 
@@ -48,6 +49,7 @@ void visit_fields(RequestType& request, Visitor&& visit) {
 
 constexpr const char* version_key = "statistics_version";
 constexpr const char* spread_key = "spread";  // not in visit_fields: absent if chunks are consecutive
+constexpr const char *estimator_key = "estimator", *score_noise_key = "score_noise";  // absent with reml
 
 std::string shown(const Json& value) {
   return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 160);
@@ -81,6 +83,10 @@ class FieldReader {
                       (!value.is_number_unsigned() || std::in_range<std::int64_t>(value.get<std::uint64_t>()));
     expect(fits, name, value, "an integer");
     field = value.get<std::int64_t>();
+  }
+  void read(const char* name, const Json& value, double& field) const {
+    expect(value.is_number(), name, value, "a number");
+    field = value.get<double>();
   }
   void read(const char* name, const Json& value, bool& field) const {
     expect(value.is_boolean(), name, value, "true or false");
@@ -180,6 +186,8 @@ Json Request::to_json() const {
   Json json = {{version_key, version}};
   visit_fields(*this, [&](const char* name, const auto& field) { json[name] = as_json(field); });
   if (spread) json[spread_key] = *spread;
+  if (estimator.name != Estimator::reml) json[estimator_key] = std::string(name_of(estimator.name));
+  if (estimator.name == Estimator::delta_weight_free) json[score_noise_key] = estimator.score_noise;
   return json;
 }
 
@@ -197,6 +205,12 @@ Request Request::from_json(const Json& json, std::string_view where) {
         where, version_key, request.version, statistics_version);
   visit_fields(request, reader);
   if (json.contains(spread_key)) reader(spread_key, request.spread.emplace());
+  if (json.contains(estimator_key)) {
+    std::string name;
+    reader(estimator_key, name);
+    request.estimator.name = parse_estimator(name, fmt::format("{}: '{}'", where, estimator_key));
+  }
+  if (json.contains(score_noise_key)) reader(score_noise_key, request.estimator.score_noise);
   reader.refuse_others();
   request.validate(where);
   return request;
@@ -226,6 +240,11 @@ void Request::validate(std::string_view where) const {
   static constexpr std::array<std::string_view, 4> devices{"cpu", "cpu:composed", "cuda", "cuda:fused"};
   CHECK(std::find(devices.begin(), devices.end(), device) != devices.end(), "{}: 'device' is '{}'; allowed are {}",
         where, printable(device), fmt::join(devices, ", "));
+  CHECK(estimator.name != Estimator::delta, "{}: '{}' is delta; a sweep does not have it", where, estimator_key);
+  CHECK(estimator.score_noise >= 0 && std::isfinite(estimator.score_noise) &&
+            (estimator.score_noise == 0 || estimator.name == Estimator::delta_weight_free),
+        "{}: '{}' is {}; it must be 0 or above, and belongs to delta_weight_free alone", where, score_noise_key,
+        estimator.score_noise);
   // The largest dataset that a run of this request can have: its size in bytes must fit int64.
   const std::array largest = {std::ssize(lengths),
                               samples,
@@ -268,6 +287,13 @@ std::string Request::difference(const Request& other, const InputNames& stored_n
     return fmt::format(
         "samples is {} in the stored request and {} in this one, and this number decides where every spread chunk lies",
         samples, other.samples);
+  }
+  if (estimator != other.estimator) {
+    const auto shown = [](const ChosenEstimator& chosen) {
+      const bool noise = chosen.name == Estimator::delta_weight_free;
+      return fmt::format("{}{}", name_of(chosen.name), noise ? fmt::format(" {}", chosen.score_noise) : "");
+    };
+    return difference_line("the estimator (--estimator, --score-noise)", shown(estimator), shown(other.estimator));
   }
   for (Json* json : {&stored, &asked}) {
     json->erase("lengths");

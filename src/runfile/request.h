@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/estimator.h"
 #include "core/json.h"
 
 #include <cstdint>
@@ -50,6 +51,9 @@ struct Request : MeasuredModel {
   /// consecutive from the start of the text, and JSON has no such key, so older requests, which do not know it, are
   /// read and written unchanged.
   std::optional<std::int64_t> spread;
+  /// Of lambda_obs and K. JSON has the keys `estimator` and `score_noise` only if it is not reml, so older requests,
+  /// which do not know them, are read and written unchanged.
+  ChosenEstimator estimator;
   std::optional<std::int64_t> bos;  ///< token put before each chunk; absent: none
   std::string bos_policy;           ///< auto|always|never and its effect, in words
   std::string dtype;                ///< compute dtype: float64 float32 bfloat16 float16

@@ -150,6 +150,9 @@ void ChunkReducer::add(std::int64_t layer, const kernels::QueryStatistics& stati
               cell(result_.summary, "column_mean", row, layout_.heads, {runfile::first_keys}));
   add_values(row, statistics, value);
   queries_without_keys_ += statistics.queries_without_keys;
+  const at::Tensor& precision = statistics.observation_precision;
+  queries_undefined_ += at::isnan(precision).sum().item<std::int64_t>() - statistics.queries_without_keys;
+  queries_infinite_ += at::isinf(precision).sum().item<std::int64_t>();
 }
 
 void ChunkReducer::add_gate(std::int64_t layer, const at::Tensor& gate) {

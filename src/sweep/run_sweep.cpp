@@ -123,7 +123,8 @@ SweepPlan plan_of(const SweepOptions& options, const models::DecoderConfig& conf
           .nll = has_likelihood(options, config),
           .per_query = options.per_query,
           .allow_extrapolation = options.allow_extrapolation,
-          .kernel = options.kernel};
+          .kernel = kernels::chosen_backend(options.kernel, at::kCPU, options.estimator),
+          .estimator = options.estimator};
 }
 
 Job read_job(const SweepOptions& options) {
@@ -155,6 +156,7 @@ runfile::Request make_request(const SweepOptions& options, const Job& job,
   request.bos_policy = job.source.bos.explanation;
   request.dtype = models::dtype_name(options.dtype);
   // Kernels agree only up to rounding. The request names the kernel, so that a run uses one kernel from start to end.
+  request.estimator = job.plan.estimator;
   request.device = job.plan.kernel == kernels::AttentionBackend::composed ? "cpu:composed" : "cpu";
   request.threads = at::get_num_threads();
   request.nll = job.plan.nll;  // --stop-at-layer changes only this and the layers above
@@ -184,6 +186,8 @@ class ChunkMeter {
             [this](const runfile::ShardKey& key) { show(key); }};
   }
   std::int64_t queries_without_keys() const { return queries_without_keys_; }
+  std::int64_t queries_undefined() const { return queries_undefined_; }
+  std::int64_t queries_infinite() const { return queries_infinite_; }
 
  private:
   void begin(const std::vector<runfile::ShardKey>& missing, const std::vector<runfile::ShardKey>& own) {
@@ -231,6 +235,8 @@ class ChunkMeter {
     if (!measured_.contains(key)) measure_group(group_from(key));
     ChunkMeasurement measured = std::move(measured_.extract(key).mapped());
     queries_without_keys_ += measured.queries_without_keys;
+    queries_undefined_ += measured.queries_undefined;
+    queries_infinite_ += measured.queries_infinite;
     return std::move(measured.shard);
   }
 
@@ -275,6 +281,8 @@ class ChunkMeter {
   std::vector<runfile::ShardKey> to_measure_;  // in the order they are asked for
   std::map<runfile::ShardKey, ChunkMeasurement> measured_;
   std::int64_t queries_without_keys_ = 0;
+  std::int64_t queries_undefined_ = 0;
+  std::int64_t queries_infinite_ = 0;
 };
 
 /// The work of rank 0, or of a process alone: opens the folder, stores the request, measures its share, and combines
@@ -329,6 +337,8 @@ SweepOutcome run_sweep(const SweepOptions& options) {
     outcome.computed = follow(options, job, meter.measuring());
   }
   outcome.queries_without_keys = meter.queries_without_keys();
+  outcome.queries_undefined = meter.queries_undefined();
+  outcome.queries_infinite = meter.queries_infinite();
   return outcome;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/estimator.h"
 #include "core/json.h"
 #include "kernels/attention_statistics.h"
 #include "runfile/process_group.h"
@@ -30,6 +31,7 @@ struct SweepOptions {
   bool per_query = false;
   bool allow_extrapolation = false;
   kernels::AttentionBackend kernel = kernels::AttentionBackend::automatic;  ///< what computes the statistics
+  ChosenEstimator estimator;                                                ///< of lambda_obs and K
   /// Keep no layer in memory: read each layer from the files when it runs. The numbers are the same.
   bool stream_weights = false;
   /// Half-open range of layers to measure; absent: all layers that run.
@@ -48,6 +50,8 @@ struct SweepOutcome {
   std::int64_t computed = 0;
   bool run_file_written = false;  ///< whether this process wrote run.h5; not if it already held exactly the shards
   std::int64_t queries_without_keys = 0;
+  std::int64_t queries_undefined = 0;  ///< see ChunkMeasurement
+  std::int64_t queries_infinite = 0;
   std::string bos_policy;
 };
 

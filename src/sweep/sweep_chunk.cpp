@@ -64,7 +64,7 @@ class WatchedChunk {
         reducer_(plan.statistics ? plan.layers : std::vector<std::int64_t>{}, layout, chunk.length, plan.per_query),
         statistics_(
             [this](std::int64_t layer, kernels::QueryStatistics&& found) { reducer_.add(layer, found, value_); },
-            plan.kernel, stored_fields),
+            plan.kernel, stored_fields, plan.estimator),
         measured_(plan.layers, statistics_) {
     if (!plan.statistics) return;
     observe_layers(hooks_, plan.layers, "attn.hook_v",
@@ -85,8 +85,11 @@ class WatchedChunk {
   }
   void add_nll(double nll) { reducer_.add_nll(nll); }
   ChunkMeasurement finish() {
-    const std::int64_t without_keys = reducer_.queries_without_keys();
-    return {std::move(reducer_).finish(), without_keys};
+    ChunkMeasurement measured{.queries_without_keys = reducer_.queries_without_keys(),
+                              .queries_undefined = reducer_.queries_undefined(),
+                              .queries_infinite = reducer_.queries_infinite()};
+    measured.shard = std::move(reducer_).finish();
+    return measured;
   }
 
  private:

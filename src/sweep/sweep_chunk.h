@@ -20,6 +20,7 @@ struct SweepPlan {
   bool per_query = false;            ///< keep the numbers of every query
   bool allow_extrapolation = false;  ///< allow a T above the model's number of positions
   kernels::AttentionBackend kernel = kernels::AttentionBackend::automatic;  ///< what computes the statistics
+  ChosenEstimator estimator;                                                ///< of lambda_obs and K
 
   /// N, if only the layers [0, N) have to run: without the likelihood, none after the last measured one. Empty: all
   /// run.
@@ -32,6 +33,12 @@ struct ChunkMeasurement {
   runfile::ShardResult shard;
   /// Number of queries that saw no key, over all layers and heads. Their statistics are NaN and are left out of means.
   std::int64_t queries_without_keys = 0;
+  /// Number of queries that see a key and for which the estimator is not defined: their lambda_obs and K are NaN and
+  /// are left out of means.
+  std::int64_t queries_undefined = 0;
+  /// Number of queries whose lambda_obs is infinite, because V is 0 in a dimension. The means that hold them are
+  /// infinite.
+  std::int64_t queries_infinite = 0;
 };
 
 /// Runs the model over one chunk, without gradients.

@@ -1,14 +1,8 @@
 // The Bayesian filter of a decoder. random_decoder.h has options with a filter, which the tests of all options run.
 #include "bft/filter_step.h"
 #include "core/error.h"
-#include "models/checkpoint/checkpoint.h"
-#include "models/checkpoint/initial_weights.h"
-#include "models/checkpoint/model_size.h"
-#include "models/checkpoint/save_checkpoint.h"
 #include "models/decoder/attention_ops.h"
-#include "models/decoder/filter_config.h"
 #include "models/random_decoder.h"
-#include "support/shared_data.h"
 
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
@@ -16,14 +10,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numbers>
 
 namespace gainlens::models {
 namespace {
 
-using gainlens::testing::TemporaryFolder;
-using ::testing::AllOf;
 using testing::filter_for_tests;
 using ::testing::HasSubstr;
 using testing::logits;
@@ -140,12 +131,18 @@ class PlainLoops {
     const std::size_t group = heads / static_cast<std::size_t>(config_.kv_heads);
     const double log_decay = std::log(sigmoid(vector_of(w.filter.recency)[0]));
     const double nu = config_.filter->prior_strength, prior = 1 / static_cast<double>(head_dim);
-    Matrix query, key, value;
+    Matrix query, key, value, gates;
+    const auto gate_of = [&](std::size_t head, std::size_t i) {
+      return config_.gate == Gate::headwise ? head : head * head_dim + i;
+    };
     for (std::size_t t = 0; t < hidden.size(); ++t) {
       const Vector input = rms_norm(hidden[t], vector_of(w.attention_norm), config_.norm_epsilon);
       query.push_back(rotated(times(matrix_of(w.query), input), head_dim, config_.rope.base, t));
       key.push_back(rotated(times(matrix_of(w.key), input), head_dim, config_.rope.base, t));
       value.push_back(times(matrix_of(w.value), input));
+      gates.push_back(config_.gate == Gate::none ? Vector(width(), 1) : times(matrix_of(w.gate_score), input));
+      if (config_.gate == Gate::none) continue;
+      for (double& gate : gates.back()) gate = sigmoid(gate);
     }
     Matrix scaled(hidden.size(), Vector(width())), posterior = scaled;
     for (std::size_t t = 0; t < hidden.size(); ++t) {
@@ -172,7 +169,7 @@ class PlainLoops {
           for (std::size_t j = 0; j <= t; ++j) residual += weight[j] * std::pow(value[j][kv + i] - estimate, 2);
           const double observed = bounded((1 / squares + nu) / (residual + nu * prior));
           const double before = precision[t][head * head_dim + i];
-          scaled[t][head * head_dim + i] = observed / (before + observed) * estimate;
+          scaled[t][head * head_dim + i] = observed / (before + observed) * estimate * gates[t][gate_of(head, i)];
           posterior[t][head * head_dim + i] = bounded(before + observed);
         }
       }
@@ -201,8 +198,7 @@ class PlainLoops {
   const DecoderWeights& weights_;
 };
 
-TEST(DecoderFilter, IsThatOfPlainLoops) {
-  const DecoderConfig config = filtered_config();
+void expect_plain_loops(const DecoderConfig& config) {
   const DecoderWeights weights = RandomWeights(1, at::kDouble).of(config);
   Decoder model(config, weights, WeightUse::trained);
   const hooks::Tokens tokens = some_tokens(config, 1, 9);
@@ -213,6 +209,18 @@ TEST(DecoderFilter, IsThatOfPlainLoops) {
   for (std::int64_t t = 0; t < 9; ++t) {
     const Vector row = vector_of(found[t]);
     for (std::size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(row[i], expected[static_cast<std::size_t>(t)][i], 1e-8);
+  }
+}
+
+TEST(DecoderFilter, IsThatOfPlainLoops) {
+  expect_plain_loops(filtered_config());
+}
+
+TEST(DecoderFilter, WithAnOutputGateIsThatOfPlainLoops) {
+  for (const Gate gate : {Gate::headwise, Gate::elementwise}) {
+    DecoderConfig config = filtered_config();
+    config.gate = gate;
+    expect_plain_loops(config);
   }
 }
 
@@ -315,6 +323,8 @@ TEST(DecoderFilter, GradientsOfItsParametersMatchCentralDifferences) {
   config.filter->predict = bft::Predict::decay;
   config.gated_mlp = false;
   expect_gradients(config, 1 + 2 + 3);
+  config.gate = Gate::headwise;
+  expect_gradients(config, 1 + 2 + 3);
 }
 
 TEST(DecoderFilter, TheFastPathsOfTrainingHaveTheNumbersOfTheOthers) {
@@ -408,105 +418,6 @@ TEST(DecoderFilter, ANanPrecisionIsNamedWithItsLayer) {
   Decoder model(config, weights, WeightUse::trained);
   EXPECT_THAT([&] { logits(model, some_tokens(config, 1, 5)); },
               ThrowsMessage<RunFailed>(HasSubstr("precision is NaN or infinite, first in layer 1")));
-}
-
-OrderedJson document(const bft::FilterOptions& filter) {
-  OrderedJson config = {
-      {"model_type", "qwen3"},         {"num_hidden_layers", 2},      {"hidden_size", 16}, {"intermediate_size", 24},
-      {"num_attention_heads", 4},      {"num_key_value_heads", 2},    {"head_dim", 4},     {"vocab_size", 50},
-      {"max_position_embeddings", 64}, {"tie_word_embeddings", false}};
-  config[filter_key] = knobs_to_json(bft::filter_knobs(), filter);
-  return config;
-}
-
-TEST(DecoderFilter, ASavedCheckpointLoadsWithTheSameBits) {
-  for (const bool content : {true, false}) {
-    bft::FilterOptions filter = default_decoder_filter();
-    filter.jacobian_rank = 3;
-    if (!content) filter.initial_precision = bft::InitialPrecision::table;
-    const TemporaryFolder folder;
-    const OrderedJson config = document(filter);
-    const DecoderConfig parsed = parse_decoder_config(Json(config), "test");
-    ASSERT_EQ(parsed.filter, filter);
-    const DecoderWeights weights = RandomWeights(1, at::kFloat).of(parsed);
-    save_checkpoint(folder.path(), config, weights, at::kFloat);
-    Checkpoint loaded = load_checkpoint(folder.path());
-    EXPECT_EQ(loaded.config.filter, filter);
-    Decoder before(parsed, weights), after(loaded.config, loaded.weights);
-    const hooks::Tokens tokens = some_tokens(parsed, 2, 20);
-    EXPECT_TRUE(at::equal(logits(before, tokens), logits(after, tokens)));
-  }
-}
-
-TEST(DecoderFilter, ItsOptionsAreChecked) {
-  const auto refusal_of = [](const std::function<void(OrderedJson&)>& change, const char* message) {
-    OrderedJson config = document(default_decoder_filter());
-    change(config);
-    EXPECT_THAT([&] { parse_decoder_config(Json(config), "config.json"); },
-                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("config.json"), HasSubstr(message))));
-  };
-  const auto with = [](const char* key, const Json& value) {
-    return [key, value](OrderedJson& config) { config[filter_key][key] = value; };
-  };
-  refusal_of([](OrderedJson& config) { config[filter_key] = 3; }, "must be an object");
-  refusal_of([](OrderedJson& config) { config[filter_key].erase("kriging"); }, "'kriging' is missing");
-  refusal_of(with("krigin", "scalar"), "'krigin' is not a known key; did you mean 'kriging'?");
-  refusal_of(with("kriging", "per_dimension"), "'kriging' is per_dimension");
-  refusal_of(with("initial_precision", "count"), "need counts of items");
-  refusal_of(with("initial_precision", "em"), "need counts of items");
-  for (const char* estimator : {"sandwich", "kish", "delta"})
-    refusal_of(with("estimator", estimator), "which needs all weights of attention at once");
-  refusal_of(
-      [](OrderedJson& config) {
-        config[filter_key]["norm_jacobian"] = true;
-        config[filter_key]["jacobian"] = "exact";
-      },
-      "'norm_jacobian' is true");
-  refusal_of(with("output_projection", false), "'output_projection' is false");
-  refusal_of([](OrderedJson& config) { config["head_dim"] = 8; }, "needs heads * head_dim = width");
-  refusal_of([](OrderedJson& config) { config["headwise_attn_output_gate"] = true; }, "output gate");
-}
-
-TEST(DecoderFilter, RefusesDecodersThatItDoesNotKnow) {
-  const auto refusal_of = [](const std::function<void(DecoderConfig&)>& change, const char* message) {
-    DecoderConfig config = filtered_config();
-    change(config);
-    EXPECT_THAT([&] { check_filter(config, "here"); },
-                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("here: "), HasSubstr(message))));
-  };
-  EXPECT_NO_THROW(check_filter(filtered_config(), "here"));
-  refusal_of([](DecoderConfig& c) { c.post_norm = true; }, "norms before each part alone");
-  refusal_of([](DecoderConfig& c) { c.parallel_residual = true; }, "read the same stream");
-  refusal_of([](DecoderConfig& c) { c.sink_logits = true; }, "sink logits");
-  refusal_of([](DecoderConfig& c) { c.experts.count = 4; }, "mixture of experts");
-  refusal_of([](DecoderConfig& c) { c.clipped_gate = ClippedGate{}; }, "clips its gate");
-}
-
-TEST(DecoderFilter, TheOtherWeightsStartAsWithoutIt) {
-  OrderedJson config = document(default_decoder_filter());
-  const DecoderConfig with = parse_decoder_config(Json(config), "test");
-  config.erase(filter_key);
-  const DecoderConfig without = parse_decoder_config(Json(config), "test");
-  DecoderWeights filtered = initial_weights(with, 3), plain = initial_weights(without, 3);
-  const auto left = decoder_parameters(with, filtered), right = decoder_parameters(without, plain);
-  ASSERT_EQ(left.size(), right.size());
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    EXPECT_EQ(left[i].name, right[i].name);
-    EXPECT_TRUE(at::equal(left[i].tensor, right[i].tensor)) << left[i].name;
-  }
-  EXPECT_TRUE(decoder_parameters(without, plain, WeightRole::precision).empty());
-  std::int64_t added = 0;
-  for (const NamedTensor& parameter : decoder_parameters(with, filtered, WeightRole::precision)) {
-    EXPECT_TRUE(parameter.tensor.requires_grad()) << parameter.name;
-    added += parameter.tensor.numel();
-  }
-  EXPECT_EQ(added, 16 * 16 + 16 + 16 + 1 + 1 + 16 + 2);  // network, tau_range, Q of one layer, rho of two
-  EXPECT_EQ(parameter_count(with), parameter_count(without) + added);
-  EXPECT_FLOAT_EQ(filtered.layers[0].filter.process_noise[0].item<float>(), -9);
-  EXPECT_NEAR(filtered.layers[0].filter.recency.sigmoid().item<double>(), 0.99, 1e-6);
-  EXPECT_TRUE(at::equal(filtered.precision.network.output, at::zeros({1, 16})));
-  for (const NamedTensor& constant : decoder_parameters(with, filtered, WeightRole::constant))
-    EXPECT_FALSE(constant.tensor.requires_grad()) << constant.name;
 }
 
 }  // namespace

@@ -90,6 +90,8 @@ class Composition {
     }
     if (block.keys.begin == 0) scores.select(2, 0).fill_(-infinity);
 
+    const bool counts = in_.options.estimator.name == Estimator::kish;
+    const at::Tensor visible = counts ? at::isneginf(scores).logical_not_() : at::Tensor();
     const bool wide = scores.scalar_type() == at::kDouble;
     const double lowest = wide ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest();
     const at::Tensor maximum = scores.amax(-1, /*keepdim=*/true).clamp_min(lowest);
@@ -98,13 +100,35 @@ class Composition {
     sums.maximum = maximum.squeeze(2);
     sums.weighted_score =
         in_.options.returned.entropy ? scores.mul_(weights).sum(-1, /*keepdim=*/false, at::kDouble) : at::Tensor();
-    sums.total_squares = weights.square().sum(-1, /*keepdim=*/false, at::kDouble);
     const OtherKeys others = moments_of_others(block, weights, values_);
+    if (in_.options.estimator.name == Estimator::reml) {
+      sums.total_squares = weights.square().sum(-1, /*keepdim=*/false, at::kDouble);
+    } else {  // in double: n_eff - 1 may be small
+      const at::Tensor squares = weights.to(at::kDouble).square_();
+      sums.total_squares = squares.sum(-1);
+      sums.estimator = estimator_moments(block, visible, squares);
+      if (sums.estimator.offset.defined()) sums.estimator.offset.sub_(others.offset);
+    }
     sums.total = others.weight.squeeze(2);
     sums.estimate_others = of_heads(values_.centre) + others.offset;
     sums.first_distance = of_heads(values_.offsets().slice(1, 0, 1)) - others.offset;
     sums.residual_others = others.residual;
     return sums;
+  }
+
+  /// The sums that the estimator takes of the other keys beside n_eff and S, if any.
+  /// @param visible  [head, query, key], defined for kish
+  /// @param squares  [head, query, key] squared weights
+  OtherKeys estimator_moments(const ScoreBlock& block, const at::Tensor& visible, const at::Tensor& squares) const {
+    switch (in_.options.estimator.name) {
+      case Estimator::kish:
+        return moments_of_others(block, visible, values_);
+      case Estimator::sandwich:
+      case Estimator::delta_weight_free:
+        return moments_of_others(block, squares, values_);
+      default:
+        return {};
+    }
   }
 
   /// Expands [kv_head, 1, x] to [head, 1, x].

@@ -1,5 +1,7 @@
 #include "kernels/composed/composed_summary.h"
 
+#include "core/error.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -47,6 +49,51 @@ Masses split_masses(const BlockSums& sums, bool with_entropy) {
   return m;
 }
 
+/// What the estimators take of one query, over all its keys or over those other than key 0. Shapes [head, query, 1],
+/// with head_dim for sums of squares.
+struct Evidence {
+  at::Tensor n_eff;
+  at::Tensor degrees;   ///< n_eff - 1, without cancellation where key 0 has nearly all the mass
+  at::Tensor residual;  ///< S
+  at::Tensor squares;   ///< sum p^2 (v - e)^2 or, for kish, sum (v - mean)^2 over the visible values; or undefined
+  at::Tensor visible;   ///< number of visible keys, for kish
+};
+
+/// V = numerator / count. So the gain, count / (lambda numerator + count), also holds for V = 0.
+struct VarianceRatio {
+  at::Tensor numerator;  ///< [head, query, head_dim]
+  at::Tensor count;      ///< [head, query, 1], NaN where V is not defined
+};
+
+/// Source: docs/bft.md, "Estimators".
+/// @param unit  [head, 1, head_dim] factor on every square of values; undefined: 1
+VarianceRatio variance_ratio(const AttentionOptions& options, const Evidence& evidence, double prior_variance,
+                             const at::Tensor& unit) {
+  const auto scaled = [&](const at::Tensor& squares) { return unit.defined() ? squares * unit : squares; };
+  const double nu = options.prior_strength, prior = nu * prior_variance;
+  const auto defined = [](const at::Tensor& count) { return count.masked_fill(count.le(0), nan); };
+  const at::Tensor& n = evidence.n_eff;
+  switch (options.estimator.name) {
+    case Estimator::reml:
+      return {scaled(evidence.residual) + prior, n + nu};
+    case Estimator::reml_naive:
+      return {scaled(evidence.residual), defined(evidence.degrees)};
+    case Estimator::reml_conjugate:
+      return {n * scaled(evidence.residual) + prior, defined((evidence.degrees + nu) * n)};
+    case Estimator::sandwich:
+      return {scaled(evidence.squares), at::ones_like(n).masked_fill_(at::isnan(n), nan)};
+    case Estimator::kish:
+      return {scaled(evidence.squares) + prior, defined((evidence.visible - 1 + nu) * n)};
+    case Estimator::delta_weight_free: {
+      const double noise = options.estimator.score_noise * options.estimator.score_noise;
+      return {scaled(evidence.residual) + prior + noise * (n + nu) * scaled(evidence.squares), n + nu};
+    }
+    case Estimator::delta:
+      break;
+  }
+  throw_internal_error(__FILE__, __LINE__, "an estimator that was not refused");
+}
+
 at::Tensor norm_of(const at::Tensor& rows) {
   return rows.square().sum(-1).sqrt();
 }
@@ -76,7 +123,7 @@ class BlockSummary {
     const at::Tensor estimate = sums_.estimate_others + pull;
     const at::Tensor residual =
         masses_.others.unsqueeze(2) * at::addcmul(sums_.residual_others, pull, sums_.first_distance);
-    put_all(estimate, residual);
+    put_all(estimate, evidence_of_all(residual));
     if (options_.returned.without_first || options_.returned.without_first_moments) put_others();
     put_masses(estimate);
   }
@@ -94,9 +141,54 @@ class BlockSummary {
     return count / (weighted + count);
   }
 
-  void put_all(const at::Tensor& estimate, const at::Tensor& residual) const {
-    const at::Tensor count = (masses_.n_eff + options_.prior_strength).unsqueeze(2);
-    const at::Tensor variance = residual + options_.prior_strength * shape_.prior_variance;
+  bool counts_keys() const { return options_.estimator.name == Estimator::kish; }
+
+  Evidence evidence_of_others() const {
+    Evidence found{.n_eff = masses_.n_others.unsqueeze(2), .residual = sums_.residual_others};
+    found.degrees = found.n_eff - 1;
+    if (!sums_.estimator.weight.defined()) return found;
+    const OtherKeys& own = sums_.estimator;
+    // About e', or for kish about the mean of the visible values, from which own.residual is.
+    const at::Tensor spread = counts_keys() ? own.residual : own.residual + own.offset.square();
+    found.squares = (counts_keys() ? own.weight : weight_of_others()) * spread;
+    if (counts_keys()) found.visible = own.weight;
+    return found;
+  }
+
+  /// sum p^2 over the others, [head, query, 1], for weights of the others that sum to one; 0 without others.
+  at::Tensor weight_of_others() const {
+    const at::Tensor total = sums_.total.masked_fill(masses_.alone, 1).unsqueeze(2);
+    return sums_.estimator.weight / total.square();
+  }
+
+  /// The others with key 0. No term is negative, so nothing cancels.
+  Evidence evidence_of_all(const at::Tensor& residual) const {
+    const at::Tensor n = masses_.n_eff.unsqueeze(2), first = masses_.first.unsqueeze(2),
+                     others = masses_.others.unsqueeze(2);
+    Evidence found{.n_eff = n, .residual = residual};
+    if (options_.estimator.name == Estimator::reml) return found;
+    // 1 - sum p^2 = (1 - p_0)(1 + p_0 - (1 - p_0) / n'), times n.
+    const at::Tensor share = (others / masses_.n_others.unsqueeze(2)).masked_fill(masses_.alone.unsqueeze(2), 0);
+    found.degrees = (others * (1 + first - share) * n).clamp_min(0);
+    if (!sums_.estimator.weight.defined()) return found;
+    const OtherKeys& own = sums_.estimator;
+    const at::Tensor& distance = sums_.first_distance;  // of key 0 from e'
+    if (counts_keys()) {
+      const at::Tensor sees_first = at::isfinite(sums_.first_scores.slice(2, 0, 1)).to(at::kDouble);
+      found.visible = own.weight + sees_first;
+      const at::Tensor share_of_others = sees_first * own.weight / found.visible.clamp_min(1);
+      found.squares = own.weight * own.residual + share_of_others * (distance - own.offset).square();
+    } else {
+      const at::Tensor shift = own.offset - first * distance;  // of the others' mean under p^2 from e
+      found.squares = (first * others * distance).square() +
+                      others.square() * weight_of_others() * (own.residual + shift.square());
+    }
+    return found;
+  }
+
+  void put_all(const at::Tensor& estimate, const Evidence& evidence) const {
+    const at::Tensor& residual = evidence.residual;
+    const auto [variance, count] = variance_ratio(options_, evidence, shape_.prior_variance, {});
     const at::Tensor precision = count / variance, gains = gain(count, variance);
     put(result_.residual, residual.mean(-1));
     put(result_.observation_precision, precision.mean(-1));
@@ -104,11 +196,11 @@ class BlockSummary {
     put(result_.residual_by_dimension, residual);
     put(result_.observation_precision_by_dimension, precision);
     if (options_.returned.log_observation_precision) {
-      put(result_.log_observation_precision, (masses_.n_eff + options_.prior_strength).log() - variance.log().mean(-1));
+      put(result_.log_observation_precision, count.squeeze(2).log() - variance.log().mean(-1));
     }
     if (options_.returned.kalman_gain_scaled) {
-      put(result_.kalman_gain_scaled,
-          gain(count, residual * priors_.inverse_variance + options_.prior_strength).mean(-1));
+      const auto [relative, relative_count] = variance_ratio(options_, evidence, 1, priors_.inverse_variance);
+      put(result_.kalman_gain_scaled, gain(relative_count, relative).mean(-1));
     }
     if (options_.returned.norms) {
       put(result_.estimate_norm, norm_of(estimate));
@@ -117,8 +209,7 @@ class BlockSummary {
   }
 
   void put_others() const {
-    const at::Tensor count = (masses_.n_others + options_.prior_strength).unsqueeze(2);
-    const at::Tensor variance = sums_.residual_others + options_.prior_strength * shape_.prior_variance;
+    const auto [variance, count] = variance_ratio(options_, evidence_of_others(), shape_.prior_variance, {});
     if (options_.returned.without_first_moments) {
       put(result_.without_first_residual, sums_.residual_others.mean(-1).masked_fill(masses_.alone, nan));
       put(result_.without_first_observation_precision, (count / variance).mean(-1));

@@ -19,7 +19,7 @@ struct CentredValues {
   at::Tensor offsets() const { return packed.slice(2, 0, packed.size(2) / 2); }
 };
 
-/// Moments over the keys of a block other than key 0, float64. Zero if there are no such keys.
+/// Moments over the keys of a block other than key 0, float64. Zero if there are no such keys, or no weight.
 struct OtherKeys {
   at::Tensor weight;    ///< [head, query, 1] sum of their weights
   at::Tensor offset;    ///< [head, query, head_dim] e' - c

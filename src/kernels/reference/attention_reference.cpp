@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -81,27 +82,74 @@ Weights softmax(std::span<const double> scores) {
   return weights;
 }
 
-/// n_eff, and e and S of each dimension, of one query over some of the keys.
-struct Moments {
-  double n_eff = 0;
-  std::vector<double> mean, residual;  // [head_dim]
+/// What the estimators take of the values of one dimension, in the square of their unit.
+struct Spread {
+  double residual;          ///< S = sum p (v - e)^2
+  double weighted_squares;  ///< sum p^2 (v - e)^2
+  double visible_squares;   ///< sum (v - m)^2 over the visible values, m their mean
 };
 
-Moments moments(const Inputs& in, std::int64_t kv_head, std::span<const double> weights, std::int64_t first_key) {
+/// n_eff, and e and the spread of each dimension, of one query over some of the keys.
+struct Moments {
+  double n_eff = 0;
+  double visible = 0;        ///< number of keys
+  std::vector<double> mean;  // [head_dim]
+  std::vector<Spread> spread;
+};
+
+/// @param scores  of the keys that `weights` belong to; -inf: not visible
+Moments moments(const Inputs& in, std::int64_t kv_head, std::span<const double> weights, std::span<const double> scores,
+                std::int64_t first_key) {
   Moments result;
+  std::vector<double> visible, squared;
+  for (const double score : scores) visible.push_back(score > -infinity ? 1 : 0);
+  for (const double p : weights) squared.push_back(p * p);
+  result.visible = std::accumulate(visible.begin(), visible.end(), 0.0);
+  /// sum c (v - centre)^2
+  const auto squares = [](std::span<const double> c, std::span<const double> values, double centre) {
+    double sum = 0;
+    for (std::size_t key = 0; key < c.size(); ++key) sum += c[key] * (values[key] - centre) * (values[key] - centre);
+    return sum;
+  };
   for (std::int64_t i = 0; i < in.shape.head_dim; ++i) {
     const auto values = in.column(kv_head, i).subspan(static_cast<std::size_t>(first_key), weights.size());
     const WeightedMoments m = weighted_moments(weights, values);
     result.n_eff = m.effective_sample_size;
     result.mean.push_back(m.mean);
-    result.residual.push_back(m.residual);
+    Spread& spread = result.spread.emplace_back(Spread{m.residual, 0, 0});
+    if (in.options.estimator.name == Estimator::reml) continue;
+    spread.weighted_squares = squares(squared, values, m.mean);
+    spread.visible_squares = squares(visible, values, weighted_moments(visible, values).mean);
   }
   return result;
 }
 
-/// lambda_obs (the paper, eq. (6)).
-double observation_precision(const AttentionOptions& options, double n_eff, double residual, double prior_variance) {
-  return (n_eff + options.prior_strength) / (residual + options.prior_strength * prior_variance);
+/// lambda_obs = 1 / V; NaN where V is not defined. docs/bft.md, "Estimators".
+double observation_precision(const AttentionOptions& options, const Moments& m, const Spread& spread,
+                             double prior_variance) {
+  const double n = m.n_eff, nu = options.prior_strength, prior = nu * prior_variance;
+  const auto ratio = [](double above, double below) {
+    return above > 0 ? above / below : std::numeric_limits<double>::quiet_NaN();
+  };
+  switch (options.estimator.name) {
+    case Estimator::reml:  // the paper, eq. (6)
+      return (n + nu) / (spread.residual + prior);
+    case Estimator::reml_naive:
+      return ratio(n - 1, spread.residual);
+    case Estimator::reml_conjugate:
+      return ratio((n - 1 + nu) * n, n * spread.residual + prior);
+    case Estimator::sandwich:
+      return 1 / spread.weighted_squares;
+    case Estimator::kish:
+      return ratio((m.visible - 1 + nu) * n, spread.visible_squares + prior);
+    case Estimator::delta_weight_free: {
+      const double noise = options.estimator.score_noise * options.estimator.score_noise;
+      return 1 / ((spread.residual + prior) / (n + nu) + noise * spread.weighted_squares);
+    }
+    case Estimator::delta:
+      break;
+  }
+  throw_internal_error(__FILE__, __LINE__, "an estimator that was not refused");
 }
 
 /// lambda_obs / (lambda + lambda_obs); 1 if lambda_obs is infinite, as it is for S = 0 and nu = 0.
@@ -124,6 +172,12 @@ double mean_of(std::span<const double> values) {
   return sum / static_cast<double>(values.size());
 }
 
+double mean_residual(const Moments& m) {
+  double sum = 0;
+  for (const Spread& spread : m.spread) sum += spread.residual;
+  return sum / static_cast<double>(m.spread.size());
+}
+
 double norm_of(std::span<const double> vector) {
   double squares = 0;
   for (const double element : vector) squares += element * element;
@@ -134,16 +188,18 @@ void fill_plain(const Inputs& in, std::int64_t kv_head, std::span<const double> 
                 QueryScalars& out) {
   const double* variance = in.value_variance.const_data_ptr<double>() + kv_head * in.shape.head_dim;
   std::vector<double> precision, log_precision, gain, gain_scaled, gained;
-  for (std::size_t i = 0; i < m.residual.size(); ++i) {
-    precision.push_back(observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance));
+  for (std::size_t i = 0; i < m.mean.size(); ++i) {
+    const Spread& spread = m.spread[i];
+    precision.push_back(observation_precision(in.options, m, spread, in.shape.prior_variance));
     log_precision.push_back(std::log(precision.back()));
     gain.push_back(kalman_gain(lambda[i], precision.back()));
     gained.push_back(gain.back() * m.mean[i]);
-    const double relative_residual = variance[i] > 0 ? m.residual[i] / variance[i] : 0;
-    gain_scaled.push_back(kalman_gain(lambda[i], observation_precision(in.options, m.n_eff, relative_residual, 1)));
+    const auto scaled = [&](double squares) { return variance[i] > 0 ? squares / variance[i] : 0; };
+    const Spread relative{scaled(spread.residual), scaled(spread.weighted_squares), scaled(spread.visible_squares)};
+    gain_scaled.push_back(kalman_gain(lambda[i], observation_precision(in.options, m, relative, 1)));
   }
   out.n_eff = m.n_eff;
-  out.residual = mean_of(m.residual);
+  out.residual = mean_residual(m);
   out.observation_precision = mean_of(precision);
   out.log_observation_precision = mean_of(log_precision);
   out.kalman_gain = mean_of(gain);
@@ -154,12 +210,12 @@ void fill_plain(const Inputs& in, std::int64_t kv_head, std::span<const double> 
 
 void fill_without_first(const Inputs& in, std::span<const double> lambda, const Moments& m, QueryScalars& out) {
   std::vector<double> precision, gain;
-  for (std::size_t i = 0; i < m.residual.size(); ++i) {
-    precision.push_back(observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance));
+  for (std::size_t i = 0; i < m.mean.size(); ++i) {
+    precision.push_back(observation_precision(in.options, m, m.spread[i], in.shape.prior_variance));
     gain.push_back(kalman_gain(lambda[i], precision.back()));
   }
   out.without_first_n_eff = m.n_eff;
-  out.without_first_residual = mean_of(m.residual);
+  out.without_first_residual = mean_residual(m);
   out.without_first_observation_precision = mean_of(precision);
   out.without_first_kalman_gain = mean_of(gain);
   out.without_first_norm = norm_of(m.mean);
@@ -187,9 +243,9 @@ void store_query(const Inputs& in, std::int64_t head, std::int64_t query, std::i
     const std::size_t at = static_cast<std::size_t>(row) * m.mean.size() + i;
     if (out.output.defined()) out.output.mutable_data_ptr<double>()[at] = keys_share * m.mean[i];
     if (!in.options.returned.per_dimension) continue;
-    out.residual_by_dimension.mutable_data_ptr<double>()[at] = m.residual[i];
+    out.residual_by_dimension.mutable_data_ptr<double>()[at] = m.spread[i].residual;
     out.observation_precision_by_dimension.mutable_data_ptr<double>()[at] =
-        observation_precision(in.options, m.n_eff, m.residual[i], in.shape.prior_variance);
+        observation_precision(in.options, m, m.spread[i], in.shape.prior_variance);
   }
 }
 
@@ -202,7 +258,7 @@ void reference_query(const Inputs& in, std::int64_t head, std::int64_t query, Qu
     return;
   }
   const std::int64_t kv_head = head / in.shape.group;
-  const Moments all = moments(in, kv_head, weights.p, visible.begin);
+  const Moments all = moments(in, kv_head, weights.p, scores, visible.begin);
   store_query(in, head, query, visible.begin, all, weights, out);
 
   QueryScalars scalars;
@@ -210,10 +266,12 @@ void reference_query(const Inputs& in, std::int64_t head, std::int64_t query, Qu
   const std::vector<double> lambda = prior_precision(in, head, query);
   fill_plain(in, kv_head, lambda, all, scalars);
   const std::size_t skipped = visible.begin == 0 ? 1 : 0;
-  const Weights others = softmax(std::span(scores).subspan(skipped));
+  const auto other_scores = std::span(scores).subspan(skipped);
+  const Weights others = softmax(other_scores);
   if (!others.p.empty()) {
-    fill_without_first(in, lambda, moments(in, kv_head, others.p, visible.begin + static_cast<std::int64_t>(skipped)),
-                       scalars);
+    fill_without_first(
+        in, lambda,
+        moments(in, kv_head, others.p, other_scores, visible.begin + static_cast<std::int64_t>(skipped)), scalars);
   }
   for (const QueryField& field : query_fields) {
     if (!field.wanted(in.options.returned)) continue;

@@ -35,9 +35,10 @@ class StatisticsAttention : public hooks::AttentionOp {
 
   /// @param backend   which kernel computes them
   /// @param returned  which fields the callback gets
+  /// @param estimator of lambda_obs in these fields; a filter of the model keeps its own
   explicit StatisticsAttention(Callback callback,
                                kernels::AttentionBackend backend = kernels::AttentionBackend::automatic,
-                               kernels::ReturnedFields returned = {});
+                               kernels::ReturnedFields returned = {}, ChosenEstimator estimator = {});
   /// @throws InternalError    an input needs gradients
   /// @throws InvalidArgument  as kernels::attention_statistics
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;
@@ -54,6 +55,7 @@ class StatisticsAttention : public hooks::AttentionOp {
   Callback callback_;
   kernels::AttentionBackend backend_;
   kernels::ReturnedFields returned_;
+  ChosenEstimator estimator_;
   std::vector<kernels::AttentionPlan> plans_;  // one for each kind of layer: layers of the same kind share a workspace
 };
 

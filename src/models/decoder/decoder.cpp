@@ -298,14 +298,14 @@ at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor h
 at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
                               const at::Tensor& residual, Pass& pass) const {
   // Queries, keys and values live no longer than the call that reads them.
+  at::Tensor z;  // [batch, position, head, head_dim]
   if (pass.precision.defined()) {
-    return output_projection(weights.projections.output, layer,
-                             filtered_values(weights, layer, projected(weights, layer, input, pass), pass), residual,
-                             pass);
+    z = filtered_values(weights, layer, projected(weights, layer, input, pass), pass);
+  } else {
+    const at::Tensor attended =
+        weighted_values(weights.rest.sink_logit, layer, projected(weights, layer, input, pass), pass);
+    z = pass.at(layer, "attn.hook_z", attended.transpose(1, 2));
   }
-  const at::Tensor attended =
-      weighted_values(weights.rest.sink_logit, layer, projected(weights, layer, input, pass), pass);
-  const at::Tensor z = pass.at(layer, "attn.hook_z", attended.transpose(1, 2));  // [batch, position, head, head_dim]
   const LayerProjections& projections = weights.projections;
   return output_projection(projections.output, layer, with_output_gate(projections.gate_score, layer, z, input, pass),
                            residual, pass);

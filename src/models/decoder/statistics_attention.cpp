@@ -16,15 +16,15 @@ bool same_kind(const kernels::AttentionOptions& a, const kernels::AttentionOptio
          a.distance_bias.is_same(b.distance_bias) && a.sink_logit.is_same(b.sink_logit) &&
          a.prior_strength == b.prior_strength && a.prior_variance == b.prior_variance &&
          a.prior_precision == b.prior_precision &&
-         a.prior_precision_by_dimension.is_same(b.prior_precision_by_dimension) && a.backend == b.backend &&
+         a.prior_precision_by_dimension.is_same(b.prior_precision_by_dimension) && a.estimator == b.estimator && a.backend == b.backend &&
          a.returned == b.returned;
 }
 
 }  // namespace
 
 StatisticsAttention::StatisticsAttention(Callback callback, kernels::AttentionBackend backend,
-                                         kernels::ReturnedFields returned)
-    : callback_(std::move(callback)), backend_(backend), returned_(returned) {
+                                         kernels::ReturnedFields returned, ChosenEstimator estimator)
+    : callback_(std::move(callback)), backend_(backend), returned_(returned), estimator_(estimator) {
   ASSERT(callback_ != nullptr, "statistics attention without a callback");
 }
 
@@ -46,6 +46,7 @@ hooks::ObservedAttention StatisticsAttention::observed(std::int64_t layer, const
         bias != nullptr ? options_of_sequence(options, *bias, sequence, qkv.key.size(2)) : options;
     own.backend = backend_;
     own.returned = returned_;
+    own.estimator = estimator_;
     own.returned.per_dimension |= bias != nullptr;
     std::optional<kernels::AttentionPlan> passing;  // biases are those of this call: its plan serves no other
     if (bias != nullptr) passing.emplace(own);
