@@ -40,9 +40,10 @@ void add_model_caveats(Caveats& list, const SweepRun& run) {
   if (!request.gated)
     list.push_back("The model has no attention gate: the gate's panel and the comparison with it are left out.");
   if (request.estimator.name != Estimator::reml)
-    list.push_back(fmt::format("lambda_obs and K are estimated by {}, not by the paper's REML, so the paper's numbers "
-                               "are not those of these figures.",
-                               name_of(request.estimator.name)));
+    list.push_back(
+        fmt::format("lambda_obs and K are estimated by {}, not by the paper's REML, so the paper's numbers "
+                    "are not those of these figures.",
+                    name_of(request.estimator.name)));
   if (request.sink_logits)
     list.push_back(
         "Learned sink logits take part of every query's weight. BOS mass and sink shares are shares of the keys and "

@@ -74,8 +74,9 @@ ChosenEstimator estimator_of(const SweepArguments& arguments) {
         "take delta_weight_free with --score-noise");
   const bool takes_noise = chosen.name == Estimator::delta_weight_free;
   CHECK(takes_noise == arguments.score_noise.has_value(), "--score-noise: {}",
-        takes_noise ? "missing; delta_weight_free takes the standard deviation of a score, which no query shows"
-                    : fmt::format("belongs to --estimator delta_weight_free; the estimator is {}", arguments.estimator));
+        takes_noise
+            ? "missing; delta_weight_free takes the standard deviation of a score, which no query shows"
+            : fmt::format("belongs to --estimator delta_weight_free; the estimator is {}", arguments.estimator));
   chosen.score_noise = arguments.score_noise.value_or(0);
   CHECK(chosen.score_noise >= 0 && chosen.score_noise <= 1e6, "--score-noise: {}; must be between 0 and 1e6",
         chosen.score_noise);
@@ -126,13 +127,15 @@ void warn(const sweep::SweepOutcome& outcome) {
     print_notice("gainlens: warning: {} queries saw no key; their statistics are NaN, and means leave them out\n",
                  outcome.queries_without_keys);
   if (outcome.queries_undefined > 0)
-    print_notice("gainlens: note: the estimator is not defined for {} queries, such as those that see one key; their "
-                 "lambda_obs and K are NaN, and means leave them out\n",
-                 outcome.queries_undefined);
+    print_notice(
+        "gainlens: note: the estimator is not defined for {} queries, such as those that see one key; their "
+        "lambda_obs and K are NaN, and means leave them out\n",
+        outcome.queries_undefined);
   if (outcome.queries_infinite > 0)
-    print_notice("gainlens: note: lambda_obs is infinite for {} queries, whose variance is 0 in a dimension; means "
-                 "that hold one are infinite\n",
-                 outcome.queries_infinite);
+    print_notice(
+        "gainlens: note: lambda_obs is infinite for {} queries, whose variance is 0 in a dimension; means "
+        "that hold one are infinite\n",
+        outcome.queries_infinite);
 }
 
 void print(const sweep::SweepOutcome& outcome, bool json) {

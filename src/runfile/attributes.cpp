@@ -34,7 +34,8 @@ std::string placement(const Request& request) {
 /// "sandwich", "delta_weight_free, score noise 0.1"
 std::string words_of(const ChosenEstimator& estimator) {
   const bool noise = estimator.name == Estimator::delta_weight_free;
-  return fmt::format("{}{}", name_of(estimator.name), noise ? fmt::format(", score noise {}", estimator.score_noise) : "");
+  return fmt::format("{}{}", name_of(estimator.name),
+                     noise ? fmt::format(", score noise {}", estimator.score_noise) : "");
 }
 
 /// One sentence on how the numbers were made.

@@ -22,8 +22,7 @@ at::Tensor tensor(const Json& json, at::IntArrayRef shape) {
 }
 
 /// lambda_obs [dimension] of one query whose keys have these weights: the scores are their logarithms.
-at::Tensor precision_of(const at::Tensor& weights, const at::Tensor& values,
-                        const kernels::AttentionOptions& options) {
+at::Tensor precision_of(const at::Tensor& weights, const at::Tensor& values, const kernels::AttentionOptions& options) {
   const std::int64_t keys = weights.size(0), dimensions = values.size(1);
   kernels::AttentionOptions own = options;
   own.causal = false;

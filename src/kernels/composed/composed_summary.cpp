@@ -180,8 +180,8 @@ class BlockSummary {
       found.squares = own.weight * own.residual + share_of_others * (distance - own.offset).square();
     } else {
       const at::Tensor shift = own.offset - first * distance;  // of the others' mean under p^2 from e
-      found.squares = (first * others * distance).square() +
-                      others.square() * weight_of_others() * (own.residual + shift.square());
+      found.squares =
+          (first * others * distance).square() + others.square() * weight_of_others() * (own.residual + shift.square());
     }
     return found;
   }

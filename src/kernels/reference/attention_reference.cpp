@@ -269,9 +269,9 @@ void reference_query(const Inputs& in, std::int64_t head, std::int64_t query, Qu
   const auto other_scores = std::span(scores).subspan(skipped);
   const Weights others = softmax(other_scores);
   if (!others.p.empty()) {
-    fill_without_first(
-        in, lambda,
-        moments(in, kv_head, others.p, other_scores, visible.begin + static_cast<std::int64_t>(skipped)), scalars);
+    fill_without_first(in, lambda,
+                       moments(in, kv_head, others.p, other_scores, visible.begin + static_cast<std::int64_t>(skipped)),
+                       scalars);
   }
   for (const QueryField& field : query_fields) {
     if (!field.wanted(in.options.returned)) continue;

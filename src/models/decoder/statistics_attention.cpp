@@ -16,8 +16,8 @@ bool same_kind(const kernels::AttentionOptions& a, const kernels::AttentionOptio
          a.distance_bias.is_same(b.distance_bias) && a.sink_logit.is_same(b.sink_logit) &&
          a.prior_strength == b.prior_strength && a.prior_variance == b.prior_variance &&
          a.prior_precision == b.prior_precision &&
-         a.prior_precision_by_dimension.is_same(b.prior_precision_by_dimension) && a.estimator == b.estimator && a.backend == b.backend &&
-         a.returned == b.returned;
+         a.prior_precision_by_dimension.is_same(b.prior_precision_by_dimension) && a.estimator == b.estimator &&
+         a.backend == b.backend && a.returned == b.returned;
 }
 
 }  // namespace
