@@ -4,7 +4,6 @@
 #include "formats/tensor_file.h"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <system_error>
 
@@ -48,7 +47,9 @@ std::optional<std::string> main_commit(const std::filesystem::path& cache) {
   return commit;
 }
 
-std::filesystem::path snapshot_of(const std::filesystem::path& cache) {
+}  // namespace
+
+std::filesystem::path snapshot_of_cache(const std::filesystem::path& cache) {
   const auto snapshots = cache / "snapshots";
   const std::string where = printable(cache.string());
   const auto names = folders_in(snapshots);
@@ -65,38 +66,16 @@ std::filesystem::path snapshot_of(const std::filesystem::path& cache) {
   return snapshots / names.front();
 }
 
-/// Whether a path reads like the name of a model on the Hugging Face Hub: "organisation/name".
-bool is_hub_name(const std::string& path) {
-  const auto slash = path.find('/');
-  const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; };
-  return slash != std::string::npos && slash > 0 && slash + 1 < path.size() && path.front() != '.' &&
-         std::all_of(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(slash), plain) &&
-         std::all_of(path.begin() + static_cast<std::ptrdiff_t>(slash) + 1, path.end(), plain);
-}
-
-/// What to do about a folder that does not exist; empty unless the path may be meant as a name on the Hub.
-std::string advice_for_missing(const std::filesystem::path& path) {
-  if (!is_hub_name(path.string()) || is_folder(path.parent_path())) return "";
-  const std::string name = printable(path.string()), folder = printable(path.filename().string());
-  return fmt::format(
-      "; gainlens downloads nothing: if this is a model of the Hugging Face Hub, run `hf download {} --local-dir {}` "
-      "and "
-      "give the folder {}",
-      name, folder, folder);
-}
-
-}  // namespace
-
 std::filesystem::path resolve_checkpoint_folder(const std::filesystem::path& path) {
   const std::string where = printable(path.string());
   std::error_code error;
-  CHECK(std::filesystem::exists(path, error), "{}: no such folder{}", where, advice_for_missing(path));
+  CHECK(std::filesystem::exists(path, error), "{}: no such folder", where);
   CHECK(is_folder(path), "{}: a file; give the folder that holds {}", where, config_name);
   if (is_file(path / config_name)) return path;
   CHECK(is_folder(path / "snapshots"),
         "{}: no {}; give a folder that holds one, or a Hugging Face cache folder (models--organisation--name)", where,
         config_name);
-  const auto snapshot = snapshot_of(path);
+  const auto snapshot = snapshot_of_cache(path);
   CHECK(is_file(snapshot / config_name), "{}: no {} in this snapshot; fetch the model again",
         printable(snapshot.string()), config_name);
   return snapshot;

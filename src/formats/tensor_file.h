@@ -105,6 +105,10 @@ class TensorDirectory {
 /// @throws InvalidArgument  no config.json there; several snapshots and no refs/main (names them)
 std::filesystem::path resolve_checkpoint_folder(const std::filesystem::path& path);
 
+/// The snapshot in a cache folder of the Hugging Face Hub: the one that refs/main names, or the only one.
+/// @throws InvalidArgument  no snapshots; several and no refs/main (names them)
+std::filesystem::path snapshot_of_cache(const std::filesystem::path& cache);
+
 /// What write_tensors stores.
 struct TensorToWrite {
   std::string name;
