@@ -206,6 +206,7 @@ class ChunkMeter {
                                  .stream_weights = options_.stream_weights,
                                  .stop_at_layer = job_.plan.stop_at_layer(),
                                  .statistics = options_.statistics,
+                                 .composed = job_.plan.kernel == kernels::AttentionBackend::composed,
                                  .likelihood = job_.plan.nll,
                                  .per_query = options_.per_query,
                                  .measured_layers = std::ssize(job_.plan.layers),
