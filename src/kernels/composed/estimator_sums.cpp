@@ -24,8 +24,9 @@ EstimatorSums estimator_sums(Estimator estimator, const ScoreBlock& block, const
                              const at::Tensor& seen, const CentredValues& values) {
   const at::Tensor place = weights.argmax(-1, /*keepdim=*/true);
   const at::Tensor heavy_weight = weights.gather(2, place).to(at::kDouble);  // 1, or 0 if there is no other key
-  const at::Tensor weights_of_rest = weights.to(at::kDouble).scatter(2, place, 0);
-  const OtherKeys rest = moments_of_others(block, weights_of_rest, values);
+  // One tensor for the weights of the rest and then their squares: as large as a block of scores, it is the largest.
+  at::Tensor coefficients = weights.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).scatter_(2, place, 0);
+  const OtherKeys rest = moments_of_others(block, coefficients, values);
   const at::Tensor heavy = rows_at(values.offsets(), place + block.keys.begin) * heavy_weight;
 
   EstimatorSums sums;
@@ -36,16 +37,17 @@ EstimatorSums estimator_sums(Estimator estimator, const ScoreBlock& block, const
   const at::Tensor of_rest = rest.residual + (rest.offset - sums.offset).square();
   sums.residual = (heavy_weight * sums.heaviest.square() + rest.weight * of_rest) / safe_total;
 
-  const at::Tensor squares = weights_of_rest.square();
-  const at::Tensor rest_squares = squares.sum(-1, /*keepdim=*/true);
+  coefficients.square_();
+  const at::Tensor rest_squares = coefficients.sum(-1, /*keepdim=*/true);
   sums.total_squares = (heavy_weight + rest_squares).squeeze(2);
   sums.degrees = (2 * heavy_weight * rest.weight + rest.weight.square() - rest_squares).clamp_min(0).squeeze(2) /
                  sums.total_squares;
   if (estimator == Estimator::sandwich || estimator == Estimator::delta_weight_free) {
-    sums.squares = moments_of_others(block, squares, values);
+    sums.squares = moments_of_others(block, coefficients, values);
     sums.squares.offset.sub_(sums.offset);
   }
   if (estimator == Estimator::kish) {
+    coefficients.reset();
     sums.visible = moments_of_others(block, seen, values);
     sums.visible.offset.sub_(sums.offset);
   }
