@@ -3,6 +3,7 @@
 #include "core/json.h"
 #include "formats/gguf_file.h"
 #include "formats/tensor_file.h"
+#include "models/checkpoint/checkpoint.h"
 #include "models/decoder/decoder_config.h"
 #include "models/families/family.h"
 #include "models/families/tensor_names.h"
@@ -35,7 +36,8 @@ struct CheckpointSource {
 };
 
 /// @param path  a folder in Hugging Face layout, a Hugging Face cache folder, a GGUF file, or a folder with a GGUF file
+/// @param ignored  as in read_decoder_config
 /// @throws InvalidArgument  as read_decoder_config, formats::TensorDirectory::open and formats::GgufFile::open
-CheckpointSource open_checkpoint(const std::filesystem::path& path);
+CheckpointSource open_checkpoint(const std::filesystem::path& path, const IgnoredKeys& ignored = {});
 
 }  // namespace gainlens::models
