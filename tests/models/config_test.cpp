@@ -144,7 +144,7 @@ TEST(Config, KeysThatAreAcceptedByTheirValue) {
       {"llama", R"({"rotary_pct": 1})", R"({"rotary_pct": 0.5})", "the share of a head that is rotated"},
       {"llama", R"({"hidden_activation": "swish"})", R"({"hidden_activation": "gelu"})", "unknown key"},
       {"llama", R"({"use_sliding_window": false, "sliding_window": 64, "max_window_layers": 3})",
-       R"({"use_sliding_window": true, "sliding_window": 64})", "'use_sliding_window' is true"},
+       R"({"use_sliding_window": true})", "'use_sliding_window' is true"},
       {"llama", R"({"layer_types": ["full_attention"]})", R"({"layer_types": ["sliding_attention"]})",
        "the kinds of the layers"},
       {"llama", R"({"position_embedding_type": "rope"})", R"({"position_embedding_type": "alibi"})", "unknown key"},

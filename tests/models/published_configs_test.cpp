@@ -81,7 +81,7 @@ TEST(PublishedConfigs, TheFilesThemselvesAgreeWithTheTable) {
     const Json document = read_json_file(entry.path(), 16 << 20);
     const std::string name = entry.path().stem().string();
     if (name.ends_with("tokenizer_config")) {  // given by mistake
-      EXPECT_THAT(message_of([&] { parse_decoder_config(document, "here"); }), HasSubstr("'model_type' is missing"));
+      EXPECT_THAT(message_of([&] { parse_decoder_config(document, "here"); }), HasSubstr("is missing")) << name;
       ++tokenizers;
       continue;
     }

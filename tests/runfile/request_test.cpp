@@ -165,6 +165,23 @@ TEST(Request, SpreadIsKeptAndChecked) {
   EXPECT_THAT(refusal(altered("spread", INT64_MAX)), HasSubstr("is too large"));
 }
 
+TEST(Request, IgnoredKeysAreKeptAndCompared) {
+  const Request stored = made_request();
+  EXPECT_FALSE(stored.to_json().contains("ignored_config_keys"));
+  EXPECT_TRUE(Request::from_json(stored.to_json(), "F").ignored_config_keys.empty());
+  Request asked = stored;
+  asked.ignored_config_keys = {"a", "rope_scaling.b"};
+  EXPECT_EQ(Request::from_json(asked.to_json(), "F").ignored_config_keys, asked.ignored_config_keys);
+  EXPECT_EQ(stored.difference(asked),
+            "what is not read of config.json (--ignore-config-key) is nothing in the stored request and a, "
+            "rope_scaling.b in this one");
+  EXPECT_NE(asked.difference(stored), "");
+  EXPECT_EQ(asked.difference(asked), "");
+  EXPECT_EQ(refusal(altered("ignored_config_keys", {"b", "a"})),
+            "F: 'ignored_config_keys' is [b, a]; it must be sorted names, each once");
+  EXPECT_EQ(refusal(altered("ignored_config_keys", "a")), "F: 'ignored_config_keys' is \"a\"; it must be an array");
+}
+
 TEST(Request, SpreadRunsKeepTheirSamples) {
   Request stored = made_request();
   stored.spread = 500;

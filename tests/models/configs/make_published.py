@@ -24,8 +24,8 @@ REFUSED = {
     "Qwen__Qwen2.5-0.5B-Instruct__edited": "unknown key 'mask_value'",
     "Qwen__Qwen2.5-3B-Instruct__edited": "unknown key 'linear_impl_type'",
     "Qwen__Qwen3-32B-FP8-Static-PerTensor": QUANTISED,
-    "nvidia__Llama-3.1-70B-Instruct-FP8": QUANTISED,
     "openai__gpt-oss-120b": QUANTISED,
+    "openai-community__gpt2-medium__edited": "'bos_token_id' is 50272; must be null or an id below vocab_size (50272)",
 }
 
 
