@@ -97,6 +97,8 @@ void add_files(const models::CheckpointSource& source, Findings& findings) {
   findings.add("weights", fmt::format("{} tensors: {}", found.tensors, fmt::join(kinds, ", ")), json);
   for (const std::string& remark : source.remarks) findings.add_line("filled in", remark);
   findings.add_json("filled_in", source.remarks);
+  for (const std::string& note : source.notes) findings.add_line("note", note);
+  if (!source.notes.empty()) findings.add_json("notes", source.notes);
 }
 
 void add_tokenizer(const std::filesystem::path& path, Findings& findings) {

@@ -96,6 +96,12 @@ TEST(Config, SizesThatAreTooLargeTogether) {
                                                        HasSubstr("parameters; at most 281474976710656 are supported")));
 }
 
+TEST(Config, TooManyExpertsTogether) {
+  const Json many = {{"num_hidden_layers", 4096}, {"num_experts", 16384}, {"num_experts_per_tok", 1}};
+  EXPECT_THAT(message_of([&] { read(tiny_with(many, "qwen3_moe")); }),
+              HasSubstr("4096 layers of 16384 experts are 67108864 experts; at most 262144 are supported"));
+}
+
 TEST(Config, OtherMathematicsIsRefused) {
   expect_refused({
       {"llama", R"({"logit_scale": 0.5})", "'logit_scale' is 0.5; this family computes only 1: logits are not scaled"},
@@ -155,8 +161,8 @@ TEST(Config, KeysThatAreAcceptedByTheirValue) {
       {"gemma2", R"({"sliding_window_size": 4096})", R"({"sliding_window_size": 64})", "the window"},
       {"llama", R"({"rope_scaling": {"rope_type": "yarn", "factor": 2, "attn_factor": 1}})",
        R"({"rope_scaling": {"rope_type": "yarn", "factor": 2, "attn_factor": 0.9}})",
-       "give --ignore-config-key rope_scaling.attn_factor to compute as the reference, or set "
-       "'rope_scaling.attention_factor'"},
+       "give --ignore-config-key rope_scaling.attn_factor to compute as the reference, or replace the key by "
+       "'attention_factor' in a copy of the file"},
   };
   for (const Case& c : cases) {
     EXPECT_EQ(message_of([&] { read(tiny_with(Json::parse(c.accepted), c.family)); }), "") << c.accepted;

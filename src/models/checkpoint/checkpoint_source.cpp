@@ -16,6 +16,9 @@ namespace {
 constexpr std::uintmax_t max_config_bytes = 16u << 20;
 // A petabyte of float32: each size may be in its range while the product is impossible.
 constexpr std::int64_t max_parameters = std::int64_t{1} << 48;
+// In all layers together. Each has tensors of its own, which are listed before the weight files are looked at: a small
+// config.json must not make a list that fills the memory.
+constexpr std::int64_t max_experts = std::int64_t{1} << 18;
 
 struct FamilyConfig {
   const Family* family;
@@ -50,6 +53,9 @@ FamilyConfig parse_config(const Json& given, const std::string& where, const Ign
     check_filter(config, place);
   }
   check_other_keys(reader, config, family.keys, family.inert_keys);
+  const std::int64_t experts = config.layers * config.experts.count;
+  CHECK(experts <= max_experts, "{}: {} layers of {} experts are {} experts; at most {} are supported", where,
+        config.layers, config.experts.count, experts, max_experts);
   const std::int64_t parameters = parameter_count(config);
   CHECK(parameters <= max_parameters, "{}: the sizes describe {} parameters; at most {} are supported", where,
         parameters, max_parameters);
@@ -122,6 +128,7 @@ CheckpointSource open_folder(const std::filesystem::path& path, const IgnoredKey
   source.files = directory.files();
   source.files.insert(source.files.begin(), source.path / "config.json");
   source.names = names_in(directory.entries(), *source.family, tensor_names(*source.family, source.config));
+  source.notes = directory.remarks();
   source.tensors = std::move(directory);
   return source;
 }

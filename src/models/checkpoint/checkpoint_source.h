@@ -28,6 +28,7 @@ struct CheckpointSource {
   DecoderConfig config;
   TensorNames names;                 ///< as this checkpoint spells them
   std::vector<std::string> remarks;  ///< keys that the files leave out, with the values that were filled in
+  std::vector<std::string> notes;    ///< other things that the user should know about the files
   std::variant<formats::TensorDirectory, formats::GgufFile> tensors;
 
   const TensorEntries& entries() const;

@@ -89,20 +89,21 @@ void parse_yarn(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
   rope.truncate = object.boolean("truncate", true);
   object.find("finetuned");  // in early yarn checkpoints; has no effect
 
-  // Published in one model: two programs compute different numbers from it.
-  const double other = optional_number(object, "attn_factor", 1e-6, max_factor).value_or(1);
-  CHECK(other == 1,
-        "{}: {} is {}; the Python reference ignores this key, and other programs multiply cos and sin by it: give "
-        "--ignore-config-key {} to compute as the reference, or set {} to the factor that is meant",
-        object.where(), object.quoted("attn_factor"), other, object.unquoted("attn_factor"),
-        object.quoted("attention_factor"));
-
   const double mscale = optional_number(object, "mscale", 0, max_factor).value_or(0);
   const double mscale_all_dim = optional_number(object, "mscale_all_dim", 0, max_factor).value_or(0);
   const double derived = mscale != 0 && mscale_all_dim != 0
                              ? magnitude(rope.factor, mscale) / magnitude(rope.factor, mscale_all_dim)
                              : magnitude(rope.factor, 1);
   rope.attention_factor = optional_number(object, "attention_factor", 1e-6, max_factor).value_or(derived);
+
+  // In published files. Two kinds of programs compute different numbers from it.
+  const double other = optional_number(object, "attn_factor", 1e-6, max_factor).value_or(1);
+  CHECK(other == 1,
+        "{}: {} is {}; the Python reference ignores this key and multiplies cos and sin by {}, other programs by {}: "
+        "give --ignore-config-key {} to compute as the reference, or replace the key by 'attention_factor' in a copy "
+        "of the file",
+        object.where(), object.quoted("attn_factor"), other, *rope.attention_factor, *rope.attention_factor * other,
+        object.unquoted("attn_factor"));
 }
 
 /// One number for each rotated pair.
