@@ -65,7 +65,7 @@ TEST(Inspect, KeysThatAreIgnored) {
   const TemporaryFolder folder;
   const auto model = checkpoint_with_mystery(folder.path());
   expect_unusable(model,
-                  "unknown key 'mystery' (= 7) may change what the model computes; if it does not, give "
+                  "unknown key 'mystery' (= 7) may change what the model computes; if it does not, remove it or give "
                   "--ignore-config-key mystery");
   EXPECT_EQ(run_gainlens({"inspect", model, "--ignore-config-key", "mystery"}).exit_code, 0);
   EXPECT_EQ(run_gainlens({"hooks", model, "--ignore-config-key", "mystery"}).exit_code, 0);

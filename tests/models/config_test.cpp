@@ -106,7 +106,8 @@ TEST(Config, OtherMathematicsIsRefused) {
   expect_refused({
       {"llama", R"({"logit_scale": 0.5})", "'logit_scale' is 0.5; this family computes only 1: logits are not scaled"},
       {"llama", R"({"norm_scale": 0.5})",
-       "unknown key 'norm_scale' (= 0.5) may change what the model computes; if it does not, give --ignore-config-key "
+       "unknown key 'norm_scale' (= 0.5) may change what the model computes; if it does not, remove it or give "
+       "--ignore-config-key "
        "norm_scale"},
       {"llama", R"({"rope_thetta": 5e5})", "did you mean 'rope_theta'?"},
       {"llama", R"({"sliding_window": 512})", "unknown key 'sliding_window'"},

@@ -83,10 +83,12 @@ void parse_rotation(ConfigReader& reader, const CommonKeys& keys, DecoderConfig&
 }
 
 void refuse_other_mathematics(ConfigReader& reader) {
-  const Json* quantization = reader.find_non_null("quantization_config");
-  CHECK(quantization == nullptr,
-        "{}: 'quantization_config' is {}; quantised weights are not read: give the checkpoint they were made from",
-        reader.where(), brief(*quantization));
+  for (const char* key : {"quantization_config", "quantization", "compression_config"}) {
+    const Json* quantization = reader.find_non_null(key);
+    CHECK(quantization == nullptr,
+          "{}: {} is {}; quantised weights are not read: give the checkpoint they were made from", reader.where(),
+          reader.quoted(key), brief(*quantization));
+  }
   require_value(reader, "rope_interleaved", false, "dimension i is rotated with i + head_dim/2");
   require_value(reader, "is_encoder_decoder", false, "only decoders are run");
   require_value(reader, "add_cross_attention", false, "only decoders are run");

@@ -104,7 +104,7 @@ std::string ConfigReader::unknown(const std::string& key, std::span<const std::s
 }
 
 void ConfigReader::refuse(const std::string& key, std::span<const std::string_view> known) const {
-  throw_invalid("{}; if it does not, give --ignore-config-key {}", unknown(key, known), unquoted(key));
+  throw_invalid("{}; if it does not, remove it or give --ignore-config-key {}", unknown(key, known), unquoted(key));
 }
 
 void ConfigReader::refuse_unread(std::span<const std::string_view> inert) const {

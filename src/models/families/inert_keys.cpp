@@ -27,6 +27,8 @@ std::span<const InertGroup> inert_groups() {
         "use_bfloat16",
         "fp16",
         "bf16",
+        "xla_device",
+        "model_parallel",
         "fp32",
         "_attn_implementation",
         "attn_implementation",

@@ -24,10 +24,16 @@ void parse_attention(ConfigReader& reader, DecoderConfig& config) {
   require_value(*attention, "prefix_lm", false, "a query sees no later key");
   require_value(*attention, "qk_ln", false, "queries and keys are not normalised");
   require_value(*attention, "attn_uses_sequence_id", false, "a text is one sequence");
+  // Files of later versions have these too.
+  require_value(*attention, "kv_n_heads", reader.json().value("n_heads", Json()), "every head has its own keys");
+  require_value(*attention, "qk_gn", false, "queries and keys are not normalised");
+  require_value(*attention, "sliding_window_size", -1, "every layer sees the whole text");
+  require_value(*attention, "rope", false, "positions come from ALiBi alone");
   const double clip = parse_optional_positive(*attention, "clip_qkv", std::nullopt);
   if (clip > 0) config.qkv_clip = clip;
   config.attention_scale = parse_optional_positive(*attention, "softmax_scale", std::nullopt);
-  static constexpr std::string_view inert[] = {"attn_pdrop", "attn_impl", "model_type"};
+  static constexpr std::string_view inert[] = {"attn_pdrop", "attn_impl",        "model_type",    "rope_impl",
+                                               "rope_theta", "rope_dail_config", "rope_hf_config"};
   attention->refuse_unread_values(inert);
 }
 
