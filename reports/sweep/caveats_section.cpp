@@ -6,6 +6,8 @@
 #include "reports/page/typography.h"
 #include "reports/words/counts.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace gainlens::reports {
@@ -44,6 +46,12 @@ void add_model_caveats(Caveats& list, const SweepRun& run) {
         fmt::format("lambda_obs and K are estimated by {}, not by the paper's REML, so the paper's numbers "
                     "are not those of these figures.",
                     name_of(request.estimator.name)));
+  if (!request.ignored_config_keys.empty())
+    list.push_back(
+        fmt::format("These keys of config.json were not read (--ignore-config-key): {}. If they change what the model "
+                    "computes, the "
+                    "numbers are not those of the model.",
+                    fmt::join(request.ignored_config_keys, ", ")));
   if (request.sink_logits)
     list.push_back(
         "Learned sink logits take part of every query's weight. BOS mass and sink shares are shares of the keys and "

@@ -31,6 +31,7 @@ namespace {
 
 struct CaptureArguments {
   std::string model;
+  std::vector<std::string> ignored_config_keys;
   TextOptions text;
   std::string length;  ///< empty: the whole text
   std::string globs;
@@ -112,15 +113,17 @@ struct Opened {
 
 /// A language model over the start of a text.
 Opened open_decoder(const CaptureArguments& arguments) {
-  const models::CheckpointSource checkpoint = models::open_checkpoint(arguments.model);
+  const models::CheckpointSource checkpoint = models::open_checkpoint(arguments.model, arguments.ignored_config_keys);
   const data::Chunk chunk = first_chunk(arguments, checkpoint.config, checkpoint.path);
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  load.ignored_keys = arguments.ignored_config_keys;
   return {models::load_decoder(checkpoint.path, load), sweep::one_sequence(chunk.tokens)};
 }
 
 /// A recommender over the items of --tokens.
 Opened open_recommender(const CaptureArguments& arguments) {
+  refuse_ignored_keys(arguments.ignored_config_keys, "a recommender");
   CHECK(!arguments.text.tokens.empty() && arguments.text.text.empty(),
         "{}: is a recommender; give its items as --tokens, a JSON array of ids from 1", printable(arguments.model));
   CHECK(models::parse_dtype(arguments.dtype, "--dtype") == at::kFloat, "--dtype: recommenders are run in float32");
@@ -224,6 +227,7 @@ void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->capture_default_str();
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow a length above the model's number of positions");
+  add_ignored_keys(*command, arguments->ignored_config_keys);
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { capture(*arguments, global.json); }; });
 }

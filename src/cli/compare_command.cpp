@@ -3,6 +3,7 @@
 #include "analyses/arm_pairs.h"
 #include "analyses/recommender_comparison.h"
 #include "cli/given_run.h"
+#include "cli/name_list.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/nearest.h"
@@ -116,10 +117,7 @@ void add_options(CLI::App& command, CompareArguments& arguments) {
       ->required();
   command.add_option("--baseline", arguments.pairing.baseline,
                      "Name of the arm that the others are compared with (default: the first arm of each split)");
-  command.add_option("--metrics", arguments.metrics, "Metrics to compare, separated by commas")
-      ->delimiter(',')
-      ->allow_extra_args(false)  // the words after it are runs
-      ->capture_default_str();
+  add_name_list(command, "--metrics", arguments.metrics, "Metrics to compare, separated by commas");
   command.add_option("--out", arguments.out,
                      "Folder for report.html, summary.json, and tables as LaTeX and CSV; made if it does not exist");
   command

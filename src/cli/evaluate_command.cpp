@@ -21,6 +21,7 @@ namespace {
 
 struct EvaluateLanguageModelArguments {
   std::string model;
+  std::vector<std::string> ignored_config_keys;
   TextOptions text;
   std::string length;
   std::string dtype = "float32";
@@ -54,6 +55,7 @@ void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& g
     length = parse_count(arguments.length, "--length", {2, "to predict one token from another"});
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  load.ignored_keys = arguments.ignored_config_keys;
   models::Checkpoint checkpoint = models::load_checkpoint(arguments.model, load);
   const models::DecoderConfig config = checkpoint.config;
   const auto source = sweep::read_tokens(arguments.text.source(), checkpoint.path, config.vocabulary, config.bos_token);
@@ -90,6 +92,7 @@ void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->add_option("--dtype", arguments->dtype,
                    "Compute in float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
       ->capture_default_str();
+  add_ignored_keys(*command, arguments->ignored_config_keys);
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
 }
 

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "cli/text_options.h"
 #include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -15,11 +16,18 @@
 namespace gainlens::cli {
 namespace {
 
-void list_sites(const std::string& model, bool json) {
+struct HooksArguments {
+  std::string model;
+  std::vector<std::string> ignored_config_keys;
+};
+
+void list_sites(const HooksArguments& arguments, bool json) {
+  const std::string& model = arguments.model;
+  const bool recommender = recommend::is_sasrec(model);
+  if (recommender) refuse_ignored_keys(arguments.ignored_config_keys, "a recommender");
   const auto sites =
-      recommend::is_sasrec(model)
-          ? recommend::sasrec_sites(recommend::load_sasrec(model, recommend::CheckpointLayout::gainlens).config)
-          : models::decoder_sites(models::read_decoder_config(model));
+      recommender ? recommend::sasrec_sites(recommend::load_sasrec(model, recommend::CheckpointLayout::gainlens).config)
+                  : models::decoder_sites(models::read_decoder_config(model, arguments.ignored_config_keys));
   if (json) {
     Json list = Json::array();
     for (const auto& site : sites)
@@ -46,10 +54,12 @@ void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action) {
       "  hook_z, hook_gate    the result of attention before the gate; the gate that multiplies it\n"
       "  hook_result          what each head adds to the stream, without bias\n"
       "capture computes some sites only if its --hooks matches them ('*' does): they cost memory or time.");
-  auto model = std::make_shared<std::string>();
-  command->add_option("model", *model, "Checkpoint folder or GGUF file, or a recommender of train recommend")
+  auto arguments = std::make_shared<HooksArguments>();
+  command->add_option("model", arguments->model, "Checkpoint folder or GGUF file, or a recommender of train recommend")
       ->required();
-  command->callback([model, &global, &action] { action = [model, &global] { list_sites(*model, global.json); }; });
+  add_ignored_keys(*command, arguments->ignored_config_keys);
+  command->callback(
+      [arguments, &global, &action] { action = [arguments, &global] { list_sites(*arguments, global.json); }; });
 }
 
 }  // namespace gainlens::cli

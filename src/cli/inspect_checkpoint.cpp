@@ -97,6 +97,8 @@ void add_files(const models::CheckpointSource& source, Findings& findings) {
   findings.add("weights", fmt::format("{} tensors: {}", found.tensors, fmt::join(kinds, ", ")), json);
   for (const std::string& remark : source.remarks) findings.add_line("filled in", remark);
   findings.add_json("filled_in", source.remarks);
+  for (const std::string& note : source.notes) findings.add_line("note", note);
+  if (!source.notes.empty()) findings.add_json("notes", source.notes);
 }
 
 void add_tokenizer(const std::filesystem::path& path, Findings& findings) {
@@ -155,12 +157,13 @@ void add_time(const models::DecoderConfig& config, const MemoryQuestion& questio
 }
 
 /// Opens the checkpoint. If the weights cannot be opened, adds the findings about the configuration before it throws.
-models::CheckpointSource open_or_say_the_rest(const std::filesystem::path& path, Findings& findings) {
+models::CheckpointSource open_or_say_the_rest(const std::filesystem::path& path,
+                                              const std::vector<std::string>& ignored, Findings& findings) {
   try {
-    return models::open_checkpoint(path);
+    return models::open_checkpoint(path, ignored);
   } catch (const InvalidArgument&) {
     try {
-      add_config(models::read_decoder_config(path), findings);
+      add_config(models::read_decoder_config(path, ignored), findings);
     } catch (const InvalidArgument&) {  // the configuration is wrong too, or lies in the same broken file
     }
     throw;
@@ -171,7 +174,7 @@ models::CheckpointSource open_or_say_the_rest(const std::filesystem::path& path,
 
 void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion& question, Findings& findings) {
   findings.add("kind", "checkpoint");
-  const models::CheckpointSource source = open_or_say_the_rest(path, findings);
+  const models::CheckpointSource source = open_or_say_the_rest(path, question.ignored_config_keys, findings);
   add_config(source.config, findings);
   add_files(source, findings);
   add_tokenizer(source.path, findings);

@@ -2,6 +2,7 @@
 #include "cli/findings.h"
 #include "cli/inspect_parts.h"
 #include "cli/interaction_options.h"
+#include "cli/text_options.h"
 #include "core/check.h"
 #include "core/quantity.h"
 #include "models/checkpoint/compute_dtype.h"
@@ -16,7 +17,7 @@ namespace {
 
 struct InspectArguments {
   std::string path;
-  MemoryQuestion memory{"", "float32"};
+  MemoryQuestion memory{"", "float32", {}};
   InteractionPolicy interactions;
 };
 
@@ -31,15 +32,22 @@ void inspect(const InspectArguments& arguments, bool json) {
   if (!arguments.memory.length.empty()) parse_count(arguments.memory.length, "--length");
   const data::InteractionOptions interactions = arguments.interactions.options();
   CHECK(std::filesystem::exists(arguments.path), "{}: no such file or folder", printable(arguments.path));
+  const auto refuse_keys = [&](std::string_view what) {
+    refuse_ignored_keys(arguments.memory.ignored_config_keys, what);
+  };
   Findings findings;
   try {
     if (runfile::is_recommend_run(arguments.path)) {
+      refuse_keys("a run");
       inspect_recommend_run(arguments.path, findings);
     } else if (looks_like_run(arguments.path)) {
+      refuse_keys("a run");
       inspect_run(arguments.path, findings);
     } else if (looks_like_data_set(arguments.path)) {
+      refuse_keys("a data set");
       inspect_data(arguments.path, interactions, findings);
     } else if (recommend::is_sasrec(arguments.path)) {
+      refuse_keys("a recommender");
       inspect_recommender(arguments.path, findings);
     } else {
       inspect_checkpoint(arguments.path, arguments.memory, findings);
@@ -82,6 +90,7 @@ void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action) {
           "--dtype", arguments->memory.dtype,
           "Compute dtype for the memory estimate: float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
       ->capture_default_str();
+  add_ignored_keys(*command, arguments->memory.ignored_config_keys);
   add_interaction_policy(*command, arguments->interactions, "Of a data set: ");
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { inspect(*arguments, global.json); }; });

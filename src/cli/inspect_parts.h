@@ -5,13 +5,15 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace gainlens::cli {
 
-/// The use for which a checkpoint's memory is estimated.
+/// How a checkpoint is read, and the use for which its memory is estimated.
 struct MemoryQuestion {
   std::string length;  ///< context length in tokens, for example "8k"; empty: the model's number of positions
   std::string dtype;   ///< dtype of the computation
+  std::vector<std::string> ignored_config_keys;  ///< of config.json, see models::IgnoredKeys
 };
 
 /// Adds the findings about a checkpoint. Stops at the first error.

@@ -50,7 +50,12 @@ void inspect_run(const std::filesystem::path& path, Findings& findings) {
   if (request.sink_logits) findings.add("sink logits", "one learned logit a head", true);
   findings.add("dtype", request.dtype);
   findings.add("BOS", request.bos_policy);
-  if (request.estimator.name != Estimator::reml) findings.add("estimator", std::string(name_of(request.estimator.name)));
+  if (!request.ignored_config_keys.empty()) {
+    findings.add("ignored keys", fmt::format("{} of config.json", fmt::join(request.ignored_config_keys, ", ")),
+                 request.ignored_config_keys);
+  }
+  if (request.estimator.name != Estimator::reml)
+    findings.add("estimator", std::string(name_of(request.estimator.name)));
   findings.add("statistics", request.statistics ? (request.per_query ? "all, per query too" : "all") : "none");
   add_checksums(path, findings);
   CHECK(complete > 0, "{}: no chunk is complete; run the sweep again to finish it", path.string());

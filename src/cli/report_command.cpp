@@ -3,6 +3,7 @@
 #include "analyses/recommender_results.h"
 #include "analyses/theory_equivalence.h"
 #include "cli/given_run.h"
+#include "cli/name_list.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
@@ -177,11 +178,8 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->required();
   command->add_option("--out", arguments->out,
                       "Folder to write to (default for one run: RUN/report; several runs need this option)");
-  command
-      ->add_option("--names", arguments->names,
-                   "Names of the runs, comma-separated, one for each run (default: the names of their folders)")
-      ->delimiter(',')
-      ->allow_extra_args(false);  // the words after it are runs
+  add_name_list(*command, "--names", arguments->names,
+                "Names of the runs, comma-separated, one for each run (default: the names of their folders)");
   command->add_option("--at", arguments->at,
                       "Context lengths in tokens for the sink figures, comma-separated; 1k is 1024 (default: 4k and 8k "
                       "if the run has them, else its two longest)");

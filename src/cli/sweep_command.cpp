@@ -19,6 +19,7 @@ namespace {
 
 struct SweepArguments {
   std::string model;
+  std::vector<std::string> ignored_config_keys;
   TextOptions text;
   std::string out;
   std::optional<std::string> lengths;  ///< absent: chosen for the model
@@ -93,6 +94,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.out = arguments.out;
   if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths", sweep::least_length);
   options.samples = arguments.samples;
+  options.ignored_config_keys = arguments.ignored_config_keys;
   options.nested = arguments.nested;
   options.spread = arguments.spread;
   options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
@@ -240,6 +242,7 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
                     "chunks with up to 128k tokens. The numbers are the same. An interruption loses the current group");
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow lengths above the model's number of positions");
+  add_ignored_keys(*command, arguments->ignored_config_keys);
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { sweep_and_print(*arguments, global); }; });
 }

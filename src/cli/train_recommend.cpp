@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/interaction_options.h"
 #include "cli/knob_options.h"
+#include "cli/name_list.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
@@ -172,11 +173,8 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
   auto arguments = std::make_shared<TrainRecommendArguments>();
   add_interaction_options(*command, arguments->data);
   command->add_option("--backbone", arguments->backbone, "sasrec")->capture_default_str();
-  command
-      ->add_option("--arm", arguments->arms,
-                   "What to train: plain, bft, or another arm, see below; several with commas")
-      ->delimiter(',')
-      ->capture_default_str();
+  add_name_list(*command, "--arm", arguments->arms,
+                "What to train: plain, bft, or another arm, see below; several with commas");
   command->add_option("--seeds", arguments->seeds, "Number of seeds: --seed, --seed + 1, ...")->capture_default_str();
   command->add_option("--seeds-at-once", arguments->seeds_at_once,
                       "Trainings side by side, which share the threads (default: one for each thread)");

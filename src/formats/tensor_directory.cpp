@@ -88,15 +88,23 @@ void check_no_stray_shards(const std::filesystem::path& folder, const std::set<s
   }
 }
 
-/// Index and shards must name the same tensors in the same places.
+/// Index and shards must put the tensors of the shards in the same places. Adds a remark if the index names others.
 void check_against_shards(const std::map<std::string, std::string>& shard_of, const std::vector<TensorFile>& shards,
-                          const std::string& where) {
+                          const std::string& where, std::vector<std::string>& remarks) {
   std::map<std::string, const TensorFile*> by_name;
   for (const TensorFile& shard : shards) by_name.emplace(shard.path().filename().string(), &shard);
+  std::vector<std::string> absent;
   for (const auto& [tensor, shard] : shard_of) {
-    CHECK(by_name.at(shard)->has(tensor),
+    if (by_name.at(shard)->has(tensor)) continue;
+    const bool elsewhere = std::ranges::any_of(shards, [&](const TensorFile& file) { return file.has(tensor); });
+    CHECK(!elsewhere,
           "{}: tensor '{}' should be in '{}' but is not; index and shard must come from the same checkpoint", where,
           printable(tensor), printable(shard));
+    absent.push_back(tensor);
+  }
+  if (!absent.empty()) {
+    remarks.push_back(fmt::format("the index names {} tensor{} that no shard has, the first is '{}'", absent.size(),
+                                  absent.size() == 1 ? "" : "s", printable(absent.front())));
   }
   for (const auto& [name, shard] : by_name) {
     for (const auto& [tensor, entry] : shard->entries()) {
@@ -111,8 +119,9 @@ void check_against_shards(const std::map<std::string, std::string>& shard_of, co
   }
 }
 
-/// Checks that metadata.total_size, if it is there, is the sum of the bytes of all tensors.
-void check_total_size(const Json& index, const std::vector<TensorFile>& shards, const std::string& where) {
+/// Adds a remark if metadata.total_size is there and is not the sum of the bytes of all tensors.
+void compare_total_size(const Json& index, const std::vector<TensorFile>& shards, const std::string& where,
+                        std::vector<std::string>& remarks) {
   if (!index.contains("metadata")) return;
   const Json& metadata = index["metadata"];
   CHECK(metadata.is_object(), "{}: metadata is {}; must be an object", where, metadata.type_name());
@@ -124,10 +133,9 @@ void check_total_size(const Json& index, const std::vector<TensorFile>& shards, 
       total = checked_add<std::uint64_t>(total, entry.bytes.size(), where);
   }
   // Compared as a number, whatever its JSON type: some writers store 1024.0.
-  CHECK(stated.is_number() && stated == total,
-        "{}: metadata.total_size is {}; the tensors of the shards take {} bytes: fetch the right shards, or remove the "
-        "key",
-        where, stated.is_number() ? stated.dump() : std::string(stated.type_name()), total);
+  if (stated.is_number() && stated == total) return;
+  remarks.push_back(fmt::format("metadata.total_size of the index is {}; the tensors of the shards take {} bytes",
+                                stated.is_number() ? stated.dump() : std::string(stated.type_name()), total));
 }
 
 }  // namespace
@@ -157,8 +165,8 @@ TensorDirectory TensorDirectory::open(const std::filesystem::path& folder) {
     }
     check_no_stray_shards(folder, shards, where);
     for (const std::string& shard : shards) directory.files_.push_back(TensorFile::open(folder / shard));
-    check_against_shards(shard_of, directory.files_, where);
-    check_total_size(json, directory.files_, where);
+    check_against_shards(shard_of, directory.files_, where, directory.remarks_);
+    compare_total_size(json, directory.files_, where, directory.remarks_);
   } else {
     refuse_folder_without_weights(folder);
   }

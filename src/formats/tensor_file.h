@@ -87,17 +87,21 @@ class TensorDirectory {
  public:
   /// @param folder  in Hugging Face layout (see resolve_checkpoint_folder)
   /// @throws InvalidArgument  as TensorFile::open; no weights; only pickled ones (`.bin`, `.pt`, `.pth`: how to
-  /// convert); both a single file and an index; a shard missing, or left over; index and shards disagree on a tensor's
-  /// place or, where the index has metadata.total_size, on the sum of their bytes
+  /// convert); both a single file and an index; a shard missing, or left over; a tensor that the index puts in another
+  /// shard, or does not have
   static TensorDirectory open(const std::filesystem::path& folder);
 
   const std::map<std::string, TensorEntry, std::less<>>& entries() const { return entries_; }
   std::vector<std::filesystem::path> files() const;  ///< the weight files and, if there is one, the index; sorted
+  /// For the user: what is wrong in the index, as in some published ones, and cannot change a tensor: tensors that no
+  /// shard has (a model that needs one is refused), and a metadata.total_size that is not the sum of their bytes.
+  const std::vector<std::string>& remarks() const { return remarks_; }
 
  private:
   std::vector<TensorFile> files_;
   std::filesystem::path index_;
   std::map<std::string, TensorEntry, std::less<>> entries_;
+  std::vector<std::string> remarks_;
 };
 
 /// The folder that holds config.json: `path` itself, or the snapshot of a Hugging Face cache folder

@@ -50,6 +50,7 @@ void visit_fields(RequestType& request, Visitor&& visit) {
 constexpr const char* version_key = "statistics_version";
 constexpr const char* spread_key = "spread";  // not in visit_fields: absent if chunks are consecutive
 constexpr const char *estimator_key = "estimator", *score_noise_key = "score_noise";  // absent with reml
+constexpr const char* ignored_key = "ignored_config_keys";                            // absent if there are none
 
 std::string shown(const Json& value) {
   return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 160);
@@ -188,6 +189,7 @@ Json Request::to_json() const {
   if (spread) json[spread_key] = *spread;
   if (estimator.name != Estimator::reml) json[estimator_key] = std::string(name_of(estimator.name));
   if (estimator.name == Estimator::delta_weight_free) json[score_noise_key] = estimator.score_noise;
+  if (!ignored_config_keys.empty()) json[ignored_key] = ignored_config_keys;
   return json;
 }
 
@@ -211,6 +213,7 @@ Request Request::from_json(const Json& json, std::string_view where) {
     request.estimator.name = parse_estimator(name, fmt::format("{}: '{}'", where, estimator_key));
   }
   if (json.contains(score_noise_key)) reader(score_noise_key, request.estimator.score_noise);
+  if (json.contains(ignored_key)) reader(ignored_key, request.ignored_config_keys);
   reader.refuse_others();
   request.validate(where);
   return request;
@@ -245,6 +248,10 @@ void Request::validate(std::string_view where) const {
             (estimator.score_noise == 0 || estimator.name == Estimator::delta_weight_free),
         "{}: '{}' is {}; it must be 0 or above, and belongs to delta_weight_free alone", where, score_noise_key,
         estimator.score_noise);
+  CHECK(std::adjacent_find(ignored_config_keys.begin(), ignored_config_keys.end(), std::greater_equal<>()) ==
+            ignored_config_keys.end(),
+        "{}: '{}' is [{}]; it must be sorted names, each once", where, ignored_key,
+        printable(fmt::format("{}", fmt::join(ignored_config_keys, ", "))));
   // The largest dataset that a run of this request can have: its size in bytes must fit int64.
   const std::array largest = {std::ssize(lengths),
                               samples,
@@ -294,6 +301,14 @@ std::string Request::difference(const Request& other, const InputNames& stored_n
       return fmt::format("{}{}", name_of(chosen.name), noise ? fmt::format(" {}", chosen.score_noise) : "");
     };
     return difference_line("the estimator (--estimator, --score-noise)", shown(estimator), shown(other.estimator));
+  }
+  if (ignored_config_keys != other.ignored_config_keys) {
+    const auto shown = [](const Request& request) {
+      return request.ignored_config_keys.empty()
+                 ? "nothing"
+                 : printable(fmt::format("{}", fmt::join(request.ignored_config_keys, ", ")));
+    };
+    return difference_line("what is not read of config.json (--ignore-config-key)", shown(*this), shown(other));
   }
   for (Json* json : {&stored, &asked}) {
     json->erase("lengths");

@@ -54,6 +54,9 @@ struct Request : MeasuredModel {
   /// Of lambda_obs and K. JSON has the keys `estimator` and `score_noise` only if it is not reml, so older requests,
   /// which do not know them, are read and written unchanged.
   ChosenEstimator estimator;
+  /// Keys of config.json that were not read (--ignore-config-key), sorted. JSON has no such key if there are none, so
+  /// older requests, which do not know it, are read and written unchanged.
+  std::vector<std::string> ignored_config_keys;
   std::optional<std::int64_t> bos;  ///< token put before each chunk; absent: none
   std::string bos_policy;           ///< auto|always|never and its effect, in words
   std::string dtype;                ///< compute dtype: float64 float32 bfloat16 float16

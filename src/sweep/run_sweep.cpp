@@ -29,6 +29,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 
 namespace gainlens::sweep {
 namespace {
@@ -129,7 +130,7 @@ SweepPlan plan_of(const SweepOptions& options, const models::DecoderConfig& conf
 
 Job read_job(const SweepOptions& options) {
   Job job;
-  models::CheckpointSource checkpoint = models::open_checkpoint(options.model);
+  models::CheckpointSource checkpoint = models::open_checkpoint(options.model, options.ignored_config_keys);
   job.checkpoint = checkpoint.path;
   job.files = std::move(checkpoint.files);
   job.config = std::move(checkpoint.config);
@@ -149,6 +150,8 @@ runfile::Request make_request(const SweepOptions& options, const Job& job,
   request.tokenizer = job.source.tokenizer_sha256;
   request.text = job.source.text_sha256;
   request.lengths = job.lengths;
+  const std::set<std::string> ignored(options.ignored_config_keys.begin(), options.ignored_config_keys.end());
+  request.ignored_config_keys.assign(ignored.begin(), ignored.end());
   request.samples = options.samples;
   request.nested = options.nested;
   if (options.spread) request.spread = std::ssize(job.source.tokens);
@@ -206,6 +209,7 @@ class ChunkMeter {
                                  .stream_weights = options_.stream_weights,
                                  .stop_at_layer = job_.plan.stop_at_layer(),
                                  .statistics = options_.statistics,
+                                 .composed = job_.plan.kernel == kernels::AttentionBackend::composed,
                                  .likelihood = job_.plan.nll,
                                  .per_query = options_.per_query,
                                  .measured_layers = std::ssize(job_.plan.layers),
@@ -230,6 +234,7 @@ class ChunkMeter {
       load.dtype = options_.dtype;
       load.stream = options_.stream_weights;
       load.first_layers = job_.plan.stop_at_layer();
+      load.ignored_keys = options_.ignored_config_keys;
       model_ = models::load_decoder(job_.checkpoint, load);
     }
     if (!measured_.contains(key)) measure_group(group_from(key));

@@ -18,7 +18,8 @@ namespace gainlens::sweep {
 
 /// All options of `gainlens sweep`.
 struct SweepOptions {
-  std::filesystem::path model;  ///< checkpoint folder, or a Hugging Face cache folder
+  std::filesystem::path model;                   ///< checkpoint folder, or a Hugging Face cache folder
+  std::vector<std::string> ignored_config_keys;  ///< of config.json, see models::IgnoredKeys
   TokenSourceOptions source;
   std::filesystem::path out;          ///< run folder
   std::vector<std::int64_t> lengths;  ///< empty: default_lengths()

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -114,6 +115,57 @@ TEST_F(Commands, ARunKeepsToTheKernelItWasBegunWith) {
 TEST_F(Commands, StreamingIsTheKernelOfTheCpu) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   EXPECT_THAT(run_gainlens(sweep({"--kernel", "streaming"})).out, HasSubstr("complete, nothing to do"));
+}
+
+TEST_F(Commands, EveryEstimatorOfASweepIsStoredReportedAndKept) {
+  for (const std::string name : {"reml_naive", "reml_conjugate", "sandwich", "kish", "delta_weight_free"}) {
+    SCOPED_TRACE(name);
+    const std::string run = folder_.path() / name;
+    std::vector<std::string> words = sweep({"--estimator", name});
+    *(std::find(words.begin(), words.end(), "--out") + 1) = run;
+    if (name == "delta_weight_free") words.insert(words.end(), {"--score-noise", "0.2"});
+    const auto made = run_gainlens(words);
+    ASSERT_EQ(made.exit_code, 0) << made.error;
+    EXPECT_THAT(run_gainlens(words).out, HasSubstr("complete, nothing to do"));
+    EXPECT_THAT(run_gainlens({"inspect", run}).out, HasSubstr(name));
+    const std::string page = folder_.path() / (name + "-report");
+    const auto reported = run_gainlens({"report", run, "--out", page});
+    ASSERT_EQ(reported.exit_code, 0) << reported.error;
+    const auto summary = nlohmann::json::parse(bytes_of(std::filesystem::path(page) / "summary.json"));
+    EXPECT_THAT(summary.dump(), AllOf(HasSubstr("lambda_obs is by " + name), HasSubstr("the theory is of reml")));
+    for (const char* command : {"sink-vs-k", "audit"}) EXPECT_EQ(run_gainlens({command, run}).exit_code, 0) << command;
+  }
+  const std::string run = folder_.path() / "kish";
+  const auto mixed = run_gainlens({"report", run, folder_.path() / "sandwich", "--out", folder_.path() / "both"});
+  EXPECT_EQ(mixed.exit_code, 0) << mixed.error;
+}
+
+TEST_F(Commands, OptionsOfEstimatorsThatDoNotGoTogether) {
+  const auto refused = [&](std::vector<std::string> more, const char* text) {
+    const auto result = run_gainlens(sweep(std::move(more)));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.error, HasSubstr(text));
+  };
+  refused({"--estimator", "sandwitch"}, "did you mean 'sandwich'?");
+  refused({"--estimator", "delta"}, "take delta_weight_free");
+  refused({"--estimator", "delta_weight_free"}, "--score-noise: missing");
+  refused({"--estimator", "kish", "--score-noise", "1"}, "belongs to --estimator delta_weight_free");
+  refused({"--estimator", "delta_weight_free", "--score-noise", "-1"}, "--score-noise: -1; must be between 0");
+  refused({"--estimator", "kish", "--kernel", "streaming"}, "'streaming' computes reml alone");
+  refused({"--estimator", "kish", "--statistics", "none"}, "needs --statistics all");
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  refused({"--estimator", "kish"}, "the estimator (--estimator, --score-noise) is reml in the stored request and kish");
+}
+
+TEST_F(Commands, AnEmptyNameInAListIsRefused) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  for (const char* names : {"a,", ",a", "a,,b", ""}) {
+    const auto result = run_gainlens({"report", run_, "--names", names});
+    EXPECT_EQ(result.exit_code, 2) << names;
+    EXPECT_THAT(result.error, HasSubstr("holds an empty name")) << names;
+  }
+  EXPECT_THAT(run_gainlens({"train", "recommend", "--data", "x", "--arm", "bft,", "--out", "y"}).error,
+              HasSubstr("--arm: 'bft,' holds an empty name"));
 }
 
 TEST_F(Commands, PlainProgressLinesElsewhereThanOnATerminal) {

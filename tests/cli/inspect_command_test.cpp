@@ -53,6 +53,46 @@ TEST(Inspect, ACheckpointForPeople) {
                     HasSubstr(" available\n"), HasSubstr("usable             yes\n")));
 }
 
+/// The tiny checkpoint, with a key that no family knows.
+std::filesystem::path checkpoint_with_mystery(const std::filesystem::path& folder) {
+  const auto model = copy_checkpoint(folder);
+  Json config = Json::parse(bytes_of(model / "config.json"));
+  config["mystery"] = 7;
+  return write_file(model / "config.json", config.dump()).parent_path();
+}
+
+TEST(Inspect, KeysThatAreIgnored) {
+  const TemporaryFolder folder;
+  const auto model = checkpoint_with_mystery(folder.path());
+  expect_unusable(model,
+                  "unknown key 'mystery' (= 7) may change what the model computes; if it does not, remove it or give "
+                  "--ignore-config-key mystery");
+  EXPECT_EQ(run_gainlens({"inspect", model, "--ignore-config-key", "mystery"}).exit_code, 0);
+  EXPECT_EQ(run_gainlens({"hooks", model, "--ignore-config-key", "mystery"}).exit_code, 0);
+  EXPECT_THAT(run_gainlens({"inspect", tiny_checkpoint, "--ignore-config-key", "mystery"}).error,
+              HasSubstr("config.json has no key 'mystery'"));
+  EXPECT_THAT(run_gainlens({"inspect", golden / "gguf/llama.gguf", "--ignore-config-key", "mystery"}).error,
+              HasSubstr("is a GGUF file, which has no config.json"));
+}
+
+TEST(Sweep, StoresTheKeysThatAreIgnored) {
+  const TemporaryFolder folder;
+  const auto model = checkpoint_with_mystery(folder.path());
+  const auto sweep = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"sweep",     model,   "--tokens",           write_ids(folder.path(), 100),
+                                      "--lengths", "16",    "--samples",          "1",
+                                      "--quiet",   "--out", folder.path() / "run"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  };
+  EXPECT_EQ(sweep({}).exit_code, 2);
+  const auto result = sweep({"--ignore-config-key", "mystery"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const Json request = Json::parse(bytes_of(folder.path() / "run/request.json"));
+  EXPECT_EQ(request.at("ignored_config_keys"), Json::array({"mystery"}));
+  EXPECT_EQ(sweep({"--ignore-config-key", "mystery"}).exit_code, 0);
+}
+
 TEST(Inspect, ACheckpointForPrograms) {
   const Json found = Json::parse(run_gainlens({"inspect", golden / "models/gpt-oss", "--json", "--length", "64"}).out);
   EXPECT_EQ(found.at("kind"), "checkpoint");

@@ -66,6 +66,12 @@ file. Every configuration key that may change the computation is read or refused
 reference computes, or is refused with a reason. `gainlens inspect MODEL` shows at once which of the two happens, for a
 checkpoint of any size.
 
+Other keys of `config.json` are judged by their values. A key passes if it is null, if it says what is computed anyway
+(another spelling of a size, or the absence of a part), or if it cannot change a number (training, generation, names). A
+class or code that is not the family's own (`architectures`, `auto_map`) is refused. If you know that a refused key
+changes nothing, give `--ignore-config-key NAME`; the request of a sweep stores it. The test suite reads the
+configurations of about 160 published checkpoints (`tests/models/configs`).
+
 | family | `model_type` | GGUF `general.architecture` | checkpoints that use it |
 | --- | --- | --- | --- |
 )";

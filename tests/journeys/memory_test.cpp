@@ -133,6 +133,7 @@ struct Case {
 const OrderedJson heavy = {{"num_hidden_layers", 3},   {"hidden_size", 1024},      {"intermediate_size", 8192},
                            {"num_attention_heads", 8}, {"num_key_value_heads", 8}, {"head_dim", 128}};
 const OrderedJson wide_stream = {{"hidden_size", 3072}, {"num_attention_heads", 2}, {"num_key_value_heads", 2}};
+const OrderedJson heads = {{"num_attention_heads", 24}, {"num_key_value_heads", 24}, {"head_dim", 128}};
 const OrderedJson large_vocabulary = {{"hidden_size", 256}, {"vocab_size", 120000}};
 
 std::vector<Case> cases() {
@@ -149,17 +150,16 @@ std::vector<Case> cases() {
       {"streams in bfloat16", wide_stream, {.dtype = at::kBFloat16, .positions = 8192}, {}},
       {"streams in float64", wide_stream, {.dtype = at::kDouble, .positions = 4096}, {}},
       {"streams without statistics", wide_stream, {.positions = 8192, .statistics = false}, {"--statistics", "none"}},
+      {"composed kernel", heads, {.positions = 4096, .composed = true}, {"--kernel", "composed"}},
+      {"kish", heads, {.positions = 4096, .composed = true}, {"--estimator", "kish"}},
       {"several samples", wide_stream, {.positions = 4096}, {}, 3},
       {"a group of chunks",
        merged(wide_stream, {{"num_hidden_layers", 2}}),
        {.positions = 4096, .positions_together = 5 * 4096, .stream_weights = true},
        {"--stream-weights"},
        5},
-      {"heads", {{"num_attention_heads", 24}, {"num_key_value_heads", 24}, {"head_dim", 128}}, {.positions = 4096}, {}},
-      {"heads in bfloat16",
-       {{"num_attention_heads", 24}, {"num_key_value_heads", 24}, {"head_dim", 128}},
-       {.dtype = at::kBFloat16, .positions = 4096},
-       {}},
+      {"heads", heads, {.positions = 4096}, {}},
+      {"heads in bfloat16", heads, {.dtype = at::kBFloat16, .positions = 4096}, {}},
       {"grouped queries",
        {{"num_attention_heads", 32}, {"num_key_value_heads", 2}, {"head_dim", 128}},
        {.positions = 4096},

@@ -64,7 +64,8 @@ TEST(AttentionEstimatorsHard, LongTextsWithASinkAndAWindow) {
     options.sequences = {{0, 700}, {700, 1100}};
     for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
       const Inputs typed = cast(in, type);
-      expect_close(streamed(options, typed), reference(options, typed), type == at::kDouble ? 1e-9 : 3e-5, 1e-5);
+      // The oracle takes n_eff - 1 and v_0 - e as differences: where p_0 is 1 - 1e-8 it keeps 8 digits of them.
+      expect_close(streamed(options, typed), reference(options, typed), type == at::kDouble ? 1e-7 : 3e-5, 1e-5);
     }
   }
 }

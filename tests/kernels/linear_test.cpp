@@ -93,7 +93,7 @@ TEST_F(Linear, EveryKernelAgreesWithFloat64) {
     EXPECT_LT(largest_difference(linear(input, packed, {.bias = bias}), biased), tolerance(type));
     EXPECT_LT(
         largest_difference(linear(input, packed, {.bias = bias, .activation = Activation::gelu_erf}), at::gelu(biased)),
-        tolerance(type));
+        2 * tolerance(type));  // libtorch rounds what enters the activation
     EXPECT_LT(largest_difference(linear(input, packed, {.bias = bias, .residual = residual}),
                                  biased + residual.to(at::kDouble)),
               2 * tolerance(type));  // libtorch rounds the product before it is added

@@ -91,6 +91,26 @@ TEST(Checkpoint, TiedEmbeddingUnderEitherName) {
   }
 }
 
+// Multimodal checkpoints of 2025 were saved in two layouts. Each has its own name of the head.
+TEST(Checkpoint, BothLayoutsOfAMultimodalModelWithAStoredHead) {
+  const std::vector<std::pair<std::string, std::string>> layouts = {
+      {"language_model.model.", "language_model.lm_head.weight"}, {"model.language_model.", "lm_head.weight"}};
+  for (const auto& [prefix, head] : layouts) {
+    Json text = tiny_config("gemma3_text");
+    text["tie_word_embeddings"] = true;
+    CheckpointFolder folder({{"model_type", "gemma3"}, {"text_config", text}});
+    folder.add_tiny_tensors(4, prefix);
+    folder.tensors.erase("lm_head.weight");
+    folder.tensors[head] = folder.tensors.at(prefix + "embed_tokens.weight");
+    for (const char* norm : {"pre_feedforward_layernorm", "post_feedforward_layernorm"})
+      folder.add(prefix + "layers.0." + norm + ".weight", {4});
+    for (const char* norm : {"q_norm", "k_norm"}) folder.add(prefix + "layers.0.self_attn." + norm + ".weight", {2});
+    EXPECT_EQ(message_of([&] { load_checkpoint(folder.write()); }), "") << prefix;
+    folder.tensors.at(head).values.front() += 1;
+    EXPECT_THAT(message_of([&] { load_checkpoint(folder.write()); }), HasSubstr(head)) << prefix;
+  }
+}
+
 TEST(Checkpoint, TiedPairMustBeEqual) {
   Tiny folder(Json{{"tie_word_embeddings", true}});
   EXPECT_THAT(folder.refusal(), HasSubstr("'model.embed_tokens.weight' and 'lm_head.weight' differ"));

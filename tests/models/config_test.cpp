@@ -96,29 +96,192 @@ TEST(Config, SizesThatAreTooLargeTogether) {
                                                        HasSubstr("parameters; at most 281474976710656 are supported")));
 }
 
+TEST(Config, TooManyExpertsTogether) {
+  const Json many = {{"num_hidden_layers", 4096}, {"num_experts", 16384}, {"num_experts_per_tok", 1}};
+  EXPECT_THAT(message_of([&] { read(tiny_with(many, "qwen3_moe")); }),
+              HasSubstr("4096 layers of 16384 experts are 67108864 experts; at most 262144 are supported"));
+}
+
 TEST(Config, OtherMathematicsIsRefused) {
   expect_refused({
-      {"llama", R"({"logit_scale": 0.5})", "unknown key 'logit_scale' (= 0.5) may change what the model computes"},
+      {"llama", R"({"logit_scale": 0.5})", "'logit_scale' is 0.5; this family computes only 1: logits are not scaled"},
+      {"llama", R"({"norm_scale": 0.5})",
+       "unknown key 'norm_scale' (= 0.5) may change what the model computes; if it does not, remove it or give "
+       "--ignore-config-key "
+       "norm_scale"},
       {"llama", R"({"rope_thetta": 5e5})", "did you mean 'rope_theta'?"},
       {"llama", R"({"sliding_window": 512})", "unknown key 'sliding_window'"},
-      {"qwen2", R"({"headwise_attn_output_gate": true})", "unknown key 'headwise_attn_output_gate'"},
-      {"mistral", R"({"mlp_bias": true})", "unknown key 'mlp_bias'"},
+      {"qwen2", R"({"headwise_attn_output_gate": true})",
+       "'headwise_attn_output_gate' is true; this family computes only false"},
+      {"mistral", R"({"mlp_bias": true})", "'mlp_bias' is true; this family computes only false"},
       {"mistral", R"({"attention_bias": true})", "'attention_bias' is true; must be false"},
       {"llama", R"({"hidden_act": "tanh"})", "'hidden_act' is 'tanh'; must be silu"},
       {"llama", R"({"hidden_act": "sillu"})", "did you mean 'silu'?"},
-      {"llama", R"({"pretraining_tp": 2})", "'pretraining_tp' is 2; must be 1"},
       {"llama", R"({"quantization_config": {"quant_method": "awq"}})",
        "'quantization_config' is {\"quant_method\":\"awq\"}; quantised weights"},
       {"llama", R"({"partial_rotary_factor": 0.5})", "'partial_rotary_factor' is 0.5; only whole heads"},
       {"llama", R"({"is_encoder_decoder": true})", "'is_encoder_decoder' is true; must be false"},
       {"qwen2", R"({"use_mrope": true})", "'use_mrope' is true; must be false"},
-      {"llama", R"({"dtype": "float32", "torch_dtype": "bfloat16"})",
-       "'dtype' is 'float32' and 'torch_dtype' is 'bfloat16'; they must agree"},
-      {"llama", R"({"torch_dtype": 16})", "'torch_dtype' is 16; must be a string"},
       {"qwen3", R"({"attention_bias": true, "qkv_bias": false})", "'attention_bias' is true and 'qkv_bias' is false"},
       {"llamma", "{}", "model_type 'llamma' is not supported; supported are bloom, falcon, gemma2,"},
       {"gptj", "{}", "model_type 'gptj' is not supported"},
   });
+}
+
+// Keys that compute nothing at one value, and something at another.
+TEST(Config, KeysThatAreAcceptedByTheirValue) {
+  struct Case {
+    const char* family;
+    const char* accepted;
+    const char* refused;
+    const char* message;
+  };
+  const std::vector<Case> cases = {
+      {"llama", R"({"lm_head_bias": false})", R"({"lm_head_bias": true})", "the output head has no bias"},
+      {"llama", R"({"qkv_bias": false})", R"({"qkv_bias": true})", "biases of queries, keys and values"},
+      {"qwen2", R"({"attention_bias": true})", R"({"attention_bias": false})",
+       "'attention_bias' is false; must be true"},
+      {"qwen3_moe", R"({"use_qk_norm": true, "qkv_bias": false})", R"({"use_qk_norm": false})", "norms of queries"},
+      {"qwen3_moe", R"({"shared_expert_intermediate_size": 0})", R"({"shared_expert_intermediate_size": 8})",
+       "experts for all tokens are not computed"},
+      {"llama", R"({"num_experts": 0})", R"({"num_experts": 4})", "the number of experts"},
+      {"phi3", R"({"full_attn_mod": 1, "interpolate_factor": 1.0})", R"({"full_attn_mod": 2})", "the same attention"},
+      {"llama", R"({"n_head": 2})", R"({"n_head": 4})", "'n_head' is 4 and 'num_attention_heads' is 2; they mean the"},
+      {"llama", R"({"norm_eps": 1e-6})", R"({"norm_eps": 1e-5})", "the epsilon of the norms"},
+      {"llama", R"({"rotary_pct": 1})", R"({"rotary_pct": 0.5})", "the share of a head that is rotated"},
+      {"llama", R"({"hidden_activation": "swish"})", R"({"hidden_activation": "gelu"})", "unknown key"},
+      {"llama", R"({"use_sliding_window": false, "sliding_window": 64, "max_window_layers": 3})",
+       R"({"use_sliding_window": true})", "'use_sliding_window' is true"},
+      {"llama", R"({"layer_types": ["full_attention"]})", R"({"layer_types": ["sliding_attention"]})",
+       "the kinds of the layers"},
+      {"llama", R"({"position_embedding_type": "rope"})", R"({"position_embedding_type": "alibi"})", "unknown key"},
+      {"llama", R"({"is_causal": true})", R"({"is_causal": false})", "a query sees no later key"},
+      {"llama", R"({"hidden_dropout_prob": 0.1})", R"({"token_dropout": true})", "unknown key 'token_dropout'"},
+      {"llama", R"({"n_special": 0})", R"({"n_special": 3})", "such tokens are not computed"},
+      {"llama", R"({"seq_length": 99})", R"({"seq_length": 0})", "unknown key 'seq_length'"},
+      {"gemma2", R"({"sliding_window_size": 4096})", R"({"sliding_window_size": 64})", "the window"},
+      {"llama", R"({"rope_scaling": {"rope_type": "yarn", "factor": 2, "attn_factor": 1}})",
+       R"({"rope_scaling": {"rope_type": "yarn", "factor": 2, "attn_factor": 0.9}})",
+       "give --ignore-config-key rope_scaling.attn_factor to compute as the reference, or replace the key by "
+       "'attention_factor' in a copy of the file"},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(message_of([&] { read(tiny_with(Json::parse(c.accepted), c.family)); }), "") << c.accepted;
+    expect_refused({{c.family, c.refused, c.message}});
+  }
+}
+
+TEST(Config, KeysThatComputeNothing) {
+  for (
+      const char* keys :
+      {R"({"logit_scale": null, "made_up": null, "rope_scaling": {"rope_type": "linear", "factor": 2, "mscale": null}})",
+       R"({"pretraining_tp": 2})", R"({"dtype": "float32", "torch_dtype": "bfloat16"})",
+       R"({"tokenizer_name": "gpt2", "tokenizer": "fast", "tf_legacy_loss": false})",
+       R"({"init_std": 0.02, "use_scaled_init_for_output_weights": true, "init_config": {"name": "kaiming"}})",
+       R"({"im_start_token_id": 4, "stop_token_ids": [1, 2], "use_flash_attention_2": true, "softmax_in_fp32": true})",
+       R"({"output_past": true, "_num_labels": 1, "predict_special_tokens": true, "attention_bias": null})"}) {
+    EXPECT_EQ(message_of([&] { read(tiny_with(Json::parse(keys))); }), "") << keys;
+  }
+}
+
+TEST(Config, OldAndNewSpellings) {
+  const Json neox = {{"num_key_value_heads", nullptr}, {"head_dim", nullptr}, {"hidden_size", 16}};
+  const auto with = [&](const char* keys) {
+    Json config = tiny_with(neox, "gpt_neox");
+    config.update(Json::parse(keys));
+    return config;
+  };
+  for (const char* keys :
+       {R"({"rotary_pct": 0.5, "rotary_emb_base": 500})", R"({"partial_rotary_factor": 0.5, "rope_theta": 500})",
+        R"({"rotary_pct": 0.5, "partial_rotary_factor": 0.5, "rotary_emb_base": 500, "rope_theta": 500.0})"}) {
+    const RopeConfig rope = read(with(keys)).rope;
+    EXPECT_EQ(rope.rotated, 0.5);
+    EXPECT_EQ(rope.base, 500);
+  }
+  EXPECT_THAT(message_of([&] { read(with(R"({"rotary_pct": 0.5, "partial_rotary_factor": 0.25})")); }),
+              HasSubstr("'rotary_pct' is 0.5 and 'partial_rotary_factor' is 0.25; they mean the same and must agree"));
+
+  const Json falcon = Json::parse(R"({"model_type": "falcon", "hidden_size": 16, "vocab_size": 5, "n_layer": 2,
+                                      "n_head": 4, "n_head_kv": 2, "new_decoder_architecture": true})");
+  const DecoderConfig old = read(falcon);
+  EXPECT_EQ(old.layers, 2);
+  EXPECT_EQ(old.heads, 4);
+  EXPECT_EQ(old.kv_heads, 2);
+  Json both = falcon;
+  both.update({{"num_hidden_layers", 2}, {"num_attention_heads", 4}, {"num_kv_heads", 2}});
+  EXPECT_EQ(read(both).kv_heads, 2);
+  both["num_kv_heads"] = 4;
+  EXPECT_THAT(message_of([&] { read(both); }),
+              HasSubstr("'num_kv_heads' is 4 and 'n_head_kv' is 2; they mean the same"));
+
+  EXPECT_EQ(read(tiny_with({{"max_sequence_length", 77}})).max_positions, 77);
+  EXPECT_EQ(read(tiny_with({{"max_sequence_length", 77}, {"max_position_embeddings", 33}})).max_positions, 33);
+  EXPECT_THAT(message_of([] {
+                read(tiny_with({{"max_sequence_length", 77}, {"rope_scaling", {{"type", "yarn"}, {"factor", 2}}}}));
+              }),
+              HasSubstr("'max_position_embeddings' is missing"));
+}
+
+TEST(Config, ClassesThatAreNotTheFamilys) {
+  for (const char* keys :
+       {R"({"architectures": ["LlamaForCausalLM"]})", R"({"architectures": ["LLaMAForCausalLM"]})",
+        R"({"architectures": ["FSDPLlamaForCausalLM"]})", R"({"architectures": null})", R"({"architectures": []})",
+        R"({"auto_map": {"AutoModelForCausalLM": "modeling_llama.LlamaForCausalLM", "AutoConfig": "a--b.LlamaConfig",
+            "AutoTokenizer": "any/thing", "AutoModelForSequenceClassification": "x.LlamaForSequenceClassification"}})"}) {
+    EXPECT_EQ(message_of([&] { read(tiny_with(Json::parse(keys))); }), "") << keys;
+  }
+  expect_refused({
+      {"llama", R"({"architectures": ["LlamaCycleForCausalLM"]})",
+       "'architectures' names LlamaCycleForCausalLM, which may compute something else than model_type llama; allowed "
+       "are LlamaForCausalLM, LlamaModel"},
+      {"llama", R"({"architectures": ["LlamaForSequenceClassification"]})", "names LlamaForSequenceClassification"},
+      {"llama", R"({"architectures": "LlamaForCausalLM"})", "'architectures' is \"LlamaForCausalLM\"; must be a list"},
+      {"llama", R"({"architectures": [1]})", "'architectures' holds 1"},
+      {"llama", R"({"auto_map": {"AutoModelForCausalLM": "modeling_cycle.LlamaCycleForCausalLM"}})",
+       "'auto_map.AutoModelForCausalLM' is \"modeling_cycle.LlamaCycleForCausalLM\": code of its own"},
+      {"llama", R"({"auto_map": {"AutoConfig": "x.OtherConfig"}})", "'auto_map.AutoConfig' is \"x.OtherConfig\""},
+      {"llama", R"({"auto_map": ["x"]})", "'auto_map' is [\"x\"]; must be an object"},
+  });
+}
+
+TEST(Config, AFileWithoutModelTypeIsIdentifiedByItsArchitecture) {
+  Json config = tiny_without("model_type");
+  config["architectures"] = {"MistralForCausalLM"};
+  EXPECT_EQ(read(config).family, "mistral");
+  config["architectures"] = {"MiniCPM3ForCausalLM"};
+  EXPECT_THAT(
+      message_of([&] { read(config); }),
+      HasSubstr("'model_type' is missing, and 'architectures' names MiniCPM3ForCausalLM, which is not supported; "
+                "supported are BloomForCausalLM,"));
+}
+
+TEST(Config, IgnoredKeys) {
+  const auto read_without = [](const Json& config, const IgnoredKeys& keys) {
+    const CheckpointFolder folder(config);
+    return read_decoder_config(folder.write(), keys);
+  };
+  EXPECT_EQ(read_without(tiny_with({{"mystery", 7}, {"riddle", 8}}), {"mystery", "riddle"}).layers, 1);
+  const Json yarn = {{"rope_type", "yarn"}, {"factor", 2}, {"attn_factor", 0.9}};
+  EXPECT_EQ(read_without(tiny_with({{"rope_scaling", yarn}}), {"rope_scaling.attn_factor"}).rope.factor, 2);
+  EXPECT_THAT(message_of([&] { read_without(tiny_config(), {"mystery"}); }),
+              AllOf(HasSubstr("--ignore-config-key: "), HasSubstr("config.json has no key 'mystery'")));
+  EXPECT_THAT(message_of([&] { read_without(tiny_config(), {"vocab_size.size"}); }), HasSubstr("has no key 'size'"));
+}
+
+TEST(Config, BosOutsideOfTheTextConfig) {
+  Json text = tiny_config("gemma3_text");
+  text.erase("bos_token_id");
+  const Json outer = {{"model_type", "gemma3"}, {"bos_token_id", 3}, {"text_config", text}};
+  EXPECT_EQ(read(outer).bos_token, 3);
+  Json both = outer;
+  both["text_config"]["bos_token_id"] = 3;
+  EXPECT_EQ(read(both).bos_token, 3);
+  both["text_config"]["bos_token_id"] = 2;
+  EXPECT_THAT(message_of([&] { read(both); }),
+              HasSubstr("'bos_token_id' is 3 and 'text_config.bos_token_id' is 2; they must agree"));
+  Json unknown = outer;
+  unknown["text_config"]["mystery"] = 1;
+  EXPECT_THAT(message_of([&] { read(unknown); }), HasSubstr("unknown key 'text_config.mystery'"));
 }
 
 TEST(Config, RopeMistakes) {

@@ -1,6 +1,7 @@
 // The Bayesian filter of a decoder. random_decoder.h has options with a filter, which the tests of all options run.
 #include "bft/filter_step.h"
 #include "core/error.h"
+#include "models/checkpoint/named_tensor.h"
 #include "models/decoder/attention_ops.h"
 #include "models/random_decoder.h"
 

@@ -165,6 +165,41 @@ TEST(Request, SpreadIsKeptAndChecked) {
   EXPECT_THAT(refusal(altered("spread", INT64_MAX)), HasSubstr("is too large"));
 }
 
+TEST(Request, TheEstimatorIsStoredIfItIsNotReml) {
+  Request request = made_request();
+  EXPECT_FALSE(request.to_json().contains("estimator"));
+  request.estimator = {Estimator::kish};
+  EXPECT_EQ(request.to_json().at("estimator"), "kish");
+  EXPECT_FALSE(request.to_json().contains("score_noise"));
+  EXPECT_EQ(Request::from_json(request.to_json(), "F").estimator, request.estimator);
+  request.estimator = {Estimator::delta_weight_free, 0.1};
+  EXPECT_EQ(Request::from_json(request.to_json(), "F").estimator, request.estimator);
+  EXPECT_EQ(made_request().difference(request),
+            "the estimator (--estimator, --score-noise) is reml in the stored request and delta_weight_free 0.1 in "
+            "this one");
+  EXPECT_THAT(refusal(altered("estimator", "kisch")), HasSubstr("F: 'estimator': no estimator 'kisch'"));
+  EXPECT_THAT(refusal(altered("estimator", "delta")), HasSubstr("'estimator' is delta; a sweep does not have it"));
+  EXPECT_THAT(refusal(altered("estimator", 3)), HasSubstr("'estimator' is 3; it must be a string"));
+  EXPECT_THAT(refusal(altered("score_noise", 0.1)), HasSubstr("'score_noise' is 0.1; it must be 0 or above"));
+}
+
+TEST(Request, IgnoredKeysAreKeptAndCompared) {
+  const Request stored = made_request();
+  EXPECT_FALSE(stored.to_json().contains("ignored_config_keys"));
+  EXPECT_TRUE(Request::from_json(stored.to_json(), "F").ignored_config_keys.empty());
+  Request asked = stored;
+  asked.ignored_config_keys = {"a", "rope_scaling.b"};
+  EXPECT_EQ(Request::from_json(asked.to_json(), "F").ignored_config_keys, asked.ignored_config_keys);
+  EXPECT_EQ(stored.difference(asked),
+            "what is not read of config.json (--ignore-config-key) is nothing in the stored request and a, "
+            "rope_scaling.b in this one");
+  EXPECT_NE(asked.difference(stored), "");
+  EXPECT_EQ(asked.difference(asked), "");
+  EXPECT_EQ(refusal(altered("ignored_config_keys", {"b", "a"})),
+            "F: 'ignored_config_keys' is [b, a]; it must be sorted names, each once");
+  EXPECT_EQ(refusal(altered("ignored_config_keys", "a")), "F: 'ignored_config_keys' is \"a\"; it must be an array");
+}
+
 TEST(Request, SpreadRunsKeepTheirSamples) {
   Request stored = made_request();
   stored.spread = 500;

@@ -21,14 +21,6 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double weightless_score = -1e4;  // its exp is 0 in every type; unlike with -inf, 0 times it is 0
 
-/// Enough queries for about 2048 rows of scores, so that matrix products are fast. Fewer if rows are long, for about
-/// 2^25 scores in all; but at least 16 queries of each head.
-std::int64_t queries_per_block(const AttentionShape& shape) {
-  const std::int64_t rows = std::min<std::int64_t>(2048, (std::int64_t{1} << 25) / shape.length);
-  const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(rows / shape.heads, 1));
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_floor(fitting)), 16, 256);
-}
-
 /// The blocks. All have the same shape; the last one is padded.
 struct Blocks {
   std::vector<ScoreBlock> blocks;
@@ -36,7 +28,7 @@ struct Blocks {
 };
 
 Blocks blocks_of(const AttentionOptions& options, const AttentionShape& shape) {
-  const std::int64_t step = queries_per_block(shape);
+  const std::int64_t step = composed_queries_per_block(shape.heads, shape.length);
   Blocks all;
   all.positions = options.first_query + (shape.length - options.first_query + step - 1) / step * step;
   for (std::int64_t begin = options.first_query; begin < shape.length; begin += step) {
@@ -91,7 +83,7 @@ class Composition {
     if (block.keys.begin == 0) scores.select(2, 0).fill_(-infinity);
 
     const bool counts = in_.options.estimator.name == Estimator::kish;
-    const at::Tensor visible = counts ? at::isneginf(scores).logical_not_() : at::Tensor();
+    const at::Tensor seen = counts ? at::isneginf(scores).logical_not_() : at::Tensor();
     const bool wide = scores.scalar_type() == at::kDouble;
     const double lowest = wide ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest();
     const at::Tensor maximum = scores.amax(-1, /*keepdim=*/true).clamp_min(lowest);
@@ -100,35 +92,24 @@ class Composition {
     sums.maximum = maximum.squeeze(2);
     sums.weighted_score =
         in_.options.returned.entropy ? scores.mul_(weights).sum(-1, /*keepdim=*/false, at::kDouble) : at::Tensor();
-    const OtherKeys others = moments_of_others(block, weights, values_);
     if (in_.options.estimator.name == Estimator::reml) {
+      const OtherKeys others = moments_of_others(block, weights, values_);
+      sums.total = others.weight.squeeze(2);
       sums.total_squares = weights.square().sum(-1, /*keepdim=*/false, at::kDouble);
-    } else {  // in double: n_eff - 1 may be small
-      const at::Tensor squares = weights.to(at::kDouble).square_();
-      sums.total_squares = squares.sum(-1);
-      sums.estimator = estimator_moments(block, visible, squares);
-      if (sums.estimator.offset.defined()) sums.estimator.offset.sub_(others.offset);
+      set_moments(sums, others.offset, others.residual);
+    } else {
+      sums.estimator = estimator_sums(in_.options.estimator.name, block, weights, seen, values_);
+      sums.total = sums.estimator.total;
+      sums.total_squares = sums.estimator.total_squares;
+      set_moments(sums, sums.estimator.offset, sums.estimator.residual);
     }
-    sums.total = others.weight.squeeze(2);
-    sums.estimate_others = of_heads(values_.centre) + others.offset;
-    sums.first_distance = of_heads(values_.offsets().slice(1, 0, 1)) - others.offset;
-    sums.residual_others = others.residual;
     return sums;
   }
 
-  /// The sums that the estimator takes of the other keys beside n_eff and S, if any.
-  /// @param visible  [head, query, key], defined for kish
-  /// @param squares  [head, query, key] squared weights
-  OtherKeys estimator_moments(const ScoreBlock& block, const at::Tensor& visible, const at::Tensor& squares) const {
-    switch (in_.options.estimator.name) {
-      case Estimator::kish:
-        return moments_of_others(block, visible, values_);
-      case Estimator::sandwich:
-      case Estimator::delta_weight_free:
-        return moments_of_others(block, squares, values_);
-      default:
-        return {};
-    }
+  void set_moments(BlockSums& sums, const at::Tensor& offset, const at::Tensor& residual) const {
+    sums.estimate_others = of_heads(values_.centre) + offset;
+    sums.first_distance = of_heads(values_.offsets().slice(1, 0, 1)) - offset;
+    sums.residual_others = residual;
   }
 
   /// Expands [kv_head, 1, x] to [head, 1, x].
@@ -143,6 +124,12 @@ class Composition {
 };
 
 }  // namespace
+
+std::int64_t composed_queries_per_block(std::int64_t heads, std::int64_t length) {
+  const std::int64_t rows = std::min<std::int64_t>(2048, (std::int64_t{1} << 25) / length);
+  const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(rows / heads, 1));
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_floor(fitting)), 16, 256);
+}
 
 QueryStatistics attention_composed(const AttentionOptions& options, const AttentionShape& shape,
                                    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {

@@ -15,6 +15,11 @@ namespace gainlens::kernels {
 QueryStatistics attention_composed(const AttentionOptions& options, const AttentionShape& shape,
                                    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
 
+/// Queries of a block: enough for about 2048 rows of scores, so that matrix products are fast. Fewer if rows are long,
+/// for about 2^25 scores in all; but at least 16 queries of each head. The scores and weights of a block and a copy of
+/// the weights in float64 are in memory at a time.
+std::int64_t composed_queries_per_block(std::int64_t heads, std::int64_t length);
+
 /// Only the first queries of causal attention, at most `centre_keys`, from the keys that they see. A kernel that
 /// centres values by the mean of that many values leaves these queries to this function.
 /// @param value_variance  [kv_head, head_dim] float64, over all positions; used for `value_variance` and

@@ -141,24 +141,16 @@ class BlockSummary {
     return count / (weighted + count);
   }
 
-  bool counts_keys() const { return options_.estimator.name == Estimator::kish; }
-
   Evidence evidence_of_others() const {
     Evidence found{.n_eff = masses_.n_others.unsqueeze(2), .residual = sums_.residual_others};
-    found.degrees = found.n_eff - 1;
-    if (!sums_.estimator.weight.defined()) return found;
-    const OtherKeys& own = sums_.estimator;
-    // About e', or for kish about the mean of the visible values, from which own.residual is.
-    const at::Tensor spread = counts_keys() ? own.residual : own.residual + own.offset.square();
-    found.squares = (counts_keys() ? own.weight : weight_of_others()) * spread;
-    if (counts_keys()) found.visible = own.weight;
+    const EstimatorSums& own = sums_.estimator;
+    if (own.degrees.defined()) found.degrees = own.degrees.unsqueeze(2);
+    if (own.visible.weight.defined()) {
+      found.visible = own.visible.weight;
+      found.squares = own.visible.weight * own.visible.residual;
+    }
+    if (own.squares.weight.defined()) found.squares = own.weighted_squares(at::zeros_like(sums_.first_distance));
     return found;
-  }
-
-  /// sum p^2 over the others, [head, query, 1], for weights of the others that sum to one; 0 without others.
-  at::Tensor weight_of_others() const {
-    const at::Tensor total = sums_.total.masked_fill(masses_.alone, 1).unsqueeze(2);
-    return sums_.estimator.weight / total.square();
   }
 
   /// The others with key 0. No term is negative, so nothing cancels.
@@ -166,22 +158,21 @@ class BlockSummary {
     const at::Tensor n = masses_.n_eff.unsqueeze(2), first = masses_.first.unsqueeze(2),
                      others = masses_.others.unsqueeze(2);
     Evidence found{.n_eff = n, .residual = residual};
-    if (options_.estimator.name == Estimator::reml) return found;
-    // 1 - sum p^2 = (1 - p_0)(1 + p_0 - (1 - p_0) / n'), times n.
-    const at::Tensor share = (others / masses_.n_others.unsqueeze(2)).masked_fill(masses_.alone.unsqueeze(2), 0);
-    found.degrees = (others * (1 + first - share) * n).clamp_min(0);
-    if (!sums_.estimator.weight.defined()) return found;
-    const OtherKeys& own = sums_.estimator;
+    const EstimatorSums& own = sums_.estimator;
+    if (!own.degrees.defined()) return found;
+    // 1 - sum p^2 = (1 - p_0)(2 p_0 + (1 - p_0)(n' - 1) / n'), times n.
+    const at::Tensor degrees_of_others = (own.degrees / masses_.n_others).masked_fill(masses_.alone, 0).unsqueeze(2);
+    found.degrees = others * (2 * first + others * degrees_of_others) * n;
     const at::Tensor& distance = sums_.first_distance;  // of key 0 from e'
-    if (counts_keys()) {
+    if (own.visible.weight.defined()) {
       const at::Tensor sees_first = at::isfinite(sums_.first_scores.slice(2, 0, 1)).to(at::kDouble);
-      found.visible = own.weight + sees_first;
-      const at::Tensor share_of_others = sees_first * own.weight / found.visible.clamp_min(1);
-      found.squares = own.weight * own.residual + share_of_others * (distance - own.offset).square();
-    } else {
-      const at::Tensor shift = own.offset - first * distance;  // of the others' mean under p^2 from e
+      found.visible = own.visible.weight + sees_first;
+      const at::Tensor share_of_others = sees_first * own.visible.weight / found.visible.clamp_min(1);
       found.squares =
-          (first * others * distance).square() + others.square() * weight_of_others() * (own.residual + shift.square());
+          own.visible.weight * own.visible.residual + share_of_others * (distance - own.visible.offset).square();
+    }
+    if (own.squares.weight.defined()) {
+      found.squares = (first * others * distance).square() + others.square() * own.weighted_squares(first * distance);
     }
     return found;
   }

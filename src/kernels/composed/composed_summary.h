@@ -1,7 +1,7 @@
 #pragma once
 
+#include "kernels/composed/estimator_sums.h"
 #include "kernels/composed/score_blocks.h"
-#include "kernels/composed/value_moments.h"
 
 namespace gainlens::kernels {
 
@@ -16,9 +16,7 @@ struct BlockSums {
   at::Tensor estimate_others;  ///< [head, query, head_dim] e', mean of the others' values
   at::Tensor first_distance;   ///< [head, query, head_dim] v_0 - e'
   at::Tensor residual_others;  ///< [head, query, head_dim] S'
-  /// What the estimator takes beside S: moments of the others under the coefficients exp(2 (s - maximum)) (sandwich,
-  /// delta_weight_free) or 1 for each visible key (kish). Its offset is relative to e'. Undefined for the others.
-  OtherKeys estimator;
+  EstimatorSums estimator;     ///< undefined for reml
 };
 
 /// What is the same for all blocks, float64.

@@ -13,7 +13,7 @@ void check_checkpoint(const std::filesystem::path& path) {
 
 Checkpoint load_checkpoint(const std::filesystem::path& path, const LoadOptions& options) {
   dtype_name(options.dtype);  // refuses a dtype that models are not computed in
-  const CheckpointSource source = open_checkpoint(path);
+  const CheckpointSource source = open_checkpoint(path, options.ignored_keys);
   check_tensors(source);
   Checkpoint checkpoint{source.config, load_outer(source, options.dtype), source.path, source.files};
   const std::int64_t layers = options.first_layers.value_or(source.config.layers);

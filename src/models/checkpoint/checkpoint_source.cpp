@@ -4,7 +4,8 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/filter_config.h"
-#include "models/families/inert_keys.h"
+#include "models/families/class_names.h"
+#include "models/families/other_keys.h"
 
 #include <optional>
 #include <system_error>
@@ -15,15 +16,35 @@ namespace {
 constexpr std::uintmax_t max_config_bytes = 16u << 20;
 // A petabyte of float32: each size may be in its range while the product is impossible.
 constexpr std::int64_t max_parameters = std::int64_t{1} << 48;
+// In all layers together. Each has tensors of its own, which are listed before the weight files are looked at: a small
+// config.json must not make a list that fills the memory.
+constexpr std::int64_t max_experts = std::int64_t{1} << 18;
 
 struct FamilyConfig {
   const Family* family;
   DecoderConfig config;
 };
 
-FamilyConfig parse_config(const Json& document, const std::string& where) {
+/// Removes a key, or a key of an object in it: "rope_scaling.attn_factor".
+void remove_key(Json& object, const std::string& name, const std::string& where) {
+  const auto dot = name.find('.');
+  const auto outer = object.is_object() ? object.find(name.substr(0, dot)) : object.end();
+  CHECK(object.is_object() && outer != object.end(), "--ignore-config-key: {} has no key '{}'; name a key that it has",
+        where, printable(name, 100));
+  if (dot == std::string::npos || object.contains(name)) {
+    object.erase(name);
+  } else {
+    remove_key(*outer, name.substr(dot + 1), where);
+  }
+}
+
+FamilyConfig parse_config(const Json& given, const std::string& where, const IgnoredKeys& ignored = {}) {
+  CHECK(ignored.empty() || given.is_object(), "{}: is not a JSON object", where);
+  Json document = given;
+  for (const std::string& key : ignored) remove_key(document, key, where);
   ConfigReader reader(document, where);
-  const Family& family = family_named(reader.text("model_type"), where);
+  const Family& family = family_of_config(reader);
+  check_class_names(reader, family);
   DecoderConfig config = family.parse(reader);
   config.family = family.name;
   if (const Json* filter = reader.find(filter_key)) {
@@ -31,18 +52,19 @@ FamilyConfig parse_config(const Json& document, const std::string& where) {
     config.filter = parse_filter(*filter, place);
     check_filter(config, place);
   }
-  std::vector<std::string_view> inert(inert_keys().begin(), inert_keys().end());
-  inert.insert(inert.end(), family.inert_keys.begin(), family.inert_keys.end());
-  reader.refuse_unread(inert);
+  check_other_keys(reader, config, family.keys, family.inert_keys);
+  const std::int64_t experts = config.layers * config.experts.count;
+  CHECK(experts <= max_experts, "{}: {} layers of {} experts are {} experts; at most {} are supported", where,
+        config.layers, config.experts.count, experts, max_experts);
   const std::int64_t parameters = parameter_count(config);
   CHECK(parameters <= max_parameters, "{}: the sizes describe {} parameters; at most {} are supported", where,
         parameters, max_parameters);
   return {&family, std::move(config)};
 }
 
-FamilyConfig read_config(const std::filesystem::path& folder) {
+FamilyConfig read_config(const std::filesystem::path& folder, const IgnoredKeys& ignored) {
   const std::filesystem::path file = folder / "config.json";
-  return parse_config(read_json_file(file, max_config_bytes), printable(file.string()));
+  return parse_config(read_json_file(file, max_config_bytes), printable(file.string()), ignored);
 }
 
 /// The GGUF file at `path`; empty if `path` is a folder in Hugging Face layout.
@@ -59,20 +81,26 @@ std::optional<std::filesystem::path> gguf_at(const std::filesystem::path& path) 
   return gguf;
 }
 
-/// The family's names, with the prefix of this checkpoint.
+/// The family's names, with the prefix and the head of this checkpoint.
 TensorNames names_in(const TensorEntries& entries, const Family& family, TensorNames names) {
   const auto any_starts_with = [&entries](std::string_view start) {
     const auto first = entries.lower_bound(start);
     return first != entries.end() && first->first.starts_with(start);
   };
   if (any_starts_with(names.prefix)) return names;
-  for (const std::string_view prefix : family.prefixes) {
-    if (!any_starts_with(prefix)) continue;
-    names.prefix = prefix;
+  for (const OtherLayout& layout : family.layouts) {
+    if (!any_starts_with(layout.prefix)) continue;
+    names.prefix = layout.prefix;
+    names.head = layout.head;
     return names;
   }
   if (any_starts_with(names.layer.substr(0, names.layer.find('{')))) names.prefix = "";
   return names;
+}
+
+void refuse_ignored_keys(const std::filesystem::path& gguf, const IgnoredKeys& ignored) {
+  CHECK(ignored.empty(), "--ignore-config-key {}: {} is a GGUF file, which has no config.json; leave the option out",
+        printable(ignored.front(), 100), printable(gguf.string()));
 }
 
 CheckpointSource open_gguf(const std::filesystem::path& path) {
@@ -90,16 +118,17 @@ CheckpointSource open_gguf(const std::filesystem::path& path) {
   return source;
 }
 
-CheckpointSource open_folder(const std::filesystem::path& path) {
+CheckpointSource open_folder(const std::filesystem::path& path, const IgnoredKeys& ignored) {
   CheckpointSource source;
   source.path = formats::resolve_checkpoint_folder(path);
-  FamilyConfig described = read_config(source.path);
+  FamilyConfig described = read_config(source.path, ignored);
   source.family = described.family;
   source.config = std::move(described.config);
   auto directory = formats::TensorDirectory::open(source.path);
   source.files = directory.files();
   source.files.insert(source.files.begin(), source.path / "config.json");
   source.names = names_in(directory.entries(), *source.family, tensor_names(*source.family, source.config));
+  source.notes = directory.remarks();
   source.tensors = std::move(directory);
   return source;
 }
@@ -114,16 +143,18 @@ std::string CheckpointSource::where() const {
   return printable(path.string());
 }
 
-CheckpointSource open_checkpoint(const std::filesystem::path& path) {
+CheckpointSource open_checkpoint(const std::filesystem::path& path, const IgnoredKeys& ignored) {
   const auto gguf = gguf_at(path);
-  return gguf ? open_gguf(*gguf) : open_folder(path);
+  if (gguf) refuse_ignored_keys(*gguf, ignored);
+  return gguf ? open_gguf(*gguf) : open_folder(path, ignored);
 }
 
-DecoderConfig read_decoder_config(const std::filesystem::path& path) {
+DecoderConfig read_decoder_config(const std::filesystem::path& path, const IgnoredKeys& ignored) {
   if (const auto gguf = gguf_at(path)) {
+    refuse_ignored_keys(*gguf, ignored);
     return parse_config(describe_gguf(formats::GgufFile::open(*gguf)).config, printable(gguf->string())).config;
   }
-  return read_config(formats::resolve_checkpoint_folder(path)).config;
+  return read_config(formats::resolve_checkpoint_folder(path), ignored).config;
 }
 
 DecoderConfig parse_decoder_config(const Json& document, const std::string& where) {

@@ -3,6 +3,7 @@
 #include "core/json.h"
 #include "formats/gguf_file.h"
 #include "formats/tensor_file.h"
+#include "models/checkpoint/checkpoint.h"
 #include "models/decoder/decoder_config.h"
 #include "models/families/family.h"
 #include "models/families/tensor_names.h"
@@ -27,6 +28,7 @@ struct CheckpointSource {
   DecoderConfig config;
   TensorNames names;                 ///< as this checkpoint spells them
   std::vector<std::string> remarks;  ///< keys that the files leave out, with the values that were filled in
+  std::vector<std::string> notes;    ///< other things that the user should know about the files
   std::variant<formats::TensorDirectory, formats::GgufFile> tensors;
 
   const TensorEntries& entries() const;
@@ -35,7 +37,8 @@ struct CheckpointSource {
 };
 
 /// @param path  a folder in Hugging Face layout, a Hugging Face cache folder, a GGUF file, or a folder with a GGUF file
+/// @param ignored  as in read_decoder_config
 /// @throws InvalidArgument  as read_decoder_config, formats::TensorDirectory::open and formats::GgufFile::open
-CheckpointSource open_checkpoint(const std::filesystem::path& path);
+CheckpointSource open_checkpoint(const std::filesystem::path& path, const IgnoredKeys& ignored = {});
 
 }  // namespace gainlens::models

@@ -29,7 +29,7 @@ std::unique_ptr<hooks::HookedModel> load_decoder(const std::filesystem::path& pa
     return std::make_unique<Decoder>(std::move(checkpoint.config), std::move(checkpoint.weights));
   }
   dtype_name(options.dtype);  // refuses a dtype that models are not computed in
-  CheckpointSource source = open_checkpoint(path);
+  CheckpointSource source = open_checkpoint(path, options.ignored_keys);
   check_tensors(source);
   DecoderConfig config = source.config;
   DecoderWeights outer = load_outer(source, options.dtype);

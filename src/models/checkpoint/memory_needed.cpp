@@ -1,6 +1,7 @@
 #include "models/checkpoint/memory_needed.h"
 
 #include "core/checked.h"
+#include "kernels/composed/attention_composed.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/decoder_weights.h"
 
@@ -161,7 +162,7 @@ Count sequence_bytes(const DecoderConfig& config, const Sizes& sizes, const Memo
   const std::uint64_t tables = config.positions != Positions::rotary ? 0 : config.window_rope ? 2 : 1;
   bytes = bytes + sizes.together * sizes.head_dim * sizes.element * tables;
   if (config.positions == Positions::alibi) bytes = bytes + sizes.together * sizes.heads * sizes.wide;
-  if (options.statistics) bytes = bytes + packed_bytes(config, sizes, options);
+  if (options.statistics && !options.composed) bytes = bytes + packed_bytes(config, sizes, options);
   if (options.statistics && options.per_query) bytes = bytes + kept_queries(config, sizes, options);
   return bytes;
 }
@@ -191,12 +192,17 @@ Count attention_bytes(const DecoderConfig& config, const Sizes& sizes, const Mem
     const std::uint64_t copies = wide == Count(8) ? 1 : 2;  // to double, then with keys before queries
     const Count by_key = heads * first_keys * sizeof(double) * copies, values = keys * sizeof(double) + heads * 32;
     const Count held = input + projected + output + statistics;
-    consider(held + converted);
+    consider(held + (options.composed ? queries * wide + keys * (wide + 2 * sizeof(double)) : converted));
     consider(held + std::max(by_key, values));
   }
   // S, lambda_obs, K, lambda and what they are computed from, beside what attention holds anyway.
   if (config.filter) peak = peak + width * wide * 7;
-  return tokens * peak;
+  Count block;
+  if (options.statistics && options.composed && tokens > Count(0)) {
+    const auto rows = static_cast<std::uint64_t>(kernels::composed_queries_per_block(config.heads, options.positions));
+    block = heads * rows * tokens * (2 * wide.value() + sizeof(double));
+  }
+  return tokens * peak + block;
 }
 
 Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {

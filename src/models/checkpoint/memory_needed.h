@@ -18,6 +18,7 @@ struct MemoryOptions {
   bool stream_weights = false;                ///< one layer at a time
   std::optional<std::int64_t> stop_at_layer;  ///< only the layers before it are loaded; then there is no likelihood
   bool statistics = true;
+  bool composed = false;  ///< the statistics are those of the composed kernel, not of the streaming one
   bool likelihood = true;
   bool per_query = false;
   std::int64_t measured_layers = 0;  ///< whose statistics are kept with per_query; 0: all
@@ -40,7 +41,8 @@ struct MemoryNeeded {
   /// of the statistics kernel, kept numbers of single queries.
   std::uint64_t sequences = 0;
   /// While a layer attends: the norm of the stream, q, k and v before and after rotation, the output; the statistics
-  /// (12 scalars and 8 weights for each query and head) and their copies in double.
+  /// (12 scalars and 8 weights for each query and head) and their copies in double. With the composed kernel: q and k
+  /// once more, the values and their squares in float64, and 8 + 2a bytes for each score of a block.
   std::uint64_t attention = 0;
   /// While a layer's MLP or experts run: the streams before and after it, its norm, the neurons of 512 positions (of
   /// experts: of all positions of the busiest expert, which is taken to have one and a half times its share).

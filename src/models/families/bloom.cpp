@@ -28,8 +28,7 @@ DecoderConfig parse(ConfigReader& reader) {
                                        .activation = Activation::gelu_tanh,
                                        .tied_head = true,
                                        .mlp_ratio = 4,
-                                       .positions = Positions::alibi,
-                                       .tensor_parallel_inert = true},
+                                       .positions = Positions::alibi},
                                       keys);
   config.norm = Norm::layer;
   config.norm_bias = config.embedding_norm = config.qkv_bias = config.output_bias = config.mlp_bias = true;
@@ -61,6 +60,7 @@ Family bloom() {
   return {.name = "bloom",
           .title = "BLOOM",
           .examples = "BLOOM, BLOOMZ",
+          .classes = {"Bloom"},
           .parse = parse,
           .keys = keys_of("hidden_size", "n_head", "n_layer"),
           .tensors = names(),

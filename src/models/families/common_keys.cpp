@@ -18,48 +18,23 @@ constexpr std::int64_t max_mlp_width = std::int64_t{1} << 24;
 constexpr std::int64_t max_vocabulary = std::int64_t{1} << 31;
 constexpr std::int64_t max_context = std::int64_t{1} << 31;
 
-Activation parse_activation(ConfigReader& reader, std::string_view key, Activation fallback) {
-  static const std::map<std::string, Activation, std::less<>> known = {
+const std::map<std::string_view, Activation>& activations() {
+  static const std::map<std::string_view, Activation> known = {
       {"silu", Activation::silu},           {"swish", Activation::silu},
       {"gelu", Activation::gelu_erf},       {"gelu_new", Activation::gelu_tanh},
       {"gelu_fast", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
       {"relu", Activation::relu},           {"relu2", Activation::squared_relu}};
+  return known;
+}
+
+Activation parse_activation(ConfigReader& reader, std::string_view key, Activation fallback) {
   if (reader.find_non_null(key) == nullptr) return fallback;
   const std::string name = reader.text(key);
-  if (const auto found = known.find(name); found != known.end()) return found->second;
+  if (const auto found = activation_named(name)) return *found;
   std::vector<std::string> names;
-  names.reserve(known.size());
-  for (const auto& [known_name, activation] : known) names.push_back(known_name);
+  for (const auto& [known_name, activation] : activations()) names.emplace_back(known_name);
   throw_invalid("{}: {} is '{}'; must be silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu{}", reader.where(),
                 reader.quoted(key), printable(name, 60), did_you_mean(name.substr(0, 60), names));
-}
-
-/// `torch_dtype` was renamed to `dtype`. Both may be written as "torch.float32".
-void check_dtypes_agree(ConfigReader& reader) {
-  const auto read = [&reader](std::string_view key) {
-    std::string name = reader.find_non_null(key) == nullptr ? "" : reader.text(key);
-    if (name.starts_with("torch.")) name.erase(0, 6);
-    return name;
-  };
-  const std::string dtype = read("dtype"), torch_dtype = read("torch_dtype");
-  CHECK(dtype.empty() || torch_dtype.empty() || dtype == torch_dtype,
-        "{}: 'dtype' is '{}' and 'torch_dtype' is '{}'; they must agree", reader.where(), printable(dtype, 60),
-        printable(torch_dtype, 60));
-}
-
-std::optional<std::int64_t> parse_bos(ConfigReader& reader, std::optional<std::int64_t> fallback,
-                                      std::int64_t vocabulary) {
-  const Json* value = reader.find("bos_token_id");
-  if (value == nullptr) return fallback && *fallback < vocabulary ? fallback : std::nullopt;
-  if (value->is_array()) {
-    if (value->empty()) return std::nullopt;
-    value = &value->front();
-  }
-  if (value->is_null()) return std::nullopt;
-  CHECK(value->is_number_integer() && *value >= 0 && *value < vocabulary,
-        "{}: 'bos_token_id' is {}; must be null or an id below vocab_size ({})", reader.where(), brief(*value),
-        vocabulary);
-  return value->get<std::int64_t>();
 }
 
 void parse_heads(ConfigReader& reader, const CommonDefaults& defaults, const CommonKeys& keys, DecoderConfig& config) {
@@ -107,15 +82,12 @@ void parse_rotation(ConfigReader& reader, const CommonKeys& keys, DecoderConfig&
         reader.where(), config.rope.short_factors.size(), config.rope.long_factors.size(), pairs);
 }
 
-void refuse_other_mathematics(ConfigReader& reader, bool tensor_parallel_inert) {
-  const Json* quantization = reader.find_non_null("quantization_config");
-  CHECK(quantization == nullptr,
-        "{}: 'quantization_config' is {}; quantised weights are not read: give the checkpoint they were made from",
-        reader.where(), brief(*quantization));
-  if (tensor_parallel_inert) {
-    reader.find("pretraining_tp");
-  } else {
-    require_value(reader, "pretraining_tp", 1, "projections split for tensor parallelism are summed in another order");
+void refuse_other_mathematics(ConfigReader& reader) {
+  for (const char* key : {"quantization_config", "quantization", "compression_config"}) {
+    const Json* quantization = reader.find_non_null(key);
+    CHECK(quantization == nullptr,
+          "{}: {} is {}; quantised weights are not read: give the checkpoint they were made from", reader.where(),
+          reader.quoted(key), brief(*quantization));
   }
   require_value(reader, "rope_interleaved", false, "dimension i is rotated with i + head_dim/2");
   require_value(reader, "is_encoder_decoder", false, "only decoders are run");
@@ -126,6 +98,26 @@ void refuse_other_mathematics(ConfigReader& reader, bool tensor_parallel_inert) 
 }
 
 }  // namespace
+
+std::optional<Activation> activation_named(std::string_view name) {
+  const auto found = activations().find(name);
+  return found == activations().end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::int64_t> parse_bos(ConfigReader& reader, std::optional<std::int64_t> fallback,
+                                      std::int64_t vocabulary) {
+  const Json* value = reader.find("bos_token_id");
+  if (value == nullptr) return fallback && *fallback < vocabulary ? fallback : std::nullopt;
+  if (value->is_array()) {
+    if (value->empty()) return std::nullopt;
+    value = &value->front();
+  }
+  if (value->is_null()) return std::nullopt;
+  CHECK(value->is_number_integer() && *value >= 0 && *value < vocabulary,
+        "{}: {} is {}; must be null or an id below vocab_size ({})", reader.where(), reader.quoted("bos_token_id"),
+        brief(*value), vocabulary);
+  return value->get<std::int64_t>();
+}
 
 std::string_view either(ConfigReader& reader, std::string_view first, std::string_view second) {
   const Json* one = reader.find_non_null(first);
@@ -161,8 +153,7 @@ DecoderConfig parse_common(ConfigReader& reader, const CommonDefaults& defaults,
   if (config.positions == Positions::rotary) parse_rotation(reader, keys, config);
   config.window.assign(static_cast<std::size_t>(config.layers), 0);
   config.bos_token = parse_bos(reader, defaults.bos_token, config.vocabulary);
-  check_dtypes_agree(reader);
-  refuse_other_mathematics(reader, defaults.tensor_parallel_inert);
+  refuse_other_mathematics(reader);
   return config;
 }
 

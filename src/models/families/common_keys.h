@@ -39,20 +39,26 @@ struct CommonDefaults {
   bool tied_head = false;
   std::optional<std::int64_t> mlp_ratio;  ///< mlp_width / width if the key is absent or null; empty: it must be given
   Positions positions = Positions::rotary;
-  bool tensor_parallel_inert = false;  ///< pretraining_tp does not change what is computed
 };
 
 /// Reads the keys that all families share: sizes, activation, norm epsilon, tied head, RoPE and BOS. Sets a window of 0
-/// in every layer. Also reads the keys that must have the one value that a Decoder computes (pretraining_tp,
-/// quantization_config, ...).
+/// in every layer. Also reads the keys that must have the one value that a Decoder computes (quantization_config,
+/// is_encoder_decoder, ...).
 ///
-/// bos_token_id may be an integer, a list (the first element is used), or null. `dtype` and `torch_dtype` must agree if
-/// both are given. Neither decides the compute dtype.
+/// bos_token_id may be an integer, a list (the first element is used), or null.
 ///
 /// @throws InvalidArgument  as ConfigReader; heads is not a multiple of kv_heads; head_dim is not given and width is
 ///     not a multiple of heads; the number of rotated dimensions of a head is odd; the activation is not known; the BOS
 ///     is outside the vocabulary
 DecoderConfig parse_common(ConfigReader& reader, const CommonDefaults& defaults, const CommonKeys& keys = {});
+
+/// `bos_token_id`, which must be an id below `vocabulary`.
+/// @param fallback  used if the key is absent
+std::optional<std::int64_t> parse_bos(ConfigReader& reader, std::optional<std::int64_t> fallback,
+                                      std::int64_t vocabulary);
+
+/// The activation with this name; empty if it is not known.
+std::optional<Activation> activation_named(std::string_view name);
 
 /// The one of two names of a key that the file has; the first name if it has neither.
 /// @throws InvalidArgument  the file has both, with different values

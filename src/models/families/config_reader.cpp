@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/nearest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -19,7 +20,11 @@ ConfigReader::ConfigReader(const Json& object, std::string where, std::string pr
 }
 
 std::string ConfigReader::quoted(std::string_view key) const {
-  return "'" + prefix_ + printable(key, 100) + "'";
+  return "'" + unquoted(key) + "'";
+}
+
+std::string ConfigReader::unquoted(std::string_view key) const {
+  return prefix_ + printable(key, 100);
 }
 
 const Json* ConfigReader::find(std::string_view key) {
@@ -62,7 +67,7 @@ double ConfigReader::number(std::string_view key, double low, double high, std::
 
 bool ConfigReader::boolean(std::string_view key, bool fallback) {
   const Json* value = find(key);
-  if (value == nullptr) return fallback;
+  if (value == nullptr || (value->is_null() && !fallback)) return fallback;
   CHECK(value->is_boolean(), "{}: {} is {}; must be true or false", where_, quoted(key), brief(*value));
   return value->get<bool>();
 }
@@ -83,13 +88,36 @@ std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
   return ConfigReader(*value, where_, prefix_ + std::string(key) + ".");
 }
 
-void ConfigReader::refuse_unread(std::span<const std::string_view> inert) const {
-  std::vector<std::string> known(read_.begin(), read_.end());
-  known.insert(known.end(), inert.begin(), inert.end());
+std::vector<std::string> ConfigReader::unread() const {
+  std::vector<std::string> keys;
   for (const auto& [key, value] : object_->items()) {
-    if (read_.contains(key) || std::find(inert.begin(), inert.end(), key) != inert.end()) continue;
-    throw_invalid("{}: unknown key {} (= {}) may change what the model computes{}; remove it only if it does not",
-                  where_, quoted(key), brief(value), did_you_mean(key.substr(0, 100), known));
+    if (!read_.contains(key)) keys.push_back(key);
+  }
+  return keys;
+}
+
+std::string ConfigReader::unknown(const std::string& key, std::span<const std::string_view> known) const {
+  std::vector<std::string> names(read_.begin(), read_.end());
+  names.insert(names.end(), known.begin(), known.end());
+  return fmt::format("{}: unknown key {} (= {}) may change what the model computes{}", where_, quoted(key),
+                     brief(object_->at(key)), did_you_mean(key.substr(0, 100), names));
+}
+
+void ConfigReader::refuse(const std::string& key, std::span<const std::string_view> known) const {
+  throw_invalid("{}; if it does not, remove it or give --ignore-config-key {}", unknown(key, known), unquoted(key));
+}
+
+void ConfigReader::refuse_unread(std::span<const std::string_view> inert) const {
+  for (const std::string& key : unread()) {
+    const bool known = std::find(inert.begin(), inert.end(), key) != inert.end();
+    CHECK(known, "{}; remove it only if it does not", unknown(key, inert));
+  }
+}
+
+void ConfigReader::refuse_unread_values(std::span<const std::string_view> inert) const {
+  for (const std::string& key : unread()) {
+    const bool known = std::find(inert.begin(), inert.end(), key) != inert.end();
+    if (!known && !object_->at(key).is_null()) refuse(key, inert);
   }
 }
 

@@ -30,6 +30,7 @@ class ConfigReader {
   /// Finite number in [low, high]; otherwise like integer().
   double number(std::string_view key, double low, double high, std::optional<double> fallback = std::nullopt);
 
+  /// Null means false where false is the fallback: both readings of null agree. Otherwise it is refused.
   bool boolean(std::string_view key, bool fallback);
   std::string text(std::string_view key, std::optional<std::string> fallback = std::nullopt);
 
@@ -46,12 +47,23 @@ class ConfigReader {
   const std::string& where() const { return where_; }
   /// The key in the form of messages: "'rope_scaling.factor'".
   std::string quoted(std::string_view key) const;
+  /// The same without quotes, as --ignore-config-key takes it.
+  std::string unquoted(std::string_view key) const;
 
-  /// @throws InvalidArgument  a key was not read and is not in `inert`: it may change what the model computes (the
-  ///     message suggests the nearest known key)
+  /// The keys that were not read, in alphabetical order.
+  std::vector<std::string> unread() const;
+  /// @throws InvalidArgument  always: the key of a config.json may change what the model computes (the message suggests
+  /// the
+  ///     nearest key of those that were read and of `known`)
+  [[noreturn]] void refuse(const std::string& key, std::span<const std::string_view> known = {}) const;
+  /// @throws InvalidArgument  a key was not read and is not in `inert`
   void refuse_unread(std::span<const std::string_view> inert = {}) const;
+  /// The same for objects inside a config.json: a key whose value is null passes, because it says nothing.
+  void refuse_unread_values(std::span<const std::string_view> inert = {}) const;
 
  private:
+  std::string unknown(const std::string& key, std::span<const std::string_view> known) const;
+
   const Json* object_;
   std::string where_;
   std::string prefix_;

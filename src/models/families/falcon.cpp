@@ -7,9 +7,11 @@
 namespace gainlens::models {
 namespace {
 
-CommonKeys keys_of(std::string_view width) {
-  return {.width = width,
+CommonKeys keys_of(std::string_view layers, std::string_view width, std::string_view heads) {
+  return {.layers = layers,
+          .width = width,
           .mlp_width = "ffn_hidden_size",
+          .heads = heads,
           .kv_heads = "",
           .head_dim = "",
           .activation = "activation",
@@ -20,28 +22,31 @@ CommonKeys keys_of(std::string_view width) {
 std::int64_t parse_kv_heads(ConfigReader& reader, bool grouped, std::int64_t heads) {
   const bool one = reader.boolean("multi_query", true);
   if (grouped) {
-    if (reader.find_non_null("num_kv_heads") == nullptr) return heads;
-    const std::int64_t kv_heads = reader.integer("num_kv_heads", 1, heads);
+    const std::string_view key = either(reader, "num_kv_heads", "n_head_kv");
+    if (reader.find_non_null(key) == nullptr) return heads;
+    const std::int64_t kv_heads = reader.integer(key, 1, heads);
     CHECK(heads % kv_heads == 0,
-          "{}: 'num_attention_heads' is {} and 'num_kv_heads' is {}; the first must be a multiple of the second",
-          reader.where(), heads, kv_heads);
+          "{}: the number of heads is {} and {} is {}; the first must be a multiple of the second", reader.where(),
+          heads, reader.quoted(key), kv_heads);
     return kv_heads;
   }
-  reader.find("num_kv_heads");  // the older architecture does not read it
+  for (const char* key : {"num_kv_heads", "n_head_kv"}) reader.find(key);  // the older architecture does not read them
   return one ? 1 : heads;
 }
 
 DecoderConfig parse(ConfigReader& reader) {
   const bool alibi = reader.boolean("alibi", false);
-  DecoderConfig config = parse_common(reader,
-                                      {.max_positions = 2048,
-                                       .bos_token = 11,
-                                       .norm_epsilon = 1e-5,
-                                       .activation = Activation::gelu_erf,
-                                       .tied_head = true,
-                                       .mlp_ratio = 4,
-                                       .positions = alibi ? Positions::alibi : Positions::rotary},
-                                      keys_of(either(reader, "hidden_size", "n_embed")));
+  DecoderConfig config =
+      parse_common(reader,
+                   {.max_positions = 2048,
+                    .bos_token = 11,
+                    .norm_epsilon = 1e-5,
+                    .activation = Activation::gelu_erf,
+                    .tied_head = true,
+                    .mlp_ratio = 4,
+                    .positions = alibi ? Positions::alibi : Positions::rotary},
+                   keys_of(either(reader, "num_hidden_layers", "n_layer"), either(reader, "hidden_size", "n_embed"),
+                           either(reader, "num_attention_heads", "n_head")));
   const bool grouped = reader.boolean("new_decoder_architecture", false);
   config.kv_heads = parse_kv_heads(reader, grouped, config.heads);
   config.norm = Norm::layer;
@@ -108,8 +113,9 @@ Family falcon() {
   return {.name = "falcon",
           .title = "Falcon",
           .examples = "Falcon 7B and 40B, Falcon RW",
+          .classes = {"Falcon", "RW"},
           .parse = parse,
-          .keys = keys_of("hidden_size"),
+          .keys = keys_of("num_hidden_layers", "hidden_size", "num_attention_heads"),
           .tensors = names(),
           .names = names_of,
           .gguf = {.architecture = "falcon", .tensors = gguf_joined_names(), .complete = complete}};

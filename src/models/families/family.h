@@ -29,12 +29,22 @@ struct GgufFamily {
   void (*complete)(GgufConfig& config) = nullptr;
 };
 
+/// Another way in which checkpoints of a family begin the names of their tensors.
+struct OtherLayout {
+  std::string_view prefix;  ///< in place of TensorNames::prefix
+  std::string_view head;    ///< in place of TensorNames::head
+};
+
 /// The description of one family of checkpoints. A new family is one file in families/ and one line in
 /// families/table.cpp.
 struct Family {
   std::string_view name;      ///< model_type of config.json
   std::string_view title;     ///< for readers: "Gemma 2"
   std::string_view examples;  ///< well-known checkpoints, for the page of supported models
+  /// Names that the classes of the family begin with: "Llama" of LlamaForCausalLM, LlamaModel and LlamaConfig. The
+  /// first is that of the reference, others are those of earlier code.
+  std::vector<std::string_view> classes;
+  std::string_view class_suffix = "ForCausalLM";  ///< of the class of a language model
   /// Reads every key that can change the mathematics, even if its value does not. A key that is not read is refused
   /// afterwards.
   /// @throws InvalidArgument  a key is missing, of the wrong type or out of range; no decoder computes this combination
@@ -45,7 +55,7 @@ struct Family {
   std::vector<std::string_view> inert_keys;
   /// Parts of the names of tensors that the decoder does not use: buffers, other modalities.
   std::vector<std::string_view> inert_tensors;
-  std::vector<std::string_view> prefixes;  ///< that a checkpoint may have in place of tensors.prefix
+  std::vector<OtherLayout> layouts;  ///< that a checkpoint may have in place of that of `tensors`
   /// The names, if they depend on the configuration. Null: `tensors`.
   TensorNames (*names)(const DecoderConfig& config, TensorNames tensors) = nullptr;
   GgufFamily gguf;

@@ -1,7 +1,7 @@
 #include "core/check.h"
 #include "models/families/common_keys.h"
 #include "models/families/family.h"
-#include "models/families/inert_keys.h"
+#include "models/families/other_keys.h"
 
 #include <cmath>
 
@@ -14,7 +14,7 @@ constexpr CommonKeys gemma3_keys{
     .rope = {
         .by_window = true, .window_base = "rope_local_base_freq", .default_base = 1e6, .default_window_base = 1e4}};
 // Old files have hidden_act; the reference reads hidden_activation.
-const std::vector<std::string_view> gemma_inert = {"hidden_act", "cache_implementation", "sliding_window_size"};
+const std::vector<std::string_view> gemma_inert = {"hidden_act", "cache_implementation"};
 
 /// What Gemma 2 and 3 share. There are norms before and after attention and MLP, and their stored weights are smaller
 /// by 1. The embedding is scaled by the square root of the width. A number in the file gives the scale of the scores.
@@ -54,18 +54,28 @@ DecoderConfig parse_gemma3(ConfigReader& reader) {
   return config;
 }
 
+/// The BOS stands in text_config, or outside of it, or in both places.
+std::optional<std::int64_t> parse_outer_bos(ConfigReader& reader, ConfigReader& text, const DecoderConfig& config) {
+  const Json* outer = reader.find_non_null("bos_token_id");
+  if (outer == nullptr) return config.bos_token;
+  const auto bos = parse_bos(reader, std::nullopt, config.vocabulary);
+  CHECK(text.find_non_null("bos_token_id") == nullptr || bos == config.bos_token,
+        "{}: 'bos_token_id' is {} and 'text_config.bos_token_id' is {}; they must agree", reader.where(), brief(*outer),
+        brief(*text.find("bos_token_id")));
+  return bos;
+}
+
 /// The text model inside a multimodal checkpoint.
 DecoderConfig parse_gemma3_multimodal(ConfigReader& reader) {
   auto text = reader.object("text_config");
   CHECK(text.has_value(), "{}: no 'text_config'; a gemma3 checkpoint needs it to describe its language model",
         reader.where());
   text->find("model_type");
+  for (const char* key : {"architectures", "auto_map"}) text->find(key);  // of the text model alone
   DecoderConfig config = parse_gemma3(*text);
-  std::vector<std::string_view> inert(inert_keys().begin(), inert_keys().end());
-  inert.insert(inert.end(), gemma_inert.begin(), gemma_inert.end());
-  text->refuse_unread(inert);
+  check_other_keys(*text, config, gemma3_keys, gemma_inert);
   config.tied_head = reader.boolean("tie_word_embeddings", config.tied_head);
-  for (const char* key : {"dtype", "torch_dtype"}) reader.find(key);  // weights are read in the dtype that they have
+  config.bos_token = parse_outer_bos(reader, *text, config);
   return config;
 }
 
@@ -122,7 +132,8 @@ TensorNames gemma_names() {
 Family gemma2() {
   return {.name = "gemma2",
           .title = "Gemma 2",
-          .examples = "Gemma 2 2B, 9B, 27B",
+          .examples = "Gemma 2 2B, Gemma 2 9B, Gemma 2 27B",
+          .classes = {"Gemma2"},
           .parse = parse_gemma2,
           .keys = gemma2_keys,
           .tensors = gemma_names(),
@@ -139,6 +150,7 @@ Family gemma3() {
   return {.name = "gemma3_text",
           .title = "Gemma 3",
           .examples = "Gemma 3 270M and 1B; as GGUF all sizes",
+          .classes = {"Gemma3", "Gemma3Text"},
           .parse = parse_gemma3,
           .keys = gemma3_keys,
           .tensors = gemma_names(),
@@ -157,14 +169,16 @@ Family gemma3_multimodal() {
   names.head = "language_model.lm_head";
   return {.name = "gemma3",
           .title = "Gemma 3, multimodal",
-          .examples = "the language model of Gemma 3 4B, 12B, 27B",
+          .examples = "Gemma 3 4B, Gemma 3 12B, Gemma 3 27B; their language models",
+          .classes = {"Gemma3"},
+          .class_suffix = "ForConditionalGeneration",
           .parse = parse_gemma3_multimodal,
           .keys = gemma3_keys,
           .tensors = names,
           .inert_keys = {"vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index",
                          "image_token_index", "image_token_id"},
           .inert_tensors = {"vision_tower.", "multi_modal_projector."},
-          .prefixes = {"model.language_model."}};
+          .layouts = {{"model.language_model.", "lm_head"}}};
 }
 
 }  // namespace gainlens::models

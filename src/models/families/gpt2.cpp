@@ -5,17 +5,26 @@
 namespace gainlens::models {
 namespace {
 
-constexpr CommonKeys keys{.layers = "n_layer",
-                          .width = "n_embd",
-                          .mlp_width = "n_inner",
-                          .heads = "n_head",
-                          .kv_heads = "",
-                          .head_dim = "",
-                          .positions = "n_positions",
-                          .activation = "activation_function",
-                          .norm_epsilon = "layer_norm_epsilon"};
+constexpr CommonKeys keys_of(std::string_view layers, std::string_view width, std::string_view heads,
+                             std::string_view positions) {
+  return {.layers = layers,
+          .width = width,
+          .mlp_width = "n_inner",
+          .heads = heads,
+          .kv_heads = "",
+          .head_dim = "",
+          .positions = positions,
+          .activation = "activation_function",
+          .norm_epsilon = "layer_norm_epsilon"};
+}
+
+constexpr CommonKeys keys = keys_of("n_layer", "n_embd", "n_head", "n_positions");
 
 DecoderConfig parse(ConfigReader& reader) {
+  // The reference reads the names of other families too.
+  const CommonKeys spelled = keys_of(
+      either(reader, "n_layer", "num_hidden_layers"), either(reader, "n_embd", "hidden_size"),
+      either(reader, "n_head", "num_attention_heads"), either(reader, "n_positions", "max_position_embeddings"));
   DecoderConfig config = parse_common(reader,
                                       {.max_positions = 1024,
                                        .bos_token = 50256,
@@ -24,7 +33,7 @@ DecoderConfig parse(ConfigReader& reader) {
                                        .tied_head = true,
                                        .mlp_ratio = 4,
                                        .positions = Positions::learned},
-                                      keys);
+                                      spelled);
   config.norm = Norm::layer;
   config.norm_bias = config.qkv_bias = config.output_bias = config.mlp_bias = true;
   config.gated_mlp = false;
@@ -58,6 +67,8 @@ Family gpt2() {
   return {.name = "gpt2",
           .title = "GPT-2",
           .examples = "GPT-2 (all sizes), DistilGPT-2",
+          .classes = {"GPT2"},
+          .class_suffix = "LMHeadModel",
           .parse = parse,
           .keys = keys,
           .tensors = names(),

@@ -5,14 +5,22 @@
 namespace gainlens::models {
 namespace {
 
-constexpr CommonKeys keys{.kv_heads = "",
-                          .head_dim = "",
-                          .norm_epsilon = "layer_norm_eps",
-                          .rope = {.base = "rotary_emb_base", .rotated = "rotary_pct", .default_rotated = 0.25}};
+constexpr CommonKeys keys_of(std::string_view base, std::string_view rotated) {
+  return {.kv_heads = "",
+          .head_dim = "",
+          .norm_epsilon = "layer_norm_eps",
+          .rope = {.base = base, .rotated = rotated, .default_rotated = 0.25}};
+}
+
+constexpr CommonKeys keys = keys_of("rotary_emb_base", "rotary_pct");
 
 DecoderConfig parse(ConfigReader& reader) {
+  // Files of 2024 have the names of other families too.
+  const CommonKeys spelled =
+      keys_of(either(reader, "rotary_emb_base", "rope_theta"), either(reader, "rotary_pct", "partial_rotary_factor"));
   DecoderConfig config = parse_common(
-      reader, {.max_positions = 2048, .bos_token = 0, .norm_epsilon = 1e-5, .activation = Activation::gelu_erf}, keys);
+      reader, {.max_positions = 2048, .bos_token = 0, .norm_epsilon = 1e-5, .activation = Activation::gelu_erf},
+      spelled);
   config.norm = Norm::layer;
   config.norm_bias = config.mlp_bias = true;
   config.qkv_bias = config.output_bias = reader.boolean("attention_bias", true);
@@ -45,6 +53,7 @@ Family gpt_neox() {
   return {.name = "gpt_neox",
           .title = "GPT-NeoX",
           .examples = "Pythia, GPT-NeoX-20B",
+          .classes = {"GPTNeoX"},
           .parse = parse,
           .keys = keys,
           .tensors = names(),

@@ -17,6 +17,7 @@ Family mistral() {
   return {.name = "mistral",
           .title = "Mistral",
           .examples = "Mistral 7B, Mistral Nemo",
+          .classes = {"Mistral"},
           .parse = parse,
           .tensors = {},
           .gguf = {.architecture = "llama",

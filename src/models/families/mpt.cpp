@@ -24,11 +24,17 @@ void parse_attention(ConfigReader& reader, DecoderConfig& config) {
   require_value(*attention, "prefix_lm", false, "a query sees no later key");
   require_value(*attention, "qk_ln", false, "queries and keys are not normalised");
   require_value(*attention, "attn_uses_sequence_id", false, "a text is one sequence");
+  // Files of later versions have these too.
+  require_value(*attention, "kv_n_heads", reader.json().value("n_heads", Json()), "every head has its own keys");
+  require_value(*attention, "qk_gn", false, "queries and keys are not normalised");
+  require_value(*attention, "sliding_window_size", -1, "every layer sees the whole text");
+  require_value(*attention, "rope", false, "positions come from ALiBi alone");
   const double clip = parse_optional_positive(*attention, "clip_qkv", std::nullopt);
   if (clip > 0) config.qkv_clip = clip;
   config.attention_scale = parse_optional_positive(*attention, "softmax_scale", std::nullopt);
-  static constexpr std::string_view inert[] = {"attn_pdrop", "attn_impl", "model_type"};
-  attention->refuse_unread(inert);
+  static constexpr std::string_view inert[] = {"attn_pdrop", "attn_impl",        "model_type",    "rope_impl",
+                                               "rope_theta", "rope_dail_config", "rope_hf_config"};
+  attention->refuse_unread_values(inert);
 }
 
 DecoderConfig parse(ConfigReader& reader) {
@@ -45,6 +51,9 @@ DecoderConfig parse(ConfigReader& reader) {
   parse_attention(reader, config);
   require_value(reader, "no_bias", true, "nothing has a bias");
   require_value(reader, "logit_scale", nullptr, "logits are not scaled");
+  const std::string norm = reader.find_non_null("norm_type") == nullptr ? "layernorm" : reader.text("norm_type");
+  CHECK(norm == "layernorm" || norm == "low_precision_layernorm",
+        "{}: 'norm_type' is '{}'; must be layernorm or low_precision_layernorm", reader.where(), printable(norm, 60));
   require_value(reader, "embedding_fraction", 1.0, "another value is for training only");
   return config;
 }
@@ -84,11 +93,11 @@ Family mpt() {
   return {.name = "mpt",
           .title = "MPT",
           .examples = "MPT 7B and 30B",
+          .classes = {"Mpt", "MPT"},
           .parse = parse,
           .keys = keys,
           .tensors = names(),
-          .inert_keys = {"learned_pos_emb", "norm_type", "resid_pdrop", "emb_pdrop", "init_device", "init_config",
-                         "verbose", "fc_type"},
+          .inert_keys = {"learned_pos_emb", "verbose", "fc_type"},
           .gguf = {.architecture = "mpt", .tensors = gguf_joined_names(), .complete = complete}};
 }
 

@@ -27,6 +27,7 @@ Family olmo2() {
   return {.name = "olmo2",
           .title = "OLMo 2",
           .examples = "OLMo 2 1B to 32B",
+          .classes = {"Olmo2"},
           .parse = parse,
           .tensors = names(),
           .gguf = {.architecture = "olmo2", .tensors = gguf_names()}};

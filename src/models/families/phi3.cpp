@@ -41,11 +41,12 @@ void complete(GgufConfig& gguf) {
 Family phi3() {
   return {.name = "phi3",
           .title = "Phi-3",
-          .examples = "Phi-3 and 3.5 mini, medium; Phi-4",
+          .examples = "Phi-3 mini and medium, Phi-3.5 mini, Phi-4, Phi-4 mini",
+          .classes = {"Phi3"},
           .parse = parse,
           .keys = keys,
           .tensors = names(),
-          .inert_keys = {"embd_layer", "mlp_bias"},
+          .inert_keys = {"embd_layer"},
           .gguf = {.architecture = "phi3", .tensors = file_names(), .complete = complete}};
 }
 

@@ -32,7 +32,8 @@ DecoderConfig parse(ConfigReader& reader) {
 Family qwen3() {
   return {.name = "qwen3",
           .title = "Qwen 3",
-          .examples = "Qwen 3, dense; with the output gates of gated_attention",
+          .examples = "Qwen 3 (dense); with the output gates of gated_attention",
+          .classes = {"Qwen3"},
           .parse = parse,
           .tensors = {},
           .gguf = {.architecture = "qwen3", .tensors = gguf_names()}};

@@ -54,7 +54,8 @@ void complete(GgufConfig& gguf) {
 Family qwen3_moe() {
   return {.name = "qwen3_moe",
           .title = "Qwen 3 MoE",
-          .examples = "Qwen 3 30B-A3B, 235B-A22B",
+          .examples = "Qwen 3 30B-A3B, Qwen 3 235B-A22B, Qwen 3 Coder",
+          .classes = {"Qwen3Moe"},
           .parse = parse_qwen3_moe,
           .tensors = qwen3_moe_names(),
           .inert_keys = router_training_keys(),

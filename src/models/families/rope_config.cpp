@@ -29,10 +29,11 @@ struct Beside {
 };
 
 std::string rope_type(ConfigReader& object) {
-  const bool has_both = object.find("rope_type") != nullptr && object.find("type") != nullptr;
-  const std::string type = object.text("rope_type", object.text("type", "default"));
-  CHECK(!has_both || object.text("type") == type, "{}: {} is '{}' and {} is '{}'; they must agree", object.where(),
-        object.quoted("rope_type"), printable(type), object.quoted("type"), printable(object.text("type")));
+  const bool newer = object.find_non_null("rope_type") != nullptr, older = object.find_non_null("type") != nullptr;
+  const std::string type = newer ? object.text("rope_type") : older ? object.text("type") : "default";
+  CHECK(!newer || !older || object.text("type") == type, "{}: {} is '{}' and {} is '{}'; they must agree",
+        object.where(), object.quoted("rope_type"), printable(type), object.quoted("type"),
+        printable(object.text("type")));
   return type;
 }
 
@@ -94,6 +95,15 @@ void parse_yarn(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
                              ? magnitude(rope.factor, mscale) / magnitude(rope.factor, mscale_all_dim)
                              : magnitude(rope.factor, 1);
   rope.attention_factor = optional_number(object, "attention_factor", 1e-6, max_factor).value_or(derived);
+
+  // In published files. Two kinds of programs compute different numbers from it.
+  const double other = optional_number(object, "attn_factor", 1e-6, max_factor).value_or(1);
+  CHECK(other == 1,
+        "{}: {} is {}; the Python reference ignores this key and multiplies cos and sin by {}, other programs by {}: "
+        "give --ignore-config-key {} to compute as the reference, or replace the key by 'attention_factor' in a copy "
+        "of the file",
+        object.where(), object.quoted("attn_factor"), other, *rope.attention_factor, *rope.attention_factor * other,
+        object.unquoted("attn_factor"));
 }
 
 /// One number for each rotated pair.
@@ -149,7 +159,7 @@ RopeObject parse_object(std::string name, ConfigReader object, const Beside& bes
       parse_longrope(object, beside, result.rope);
       break;
   }
-  object.refuse_unread();
+  object.refuse_unread_values();
   return result;
 }
 
@@ -172,7 +182,7 @@ Spoken spoken_objects(ConfigReader& reader, const Beside& beside, bool has_base_
     spoken.global.push_back(parse_object("rope_parameters", *parameters, beside));
     return spoken;
   }
-  parameters->refuse_unread();
+  parameters->refuse_unread_values();
   if (full) spoken.global.push_back(parse_object("rope_parameters.full_attention", *full, beside));
   if (sliding) spoken.window = parse_object("rope_parameters.sliding_attention", *sliding, beside);
   const bool one_base = full && sliding && spoken.global.back().base.has_value() != spoken.window->base.has_value();
