@@ -20,6 +20,7 @@ constexpr std::array table{
     Row{DType::f32, "F32", 1, 4},
     Row{DType::f16, "F16", 1, 2},
     Row{DType::bf16, "BF16", 1, 2},
+    Row{DType::f8_e4m3, "F8_E4M3", 1, 1},
     Row{DType::i64, "I64", 1, 8},
     Row{DType::i32, "I32", 1, 4},
     Row{DType::i16, "I16", 1, 2},

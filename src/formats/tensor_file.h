@@ -15,12 +15,13 @@ namespace gainlens::formats {
 class MappedFile;
 
 /// Element types of tensors on disk. The types from q8_0 on store blocks of several elements that share scales; only
-/// GGUF files have them.
+/// GGUF files have them. F8_E4M3 has scales in another tensor (scaled_values.h).
 enum class DType {
   f64,
   f32,
   f16,
   bf16,
+  f8_e4m3,
   i64,
   i32,
   i16,

@@ -118,7 +118,7 @@ TEST(Config, OtherMathematicsIsRefused) {
       {"llama", R"({"hidden_act": "tanh"})", "'hidden_act' is 'tanh'; must be silu"},
       {"llama", R"({"hidden_act": "sillu"})", "did you mean 'silu'?"},
       {"llama", R"({"quantization_config": {"quant_method": "awq"}})",
-       "'quantization_config' is {\"quant_method\":\"awq\"}; quantised weights"},
+       "'quantization_config' is {\"quant_method\":\"awq\"}; weights quantised by awq are not read"},
       {"llama", R"({"partial_rotary_factor": 0.5})", "'partial_rotary_factor' is 0.5; only whole heads"},
       {"llama", R"({"is_encoder_decoder": true})", "'is_encoder_decoder' is true; must be false"},
       {"qwen2", R"({"use_mrope": true})", "'use_mrope' is true; must be false"},

@@ -98,6 +98,29 @@ TensorNames names_in(const TensorEntries& entries, const Family& family, TensorN
   return names;
 }
 
+/// Pairs every FP8 weight with its `_scale_inv`, and `_blocks` with `_scales`.
+std::map<std::string, formats::ScaledTensor, std::less<>> scaled_tensors(const TensorEntries& entries,
+                                                                         const std::string& where) {
+  std::map<std::string, formats::ScaledTensor, std::less<>> found;
+  constexpr std::string_view blocks = "_blocks";
+  for (const auto& [name, entry] : entries) {
+    if (entry.dtype == formats::DType::f8_e4m3) {
+      const auto scales = entries.find(name + "_scale_inv");
+      CHECK(scales != entries.end(),
+            "{}: '{}' is F8_E4M3, and '{}_scale_inv' is missing; without the scales its values are not known", where,
+            printable(name, 100), printable(name, 100));
+      found.emplace(name, scaled_tensor(formats::ScaledForm::fp8_blocks, entry, scales->second, where));
+    } else if (entry.dtype == formats::DType::u8 && name.ends_with(blocks)) {
+      const std::string base = name.substr(0, name.size() - blocks.size());
+      const auto scales = entries.find(base + "_scales");
+      CHECK(scales != entries.end(), "{}: '{}' is there, and '{}_scales' is missing", where, printable(name, 100),
+            printable(base, 100));
+      found.emplace(base, scaled_tensor(formats::ScaledForm::mxfp4, entry, scales->second, where));
+    }
+  }
+  return found;
+}
+
 void refuse_ignored_keys(const std::filesystem::path& gguf, const IgnoredKeys& ignored) {
   CHECK(ignored.empty(), "--ignore-config-key {}: {} is a GGUF file, which has no config.json; leave the option out",
         printable(ignored.front(), 100), printable(gguf.string()));
@@ -129,6 +152,7 @@ CheckpointSource open_folder(const std::filesystem::path& path, const IgnoredKey
   source.files.insert(source.files.begin(), source.path / "config.json");
   source.names = names_in(directory.entries(), *source.family, tensor_names(*source.family, source.config));
   source.notes = directory.remarks();
+  source.scaled = scaled_tensors(directory.entries(), source.where());
   source.tensors = std::move(directory);
   return source;
 }

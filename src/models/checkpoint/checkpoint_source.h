@@ -2,6 +2,7 @@
 
 #include "core/json.h"
 #include "formats/gguf_file.h"
+#include "formats/scaled_values.h"
 #include "formats/tensor_file.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/decoder/decoder_config.h"
@@ -30,6 +31,8 @@ struct CheckpointSource {
   std::vector<std::string> remarks;  ///< keys that the files leave out, with the values that were filled in
   std::vector<std::string> notes;    ///< other things that the user should know about the files
   std::variant<formats::TensorDirectory, formats::GgufFile> tensors;
+  /// Weights that are stored as numbers and scales, by the names that unquantised checkpoints give them.
+  std::map<std::string, formats::ScaledTensor, std::less<>> scaled;
 
   const TensorEntries& entries() const;
   bool is_gguf() const { return std::holds_alternative<formats::GgufFile>(tensors); }

@@ -74,10 +74,39 @@ class FaultList {
   std::size_t count_ = 0;
 };
 
+/// A tensor of the checkpoint that a slot asks for: one entry, or numbers and scales. Both null: it is missing.
+struct Stored {
+  const formats::TensorEntry* entry = nullptr;
+  const formats::ScaledTensor* scaled = nullptr;
+  /// Whether its last two dimensions stand in the other order than in unquantised checkpoints: MXFP4 keeps the inputs
+  /// of a projection last.
+  bool swapped = false;
+
+  std::vector<std::int64_t> shape() const {
+    std::vector<std::int64_t> shape = scaled != nullptr ? scaled->shape : entry->shape;
+    if (swapped && shape.size() >= 2) std::swap(shape.end()[-1], shape.end()[-2]);
+    return shape;
+  }
+};
+
+Stored stored_for(const CheckpointSource& source, const TensorSlot& slot) {
+  if (const auto scaled = source.scaled.find(slot.name); scaled != source.scaled.end())
+    return {nullptr, &scaled->second, slot.transposed && scaled->second.form == formats::ScaledForm::mxfp4};
+  const auto entry = source.entries().find(slot.name);
+  return {entry == source.entries().end() ? nullptr : &entry->second, nullptr, false};
+}
+
 /// Names in the file that no slot asks for, without inert ones.
 std::vector<std::string> surplus_names(const CheckpointSource& source, const std::vector<TensorSlot>& slots) {
   std::set<std::string_view> wanted;
-  for (const TensorSlot& slot : slots) wanted.insert(slot.name);
+  for (const TensorSlot& slot : slots) {
+    const Stored stored = stored_for(source, slot);
+    if (stored.scaled == nullptr) {
+      wanted.insert(slot.name);
+    } else {
+      wanted.insert({stored.scaled->numbers.name, stored.scaled->scales.name});
+    }
+  }
   std::vector<std::string> surplus;
   for (const auto& [name, entry] : source.entries()) {
     if (!wanted.contains(name) && !is_inert(source, name) && name != tied_head(source)) surplus.push_back(name);
@@ -96,15 +125,16 @@ void check_entries(const CheckpointSource& source, const std::vector<TensorSlot>
   const std::vector<std::string> surplus = surplus_names(source, slots);
   const auto candidates = std::span(surplus).first(std::min(surplus.size(), max_candidates));
   for (const TensorSlot& slot : slots) {
-    const auto found = entries.find(slot.name);
-    if (found == entries.end()) {
+    const Stored found = stored_for(source, slot);
+    if (found.entry == nullptr && found.scaled == nullptr) {
       faults.add("'{}' {} is missing{}{}", slot.name, shape_text(slot.shape),
                  missing_hint(slot, slots.back(), source.config.tied_head),
                  faults.full() ? "" : did_you_mean(slot.name, candidates));
-    } else if (found->second.shape != slot.shape) {
-      faults.add("'{}' has shape {}, expected {}", slot.name, shape_text(found->second.shape), shape_text(slot.shape));
-    } else if (!weight_dtype(found->second.dtype) && !formats::is_quantised(found->second.dtype)) {
-      faults.add("'{}' is {}, expected F64, F32, F16 or BF16{}", slot.name, formats::name_of(found->second.dtype),
+    } else if (const std::vector<std::int64_t> shape = found.shape(); shape != slot.shape) {
+      faults.add("'{}' has shape {}, expected {}", slot.name, shape_text(shape), shape_text(slot.shape));
+    } else if (found.entry != nullptr && !weight_dtype(found.entry->dtype) &&
+               !formats::is_quantised(found.entry->dtype)) {
+      faults.add("'{}' is {}, expected F64, F32, F16 or BF16{}", slot.name, formats::name_of(found.entry->dtype),
                  source.is_gguf() ? ", or a quantised type" : "");
     }
   }
@@ -117,20 +147,24 @@ void check_entries(const CheckpointSource& source, const std::vector<TensorSlot>
 /// one of them.
 void check_tied_pair(const CheckpointSource& source, const TensorSlot& embedding) {
   const std::string head = tied_head(source);
-  const auto other = source.entries().find(head);
+  const auto other = source.entries().find(head), first = source.entries().find(embedding.name);
   if (head.empty() || other == source.entries().end() || embedding.name == head) return;
-  const formats::TensorEntry& first = source.entries().at(embedding.name);
-  CHECK(first.dtype == other->second.dtype && std::ranges::equal(first.bytes, other->second.bytes),
+  const bool same = first != source.entries().end() && first->second.dtype == other->second.dtype &&
+                    std::ranges::equal(first->second.bytes, other->second.bytes);
+  CHECK(same,
         "{}: tie_word_embeddings is true, but '{}' and '{}' differ; set it to false if the head was trained separately",
         source.where(), embedding.name, head);
 }
 
 void load_slots(const CheckpointSource& source, at::ScalarType dtype, const std::vector<TensorSlot>& slots) {
   for (const TensorSlot& slot : slots) {
-    const formats::TensorEntry& entry = source.entries().at(slot.name);
-    const at::Tensor stored = read_values(entry, dtype, source.where());
-    formats::release_pages(entry.bytes);  // so memory holds the model once plus one tensor, not the model twice
-    fill_targets(slot, unpack(slot, stored));
+    const Stored stored = stored_for(source, slot);
+    at::Tensor values = stored.scaled != nullptr ? read_values(*stored.scaled, dtype, source.where())
+                                                 : read_values(*stored.entry, dtype, source.where());
+    // So memory holds the model once plus one tensor, not the model twice.
+    formats::release_pages(stored.scaled != nullptr ? stored.scaled->numbers.bytes : stored.entry->bytes);
+    if (stored.swapped) values = values.transpose(-1, -2);
+    fill_targets(slot, unpack(slot, values));
   }
 }
 

@@ -16,6 +16,9 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
 
 namespace gainlens::models {
 namespace {
@@ -58,28 +61,41 @@ void dequantise_part(const formats::TensorEntry& entry, std::int64_t begin, cons
 /// The values of a tensor in the file, in the dtype in which they are checked.
 class StoredValues {
  public:
-  StoredValues(const formats::TensorEntry& entry, at::ScalarType dtype)
-      : entry_(entry), dtype_(dtype), quantised_(formats::is_quantised(entry.dtype)) {
-    if (!quantised_) values_ = stored_values(entry, dtype).flatten();
+  explicit StoredValues(const formats::TensorEntry& entry) : name_(entry.name), shape_(entry.shape) {
+    if (formats::is_quantised(entry.dtype)) {
+      decode_ = [&entry](std::int64_t begin, const at::Tensor& values) { dequantise_part(entry, begin, values); };
+      return;
+    }
+    const auto dtype = weight_dtype(entry.dtype);
+    ASSERT(dtype.has_value(), "tensor '{}' is not floating point", entry.name);
+    values_ = stored_values(entry, *dtype).flatten();
   }
-  /// Elements [begin, end). A quantised part is put into `place` if it has the same dtype, else into new memory.
+  explicit StoredValues(const formats::ScaledTensor& tensor) : name_(tensor.numbers.name), shape_(tensor.shape) {
+    decode_ = [&tensor](std::int64_t begin, const at::Tensor& values) {
+      formats::read_scaled(tensor, begin, {values.mutable_data_ptr<float>(), static_cast<std::size_t>(values.numel())});
+    };
+  }
+
+  const std::string& name() const { return name_; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  /// Elements [begin, end). A decoded part is put into `place` if that is float32, else into new memory.
   at::Tensor part(std::int64_t begin, std::int64_t end, const at::Tensor& place) const {
-    if (!quantised_) return values_.slice(0, begin, end);
-    const at::Tensor values = place.scalar_type() == dtype_ ? place : at::empty({end - begin}, dtype_);
-    dequantise_part(entry_, begin, values);
+    if (!decode_) return values_.slice(0, begin, end);
+    const at::Tensor values = place.scalar_type() == at::kFloat ? place : at::empty({end - begin}, at::kFloat);
+    decode_(begin, values);
     return values;
   }
   /// All of them, in the tensor's shape, to describe what is wrong with them.
   at::Tensor whole() const {
-    const std::int64_t count = checked_elements(entry_.shape, entry_.name);
-    return part(0, count, at::empty({count}, dtype_)).view(entry_.shape);
+    const std::int64_t count = checked_elements(shape_, name_);
+    return part(0, count, at::empty({count}, at::kFloat)).view(shape_);
   }
 
  private:
-  const formats::TensorEntry& entry_;
-  at::ScalarType dtype_;
-  bool quantised_;
-  at::Tensor values_;  // [element]; undefined if they are quantised
+  const std::string& name_;
+  const std::vector<std::int64_t>& shape_;
+  std::function<void(std::int64_t begin, const at::Tensor& values)> decode_;  // null: `values_` holds them
+  at::Tensor values_;                                                         // [element]
 };
 
 /// Elements that are read, checked and converted at a time: they stay in the cache meanwhile. A multiple of the size of
@@ -106,23 +122,29 @@ bool fill(const StoredValues& stored, const at::Tensor& values) {
   return finite;
 }
 
+at::Tensor checked_values(const StoredValues& stored, at::ScalarType dtype, std::string_view where) {
+  at::Tensor values = at::empty(stored.shape(), at::TensorOptions().dtype(dtype));
+  if (fill(stored, values.flatten())) return values;
+  const at::Tensor whole = stored.whole();
+  CHECK(all_finite(whole), "{}: tensor '{}' holds NaN or infinity: {}; the checkpoint is damaged", where,
+        printable(stored.name()), describe_not_finite(whole));
+  throw_invalid("{}: tensor '{}' is too large for {}: {}; use --dtype float32 or bfloat16", where,
+                printable(stored.name()), dtype_name(dtype), describe_not_finite(whole.to(dtype)));
+}
+
 }  // namespace
 
 at::Tensor read_values(const formats::TensorEntry& entry, at::ScalarType dtype, std::string_view where) {
   formats::check_still_whole(entry);
-  const bool quantised = formats::is_quantised(entry.dtype);
-  const auto stored_dtype = quantised ? at::kFloat : weight_dtype(entry.dtype);
-  ASSERT(stored_dtype.has_value(), "tensor '{}' is not floating point", entry.name);
-  const StoredValues stored(entry, *stored_dtype);
-  at::Tensor values = at::empty(entry.shape, at::TensorOptions().dtype(dtype));
-  if (!fill(stored, values.flatten())) {
-    const at::Tensor whole = stored.whole();
-    CHECK(all_finite(whole), "{}: tensor '{}' holds NaN or infinity: {}; the checkpoint is damaged", where,
-          printable(entry.name), describe_not_finite(whole));
-    throw_invalid("{}: tensor '{}' is too large for {}: {}; use --dtype float32 or bfloat16", where,
-                  printable(entry.name), dtype_name(dtype), describe_not_finite(whole.to(dtype)));
-  }
+  at::Tensor values = checked_values(StoredValues(entry), dtype, where);
   formats::check_still_whole(entry);
+  return values;
+}
+
+at::Tensor read_values(const formats::ScaledTensor& tensor, at::ScalarType dtype, std::string_view where) {
+  for (const formats::TensorEntry* entry : {&tensor.numbers, &tensor.scales}) formats::check_still_whole(*entry);
+  at::Tensor values = checked_values(StoredValues(tensor), dtype, where);
+  for (const formats::TensorEntry* entry : {&tensor.numbers, &tensor.scales}) formats::check_still_whole(*entry);
   return values;
 }
 

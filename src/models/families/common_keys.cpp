@@ -3,6 +3,8 @@
 #include "core/check.h"
 #include "core/nearest.h"
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 #include <string>
 
@@ -82,8 +84,56 @@ void parse_rotation(ConfigReader& reader, const CommonKeys& keys, DecoderConfig&
         reader.where(), config.rope.short_factors.size(), config.rope.long_factors.size(), pairs);
 }
 
+/// What to fetch in place of weights that were quantised by a method that is not read.
+std::string unquantised_name(const ConfigReader& reader, std::string_view method) {
+  const auto path = reader.json().find("_name_or_path");
+  std::string name = path != reader.json().end() && path->is_string() ? path->get<std::string>() : "";
+  std::string lower = name;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (const std::size_t at = lower.find("-" + std::string(method)); at != std::string::npos) name.erase(at);
+  const bool plain = std::count(name.begin(), name.end(), '/') == 1 && name.front() != '/' && name.front() != '.';
+  return plain ? fmt::format("'{}'", printable(name, 100)) : "the checkpoint that they were made from";
+}
+
+/// Accepts the methods whose tensors are read: MXFP4, and FP8 in blocks of 128 x 128.
+void check_quantization(ConfigReader& reader) {
+  const Json* whole = reader.find_non_null("quantization_config");
+  if (whole == nullptr) return;
+  CHECK(whole->is_object(), "{}: {} is {}; must be an object", reader.where(), reader.quoted("quantization_config"),
+        brief(*whole));
+  ConfigReader quantization = *reader.object("quantization_config");
+  const std::string method =
+      quantization.find_non_null("quant_method") == nullptr ? "" : quantization.text("quant_method");
+  const auto refuse = [&](std::string_view why) {
+    throw_invalid("{}: {} is {}; {}", reader.where(), reader.quoted("quantization_config"), brief(*whole), why);
+  };
+  if (method == "gptq" || method == "awq") {
+    refuse(fmt::format("weights quantised by {} are not read: fetch {}, or a GGUF file of it", method,
+                       unquantised_name(reader, method)));
+  }
+  if (method != "fp8" && method != "mxfp4") {
+    refuse(
+        "of quantised weights, MXFP4 and FP8 in blocks of 128 x 128 are read, and GGUF files: give the checkpoint they "
+        "were made from");
+  }
+  quantization.find("modules_to_not_convert");  // the files show which tensors have scales
+  if (method == "fp8") {
+    // Statically quantised activations have scales of their own. Those of `dynamic` are computed here without rounding.
+    require_value(quantization, "activation_scheme", "dynamic", "activations are not quantised");
+    require_value(quantization, "fmt", "e4m3", "other formats of 8 bits are not read");
+    const Json* block = quantization.find_non_null("weight_block_size");
+    if (block == nullptr || *block != Json({128, 128}))
+      refuse(
+          "of FP8 weights those with 'weight_block_size' [128, 128] are read: give the checkpoint they were made "
+          "from");
+    quantization.find("scale_fmt");
+  }
+  quantization.refuse_unread_values();
+}
+
 void refuse_other_mathematics(ConfigReader& reader) {
-  for (const char* key : {"quantization_config", "quantization", "compression_config"}) {
+  check_quantization(reader);
+  for (const char* key : {"quantization", "compression_config"}) {
     const Json* quantization = reader.find_non_null(key);
     CHECK(quantization == nullptr,
           "{}: {} is {}; quantised weights are not read: give the checkpoint they were made from", reader.where(),

@@ -16,15 +16,13 @@ SUPPORTED = ("bloom falcon gemma2 gemma3 gemma3_text gpt2 gpt_neox gpt_oss llama
 # Keys that name places or programs. They compute nothing, and are not stored.
 LEFT_OUT = ["_name_or_path", "transformers_version"]
 
-QUANTISED = "quantised weights are not read"
 # Configurations of supported families that are refused, and a part of the message.
 REFUSED = {
-    "Qwen__Qwen1.5-14B": QUANTISED,
+    "Qwen__Qwen1.5-14B": "weights quantised by gptq are not read",
     "Qwen__Qwen2-1.5B-Instruct__edited": "unknown key 'mask_value'",
     "Qwen__Qwen2.5-0.5B-Instruct__edited": "unknown key 'mask_value'",
     "Qwen__Qwen2.5-3B-Instruct__edited": "unknown key 'linear_impl_type'",
-    "Qwen__Qwen3-32B-FP8-Static-PerTensor": QUANTISED,
-    "openai__gpt-oss-120b": QUANTISED,
+    "Qwen__Qwen3-32B-FP8-Static-PerTensor": "of quantised weights, MXFP4 and FP8",
     "openai-community__gpt2-medium__edited": "'bos_token_id' is 50272; must be null or an id below vocab_size (50272)",
 }
 
