@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "core/quantity.h"
 #include "data/text.h"
+#include "formats/hub_cache.h"
 #include "formats/tensor_file.h"
 #include "hooks/hooks.h"
 #include "models/checkpoint/checkpoint_source.h"
@@ -205,9 +206,9 @@ void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
       "gainlens capture MODEL --text wiki.txt --length 256 --hooks 'blocks.*.attn.hook_{q,k}' --out qk.safetensors");
   auto arguments = std::make_shared<CaptureArguments>();
   command
-      ->add_option(
-          "model", arguments->model,
-          "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
+      ->add_option("model", arguments->model,
+                   "Checkpoint folder in Hugging Face layout, its name on the Hub if it is in the cache, GGUF file or "
+                   "a folder with one")
       ->required();
   add_text_options(*command, arguments->text);
   command
@@ -228,8 +229,12 @@ void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow a length above the model's number of positions");
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { capture(*arguments, global.json); }; });
+  command->callback([arguments, &global, &action] {
+    action = [arguments, &global] {
+      arguments->model = formats::locate_checkpoint(arguments->model);
+      capture(*arguments, global.json);
+    };
+  });
 }
 
 }  // namespace gainlens::cli

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
+#include "formats/hub_cache.h"
 #include "language/evaluate_language_model.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/compute_dtype.h"
@@ -56,7 +57,7 @@ void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& g
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   load.ignored_keys = arguments.ignored_config_keys;
-  models::Checkpoint checkpoint = models::load_checkpoint(arguments.model, load);
+  models::Checkpoint checkpoint = models::load_checkpoint(formats::locate_checkpoint(arguments.model), load);
   const models::DecoderConfig config = checkpoint.config;
   const auto source = sweep::read_tokens(arguments.text.source(), checkpoint.path, config.vocabulary, config.bos_token);
   const std::int64_t context = length.value_or(std::min<std::int64_t>(config.max_positions, 2048));
@@ -80,9 +81,9 @@ void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
       "smallest loss that is possible without context.");
   auto arguments = std::make_shared<EvaluateLanguageModelArguments>();
   command
-      ->add_option(
-          "model", arguments->model,
-          "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
+      ->add_option("model", arguments->model,
+                   "Checkpoint folder in Hugging Face layout, its name on the Hub if it is in the cache, GGUF file or "
+                   "a folder with one")
       ->required();
   add_text_options(*command, arguments->text);
   command->add_option(

@@ -4,6 +4,7 @@
 #include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "formats/hub_cache.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/decoder/decoder_sites.h"
 #include "recommend/sasrec.h"
@@ -58,8 +59,12 @@ void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option("model", arguments->model, "Checkpoint folder or GGUF file, or a recommender of train recommend")
       ->required();
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { list_sites(*arguments, global.json); }; });
+  command->callback([arguments, &global, &action] {
+    action = [arguments, &global] {
+      arguments->model = formats::locate_checkpoint(arguments->model);
+      list_sites(*arguments, global.json);
+    };
+  });
 }
 
 }  // namespace gainlens::cli

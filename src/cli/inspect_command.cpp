@@ -5,6 +5,7 @@
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/quantity.h"
+#include "formats/hub_cache.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "recommend/sasrec_checkpoint.h"
 #include "runfile/recommend_run.h"
@@ -92,8 +93,12 @@ void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->capture_default_str();
   add_ignored_keys(*command, arguments->memory.ignored_config_keys);
   add_interaction_policy(*command, arguments->interactions, "Of a data set: ");
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { inspect(*arguments, global.json); }; });
+  command->callback([arguments, &global, &action] {
+    action = [arguments, &global] {
+      arguments->path = formats::locate_checkpoint(arguments->path);
+      inspect(*arguments, global.json);
+    };
+  });
 }
 
 }  // namespace gainlens::cli

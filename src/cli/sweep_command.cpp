@@ -5,6 +5,7 @@
 #include "core/console.h"
 #include "core/json.h"
 #include "core/quantity.h"
+#include "formats/hub_cache.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "runfile/process_group.h"
 #include "sweep/moments.h"
@@ -89,7 +90,7 @@ ChosenEstimator estimator_of(const SweepArguments& arguments) {
 
 sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOptions& global) {
   sweep::SweepOptions options;
-  options.model = arguments.model;
+  options.model = formats::locate_checkpoint(arguments.model);
   options.source = arguments.text.source();
   options.out = arguments.out;
   if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths", sweep::least_length);
@@ -189,9 +190,9 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
       "as each of them has.");
   auto arguments = std::make_shared<SweepArguments>();
   command
-      ->add_option(
-          "model", arguments->model,
-          "Checkpoint folder in Hugging Face layout, Hugging Face cache folder, GGUF file or a folder with one")
+      ->add_option("model", arguments->model,
+                   "Checkpoint folder in Hugging Face layout, its name on the Hub if it is in the cache, GGUF file or "
+                   "a folder with one")
       ->required();
   add_text_options(*command, arguments->text);
   command

@@ -186,12 +186,32 @@ TEST(Input, ModelFolderMissing) {
                2, "none");
 }
 
-TEST(Input, NameOfTheHubInPlaceOfAFolder) {
+TEST(Input, NameOfTheHubThatIsNotInTheCache) {
   const TemporaryFolder folder;
-  expect_error(
-      run_gainlens(
-          {"sweep", "google/gemma-3-270m", "--tokens", write_ids(folder.path(), 9), "--out", folder.path() / "r"}),
-      2, "google/gemma-3-270m: no such folder; gainlens downloads nothing: if this is a model of the Hugging Face");
+  const ProgramResult result =
+      run_shell("HF_HUB_CACHE=" + folder.path().string() + " " GAINLENS_PROGRAM " sweep google/gemma-3-270m --tokens " +
+                    write_ids(folder.path(), 9) + " --out r",
+                folder.path());
+  expect_error(result, 2, "run `hf download google/gemma-3-270m`");
+}
+
+TEST(Input, NameOfTheHubThatIsInTheCache) {
+  const TemporaryFolder folder;
+  const std::filesystem::path cache = folder.path() / "models--tiny--model";
+  std::filesystem::create_directories(cache / "snapshots" / "abc");
+  std::filesystem::create_directories(cache / "blobs");
+  for (const auto& file : std::filesystem::directory_iterator(tiny_checkpoint))
+    std::filesystem::create_symlink(file.path(), cache / "snapshots" / "abc" / file.path().filename());
+  const std::string ids = write_ids(folder.path(), 64);
+  for (const std::string& command :
+       {std::string("inspect tiny/model"), std::string("hooks tiny/model"),
+        "sweep tiny/model --tokens " + ids + " --lengths 16 --samples 1 --out run",
+        "capture tiny/model --tokens " + ids + " --length 8 --hooks 'blocks.0.attn.hook_z' --out z.safetensors",
+        "evaluate language-model tiny/model --tokens " + ids + " --length 16"}) {
+    const ProgramResult result =
+        run_shell("HF_HUB_CACHE=" + folder.path().string() + " " GAINLENS_PROGRAM " --quiet " + command, folder.path());
+    EXPECT_EQ(result.exit_code, 0) << command << ": " << result.error;
+  }
 }
 
 TEST(Input, NeitherTextNorTokens) {

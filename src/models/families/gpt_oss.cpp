@@ -64,7 +64,7 @@ Family gpt_oss() {
   inert.push_back("initial_context_length");  // repeats original_max_position_embeddings of the rotary embedding
   return {.name = "gpt_oss",
           .title = "gpt-oss",
-          .examples = "gpt-oss 20B and 120B; as GGUF or in 16 or 32 bits",
+          .examples = "gpt-oss 20B and 120B; in MXFP4, as GGUF, or in 16 or 32 bits",
           .classes = {"GptOss"},
           .parse = parse_gpt_oss,
           .keys = {.rope = {.default_base = 150000}},
