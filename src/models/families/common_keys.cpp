@@ -90,7 +90,7 @@ std::string unquantised_name(const ConfigReader& reader, std::string_view method
   std::string name = path != reader.json().end() && path->is_string() ? path->get<std::string>() : "";
   std::string lower = name;
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (const std::size_t at = lower.find("-" + std::string(method)); at != std::string::npos) name.erase(at);
+  if (const std::size_t at = lower.find(fmt::format("-{}", method)); at != std::string::npos) name.erase(at);
   const bool plain = std::count(name.begin(), name.end(), '/') == 1 && name.front() != '/' && name.front() != '.';
   return plain ? fmt::format("'{}'", printable(name, 100)) : "the checkpoint that they were made from";
 }

@@ -27,6 +27,11 @@ REFUSED = {
 }
 
 
+def named_source(text: str) -> str:
+    """Where the file was found; a copy without an address is called that."""
+    return "a public copy of the published file" if text.startswith("text index") else text.split(" (")[0]
+
+
 def unsupported(config: dict) -> tuple[dict, str]:
     kept = {key: config[key] for key in ("model_type", "architectures") if key in config}
     if "model_type" in kept:
@@ -37,7 +42,7 @@ def unsupported(config: dict) -> tuple[dict, str]:
 def main() -> None:
     folder = Path(sys.argv[1])
     with (folder / "SOURCES.tsv").open() as file:
-        sources = {row[0]: row[1].split(" (")[0] for row in csv.reader(file, delimiter="\t") if len(row) > 1}
+        sources = {row[0]: named_source(row[1]) for row in csv.reader(file, delimiter="\t") if len(row) > 1}
     bases: dict[str, dict] = {}
     rows = []
     for path in sorted(folder.glob("*.json")):
