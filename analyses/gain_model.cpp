@@ -20,7 +20,8 @@ double prior_variance(const runfile::Request& request) {
 
 std::string other_estimator(const runfile::Request& request) {
   if (request.estimator.name == Estimator::reml) return {};
-  return fmt::format("K of this run is by {}, and the theory is of reml", name_of(request.estimator.name));
+  return fmt::format("K of this run is estimated by {}; the gain theory holds for reml",
+                     name_of(request.estimator.name));
 }
 
 double aggregated_precision(const GainMeans& means, double prior_variance) {

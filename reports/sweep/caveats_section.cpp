@@ -43,14 +43,13 @@ void add_model_caveats(Caveats& list, const SweepRun& run) {
     list.push_back("The model has no attention gate: the gate's panel and the comparison with it are left out.");
   if (request.estimator.name != Estimator::reml)
     list.push_back(
-        fmt::format("lambda_obs and K are estimated by {}, not by the paper's REML, so the paper's numbers "
-                    "are not those of these figures.",
-                    name_of(request.estimator.name)));
+        fmt::format("lambda_obs and K are estimated by {}. The paper estimates them by REML, so its numbers "
+                    "cannot be compared with these.",
+                    words_of(request.estimator)));
   if (!request.ignored_config_keys.empty())
     list.push_back(
         fmt::format("These keys of config.json were not read (--ignore-config-key): {}. If they change what the model "
-                    "computes, the "
-                    "numbers are not those of the model.",
+                    "computes, the numbers are not those of the model.",
                     fmt::join(request.ignored_config_keys, ", ")));
   if (request.sink_logits)
     list.push_back(

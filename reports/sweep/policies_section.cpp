@@ -38,6 +38,7 @@ std::string first_token(const runfile::Request& request) {
 Policies policies(const SweepRun& run) {
   const runfile::Request& request = run.request();
   const analyses::SinkVsK& sinks = run.of(analyses::sink_vs_k);
+  const bool reml = request.estimator.name == Estimator::reml;
   return {
       {"bos", request.bos_policy},
       {"key_0", first_token(request)},
@@ -47,16 +48,17 @@ Policies policies(const SweepRun& run) {
       {"deep_layers", fmt::format("Layers {} (of {} in this run).",
                                   number_ranges(run.of(analyses::context).deep_layers), request.layers.size())},
       {"attention", attention_kinds(run.reader())},
-      {"prior_precision",
-       "K = lambda_obs / (lambda + lambda_obs) with lambda = 1 in every layer. Only the gain theory fits a lambda."},
+      {"prior_precision", reml ? "K = lambda_obs / (lambda + lambda_obs) with lambda = 1 in every layer. Only the gain "
+                                 "theory fits a lambda."
+                               : "K = lambda_obs / (lambda + lambda_obs) with lambda = 1 in every layer."},
       {"observation_precision",
-       "The context figure shows the mean of lambda_obs over queries. The gain theory uses lambda* = (n_eff + nu) / (S "
-       "+ nu sigma0^2) of the aggregated n_eff and S, which is another number."},
-      {"estimator", fmt::format("lambda_obs is by {}{}.", name_of(request.estimator.name),
-                                request.estimator.name == Estimator::delta_weight_free
-                                    ? fmt::format(" with score noise {}", request.estimator.score_noise)
-                                    : "")},
-      {"prior", fmt::format("nu = 1, sigma0^2 = 1/d = 1/{}.", request.head_dim)},
+       reml ? "The context figure shows the mean of lambda_obs over queries. The gain theory uses lambda* = (n_eff + "
+              "nu) "
+              "/ (S + nu sigma0^2) of the aggregated n_eff and S, which is another number."
+            : "The context figure shows the mean of lambda_obs over the queries that have one."},
+      {"estimator", fmt::format("lambda_obs is estimated by {}.", words_of(request.estimator))},
+      {"prior", has_no_floor(request.estimator.name) ? std::string("This estimator has none.")
+                                                     : fmt::format("nu = 1, sigma0^2 = 1/d = 1/{}.", request.head_dim)},
       {"scaled_gain",
        "Scaled K: the values of each KV head and dimension are divided by their standard deviation over the chunk, and "
        "sigma0^2 = 1."},

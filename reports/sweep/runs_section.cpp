@@ -135,8 +135,7 @@ PaperTable runs_table(Runs runs) {
   add("head dimension", [](const SweepRun& run) { return std::to_string(run.request().head_dim); });
   add("attention", attention_of);
   add("attention gate", [](const SweepRun& run) { return yes_or_no(run.request().gated); });
-  add("estimator of lambda_obs",
-      [](const SweepRun& run) { return std::string(name_of(run.request().estimator.name)); });
+  add("estimator of lambda_obs", [](const SweepRun& run) { return words_of(run.request().estimator); });
   add("text checksum", [](const SweepRun& run) { return short_digest(run.request().text); });
   add("tokenizer", [](const SweepRun& run) { return short_digest(run.request().tokenizer); });
   add("BOS policy", [](const SweepRun& run) { return run.request().bos_policy; });
@@ -174,7 +173,7 @@ OrderedJson run_facts(const SweepRun& run) {
   json["dtype"] = request.dtype;
   json["device"] = request.device;
   json["threads"] = request.threads;
-  json["estimator"] = name_of(request.estimator.name);
+  json["estimator"] = words_of(request.estimator);
   json["statistics_version"] = request.version;
   return json;
 }

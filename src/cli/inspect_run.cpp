@@ -54,8 +54,7 @@ void inspect_run(const std::filesystem::path& path, Findings& findings) {
     findings.add("ignored keys", fmt::format("{} of config.json", fmt::join(request.ignored_config_keys, ", ")),
                  request.ignored_config_keys);
   }
-  if (request.estimator.name != Estimator::reml)
-    findings.add("estimator", std::string(name_of(request.estimator.name)));
+  if (request.estimator.name != Estimator::reml) findings.add("estimator", words_of(request.estimator));
   findings.add("statistics", request.statistics ? (request.per_query ? "all, per query too" : "all") : "none");
   add_checksums(path, findings);
   CHECK(complete > 0, "{}: no chunk is complete; run the sweep again to finish it", path.string());

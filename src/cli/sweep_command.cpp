@@ -77,7 +77,7 @@ ChosenEstimator estimator_of(const SweepArguments& arguments) {
   const bool takes_noise = chosen.name == Estimator::delta_weight_free;
   CHECK(takes_noise == arguments.score_noise.has_value(), "--score-noise: {}",
         takes_noise
-            ? "missing; delta_weight_free takes the standard deviation of a score, which no query shows"
+            ? "missing; delta_weight_free needs the standard deviation of a score, and a model does not show it"
             : fmt::format("belongs to --estimator delta_weight_free; the estimator is {}", arguments.estimator));
   chosen.score_noise = arguments.score_noise.value_or(0);
   CHECK(chosen.score_noise >= 0 && chosen.score_noise <= 1e6, "--score-noise: {}; must be between 0 and 1e6",
@@ -131,14 +131,9 @@ void warn(const sweep::SweepOutcome& outcome) {
                  outcome.queries_without_keys);
   if (outcome.queries_undefined > 0)
     print_notice(
-        "gainlens: note: the estimator is not defined for {} queries, such as those that see one key; their "
-        "lambda_obs and K are NaN, and means leave them out\n",
+        "gainlens: note: {} queries have no lambda_obs, such as those that see one key: V is not defined, or too small "
+        "to be given; means leave them out\n",
         outcome.queries_undefined);
-  if (outcome.queries_infinite > 0)
-    print_notice(
-        "gainlens: note: lambda_obs is infinite for {} queries, whose variance is 0 in a dimension; means "
-        "that hold one are infinite\n",
-        outcome.queries_infinite);
 }
 
 void print(const sweep::SweepOutcome& outcome, bool json) {
@@ -149,7 +144,6 @@ void print(const sweep::SweepOutcome& outcome, bool json) {
                          {"run_file_written", outcome.run_file_written},
                          {"queries_without_keys", outcome.queries_without_keys},
                          {"queries_undefined", outcome.queries_undefined},
-                         {"queries_infinite", outcome.queries_infinite},
                          {"bos_policy", outcome.bos_policy}};
     print_result("{}\n", result.dump());
   } else if (outcome.computed == 0 && outcome.run_file_written) {
@@ -227,8 +221,8 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   command
       ->add_option("--estimator", arguments->estimator,
                    "What lambda_obs and K are estimated by: reml (the paper's), reml_naive, reml_conjugate, sandwich, "
-                   "kish or delta_weight_free. All but reml take the composed kernel, which is slower. gainlens "
-                   "estimators judges them")
+                   "kish or delta_weight_free. All but reml take the composed kernel, which is slower. The "
+                   "command `gainlens estimators` compares them with the truth")
       ->capture_default_str();
   command->add_option("--score-noise", arguments->score_noise,
                       "Standard deviation of the noise of a score, for --estimator delta_weight_free");

@@ -40,4 +40,10 @@ Estimator parse_estimator(std::string_view name, std::string_view where) {
                 did_you_mean(name, names));
 }
 
+std::string words_of(const ChosenEstimator& estimator) {
+  const std::string name(name_of(estimator.name));
+  if (estimator.name != Estimator::delta_weight_free) return name;
+  return fmt::format("{} with score noise {}", name, estimator.score_noise);
+}
+
 }  // namespace gainlens

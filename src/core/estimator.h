@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 
 namespace gainlens {
@@ -26,6 +27,15 @@ std::string_view name_of(Estimator estimator);
 /// @throws InvalidArgument  no such estimator; names the nearest
 Estimator parse_estimator(std::string_view name, std::string_view where);
 
+/// Whether V of the estimator has no prior that keeps it above 0.
+constexpr bool has_no_floor(Estimator estimator) {
+  return estimator == Estimator::reml_naive || estimator == Estimator::sandwich;
+}
+
+/// Least V, in values squared, whose lambda_obs is given if the estimator has no floor. Below it K at lambda = 1 is 1
+/// to 12 digits, and lambda_obs follows from the rounding of the weights and values.
+inline constexpr double least_variance = 1e-12;
+
 /// An estimator with what it takes beside the weights and values of a query.
 struct ChosenEstimator {
   Estimator name = Estimator::reml;
@@ -33,5 +43,8 @@ struct ChosenEstimator {
 
   bool operator==(const ChosenEstimator&) const = default;
 };
+
+/// "sandwich", "delta_weight_free with score noise 0.1"
+std::string words_of(const ChosenEstimator& estimator);
 
 }  // namespace gainlens

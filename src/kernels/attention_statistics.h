@@ -91,9 +91,10 @@ AttentionBackend chosen_backend(AttentionBackend wish, const at::Device& device,
 /// output 0 and NaN statistics. All tensors are on the device of the inputs. With a sink logit of mass p_s, n_eff,
 /// entropy and residual use p / (1 - p_s) for p. Definitions: docs/method.md, "Statistics of one query".
 ///
-/// With an estimator other than reml, lambda_obs and K are NaN where it is not defined (reml_naive at n_eff = 1), and
-/// lambda_obs is infinite where the variance is 0 in a dimension (sandwich of one key). "Scaled" divides every square
-/// of values by value_variance and takes sigma0^2 = 1.
+/// With an estimator other than reml, lambda_obs and K are NaN where it is not defined (reml_naive at n_eff = 1). With
+/// reml_naive and sandwich, lambda_obs and its log are NaN too if V of a dimension is below least_variance
+/// (core/estimator.h), or below what the sums resolve; K is 1 there, within 1e-9. "Scaled" divides every square of
+/// values by value_variance and takes sigma0^2 = 1.
 struct QueryStatistics {
   at::Tensor output;  ///< [head, query, head_dim], dtype of the inputs: (1 - p_s) sum_j p_j v_j
   // The scalars of core/query_scalars.h, [head, query] each: n_eff, entropy, residual, observation_precision,

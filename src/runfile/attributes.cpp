@@ -31,13 +31,6 @@ std::string placement(const Request& request) {
   return request.nested ? "nested, " + place : place;
 }
 
-/// "sandwich", "delta_weight_free, score noise 0.1"
-std::string words_of(const ChosenEstimator& estimator) {
-  const bool noise = estimator.name == Estimator::delta_weight_free;
-  return fmt::format("{}{}", name_of(estimator.name),
-                     noise ? fmt::format(", score noise {}", estimator.score_noise) : "");
-}
-
 /// One sentence on how the numbers were made.
 std::string source_of(const Request& request) {
   return fmt::format(

@@ -152,7 +152,6 @@ void ChunkReducer::add(std::int64_t layer, const kernels::QueryStatistics& stati
   queries_without_keys_ += statistics.queries_without_keys;
   const at::Tensor& precision = statistics.observation_precision;
   queries_undefined_ += at::isnan(precision).sum().item<std::int64_t>() - statistics.queries_without_keys;
-  queries_infinite_ += at::isinf(precision).sum().item<std::int64_t>();
 }
 
 void ChunkReducer::add_gate(std::int64_t layer, const at::Tensor& gate) {

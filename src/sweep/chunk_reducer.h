@@ -36,10 +36,9 @@ class ChunkReducer {
   /// Number of queries that saw no key, summed over layers and heads. They are left out of every mean.
   std::int64_t queries_without_keys() const { return queries_without_keys_; }
 
-  /// Number of queries that saw a key and whose lambda_obs is NaN, and of those whose lambda_obs is infinite, over all
-  /// positions. The estimators without a prior have such queries.
+  /// Number of queries that saw a key and whose lambda_obs is NaN, over all positions. The estimators without a prior
+  /// have such queries.
   std::int64_t queries_undefined() const { return queries_undefined_; }
-  std::int64_t queries_infinite() const { return queries_infinite_; }
 
   /// @throws InternalError  a layer was not added
   runfile::ShardResult finish() &&;
@@ -61,7 +60,6 @@ class ChunkReducer {
   std::vector<bool> added_;
   std::int64_t queries_without_keys_ = 0;
   std::int64_t queries_undefined_ = 0;
-  std::int64_t queries_infinite_ = 0;
   runfile::ShardResult result_;
 };
 

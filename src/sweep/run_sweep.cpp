@@ -190,7 +190,6 @@ class ChunkMeter {
   }
   std::int64_t queries_without_keys() const { return queries_without_keys_; }
   std::int64_t queries_undefined() const { return queries_undefined_; }
-  std::int64_t queries_infinite() const { return queries_infinite_; }
 
  private:
   void begin(const std::vector<runfile::ShardKey>& missing, const std::vector<runfile::ShardKey>& own) {
@@ -241,7 +240,6 @@ class ChunkMeter {
     ChunkMeasurement measured = std::move(measured_.extract(key).mapped());
     queries_without_keys_ += measured.queries_without_keys;
     queries_undefined_ += measured.queries_undefined;
-    queries_infinite_ += measured.queries_infinite;
     return std::move(measured.shard);
   }
 
@@ -287,7 +285,6 @@ class ChunkMeter {
   std::map<runfile::ShardKey, ChunkMeasurement> measured_;
   std::int64_t queries_without_keys_ = 0;
   std::int64_t queries_undefined_ = 0;
-  std::int64_t queries_infinite_ = 0;
 };
 
 /// The work of rank 0, or of a process alone: opens the folder, stores the request, measures its share, and combines
@@ -343,7 +340,6 @@ SweepOutcome run_sweep(const SweepOptions& options) {
   }
   outcome.queries_without_keys = meter.queries_without_keys();
   outcome.queries_undefined = meter.queries_undefined();
-  outcome.queries_infinite = meter.queries_infinite();
   return outcome;
 }
 

@@ -52,7 +52,6 @@ struct SweepOutcome {
   bool run_file_written = false;  ///< whether this process wrote run.h5; not if it already held exactly the shards
   std::int64_t queries_without_keys = 0;
   std::int64_t queries_undefined = 0;  ///< see ChunkMeasurement
-  std::int64_t queries_infinite = 0;
   std::string bos_policy;
 };
 

@@ -45,13 +45,14 @@ SinkBoundSummary summarise_sink_bound(const SinkRows& rows, double first, double
         gained{rows.gained_estimate_norm[i], first, others, least};
     const double plain_bound = sink_bound(norms), gained_bound = sink_bound(gained);
     bound[i] = std::max(0.0, plain_bound);
-    gain_bound[i] = std::max(0.0, gained_bound);
+    const bool has_gain = !std::isnan(rows.gained_estimate_norm[i]);  // some estimators define no K for a query
+    if (has_gain) gain_bound[i] = std::max(0.0, gained_bound);
     alignment[i] = sink_alignment(norms);
     vacuous[i] = counted(!(plain_bound > 0));
     if (plain_bound > 0) slack[i] = weight - plain_bound;
     if (std::isfinite(plain_bound))
       slack_min = std::fmin(slack_min, weight - plain_bound);  // fmin ignores the NaN that slack_min starts with
-    violated[i] = counted(weight < gained_bound - bound_rounding);
+    if (has_gain) violated[i] = counted(weight < gained_bound - bound_rounding);
   }
   return {moments(bound).mean,   moments(gain_bound).mean, moments(alignment).mean,
           moments(vacuous).mean, moments(slack).mean,      slack_min,

@@ -86,8 +86,7 @@ class WatchedChunk {
   void add_nll(double nll) { reducer_.add_nll(nll); }
   ChunkMeasurement finish() {
     ChunkMeasurement measured{.queries_without_keys = reducer_.queries_without_keys(),
-                              .queries_undefined = reducer_.queries_undefined(),
-                              .queries_infinite = reducer_.queries_infinite()};
+                              .queries_undefined = reducer_.queries_undefined()};
     measured.shard = std::move(reducer_).finish();
     return measured;
   }

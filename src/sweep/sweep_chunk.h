@@ -33,12 +33,9 @@ struct ChunkMeasurement {
   runfile::ShardResult shard;
   /// Number of queries that saw no key, over all layers and heads. Their statistics are NaN and are left out of means.
   std::int64_t queries_without_keys = 0;
-  /// Number of queries that see a key and for which the estimator is not defined: their lambda_obs and K are NaN and
-  /// are left out of means.
+  /// Number of queries that see a key and whose lambda_obs is NaN, over all layers and heads: the estimator is not
+  /// defined, or its V is too small to be given. They are left out of the means of lambda_obs.
   std::int64_t queries_undefined = 0;
-  /// Number of queries whose lambda_obs is infinite, because V is 0 in a dimension. The means that hold them are
-  /// infinite.
-  std::int64_t queries_infinite = 0;
 };
 
 /// Runs the model over one chunk, without gradients.

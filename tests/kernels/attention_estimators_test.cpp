@@ -95,12 +95,35 @@ TEST(AttentionEstimatorsHard, OneKeyHasNoNaiveVarianceAndNoSandwich) {
                         no_prior = streamed({.prior_strength = 0, .estimator = {Estimator::kish}}, in);
   EXPECT_TRUE(std::isnan(naive.observation_precision[0][0].item<double>()));
   EXPECT_TRUE(std::isnan(naive.kalman_gain[0][0].item<double>()));
-  EXPECT_EQ(sandwich.observation_precision[0][0].item<double>(), INFINITY);
+  EXPECT_TRUE(std::isnan(sandwich.observation_precision[0][0].item<double>()));
+  EXPECT_TRUE(std::isnan(sandwich.log_observation_precision[0][0].item<double>()));
   EXPECT_EQ(sandwich.kalman_gain[0][0].item<double>(), 1);
   EXPECT_TRUE(std::isnan(sandwich.without_first_kalman_gain[0][0].item<double>()));
   EXPECT_TRUE(std::isnan(no_prior.kalman_gain[0][0].item<double>()));
   EXPECT_FALSE(std::isnan(no_prior.kalman_gain[0][1].item<double>()));
   EXPECT_EQ(naive.queries_without_keys, 0);
+}
+
+/// Several keys with one value share the mass: the exact V is 0 or far below what the sums resolve.
+TEST(AttentionEstimatorsHard, APrecisionThatTheSumsDoNotResolveIsNotGiven) {
+  Inputs in = random_inputs(200, 8, 1, 1);
+  for (std::int64_t key = 0; key < 200; ++key) in.value[0][key] = key % 3 == 0 ? in.value[0][0] : in.value[0][1];
+  for (std::int64_t key = 0; key < 200; key += 3) in.key[0][key] = in.key[0][0];
+  for (const double mass : {0.0, 20.0, 60.0}) {  // of the first kind of key, in units of scores
+    AttentionOptions options{.key_bias = at::zeros({200}, at::TensorOptions(at::kDouble)),
+                             .returned = {.per_dimension = true}};
+    for (std::int64_t key = 0; key < 200; key += 3) options.key_bias[key] = mass;
+    for (const Estimator estimator : {Estimator::reml_naive, Estimator::sandwich}) {
+      options.estimator.name = estimator;
+      const QueryStatistics found = streamed(options, in), oracle = reference(options, in);
+      const at::Tensor given = at::isfinite(found.observation_precision_by_dimension);
+      const at::Tensor a = found.observation_precision_by_dimension.index({given}),
+                       b = oracle.observation_precision_by_dimension.index({given});
+      EXPECT_TRUE(at::allclose(a, b, 1e-3, 0)) << name_of(estimator) << ", " << mass;
+      EXPECT_TRUE(found.observation_precision_by_dimension.nan_to_num().le(1e12).all().item<bool>());
+      EXPECT_LT(relative_error(found.kalman_gain.nan_to_num(), oracle.kalman_gain.nan_to_num()), 1e-9);
+    }
+  }
 }
 
 TEST(AttentionEstimatorsErrors, NamesWhatDoesNotGoTogether) {

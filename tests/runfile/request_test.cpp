@@ -175,12 +175,13 @@ TEST(Request, TheEstimatorIsStoredIfItIsNotReml) {
   request.estimator = {Estimator::delta_weight_free, 0.1};
   EXPECT_EQ(Request::from_json(request.to_json(), "F").estimator, request.estimator);
   EXPECT_EQ(made_request().difference(request),
-            "the estimator (--estimator, --score-noise) is reml in the stored request and delta_weight_free 0.1 in "
-            "this one");
+            "the estimator (--estimator, --score-noise) is reml in the stored request and delta_weight_free with "
+            "score noise 0.1 in this one");
   EXPECT_THAT(refusal(altered("estimator", "kisch")), HasSubstr("F: 'estimator': no estimator 'kisch'"));
   EXPECT_THAT(refusal(altered("estimator", "delta")), HasSubstr("'estimator' is delta; a sweep does not have it"));
   EXPECT_THAT(refusal(altered("estimator", 3)), HasSubstr("'estimator' is 3; it must be a string"));
-  EXPECT_THAT(refusal(altered("score_noise", 0.1)), HasSubstr("'score_noise' is 0.1; it must be 0 or above"));
+  EXPECT_THAT(refusal(altered("estimator", "delta_weight_free")), HasSubstr("key 'score_noise' is missing"));
+  EXPECT_THAT(refusal(altered("score_noise", 0.1)), HasSubstr("'score_noise' is 0.1; only delta_weight_free has one"));
 }
 
 TEST(Request, IgnoredKeysAreKeptAndCompared) {

@@ -1,6 +1,7 @@
 #include "kernels/composed/composed_summary.h"
 
 #include "core/error.h"
+#include "core/estimator.h"
 
 #include <ATen/ATen.h>
 
@@ -57,12 +58,23 @@ struct Evidence {
   at::Tensor residual;  ///< S
   at::Tensor squares;   ///< sum p^2 (v - e)^2 or, for kish, sum (v - mean)^2 over the visible values; or undefined
   at::Tensor visible;   ///< number of visible keys, for kish
+  at::Tensor rounding;  ///< what rounding leaves of `residual` or `squares`; for estimators without a floor
 };
 
 /// V = numerator / count. So the gain, count / (lambda numerator + count), also holds for V = 0.
 struct VarianceRatio {
   at::Tensor numerator;  ///< [head, query, head_dim]
   at::Tensor count;      ///< [head, query, 1], NaN where V is not defined
+
+  /// 1/V.
+  /// @param rounding  of the numerator; undefined: V has a floor. Else NaN where V is too small to be given
+  at::Tensor precision(const at::Tensor& rounding) const {
+    const at::Tensor found = count / numerator;
+    if (!rounding.defined()) return found;
+    return found.masked_fill(numerator.lt(least_variance * count).logical_or(numerator.lt(resolved * rounding)), nan);
+  }
+
+  static constexpr double resolved = 1e4;  // V is given with 4 digits at least
 };
 
 /// Source: docs/bft.md, "Estimators".
@@ -150,7 +162,15 @@ class BlockSummary {
       found.squares = own.visible.weight * own.visible.residual;
     }
     if (own.squares.weight.defined()) found.squares = own.weighted_squares(at::zeros_like(sums_.first_distance));
+    found.rounding = rounding();
     return found;
+  }
+
+  /// Of the sum over the others that V comes from; undefined if V has a floor.
+  at::Tensor rounding() const {
+    if (!has_no_floor(options_.estimator.name)) return {};
+    const EstimatorSums& own = sums_.estimator;
+    return own.squares.weight.defined() ? own.rounding_of_squares : own.rounding_of_residual;
   }
 
   /// The others with key 0. No term is negative, so nothing cancels.
@@ -171,6 +191,9 @@ class BlockSummary {
       found.squares =
           own.visible.weight * own.visible.residual + share_of_others * (distance - own.visible.offset).square();
     }
+    found.rounding = rounding();
+    if (found.rounding.defined())
+      found.rounding = found.rounding * (own.squares.weight.defined() ? others.square() : others);
     if (own.squares.weight.defined()) {
       found.squares = (first * others * distance).square() + others.square() * own.weighted_squares(first * distance);
     }
@@ -179,15 +202,18 @@ class BlockSummary {
 
   void put_all(const at::Tensor& estimate, const Evidence& evidence) const {
     const at::Tensor& residual = evidence.residual;
-    const auto [variance, count] = variance_ratio(options_, evidence, shape_.prior_variance, {});
-    const at::Tensor precision = count / variance, gains = gain(count, variance);
+    const VarianceRatio ratio = variance_ratio(options_, evidence, shape_.prior_variance, {});
+    const auto& [variance, count] = ratio;
+    const at::Tensor precision = ratio.precision(evidence.rounding), gains = gain(count, variance);
     put(result_.residual, residual.mean(-1));
     put(result_.observation_precision, precision.mean(-1));
     put(result_.kalman_gain, gains.mean(-1));
     put(result_.residual_by_dimension, residual);
     put(result_.observation_precision_by_dimension, precision);
     if (options_.returned.log_observation_precision) {
-      put(result_.log_observation_precision, count.squeeze(2).log() - variance.log().mean(-1));
+      const at::Tensor log =
+          evidence.rounding.defined() ? precision.log().mean(-1) : count.squeeze(2).log() - variance.log().mean(-1);
+      put(result_.log_observation_precision, log);
     }
     if (options_.returned.kalman_gain_scaled) {
       const auto [relative, relative_count] = variance_ratio(options_, evidence, 1, priors_.inverse_variance);
@@ -200,10 +226,12 @@ class BlockSummary {
   }
 
   void put_others() const {
-    const auto [variance, count] = variance_ratio(options_, evidence_of_others(), shape_.prior_variance, {});
+    const Evidence evidence = evidence_of_others();
+    const VarianceRatio ratio = variance_ratio(options_, evidence, shape_.prior_variance, {});
+    const auto& [variance, count] = ratio;
     if (options_.returned.without_first_moments) {
       put(result_.without_first_residual, sums_.residual_others.mean(-1).masked_fill(masses_.alone, nan));
-      put(result_.without_first_observation_precision, (count / variance).mean(-1));
+      put(result_.without_first_observation_precision, ratio.precision(evidence.rounding).mean(-1));
     }
     if (!options_.returned.without_first) return;
     put(result_.without_first_n_eff, masses_.n_others);

@@ -12,6 +12,9 @@ at::Tensor rows_at(const at::Tensor& values, const at::Tensor& positions) {
   return values.index({kv_head, positions.squeeze(2)});
 }
 
+/// Error of a weighted mean of u^2 minus the square of the mean of u, relative to the mean of u^2.
+constexpr double cancelled = 1e-15;
+
 }  // namespace
 
 at::Tensor EstimatorSums::weighted_squares(const at::Tensor& shift) const {
@@ -32,10 +35,12 @@ EstimatorSums estimator_sums(Estimator estimator, const ScoreBlock& block, const
   EstimatorSums sums;
   const at::Tensor total = heavy_weight + rest.weight, safe_total = total.masked_fill(total.eq(0), 1);
   sums.total = total.squeeze(2);
-  sums.heaviest = rest.weight / safe_total * (heavy - rest.offset);
+  const at::Tensor share = rest.weight / safe_total;
+  sums.heaviest = share * (heavy - rest.offset);
   sums.offset = heavy - sums.heaviest;
   const at::Tensor of_rest = rest.residual + (rest.offset - sums.offset).square();
   sums.residual = (heavy_weight * sums.heaviest.square() + rest.weight * of_rest) / safe_total;
+  sums.rounding_of_residual = cancelled * share * (heavy.square() + rest.residual + rest.offset.square());
 
   coefficients.square_();
   const at::Tensor rest_squares = coefficients.sum(-1, /*keepdim=*/true);
@@ -44,6 +49,9 @@ EstimatorSums estimator_sums(Estimator estimator, const ScoreBlock& block, const
                  sums.total_squares;
   if (estimator == Estimator::sandwich || estimator == Estimator::delta_weight_free) {
     sums.squares = moments_of_others(block, coefficients, values);
+    const at::Tensor of_squares = heavy.square() + sums.squares.residual + sums.squares.offset.square();
+    sums.rounding_of_squares = cancelled * (sums.squares.weight / safe_total.square() * of_squares +
+                                            share.square() * (heavy.square() + rest.offset.square()));
     sums.squares.offset.sub_(sums.offset);
   }
   if (estimator == Estimator::kish) {

@@ -124,9 +124,9 @@ Moments moments(const Inputs& in, std::int64_t kv_head, std::span<const double> 
   return result;
 }
 
-/// lambda_obs = 1 / V; NaN where V is not defined. docs/bft.md, "Estimators".
-double observation_precision(const AttentionOptions& options, const Moments& m, const Spread& spread,
-                             double prior_variance) {
+/// lambda_obs = 1 / V, without bounds; NaN where V is not defined. docs/bft.md, "Estimators".
+double unbounded_precision(const AttentionOptions& options, const Moments& m, const Spread& spread,
+                           double prior_variance) {
   const double n = m.n_eff, nu = options.prior_strength, prior = nu * prior_variance;
   const auto ratio = [](double above, double below) {
     return above > 0 ? above / below : std::numeric_limits<double>::quiet_NaN();
@@ -166,6 +166,14 @@ std::vector<double> prior_precision(const Inputs& in, std::int64_t head, std::in
   return {row, row + dims};
 }
 
+/// lambda_obs; NaN where V is not defined, or too small to be given.
+double observation_precision(const AttentionOptions& options, const Moments& m, const Spread& spread,
+                             double prior_variance) {
+  const double precision = unbounded_precision(options, m, spread, prior_variance);
+  const bool too_small = has_no_floor(options.estimator.name) && precision > 1 / least_variance;
+  return too_small ? std::numeric_limits<double>::quiet_NaN() : precision;
+}
+
 double mean_of(std::span<const double> values) {
   double sum = 0;
   for (const double value : values) sum += value;
@@ -192,11 +200,11 @@ void fill_plain(const Inputs& in, std::int64_t kv_head, std::span<const double> 
     const Spread& spread = m.spread[i];
     precision.push_back(observation_precision(in.options, m, spread, in.shape.prior_variance));
     log_precision.push_back(std::log(precision.back()));
-    gain.push_back(kalman_gain(lambda[i], precision.back()));
+    gain.push_back(kalman_gain(lambda[i], unbounded_precision(in.options, m, spread, in.shape.prior_variance)));
     gained.push_back(gain.back() * m.mean[i]);
     const auto scaled = [&](double squares) { return variance[i] > 0 ? squares / variance[i] : 0; };
     const Spread relative{scaled(spread.residual), scaled(spread.weighted_squares), scaled(spread.visible_squares)};
-    gain_scaled.push_back(kalman_gain(lambda[i], observation_precision(in.options, m, relative, 1)));
+    gain_scaled.push_back(kalman_gain(lambda[i], unbounded_precision(in.options, m, relative, 1)));
   }
   out.n_eff = m.n_eff;
   out.residual = mean_residual(m);
@@ -212,7 +220,7 @@ void fill_without_first(const Inputs& in, std::span<const double> lambda, const 
   std::vector<double> precision, gain;
   for (std::size_t i = 0; i < m.mean.size(); ++i) {
     precision.push_back(observation_precision(in.options, m, m.spread[i], in.shape.prior_variance));
-    gain.push_back(kalman_gain(lambda[i], precision.back()));
+    gain.push_back(kalman_gain(lambda[i], unbounded_precision(in.options, m, m.spread[i], in.shape.prior_variance)));
   }
   out.without_first_n_eff = m.n_eff;
   out.without_first_residual = mean_residual(m);
