@@ -248,6 +248,10 @@ void Request::validate(std::string_view where) const {
   const bool has_noise = estimator.name == Estimator::delta_weight_free;
   CHECK(estimator.score_noise >= 0 && estimator.score_noise <= 1e6 && (has_noise || estimator.score_noise == 0),
         "{}: '{}' is {}; only delta_weight_free has one, of 0 to 1e6", where, score_noise_key, estimator.score_noise);
+  CHECK(std::adjacent_find(ignored_config_keys.begin(), ignored_config_keys.end(), std::greater_equal<>()) ==
+            ignored_config_keys.end(),
+        "{}: '{}' is [{}]; it must be sorted names, each once", where, ignored_key,
+        printable(fmt::format("{}", fmt::join(ignored_config_keys, ", "))));
   // The largest dataset that a run of this request can have: its size in bytes must fit int64.
   const std::array largest = {std::ssize(lengths),
                               samples,
