@@ -190,7 +190,7 @@ TEST(Input, NameOfTheHubThatIsNotInTheCache) {
   const TemporaryFolder folder;
   const ProgramResult result =
       run_shell("HF_HUB_CACHE=" + folder.path().string() + " " GAINLENS_PROGRAM " sweep google/gemma-3-270m --tokens " +
-                    write_ids(folder.path(), 9) + " --out r",
+                    write_ids(folder.path(), 9).string() + " --out r",
                 folder.path());
   expect_error(result, 2, "run `hf download google/gemma-3-270m`");
 }
@@ -202,7 +202,7 @@ TEST(Input, NameOfTheHubThatIsInTheCache) {
   std::filesystem::create_directories(cache / "blobs");
   for (const auto& file : std::filesystem::directory_iterator(tiny_checkpoint))
     std::filesystem::create_symlink(file.path(), cache / "snapshots" / "abc" / file.path().filename());
-  const std::string ids = write_ids(folder.path(), 64);
+  const std::string ids = write_ids(folder.path(), 64).string();
   for (const std::string& command :
        {std::string("inspect tiny/model"), std::string("hooks tiny/model"),
         "sweep tiny/model --tokens " + ids + " --lengths 16 --samples 1 --out run",

@@ -15,6 +15,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <memory>
 
 namespace gainlens::models {
 namespace {
@@ -150,19 +151,19 @@ class TwoCheckpoints {
     quantised_config_["quantization_config"] = quantization;
   }
   void write() const {
-    write(plain_.path(), config_, plain);
-    write(quantised_.path(), quantised_config_, quantised);
+    write(plain_->path(), config_, plain);
+    write(quantised_->path(), quantised_config_, quantised);
   }
   void expect_same_logits() const {
     write();
-    Checkpoint a = load_checkpoint(plain_.path()), b = load_checkpoint(quantised_.path());
+    Checkpoint a = load_checkpoint(plain_->path()), b = load_checkpoint(quantised_->path());
     Decoder expected(a.config, a.weights), found(b.config, b.weights);
     const hooks::Tokens tokens = some_tokens(a.config, 2, 20);
     EXPECT_TRUE(at::equal(logits(found, tokens), logits(expected, tokens)));
   }
   std::string refusal() const {
     write();
-    return message_of([&] { load_checkpoint(quantised_.path()); });
+    return message_of([&] { load_checkpoint(quantised_->path()); });
   }
 
   Tensors plain, quantised;
@@ -179,7 +180,8 @@ class TwoCheckpoints {
   }
 
   OrderedJson config_, quantised_config_;
-  TemporaryFolder plain_, quantised_;
+  std::unique_ptr<TemporaryFolder> plain_ = std::make_unique<TemporaryFolder>(),
+                                   quantised_ = std::make_unique<TemporaryFolder>();
 };
 
 const Json fp8_config = {{"quant_method", "fp8"},
