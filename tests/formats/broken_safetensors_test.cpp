@@ -100,8 +100,8 @@ std::vector<Broken> broken_files() {
   add("NoShape", with_a(R"({"dtype":"F32","data_offsets":[0,8]})"), "tensor 'a': key 'shape' is missing");
   add("NoOffsets", with_a(R"({"dtype":"F32","shape":[2]})"), "tensor 'a': key 'data_offsets' is missing");
   // dtype
-  add("DtypeUnknown", two(entry("a", "F8_E4M3", "[8]", "0,8"), b),
-      "tensor 'a': dtype 'F8_E4M3' cannot be read; allowed are F64, F32, F16, BF16,");
+  add("DtypeUnknown", two(entry("a", "F8_E5M2", "[8]", "0,8"), b),
+      "tensor 'a': dtype 'F8_E5M2' cannot be read; allowed are F64, F32, F16, BF16,");
   add("DtypeLowerCase", two(entry("a", "f32", "[2]", "0,8"), b), "dtype 'f32' cannot be read");
   add("DtypeNumber", with_a(R"({"dtype":32,"shape":[2],"data_offsets":[0,8]})"),
       "tensor 'a': dtype is number; must be a string, one of F64");

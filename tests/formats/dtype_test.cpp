@@ -53,12 +53,12 @@ TEST(DType, NameLeadsBack) {
     EXPECT_EQ(dtype_named(name_of(dtype)), dtype);
   }
   EXPECT_EQ(dtype_named("f32"), std::nullopt);
-  EXPECT_EQ(dtype_named("F8_E4M3"), std::nullopt);
+  EXPECT_EQ(dtype_named("F8_E5M2"), std::nullopt);
   EXPECT_EQ(dtype_named(""), std::nullopt);
 }
 
 TEST(DType, AllowedOnesInOneLine) {
-  EXPECT_EQ(allowed_dtypes(), "F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL");
+  EXPECT_EQ(allowed_dtypes(), "F64, F32, F16, BF16, F8_E4M3, I64, I32, I16, I8, U8, BOOL");
 }
 
 TEST(DType, NumberOfNoTypeIsOurMistake) {
