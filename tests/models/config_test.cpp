@@ -172,14 +172,13 @@ TEST(Config, KeysThatAreAcceptedByTheirValue) {
 }
 
 TEST(Config, KeysThatComputeNothing) {
-  for (
-      const char* keys :
-      {R"({"logit_scale": null, "made_up": null, "rope_scaling": {"rope_type": "linear", "factor": 2, "mscale": null}})",
-       R"({"pretraining_tp": 2})", R"({"dtype": "float32", "torch_dtype": "bfloat16"})",
-       R"({"tokenizer_name": "gpt2", "tokenizer": "fast", "tf_legacy_loss": false})",
-       R"({"init_std": 0.02, "use_scaled_init_for_output_weights": true, "init_config": {"name": "kaiming"}})",
-       R"({"im_start_token_id": 4, "stop_token_ids": [1, 2], "use_flash_attention_2": true, "softmax_in_fp32": true})",
-       R"({"output_past": true, "_num_labels": 1, "predict_special_tokens": true, "attention_bias": null})"}) {
+  for (const char* keys :
+       {R"({"logit_scale": null, "odd": null, "rope_scaling": {"rope_type": "linear", "factor": 2, "mscale": null}})",
+        R"({"pretraining_tp": 2})", R"({"dtype": "float32", "torch_dtype": "bfloat16"})",
+        R"({"tokenizer_name": "gpt2", "tokenizer": "fast", "tf_legacy_loss": false})",
+        R"({"init_std": 0.02, "use_scaled_init_for_output_weights": true, "init_config": {"name": "kaiming"}})",
+        R"({"im_start_token_id": 4, "stop_token_ids": [1, 2], "use_flash_attention_2": true, "softmax_in_fp32": true})",
+        R"({"output_past": true, "_num_labels": 1, "predict_special_tokens": true, "attention_bias": null})"}) {
     EXPECT_EQ(message_of([&] { read(tiny_with(Json::parse(keys))); }), "") << keys;
   }
 }
@@ -227,7 +226,8 @@ TEST(Config, ClassesThatAreNotTheFamilys) {
        {R"({"architectures": ["LlamaForCausalLM"]})", R"({"architectures": ["LLaMAForCausalLM"]})",
         R"({"architectures": ["FSDPLlamaForCausalLM"]})", R"({"architectures": null})", R"({"architectures": []})",
         R"({"auto_map": {"AutoModelForCausalLM": "modeling_llama.LlamaForCausalLM", "AutoConfig": "a--b.LlamaConfig",
-            "AutoTokenizer": "any/thing", "AutoModelForSequenceClassification": "x.LlamaForSequenceClassification"}})"}) {
+            "AutoTokenizer": "any/thing", "AutoModelForSequenceClassification": "x.LlamaForSequenceClassification"
+            }})"}) {
     EXPECT_EQ(message_of([&] { read(tiny_with(Json::parse(keys))); }), "") << keys;
   }
   expect_refused({
