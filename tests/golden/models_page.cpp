@@ -80,8 +80,16 @@ constexpr std::string_view middle = R"(
 GGUF files: versions 2 and 3, single and split; tensors in F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K,
 Q4_K, Q5_K, Q6_K and MXFP4, whose values are bit for bit those of the public Python package `gguf`. Settings that the
 metadata leave out (for example Gemma's local RoPE base) are filled in from the family's table, and `inspect` lists
-them. Quantised safetensors (`quantization_config`) are refused: give the checkpoint from which they were made, or its
-GGUF file.
+them.
+
+Quantised safetensors (`quantization_config`) of two kinds are read: MXFP4, in which gpt-oss is published, and FP8 E4M3
+with a scale for each block of 128 × 128 numbers, as Qwen 3 FP8. Values are number times scale in float32, bit for bit.
+Activations are not rounded to FP8, as the publishers' programs do with `activation_scheme: dynamic`, so the numbers are
+those of the weights and not of that arithmetic. Other methods (GPTQ, AWQ, FP8 with one scale for a tensor) are refused:
+give the checkpoint from which they were made, or its GGUF file.
+
+A model that `hf download NAME` has fetched is found by its name: `gainlens inspect Qwen/Qwen3-0.6B` looks into the
+cache of the Hugging Face Hub (HF_HUB_CACHE, HF_HOME, or `~/.cache/huggingface/hub`). Nothing is downloaded.
 
 ## Reference and errors
 

@@ -221,10 +221,13 @@ TEST(FilterTraining, LeavesACheckpointThatPredictsItsText) {
 
 TEST(FilterTraining, ARefusedFilterTouchesNothing) {
   const TemporaryFolder folder;
-  LanguageModelRequest request = request_in(folder, testing::small_recipe());
-  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("output gate")));
-  EXPECT_FALSE(std::filesystem::exists(request.out));
   Json recipe = plain_recipe();
+  recipe["model"]["head_dim"] = 2;
+  const LanguageModelRequest request = request_in(folder, recipe);
+  EXPECT_THAT([&] { train_language_model(request); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("the filter needs heads * head_dim = width")));
+  EXPECT_FALSE(std::filesystem::exists(request.out));
+  recipe = plain_recipe();
   recipe["model"][models::filter_key] = Json::object();
   testing::write_text(request.recipe, recipe.dump());
   EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("--arm bft gives it")));
