@@ -15,7 +15,6 @@ pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)  # libse
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)                # libhwy-dev
 if(GAINLENS_TESTS)
   find_package(GTest REQUIRED)          # libgtest-dev libgmock-dev
-  include(GoogleTest)
 endif()
 
 add_library(gainlens_hdf5 INTERFACE)

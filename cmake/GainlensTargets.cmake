@@ -66,7 +66,7 @@ function(gainlens_library name)
 endfunction()
 
 # gainlens_test(NAME [TORCH] SOURCES file... [DEPENDS target...])
-# makes gainlens_test_NAME and registers each of its tests.
+# makes gainlens_test_NAME and registers each of its suites (GainlensSuites.cmake).
 function(gainlens_test name)
   cmake_parse_arguments(arg "TORCH" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(gainlens_test_${name} ${arg_SOURCES})
@@ -85,6 +85,11 @@ function(gainlens_test name)
   # The shared header was compiled with -fPIC. An executable is compiled with -fPIE by default and could not use it.
   set_target_properties(gainlens_test_${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(gainlens_test_${name} PRIVATE -fPIC)
-  gtest_discover_tests(gainlens_test_${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST
-                       PROPERTIES TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)  # tests run in parallel, one core each
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/gainlens_test_${name}_suites.cmake)
+  file(GENERATE OUTPUT ${file} CONTENT "set(program \"$<TARGET_FILE:gainlens_test_${name}>\")
+set(prefix ${name})
+set(properties TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)  # tests run in parallel, one core each
+include(${PROJECT_SOURCE_DIR}/cmake/GainlensSuites.cmake)
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
 endfunction()
