@@ -261,6 +261,147 @@ GPT_OSS_MXFP4 = GPT_OSS | {
     "num_hidden_layers": 2,
     "layer_types": None,
 }
+GEMMA = BASE | {
+    "model_type": "gemma",
+    "architectures": ["GemmaForCausalLM"],
+    "hidden_act": "gelu",  # in this family the tanh form
+    "tie_word_embeddings": True,
+}
+MIXTRAL = BASE | EXPERTS | {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 5}
+PHI = (
+    BASE
+    | PLAIN_HEADS
+    | {
+        "model_type": "phi",
+        "architectures": ["PhiForCausalLM"],
+        "hidden_act": "gelu_new",
+        "rms_norm_eps": None,
+        "layer_norm_eps": 1e-5,
+        "partial_rotary_factor": 0.5,
+    }
+)
+OPT = {
+    "model_type": "opt",
+    "architectures": ["OPTForCausalLM"],
+    "hidden_size": 32,
+    "ffn_dim": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 96,
+    "word_embed_proj_dim": 32,
+    "activation_function": "relu",
+    "vocab_size": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "torch_dtype": "float32",
+}
+GPT_NEO = {
+    "model_type": "gpt_neo",
+    "architectures": ["GPTNeoForCausalLM"],
+    "hidden_size": 32,
+    "num_layers": 4,
+    "num_heads": 4,
+    "attention_types": [[["global", "local"], 2]],
+    "window_size": 13,
+    "max_position_embeddings": 96,
+    "activation_function": "gelu_new",
+    "vocab_size": 64,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "torch_dtype": "float32",
+}
+GPTJ = {
+    "model_type": "gptj",
+    "architectures": ["GPTJForCausalLM"],
+    "n_embd": 48,
+    "n_layer": 2,
+    "n_head": 4,
+    "n_positions": 96,
+    "rotary_dim": 8,
+    "vocab_size": 64,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "torch_dtype": "float32",
+}
+GRANITE = BASE | {
+    "model_type": "granite",
+    "architectures": ["GraniteForCausalLM"],
+    "head_dim": None,
+    "embedding_multiplier": 3.0,
+    "attention_multiplier": 0.25,
+    "residual_multiplier": 0.6,
+    "logits_scaling": 4.0,
+}
+OLMO3 = OLMO2 | {
+    "model_type": "olmo3",
+    "architectures": ["Olmo3ForCausalLM"],
+    "num_hidden_layers": 4,
+    "sliding_window": 13,
+    "rope_theta": 500000.0,  # with another base, versions of the reference disagree about layers with a window
+    "rope_scaling": {
+        "rope_type": "yarn",
+        "factor": 4.0,
+        "original_max_position_embeddings": 32,
+        "beta_fast": 2.0,
+        "beta_slow": 1.0,
+        "attention_factor": 1.2,
+    },
+}
+SMOLLM3 = BASE | {
+    "model_type": "smollm3",
+    "architectures": ["SmolLM3ForCausalLM"],
+    "head_dim": None,
+    "num_hidden_layers": 4,
+    "no_rope_layer_interval": 2,
+    "pad_token_id": 0,
+    "use_sliding_window": True,
+    "sliding_window": 13,
+}
+STARCODER2 = BASE | {
+    "model_type": "starcoder2",
+    "architectures": ["Starcoder2ForCausalLM"],
+    "head_dim": None,
+    "hidden_act": "gelu_pytorch_tanh",
+    "rms_norm_eps": None,
+    "norm_epsilon": 1e-5,
+    "sliding_window": 13,
+    "tie_word_embeddings": True,
+}
+SEED_OSS = BASE | {"model_type": "seed_oss", "architectures": ["SeedOssForCausalLM"], "attention_bias": True}
+HUNYUAN = BASE | {
+    "model_type": "hunyuan_v1_dense",
+    "architectures": ["HunYuanDenseV1ForCausalLM"],
+    "rope_scaling": {"type": "dynamic", "alpha": 50.0, "factor": 1.0, "beta_fast": 32, "beta_slow": 1},
+}
+GLM4 = BASE | {
+    "model_type": "glm4",
+    "architectures": ["Glm4ForCausalLM"],
+    "pad_token_id": 0,
+    "attention_bias": True,
+    "partial_rotary_factor": 0.5,
+}
+EXAONE4 = BASE | {
+    "model_type": "exaone4",
+    "architectures": ["Exaone4ForCausalLM"],
+    "num_hidden_layers": 4,
+    "sliding_window": 13,
+    "sliding_window_pattern": 2,
+}
+COHERE2 = BASE | {
+    "model_type": "cohere2",
+    "architectures": ["Cohere2ForCausalLM"],
+    "head_dim": None,
+    "num_hidden_layers": 4,
+    "rms_norm_eps": None,
+    "layer_norm_eps": 1e-5,
+    "logit_scale": 0.25,
+    "sliding_window": 13,
+    "sliding_window_pattern": 2,
+    "tie_word_embeddings": True,
+}
+ERNIE4_5 = BASE | {"model_type": "ernie4_5", "architectures": ["Ernie4_5ForCausalLM"], "use_bias": True}
+
 LLAMA_QUANTISED = LLAMA | {"intermediate_size": 64}
 
 CONFIGS = {
@@ -312,6 +453,22 @@ CONFIGS = {
     "llama-quantised": LLAMA_QUANTISED,
     "gpt-oss-mxfp4": GPT_OSS_MXFP4,
     "llama-sink": LLAMA,  # the first token is a sink with almost no value: random_checkpoint.make_sink
+    "gemma": GEMMA,
+    "mixtral": MIXTRAL,
+    "phi": PHI,
+    "opt": OPT,
+    "gpt-neo": GPT_NEO,
+    "gptj": GPTJ,
+    "granite": GRANITE,
+    "olmo3": OLMO3,
+    "smollm3": SMOLLM3,
+    "starcoder2": STARCODER2,
+    "seed-oss": SEED_OSS,
+    "hunyuan-v1-dense": HUNYUAN,
+    "glm4": GLM4,
+    "exaone4": EXAONE4,
+    "cohere2": COHERE2,
+    "ernie4-5": ERNIE4_5,
 }
 
 # Weights that are exact in these GGUF types, by the end of their names. Covers every type to which the GGUF writer can

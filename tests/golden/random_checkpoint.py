@@ -21,7 +21,7 @@ BOS = 1
 HEAD_SHARPNESS = (0.3, 2.5, 1.0, 2.0)  # factor on the queries of each head
 EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight")
 CONV1D = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # GPT-2 stores [in, out]
-INNER_NORM = re.compile(r"(q|k)_(layer)?norm(\.norms\.\d+)?\.weight$")
+INNER_NORM = re.compile(r"(q|k|query|key)_(layer)?norm(\.norms\.\d+)?\.weight$")
 NORM = re.compile(r"(norm|norm_[12f]|ln_\w+|ln_?\d?|layernorm)\.weight$")
 
 
@@ -44,7 +44,7 @@ def random_weight(name, shape, generator, norm_offset=0.0):
         return normal(shape, generator, 0.3)
     if name.endswith(EMBEDDINGS):  # with a common vector, the values of every layer have a mean far from zero
         return normal(shape, generator) + normal(shape[1:], generator, 0.5)
-    if name.endswith("wpe.weight"):
+    if name.endswith(("wpe.weight", "embed_positions.weight")):
         return normal(shape, generator, 0.3)
     if name.endswith(CONV1D):
         return normal(shape, generator, shape[0] ** -0.5)
@@ -86,7 +86,9 @@ def projections(weights, config, layer):
 def slow_dimension(config, head_dim):
     """A dimension that is not rotated, or hardly rotated within the length of the golden."""
     rotary = getattr(config, "rope_parameters", None) or {}
-    return head_dim // 2 - 1 if rotary.get("partial_rotary_factor", 1.0) == 1.0 else head_dim - 1
+    neighbours = config.model_type in ("cohere2", "ernie4_5", "glm4", "gptj")  # rotate dimensions 2i and 2i + 1
+    whole = rotary.get("partial_rotary_factor", 1.0) == 1.0 and not neighbours
+    return head_dim // 2 - 1 if whole else head_dim - 1
 
 
 def sharpen(weights, config):
@@ -107,6 +109,8 @@ def sharpen(weights, config):
         queries *= factors.view(*queries.shape[:2], 1, 1)
         queries[-1, -1, slow] += 2 * common
         keys[-1, slow] += 2 * first
+        if config.model_type == "gpt_neo":  # its scores are not divided
+            queries *= keys.shape[1] ** -0.5
 
 
 def make_sink(weights, config):
@@ -167,6 +171,17 @@ def split_experts(name, tensor):
     return stored
 
 
+def mixtral_experts(name, tensor):
+    """As split_experts, with the names of published Mixtral checkpoints; also renames the router."""
+    parts = split_experts(name, tensor) if ".experts." in name else {name: tensor}
+    renamed = {}
+    for key, part in parts.items():
+        for ours, theirs in (("gate_proj", "w1"), ("down_proj", "w2"), ("up_proj", "w3"), (".mlp.", ".block_sparse_moe.")):
+            key = key.replace(ours, theirs)
+        renamed[key] = part
+    return renamed
+
+
 def buffers(config):
     """Constants that published checkpoints of the family hold in addition to the weights."""
     positions = config.max_position_embeddings
@@ -208,6 +223,8 @@ def on_disk(name, weights, config):
     for tensor_name, tensor in weights.items():
         if config.model_type == "qwen3_moe" and ".mlp.experts." in tensor_name:
             stored |= split_experts(tensor_name, tensor)
+        elif config.model_type == "mixtral" and ".mlp." in tensor_name:
+            stored |= mixtral_experts(tensor_name, tensor)
         elif config.model_type == "gpt_neox":
             stored[re.sub("^lm_head", "embed_out", tensor_name)] = tensor
         else:
@@ -246,7 +263,7 @@ def make_checkpoint(folder, name, config, seed):
         del shapes["lm_head.weight"]
     generator = torch.Generator().manual_seed(seed)
     # These families add 1 to the weights of norms and scale embeddings by sqrt(width).
-    is_gemma = loaded.model_type in ("gemma2", "gemma3_text")
+    is_gemma = loaded.model_type in ("gemma", "gemma2", "gemma3_text")
     weights = {
         key: random_weight(key, shapes[key], generator, norm_offset=1.0 if is_gemma else 0.0) for key in sorted(shapes)
     }

@@ -20,22 +20,36 @@ import attention_statistics
 import reference_own_attention
 
 PLUGGABLE = (
+    "cohere2",
+    "ernie4_5",
+    "exaone4",
+    "gemma",
     "gemma2",
     "gemma3",
+    "glm4",
     "gpt2",
     "gpt_neox",
     "gpt_oss",
+    "granite",
+    "hunyuan_v1_dense",
     "llama",
     "mistral",
+    "mixtral",
     "olmo2",
+    "olmo3",
+    "opt",
+    "phi",
     "phi3",
     "qwen2",
     "qwen3",
     "qwen3_moe",
+    "seed_oss",
+    "smollm3",
     "stablelm",
+    "starcoder2",
 )
 FAMILIES = PLUGGABLE + reference_own_attention.FAMILIES
-NOT_FUSED = ("gemma2", "gpt_oss", "bloom", "mpt")  # for these the reference has only its eager attention function
+NOT_FUSED = ("gemma2", "gpt_oss", "bloom", "gpt_neo", "gptj", "mpt")  # for these the reference has only its eager attention function
 # Constants that published checkpoints hold and that no program reads.
 BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")
 
@@ -202,6 +216,8 @@ def run(folder, dtype, tokens, fused):
         dtype,
         reference_own_attention.implementation(model_config=read_config(folder), fused=fused) if own else "recording",
     )
+    if in_float64():
+        reference_own_attention.use_exact_tables(model)
     for module in model.modules():
         if isinstance(module, GatedAttention):
             module.gates = recorder.gates

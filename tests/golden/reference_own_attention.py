@@ -7,11 +7,19 @@ projection.
 
 import torch
 from transformers.models.falcon import modeling_falcon
+from transformers.models.gptj import modeling_gptj
 
 import attention_statistics
 
-FAMILIES = ("bloom", "falcon", "mpt")
-LAYERS = {"bloom": "BloomAttention", "falcon": "FalconAttention", "mpt": "MptAttention"}
+FAMILIES = ("bloom", "falcon", "gpt_neo", "gptj", "mpt")
+LAYERS = {
+    "bloom": "BloomAttention",
+    "falcon": "FalconAttention",
+    "gpt_neo": "GPTNeoSelfAttention",
+    "gptj": "GPTJAttention",
+    "mpt": "MptAttention",
+}
+OUTPUTS = {"bloom": "dense", "falcon": "dense", "gpt_neo": "out_proj", "gptj": "out_proj", "mpt": "out_proj"}
 
 
 def implementation(model_config, fused):
@@ -52,7 +60,47 @@ def mpt(module, hidden_states, arguments):
     return query, key, value, module.softmax_scale, arguments["position_bias"][:, 0, -hidden_states.shape[1] :]
 
 
-PROJECT = {"bloom": bloom, "falcon": falcon, "mpt": mpt}
+def gpt_neo(module, hidden_states, arguments):
+    query, key, value = (
+        module._split_heads(projection(hidden_states), module.num_heads, module.head_dim)
+        for projection in (module.q_proj, module.k_proj, module.v_proj)
+    )
+    return query, key, value, 1.0, None
+
+
+def gptj(module, hidden_states, arguments):
+    query, key, value = (
+        projection(hidden_states).unflatten(-1, (module.num_attention_heads, module.head_dim))
+        for projection in (module.q_proj, module.k_proj, module.v_proj)
+    )
+    table = module.embed_positions[arguments["position_ids"]].to(key.dtype)
+    sine, cosine = table.chunk(2, dim=-1)
+    rotated = module.rotary_dim
+    query, key = (
+        torch.cat([modeling_gptj.apply_rotary_pos_emb(x[..., :rotated], sine, cosine), x[..., rotated:]], dim=-1)
+        for x in (query, key)
+    )
+    return query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), module.head_dim**-0.5, None
+
+
+PROJECT = {"bloom": bloom, "falcon": falcon, "gpt_neo": gpt_neo, "gptj": gptj, "mpt": mpt}
+
+
+def use_exact_tables(model):
+    """Replaces GPT-J's table of sines, whose frequencies are in float32 whatever the dtype of the model."""
+    for module in model.modules():
+        if type(module).__name__ == LAYERS["gptj"]:
+            default = torch.get_default_dtype()
+            torch.set_default_dtype(torch.float64)
+            module.embed_positions = modeling_gptj.create_sinusoidal_positions(module.max_positions, module.rotary_dim)
+            torch.set_default_dtype(default)
+
+
+def visible_keys(module, length):
+    """[T, T]: all earlier keys, or those that the module's own mask lets through."""
+    if getattr(module, "attention_type", None) == "local":
+        return module.bias[0, 0, :length, :length]
+    return torch.ones(length, length, dtype=torch.bool).tril()
 
 
 def record(model, family, recorder, check):
@@ -62,7 +110,7 @@ def record(model, family, recorder, check):
     def before(module, positional, arguments):
         hidden_states = positional[0] if positional else arguments["hidden_states"]
         query, key, value, scale, bias = PROJECT[family](module, hidden_states, arguments)
-        visible = torch.ones(query.shape[2], query.shape[2], dtype=torch.bool).tril()
+        visible = visible_keys(module, query.shape[2])
         recorder.record(query[0], key[0], value[0], visible, scale, bias=bias)
         if check:
             weights = attention_statistics.attention_weights(query[0], key[0], visible, scale, bias=bias)
@@ -76,4 +124,4 @@ def record(model, family, recorder, check):
         if type(module).__name__ == LAYERS[family]:
             module.register_forward_pre_hook(before, with_kwargs=True)
             if check:
-                getattr(module, "out_proj" if family == "mpt" else "dense").register_forward_pre_hook(output)
+                getattr(module, OUTPUTS[family]).register_forward_pre_hook(output)

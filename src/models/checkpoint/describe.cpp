@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <system_error>
 
 namespace gainlens::models {
@@ -32,6 +33,8 @@ std::string scaling_text(const RopeConfig& rope) {
       return "";
     case RopeScaling::linear:
       return fmt::format(", positions divided by {}", rope.factor);
+    case RopeScaling::stretched_base:
+      return fmt::format(", stretched by {:.10g}", rope.factor);
     case RopeScaling::llama3:
       return fmt::format(", llama3 scaling by {} from {} positions", rope.factor, rope.original_max_positions);
     case RopeScaling::yarn:
@@ -103,11 +106,17 @@ std::vector<PositionEncoding> position_encodings(const DecoderConfig& config) {
     case Positions::rotary:
       break;
   }
-  const bool windows =
-      std::any_of(config.window.begin(), config.window.end(), [](std::int64_t window) { return window > 0; });
-  if (!windows || !config.window_rope || *config.window_rope == config.rope)
-    return {{"all layers", rope_text(config.rope)}};
-  return {{"global layers", rope_text(config.rope)}, {"window layers", rope_text(*config.window_rope)}};
+  std::vector<std::string> texts;  // [layer]
+  bool by_window = true;           // layers with a window are alike, and layers without
+  std::map<bool, std::string> of_kind;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const bool windowed = config.window[static_cast<std::size_t>(layer)] > 0;
+    texts.push_back(config.rotates(layer) ? rope_text(config.rope_of(layer)) : "none");
+    by_window = by_window && of_kind.try_emplace(windowed, texts.back()).first->second == texts.back();
+  }
+  if (std::equal(texts.begin() + 1, texts.end(), texts.begin())) return {{"all layers", texts.front()}};
+  if (by_window) return {{"global layers", of_kind[false]}, {"window layers", of_kind[true]}};
+  return {{"layers", layer_runs_text(texts)}};
 }
 
 }  // namespace gainlens::models

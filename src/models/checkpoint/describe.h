@@ -49,7 +49,8 @@ std::vector<LayerRun> layer_runs(const std::vector<std::string>& kinds);
 /// window:64, 2 global".
 std::string layer_runs_text(const std::vector<std::string>& kinds);
 
-/// One entry if all layers are alike; else one for the global layers and one for the layers with a window.
+/// One entry if all layers are alike; one for the global layers and one for the layers with a window, if these two
+/// differ; else one that names the layers.
 std::vector<PositionEncoding> position_encodings(const DecoderConfig& config);
 
 }  // namespace gainlens::models

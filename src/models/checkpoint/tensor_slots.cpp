@@ -1,6 +1,7 @@
 #include "models/checkpoint/tensor_slots.h"
 
 #include "core/check.h"
+#include "models/decoder/rope.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -59,7 +60,9 @@ class SlotList {
       const WeightField* found = wanted(field);
       if (found == nullptr) continue;
       slot.parts.push_back({found->tensor, found->shape, found->kind});
-      if (rotary) slot.rotary_heads = found->shape[0] / config_.head_dim;
+      if (!rotary) continue;
+      slot.rotary_heads = found->shape[0] / config_.head_dim;
+      slot.rotary_dimensions = rotated_dimensions(config_.rope, config_.head_dim);
     }
     if (slot.parts.empty()) return;
     finish(std::move(slot));
@@ -179,11 +182,16 @@ void SlotList::expert_stack(std::string_view name, std::initializer_list<std::st
   if (!slot.parts.empty()) finish(std::move(slot));
 }
 
-/// Reorders the rows of each head from (pair, half) to (half, pair), or back.
-at::Tensor reordered_pairs(const at::Tensor& rows, std::int64_t heads, bool stored) {
-  const std::int64_t pairs = rows.size(0) / heads / 2;
-  const at::Tensor split = stored ? rows.unflatten(0, {heads, pairs, 2}) : rows.unflatten(0, {heads, 2, pairs});
-  return split.transpose(1, 2).flatten(0, 2);
+/// Reorders the rotated rows of each head from (pair, half) to (half, pair), or back.
+at::Tensor reordered_pairs(const TensorSlot& slot, const at::Tensor& rows, bool stored) {
+  const at::Tensor heads = rows.unflatten(0, {slot.rotary_heads, -1});  // [head, head_dim, ..]
+  const at::Tensor rotated = heads.narrow(1, 0, slot.rotary_dimensions);
+  const std::int64_t pairs = slot.rotary_dimensions / 2;
+  const at::Tensor split = stored ? rotated.unflatten(1, {pairs, 2}) : rotated.unflatten(1, {2, pairs});
+  const at::Tensor reordered = split.transpose(1, 2).flatten(1, 2);
+  const std::int64_t rest = heads.size(1) - slot.rotary_dimensions;
+  if (rest == 0) return reordered.flatten(0, 1);
+  return at::cat({reordered, heads.narrow(1, slot.rotary_dimensions, rest)}, 1).flatten(0, 1);
 }
 
 std::int64_t rows_of(const TensorSlot& slot, const SlotPart& part) {
@@ -195,7 +203,7 @@ std::int64_t rows_of(const TensorSlot& slot, const SlotPart& part) {
 std::vector<at::Tensor> unpack(const TensorSlot& slot, const at::Tensor& stored) {
   ASSERT(stored.sizes() == at::IntArrayRef(slot.shape), "'{}' is not of its slot's shape", slot.name);
   at::Tensor rows = slot.transposed ? stored.transpose(-1, -2) : stored;
-  if (slot.rotary_heads > 0) rows = reordered_pairs(rows, slot.rotary_heads, true);
+  if (slot.rotary_heads > 0) rows = reordered_pairs(slot, rows, true);
   const std::int64_t dimension = slot.row_dimension;
   std::vector<at::Tensor> parts;
   if (slot.parts.size() == 1) {
@@ -235,7 +243,7 @@ at::Tensor pack(const TensorSlot& slot, const std::vector<at::Tensor>& parts) {
     for (const at::Tensor& part : parts) grouped.push_back(part.unflatten(dimension, {groups, -1}));
     rows = at::cat(grouped, dimension + 1).flatten(dimension, dimension + 1);
   }
-  if (slot.rotary_heads > 0) rows = reordered_pairs(rows, slot.rotary_heads, false);
+  if (slot.rotary_heads > 0) rows = reordered_pairs(slot, rows, false);
   return (slot.transposed ? rows.transpose(-1, -2) : rows).contiguous();
 }
 
@@ -278,6 +286,7 @@ std::vector<TensorSlot> outer_slots(const DecoderConfig& config, const TensorNam
     list.complete(fmt::format("{}precision.{}", prefix, name), field);
   list.norm(names.final_norm, "final_norm", "final_norm_bias");
   list.complete(std::string(names.head) + ".weight", "head");
+  list.complete(std::string(names.head) + ".bias", "head_bias");
   return list.take();
 }
 

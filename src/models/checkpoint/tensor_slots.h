@@ -33,6 +33,7 @@ struct TensorSlot {
   bool transposed = false;  ///< stored with its last two dimensions swapped
   /// If positive, the number of heads whose rows are stored with the two halves of each rotary pair side by side.
   std::int64_t rotary_heads = 0;
+  std::int64_t rotary_dimensions = 0;  ///< of each of these heads, the first ones; the others are stored in order
 };
 
 /// Splits a stored tensor into its parts, each contiguous. They may use the memory of `stored`.

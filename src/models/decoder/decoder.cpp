@@ -83,9 +83,9 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use, st
   if (use == WeightUse::frozen) {
     // If the head is tied, the packed head is the embedding too: memory holds it once.
     if (config_.tied_head) weights_.embedding = at::Tensor();
-    head_ = Projection(std::exchange(weights_.head, at::Tensor()), {}, use);
+    head_ = Projection(std::exchange(weights_.head, at::Tensor()), weights_.head_bias, use);
   } else {
-    head_ = Projection(weights_.head, {}, use);
+    head_ = Projection(weights_.head, weights_.head_bias, use);
   }
   for (LayerWeights& layer : layers) layers_.push_back(make_layer(std::exchange(layer, {}), use));
   if (config_.filter) start_filter(use);
@@ -164,8 +164,9 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
     throw_run_failed("forward: NaN or infinity in the embedded tokens; check the hook that replaces {}",
                      embed_site.name);
   if (config_.positions == Positions::learned) {
-    hidden =
-        hidden + pass.hooks.at(position_site, weights_.position_embedding.slice(0, 0, positions).expand_as(hidden));
+    hidden = hidden +
+             pass.hooks.at(position_site,
+                           weights_.position_embedding.narrow(0, config_.position_offset, positions).expand_as(hidden));
   }
   if (config_.embedding_norm) {
     hidden = norm(hidden, config_.norm, config_.norm_epsilon, weights_.embedding_norm, config_.norm_offset,
@@ -186,18 +187,22 @@ hooks::Stream Decoder::finish(const Pass& pass) const {
 }
 
 at::Tensor Decoder::unembed(const at::Tensor& normalized) {
-  const at::Tensor logits = head_(normalized);
+  at::Tensor logits = head_(normalized);
+  if (config_.logit_scale != 1) logits = logits * config_.logit_scale;
   if (config_.logit_soft_cap == 0) return logits;
   return at::tanh(logits / config_.logit_soft_cap) * config_.logit_soft_cap;
 }
 
 at::Tensor Decoder::target_losses(const at::Tensor& normalized, const at::Tensor& targets) {
-  if (!head_.is_packed_for(normalized)) return HookedModel::target_losses(normalized, targets);
+  if (!head_.is_packed_for(normalized) || config_.head_bias || config_.logit_scale != 1)
+    return HookedModel::target_losses(normalized, targets);
   return kernels::target_losses(normalized, head_.packed(), targets, config_.logit_soft_cap);
 }
 
 at::Tensor Decoder::mean_loss(const at::Tensor& normalized, const at::Tensor& targets) const {
-  return kernels::trained_mean_loss(normalized, head_.weight(), targets, {.soft_cap = config_.logit_soft_cap});
+  CHECK(!config_.head_bias, "the output head has a bias; models of this family are not trained");
+  const at::Tensor scaled = config_.logit_scale == 1 ? normalized : normalized * config_.logit_scale;
+  return kernels::trained_mean_loss(scaled, head_.weight(), targets, {.soft_cap = config_.logit_soft_cap});
 }
 
 std::vector<hooks::SiteShape> Decoder::sites() const {
@@ -254,7 +259,7 @@ at::Tensor Decoder::normed(const at::Tensor& x, const at::Tensor& weight, const 
 /// Whether a product adds the stream before it stores its result. A hook may want the result alone; types of 16 bits
 /// round it first, as the models' own code does.
 bool Decoder::adds_in_product(const hooks::Site& site, const Pass& pass) const {
-  return !config_.post_norm && !pass.hooks.wants(site) && like_.dtype().itemsize() >= 4;
+  return !config_.post_norm && config_.residual_scale == 1 && !pass.hooks.wants(site) && like_.dtype().itemsize() >= 4;
 }
 
 at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor hidden, Pass& pass) const {
@@ -272,6 +277,7 @@ at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor h
     at::Tensor attended = attention(weights, layer, attention_input, {}, pass);
     if (config_.post_norm)
       attended = normed(attended, rest.attention_post_norm, {}, site("ln1_post.hook_normalized"), pass);
+    if (config_.residual_scale != 1) attended = attended * config_.residual_scale;
     middle = hidden + pass.at(layer, "hook_attn_out", attended);
   }
   if (!config_.parallel_residual) middle = pass.at(layer, "hook_resid_mid", middle);
@@ -291,6 +297,7 @@ at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor h
                        ? expert_feedforward(config_, projections, layer, mlp_input, pass.hooks)
                        : dense_feedforward(config_, projections, layer, mlp_input, {}, pass.hooks);
   if (config_.post_norm) fed = normed(fed, rest.mlp_post_norm, {}, site("ln2_post.hook_normalized"), pass);
+  if (config_.residual_scale != 1) fed = fed * config_.residual_scale;
   return pass.at(layer, "hook_resid_post", middle + pass.at(layer, "hook_mlp_out", fed));
 }
 
@@ -327,25 +334,27 @@ hooks::Qkv Decoder::projected(const Layer& weights, std::int64_t layer, const at
           value.transpose(1, 2)};
 }
 
-at::Tensor Decoder::positioned(const at::Tensor& heads, const at::Tensor& weight, std::int64_t layer,
-                               std::string_view site, const Pass& pass) const {
-  at::Tensor x = heads;  // [batch, position, head, head_dim]
+at::Tensor Decoder::inner_normed(const at::Tensor& x, const at::Tensor& weight) const {
   switch (config_.qk_norm) {
     case QkNorm::none:
       break;
     case QkNorm::head:
-      x = norm(x, Norm::rms, config_.norm_epsilon, weight, config_.norm_offset);
-      break;
+      return norm(x, Norm::rms, config_.norm_epsilon, weight, config_.norm_offset);
     case QkNorm::heads:
-      x = norm(x, Norm::layer, config_.norm_epsilon, weight, 0);
-      break;
+      return norm(x, Norm::layer, config_.norm_epsilon, weight, 0);
     case QkNorm::whole:
-      x = norm(x.flatten(2), Norm::rms, config_.norm_epsilon, weight, 0).view_as(x);
-      break;
+      return norm(x.flatten(2), Norm::rms, config_.norm_epsilon, weight, 0).view_as(x);
   }
-  if (config_.positions != Positions::rotary) return x;
+  return x;
+}
+
+at::Tensor Decoder::positioned(const at::Tensor& heads, const at::Tensor& weight, std::int64_t layer,
+                               std::string_view site, const Pass& pass) const {
+  if (!config_.rotates(layer)) return inner_normed(heads, weight);
   const bool windowed = config_.window_rope && config_.window[static_cast<std::size_t>(layer)] > 0;
-  return pass.at(layer, site, rotate(x, pass.ropes[windowed ? 1 : 0]));
+  const RopeTables& tables = pass.ropes[windowed ? 1 : 0];
+  if (config_.rotated_before_norm) return pass.at(layer, site, inner_normed(rotate(heads, tables), weight));
+  return pass.at(layer, site, rotate(inner_normed(heads, weight), tables));
 }
 
 kernels::AttentionOptions Decoder::attention_options(std::int64_t layer, const Pass& pass) const {

@@ -109,6 +109,7 @@ class Decoder : public hooks::HookedModel {
                        Pass& pass) const;
   kernels::AttentionOptions attention_options(std::int64_t layer, const Pass& pass) const;
   hooks::Qkv projected(const Layer& weights, std::int64_t layer, const at::Tensor& input, const Pass& pass) const;
+  at::Tensor inner_normed(const at::Tensor& x, const at::Tensor& weight) const;
   at::Tensor positioned(const at::Tensor& heads, const at::Tensor& weight, std::int64_t layer, std::string_view site,
                         const Pass& pass) const;
   at::Tensor weighted_values(const at::Tensor& sink_logit, std::int64_t layer, const hooks::Qkv& qkv,

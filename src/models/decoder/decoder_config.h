@@ -10,14 +10,14 @@
 
 namespace gainlens::models {
 
-enum class RopeScaling { none, linear, llama3, yarn, longrope };
+enum class RopeScaling { none, linear, llama3, yarn, longrope, stretched_base };
 
 /// Rotary position embedding of one kind of layer.
 struct RopeConfig {
   double base = 10000;
   double rotated = 1;  ///< share of each head's dimensions that is rotated, the first ones ("partial rotary")
   RopeScaling scaling = RopeScaling::none;
-  double factor = 1;                        ///< linear, llama3, yarn
+  double factor = 1;                        ///< linear, llama3, yarn; stretched_base: of the base, before its power
   double low_frequency_factor = 1;          ///< llama3
   double high_frequency_factor = 4;         ///< llama3
   std::int64_t original_max_positions = 0;  ///< llama3, yarn, longrope
@@ -93,8 +93,10 @@ struct DecoderConfig {
   bool embedding_norm = false;  ///< the embedded tokens are normalised
   Positions positions = Positions::rotary;
   Alibi alibi;
+  std::int64_t position_offset = 0;  ///< Positions::learned: position 0 has this row of the table
   RopeConfig rope;
   std::optional<RopeConfig> window_rope;  ///< of the layers with a window; empty: the same
+  std::vector<bool> unrotated;            ///< [layer] Positions::rotary: this layer does not rotate; empty: all rotate
 
   Norm norm = Norm::rms;
   double norm_epsilon = 1e-6;
@@ -104,11 +106,13 @@ struct DecoderConfig {
   bool post_norm = false;          ///< their results are normalised before they are added to the stream
   bool parallel_residual = false;  ///< attention and MLP read the same stream, and both are added to it
   bool shared_norm = false;        ///< with parallel_residual: the MLP reads the result of attention's norm
+  double residual_scale = 1;       ///< factor on the results of attention and MLP, before they are added
 
   bool qkv_bias = false;
   bool output_bias = false;        ///< on the attention's output projection
   std::optional<double> qkv_clip;  ///< projected queries, keys and values are clipped to +- this
   QkNorm qk_norm = QkNorm::none;
+  bool rotated_before_norm = false;  ///< qk_norm comes after the rotation
   double attention_scale = 0;        ///< factor on q.k; 0: 1/sqrt(head_dim)
   bool scale_by_layer = false;       ///< the factor is divided by the layer's number, counted from 1
   double attention_soft_cap = 0;     ///< score s becomes cap tanh(s / cap); 0: no cap
@@ -127,11 +131,16 @@ struct DecoderConfig {
   std::optional<bft::FilterOptions> filter;
 
   bool tied_head = false;     ///< the output head is the embedding
-  double logit_soft_cap = 0;  ///< as attention_soft_cap, on the logits
+  bool head_bias = false;     ///< the output head adds a bias
+  double logit_scale = 1;     ///< factor on the logits
+  double logit_soft_cap = 0;  ///< as attention_soft_cap, on the scaled logits
   std::optional<std::int64_t> bos_token;
 
   bool has_experts(std::int64_t layer) const {
     return experts.count > 0 && (experts.layers.empty() || experts.layers.at(static_cast<std::size_t>(layer)));
+  }
+  bool rotates(std::int64_t layer) const {
+    return positions == Positions::rotary && (unrotated.empty() || !unrotated.at(static_cast<std::size_t>(layer)));
   }
   bool has_filter_jacobian() const { return filter && filter->jacobian != bft::JacobianForm::none; }
   const RopeConfig& rope_of(std::int64_t layer) const {

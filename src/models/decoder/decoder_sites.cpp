@@ -23,7 +23,7 @@ void add_attention_sites(const DecoderConfig& config, std::int64_t layer, std::v
   add("attn.hook_q", queries);
   add("attn.hook_k", keys);
   add("attn.hook_v", keys);
-  if (config.positions == Positions::rotary) {
+  if (config.rotates(layer)) {
     add("attn.hook_rot_q", queries);
     add("attn.hook_rot_k", keys);
   }

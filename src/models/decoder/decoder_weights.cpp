@@ -122,7 +122,7 @@ std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t 
 std::vector<WeightField> outer_fields(const DecoderConfig& config, DecoderWeights& weights) {
   FieldList list;
   list.add("embedding", Kind::embedding, {config.vocabulary, config.width}, true, weights.embedding);
-  list.add("position_embedding", Kind::embedding, {config.max_positions, config.width},
+  list.add("position_embedding", Kind::embedding, {config.position_offset + config.max_positions, config.width},
            config.positions == Positions::learned, weights.position_embedding);
   list.norm("embedding_norm", config.width, config.embedding_norm, weights.embedding_norm);
   list.add("embedding_norm_bias", Kind::bias, {config.width}, config.embedding_norm && config.norm_bias,
@@ -131,6 +131,7 @@ std::vector<WeightField> outer_fields(const DecoderConfig& config, DecoderWeight
   list.norm("final_norm", config.width, true, weights.final_norm);
   list.add("final_norm_bias", Kind::bias, {config.width}, config.norm_bias, weights.final_norm_bias);
   list.add("head", Kind::projection, {config.vocabulary, config.width}, !config.tied_head, weights.head);
+  list.add("head_bias", Kind::bias, {config.vocabulary}, config.head_bias, weights.head_bias);
   return list.take();
 }
 

@@ -54,12 +54,13 @@ struct LayerWeights {
 
 struct DecoderWeights {
   at::Tensor embedding;                            ///< [vocabulary, width]
-  at::Tensor position_embedding;                   ///< [max_positions, width]
+  at::Tensor position_embedding;                   ///< [position_offset + max_positions, width]
   at::Tensor embedding_norm, embedding_norm_bias;  ///< [width]
   TokenPrecisionWeights precision;
   std::vector<LayerWeights> layers;
   at::Tensor final_norm, final_norm_bias;  ///< [width]
   at::Tensor head;                         ///< [vocabulary, width]; the same tensor as `embedding` if tied
+  at::Tensor head_bias;                    ///< [vocabulary]
 };
 
 /// One tensor that a configuration may ask for.

@@ -59,14 +59,6 @@ double yarn_attention_factor(const RopeConfig& config) {
   return config.factor <= 1 ? 1.0 : 0.1 * std::log(config.factor) + 1.0;
 }
 
-/// Number of dimensions of each head that are rotated.
-std::int64_t rotated_dimensions(const RopeConfig& config, std::int64_t head_dim) {
-  const auto rotated = static_cast<std::int64_t>(static_cast<double>(head_dim) * config.rotated);
-  CHECK(rotated > 0 && rotated <= head_dim && rotated % 2 == 0,
-        "rope: {} of {} dimensions of a head are rotated; it must be an even number, at least 2", rotated, head_dim);
-  return rotated;
-}
-
 /// longrope: the factors for a sequence of this length, one for each pair.
 const std::vector<double>& longrope_factors(const RopeConfig& config, std::int64_t positions) {
   return positions > config.original_max_positions ? config.long_factors : config.short_factors;
@@ -89,6 +81,10 @@ void check(const RopeConfig& config, std::int64_t head_dim) {
   CHECK(std::isfinite(config.factor) && config.factor > 0, "rope: scaling factor {}; it must be positive",
         config.factor);
   if (config.scaling == RopeScaling::linear) return;
+  if (config.scaling == RopeScaling::stretched_base) {
+    CHECK(head_dim > 2, "rope: {} dimensions are rotated; a stretched base needs more than 2", head_dim);
+    return;
+  }
   CHECK(config.original_max_positions > 0,
         "rope: original_max_position_embeddings {}; this scaling needs a positive one", config.original_max_positions);
   if (config.scaling == RopeScaling::llama3) {
@@ -104,6 +100,13 @@ void check(const RopeConfig& config, std::int64_t head_dim) {
 
 }  // namespace
 
+std::int64_t rotated_dimensions(const RopeConfig& config, std::int64_t head_dim) {
+  const auto rotated = static_cast<std::int64_t>(static_cast<double>(head_dim) * config.rotated);
+  CHECK(rotated > 0 && rotated <= head_dim && rotated % 2 == 0,
+        "rope: {} of {} dimensions of a head are rotated; it must be an even number, at least 2", rotated, head_dim);
+  return rotated;
+}
+
 RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t full_head_dim, std::int64_t positions) {
   const std::int64_t head_dim = rotated_dimensions(config, full_head_dim);  // below, only the rotated dimensions count
   check(config, head_dim);
@@ -117,6 +120,11 @@ RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t full_hea
         break;
       case RopeScaling::linear:
         result.inverse.push_back(plain / config.factor);
+        break;
+      case RopeScaling::stretched_base:
+        // base factor^(d / (d - 2)), to the power of -2 pair / d
+        result.inverse.push_back(
+            plain * std::pow(config.factor, -static_cast<double>(2 * pair) / static_cast<double>(head_dim - 2)));
         break;
       case RopeScaling::llama3:
         result.inverse.push_back(llama3_frequency(config, plain));

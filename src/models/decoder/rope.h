@@ -15,6 +15,10 @@ struct RopeFrequencies {
   double attention_factor = 1;  ///< yarn, longrope; else 1
 };
 
+/// Number of dimensions of each head that are rotated.
+/// @throws InvalidArgument  it is odd or 0
+std::int64_t rotated_dimensions(const RopeConfig& config, std::int64_t head_dim);
+
 /// @param positions  of the sequence: longrope has other frequencies for long sequences
 /// @throws InvalidArgument  the rotated part of head_dim is odd or 0; the scaling cannot use the base, factor, band or
 ///     original length

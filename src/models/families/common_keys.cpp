@@ -195,7 +195,8 @@ DecoderConfig parse_common(ConfigReader& reader, const CommonDefaults& defaults,
   parse_heads(reader, defaults, keys, config);
   // As declared: files with llama3 or yarn scaling already give the extended length.
   config.max_positions = reader.integer(keys.positions, 1, max_context, defaults.max_positions);
-  config.norm_epsilon = reader.number(keys.norm_epsilon, 1e-30, 1, defaults.norm_epsilon);
+  config.norm_epsilon = keys.norm_epsilon.empty() ? defaults.norm_epsilon
+                                                  : reader.number(keys.norm_epsilon, 1e-30, 1, defaults.norm_epsilon);
   config.activation =
       keys.activation.empty() ? defaults.activation : parse_activation(reader, keys.activation, defaults.activation);
   config.tied_head = reader.boolean("tie_word_embeddings", defaults.tied_head);
@@ -219,9 +220,6 @@ std::int64_t parse_window(ConfigReader& reader, std::int64_t fallback) {
   return reader.integer("sliding_window", 1, max_context, fallback);
 }
 
-namespace {
-
-/// Windows by `layer_types`; empty if the file does not have this key.
 std::vector<std::int64_t> windows_by_type(ConfigReader& reader, std::int64_t layers, std::int64_t window,
                                           const std::string& why_none) {
   const Json* types = reader.find_non_null("layer_types");
@@ -241,8 +239,6 @@ std::vector<std::int64_t> windows_by_type(ConfigReader& reader, std::int64_t lay
   }
   return windows;
 }
-
-}  // namespace
 
 std::vector<std::int64_t> parse_layer_windows(ConfigReader& reader, std::int64_t layers) {
   const bool used = reader.boolean("use_sliding_window", false);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -73,6 +74,14 @@ void require_value(ConfigReader& reader, std::string_view key, const Json& requi
 /// @param fallback  used if the key is absent; empty: none
 /// @throws InvalidArgument  not a positive number
 double parse_optional_positive(ConfigReader& reader, std::string_view key, std::optional<double> fallback);
+
+/// Windows by `layer_types`, [layer]: 0 for "full_attention", `window` for "sliding_attention". Empty if the file does
+/// not have this key.
+/// @param window    0: there is none
+/// @param why_none  then, the reason for messages
+/// @throws InvalidArgument  layer_types has the wrong length or another name; a sliding layer has no window
+std::vector<std::int64_t> windows_by_type(ConfigReader& reader, std::int64_t layers, std::int64_t window,
+                                          const std::string& why_none);
 
 /// Windows of the families with `use_sliding_window`, `sliding_window`, `max_window_layers` and `layer_types`: [layer],
 /// 0 for global layers.

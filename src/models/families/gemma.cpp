@@ -34,6 +34,31 @@ DecoderConfig parse_gemma(ConfigReader& reader, CommonDefaults defaults, const C
   return config;
 }
 
+/// Gemma 1 has neither norms after attention and MLP nor a number for the scale. Its activation is written in several
+/// ways, which all mean the tanh form.
+DecoderConfig parse_gemma1(ConfigReader& reader) {
+  DecoderConfig config = parse_common(reader,
+                                      {.max_positions = 8192,
+                                       .kv_heads = 16,
+                                       .head_dim = 256,
+                                       .bos_token = 2,
+                                       .activation = Activation::gelu_tanh,
+                                       .tied_head = true},
+                                      {.activation = ""});
+  for (const char* key : {"hidden_act", "hidden_activation"}) {
+    if (reader.find_non_null(key) == nullptr) continue;
+    const std::string name = reader.text(key);
+    CHECK(name == "gelu" || activation_named(name) == Activation::gelu_tanh,
+          "{}: '{}' is '{}'; this family computes gelu in its tanh form only", reader.where(), key,
+          printable(name, 60));
+  }
+  config.embedding_scale = std::sqrt(static_cast<double>(config.width));
+  config.norm_offset = reader.number("norm_offset", 0, 1, 1);  // a key of gainlens: GGUF files store the sum
+  config.qkv_bias = config.output_bias = reader.boolean("attention_bias", false);
+  require_value(reader, "use_bidirectional_attention", false, "a query sees no later key");
+  return config;
+}
+
 DecoderConfig parse_gemma2(ConfigReader& reader) {
   DecoderConfig config = parse_gemma(reader, {.max_positions = 8192}, gemma2_keys);
   config.window = parse_alternating_windows(reader, config.layers, 2, 4096);
@@ -128,6 +153,17 @@ TensorNames gemma_names() {
 }
 
 }  // namespace
+
+Family gemma1() {
+  return {.name = "gemma",
+          .title = "Gemma",
+          .examples = "Gemma 2B and 7B, CodeGemma",
+          .classes = {"Gemma"},
+          .parse = parse_gemma1,
+          .keys = {.activation = ""},
+          .tensors = {},
+          .inert_keys = {"cache_implementation"}};
+}
 
 Family gemma2() {
   return {.name = "gemma2",

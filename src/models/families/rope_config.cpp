@@ -26,6 +26,7 @@ struct RopeObject {
 struct Beside {
   std::int64_t max_positions;
   std::int64_t original;  ///< original_max_position_embeddings of the file, else max_positions
+  bool alpha_stretches;   ///< as RopeKeys
 };
 
 std::string rope_type(ConfigReader& object) {
@@ -37,7 +38,8 @@ std::string rope_type(ConfigReader& object) {
   return type;
 }
 
-RopeScaling scaling_named(const ConfigReader& object, const std::string& type) {
+RopeScaling scaling_named(const ConfigReader& object, const std::string& type, const Beside& beside) {
+  if (type == "dynamic" && beside.alpha_stretches) return RopeScaling::stretched_base;
   static const std::map<std::string, RopeScaling, std::less<>> known = {
       {"default", RopeScaling::none}, {"linear", RopeScaling::linear},     {"llama3", RopeScaling::llama3},
       {"yarn", RopeScaling::yarn},    {"longrope", RopeScaling::longrope}, {"su", RopeScaling::longrope}};
@@ -106,6 +108,17 @@ void parse_yarn(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
         object.unquoted("attn_factor"));
 }
 
+/// HunYuan's meaning of "dynamic": a fixed `alpha` stretches the base, and the other keys compute nothing. Without
+/// alpha the frequencies depend on the length of the text.
+void parse_stretched_base(ConfigReader& object, RopeConfig& rope) {
+  CHECK(
+      object.find_non_null("alpha") != nullptr,
+      "{}: {} is 'dynamic', which is not supported without 'alpha': frequencies that depend on the length of the text",
+      object.where(), object.quoted("rope_type"));
+  rope.factor = object.number("alpha", 1, max_factor);
+  for (const char* key : {"factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"}) object.find(key);
+}
+
 /// One number for each rotated pair.
 std::vector<double> parse_factors(ConfigReader& object, std::string_view key) {
   const Json* value = object.find(key);
@@ -138,7 +151,7 @@ void parse_longrope(ConfigReader& object, const Beside& beside, RopeConfig& rope
 RopeObject parse_object(std::string name, ConfigReader object, const Beside& beside) {
   RopeObject result;
   result.name = std::move(name);
-  result.rope.scaling = scaling_named(object, rope_type(object));
+  result.rope.scaling = scaling_named(object, rope_type(object), beside);
   result.base = optional_number(object, "rope_theta", 1, max_base);
   result.rotated = optional_number(object, "partial_rotary_factor", 0, 1);
   switch (result.rope.scaling) {
@@ -148,6 +161,9 @@ RopeObject parse_object(std::string name, ConfigReader object, const Beside& bes
       break;
     case RopeScaling::linear:
       result.rope.factor = object.number("factor", 1, max_factor);
+      break;
+    case RopeScaling::stretched_base:
+      parse_stretched_base(object, result.rope);
       break;
     case RopeScaling::llama3:
       parse_llama3(object, beside, result.rope);
@@ -242,7 +258,7 @@ Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKe
       keys.window_base.empty() ? std::nullopt : optional_number(reader, keys.window_base, 1, max_base);
   const auto rotated = optional_number(reader, rotated_key(keys), 0, 1);
   const bool own_base = window_base || keys.default_window_base;
-  const Spoken spoken = spoken_objects(reader, {max_positions, original}, base || own_base);
+  const Spoken spoken = spoken_objects(reader, {max_positions, original, keys.alpha_stretches}, base || own_base);
 
   Ropes ropes;
   ropes.rope = merged(reader, spoken.global, keys, keys.base, base, keys.default_base, rotated);

@@ -16,6 +16,7 @@ struct RopeKeys {
   bool by_window = false;    ///< layers with a window may have an embedding of their own
   /// Key of the base of layers with a window, which then do not use `rope_scaling`; empty: no such key.
   std::string_view window_base;
+  bool alpha_stretches = false;  ///< the scaling "dynamic" has a fixed `alpha`, which stretches the base
   double default_base = 10000;
   double default_rotated = 1;
   std::optional<double> default_window_base;

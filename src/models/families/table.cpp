@@ -7,29 +7,74 @@
 namespace gainlens::models {
 
 Family bloom();
+Family cohere2();
+Family ernie4_5();
+Family exaone4();
 Family falcon();
+Family gemma1();
 Family gemma2();
 Family gemma3();
 Family gemma3_multimodal();
+Family glm4();
 Family gpt2();
+Family gpt_neo();
 Family gpt_neox();
 Family gpt_oss();
+Family gptj();
+Family granite();
+Family hunyuan_v1_dense();
 Family llama();
 Family mistral();
+Family mixtral();
 Family mpt();
 Family olmo2();
+Family olmo3();
+Family opt();
+Family phi();
 Family phi3();
 Family qwen2();
 Family qwen3();
 Family qwen3_moe();
+Family seed_oss();
+Family smollm3();
 Family stablelm();
+Family starcoder2();
 
 std::span<const Family> families() {
   static const std::vector<Family> table = {
-      bloom(),     falcon(),   gemma2(),  gemma3(), gemma3_multimodal(),
-      gpt2(),      gpt_neox(), gpt_oss(), llama(),  mistral(),
-      mpt(),       olmo2(),    phi3(),    qwen2(),  qwen3(),
-      qwen3_moe(), stablelm(),
+      bloom(),
+      cohere2(),
+      ernie4_5(),
+      exaone4(),
+      falcon(),
+      gemma1(),
+      gemma2(),
+      gemma3(),
+      gemma3_multimodal(),
+      glm4(),
+      gpt2(),
+      gpt_neo(),
+      gpt_neox(),
+      gpt_oss(),
+      gptj(),
+      granite(),
+      hunyuan_v1_dense(),
+      llama(),
+      mistral(),
+      mixtral(),
+      mpt(),
+      olmo2(),
+      olmo3(),
+      opt(),
+      phi(),
+      phi3(),
+      qwen2(),
+      qwen3(),
+      qwen3_moe(),
+      seed_oss(),
+      smollm3(),
+      stablelm(),
+      starcoder2(),
   };
   return table;
 }
