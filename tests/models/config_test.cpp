@@ -143,7 +143,7 @@ TEST(Config, KeysThatAreAcceptedByTheirValue) {
        "'attention_bias' is false; must be true"},
       {"qwen3_moe", R"({"use_qk_norm": true, "qkv_bias": false})", R"({"use_qk_norm": false})", "norms of queries"},
       {"qwen3_moe", R"({"shared_expert_intermediate_size": 0})", R"({"shared_expert_intermediate_size": 8})",
-       "experts for all tokens are not computed"},
+       "the width of the expert for all tokens"},
       {"llama", R"({"num_experts": 0})", R"({"num_experts": 4})", "the number of experts"},
       {"phi3", R"({"full_attn_mod": 1, "interpolate_factor": 1.0})", R"({"full_attn_mod": 2})", "the same attention"},
       {"llama", R"({"n_head": 2})", R"({"n_head": 4})", "'n_head' is 4 and 'num_attention_heads' is 2; they mean the"},

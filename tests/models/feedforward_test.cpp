@@ -58,6 +58,44 @@ TEST(ExpertFeedforward, ReplacedWeightsChooseTheExperts) {
       expert_feedforward(model.config, model.projections(), 0, doubles({1}, {1, 1, 1}), hooks).item<double>(), 10);
 }
 
+TEST(ExpertFeedforward, TheSharedExpertIsAddedForEveryToken) {
+  ThreeExperts model;
+  model.config.experts.shared_width = 2;
+  model.weights.shared_gate = doubles({1, 2}, {2, 1});
+  model.weights.shared_up = doubles({3, -1}, {2, 1});
+  model.weights.shared_down = doubles({0.5, 0.25}, {1, 2});
+  const at::Tensor input = doubles({1, 2}, {1, 2, 1});
+  // shared(x) = (0.5 * 1 * 3 - 0.25 * 2 * 1) x^2 = x^2. The routed part is that of ByHand.
+  const at::Tensor routed = expert_feedforward(ThreeExperts().config, ThreeExperts().projections(), 0, input, {});
+  const at::Tensor open = expert_feedforward(model.config, model.projections(), 0, input, {}) - routed;
+  EXPECT_NEAR(open.flatten()[0].item<double>(), 1, 1e-12);
+  EXPECT_NEAR(open.flatten()[1].item<double>(), 4, 1e-12);
+  // With a score of -x the output is multiplied by 1 / (1 + e^x).
+  model.config.experts.shared_score = true;
+  model.weights.shared_score = doubles({-1}, {1, 1});
+  const at::Tensor gated = expert_feedforward(model.config, model.projections(), 0, input, {}) - routed;
+  EXPECT_NEAR(gated.flatten()[0].item<double>(), 1 / (1 + std::exp(1.0)), 1e-12);
+  EXPECT_NEAR(gated.flatten()[1].item<double>(), 4 / (1 + std::exp(2.0)), 1e-12);
+}
+
+TEST(ExpertFeedforward, TheSharedExpertInBlocksOfPositions) {
+  DecoderConfig config;
+  config.width = 6;
+  config.experts = {.count = 2, .per_token = 1, .width = 3, .shared_width = 5, .shared_score = true};
+  at::manual_seed(1);
+  LayerWeights weights;
+  for (const WeightField& field : layer_fields(config, 0, weights)) {
+    if (field.wanted &&
+        (field.name.starts_with("shared") || field.name.starts_with("expert") || field.name == "router"))
+      *field.tensor = at::randn(field.shape);
+  }
+  const at::Tensor input = at::randn({1, 1100, 6});  // more than two blocks
+  LayerWeights copy = weights;
+  const at::Tensor whole = expert_feedforward(config, {copy, WeightUse::trained}, 0, input, {});
+  const at::Tensor blocks = expert_feedforward(config, {weights, WeightUse::frozen}, 0, input, {});
+  EXPECT_LT((whole - blocks).abs().max().item<double>(), 1e-4);
+}
+
 TEST(DenseFeedforward, AClippedGateByHand) {
   ThreeExperts model;
   model.config.mlp_width = 1;

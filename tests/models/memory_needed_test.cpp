@@ -33,6 +33,18 @@ TEST(MemoryNeeded, TermsByHand) {
   EXPECT_EQ(needed.beyond_process(), needed.total() - needed.process);
 }
 
+TEST(MemoryNeeded, ASharedExpertNeedsItsOutputTwice) {
+  DecoderConfig config = small_config();
+  config.experts = {.count = 4, .per_token = 1, .width = 2};
+  const MemoryNeeded without = memory_needed(config, {.positions = 1000});
+  config.experts.shared_width = 32;
+  const MemoryNeeded needed = memory_needed(config, {.positions = 1000});
+  // gate, up and down of each layer; a narrow projection is stored with 64 outputs
+  EXPECT_EQ(needed.weights - without.weights, 2 * 4 * (64 * 16 * 2 + 64 * 32));
+  // values of the layer; four streams; the output and its product with the score; the neurons of one block
+  EXPECT_EQ(needed.mlp, 1000 * 8 * 4 + 1000 * 16 * 4 * (4 + 2) + 512 * 32 * 4);
+}
+
 TEST(MemoryNeeded, NoTokensNeedTheWeightsAlone) {
   const MemoryNeeded needed = memory_needed(small_config(), {.positions = 0});
   EXPECT_EQ(needed.sequences + needed.attention + needed.mlp, 0);

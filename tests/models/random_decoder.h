@@ -118,6 +118,12 @@ inline std::vector<NamedConfig> every_option() {
     c.activation = models::Activation::gelu_tanh;
   });
   add("experts", [](models::DecoderConfig& c) { c.experts = {.count = 4, .per_token = 2, .width = 12}; });
+  add("shared_expert", [](models::DecoderConfig& c) {
+    c.experts = {.count = 4, .per_token = 2, .width = 12, .shared_width = 20, .shared_score = true};
+  });
+  add("shared_expert_without_score", [](models::DecoderConfig& c) {
+    c.experts = {.count = 3, .per_token = 1, .width = 12, .bias = true, .shared_width = 8};
+  });
   add("experts_in_one_layer", [](models::DecoderConfig& c) {
     c.experts = {.count = 3,
                  .per_token = 2,

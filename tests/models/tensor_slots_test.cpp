@@ -126,6 +126,8 @@ TEST_P(SlotsOfEveryOption, FillEveryWantedWeightOnce) {
   names.sink_logit = "sinks";
   names.router = "router";
   names.expert_gate = "experts.{}.gate", names.expert_up = "experts.{}.up", names.expert_down = "experts.{}.down";
+  names.shared_gate = "shared.gate", names.shared_up = "shared.up", names.shared_down = "shared.down";
+  names.shared_score = "shared_score";
   DecoderWeights weights = RandomWeights(2, at::kFloat).of(config), filled;
   const auto from = tensor_slots(config, names, weights), to = tensor_slots(config, names, filled);
   ASSERT_EQ(from.size(), to.size());

@@ -225,6 +225,12 @@ Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOpt
     neurons =
         busiest * (Count::of(config.experts.width) * (sizes.by_libtorch() ? 4 : 1) + sizes.width * 3) * sizes.element +
         sizes.tokens * count * (sizes.element * 2 + 8);
+    if (const Count shared = Count::of(config.experts.shared_width); shared > Count(0)) {
+      // Beside the sum of the chosen experts: its output, and the product with its score or the sum of both.
+      const Count rows = sizes.by_libtorch() ? sizes.tokens : std::min(sizes.tokens, Count(mlp_block));
+      const Count own = sizes.tokens * stream * 2 + rows * shared * (sizes.by_libtorch() ? 4 : 1) * sizes.element;
+      neurons = std::max(neurons, own);
+    }
   } else {
     const Count rows = std::min(sizes.tokens, Count(mlp_block));
     neurons = rows *

@@ -140,6 +140,10 @@ void SlotList::experts() {
     expert_stack(names_.expert_down_stack, {"expert_down"}, /*transposed=*/true);
     expert_stack(names_.expert_down_bias, {"expert_down_bias"}, /*transposed=*/false);
   }
+  linear(names_.shared_gate, {"shared_gate"}, RowOrder::sequential);
+  linear(names_.shared_up, {"shared_up"}, RowOrder::sequential);
+  linear(names_.shared_down, {"shared_down"}, RowOrder::sequential);
+  complete(fmt::format("{}{}.weight", at_, names_.shared_score), "shared_score");
 }
 
 /// A norm whose rows are stored head by head.

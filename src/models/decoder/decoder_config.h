@@ -60,8 +60,10 @@ struct Experts {
   std::int64_t width = 0;  ///< of each expert
   bool normalised = true;  ///< the weights of the chosen experts sum to 1; else they are from the softmax over all
   bool router_bias = false;
-  bool bias = false;         ///< on the experts' projections
-  std::vector<bool> layers;  ///< [layer] whether the layer has experts; empty: all have
+  bool bias = false;              ///< on the experts' projections
+  std::int64_t shared_width = 0;  ///< of an expert that every token passes, beside the chosen ones; 0: there is none
+  bool shared_score = false;      ///< its output is multiplied by the sigmoid of a linear score of the token
+  std::vector<bool> layers;       ///< [layer] whether the layer has experts; empty: all have
 };
 
 /// A gated feed-forward layer that clips: the gate to at most `limit`, up to +-`limit`. The result is (up + 1) gate

@@ -74,6 +74,13 @@ void add_mlp(const DecoderConfig& config, bool experts, LayerWeights& w, FieldLi
   list.linear("expert_up", "expert_up_bias", expert_in, experts, of.bias, w.expert_up, w.expert_up_bias);
   list.linear("expert_down", "expert_down_bias", {of.count, config.width, of.width}, experts, of.bias, w.expert_down,
               w.expert_down_bias);
+  const bool shared = experts && of.shared_width > 0;
+  const Shape shared_in{of.shared_width, config.width};
+  list.linear("shared_gate", "shared_gate_bias", shared_in, shared, of.bias, w.shared_gate, w.shared_gate_bias);
+  list.linear("shared_up", "shared_up_bias", shared_in, shared, of.bias, w.shared_up, w.shared_up_bias);
+  list.linear("shared_down", "shared_down_bias", {config.width, of.shared_width}, shared, of.bias, w.shared_down,
+              w.shared_down_bias);
+  list.add("shared_score", Kind::projection, {1, config.width}, shared && of.shared_score, w.shared_score);
   list.norm("mlp_post_norm", config.width, config.post_norm, w.mlp_post_norm);
 }
 

@@ -48,6 +48,10 @@ struct LayerWeights {
   at::Tensor expert_gate, expert_gate_bias;  ///< [experts, expert width, width]
   at::Tensor expert_up, expert_up_bias;      ///< [experts, expert width, width]
   at::Tensor expert_down, expert_down_bias;  ///< [experts, width, expert width]
+  at::Tensor shared_gate, shared_gate_bias;  ///< [shared width, width] of the expert that every token passes
+  at::Tensor shared_up, shared_up_bias;      ///< [shared width, width]
+  at::Tensor shared_down, shared_down_bias;  ///< [width, shared width]
+  at::Tensor shared_score;                   ///< [1, width]
   at::Tensor mlp_post_norm;                  ///< [width]
   FilterWeights filter;
 };

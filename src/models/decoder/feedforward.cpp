@@ -42,6 +42,33 @@ at::Tensor neurons_of(const DecoderConfig& config, const LayerProjections& proje
                           : projections.mlp_up(input, config.activation);
 }
 
+/// down(neurons(input)) + residual, a block of positions at a time. The neurons of a block stay in the cache. The
+/// neurons of a long text are never in memory all at once.
+/// @param residual  may be undefined
+template <typename Neurons>
+at::Tensor in_blocks(const Neurons& neurons, const Projection& down, const at::Tensor& input,
+                     const at::Tensor& residual) {
+  const at::Tensor tokens = input.flatten(0, -2);
+  const at::Tensor added = residual.defined() ? residual.flatten(0, -2) : at::Tensor();
+  at::Tensor output = at::empty(tokens.sizes(), tokens.options());
+  for (std::int64_t begin = 0; begin < tokens.size(0); begin += block_positions) {
+    const std::int64_t end = std::min(begin + block_positions, tokens.size(0));
+    down(neurons(tokens.slice(0, begin, end)), kernels::Activation::none,
+         added.defined() ? added.slice(0, begin, end) : added, output.slice(0, begin, end));
+  }
+  return output.view(input.sizes());
+}
+
+/// The output of the expert that every token passes.
+at::Tensor shared_expert(const DecoderConfig& config, const LayerProjections& projections, const at::Tensor& input) {
+  const auto neurons = [&](const at::Tensor& tokens) {
+    return gated_neurons(config, tokens, projections.shared_gate, projections.shared_up);
+  };
+  const Projection& down = projections.shared_down;
+  const at::Tensor output = down.is_packed_for(input) ? in_blocks(neurons, down, input, {}) : down(neurons(input));
+  return config.experts.shared_score ? output * at::sigmoid(projections.shared_score(input)) : output;
+}
+
 /// The neurons, with everything that hooks see and replace. Observers never change a result: if no hook replaces what
 /// comes before the activation, the neurons are those of neurons_of.
 at::Tensor watched_neurons(const DecoderConfig& config, const LayerProjections& projections, const at::Tensor& input,
@@ -97,16 +124,8 @@ at::Tensor dense_feedforward(const DecoderConfig& config, const LayerProjections
   if (!down.is_packed_for(input) || kernels::is_tracked(residual))
     return down(neurons_of(config, layer_projections, input), kernels::Activation::none, residual);
 
-  // The neurons of a block of positions stay in the cache. The neurons of a long text are never in memory all at once.
-  const at::Tensor tokens = input.flatten(0, -2);
-  const at::Tensor added = residual.defined() ? residual.flatten(0, -2) : at::Tensor();
-  at::Tensor output = at::empty(tokens.sizes(), tokens.options());
-  for (std::int64_t begin = 0; begin < tokens.size(0); begin += block_positions) {
-    const std::int64_t end = std::min(begin + block_positions, tokens.size(0));
-    down(neurons_of(config, layer_projections, tokens.slice(0, begin, end)), kernels::Activation::none,
-         added.defined() ? added.slice(0, begin, end) : added, output.slice(0, begin, end));
-  }
-  return output.view(input.sizes());
+  return in_blocks([&](const at::Tensor& tokens) { return neurons_of(config, layer_projections, tokens); }, down, input,
+                   residual);
 }
 
 at::Tensor expert_feedforward(const DecoderConfig& config, const LayerProjections& layer_projections,
@@ -127,7 +146,8 @@ at::Tensor expert_feedforward(const DecoderConfig& config, const LayerProjection
     // In place: no gradient needs the sum so far. A copy of it for every expert would cost more than a small expert.
     sum.index_add_(0, which, down * share.index_select(0, which).unsqueeze(1));
   }
-  return sum.view_as(input);
+  const at::Tensor chosen = sum.view_as(input);
+  return config.experts.shared_width > 0 ? chosen + shared_expert(config, layer_projections, input) : chosen;
 }
 
 }  // namespace gainlens::models

@@ -25,9 +25,12 @@ at::Tensor dense_feedforward(const DecoderConfig& config, const LayerProjections
                              const at::Tensor& input, const at::Tensor& residual, const hooks::Hooks& hooks,
                              PreActivations* seen = nullptr);
 
-/// The sum of the outputs of the chosen experts, each times its router weight. Fires mlp.hook_expert_weights [batch,
-/// position, expert], with 0 for experts that are not chosen. If a hook replaces these weights, experts of weight 0 do
-/// not run.
+/// The sum of the outputs of the chosen experts, each times its router weight, plus the output of the shared expert if
+/// the configuration has one. Fires mlp.hook_expert_weights [batch, position, expert], with 0 for experts that are not
+/// chosen. If a hook replaces these weights, experts of weight 0 do not run.
+///
+/// The shared expert is a gated layer of its own width, which every token passes: sigmoid(score(x)) shared(x), or
+/// shared(x) without a score. Source: Qwen2MoeSparseMoeBlock of Hugging Face transformers.
 ///
 /// If the weights are normalised, the softmax is over the logits of the chosen experts: the same as normalising the
 /// chosen shares of the softmax over all experts. It runs in float32 for narrower types. Among equal logits, libtorch's

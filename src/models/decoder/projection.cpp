@@ -114,6 +114,10 @@ LayerProjections::LayerProjections(LayerWeights& weights, WeightUse use) {
   expert_gate = of_experts(weights.expert_gate, weights.expert_gate_bias, use);
   expert_up = of_experts(weights.expert_up, weights.expert_up_bias, use);
   expert_down = of_experts(weights.expert_down, weights.expert_down_bias, use);
+  shared_gate = take(weights.shared_gate, weights.shared_gate_bias);
+  shared_up = take(weights.shared_up, weights.shared_up_bias);
+  shared_down = take(weights.shared_down, weights.shared_down_bias);
+  shared_score = take(weights.shared_score, {});
 }
 
 }  // namespace gainlens::models

@@ -67,6 +67,7 @@ struct LayerProjections {
   Projection query, gate_score, key, value, output;
   Projection mlp_gate, mlp_up, mlp_down, router;
   std::vector<Projection> expert_gate, expert_up, expert_down;  ///< [expert]
+  Projection shared_gate, shared_up, shared_down, shared_score;
 
   LayerProjections() = default;
   /// Frozen projections are taken out of `weights`: the tensors there are undefined afterwards.

@@ -139,8 +139,11 @@ const std::vector<Statement>& statements() {
        [](Config c) { return of_experts(c, &Experts::per_token); }},
       // parts that no decoder has here
       {"experts for all tokens are not computed",
-       {"n_shared_experts", "num_shared_experts", "shared_expert_intermediate_size", "shared_intermediate_size"},
-       [](Config) { return Json(0); }},
+       {"n_shared_experts", "num_shared_experts"},
+       [](Config c) { return c.experts.shared_width == 0 ? Json(0) : Json(); }},
+      {"the width of the expert for all tokens",
+       {"shared_expert_intermediate_size", "shared_intermediate_size"},
+       [](Config c) { return of_experts(c, &Experts::shared_width); }},
       {"such layers are not computed", {"num_nextn_predict_layers", "num_mtp_layers"}, [](Config) { return Json(0); }},
       {"such tokens are not computed", {"n_special"}, [](Config) { return Json(0); }},
       {"a bias of the output head", {"lm_head_bias"}, [](Config c) { return Json(c.head_bias); }},

@@ -54,6 +54,8 @@ struct TensorNames {
   std::string_view expert_gate_up_bias;  ///< complete name
   std::string_view expert_down_stack;    ///< complete name of the stack [experts, expert width, width]
   std::string_view expert_down_bias;     ///< complete name
+  std::string_view shared_gate, shared_up, shared_down;  ///< of the expert that every token passes
+  std::string_view shared_score;                         ///< whose sigmoid multiplies its output
 };
 
 }  // namespace gainlens::models
