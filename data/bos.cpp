@@ -35,6 +35,8 @@ BosDecision decide_bos(BosPolicy policy, const tokenizers::Tokenizer* tokenizer,
     case BosPolicy::automatic:
       if (tokenizer == nullptr)
         return {std::nullopt, "no BOS (--bos auto with --tokens: the ids are taken as they are)"};
+      CHECK(tokenizer->bos_doubt().empty(), "--bos auto: {}; decide with --bos always or --bos never",
+            tokenizer->bos_doubt());
       if (!tokenizer->adds_bos())
         return {std::nullopt, "no BOS (--bos auto: the tokenizer's own configuration adds none)"};
       CHECK(bos.has_value(),

@@ -39,7 +39,8 @@ struct BosDecision {
 
 /// @param tokenizer   null where ids were given (`--tokens`): auto means never
 /// @param config_bos  bos_token_id of the checkpoint's config
-/// @throws InvalidArgument  `always` without a known BOS, or ids that already start with it
+/// @throws InvalidArgument  `always` without a known BOS, or ids that already start with it; `automatic` where the
+///     tokenizer is in doubt (Tokenizer::bos_doubt)
 BosDecision decide_bos(BosPolicy policy, const tokenizers::Tokenizer* tokenizer,
                        std::optional<tokenizers::TokenId> config_bos, std::span<const tokenizers::TokenId> tokens);
 

@@ -105,13 +105,17 @@ void add_tokenizer(const std::filesystem::path& path, Findings& findings) {
   try {
     const auto tokenizer = tokenizers::open_tokenizer(path);
     const auto bos = tokenizer->bos_token();
+    const std::string doubt = tokenizer->bos_doubt();
+    const std::string placed = !doubt.empty() ? "in doubt" : tokenizer->adds_bos() ? "put first" : "not put first";
+    Json json = {{"description", tokenizer->description()},
+                 {"tokens", tokenizer->vocabulary_size()},
+                 {"bos", bos ? Json(*bos) : Json(nullptr)},
+                 {"puts_bos_first", doubt.empty() ? Json(tokenizer->adds_bos()) : Json(nullptr)}};
+    if (!doubt.empty()) json["bos_doubt"] = doubt;
     findings.add("tokenizer",
-                 fmt::format("{}; BOS {}{}", tokenizer->description(), bos ? fmt::format("{} ", *bos) : "",
-                             tokenizer->adds_bos() ? "put first" : "not put first"),
-                 {{"description", tokenizer->description()},
-                  {"tokens", tokenizer->vocabulary_size()},
-                  {"bos", bos ? Json(*bos) : Json(nullptr)},
-                  {"puts_bos_first", tokenizer->adds_bos()}});
+                 fmt::format("{}; BOS {}{}", tokenizer->description(), bos ? fmt::format("{} ", *bos) : "", placed),
+                 json);
+    if (!doubt.empty()) findings.add_line("note", doubt + "; a sweep needs --bos always or --bos never");
   } catch (const InvalidArgument& error) {
     const std::string text = std::string("none that can be used: ") + error.what();  // --tokens works without one
     findings.add("tokenizer", text, {{"unusable", error.what()}});

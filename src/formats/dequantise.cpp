@@ -85,6 +85,16 @@ void mxfp4(const std::uint8_t* block, float* values) {
   }
 }
 
+/// scale = half block[0..2]; element = scale * uneven_levels[four bits]
+void iq4_nl(const std::uint8_t* block, float* values) {
+  const float scale = half_at(block);
+  for (int i = 0; i < half_block; ++i) {
+    const int byte = block[2 + i];
+    values[i] = scale * uneven_levels[byte & 15];
+    values[i + half_block] = scale * uneven_levels[byte >> 4];
+  }
+}
+
 template <auto one_block>
 void each_block(DType dtype, std::span<const std::byte> blocks, std::span<float> values) {
   const std::size_t stride = bytes_per_block(dtype), elements = elements_per_block(dtype);
@@ -123,6 +133,10 @@ void dequantise(DType dtype, std::span<const std::byte> blocks, std::span<float>
       return each_block<q5_k>(dtype, blocks, values);
     case DType::q6_k:
       return each_block<q6_k>(dtype, blocks, values);
+    case DType::iq4_nl:
+      return each_block<iq4_nl>(dtype, blocks, values);
+    case DType::iq4_xs:
+      return each_block<iq4_xs>(dtype, blocks, values);
     case DType::mxfp4:
       return each_block<mxfp4>(dtype, blocks, values);
     default:

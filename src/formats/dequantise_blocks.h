@@ -2,6 +2,7 @@
 
 #include "formats/half.h"
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -26,5 +27,9 @@ void q3_k(const std::uint8_t* block, float* values);
 void q4_k(const std::uint8_t* block, float* values);
 void q5_k(const std::uint8_t* block, float* values);
 void q6_k(const std::uint8_t* block, float* values);
+void iq4_xs(const std::uint8_t* block, float* values);
+
+/// The 16 levels of IQ4_NL and IQ4_XS, by the four bits of an element. They lie closer together near zero.
+constexpr std::array<float, 16> uneven_levels{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 }  // namespace gainlens::formats

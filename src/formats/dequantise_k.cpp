@@ -130,4 +130,26 @@ void q6_k(const std::uint8_t* block, float* values) {
   }
 }
 
+/// element = scale * uneven_levels[four bits]
+/// - half block[0..2] scales the scales
+/// - block[2..4]: the two upper bits of each scale. Group g of 32 elements has the bits 2 g and 2 g + 1 of this number.
+/// - block[4..8]: the four lower bits of each scale, two groups in a byte, the even one in its low bits. 32 is
+/// subtracted
+///   from each scale.
+/// - block[8..136]: 16 bytes for each group: its first 16 elements in the low bits, the others in the high bits
+void iq4_xs(const std::uint8_t* block, float* values) {
+  const float scale_of_scales = half_at(block);
+  const int upper = block[2] | block[3] << 8;
+  for (std::size_t group = 0; group < 8; ++group) {
+    const int low = block[4 + group / 2] >> (group % 2 * 4) & 15;
+    const int high = upper >> (group * 2) & 3;
+    const float scale = scale_of_scales * static_cast<float>((low | high << 4) - 32);
+    const std::uint8_t* source = block + 8 + group * 16;
+    for (int i = 0; i < 16; ++i) {
+      values[group * 32 + i] = scale * uneven_levels[source[i] & 15];
+      values[group * 32 + i + 16] = scale * uneven_levels[source[i] >> 4];
+    }
+  }
+}
+
 }  // namespace gainlens::formats

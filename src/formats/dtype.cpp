@@ -39,6 +39,8 @@ constexpr std::array table{
     Row{DType::q4_k, "Q4_K", 256, 4 + 12 + 128},
     Row{DType::q5_k, "Q5_K", 256, 4 + 12 + 32 + 128},
     Row{DType::q6_k, "Q6_K", 256, 16 + 2 + 64 + 128},
+    Row{DType::iq4_nl, "IQ4_NL", 32, 2 + 16},
+    Row{DType::iq4_xs, "IQ4_XS", 256, 2 + 2 + 4 + 128},
     Row{DType::mxfp4, "MXFP4", 32, 1 + 16},
 };
 

@@ -38,6 +38,8 @@ enum class DType {
   q4_k,
   q5_k,
   q6_k,
+  iq4_nl,
+  iq4_xs,
   mxfp4
 };
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr const char* merges_key = "tokenizer.ggml.merges";
 constexpr const char* pre_key = "tokenizer.ggml.pre";
+constexpr const char* add_bos_key = "tokenizer.ggml.add_bos_token";
 
 std::vector<Bpe::Merge> read_merges(const formats::GgufMetadata& metadata) {
   const auto lines = metadata.texts(merges_key);
@@ -75,7 +76,11 @@ std::unique_ptr<Tokenizer> make_gguf_byte_level_bpe(const formats::GgufMetadata&
   parts.normalizer = std::move(parts_of_pre.normalizer);
   parts.pre_tokenizer = std::move(parts_of_pre.pre_tokenizer);
   parts.bos = vocabulary.bos;
-  parts.adds_bos = metadata.boolean("tokenizer.ggml.add_bos_token", parts_of_pre.adds_bos);
+  parts.adds_bos = metadata.boolean(add_bos_key, parts_of_pre.adds_bos.value_or(false));
+  if (!metadata.has(add_bos_key) && !parts_of_pre.adds_bos) {
+    parts.bos_doubt =
+        fmt::format("the file has no {}, and programs differ about {} '{}' without it", add_bos_key, pre_key, pre);
+  }
   parts.description = fmt::format("byte-level BPE, {{}} tokens (GGUF, {})", pre);
   return make_pipeline(std::move(parts), vocabulary.where);
 }

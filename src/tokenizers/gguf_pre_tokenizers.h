@@ -4,6 +4,7 @@
 #include "tokenizers/pre_tokenizer.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,8 @@ namespace gainlens::tokenizers {
 struct GgufPreTokenizer {
   std::unique_ptr<Normalizer> normalizer;  ///< may be null
   std::unique_ptr<PreTokenizer> pre_tokenizer;
-  bool ignore_merges = false;  ///< a word that is a token as a whole is not split
-  bool adds_bos = false;       ///< used if the file does not say
+  bool ignore_merges = false;            ///< a word that is a token as a whole is not split
+  std::optional<bool> adds_bos = false;  ///< used if the file does not say; nothing: then it is not known
 };
 
 /// Every name that is known, sorted.

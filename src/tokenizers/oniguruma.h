@@ -9,9 +9,10 @@ namespace gainlens::tokenizers {
 /// Rewrites a pattern in Oniguruma's (Ruby) syntax, which tokenizer.json uses, for PCRE2 with UTF and MULTILINE, so
 /// that it means the same.
 ///
-/// The classes \s \w \d \h are written out, because the two libraries differ in some characters. Constructs that both
-/// accept but read differently are refused: `{1,3}+`, nested sets and `&&`, options in mid-pattern, \b,
-/// back-references, named groups.
+/// The classes \s \w \d \h are written out, because the two libraries differ in some characters. Sets inside sets and
+/// intersections (`[\p{L}&&[^\p{Han}]]`) become one class, or lookaheads. Constructs that both accept but read
+/// differently are refused: `{1,3}+`, operations on sets that ignore case, options in mid-pattern, \b, back-references,
+/// named groups.
 /// @param where      names the file and entry in messages
 /// @param is_script  whether this is the name of a script (\p{Han}). For scripts, PCRE2 has to be told not to match
 ///     script extensions

@@ -39,6 +39,7 @@ class Pipeline : public Tokenizer {
   std::int64_t vocabulary_size() const override { return size_; }
   std::optional<TokenId> bos_token() const override { return parts_.bos; }
   bool adds_bos() const override { return parts_.adds_bos; }
+  std::string bos_doubt() const override { return parts_.bos_doubt; }
   std::string description() const override { return fmt::format(fmt::runtime(parts_.description), size_); }
 
  private:

@@ -16,6 +16,7 @@ struct TokenizerParts {
   std::unique_ptr<Bpe> model;
   std::optional<TokenId> bos;
   bool adds_bos = false;
+  std::string bos_doubt;    ///< as Tokenizer::bos_doubt
   std::string description;  ///< without the number of tokens: "byte-level BPE, {} tokens (vocab.json + merges.txt)"
 };
 

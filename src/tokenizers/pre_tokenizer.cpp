@@ -4,6 +4,7 @@
 #include "tokenizers/byte_level.h"
 #include "tokenizers/pattern.h"
 #include "tokenizers/split.h"
+#include "tokenizers/unicode_scripts.h"
 
 #include <optional>
 
@@ -92,6 +93,13 @@ class Metaspace : public PreTokenizer {
   Prepend prepend_;
   bool split_;
   Pattern pattern_;
+};
+
+class UnicodeScripts : public PreTokenizer {
+ public:
+  void apply(std::string_view text, bool at_start, const Sink& sink) const override {
+    send(text, at_start, script_pieces(text), sink);
+  }
 };
 
 class Sequence : public PreTokenizer {
@@ -185,6 +193,10 @@ std::unique_ptr<PreTokenizer> make_pre_tokenizer(const JsonNode& node) {
   if (type == "WhitespaceSplit") {
     node.allow_only({"type"});
     return std::make_unique<Split>(Pattern::pcre2(R"(\p{White_Space})", node.where()), SplitBehavior::removed, false);
+  }
+  if (type == "UnicodeScripts") {
+    node.allow_only({"type"});
+    return std::make_unique<UnicodeScripts>();
   }
   if (type == "ByteLevel") {
     node.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});

@@ -21,8 +21,8 @@ class PreTokenizer {
 };
 
 /// The `pre_tokenizer` of tokenizer.json: ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace,
-/// WhitespaceSplit, Sequence. Punctuation and Whitespace use the Unicode tables of PCRE2; the reference has older
-/// tables for punctuation.
+/// WhitespaceSplit, UnicodeScripts, Sequence. Punctuation and Whitespace use the Unicode tables of PCRE2; the reference
+/// has older tables for punctuation.
 /// @return null for a null node
 /// @throws InvalidArgument  another type or field, named together with `--tokens`
 std::unique_ptr<PreTokenizer> make_pre_tokenizer(const JsonNode& node);

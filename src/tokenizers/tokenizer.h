@@ -22,9 +22,12 @@ class Tokenizer {
   virtual std::vector<TokenId> encode(std::string_view text) const = 0;
   virtual std::int64_t vocabulary_size() const = 0;
   virtual std::optional<TokenId> bos_token() const = 0;
-  /// Whether the tokenizer's own configuration puts BOS first (tokenizer.json template, then add_bos_token of
-  /// tokenizer_config.json).
+  /// Whether the tokenizer's own configuration puts BOS first: the template of tokenizer.json, or where there is no
+  /// tokenizer.json, add_bos_token.
   virtual bool adds_bos() const = 0;
+  /// Why adds_bos() cannot be relied on: the tokenizer's own files contradict each other, or leave it open. Empty if
+  /// they are clear.
+  virtual std::string bos_doubt() const { return {}; }
   /// One line for people: "byte-level BPE, 50257 tokens (vocab.json + merges.txt)".
   virtual std::string description() const = 0;
 };

@@ -7,13 +7,12 @@
 
 namespace gainlens::tokenizers {
 
-bool TokenizerConfig::adds_bos() const {
-  if (add_bos_token) return *add_bos_token;
-  if (!tokenizer_class) return false;
+std::optional<bool> TokenizerConfig::adds_bos() const {
+  if (add_bos_token || !tokenizer_class) return add_bos_token;
   for (const std::string_view family : {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer"}) {
     if (*tokenizer_class == family || *tokenizer_class == std::string(family) + "Fast") return true;
   }
-  return false;
+  return std::nullopt;
 }
 
 TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder) {

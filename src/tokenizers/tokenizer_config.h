@@ -13,9 +13,9 @@ struct TokenizerConfig {
   std::optional<std::string> tokenizer_class;  ///< "LlamaTokenizer"
   bool add_prefix_space = false;
 
-  /// add_bos_token, or where it is absent the default of the class: true for Llama's and Gemma's tokenizers, else
-  /// false.
-  bool adds_bos() const;
+  /// add_bos_token, or where it is absent true for the classes of which it is the default: Llama's and Gemma's
+  /// tokenizers. Else nothing.
+  std::optional<bool> adds_bos() const;
 };
 
 /// Reads folder/tokenizer_config.json; all defaults where there is none.

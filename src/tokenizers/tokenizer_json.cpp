@@ -90,6 +90,19 @@ std::optional<TokenId> template_bos(const JsonNode& node) {
   return bos;
 }
 
+/// The template decides in transformers 5. In transformers 4, tokenizer_config.json decides for some classes (Llama's,
+/// Gemma's) and not for others (Qwen 2's, PreTrainedTokenizerFast). So nothing is certain where the two differ.
+std::string bos_doubt(bool in_template, const TokenizerConfig& config) {
+  if (config.adds_bos().value_or(in_template) == in_template) return {};
+  const std::string says = config.add_bos_token ? fmt::format("says add_bos_token: {}", *config.add_bos_token)
+                                                : fmt::format("names {}, which adds a BOS unless told otherwise",
+                                                              printable(*config.tokenizer_class, 40));
+  return fmt::format(
+      "the post_processor of {} puts {} first, but {} {}; transformers 5 follows the former, transformers "
+      "4 often the latter",
+      tokenizer_json_file, in_template ? "a BOS" : "no BOS", tokenizer_config_file, says);
+}
+
 bool mentions_byte_level(const Json& part) {
   if (part.is_array() || part.is_object()) return std::any_of(part.begin(), part.end(), mentions_byte_level);
   return part == "ByteLevel";
@@ -133,7 +146,8 @@ std::unique_ptr<Tokenizer> read_tokenizer_json(const std::filesystem::path& file
 
   const TokenizerConfig config = read_tokenizer_config(file.parent_path());
   parts.bos = template_bos(root.at("post_processor"));
-  parts.adds_bos = parts.bos.has_value() || config.adds_bos();
+  parts.adds_bos = parts.bos.has_value();
+  parts.bos_doubt = bos_doubt(parts.adds_bos, config);
   if (!parts.bos && config.bos_token) parts.bos = find_token(parts, *config.bos_token);
   parts.description = describe(root);
   return make_pipeline(std::move(parts), where);

@@ -63,7 +63,7 @@ std::unique_ptr<Tokenizer> read_gpt2_bpe(const std::filesystem::path& vocabulary
   }
   parts.pre_tokenizer = make_byte_level(config.add_prefix_space, true);
   parts.bos = parts.model->vocabulary().find(config.bos_token.value_or(end_of_text));
-  parts.adds_bos = config.adds_bos();
+  parts.adds_bos = config.adds_bos().value_or(false);
   parts.description = "byte-level BPE, {} tokens (vocab.json + merges.txt)";
   return make_pipeline(std::move(parts), printable(vocabulary.string()));
 }

@@ -92,16 +92,19 @@ TEST(Chunks, WrongPlansAreRefused) {
 
 class Fake : public tokenizers::Tokenizer {
  public:
-  Fake(std::optional<tokenizers::TokenId> bos, bool adds) : bos_(bos), adds_(adds) {}
+  Fake(std::optional<tokenizers::TokenId> bos, bool adds, std::string doubt = {})
+      : bos_(bos), adds_(adds), doubt_(std::move(doubt)) {}
   std::vector<tokenizers::TokenId> encode(std::string_view) const override { return {}; }
   std::int64_t vocabulary_size() const override { return 10; }
   std::optional<tokenizers::TokenId> bos_token() const override { return bos_; }
   bool adds_bos() const override { return adds_; }
+  std::string bos_doubt() const override { return doubt_; }
   std::string description() const override { return "fake"; }
 
  private:
   std::optional<tokenizers::TokenId> bos_;
   bool adds_;
+  std::string doubt_;
 };
 
 TEST(Bos, AutomaticFollowsTheTokenizer) {
@@ -112,6 +115,15 @@ TEST(Bos, AutomaticFollowsTheTokenizer) {
   EXPECT_EQ(decide_bos(BosPolicy::automatic, nullptr, 2, {}).token, std::nullopt);
   EXPECT_THAT([&] { decide_bos(BosPolicy::automatic, &nameless, std::nullopt, {}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("--bos never")));
+}
+
+TEST(Bos, DoubtIsAnErrorUnlessTheUserDecides) {
+  const Fake doubtful(1, true, "two files differ");
+  EXPECT_THAT([&] { decide_bos(BosPolicy::automatic, &doubtful, 2, {}); },
+              ThrowsMessage<InvalidArgument>(
+                  HasSubstr("--bos auto: two files differ; decide with --bos always or --bos never")));
+  EXPECT_EQ(decide_bos(BosPolicy::always, &doubtful, 2, {}).token, 1);
+  EXPECT_EQ(decide_bos(BosPolicy::never, &doubtful, 2, {}).token, std::nullopt);
 }
 
 TEST(Bos, NeverIsNever) {

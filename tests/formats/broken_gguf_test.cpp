@@ -129,15 +129,20 @@ std::vector<Broken> broken_files() {
   add("SizeNegative", with(77, huge), "byte 77: tensor 'a': size in its shape: 18446744073709551615 is out of range");
   add("SizeOverflow", with(77, std::uint64_t{1} << 62), "byte 64: tensor 'a': 3 x 4611686018427387904 is too large");
   add("BytesOverflow", with(118, std::uint64_t{1} << 62), "byte 105: tensor 'b': 4611686018427387904 x 4 is too large");
-  add("TypeNotRead", with_tensor(GgmlType::iq4_xs, {256}, 136),
-      "byte 45: tensor 'w': its type IQ4_XS (type 23) cannot be read; allowed are F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, "
+  add("TypeNotRead", with_tensor(GgmlType::iq3_s, {256}, 110),
+      "byte 45: tensor 'w': its type IQ3_S (type 21) cannot be read; allowed are F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, "
       "Q8_0, Q2_K, Q3_K, "
       "Q4_K, "
-      "Q5_K, Q6_K, BF16, MXFP4");
+      "Q5_K, Q6_K, IQ4_NL, IQ4_XS, BF16, MXFP4");
   add("TypeOfIntegers", with_tensor(GgmlType::i32, {2}, 8), "its type I32 (type 26) cannot be read");
   add("TypeUnknown", with(93, 4u), "byte 93: tensor 'a': its type type 4 cannot be read");
   add("HalfABlock", with_tensor(GgmlType::q8_0, {34, 16}, 17 * 34),
       "byte 24: tensor 'w': a last dimension of 16; Q8_0 comes in blocks of 32, so it must be a multiple of that");
+  add("HalfAnIq4NlBlock", with_tensor(GgmlType::iq4_nl, {18, 16}, 9 * 18),
+      "tensor 'w': a last dimension of 16; IQ4_NL comes in blocks of 32, so it must be a multiple of that");
+  add("HalfAnIq4XsBlock", with_tensor(GgmlType::iq4_xs, {2, 128}, 136),
+      "tensor 'w': a last dimension of 128; IQ4_XS comes in blocks of 256, so it must be a multiple of that");
+  add("Iq4XsTruncated", with_tensor(GgmlType::iq4_xs, {2, 256}, 136), "tensor 'w'");
   add("ScalarBlock", with_tensor(GgmlType::q4_k, {}, 144), "a last dimension of 1; Q4_K comes in blocks of 256");
   add("OffsetUneven", with(130, std::uint64_t{65}),
       "byte 130: tensor 'b': offset 65; must be a multiple of the alignment, 32");

@@ -15,8 +15,9 @@
 namespace gainlens::formats {
 namespace {
 
-constexpr std::array block_types{DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q2_k,
-                                 DType::q3_k, DType::q4_k, DType::q5_k, DType::q6_k, DType::mxfp4};
+constexpr std::array block_types{DType::q8_0,   DType::q4_0,   DType::q4_1, DType::q5_0, DType::q5_1,
+                                 DType::q2_k,   DType::q3_k,   DType::q4_k, DType::q5_k, DType::q6_k,
+                                 DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
 
 std::vector<float> dequantised(DType dtype, std::span<const std::byte> blocks) {
   std::vector<float> values(blocks.size() / bytes_per_block(dtype) * elements_per_block(dtype));
@@ -95,6 +96,17 @@ TEST(DequantiseBlocks, ByHand) {
   const auto q4_0 = dequantised(DType::q4_0, block_of(DType::q4_0, 0x1f));  // low bits first: 15 - 8, then 1 - 8
   EXPECT_EQ(q4_0.front(), 7.0f);
   EXPECT_EQ(q4_0.back(), -7.0f);
+  const auto iq4_nl = dequantised(DType::iq4_nl, block_of(DType::iq4_nl, 0x0f));  // levels 15, then 0
+  EXPECT_EQ(iq4_nl.front(), 113.0f);
+  EXPECT_EQ(iq4_nl.back(), -127.0f);
+  auto xs = block_of(DType::iq4_xs, 0x98);  // levels 8 and 9 are 1 and 13
+  xs[2] = std::byte{0x0e};                  // upper bits of scales: group 0 has 2, group 1 has 3
+  xs[4] = std::byte{0x21};                  // lower bits: group 0 has 1, group 1 has 2
+  const auto iq4_xs = dequantised(DType::iq4_xs, xs);
+  EXPECT_EQ(iq4_xs[0], 1.0f);     // (1 + 32 - 32) * 1
+  EXPECT_EQ(iq4_xs[31], 13.0f);   // the upper half of group 0
+  EXPECT_EQ(iq4_xs[32], 18.0f);   // (2 + 48 - 32) * 1
+  EXPECT_EQ(iq4_xs[63], 234.0f);  // 18 * 13
   auto block = block_of(DType::mxfp4, 0x7f);
   block[0] = std::byte{127};  // 2^0
   block[1] = std::byte{0x7f};

@@ -32,9 +32,10 @@ TEST(DType, BlocksOfSeveralElements) {
   EXPECT_EQ(elements_per_block(DType::f32), 1u);
   EXPECT_EQ(bytes_per_block(DType::f32), 4u);
   const std::map<DType, std::size_t> bytes_of_32{{DType::q8_0, 34}, {DType::q4_0, 18}, {DType::q4_1, 20},
-                                                 {DType::q5_0, 22}, {DType::q5_1, 24}, {DType::mxfp4, 17}};
-  const std::map<DType, std::size_t> bytes_of_256{
-      {DType::q2_k, 84}, {DType::q3_k, 110}, {DType::q4_k, 144}, {DType::q5_k, 176}, {DType::q6_k, 210}};
+                                                 {DType::q5_0, 22}, {DType::q5_1, 24}, {DType::iq4_nl, 18},
+                                                 {DType::mxfp4, 17}};
+  const std::map<DType, std::size_t> bytes_of_256{{DType::q2_k, 84},  {DType::q3_k, 110}, {DType::q4_k, 144},
+                                                  {DType::q5_k, 176}, {DType::q6_k, 210}, {DType::iq4_xs, 136}};
   for (const auto& [dtype, bytes] : bytes_of_32) {
     EXPECT_EQ(elements_per_block(dtype), 32u);
     EXPECT_EQ(bytes_per_block(dtype), bytes) << name_of(dtype);

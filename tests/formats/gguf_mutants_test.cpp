@@ -33,6 +33,7 @@ GgufBytes base() {
   gguf.add_list("flags", std::vector<bool>{true, false});
   gguf.tensor("token_embd.weight", GgmlType::q8_0, {5, 32}, std::string(5 * 34, '\x21'));
   gguf.tensor("blk.0.attn_q.weight", GgmlType::q4_k, {2, 256}, std::string(2 * 144, '\x33'));
+  gguf.tensor("blk.0.attn_v.weight", GgmlType::iq4_xs, {2, 256}, std::string(2 * 136, '\x35'));
   gguf.tensor("blk.0.attn_norm.weight", GgmlType::f32, {32}, std::string(32 * 4, '\x3f'));
   gguf.tensor("output.weight", GgmlType::f16, {2, 1, 40}, std::string(160, '\x3c'));
   return gguf;

@@ -27,6 +27,8 @@ enum class GgmlType : std::uint32_t {
   q4_k = 12,
   q5_k = 13,
   q6_k = 14,
+  iq4_nl = 20,
+  iq3_s = 21,
   iq4_xs = 23,
   i32 = 26,
   bf16 = 30,

@@ -85,6 +85,16 @@ TEST(GgufByteLevelBpe, BosByTheFileElseByTheName) {
   EXPECT_EQ(testing::open_tokenizer(tiny().add("tokenizer.ggml.bos_token_id", 7u))->bos_token(), 7);
 }
 
+TEST(GgufByteLevelBpe, BosIsInDoubtIfTheFileDoesNotSayAndProgramsDiffer) {
+  for (const char* name : {"llama4", "smaug-bpe", "deepseek-llm", "deepseek-v3", "deepseek-r1-qwen"}) {
+    EXPECT_THAT(testing::open_tokenizer(tiny(name))->bos_doubt(),
+                AllOf(HasSubstr("the file has no tokenizer.ggml.add_bos_token"), HasSubstr(name)));
+    EXPECT_EQ(testing::open_tokenizer(tiny(name).add("tokenizer.ggml.add_bos_token", true))->bos_doubt(), "");
+  }
+  EXPECT_EQ(testing::open_tokenizer(tiny("pixtral"))->bos_doubt(), "");
+  EXPECT_TRUE(testing::open_tokenizer(tiny("pixtral"))->adds_bos());
+}
+
 TEST(GgufByteLevelBpe, BrokenVocabulariesAreNamed) {
   expect_error(testing::gpt2_gguf({}, {}, merges, "gpt-2"), "no tokenizer.ggml.tokens");
   expect_error(testing::gpt2_gguf(tokens, {1, 1}, merges, "gpt-2"),

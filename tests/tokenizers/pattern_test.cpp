@@ -61,12 +61,46 @@ TEST(Pattern, LiteralsAreNotPatterns) {
 }
 
 TEST(Pattern, WhatIsReadDifferentlyIsRefused) {
-  for (const char* pattern : {"a{1,3}+", "[a[b]]", "[a&&b]", "a(?i)b", "(?<n>a)", R"(\bword)", R"((a)\1)", "a{,3}",
-                              R"([\W])", R"(\xE9)", "a\\", "(?m:a)"}) {
+  for (const char* pattern :
+       {"a{1,3}+", "a(?i)b", "(?<n>a)", R"(\bword)", R"((a)\1)", "a{,3}", R"([\W])", R"(\xE9)", "a\\", "(?m:a)"}) {
     EXPECT_THAT([&] { Pattern::oniguruma(pattern, "file: where"); },
                 ThrowsMessage<InvalidArgument>(::testing::AllOf(HasSubstr("file: where"), HasSubstr("--tokens"))))
         << pattern;
   }
+}
+
+TEST(Pattern, SetsInsideSets) {
+  EXPECT_EQ(marked("[a[bc]]+", "xabcx"), (Pieces{"x", "[abc]", "x"}));
+  EXPECT_EQ(marked(R"( ?[^(\s|[.,!])]+)", "no (x|y), z"),
+            (Pieces{"[no]", " (", "[x]", "|", "[y]", "),", "[ z]"}));  // BLOOM's: the inner set is part of the outer
+  EXPECT_EQ(marked("[a[^b-y]]+", "zabcA"), (Pieces{"[za]", "bc", "[A]"}));
+  EXPECT_EQ(marked("[^a[^b-y]]+", "zabcA"), (Pieces{"za", "[bc]", "A"}));
+  EXPECT_EQ(marked("[[^a]\n]", "a\nb"), (Pieces{"a", "[\n]", "[b]"}));
+  EXPECT_EQ(marked("[-[.-/]^-]+", "a-./^b"), (Pieces{"a", "[-./^]", "b"}));
+  EXPECT_EQ(marked(R"([[\x{61}-\x{63}]\x64\u0065]+)", "{abcdef}"), (Pieces{"{", "[abcde]", "f}"}));
+  EXPECT_EQ(marked("[x[a-c[e]]{2}]", "x{2}"), (Pieces{"[x]", "[{]", "[2]", "[}]"}));
+}
+
+TEST(Pattern, IntersectionsOfSets) {
+  EXPECT_EQ(marked("[a-f&&d-z]+", "abcdefgh"), (Pieces{"abc", "[def]", "gh"}));
+  EXPECT_EQ(marked("[^a-f&&d-z]+", "abcdefgh"), (Pieces{"[abc]", "def", "[gh]"}));  // the negation comes last
+  EXPECT_EQ(marked("[a-z&&[^aeiou]&&[^x]]+", "abcxe"), (Pieces{"a", "[bc]", "xe"}));
+  EXPECT_EQ(marked(R"([\p{L}&&[^\p{Han}]]+)", "ab\u4E00\u3002é"), (Pieces{"[ab]", "\u4E00\u3002", "[é]"}));
+  EXPECT_EQ(marked(R"((?i:x)[a&&[ab]])", "XaXA"), (Pieces{"[Xa]", "XA"}));  // case matters again after the group
+  EXPECT_EQ(marked("(?:[a-z&&[^b]]|1)++", "a1b"), (Pieces{"[a1]", "b"}));
+}
+
+TEST(Pattern, SetsThatAreReadDifferentlyAreRefused) {
+  for (const char* pattern : {"(?i)[a&&[b]]", "(?i:[^a[^b]])", "[a[:alpha:]]", "[&&a]", "[a&&]", "[a&&&&b]", "[[]a]]",
+                              "[a-[b]]", "[[b]-a]", "[a-c-[b]]", R"([\w-a[b]])", R"([a-\w[b]])", "[a[b]", "[a&&b-",
+                              "[a[\\x{62", "[a[^\\x{00}-b]]", "[a[^\\u0000-b]]", "[a[b\\"}) {
+    EXPECT_THAT([&] { Pattern::oniguruma(pattern, "file: where"); },
+                ThrowsMessage<InvalidArgument>(::testing::AllOf(HasSubstr("file: where"), HasSubstr("--tokens"))))
+        << pattern;
+  }
+  const std::string deep = std::string(30, '[') + "a" + std::string(30, ']');
+  EXPECT_THAT([&] { Pattern::oniguruma(deep, "test"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("more than 20 sets inside each other")));
 }
 
 TEST(Pattern, WhatPcre2RefusesIsNamed) {

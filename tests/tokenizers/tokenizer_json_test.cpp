@@ -79,7 +79,7 @@ TEST_F(TokenizerJson, UnsupportedPartsAreNamed) {
   expect_refused("/normalizer", Json{{"type", "BertNormalizer"}}, "normalizer 'BertNormalizer'");
   expect_refused("/normalizer", Json::parse(R"({"type": "Sequence", "normalizers": [{"type": "Nmt"}]})"),
                  "normalizer.normalizers[0]: normalizer 'Nmt'");
-  expect_refused("/pre_tokenizer", Json{{"type", "UnicodeScripts"}}, "pre-tokenizer 'UnicodeScripts'");
+  expect_refused("/pre_tokenizer", Json{{"type", "BertPreTokenizer"}}, "pre-tokenizer 'BertPreTokenizer'");
   expect_refused("/pre_tokenizer",
                  Json::parse(R"({"type": "Split", "pattern": {"Regex": "a{1,2}+"}, "behavior": "Isolated"})"),
                  "a{1,2}+");
@@ -133,17 +133,20 @@ TEST_F(TokenizerJson, TemplateSaysBos) {
   EXPECT_THAT([&] { open(document); }, ThrowsMessage<InvalidArgument>(HasSubstr("the template names '<x>'")));
 }
 
-TEST_F(TokenizerJson, ConfigSaysBosWhereNoTemplateDoes) {
+TEST_F(TokenizerJson, ConfigThatContradictsTheTemplateIsADoubt) {
   configure(R"({"add_bos_token": true, "bos_token": {"content": "<s>", "lstrip": false}})");
-  EXPECT_TRUE(open(tiny())->adds_bos());
+  EXPECT_FALSE(open(tiny())->adds_bos());
+  EXPECT_THAT(open(tiny())->bos_doubt(), HasSubstr("add_bos_token: true"));
   EXPECT_EQ(open(tiny())->bos_token(), 4);
   configure(R"({"bos_token": "<s>"})");
   EXPECT_FALSE(open(tiny())->adds_bos());
+  EXPECT_EQ(open(tiny())->bos_doubt(), "");
   EXPECT_EQ(open(tiny())->bos_token(), 4);
   configure(R"({"tokenizer_class": "LlamaTokenizerFast"})");
-  EXPECT_TRUE(open(tiny())->adds_bos());
+  EXPECT_THAT(open(tiny())->bos_doubt(), HasSubstr("names LlamaTokenizerFast"));
   configure(R"({"tokenizer_class": "LlamaTokenizer", "add_bos_token": false})");
   EXPECT_FALSE(open(tiny())->adds_bos());
+  EXPECT_EQ(open(tiny())->bos_doubt(), "");
   configure(R"({"add_bos_token": "yes"})");
   EXPECT_THAT([&] { open(tiny()); }, ThrowsMessage<InvalidArgument>(HasSubstr("tokenizer_config.json: add_bos_token")));
 }

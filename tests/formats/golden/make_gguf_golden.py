@@ -31,6 +31,8 @@ HALVES = {
     "Q5_K": [0, 2],
     "Q6_K": [208],
     "MXFP4": [],
+    "IQ4_NL": [0],
+    "IQ4_XS": [0],
 }
 SCALES = {
     "Q2_K": range(0, 16),
@@ -39,6 +41,7 @@ SCALES = {
     "Q5_K": range(4, 16),
     "Q6_K": range(192, 208),
     "MXFP4": range(0, 1),
+    "IQ4_XS": range(2, 8),
 }
 # a scale such as one or two would hide that the scale is left out
 AWKWARD_HALVES = {
