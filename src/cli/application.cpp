@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/parse_errors.h"
+#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/thread_count.h"
@@ -11,6 +12,7 @@
 #include <c10/util/Exception.h>
 
 #include <charconv>
+#include <filesystem>
 #include <new>
 #include <sstream>
 
@@ -130,6 +132,9 @@ int run_application(int argc, const char* const* argv) {
     return fail(run_failed, fmt::format("internal error, please report it: {}", error.what()));
   } catch (const c10::Error& error) {
     return fail(run_failed, fmt::format("libtorch: {}", first_line(error.what_without_backtrace())));
+  } catch (const std::filesystem::filesystem_error& error) {  // a loop of links, a name too long, no permission
+    return fail(may_work_later(error.code().value()) ? run_failed : wrong_request,
+                fmt::format("{}: {}", printable(error.path1().string()), error.code().message()));
   } catch (const std::bad_alloc&) {
     return fail(run_failed,
                 "out of memory; use shorter --lengths, or --dtype bfloat16, which halves the memory of the weights");

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
@@ -38,22 +40,42 @@ void rename_file(const std::filesystem::path& temporary, const std::filesystem::
 }
 
 void sync_folder_of(const std::filesystem::path& path) {
-  synced(path.has_parent_path() ? path.parent_path() : ".", O_RDONLY | O_DIRECTORY);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const FileDescriptor open(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (open.get() < 0) throw_not_flushed(shown(folder));
+  if (::fsync(open.get()) == 0) return;
+  // Some file systems (FUSE, network) flush files but not folders. There a crash may undo the rename; no file is torn.
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) throw_not_flushed(shown(folder));
+}
+
+/// Makes a file in the folder and removes it. Returns false, with errno set, if that is not possible.
+bool can_make_file(const std::filesystem::path& folder) {
+  if (FileDescriptor(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600)).get() >= 0) return true;
+  // These three mean that the file system, or its kernel, has no files without a name.
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) return false;
+  std::string name = (folder / ".writable.XXXXXX").string();
+  const FileDescriptor file(::mkstemp(name.data()));
+  if (file.get() < 0) return false;
+  ::unlink(name.c_str());
+  return true;
 }
 
 }  // namespace
 
+bool may_work_later(int error_number) {
+  constexpr std::array faults{ENOSPC, EDQUOT, EIO, ENOMEM, EMFILE, ENFILE};
+  return std::ranges::find(faults, error_number) != faults.end();
+}
+
 void throw_cannot_be_made(const std::string& what) {
   const int code = errno;
   const std::string message = fmt::format("{}: {}", what, system_reason());
-  for (const int fault : {ENOSPC, EDQUOT, EIO, ENOMEM, EMFILE, ENFILE}) {
-    if (code == fault) throw RunFailed(message);
-  }
+  if (may_work_later(code)) throw RunFailed(message);
   throw InvalidArgument(message);
 }
 
 OutputFile::OutputFile(const std::filesystem::path& path, std::string shown_path)
-    : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)), shown_(std::move(shown_path)) {
+    : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)), shown_(std::move(shown_path)) {
   if (file_.get() < 0) throw_cannot_be_made(shown_ + ": cannot be written");
 }
 
@@ -105,7 +127,9 @@ void flush_to_disk(const std::filesystem::path& path) {
 TemporaryFile::TemporaryFile(const std::filesystem::path& final_path)
     : TemporaryFile(final_path, final_path.string() + ".tmp") {}
 TemporaryFile::TemporaryFile(const std::filesystem::path& final_path, std::filesystem::path temporary)
-    : final_path_(final_path), path_(std::move(temporary)) {}
+    : final_path_(final_path), path_(std::move(temporary)) {
+  ::unlink(path_.c_str());
+}
 
 TemporaryFile::~TemporaryFile() {
   if (!published_) ::unlink(path_.c_str());
@@ -126,13 +150,16 @@ void ensure_writable_folder(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder, error);
   if (!std::filesystem::is_directory(folder, status_error)) {
     CHECK(error, "{}: cannot be used as an output folder: it exists and is not a folder", shown(folder));
+    std::error_code no_link;
+    const std::filesystem::path target = std::filesystem::read_symlink(folder, no_link);
+    CHECK(no_link || error != std::errc::file_exists,
+          "{}: cannot be used as an output folder: it is a link to {}, which is not there; make that folder, or remove "
+          "the link",
+          shown(folder), shown(target));
     errno = error.value();
     throw_cannot_be_made(shown(folder) + ": cannot be used as an output folder");
   }
-  std::string probe = (folder / ".writable.XXXXXX").string();
-  const FileDescriptor file(::mkstemp(probe.data()));
-  if (file.get() < 0) throw_cannot_be_made(shown(folder) + ": cannot be written to");
-  ::unlink(probe.c_str());
+  if (!can_make_file(folder)) throw_cannot_be_made(shown(folder) + ": cannot be written to");
 }
 
 }  // namespace gainlens

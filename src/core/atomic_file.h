@@ -48,7 +48,8 @@ void publish_file(const std::filesystem::path& temporary, const std::filesystem:
 void flush_to_disk(const std::filesystem::path& path);
 
 /// A temporary file for a library to write: `final_path`.tmp, or another name in the same folder. Write it, close it,
-/// call flush_to_disk(), then publish(). Without publish() the destructor removes it.
+/// call flush_to_disk(), then publish(). Without publish() the destructor removes it. What lies under its name is
+/// removed first: it was left by a killed process, or it is a link, through which another file would be overwritten.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& final_path);
@@ -68,9 +69,13 @@ class TemporaryFile {
   bool published_ = false;
 };
 
+/// Whether a system error lies with the machine (no room, too many open files, a broken disk) and not with the place:
+/// the same request may work later.
+bool may_work_later(int error_number);
+
 /// Throws for a file or folder that could not be made. The reason comes from errno.
 /// @param what  "<path>: cannot be written"
-/// @throws RunFailed        no room, too many open files, a broken disk: the same request may work later
+/// @throws RunFailed        may_work_later()
 /// @throws InvalidArgument  anything else: the place is wrong
 [[noreturn]] void throw_cannot_be_made(const std::string& what);
 
@@ -78,8 +83,10 @@ class TemporaryFile {
 /// @throws RunFailed, InvalidArgument  as throw_cannot_be_made
 void make_folder(const std::filesystem::path& folder);
 
-/// Creates the folder and its parents where they are missing, and proves that a file can be made in it.
-/// @throws InvalidArgument  it exists as something else, cannot be created or cannot be written to
+/// Creates the folder and its parents where they are missing, and proves that a file can be made in it. The proof has
+/// no name where the file system can do that (O_TMPFILE), so that a kill leaves nothing behind.
+/// @throws InvalidArgument  it exists as something else, is a link to nothing, cannot be created or cannot be written
+/// to
 /// @throws RunFailed        there is no room in it
 void ensure_writable_folder(const std::filesystem::path& folder);
 

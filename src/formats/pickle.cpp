@@ -5,10 +5,32 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <system_error>
 
 namespace gainlens::formats {
+namespace {
+
+/// One word of a shell command: whatever the name holds, the shell takes it as a name and as nothing else. A name that
+/// a terminal would not show as it is becomes $'...' with \xNN, which bash and zsh read back.
+std::string quoted_for_shell(const std::string& name) {
+  const bool plain = printable(name, name.size()) == name;
+  std::string quoted = plain ? "'" : "$'";
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\'') {
+      quoted += plain ? R"('\'')" : R"(\')";
+    } else if (!plain && (byte < 0x20 || byte >= 0x7f || c == '\\')) {
+      quoted += fmt::format("\\x{:02x}", byte);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+}  // namespace
 
 bool looks_pickled(std::span<const std::byte> content) {
   constexpr std::string_view zip = "PK\x03\x04";
@@ -42,7 +64,7 @@ std::string conversion_command(const std::vector<std::filesystem::path>& pickled
       "python -c \"import sys, torch; from safetensors.torch import save_file; "
       "save_file({k: v.clone().contiguous() for f in sys.argv[2:] "
       "for k, v in torch.load(f, map_location='cpu', weights_only=True).items()}, sys.argv[1])\" model.safetensors";
-  for (const auto& file : pickled) command += " '" + printable(file.filename().string()) + "'";
+  for (const auto& file : pickled) command.append(1, ' ').append(quoted_for_shell(file.filename().string()));
   return command;
 }
 

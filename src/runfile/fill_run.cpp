@@ -2,6 +2,7 @@
 
 #include "runfile/work_shares.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -22,10 +23,26 @@ std::vector<std::vector<ShardKey>> shares_of(const std::vector<ShardKey>& missin
   return shares;
 }
 
-void adopt_arrived(RunFolder& run, LeadingRank& others, const Measuring& measuring) {
-  for (const ShardKey& key : others.arrived()) {
+/// Returns whether shards have arrived.
+bool adopt_arrived(RunFolder& run, LeadingRank& others, const Measuring& measuring) {
+  const std::vector<ShardKey> arrived = others.arrived();
+  for (const ShardKey& key : arrived) {
     run.adopt(key);
     measuring.done(key);
+  }
+  return !arrived.empty();
+}
+
+/// Waits for the shards of the other ranks. Each look opens files on a disk that machines may share, so the pause
+/// between two looks doubles up to a second, until something arrives.
+void await_shards(RunFolder& run, LeadingRank& others, const Measuring& measuring) {
+  constexpr std::chrono::milliseconds shortest{20}, longest{1000};
+  std::chrono::milliseconds pause = shortest;
+  for (;;) {
+    if (adopt_arrived(run, others, measuring)) pause = shortest;
+    if (!others.waits_for_shards()) return;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, longest);
   }
 }
 
@@ -45,11 +62,7 @@ FilledRun fill_run(RunFolder& run, LeadingRank* others, const Measuring& measuri
     measuring.done(key);
     if (others != nullptr) adopt_arrived(run, *others, measuring);
   }
-  if (others != nullptr) {
-    for (adopt_arrived(run, *others, measuring); others->waits_for_shards(); adopt_arrived(run, *others, measuring)) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-  }
+  if (others != nullptr) await_shards(run, *others, measuring);
   const bool written = run.combine();
   if (others != nullptr) others->wait_for_the_others_to_end();
   return {std::ssize(missing), written};

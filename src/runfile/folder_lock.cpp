@@ -7,7 +7,9 @@
 #include <sys/file.h>
 
 #include <array>
+#include <chrono>
 #include <string>
+#include <thread>
 
 namespace gainlens::runfile {
 namespace {
@@ -19,12 +21,24 @@ std::string holder_of(const FileDescriptor& file) {
   return size > 0 ? printable(std::string(holder.data(), static_cast<std::size_t>(size))) : "unknown";
 }
 
+/// Locks the file for this process alone. A reader that looks whether the run is being written holds the lock for a
+/// moment, so a lock that is taken is tried again for 100 ms. Returns false, with errno set, if it stays taken.
+bool lock_alone(const FileDescriptor& file) {
+  constexpr int attempts = 20;
+  for (int attempt = 1; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; ++attempt) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK || attempt == attempts) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
 }  // namespace
 
 FolderLock::FolderLock(const std::filesystem::path& folder)
     : file_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (file_.get() < 0) throw_cannot_be_made(printable(folder.string()) + ": the file 'lock' cannot be opened");
-  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (!lock_alone(file_)) {
     CHECK(errno == EWOULDBLOCK, "{}: cannot be locked: {}; use a folder on a file system with locks",
           printable(folder.string()), system_reason());
     throw_invalid("{}: process {} is writing this run; wait until it ends, or give another output folder",

@@ -10,6 +10,7 @@ namespace gainlens::runfile {
 /// object is destroyed or the process ends, also by a crash.
 class FolderLock {
  public:
+  /// Waits up to 100 ms for a reader (check_not_being_written) that holds the lock for a moment.
   /// @throws InvalidArgument  another process (its id is shown) has the lock, or the folder cannot be locked
   explicit FolderLock(const std::filesystem::path& folder);
 

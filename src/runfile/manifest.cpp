@@ -60,6 +60,16 @@ std::map<ShardKey, std::string> read_manifest(const std::filesystem::path& path)
   return whole_lines(read_text_file(path), path).digests;
 }
 
+void check_listed(const std::map<ShardKey, std::string>& digests, const Request& request,
+                  const std::filesystem::path& path) {
+  for (const auto& [key, digest] : digests) {
+    CHECK(request.holds(key),
+          "{}: lists the chunk of {} tokens, sample {}, which is not one of this run; delete the file and repeat the "
+          "sweep command: the shards are then checked and listed again",
+          printable(path.string()), key.length, key.sample);
+  }
+}
+
 Manifest::Manifest(std::filesystem::path path) : path_(std::move(path)) {
   const std::string text = std::filesystem::exists(path_) ? read_text_file(path_) : std::string();
   WholeLines whole = whole_lines(text, path_);

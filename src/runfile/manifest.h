@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runfile/request.h"
 #include "runfile/shard.h"
 
 #include <filesystem>
@@ -11,6 +12,11 @@ namespace gainlens::runfile {
 /// Reads the checksums in a manifest.jsonl; does not change the file. An incomplete last line is ignored.
 /// @throws InvalidArgument  it cannot be read, or an earlier line is not valid
 std::map<ShardKey, std::string> read_manifest(const std::filesystem::path& path);
+
+/// @param digests  of the manifest at `path`
+/// @throws InvalidArgument  it lists a chunk that is not one of the request: a line was changed
+void check_listed(const std::map<ShardKey, std::string>& digests, const Request& request,
+                  const std::filesystem::path& path);
 
 /// manifest.jsonl: one line {"length", "sample", "sha256"} for each finished shard, in the order of finishing. When the
 /// run is combined, the lines are sorted by length and sample. If a shard has two lines, the later one counts.

@@ -334,4 +334,8 @@ bool Request::covers(const Request& other) const {
          std::includes(lengths.begin(), lengths.end(), other.lengths.begin(), other.lengths.end());
 }
 
+bool Request::holds(const ShardKey& key) const {
+  return std::binary_search(lengths.begin(), lengths.end(), key.length) && key.sample >= 0 && key.sample < samples;
+}
+
 }  // namespace gainlens::runfile

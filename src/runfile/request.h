@@ -2,6 +2,7 @@
 
 #include "core/estimator.h"
 #include "core/json.h"
+#include "runfile/shard.h"
 
 #include <cstdint>
 #include <map>
@@ -85,6 +86,8 @@ struct Request : MeasuredModel {
   /// The union of the lengths, and the larger number of samples. Requires difference(other).empty().
   Request united(const Request& other) const;
   bool covers(const Request& other) const;
+  /// Whether the chunk is one of this request.
+  bool holds(const ShardKey& key) const;
 };
 
 }  // namespace gainlens::runfile

@@ -12,6 +12,7 @@
 #include "runfile/shard_file.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -37,14 +38,31 @@ void check_is_ours(const fs::path& folder) {
   }
 }
 
-/// Removes files that were being written when a process was killed. Nothing refers to them.
+/// Whether a file in a run folder is one of ours that was being written when a process was killed.
+bool is_temporary(const std::string& name) {
+  constexpr std::array<std::string_view, 4> files{"request.json", "manifest.jsonl", "log.json", run_file_name};
+  constexpr std::string_view probe = ".writable.", filled_in = "XXXXXX";  // of ensure_writable_folder()
+  if (name.starts_with(probe) && name.size() == probe.size() + filled_in.size()) return true;
+  return std::ranges::any_of(files, [&](std::string_view file) { return name == std::string(file) + ".tmp"; });
+}
+
+/// The same for the folder `shards`: "T512-S0.h5.tmp", or of another rank "T512-S0.h5.<token>.tmp".
+bool is_temporary_shard(const std::string& name) {
+  constexpr std::string_view extension = ".h5.";
+  const std::size_t end = name.find(extension);
+  return end != std::string::npos && name.ends_with(".tmp") &&
+         parse_shard_file_name(name.substr(0, end + extension.size() - 1)).has_value();
+}
+
+/// Removes what a killed process was writing. Nothing refers to it. Files of other names are not ours.
 void remove_temporaries(const fs::path& folder) {
-  for (const fs::path& place : {folder, folder / "shards"}) {
+  const auto remove_from = [](const fs::path& place, bool (*is_ours)(const std::string&)) {
     for (const fs::directory_entry& entry : fs::directory_iterator(place)) {
-      const std::string name = entry.path().filename().string();
-      if (name.ends_with(".tmp") || name.starts_with(".writable.")) fs::remove(entry.path());
+      if (is_ours(entry.path().filename().string())) fs::remove(entry.path());
     }
-  }
+  };
+  remove_from(folder, is_temporary);
+  remove_from(folder / "shards", is_temporary_shard);
 }
 
 /// The names of the files that a start was called with, from its entry in log.json.
@@ -85,11 +103,6 @@ Request store_request(const fs::path& folder, const Request& asked, const Json& 
   return stored;
 }
 
-bool holds(const Request& request, const ShardKey& key) {
-  return std::binary_search(request.lengths.begin(), request.lengths.end(), key.length) && key.sample >= 0 &&
-         key.sample < request.samples;
-}
-
 }  // namespace
 
 struct RunFolder::State {
@@ -106,11 +119,12 @@ struct RunFolder::State {
   /// Checks every shard in the folder. It must have the checksum in the manifest, or be a complete shard of this run,
   /// which is then listed.
   void check_shards() {
+    check_listed(manifest.digests(), stored, folder / "manifest.jsonl");
     for (const fs::directory_entry& entry : fs::directory_iterator(folder / "shards")) {
       if (const auto key = parse_shard_file_name(entry.path().filename().string())) shards.emplace(*key, entry.path());
     }
     for (const auto& [key, path] : shards) {
-      CHECK(holds(stored, key), "{}: is no shard of this run's request; move it out of the folder", path.string());
+      CHECK(stored.holds(key), "{}: is no shard of this run's request; move it out of the folder", path.string());
       const std::string digest = sha256_file(path);
       const auto listed = manifest.digests().find(key);
       if (listed == manifest.digests().end()) {
@@ -198,7 +212,7 @@ std::vector<ShardKey> RunFolder::missing() const {
 }
 
 void RunFolder::commit(const ShardKey& key, const ShardResult& result) {
-  ASSERT(holds(state_->stored, key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing",
+  ASSERT(state_->stored.holds(key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing",
          key.length, key.sample);
   const fs::path path = state_->shard_path(key);
   TemporaryFile temporary(path);
@@ -210,7 +224,7 @@ void RunFolder::commit(const ShardKey& key, const ShardResult& result) {
 }
 
 void RunFolder::adopt(const ShardKey& key) {
-  ASSERT(holds(state_->stored, key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing",
+  ASSERT(state_->stored.holds(key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing",
          key.length, key.sample);
   const fs::path path = state_->shard_path(key);
   state_->prove_unlisted(key, path);

@@ -116,6 +116,9 @@ RunProof prove_run(const fs::path& path) {
   const fs::path list = path / "manifest.jsonl";
   if (!fs::exists(list)) return {0, prove_without_manifest(path)};
   const auto digests = read_manifest(list);
+  const fs::path request = path / "request.json";
+  if (fs::exists(request))
+    check_listed(digests, Request::from_json(read_json_file(request), printable(request.string())), list);
   for (const auto& [key, digest] : digests) prove_shard(path / "shards" / shard_file_name(key), digest);
   const std::string gap = prove_combined(path);
   check_agreement(path, digests);

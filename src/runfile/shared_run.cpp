@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -114,7 +115,9 @@ bool LeadingRank::is_alive(std::int64_t rank) const {
 std::vector<ShardKey> LeadingRank::arrived() {
   std::vector<bool> alive(
       static_cast<std::size_t>(size_));  // asked before looking for files: a rank may write its last shard and end
-  for (const Awaited& awaited : awaited_) alive[static_cast<std::size_t>(awaited.rank)] = is_alive(awaited.rank);
+  std::set<std::int64_t> ranks;
+  for (const Awaited& awaited : awaited_) ranks.insert(awaited.rank);
+  for (const std::int64_t rank : ranks) alive[static_cast<std::size_t>(rank)] = is_alive(rank);
   std::vector<ShardKey> there;
   std::vector<Awaited> still;
   for (const Awaited& awaited : awaited_) {

@@ -3,6 +3,8 @@
 #include "formats/safetensors_bytes.h"
 #include "formats/tensor_file.h"
 
+#include <cstdio>
+
 namespace gainlens::formats {
 namespace {
 
@@ -36,6 +38,24 @@ TEST(PickledWeights, SortedWithoutOptimizerStates) {
 
 TEST(ConversionCommand, NamesTheFiles) {
   EXPECT_THAT(conversion_command({"m/a.bin", "m/b.bin"}), EndsWith("model.safetensors 'a.bin' 'b.bin'"));
+}
+
+TEST(ConversionCommand, AShellTakesEveryNameAsAName) {
+  const TemporaryFolder folder;
+  for (const std::string& name :
+       {std::string("a'; touch hostile; '.bin"), std::string("$(touch hostile).bin"), std::string("`x` \"y\" \\n.bin"),
+        std::string("line\nbreak' \\ \x1b[0m.bin"), std::string("\xff\xc3\xa4'.bin"), std::string(250, 'a') + ".bin"}) {
+    const std::string command = conversion_command({name});
+    EXPECT_EQ(command.find('\n'), std::string::npos) << command;
+    // A shell itself reads the words that follow the program of the command.
+    write_bytes(folder.path() / "script", "printf '%s|' " + command.substr(command.rfind("model.safetensors")));
+    FILE* const shell = ::popen(("cd " + folder.path().string() + " && bash script").c_str(), "r");
+    std::string words(4096, '\0');
+    words.resize(std::fread(words.data(), 1, words.size(), shell));
+    EXPECT_EQ(::pclose(shell), 0) << command;
+    EXPECT_EQ(words, "model.safetensors|" + name + "|");
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "hostile")) << command;
+  }
 }
 
 TEST(TensorFilePickle, ZipAndPickleAreRefusedWithTheCommand) {

@@ -1,6 +1,7 @@
 #include "runfile/run_folder.h"
 
 #include "core/error.h"
+#include "core/file_descriptor.h"
 #include "core/json.h"
 #include "core/sha256.h"
 #include "runfile/made_run.h"
@@ -9,16 +10,20 @@
 #include "support/refusal.h"
 #include "support/shared_data.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <fstream>
 #include <functional>
+#include <thread>
 
 namespace gainlens::runfile {
 namespace {
@@ -279,6 +284,24 @@ TEST(RunFolder, ASecondProcessIsRefusedWithTheFirstOnesId) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+/// Holds the lock of a reader for a while, in a thread.
+std::thread reader_of(const fs::path& folder, std::chrono::milliseconds time) {
+  FileDescriptor file(::open((folder / "lock").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(::flock(file.get(), LOCK_SH), 0);
+  return std::thread([file = std::move(file), time] { std::this_thread::sleep_for(time); });
+}
+
+TEST(RunFolder, AReaderThatLooksForAMomentIsWaitedFor) {
+  const TemporaryFolder folder;
+  make_run(folder.path(), made_request());
+  std::thread brief = reader_of(folder.path(), std::chrono::milliseconds(30));
+  EXPECT_EQ(refusal(folder.path()), "accepted");
+  brief.join();
+  std::thread lasting = reader_of(folder.path(), std::chrono::seconds(2));
+  EXPECT_THAT(refusal(folder.path()), HasSubstr("is writing this run"));
+  lasting.join();
+}
+
 TEST(RunFolder, TheLockGoesWithTheProcess) {
   const TemporaryFolder folder;
   in_child([&]() -> int {
@@ -362,10 +385,52 @@ TEST(RunFolder, AnUnlistedShardMustBeWholeAndOfThisRequest) {
 TEST(RunFolder, LeftOversOfAKilledProcessAreRemoved) {
   const TemporaryFolder folder;
   make_run(folder.path(), made_request());
-  for (const char* name : {"run.h5.tmp", "shards/T24-S1.h5.tmp", "log.json.tmp"}) put(folder.path() / name, "half");
+  const char* const names[] = {"run.h5.tmp",
+                               "log.json.tmp",
+                               "manifest.jsonl.tmp",
+                               "request.json.tmp",
+                               ".writable.aB3xYz",
+                               "shards/T24-S1.h5.tmp",
+                               "shards/T24-S1.h5.17@host-0123456789abcdef.tmp"};
+  for (const char* name : names) put(folder.path() / name, "half");
   EXPECT_EQ(refusal(folder.path()), "accepted");
-  for (const char* name : {"run.h5.tmp", "shards/T24-S1.h5.tmp", "log.json.tmp"})
-    EXPECT_FALSE(fs::exists(folder.path() / name)) << name;
+  for (const char* name : names) EXPECT_FALSE(fs::exists(folder.path() / name)) << name;
+}
+
+TEST(RunFolder, FilesOfOtherNamesStay) {
+  const TemporaryFolder folder, elsewhere;
+  make_run(folder.path() / "run", made_request());
+  const fs::path run = folder.path() / "run";
+  // The shards lie on another disk.
+  fs::copy(run / "shards", elsewhere.path() / "shards");
+  fs::remove_all(run / "shards");
+  fs::create_directory_symlink(elsewhere.path() / "shards", run / "shards");
+  const char* const names[] = {"thesis.tmp", ".writable.notes", "shards/thesis.tmp", "shards/T24.h5.tmp",
+                               "shards/T24-S1.h5.tmp.gz"};
+  for (const char* name : names) put(run / name, "mine");
+  EXPECT_EQ(refusal(run), "accepted");
+  for (const char* name : names) EXPECT_TRUE(fs::exists(run / name)) << name;
+}
+
+TEST(RunFolder, AListedChunkThatIsNoneOfTheRunIsRefused) {
+  const TemporaryFolder folder;
+  make_run(folder.path(), made_request());
+  const fs::path path = folder.path() / "manifest.jsonl";
+  const std::string whole = read_text_file(path);
+  for (const std::string& key : {std::string(R"("length":9,"sample":1)"), std::string(R"("length":24,"sample":2)"),
+                                 std::string(R"("length":24,"sample":-1)")}) {
+    std::string changed = whole;
+    const std::string right = R"("length":24,"sample":1)";
+    changed.replace(changed.find(right), right.size(), key);
+    put(path, changed);
+    EXPECT_THAT(refusal(folder.path()),
+                AllOf(HasSubstr("manifest.jsonl: lists the chunk of "), HasSubstr("which is not one of this run"),
+                      HasSubstr("delete the file and repeat the sweep command")))
+        << key;
+    fs::remove(path);  // as the message says
+    EXPECT_THAT(RunFolder::open_or_resume(folder.path(), made_request()).missing(), IsEmpty());
+    EXPECT_EQ(read_text_file(path), whole);
+  }
 }
 
 /// From now on no file of this process can grow beyond `bytes` bytes: writing fails as on a full disk.

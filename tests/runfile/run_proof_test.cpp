@@ -60,6 +60,14 @@ TEST_F(RunProofTest, AChangedShardIsNamedWithItsChecksums) {
                   AllOf(HasSubstr(shard.string()), HasSubstr("its sha256 is "), HasSubstr("manifest.jsonl says "))));
 }
 
+TEST_F(RunProofTest, AListedChunkThatIsNoneOfTheRunIsNoMissingShard) {
+  std::ofstream(run / "manifest.jsonl", std::ios::app)
+      << Json{{"length", 9}, {"sample", 0}, {"sha256", std::string(64, 'a')}}.dump() << "\n";
+  EXPECT_THAT([&] { prove_run(run); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("manifest.jsonl: lists the chunk of 9 tokens, sample 0"),
+                                                   HasSubstr("delete the file and repeat the sweep command"))));
+}
+
 TEST_F(RunProofTest, AMissingShardIsNamed) {
   const fs::path shard = some_shard();
   fs::remove(shard);

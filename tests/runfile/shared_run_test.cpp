@@ -1,6 +1,7 @@
 #include "runfile/shared_run.h"
 
 #include "core/error.h"
+#include "core/file_descriptor.h"
 #include "core/json.h"
 #include "core/sha256.h"
 #include "runfile/fill_run.h"
@@ -11,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -279,6 +281,35 @@ TEST_F(SharedRun, ARankThatComesWhileDeadOnesAreRemovedStays) {
     ASSERT_EQ(living_rank(folder_, 1), follower.token()) << "round " << round;
     ASSERT_EQ(std::distance(fs::directory_iterator(folder_ / "ranks"), fs::directory_iterator()), 1);
   }
+}
+
+/// How often the file was opened since the object was made.
+class Openings {
+ public:
+  explicit Openings(const fs::path& file) : watch_(::inotify_init1(IN_NONBLOCK)) {
+    // Closings are watched too: the system merges equal events that follow each other.
+    EXPECT_GE(::inotify_add_watch(watch_.get(), file.c_str(), IN_OPEN | IN_CLOSE), 0);
+  }
+  std::size_t count() const {
+    std::size_t openings = 0;
+    inotify_event event{};  // of one file: without a name
+    while (::read(watch_.get(), &event, sizeof event) == sizeof event) openings += (event.mask & IN_OPEN) != 0 ? 1 : 0;
+    return openings;
+  }
+
+ private:
+  FileDescriptor watch_;
+};
+
+TEST_F(SharedRun, ALookForShardsAsksOncePerRank) {
+  prepare_run_folder(folder_);
+  fs::create_directories(folder_ / "shards");
+  LeadingRank leader(folder_, {0, 2, {}}, 20s, {});
+  const RankFile follower(folder_, 1, 1s);
+  leader.deal(request_, {{}, {{8, 0}, {8, 1}, {8, 2}, {8, 3}}});
+  const Openings openings(folder_ / "ranks/rank-1");
+  EXPECT_TRUE(leader.arrived().empty());
+  EXPECT_EQ(openings.count(), 1u);
 }
 
 TEST_F(SharedRun, AShardOfAnotherRequestIsNotTakenIn) {
