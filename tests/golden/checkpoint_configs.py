@@ -330,7 +330,7 @@ GRANITE = BASE | {
     "head_dim": None,
     "embedding_multiplier": 3.0,
     "attention_multiplier": 0.25,
-    "residual_multiplier": 0.6,
+    "residual_multiplier": 0.625,
     "logits_scaling": 4.0,
 }
 OLMO3 = OLMO2 | {
@@ -353,10 +353,7 @@ SMOLLM3 = BASE | {
     "architectures": ["SmolLM3ForCausalLM"],
     "head_dim": None,
     "num_hidden_layers": 4,
-    "no_rope_layer_interval": 2,
     "pad_token_id": 0,
-    "use_sliding_window": True,
-    "sliding_window": 13,
 }
 STARCODER2 = BASE | {
     "model_type": "starcoder2",
@@ -397,9 +394,21 @@ COHERE2 = BASE | {
     "layer_norm_eps": 1e-5,
     "logit_scale": 0.25,
     "sliding_window": 13,
-    "sliding_window_pattern": 2,
+    "sliding_window_pattern": 4,
     "tie_word_embeddings": True,
 }
+QWEN2_MOE = (
+    QWEN2
+    | EXPERTS
+    | {
+        "model_type": "qwen2_moe",
+        "architectures": ["Qwen2MoeForCausalLM"],
+        "num_experts": 6,
+        "moe_intermediate_size": 16,
+        "shared_expert_intermediate_size": 24,
+        "norm_topk_prob": False,
+    }
+)
 ERNIE4_5 = BASE | {"model_type": "ernie4_5", "architectures": ["Ernie4_5ForCausalLM"], "use_bias": True}
 
 LLAMA_QUANTISED = LLAMA | {"intermediate_size": 64}
@@ -469,6 +478,7 @@ CONFIGS = {
     "exaone4": EXAONE4,
     "cohere2": COHERE2,
     "ernie4-5": ERNIE4_5,
+    "qwen2-moe": QWEN2_MOE,
 }
 
 # Weights that are exact in these GGUF types, by the end of their names. Covers every type to which the GGUF writer can

@@ -33,6 +33,11 @@ import reference_model
 from random_checkpoint import quantised_type
 
 ARCHITECTURES = {
+    "hunyuan_v1_dense": "hunyuan-dense",
+    "mixtral": "llama",
+    "olmo3": "olmo2",
+    "phi": "phi2",
+    "qwen2_moe": "qwen2moe",
     "gemma3_text": "gemma3",
     "gpt_neox": "gptneox",
     "gpt_oss": "gpt-oss",
@@ -41,8 +46,8 @@ ARCHITECTURES = {
 COMMAND = "python tests/golden/make_gguf_golden.py --models tests/golden/models --out tests/golden/gguf"
 # The reference does not open gptneox, mpt or olmo2, does not know norms of single heads, does not undo Falcon's
 # stacking by groups, and fails on the numbers of gpt-oss's rope scaling.
-NOT_OPENED = ("gpt-neox", "mpt", "olmo2", "stablelm-2", "falcon-groups", "gpt-oss-mxfp4")
-INEXACT = ("llama-rope-llama3", "phi3-longrope-long", "phi3-longrope-short")
+NOT_OPENED = ("cohere2", "ernie4-5", "exaone4", "gemma", "glm4", "granite", "hunyuan-v1-dense", "mixtral", "olmo3", "phi", "qwen2-moe", "seed-oss", "smollm3", "gpt-neox", "mpt", "olmo2", "stablelm-2", "falcon-groups", "gpt-oss-mxfp4")
+INEXACT = ("hunyuan-v1-dense", "llama-rope-llama3", "phi3-longrope-long", "phi3-longrope-short")
 GOLDENS = (
     "llama",
     "llama-bias",
@@ -69,6 +74,19 @@ GOLDENS = (
     "falcon-groups",
     "bloom",
     "mpt",
+    "cohere2",
+    "ernie4-5",
+    "exaone4",
+    "gemma",
+    "glm4",
+    "granite",
+    "hunyuan-v1-dense",
+    "mixtral",
+    "olmo3",
+    "phi",
+    "qwen2-moe",
+    "seed-oss",
+    "smollm3",
 )
 
 
@@ -93,12 +111,14 @@ def kv_heads(config):
 def one_tensor(name, tensor, config):
     """The tensors of the file made from one tensor of the checkpoint, under their old names."""
     heads = config.num_attention_heads
-    if config.model_type == "llama" and re.search(r"(q|k)_proj\.", name):
+    if config.model_type in ("llama", "mixtral", "granite", "smollm3") and re.search(r"(q|k)_proj\.", name):
         tensor = interleave_halves(tensor, heads if "q_proj" in name else kv_heads(config))
     if config.model_type in ("gpt_neox", "bloom", "falcon") and "query_key_value" in name:
         tensor = stack_projections(
             tensor, *((kv_heads(config), heads // kv_heads(config)) if config.model_type == "falcon" else (heads, 1))
         )
+    if config.model_type == "gemma" and name.endswith("norm.weight"):
+        tensor = tensor + 1
     if config.model_type in ("gemma2", "gemma3_text"):
         # The file's scale is 1/sqrt(head_dim). If the config has another scale, the queries are multiplied by the
         # ratio, which is exact, because it is a power of two.
@@ -145,7 +165,7 @@ def file_tensors(weights, config):
     converted = {}
     for name, tensor in weights.items():
         converted |= {new: (name, value) for new, value in one_tensor(name, tensor, config).items()}
-    stacked = stack_numbered({name: value for name, (_, value) in converted.items()}, r"(.*mlp\.experts\.)(\d+)\.(.*)")
+    stacked = stack_numbered({name: value for name, (_, value) in converted.items()}, r"(.*\.experts\.)(\d+)\.(.*)")
     stacked = stack_numbered(stacked, r"(.*_layernorm)\.norms\.(\d+)(\.weight)")
     result = {}
     for name, tensor in stacked.items():
@@ -184,9 +204,12 @@ def add_rope(writer, config):
         return
     by_type = rope if "full_attention" in rope else {"full_attention": rope}
     rope, local = by_type["full_attention"], by_type.get("sliding_attention")
-    if config.model_type not in ("gpt_neox", "falcon", "stablelm"):  # files of these families leave it out
-        writer.add_rope_freq_base(rope["rope_theta"])
-    if local:
+    if config.model_type not in ("gpt_neox", "falcon", "gemma", "phi", "stablelm"):  # files of these families leave it out
+        base, dimensions = rope["rope_theta"], first_of(config, "head_dim")
+        if config.model_type == "hunyuan_v1_dense":  # the file holds the stretched base
+            base *= rope["alpha"] ** (dimensions / (dimensions - 2))
+        writer.add_rope_freq_base(base)
+    if local and config.model_type != "olmo3":
         writer.add_rope_freq_base_swa(local["rope_theta"])
     if config.model_type not in ("gemma2", "gemma3_text", "gpt_oss", "qwen2", "qwen3", "qwen3_moe", "olmo2", "falcon"):
         head_dim = first_of(config, "head_dim") or config.hidden_size // config.num_attention_heads
@@ -212,6 +235,8 @@ def add_windows(writer, config, name):
     if window is None or (config.model_type.startswith("qwen") and not config.use_sliding_window):
         return
     writer.add_sliding_window(window)
+    if config.model_type in ("exaone4", "olmo3"):
+        writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
     if config.model_type == "gemma3_text":  # every n-th layer is global, or there is a flag for each layer
         flags = [kind == "sliding_attention" for kind in config.layer_types]
         writer.add_sliding_window_pattern(flags if name == "gemma3-rope-by-type" else flags.index(False) + 1)
@@ -230,7 +255,7 @@ def add_parameters(writer, config, name):
     writer.add_head_count(heads)
     if config.model_type not in ("gpt2", "gpt_neox", "mpt"):
         writer.add_head_count_kv(kv_heads(config))
-    if config.model_type not in ("falcon", "gpt2", "gpt_neox", "bloom", "mpt", "stablelm", "phi3") and first_of(
+    if config.model_type not in ("falcon", "gpt2", "gpt_neox", "bloom", "mpt", "stablelm", "phi", "phi3", "cohere2") and first_of(
         config, "head_dim"
     ):
         writer.add_key_length(config.head_dim)
@@ -244,13 +269,23 @@ def add_parameters(writer, config, name):
     if config.model_type == "gemma2":
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if config.model_type == "granite":
+        writer.add_embedding_scale(config.embedding_multiplier)
+        writer.add_attention_scale(config.attention_multiplier)
+        writer.add_residual_scale(config.residual_multiplier)
+        writer.add_logit_scale(config.logits_scaling)
+    if config.model_type == "cohere2":
+        writer.add_logit_scale(config.logit_scale)
     if config.model_type == "mpt":
         writer.add_max_alibi_bias(config.attn_config.alibi_bias_max)
     if config.model_type == "falcon":
         writer.add_tensor_data_layout("jploski")
-    if config.model_type in ("qwen3_moe", "gpt_oss"):
-        writer.add_expert_count(config.num_local_experts)
+    if config.model_type in ("mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss"):
+        writer.add_expert_count(first_of(config, "num_local_experts", "num_experts"))
         writer.add_expert_used_count(config.num_experts_per_tok)
+    if config.model_type == "qwen2_moe":
+        writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+    if config.model_type in ("qwen2_moe", "qwen3_moe", "gpt_oss"):
         writer.add_expert_feed_forward_length(first_of(config, "moe_intermediate_size", "intermediate_size"))
     add_rope(writer, config)
     add_windows(writer, config, name)

@@ -149,7 +149,7 @@ def separate_experts(weights, experts, chosen, generator):
         if name.endswith(("mlp.gate.weight", "router.weight")):
             tensor *= 0.2
             tensor[:, :experts] += 2 * torch.eye(experts, dtype=torch.float64)
-        elif name.endswith("o_proj.weight") or re.search(r"mlp\.down_proj\.weight$", name):
+        elif name.endswith("o_proj.weight") or re.search(r"(mlp|shared_expert)\.down_proj\.weight$", name):
             tensor[:experts] *= 0.1
         elif name.endswith(
             ("o_proj.bias", "down_proj_bias", "experts.down_proj")
@@ -221,7 +221,7 @@ def on_disk(name, weights, config):
     """The tensors with names and shapes as in a published checkpoint; the reference changes them when it loads them."""
     stored = {}
     for tensor_name, tensor in weights.items():
-        if config.model_type == "qwen3_moe" and ".mlp.experts." in tensor_name:
+        if config.model_type in ("qwen2_moe", "qwen3_moe") and ".mlp.experts." in tensor_name:
             stored |= split_experts(tensor_name, tensor)
         elif config.model_type == "mixtral" and ".mlp." in tensor_name:
             stored |= mixtral_experts(tensor_name, tensor)
@@ -273,7 +273,7 @@ def make_checkpoint(folder, name, config, seed):
     if name == "llama-sink":
         make_sink(weights, loaded)
     if "num_experts_per_tok" in config:
-        separate_experts(weights, loaded.num_local_experts, loaded.num_experts_per_tok, generator)
+        separate_experts(weights, getattr(loaded, "num_local_experts", None) or loaded.num_experts, loaded.num_experts_per_tok, generator)
     if loaded.model_type == "gpt_oss" and "swiglu_limit" not in config:  # so large that the published limit is reached
         for key in weights:
             weights[key] *= 5 if key.endswith("gate_up_proj") else 0.06 if key.endswith("down_proj") else 1

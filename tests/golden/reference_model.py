@@ -41,6 +41,7 @@ PLUGGABLE = (
     "phi",
     "phi3",
     "qwen2",
+    "qwen2_moe",
     "qwen3",
     "qwen3_moe",
     "seed_oss",

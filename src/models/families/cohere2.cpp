@@ -33,6 +33,11 @@ TensorNames names() {
   return names;
 }
 
+void complete(GgufConfig& gguf) {
+  if (!copy_window_pattern(gguf))
+    gguf.fill("sliding_window_pattern", 4, "not in the file; in all models of the family each fourth layer is global");
+}
+
 }  // namespace
 
 Family cohere2() {
@@ -43,7 +48,11 @@ Family cohere2() {
           .parse = parse,
           .keys = keys,
           .tensors = names(),
-          .inert_keys = {"cache_implementation", "use_parallel_embedding"}};
+          .inert_keys = {"cache_implementation", "use_parallel_embedding"},
+          .gguf = {.architecture = "cohere2",
+                   .tensors = gguf_paired_names(),
+                   .keys = {{"attention.sliding_window", "sliding_window"}, {"logit_scale", "logit_scale"}},
+                   .complete = complete}};
 }
 
 }  // namespace gainlens::models

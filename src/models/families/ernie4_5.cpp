@@ -26,6 +26,10 @@ TensorNames names() {
   return names;
 }
 
+void complete(GgufConfig& gguf) {
+  gguf.config["use_bias"] = gguf.has_tensor("blk.0.attn_q.bias");
+}
+
 }  // namespace
 
 Family ernie4_5() {
@@ -35,7 +39,8 @@ Family ernie4_5() {
           .classes = {"Ernie4_5", "Ernie4_5_"},
           .parse = parse,
           .keys = keys,
-          .tensors = names()};
+          .tensors = names(),
+          .gguf = {.architecture = "ernie4_5", .tensors = gguf_paired_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

@@ -33,6 +33,15 @@ TensorNames names() {
   return names;
 }
 
+void complete(GgufConfig& gguf) {
+  if (gguf.find("attention.sliding_window") == nullptr) {
+    gguf.config["sliding_window"] = nullptr;
+  } else if (!copy_window_pattern(gguf)) {
+    gguf.fill("sliding_window_pattern", 4,
+              "not in the file; in the models of the family that have a window each fourth layer is global");
+  }
+}
+
 }  // namespace
 
 Family exaone4() {
@@ -42,7 +51,11 @@ Family exaone4() {
           .classes = {"Exaone4"},
           .parse = parse,
           .tensors = names(),
-          .inert_keys = {"cache_implementation"}};
+          .inert_keys = {"cache_implementation"},
+          .gguf = {.architecture = "exaone4",
+                   .tensors = gguf_names(),
+                   .keys = {{"attention.sliding_window", "sliding_window"}},
+                   .complete = complete}};
 }
 
 }  // namespace gainlens::models

@@ -19,7 +19,10 @@ namespace gainlens::models {
 /// How the checkpoints of a family look as GGUF files.
 struct GgufFamily {
   std::string_view architecture;  ///< general.architecture; empty: the family is not read from GGUF
-  TensorNames tensors;            ///< gguf_names(), with the names that differ in this family
+  /// If several families have the architecture: a metadata key that only files of this family have. Empty in the family
+  /// of files that have none of these keys.
+  std::string_view chosen_by = {};
+  TensorNames tensors;  ///< gguf_names(), with the names that differ in this family
   /// Metadata keys (without the architecture) that have another name in config.json, in addition to the keys of all
   /// families.
   std::vector<std::pair<std::string_view, std::string_view>> keys;

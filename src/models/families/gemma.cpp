@@ -119,6 +119,11 @@ void complete_gemma(GgufConfig& gguf, std::int64_t layers_of_largest) {
       by_width ? "not in the file; width / heads in this family's 27B model" : "not in the file; the size of a head");
 }
 
+void complete_gemma1(GgufConfig& gguf) {
+  gguf.config["norm_offset"] = 0.0;
+  gguf.fill("rope_theta", 1e4, "not in the file; the value of this family");
+}
+
 void complete_gemma2(GgufConfig& gguf) {
   complete_gemma(gguf, 46);
   gguf.fill("sliding_window", 4096, "not in the file; the value of this family");
@@ -126,16 +131,7 @@ void complete_gemma2(GgufConfig& gguf) {
 
 void complete_gemma3(GgufConfig& gguf) {
   complete_gemma(gguf, 62);
-  if (const formats::GgufValue* pattern = gguf.find("attention.sliding_window_pattern")) {
-    if (pattern->kind == formats::GgufKind::array) {
-      const auto windowed = gguf.metadata().booleans(gguf.full("attention.sliding_window_pattern")).value();
-      for (const bool layer : windowed)
-        gguf.config["layer_types"].push_back(layer ? "sliding_attention" : "full_attention");
-    } else {
-      gguf.config["sliding_window_pattern"] =
-          gguf.metadata().integer(gguf.full("attention.sliding_window_pattern"), 1, 4096);
-    }
-  } else {
+  if (!copy_window_pattern(gguf)) {
     gguf.fill("sliding_window_pattern", 6,
               "not in the file; in all models of the family a global layer follows five with a window");
   }
@@ -162,7 +158,8 @@ Family gemma1() {
           .parse = parse_gemma1,
           .keys = {.activation = ""},
           .tensors = {},
-          .inert_keys = {"cache_implementation"}};
+          .inert_keys = {"cache_implementation"},
+          .gguf = {.architecture = "gemma", .tensors = gguf_names(), .complete = complete_gemma1}};
 }
 
 Family gemma2() {

@@ -128,14 +128,18 @@ void copy_vocabulary(const formats::GgufFile& file, GgufConfig& gguf) {
 
 const Family& family_of(const formats::GgufFile& file, const std::string& architecture) {
   std::vector<std::string> names;
+  const Family* other = nullptr;  // that no key chooses
   for (const Family& family : families()) {
     if (family.gguf.architecture.empty()) continue;
     names.emplace_back(family.gguf.architecture);
     if (family.gguf.architecture != architecture) continue;
-    // Files of llama and mistral have the same architecture name. A file with a window is one of mistral.
-    const bool windowed = file.metadata().has(architecture + ".attention.sliding_window");
-    if (architecture != "llama" || windowed == (family.name == "mistral")) return family;
+    if (family.gguf.chosen_by.empty()) {
+      other = &family;
+    } else if (file.metadata().has(fmt::format("{}.{}", architecture, family.gguf.chosen_by))) {
+      return family;
+    }
   }
+  if (other != nullptr) return *other;
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   throw_invalid("{}: general.architecture is '{}', which is not supported; supported are {}{}", file.metadata().where(),
@@ -220,6 +224,20 @@ GgufDescription describe_gguf(const formats::GgufFile& file) {
   return {&family, std::move(gguf.config), std::move(gguf.remarks)};
 }
 
+bool copy_window_pattern(GgufConfig& gguf) {
+  constexpr std::string_view key = "attention.sliding_window_pattern";
+  const formats::GgufValue* pattern = gguf.find(key);
+  if (pattern == nullptr) return false;
+  if (pattern->kind != formats::GgufKind::array) {
+    gguf.config["sliding_window_pattern"] = gguf.metadata().integer(gguf.full(key), 1, 4096);
+    return true;
+  }
+  const auto windows = gguf.metadata().booleans(gguf.full(key)).value();
+  for (const bool windowed : windows)
+    gguf.config["layer_types"].push_back(windowed ? "sliding_attention" : "full_attention");
+  return true;
+}
+
 TensorNames gguf_names() {
   TensorNames names;
   names.prefix = "";
@@ -247,6 +265,10 @@ TensorNames gguf_names() {
   names.expert_gate = "ffn_gate_exps";
   names.expert_up = "ffn_up_exps";
   names.expert_down = "ffn_down_exps";
+  names.shared_gate = "ffn_gate_shexp";
+  names.shared_up = "ffn_up_shexp";
+  names.shared_down = "ffn_down_shexp";
+  names.shared_score = "ffn_gate_inp_shexp";
   return names;
 }
 

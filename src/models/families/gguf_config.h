@@ -58,6 +58,10 @@ struct GgufDescription {
 ///     key of the architecture is unknown, of the wrong kind, or contradicts another
 GgufDescription describe_gguf(const formats::GgufFile& file);
 
+/// Copies which layers have a window: a flag for each layer, or the number of layers from one without a window to the
+/// next. Returns false if the file does not say it.
+bool copy_window_pattern(GgufConfig& gguf);
+
 /// The tensor names that all GGUF files share.
 TensorNames gguf_names();
 /// The same, with queries, keys and values joined in one tensor, one after the other.

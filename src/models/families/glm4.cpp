@@ -23,6 +23,16 @@ TensorNames names() {
   return names;
 }
 
+TensorNames file_names() {
+  TensorNames names = gguf_paired_names();
+  names.mlp_gate_up = "ffn_up";
+  return names;
+}
+
+void complete(GgufConfig& gguf) {
+  gguf.config["attention_bias"] = gguf.has_tensor("blk.0.attn_q.bias");
+}
+
 }  // namespace
 
 Family glm4() {
@@ -32,7 +42,8 @@ Family glm4() {
           .classes = {"Glm4"},
           .parse = parse,
           .keys = keys,
-          .tensors = names()};
+          .tensors = names(),
+          .gguf = {.architecture = "glm4", .tensors = file_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

@@ -25,7 +25,13 @@ Family granite() {
           .examples = "Granite 3.0 to 3.3, 2B and 8B",
           .classes = {"Granite"},
           .parse = parse,
-          .tensors = {}};
+          .tensors = {},
+          .gguf = {.architecture = "granite",
+                   .tensors = gguf_paired_names(),
+                   .keys = {{"embedding_scale", "embedding_multiplier"},
+                            {"attention.scale", "attention_multiplier"},
+                            {"residual_scale", "residual_multiplier"},
+                            {"logit_scale", "logits_scaling"}}}};
 }
 
 }  // namespace gainlens::models

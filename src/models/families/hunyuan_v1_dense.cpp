@@ -26,6 +26,10 @@ TensorNames names() {
   return names;
 }
 
+void complete(GgufConfig& gguf) {
+  gguf.config["attention_bias"] = gguf.has_tensor("blk.0.attn_q.bias");
+}
+
 }  // namespace
 
 Family hunyuan_v1_dense() {
@@ -35,7 +39,9 @@ Family hunyuan_v1_dense() {
           .classes = {"HunYuanDenseV1"},
           .parse = parse,
           .tensors = names(),
-          .inert_keys = {"cla_share_factor", "add_classification_head", "class_num", "pool_type"}};
+          .inert_keys = {"cla_share_factor", "add_classification_head", "class_num", "pool_type"},
+          // The base in the file is the stretched one.
+          .gguf = {.architecture = "hunyuan-dense", .tensors = gguf_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

@@ -21,6 +21,7 @@ Family mistral() {
           .parse = parse,
           .tensors = {},
           .gguf = {.architecture = "llama",
+                   .chosen_by = "attention.sliding_window",
                    .tensors = gguf_paired_names(),
                    .keys = {{"attention.sliding_window", "sliding_window"}}}};
 }

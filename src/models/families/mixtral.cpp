@@ -45,7 +45,11 @@ Family mixtral() {
           .parse = parse,
           .keys = keys,
           .tensors = names(),
-          .inert_keys = inert()};
+          .inert_keys = inert(),
+          .gguf = {.architecture = "llama",
+                   .chosen_by = "expert_count",
+                   .tensors = gguf_paired_names(),
+                   .keys = {{"expert_count", "num_local_experts"}, {"expert_used_count", "num_experts_per_tok"}}}};
 }
 
 }  // namespace gainlens::models

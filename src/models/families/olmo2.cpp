@@ -25,7 +25,9 @@ DecoderConfig parse_olmo2(ConfigReader& reader) {
 
 DecoderConfig parse_olmo3(ConfigReader& reader) {
   DecoderConfig config = parse_olmo(reader, olmo3_keys);
-  config.window = parse_alternating_windows(reader, config.layers, 4, 4096);
+  // The pattern is a key of GGUF files; other files list the layers, or have this default.
+  const std::int64_t pattern = reader.integer("sliding_window_pattern", 4, 4, 4);
+  config.window = parse_alternating_windows(reader, config.layers, pattern, 4096);
   return config;
 }
 
@@ -34,6 +36,11 @@ TensorNames names() {
   names.attention_post_norm = "post_attention_layernorm";
   names.mlp_post_norm = "post_feedforward_layernorm";
   return names;
+}
+
+void complete_olmo3(GgufConfig& gguf) {
+  if (!copy_window_pattern(gguf))
+    gguf.fill("sliding_window_pattern", 4, "not in the file; in all models of the family each fourth layer is global");
 }
 
 }  // namespace
@@ -55,7 +62,12 @@ Family olmo3() {
           .classes = {"Olmo3"},
           .parse = parse_olmo3,
           .keys = olmo3_keys,
-          .tensors = names()};
+          .tensors = names(),
+          .gguf = {.architecture = "olmo2",
+                   .chosen_by = "attention.sliding_window",
+                   .tensors = gguf_names(),
+                   .keys = {{"attention.sliding_window", "sliding_window"}},
+                   .complete = complete_olmo3}};
 }
 
 }  // namespace gainlens::models

@@ -27,6 +27,10 @@ TensorNames names() {
   return names;
 }
 
+void complete(GgufConfig& gguf) {
+  gguf.fill("rope_theta", 1e4, "not in the file; the value of this family");
+}
+
 }  // namespace
 
 Family phi() {
@@ -37,7 +41,8 @@ Family phi() {
           .parse = parse,
           .keys = keys,
           .tensors = names(),
-          .inert_keys = {"attention_bias"}};  // false in old files, whose tensors have biases
+          .inert_keys = {"attention_bias"},  // false in old files, whose tensors have biases
+          .gguf = {.architecture = "phi2", .tensors = gguf_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

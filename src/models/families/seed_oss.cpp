@@ -13,6 +13,18 @@ DecoderConfig parse(ConfigReader& reader) {
   return config;
 }
 
+TensorNames file_names() {
+  TensorNames names = gguf_names();
+  names.mlp_norm = "post_attention_norm";
+  return names;
+}
+
+void complete(GgufConfig& gguf) {
+  gguf.config["attention_bias"] = gguf.has_tensor("blk.0.attn_q.bias");
+  gguf.config["attention_out_bias"] = gguf.has_tensor("blk.0.attn_output.bias");
+  gguf.config["mlp_bias"] = gguf.has_tensor("blk.0.ffn_up.bias");
+}
+
 }  // namespace
 
 Family seed_oss() {
@@ -21,7 +33,8 @@ Family seed_oss() {
           .examples = "Seed-OSS 36B",
           .classes = {"SeedOss"},
           .parse = parse,
-          .tensors = {}};
+          .tensors = {},
+          .gguf = {.architecture = "seed_oss", .tensors = file_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

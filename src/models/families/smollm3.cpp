@@ -50,6 +50,10 @@ DecoderConfig parse(ConfigReader& reader) {
   return config;
 }
 
+void complete(GgufConfig& gguf) {
+  gguf.fill("no_rope_layer_interval", 4, "not in the file; the value of this family");
+}
+
 }  // namespace
 
 Family smollm3() {
@@ -60,7 +64,8 @@ Family smollm3() {
           .parse = parse,
           .keys = keys,
           .tensors = {},
-          .inert_keys = {"max_window_layers"}};
+          .inert_keys = {"max_window_layers"},
+          .gguf = {.architecture = "smollm3", .tensors = gguf_paired_names(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

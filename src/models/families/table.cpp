@@ -33,6 +33,7 @@ Family opt();
 Family phi();
 Family phi3();
 Family qwen2();
+Family qwen2_moe();
 Family qwen3();
 Family qwen3_moe();
 Family seed_oss();
@@ -69,6 +70,7 @@ std::span<const Family> families() {
       phi(),
       phi3(),
       qwen2(),
+      qwen2_moe(),
       qwen3(),
       qwen3_moe(),
       seed_oss(),
