@@ -111,6 +111,7 @@ double cost_of(std::int64_t length, const models::DecoderConfig& config) {
 struct Job {
   std::filesystem::path checkpoint;  ///< folder or GGUF file
   std::vector<std::filesystem::path> files;
+  std::vector<std::string> notes;  ///< what the user should know about the files
   models::DecoderConfig config;
   std::vector<std::int64_t> lengths;
   TokenSource source;
@@ -133,6 +134,7 @@ Job read_job(const SweepOptions& options) {
   models::CheckpointSource checkpoint = models::open_checkpoint(options.model, options.ignored_config_keys);
   job.checkpoint = checkpoint.path;
   job.files = std::move(checkpoint.files);
+  job.notes = std::move(checkpoint.notes);
   job.config = std::move(checkpoint.config);
   job.lengths = lengths_of(options, job.config);
   check_lengths(job.lengths, options, job.config);
@@ -326,6 +328,9 @@ std::vector<std::int64_t> default_lengths(std::optional<std::int64_t> max_positi
 
 SweepOutcome run_sweep(const SweepOptions& options) {
   const Job job = read_job(options);
+  if (options.group.rank == 0) {
+    for (const std::string& note : job.notes) print_notice("gainlens: warning: {}\n", note);
+  }
   ChunkMeter meter(options, job);
   SweepOutcome outcome;
   outcome.run = options.out / "run.h5";

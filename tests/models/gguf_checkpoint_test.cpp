@@ -105,6 +105,46 @@ TEST_F(GgufCheckpoint, AWindowMakesItMistral) {
   EXPECT_THAT(config.window, ElementsAre(7));
 }
 
+/// The notes on a file of architecture llama. `sizes` are set beside those of TinyGguf.
+class WindowLeftOut : public GgufCheckpoint {
+ protected:
+  static TinyGguf mistral() {
+    TinyGguf tiny;
+    tiny.sizes = {{"block_count", 32},          {"embedding_length", 4096},     {"feed_forward_length", 14336},
+                  {"attention.head_count", 32}, {"attention.head_count_kv", 8}, {"context_length", 32768}};
+    return tiny;
+  }
+  std::vector<std::string> notes(const GgufBytes& gguf) { return open_checkpoint(write(gguf)).notes; }
+};
+
+TEST_F(WindowLeftOut, IsNotedForTheSizesOfMistral) {
+  EXPECT_THAT(notes(mistral().bytes()), ElementsAre(HasSubstr("it has the sizes of Mistral 7B v0.1, whose window is")));
+  EXPECT_THAT(notes(mistral().bytes().add("llama.rope.freq_base", 10000.0f)), ::testing::SizeIs(1));
+}
+
+TEST_F(WindowLeftOut, IsNotedForTheName) {
+  for (const char* name : {"mistralai_mistral-7b-instruct-v0.1", "Mistral 7B v0.1"})
+    EXPECT_THAT(notes(TinyGguf().bytes().add("general.name", name)), ElementsAre(HasSubstr("it has the name of")));
+  EXPECT_THAT(notes(TinyGguf().bytes().add("general.basename", "Mistral").add("general.version", "v0.1")),
+              ::testing::SizeIs(1));
+}
+
+TEST_F(WindowLeftOut, IsNotNotedForOthers) {
+  EXPECT_THAT(notes(TinyGguf().bytes()), ::testing::IsEmpty());
+  EXPECT_THAT(notes(mistral().bytes().add("llama.rope.freq_base", 1000000.0f)), ::testing::IsEmpty());  // v0.2
+  EXPECT_THAT(notes(mistral().bytes().add("llama.rope.freq_base", 1000000.0f).add("general.name", "Mistral v0.1 Nemo")),
+              ::testing::IsEmpty());
+  EXPECT_THAT(notes(TinyGguf().bytes().add("general.name", "Mixtral 8x7B v0.1")), ::testing::IsEmpty());
+  EXPECT_THAT(notes(TinyGguf().bytes().add("general.name", 7u)), ::testing::IsEmpty());
+  TinyGguf llama3 = mistral();
+  llama3.sizes["context_length"] = 8192;
+  EXPECT_THAT(notes(llama3.bytes().add("llama.rope.freq_base", 500000.0f)), ::testing::IsEmpty());
+  EXPECT_THAT(notes(llama3.bytes()), ::testing::IsEmpty());
+  TinyGguf windowed;
+  windowed.sizes["attention.sliding_window"] = 4096;
+  EXPECT_THAT(notes(windowed.bytes().add("general.name", "Mistral 7B v0.1")), ::testing::IsEmpty());
+}
+
 TEST_F(GgufCheckpoint, BlocksBecomeNumbers) {
   TinyGguf tiny;
   tiny.sizes["feed_forward_length"] = 32;

@@ -135,6 +135,7 @@ CheckpointSource open_gguf(const std::filesystem::path& path) {
   source.config = parse_config(description.config, printable(path.string())).config;
   source.family = description.family;
   source.remarks = std::move(description.remarks);
+  source.notes = std::move(description.notes);
   source.names = source.family->names == nullptr ? source.family->gguf.tensors
                                                  : source.family->names(source.config, source.family->gguf.tensors);
   source.tensors = std::move(file);

@@ -221,7 +221,7 @@ GgufDescription describe_gguf(const formats::GgufFile& file) {
   if (family.gguf.complete != nullptr) family.gguf.complete(gguf);
   check_twins(gguf, family.keys);
   refuse_unread(file, gguf, family, architecture);
-  return {&family, std::move(gguf.config), std::move(gguf.remarks)};
+  return {&family, std::move(gguf.config), std::move(gguf.remarks), std::move(gguf.notes)};
 }
 
 bool copy_window_pattern(GgufConfig& gguf) {

@@ -39,6 +39,7 @@ class GgufConfig {
 
   Json config = Json::object();
   std::vector<std::string> remarks;
+  std::vector<std::string> notes;  ///< other things that the user should know
   const std::set<std::string, std::less<>>& read() const { return read_; }
 
  private:
@@ -52,6 +53,7 @@ struct GgufDescription {
   const Family* family = nullptr;
   Json config;
   std::vector<std::string> remarks;  ///< for the user: the keys that were filled in
+  std::vector<std::string> notes;    ///< other things that the user should know about the file
 };
 
 /// @throws InvalidArgument  no family has this architecture (the message lists those that are supported); a metadata
