@@ -8,13 +8,12 @@
 namespace gainlens::data {
 namespace {
 
-constexpr std::uint64_t largest_text = std::uint64_t{4} << 30;
 constexpr std::uint64_t largest_id_file = std::uint64_t{1} << 30;
 
 }  // namespace
 
-std::string read_text(const std::filesystem::path& path) {
-  std::string text = formats::read_plain_or_gzip(path, largest_text);
+std::string read_text(const std::filesystem::path& path, std::uint64_t most_bytes) {
+  std::string text = formats::read_plain_or_gzip(path, most_bytes);
   const std::string where = printable(path.string());
   CHECK(!text.empty(), "{}: empty; give a text", where);
   const auto invalid = first_invalid_utf8(text);

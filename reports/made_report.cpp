@@ -5,6 +5,7 @@
 #include "core/scratch_folder.h"
 #include "reports/figures/palette.h"
 #include "reports/page/page.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 
 #include <algorithm>
@@ -18,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view staging_prefix = ".report-";
+constexpr const char* page_file = "report.html";
 
 /// Tables of a report on several runs: "differences-3" is a file of the stem "differences".
 std::string without_number(std::string name) {
@@ -60,6 +62,19 @@ RenderedFigures render_all(const MadeReport& report, const fs::path& folder, Wri
     rendered[captioned.name] = read_text_file(folder / (captioned.name + ".svg"));
   });
   return rendered;
+}
+
+/// Whether the folder holds a report of gainlens, which a new one replaces.
+/// @throws InvalidArgument  it does not, and it holds a file that the new report would overwrite
+bool holds_report(const fs::path& out, const WrittenReport& report) {
+  if (fs::exists(out / page_file) && is_own_page(read_text_file(out / page_file))) return true;
+  for (const fs::path& file : report.files) {
+    CHECK(!fs::exists(fs::symlink_status(out / file)),
+          "{}: holds {}, which is not of a report of gainlens, and the report would overwrite it; give a new or empty "
+          "folder",
+          printable(out.string()), printable(file.string()));
+  }
+  return false;
 }
 
 /// Figures and tables of an earlier report of other runs would otherwise lie beside ours as if they belonged to it.
@@ -123,14 +138,19 @@ WrittenReport write_files(const MadeReport& report, const fs::path& out) {
     write(staging.path(), fs::path("tables") / (table.name + ".tex"), latex_table(table), written);
   });
   write(staging.path(), "summary.json", report.summary.dump(2) + "\n", written);
-  write(staging.path(), "report.html", report_page(report, rendered), written);
+  write(staging.path(), page_file, report_page(report, rendered), written);
   std::sort(written.files.begin(), written.files.end());
 
+  const bool replaces = holds_report(out, written);
   ensure_writable_folder(out / "tables");
-  remove_stale(report, written, out);
-  for (const fs::path& file : written.files) {
+  if (replaces) remove_stale(report, written, out);
+  const auto publish = [&](const fs::path& file) {
     fs::create_directories((out / file).parent_path());
     publish_file(staging.path() / file, out / file);
+  };
+  publish(page_file);  // first: after a kill it shows that the other files are ours
+  for (const fs::path& file : written.files) {
+    if (file != page_file) publish(file);
   }
   return written;
 }

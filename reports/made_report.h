@@ -120,7 +120,7 @@ struct WrittenReport {
 /// is created. Everything is made in a temporary folder inside `out` first: after an error `out` holds what it held
 /// before. Files of an earlier report that this one does not have are removed, and so are temporary folders of reports
 /// that were killed.
-/// @throws InvalidArgument  `out` cannot be written to
+/// @throws InvalidArgument  `out` cannot be written to, or holds no report but a file that would be overwritten
 /// @throws RunFailed        gnuplot or rsvg-convert is missing or fails; the disk is full
 WrittenReport write_files(const MadeReport& report, const std::filesystem::path& out);
 

@@ -15,6 +15,8 @@ constexpr std::string_view policy =
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
     "data:\">\n";
 
+constexpr std::string_view generator = "<meta name=\"generator\" content=\"gainlens\">\n";
+
 constexpr std::string_view style = R"(
 :root { color-scheme: light dark; --ground: #fff; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --rule: #1b1f24;
   --wash: #f6f8fa; --accent: #0072b2; }
@@ -100,9 +102,14 @@ std::string page_head(const std::string& title) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
       "content=\"width=device-width, "
       "initial-scale=1\">\n"
-      "{}<title>{}</title>\n<style>{}@media screen and (prefers-color-scheme: dark) "
+      "{}{}<title>{}</title>\n<style>{}@media screen and (prefers-color-scheme: dark) "
       "{{\n{}}}\n</style>\n</head>\n<body>\n<main>\n",
-      policy, escape_html(title), style, dark_rules());
+      generator, policy, escape_html(title), style, dark_rules());
+}
+
+bool is_own_page(std::string_view text) {
+  const std::string_view head = text.substr(0, text.find("<title>"));
+  return head.find(generator) != head.npos || head.find(policy) != head.npos;  // older pages have the policy alone
 }
 
 }  // namespace gainlens::reports

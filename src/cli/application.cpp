@@ -51,6 +51,7 @@ std::string first_line(std::string_view text) {
 
 void apply(const GlobalOptions& global) {
   check_threads(global.threads);
+  check_threads_can_start(global.threads > 0 ? global.threads : at::get_num_threads());
   if (global.threads > 0) at::set_num_threads(static_cast<int>(global.threads));
   if (global.device.starts_with("cuda"))
     throw NotCompiled(

@@ -10,6 +10,7 @@
 #include "models/checkpoint/memory_needed.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/attention_layout.h"
+#include "models/decoder/rope.h"
 #include "sweep/expected_time.h"
 #include "tokenizers/tokenizer.h"
 
@@ -79,6 +80,13 @@ void add_config(const models::DecoderConfig& config, Findings& findings) {
   findings.add("vocabulary", fmt::format("{}", config.vocabulary), config.vocabulary);
   const auto parameters = models::parameter_count(config);
   findings.add("parameters", count_of_parameters(parameters), parameters);
+}
+
+/// Refuses angles that a forward pass would refuse.
+void check_rope(const models::DecoderConfig& config) {
+  if (config.positions != models::Positions::rotary) return;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    models::rope_frequencies(config.rope_of(layer), config.head_dim, config.max_positions);
 }
 
 void add_files(const models::CheckpointSource& source, Findings& findings) {
@@ -184,6 +192,7 @@ void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion&
   add_tokenizer(source.path, findings);
   add_memory(source.config, question, findings);
   if (!question.length.empty()) add_time(source.config, question, findings);
+  check_rope(source.config);
   models::check_tensors(source);
 }
 

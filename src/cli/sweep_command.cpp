@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "core/quantity.h"
 #include "formats/hub_cache.h"
+#include "kernels/linear/product_kernel.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "runfile/process_group.h"
 #include "sweep/moments.h"
@@ -120,6 +121,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
                  {"text", arguments.text.text},
                  {"tokens", arguments.text.tokens},
                  {"processes", options.group.size},
+                 {"processor", kernels::describe_processor()},
                  {"gainlens", GAINLENS_VERSION}};
   if (arguments.stop_at_layer) options.log["stop_at_layer"] = *arguments.stop_at_layer;
   return options;

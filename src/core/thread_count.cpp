@@ -4,7 +4,12 @@
 #include "core/counted.h"
 
 #include <algorithm>
+#include <latch>
+#include <new>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace gainlens {
 
@@ -16,6 +21,27 @@ void check_threads(std::int64_t threads) {
   CHECK(threads >= 0 && threads <= most_threads(),
         "--threads: {}; must be between 1 and {} on this machine, which has {}, or 0 for all cores", threads,
         most_threads(), counted(std::thread::hardware_concurrency(), "core"));
+}
+
+void check_threads_can_start(std::int64_t threads) {
+  const std::int64_t all = 2 * (threads - 1);  // the calling thread is one of each pool
+  std::latch end(1);
+  std::vector<std::thread> started;
+  std::string refusal;
+  try {
+    while (std::ssize(started) < all) started.emplace_back([&end] { end.wait(); });
+  } catch (const std::system_error& error) {
+    refusal = error.code().message();
+  } catch (const std::bad_alloc&) {
+    refusal = "no memory";
+  }
+  end.count_down();
+  for (std::thread& thread : started) thread.join();
+  if (!refusal.empty())
+    throw_run_failed(
+        "--threads: {} could not be started: {}; raise the limits of memory and processes (ulimit -v, ulimit -u), or "
+        "take fewer --threads",
+        counted(threads, "thread"), refusal);
 }
 
 }  // namespace gainlens

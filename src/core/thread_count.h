@@ -14,4 +14,10 @@ std::int64_t most_threads();
 /// @throws InvalidArgument  negative, or above most_threads()
 void check_threads(std::int64_t threads);
 
+/// Starts as many threads as libtorch is about to start, and ends them. libtorch would wait forever for a thread that
+/// the system does not give.
+/// @param threads  of each of its two pools
+/// @throws RunFailed  the system has no memory for them, or does not allow so many (ulimit)
+void check_threads_can_start(std::int64_t threads);
+
 }  // namespace gainlens

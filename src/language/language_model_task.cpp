@@ -25,7 +25,7 @@ std::uint64_t stage_seed(std::uint64_t seed, std::size_t stage) {
 
 LanguageModelTask::LanguageModelTask(const Recipe& recipe, models::DecoderConfig config, models::DecoderWeights weights,
                                      TrainingTokens tokens, std::uint64_t seed,
-                                     std::function<void(const models::DecoderWeights&)> keep, double precision_factor)
+                                     std::function<Json(const models::DecoderWeights&)> keep, double precision_factor)
     : recipe_(recipe),
       config_(std::move(config)),
       weights_(std::move(weights)),
@@ -59,6 +59,17 @@ std::vector<training::ParameterGroup> LanguageModelTask::parameters() {
   if (!config_.filter) return {matrices, vectors};
   const auto precisions = models::decoder_parameters(config_, weights_, models::WeightRole::precision);
   return {matrices, vectors, {"precisions", precisions, precision_factor_, 0}};
+}
+
+Json LanguageModelTask::notes() const {
+  Json notes = filter_.notes();
+  if (!kept_.is_null()) notes["kept"] = kept_;
+  return notes;
+}
+
+void LanguageModelTask::restore(const Json& notes) {
+  filter_.restore(notes);
+  kept_ = notes.is_object() ? notes.value("kept", Json()) : Json();
 }
 
 LanguageModelTask::Place LanguageModelTask::place_of(std::int64_t step) const {

@@ -25,11 +25,11 @@ struct TrainingTokens {
 /// new order.
 class LanguageModelTask : public training::Task {
  public:
-  /// @param keep  called with the weights at each new best validation loss
+  /// @param keep  called with the weights at each new best validation loss; returns what notes() says of it
   /// @param precision_factor  of the filter's parameters: their learning rate over that of the others
   /// @throws InvalidArgument  too few tokens for one sequence of the longest context, in training or validation
   LanguageModelTask(const Recipe& recipe, models::DecoderConfig config, models::DecoderWeights weights,
-                    TrainingTokens tokens, std::uint64_t seed, std::function<void(const models::DecoderWeights&)> keep,
+                    TrainingTokens tokens, std::uint64_t seed, std::function<Json(const models::DecoderWeights&)> keep,
                     double precision_factor = 1);
 
   std::vector<training::ParameterGroup> parameters() override;
@@ -37,9 +37,12 @@ class LanguageModelTask : public training::Task {
   double amount(std::int64_t) const override { return static_cast<double>(recipe_.tokens_per_step); }
   /// Mean loss per token over held-out sequences of the longest context, in nats.
   double validation_loss() override;
-  void keep_best() override { keep_(weights_); }
-  Json notes() const override { return filter_.notes(); }
-  void restore(const Json& notes) override { filter_.restore(notes); }
+  void keep_best() override { kept_ = keep_(weights_); }
+  Json notes() const override;
+  void restore(const Json& notes) override;
+  /// What `keep` returned at the best step; null if nothing was kept, or if the state that was restored does not say
+  /// it.
+  const Json& kept() const { return kept_; }
   /// Of every evaluation and layer; empty without a filter.
   const std::vector<FilterPoint>& filter_points() const { return filter_.points(); }
 
@@ -62,7 +65,8 @@ class LanguageModelTask : public training::Task {
   TrainingTokens tokens_;
   std::uint64_t seed_;
   std::vector<training::DataOrder> orders_;  // [stage]
-  std::function<void(const models::DecoderWeights&)> keep_;
+  std::function<Json(const models::DecoderWeights&)> keep_;
+  Json kept_;
 };
 
 }  // namespace gainlens::language

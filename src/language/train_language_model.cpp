@@ -22,6 +22,9 @@ namespace {
 /// Version of the training procedure, part of a request. To be raised when the same request would give other weights.
 constexpr int training_version = 2;
 
+/// Of one text, unpacked. SentencePiece encodes half a GiB at once, and a text is encoded in two parts.
+constexpr std::uint64_t most_text_bytes = std::uint64_t{1} << 30;
+
 /// The absolute path of the checkpoint folder, without "..", links and doubled slashes, so that the folder that is
 /// checked is the one that is written to.
 std::filesystem::path resolved(const std::filesystem::path& out) {
@@ -133,12 +136,46 @@ std::string vocabulary(const std::filesystem::path& out, const std::vector<std::
   if (std::filesystem::exists(kept) && std::filesystem::exists(out / "training" / "state.safetensors")) {
     const std::string model = read_text_file(kept);
     const std::filesystem::path published = out / "tokenizer.model";
-    CHECK(std::filesystem::exists(published) && read_text_file(published) == model,
-          "{}: is missing, or is not the vocabulary that this training began with; copy {} there",
-          printable(published.string()), printable(kept.string()));
-    return model;
+    const std::string other = std::filesystem::exists(published) ? read_text_file(published) : std::string();
+    if (other == model) return model;
+    // Made again from the texts, the vocabulary shows which of the two files is damaged.
+    const std::string right = train_tokenizer(texts, recipe.tokenizer);
+    const std::string kept_name = printable(kept.string()), published_name = printable(published.string());
+    CHECK(model != right, "{}: is missing, or is not the vocabulary that this training began with; copy {} there",
+          published_name, kept_name);
+    CHECK(other != right, "{}: is not the vocabulary that this training began with; copy {} there", kept_name,
+          published_name);
+    throw_invalid("{} and {}: neither is the vocabulary of these texts; delete {} to train from the start", kept_name,
+                  published_name, printable((out / "training" / "state.safetensors").string()));
   }
   return train_tokenizer(texts, recipe.tokenizer);
+}
+
+constexpr const char* kept_files[] = {"config.json", "model.safetensors"};
+
+/// The sha256 of the files of the best step, which the training state keeps.
+Json checksums_of(const std::filesystem::path& out) {
+  Json checksums = Json::object();
+  for (const char* file : kept_files) checksums[file] = sha256_file(out / file);
+  return checksums;
+}
+
+/// Proves that the files of the best step are there, and are as the training wrote them.
+/// @param kept  as returned by checksums_of; null in states of older versions
+void check_kept(const Json& kept, const std::filesystem::path& out, std::int64_t best_step,
+                const std::filesystem::path& state) {
+  for (const char* file : kept_files) {
+    const std::filesystem::path path = out / file;
+    CHECK(std::filesystem::exists(path), "{}: {} of the best step, {}, is missing; delete {} to train again",
+          printable(out.string()), file, best_step, printable(state.string()));
+    if (kept.is_null()) continue;
+    const std::string digest = sha256_file(path);
+    CHECK(kept.is_object() && kept.value(file, Json()) == digest,
+          "{}: its sha256 is {}, and the training state says {}: the file has changed since the training wrote it; "
+          "put it back, or delete {} to train again",
+          printable(path.string()), digest, printable((kept.is_object() ? kept.value(file, Json()) : kept).dump()),
+          printable(state.string()));
+  }
 }
 
 /// Checks everything in a recipe that can be checked before a text is read.
@@ -162,7 +199,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   check(recipe, request, where);
   CHECK(!request.texts.empty(), "--text: at least one text is needed");
   std::vector<std::string> texts;
-  for (const auto& path : request.texts) texts.push_back(data::read_text(path));
+  for (const auto& path : request.texts) texts.push_back(data::read_text(path, most_text_bytes));
   const std::filesystem::path out = resolved(request.out);
   check_is_free(out);
 
@@ -182,18 +219,17 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   outcome.validation_tokens = static_cast<std::int64_t>(tokens.validation.size());
   LanguageModelTask task(
       recipe, config, models::initial_weights(config, request.seed), std::move(tokens), request.seed,
-      [&](const models::DecoderWeights& weights) { models::save_checkpoint(out, document, weights, recipe.dtype); },
+      [&](const models::DecoderWeights& weights) {
+        models::save_checkpoint(out, document, weights, recipe.dtype);
+        return checksums_of(out);
+      },
       request.precision_learning_rate);
 
   const training::TrainingFolder folder(out / "training", request_of(request, recipe, texts));
   write_file_atomically(folder.path() / "tokenizer.model", tokenizer_model);
   write_tokenizer(tokenizer_model, out);
   outcome.training = training::train(task, folder, trainer_options(recipe, request));
-  for (const char* file : {"config.json", "model.safetensors"}) {
-    CHECK(std::filesystem::exists(out / file), "{}: {} of the best step, {}, is missing; delete {} to train again",
-          printable(out.string()), file, outcome.training.best_step,
-          printable((folder.path() / "state.safetensors").string()));
-  }
+  check_kept(task.kept(), out, outcome.training.best_step, folder.state_file());
   write_file_atomically(folder.path() / "history.csv", training::history_csv(outcome.training.history));
   if (config.filter) write_file_atomically(folder.path() / "filter.csv", filter_csv(task.filter_points()));
   return outcome;

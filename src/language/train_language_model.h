@@ -37,7 +37,8 @@ struct LanguageModelOutcome {
 /// request continues where it stopped.
 ///
 /// @throws InvalidArgument  recipe or texts wrong (see Recipe, data::read_text); texts too small; `out` holds a
-///                          checkpoint that this request did not make, or is being written to
+///                          checkpoint that this request did not make, or is being written to; a file of a finished
+///                          training has changed since it was written
 /// @throws RunFailed        see training::train
 LanguageModelOutcome train_language_model(const LanguageModelRequest& request);
 

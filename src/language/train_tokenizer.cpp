@@ -94,9 +94,13 @@ std::string train_tokenizer(std::span<const std::string> texts, const TokenizerR
   };
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
-  CHECK(status.ok(),
-        "training text: cannot make a vocabulary of {} pieces from it ({}); give more text or fewer pieces",
-        recipe.vocabulary, printable(status.message(), 160));
+  if (!status.ok()) {
+    // The library's words for a vocabulary that is smaller than the alphabet of the text.
+    const bool too_small = std::string_view(status.message()).find("required_chars") != std::string_view::npos;
+    throw_invalid("training text: cannot make a vocabulary of {} pieces from it ({}); {}", recipe.vocabulary,
+                  printable(status.message(), 160),
+                  too_small ? "take more pieces, or a smaller 'character_coverage'" : "give more text or fewer pieces");
+  }
   return model;
 }
 

@@ -5,6 +5,7 @@
 #include "core/file_descriptor.h"
 #include "core/sha256.h"
 #include "core/utf8.h"
+#include "runfile/file_state.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -23,28 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t most_bytes = 32u << 20;  // of checksums.json; 1,000 of the longest paths need less
 constexpr std::chrono::seconds lock_patience{10};
-
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-struct FileState {
-  Json signature;
-  std::time_t changed = 0;  // the later of modification time and ctime
-
-  bool operator==(const FileState&) const = default;
-};
-
-FileState state_of(const fs::path& file) {
-  struct stat status {};
-  CHECK(::stat(file.c_str(), &status) == 0, "{}: cannot be read: {}", printable(file.string()), system_reason());
-  return {{{"size", std::int64_t{status.st_size}},
-           {"mtime_ns", nanoseconds(status.st_mtim)},
-           {"ctime_ns", nanoseconds(status.st_ctim)},
-           {"inode", std::uint64_t{status.st_ino}},
-           {"device", std::uint64_t{status.st_dev}}},
-          std::max(status.st_mtim.tv_sec, status.st_ctim.tv_sec)};
-}
 
 bool is_sha256(const Json& value) {
   if (!value.is_string()) return false;

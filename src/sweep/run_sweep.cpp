@@ -11,6 +11,7 @@
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/attention_layout.h"
+#include "runfile/file_state.h"
 #include "runfile/fill_run.h"
 #include "runfile/hash_cache.h"
 #include "runfile/run_folder.h"
@@ -112,6 +113,7 @@ struct Job {
   std::filesystem::path checkpoint;  ///< folder or GGUF file
   std::vector<std::filesystem::path> files;
   std::vector<std::string> notes;  ///< what the user should know about the files
+  runfile::WatchedFiles inputs;  ///< those files and the tokenizer's
   models::DecoderConfig config;
   std::vector<std::int64_t> lengths;
   TokenSource source;
@@ -136,6 +138,12 @@ Job read_job(const SweepOptions& options) {
   job.files = std::move(checkpoint.files);
   job.notes = std::move(checkpoint.notes);
   job.config = std::move(checkpoint.config);
+  std::vector<std::filesystem::path> inputs = job.files;
+  if (!options.source.text.empty()) {
+    const auto tokenizer = tokenizers::tokenizer_files(job.checkpoint);
+    inputs.insert(inputs.end(), tokenizer.begin(), tokenizer.end());
+  }
+  job.inputs = runfile::WatchedFiles(inputs);
   job.lengths = lengths_of(options, job.config);
   check_lengths(job.lengths, options, job.config);
   job.plan = plan_of(options, job.config);
@@ -238,7 +246,10 @@ class ChunkMeter {
       load.ignored_keys = options_.ignored_config_keys;
       model_ = models::load_decoder(job_.checkpoint, load);
     }
-    if (!measured_.contains(key)) measure_group(group_from(key));
+    if (!measured_.contains(key)) {
+      measure_group(group_from(key));
+      job_.inputs.check();
+    }
     ChunkMeasurement measured = std::move(measured_.extract(key).mapped());
     queries_without_keys_ += measured.queries_without_keys;
     queries_undefined_ += measured.queries_undefined;

@@ -34,7 +34,7 @@ TokenSource read_tokens(const TokenSourceOptions& options, const std::filesystem
   } else {
     origin = options.text;
     tokenizer = tokenizers::open_tokenizer(folder);
-    const std::string text = data::read_text(options.text);
+    const std::string text = data::read_text(options.text, tokenizer->longest_text());
     source.tokens = tokenizer->encode(text);
     source.tokenizer_sha256 = tokenizers::tokenizer_sha256(folder);
     source.text_sha256 = sha256_hex(text);

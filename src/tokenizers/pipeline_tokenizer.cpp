@@ -20,8 +20,8 @@ class Pipeline : public Tokenizer {
   }
 
   std::vector<TokenId> encode(std::string_view text) const override {
-    CHECK(text.size() < std::size_t{INT32_MAX}, "{}: a text of {} bytes; at most {} are encoded at once", where_,
-          text.size(), INT32_MAX - 1);
+    CHECK(text.size() <= longest_text(), "{}: a text of {} bytes; at most {} are encoded at once", where_, text.size(),
+          longest_text());
     const auto invalid = first_invalid_utf8(text);
     CHECK(!invalid, "{}: the text is not UTF-8 at byte {}; convert it, for example with iconv -t UTF-8", where_,
           *invalid);
@@ -36,6 +36,7 @@ class Pipeline : public Tokenizer {
     return ids;
   }
 
+  std::size_t longest_text() const override { return INT32_MAX - 1; }
   std::int64_t vocabulary_size() const override { return size_; }
   std::optional<TokenId> bos_token() const override { return parts_.bos; }
   bool adds_bos() const override { return parts_.adds_bos; }

@@ -13,9 +13,6 @@
 namespace gainlens::tokenizers {
 namespace {
 
-/// In bytes. The library counts in int, and a normalised text may be three times as long.
-constexpr std::size_t longest_text = std::size_t{512} << 20;
-
 class SentencePiece : public Tokenizer {
  public:
   SentencePiece(std::string_view model, SentencePieceSettings settings) : settings_(std::move(settings)) {
@@ -28,8 +25,8 @@ class SentencePiece : public Tokenizer {
 
   std::vector<TokenId> encode(std::string_view text) const override {
     const std::string& where = settings_.where;
-    CHECK(text.size() <= longest_text, "{}: a text of {} bytes; at most {} are encoded at once", where, text.size(),
-          longest_text);
+    CHECK(text.size() <= longest_text(), "{}: a text of {} bytes; at most {} are encoded at once", where, text.size(),
+          longest_text());
     const auto invalid = first_invalid_utf8(text);
     CHECK(!invalid, "{}: the text is not UTF-8 at byte {}; convert it, for example with iconv -t UTF-8", where,
           *invalid);
@@ -39,6 +36,8 @@ class SentencePiece : public Tokenizer {
     return {ids.begin(), ids.end()};
   }
 
+  /// The library counts in int, and a normalised text may be three times as long.
+  std::size_t longest_text() const override { return std::size_t{512} << 20; }
   std::int64_t vocabulary_size() const override { return processor_.GetPieceSize(); }
   std::optional<TokenId> bos_token() const override { return bos_; }
   bool adds_bos() const override { return settings_.adds_bos; }

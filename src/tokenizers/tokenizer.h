@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -18,8 +19,11 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
   /// The ids of the text. Special tokens that are written in the text are treated as the tokenizer's own configuration
   /// says.
-  /// @throws InvalidArgument  text that is not UTF-8 (names the byte offset), if the tokenizer needs UTF-8
+  /// @throws InvalidArgument  text that is not UTF-8 (names the byte offset), if the tokenizer needs UTF-8; text longer
+  ///     than longest_text()
   virtual std::vector<TokenId> encode(std::string_view text) const = 0;
+  /// Bytes of the longest text that encode() takes.
+  virtual std::size_t longest_text() const = 0;
   virtual std::int64_t vocabulary_size() const = 0;
   virtual std::optional<TokenId> bos_token() const = 0;
   /// Whether the tokenizer's own configuration puts BOS first: the template of tokenizer.json, or where there is no

@@ -176,6 +176,15 @@ TEST(Inspect, AConfigurationThatContradictsTheTensors) {
   expect_unusable(model, "num_key_value_heads");
 }
 
+TEST(Inspect, AnglesThatNoForwardPassTakes) {
+  const TemporaryFolder folder;
+  const auto model = copy_checkpoint(folder.path());
+  Json config = Json::parse(bytes_of(model / "config.json"));
+  config["rope_theta"] = 1.0;
+  write_file(model / "config.json", config.dump());
+  expect_unusable(model, "rope: base 1; it must be above 1");
+}
+
 TEST(Inspect, MisspeltDtypeIsNoFaultOfTheCheckpoint) {
   const auto result = run_gainlens({"inspect", tiny_checkpoint, "--dtype", "flaot32"});
   EXPECT_EQ(result.exit_code, 2);

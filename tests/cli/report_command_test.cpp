@@ -86,6 +86,26 @@ TEST_F(ReportCommand, DoesNotWriteIntoAnotherRun) {
   EXPECT_FALSE(fs::exists(two + "/report.html"));
 }
 
+TEST_F(ReportCommand, OverwritesNothingButAReport) {
+  for (const std::string name : {"report.html", "tables/context.csv"}) {
+    fs::create_directories(out + "/tables");
+    write_file(out + "/" + name, "<!DOCTYPE html>\n<title>mine</title>");
+    const ProgramResult result = run_gainlens({"report", one, "--out", out});
+    EXPECT_EQ(result.exit_code, 2) << name << result.error;
+    EXPECT_THAT(result.error, HasSubstr("holds " + name + ", which is not of a report of gainlens"));
+    EXPECT_THAT(read_text_file(out + "/" + name), HasSubstr("mine"));
+    EXPECT_FALSE(fs::exists(out + "/summary.json")) << name;
+    fs::remove_all(out);
+  }
+  // A folder of other files takes a report. A report of one run has no such table, so it is not overwritten.
+  fs::create_directories(out + "/tables");
+  write_file(out + "/tables/differences.csv", "mine");
+  EXPECT_EQ(run_gainlens({"report", one, "--out", out}).exit_code, 0);
+  EXPECT_EQ(read_text_file(out + "/tables/differences.csv"), "mine");
+  fs::remove(out + "/summary.json");  // as after a kill
+  EXPECT_EQ(run_gainlens({"report", two, "--out", out}).exit_code, 0) << "a report replaces a report";
+}
+
 TEST_F(ReportCommand, RemovesWhatAKilledReportLeft) {
   ASSERT_EQ(run_gainlens({"report", one}).exit_code, 0);
   fs::create_directories(one + "/report/.report-AbC123/tables");

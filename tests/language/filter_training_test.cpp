@@ -63,6 +63,7 @@ class SmallTraining {
         recipe_, config_, weights, tokens(), 5,
         [&](const models::DecoderWeights&) {
           if (++kept == stop_at) throw std::runtime_error("stopped");
+          return Json();
         },
         10);
     training::TrainerOptions options;

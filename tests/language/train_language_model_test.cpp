@@ -21,6 +21,7 @@ namespace gainlens::language {
 namespace {
 
 using gainlens::testing::TemporaryFolder;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -129,6 +130,48 @@ TEST(TrainLanguageModel, AMissingModelIsNoCompleteTraining) {
   std::filesystem::remove(request.out / "model.safetensors");
   EXPECT_THAT([&] { train_language_model(request); },
               ThrowsMessage<InvalidArgument>(HasSubstr("model.safetensors of the best step")));
+}
+
+TEST(TrainLanguageModel, AChangedFileOfAFinishedTrainingIsNamed) {
+  const TemporaryFolder folder;
+  const LanguageModelRequest request = request_in(folder);
+  train_language_model(request);
+  for (const char* name : {"model.safetensors", "config.json"}) {
+    const auto file = request.out / name;
+    const std::string whole = read_text_file(file);
+    std::string flipped = whole;
+    flipped[flipped.size() - 4] = static_cast<char>(flipped[flipped.size() - 4] ^ 1);
+    testing::write_text(file, flipped);
+    EXPECT_THAT(
+        [&] { train_language_model(request); },
+        ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(std::string(name) + ": its sha256 is " + sha256_file(file)),
+                                             HasSubstr("the training state says \"" + sha256_hex(whole)))));
+    testing::write_text(file, whole);
+    train_language_model(request);
+  }
+}
+
+TEST(TrainLanguageModel, TheDamagedOneOfTwoVocabulariesIsNamed) {
+  const TemporaryFolder folder;
+  const LanguageModelRequest request = request_in(folder);
+  train_language_model(request);
+  const auto published = request.out / "tokenizer.model", kept = request.out / "training" / "tokenizer.model";
+  const std::string right = read_text_file(kept);
+  std::string wrong = right;
+  wrong[wrong.size() / 2] = static_cast<char>(wrong[wrong.size() / 2] ^ 1);
+  testing::write_text(kept, wrong);
+  EXPECT_THAT([&] { train_language_model(request); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("training/tokenizer.model: is not the vocabulary that this "
+                                                       "training began with; copy " +
+                                                       published.string() + " there")));
+  testing::write_text(published, wrong + "x");
+  EXPECT_THAT([&] { train_language_model(request); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("neither is the vocabulary of these texts; delete ")));
+  testing::write_text(kept, right);
+  EXPECT_THAT([&] { train_language_model(request); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("copy " + kept.string() + " there")));
+  std::filesystem::copy_file(kept, published, std::filesystem::copy_options::overwrite_existing);
+  train_language_model(request);
 }
 
 TEST(TrainLanguageModel, RefusesAFolderThatHoldsACheckpoint) {

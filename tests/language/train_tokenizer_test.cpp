@@ -57,6 +57,13 @@ TEST(TrainTokenizer, RefusesTooSmallATextAndWrongRecipes) {
   const std::vector<std::string> small = {"one line\n"}, none = {"\n\n"}, enough = {testing::made_up_text(300)};
   EXPECT_THAT([&] { train_tokenizer(small, {.vocabulary = 2000}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("give more text or fewer pieces")));
+  std::string alphabet;  // of 512 Greek and Cyrillic letters, more than the pieces
+  for (int page = 0xCD; page < 0xD5; ++page) {
+    for (int letter = 0x80; letter < 0xC0; ++letter) alphabet += {static_cast<char>(page), static_cast<char>(letter)};
+    alphabet += " word\n";
+  }
+  EXPECT_THAT([&] { train_tokenizer(std::vector<std::string>{alphabet}, {.vocabulary = 320}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("take more pieces, or a smaller 'character_coverage'")));
   EXPECT_THAT([&] { train_tokenizer(none, {}); }, ThrowsMessage<InvalidArgument>(HasSubstr("all lines are empty")));
   EXPECT_THROW(train_tokenizer(enough, {.vocabulary = 200}), InvalidArgument);
   EXPECT_THROW(train_tokenizer(enough, {.algorithm = "word"}), InvalidArgument);

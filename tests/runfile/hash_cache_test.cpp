@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/sha256.h"
+#include "runfile/file_state.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -11,8 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <thread>
 
 namespace gainlens::runfile {
 namespace {
@@ -248,6 +252,40 @@ TEST_F(HashCacheTest, LiesWhereTheEnvironmentSays) {
 TEST_F(HashCacheTest, AMissingFileIsNamed) {
   EXPECT_THAT([&] { cache().sha256("/nowhere/weights"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("/nowhere/weights: cannot be read: No such file")));
+}
+
+TEST(WatchedFiles, AnyChangeIsNamedAlsoWithItsTimeSetBack) {
+  const TemporaryFolder folder;
+  const fs::path weights = folder.path() / "weights", config = folder.path() / "config";
+  put(weights, "one");
+  put(config, "two");
+  const auto time = fs::last_write_time(weights);
+  const auto refusal = [&](const std::function<void()>& change) {
+    const WatchedFiles files({config, weights});
+    files.check();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than a tick of the file system's clock
+    change();
+    try {
+      files.check();
+    } catch (const InvalidArgument& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const std::string expected = weights.string() + ": was changed while it was used";
+  EXPECT_THAT(refusal([&] {
+                put(weights, "eno");
+                fs::last_write_time(weights, time);
+              }),
+              HasSubstr(expected));
+  EXPECT_THAT(refusal([&] {
+                put(folder.path() / "new", "eno");
+                fs::last_write_time(folder.path() / "new", time);
+                fs::rename(folder.path() / "new", weights);
+              }),
+              HasSubstr(expected));
+  EXPECT_THAT(refusal([&] { fs::remove(weights); }), HasSubstr("weights: cannot be read: No such file"));
+  WatchedFiles().check();
 }
 
 }  // namespace
