@@ -105,6 +105,8 @@ std::vector<PositionEncoding> position_encodings(const DecoderConfig& config) {
   }
   const bool windows =
       std::any_of(config.window.begin(), config.window.end(), [](std::int64_t window) { return window > 0; });
+  const bool linear = config.attention_layers(config.layers) < config.layers;
+  if (linear && !windows) return {{"global layers", rope_text(config.rope)}};
   if (!windows || !config.window_rope || *config.window_rope == config.rope)
     return {{"all layers", rope_text(config.rope)}};
   return {{"global layers", rope_text(config.rope)}, {"window layers", rope_text(*config.window_rope)}};

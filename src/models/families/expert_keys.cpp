@@ -1,5 +1,7 @@
 #include "models/families/expert_keys.h"
 
+#include "core/check.h"
+
 namespace gainlens::models {
 namespace {
 
@@ -13,6 +15,21 @@ Experts parse_experts(ConfigReader& reader, std::string_view count_key, std::int
   experts.count = reader.integer(count_key, 1, max_experts, default_count);
   experts.per_token = reader.integer("num_experts_per_tok", 1, experts.count, default_per_token);
   return experts;
+}
+
+std::vector<bool> parse_sparse_layers(ConfigReader& reader, std::int64_t layers) {
+  const std::int64_t step = reader.integer("decoder_sparse_step", 1, 4096, 1);
+  std::vector<bool> sparse;
+  for (std::int64_t layer = 0; layer < layers; ++layer) sparse.push_back((layer + 1) % step == 0);
+  const Json* dense = reader.find_non_null("mlp_only_layers");
+  if (dense == nullptr) return sparse;
+  CHECK(dense->is_array(), "{}: 'mlp_only_layers' is {}; must be a list of layers", reader.where(), brief(*dense));
+  for (const Json& layer : *dense) {
+    CHECK(layer.is_number_integer() && layer >= 0 && layer < layers,
+          "{}: 'mlp_only_layers' holds {}; each must be a layer, 0 to {}", reader.where(), brief(layer), layers - 1);
+    sparse[layer.get<std::size_t>()] = false;
+  }
+  return sparse;
 }
 
 std::vector<std::string_view> router_training_keys() {

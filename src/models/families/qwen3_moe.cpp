@@ -1,4 +1,3 @@
-#include "core/check.h"
 #include "models/families/common_keys.h"
 #include "models/families/expert_keys.h"
 #include "models/families/family.h"
@@ -7,22 +6,6 @@ namespace gainlens::models {
 namespace {
 
 constexpr std::int64_t max_expert_width = std::int64_t{1} << 24;
-
-/// Layers with experts: each decoder_sparse_step-th, except those in mlp_only_layers.
-std::vector<bool> parse_sparse_layers(ConfigReader& reader, std::int64_t layers) {
-  const std::int64_t step = reader.integer("decoder_sparse_step", 1, 4096, 1);
-  std::vector<bool> sparse;
-  for (std::int64_t layer = 0; layer < layers; ++layer) sparse.push_back((layer + 1) % step == 0);
-  const Json* dense = reader.find_non_null("mlp_only_layers");
-  if (dense == nullptr) return sparse;
-  CHECK(dense->is_array(), "{}: 'mlp_only_layers' is {}; must be a list of layers", reader.where(), brief(*dense));
-  for (const Json& layer : *dense) {
-    CHECK(layer.is_number_integer() && layer >= 0 && layer < layers,
-          "{}: 'mlp_only_layers' holds {}; each must be a layer, 0 to {}", reader.where(), brief(layer), layers - 1);
-    sparse[layer.get<std::size_t>()] = false;
-  }
-  return sparse;
-}
 
 DecoderConfig parse_qwen3_moe(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 4, .head_dim = std::nullopt});

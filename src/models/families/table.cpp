@@ -21,15 +21,38 @@ Family olmo2();
 Family phi3();
 Family qwen2();
 Family qwen3();
+Family qwen3_5();
+Family qwen3_5_moe();
+Family qwen3_5_moe_multimodal();
+Family qwen3_5_multimodal();
 Family qwen3_moe();
+Family qwen3_next();
 Family stablelm();
 
 std::span<const Family> families() {
   static const std::vector<Family> table = {
-      bloom(),     falcon(),   gemma2(),  gemma3(), gemma3_multimodal(),
-      gpt2(),      gpt_neox(), gpt_oss(), llama(),  mistral(),
-      mpt(),       olmo2(),    phi3(),    qwen2(),  qwen3(),
-      qwen3_moe(), stablelm(),
+      bloom(),
+      falcon(),
+      gemma2(),
+      gemma3(),
+      gemma3_multimodal(),
+      gpt2(),
+      gpt_neox(),
+      gpt_oss(),
+      llama(),
+      mistral(),
+      mpt(),
+      olmo2(),
+      phi3(),
+      qwen2(),
+      qwen3(),
+      qwen3_5(),
+      qwen3_5_multimodal(),
+      qwen3_5_moe(),
+      qwen3_5_moe_multimodal(),
+      qwen3_moe(),
+      qwen3_next(),
+      stablelm(),
   };
   return table;
 }
