@@ -35,6 +35,7 @@ at::Tensor HookedModel::target_losses(const at::Tensor& normalized, const at::Te
 }
 
 std::string AttentionLayout::kind(std::int64_t layer) const {
+  if (has_delta(layer)) return "gated delta rule";
   const std::int64_t visible = window.at(static_cast<std::size_t>(layer));
   return visible == 0 ? "global" : "window:" + std::to_string(visible);
 }

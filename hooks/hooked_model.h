@@ -34,7 +34,7 @@ struct PrecisionBias {
   at::Tensor log_decay;  ///< [1], added to a score as many times as query and key are places apart; may be undefined
 };
 
-/// Computes the attention of a layer. Every layer of a forward pass runs it. Implementations:
+/// Computes the softmax attention of a layer. Every layer that has it runs it. Implementations:
 /// models/decoder/attention_ops.h.
 class AttentionOp {
  public:
@@ -85,8 +85,12 @@ struct AttentionLayout {
   std::vector<std::int64_t> window;  ///< per layer; 0: global
   bool gated = false;
   bool sink_logits = false;
+  /// Per layer, whether it has linear attention by the gated delta rule. Such a layer has no attention weights: it does
+  /// not run an AttentionOp and fires no site `attn.*`. Empty: no layer is one.
+  std::vector<bool> delta;
 
-  std::string kind(std::int64_t layer) const;  ///< "global" or "window:512"
+  bool has_delta(std::int64_t layer) const { return !delta.empty() && delta.at(static_cast<std::size_t>(layer)); }
+  std::string kind(std::int64_t layer) const;  ///< "global", "window:512" or "gated delta rule"
   std::vector<std::string> kinds() const;      ///< of every layer
 };
 

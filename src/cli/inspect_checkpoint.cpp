@@ -50,8 +50,25 @@ void add_particulars(const models::DecoderConfig& config, Findings& findings) {
     findings.add("logit soft cap", fmt::format("{}", config.logit_soft_cap), config.logit_soft_cap);
   if (config.experts.count > 0) {
     findings.add("experts",
-                 fmt::format("{}, of which each token uses {}", config.experts.count, config.experts.per_token),
-                 {{"count", config.experts.count}, {"per_token", config.experts.per_token}});
+                 fmt::format("{}, of which each token uses {}{}", config.experts.count, config.experts.per_token,
+                             config.experts.shared_width > 0 ? ", and one that every token uses" : ""),
+                 {{"count", config.experts.count},
+                  {"per_token", config.experts.per_token},
+                  {"shared", config.experts.shared_width > 0}});
+  }
+  if (const auto& delta = config.delta; config.attention_layers(config.layers) < config.layers) {
+    findings.add(
+        "linear attention",
+        fmt::format("{} of {} layers, by the gated delta rule: {} key heads of {} dimensions, {} value heads of "
+                    "{}; they have no attention weights, and a sweep does not measure them",
+                    config.layers - config.attention_layers(config.layers), config.layers, delta.key_heads,
+                    delta.key_dim, delta.value_heads, delta.value_dim),
+        {{"layers", config.layers - config.attention_layers(config.layers)},
+         {"key_heads", delta.key_heads},
+         {"key_dim", delta.key_dim},
+         {"value_heads", delta.value_heads},
+         {"value_dim", delta.value_dim},
+         {"kernel", delta.kernel}});
   }
 }
 

@@ -188,7 +188,13 @@ void check(const Recipe& recipe, const LanguageModelRequest& request, const std:
         "--precision-learning-rate: {}; must be 0 to 1e6", request.precision_learning_rate);
   OrderedJson document = with_filter(recipe.model, request.filter);
   document["vocab_size"] = recipe.tokenizer.vocabulary;
-  check_contexts(recipe, models::parse_decoder_config(Json(document), where + ": 'model'"), where);
+  const models::DecoderConfig config = models::parse_decoder_config(Json(document), where + ": 'model'");
+  check_contexts(recipe, config, where);
+  CHECK(
+      config.attention_layers(config.layers) == config.layers,
+      "{}: 'model' has layers of linear attention (the gated delta rule); models with them can be swept and evaluated, "
+      "not trained",
+      where);
 }
 
 }  // namespace

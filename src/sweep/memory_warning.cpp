@@ -37,10 +37,11 @@ bool fits_well(std::uint64_t bytes, std::uint64_t available) {
 std::optional<models::MemoryOptions> with_fewer_layers(const models::DecoderConfig& config,
                                                        models::MemoryOptions options, std::uint64_t available) {
   const std::int64_t layers = options.stop_at_layer.value_or(config.layers);
-  if (options.measured_layers != 0 && options.measured_layers != layers) return std::nullopt;
+  if (options.measured_layers != 0 && options.measured_layers != config.attention_layers(layers)) return std::nullopt;
   for (std::int64_t stop = layers - 1; stop >= 1; --stop) {
     options.stop_at_layer = stop;
-    options.measured_layers = stop;
+    options.measured_layers = config.attention_layers(stop);
+    if (options.measured_layers == 0) return std::nullopt;
     if (fits_well(memory_needed(config, options).beyond_process(), available)) return options;
   }
   return std::nullopt;

@@ -29,7 +29,6 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <set>
 
 namespace gainlens::sweep {
@@ -50,8 +49,20 @@ std::vector<std::int64_t> measured_layers(const SweepOptions& options, const mod
         begin, end, config.layers);
   CHECK(end <= stop, "--layers: {}:{} goes beyond --stop-at-layer {}; only layers that run can be measured", begin, end,
         stop);
-  std::vector<std::int64_t> layers(static_cast<std::size_t>(end - begin));
-  std::iota(layers.begin(), layers.end(), begin);
+  std::vector<std::int64_t> layers, attending;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    if (config.has_delta(layer)) continue;
+    attending.push_back(layer);
+    if (begin <= layer && layer < end) layers.push_back(layer);
+  }
+  CHECK(
+      !layers.empty(),
+      "{}: layers {}:{} have linear attention (the gated delta rule) and no attention weights to measure; layers with "
+      "attention weights are {}",
+      options.layers          ? "--layers"
+      : options.stop_at_layer ? "--stop-at-layer"
+                              : "model",
+      begin, end, attending.empty() ? "none" : fmt::format("{}", fmt::join(attending, ", ")));
   return layers;
 }
 
@@ -79,6 +90,18 @@ std::vector<std::int64_t> lengths_of(const SweepOptions& options, const models::
   return lengths;
 }
 
+/// Says which layers are left out, because they have no attention weights.
+void tell_of_linear_layers(const SweepOptions& options, const models::DecoderConfig& config,
+                           const std::vector<std::int64_t>& measured) {
+  const auto tell = notice(options);
+  const std::int64_t without = config.layers - config.attention_layers(config.layers);
+  if (!tell || options.group.rank != 0 || without == 0) return;
+  tell(
+      fmt::format("{} of {} layers have linear attention (the gated delta rule) and no attention weights: they are "
+                  "computed and not measured. Measured {} {}",
+                  without, config.layers, measured.size() == 1 ? "is layer" : "are layers", fmt::join(measured, ", ")));
+}
+
 void check_lengths(const std::vector<std::int64_t>& lengths, const SweepOptions& options,
                    const models::DecoderConfig& config) {
   for (const std::int64_t length : lengths) {
@@ -104,7 +127,7 @@ double cost_of(std::int64_t length, const models::DecoderConfig& config) {
   const auto tokens = static_cast<double>(length);
   const auto width = static_cast<double>(config.heads * config.head_dim);
   return tokens * static_cast<double>(models::parameter_count(config)) +
-         static_cast<double>(config.layers) * width * tokens * tokens;
+         static_cast<double>(config.attention_layers(config.layers)) * width * tokens * tokens;
 }
 
 /// Everything that determines the numbers, read and checked before any work is done. Only the checksums of the weights
@@ -147,6 +170,7 @@ Job read_job(const SweepOptions& options) {
   job.lengths = lengths_of(options, job.config);
   check_lengths(job.lengths, options, job.config);
   job.plan = plan_of(options, job.config);
+  tell_of_linear_layers(options, job.config, job.plan.layers);
   job.source = read_tokens(options.source, job.checkpoint, job.config.vocabulary, job.config.bos_token);
   job.chunks = data::cut(job.source.tokens,
                          {job.lengths, options.samples, options.nested, options.spread, job.source.bos.token});

@@ -88,6 +88,51 @@ TEST_F(Commands, StopAtLayerIsTheRangeUpToItWithoutLikelihood) {
               HasSubstr("complete, nothing to do"));
 }
 
+const std::filesystem::path linear_checkpoint = tiny_checkpoint.parent_path() / "qwen3-next";
+
+TEST_F(Commands, LayersOfLinearAttentionAreNamedAndNotMeasured) {
+  const std::vector<std::string> words = {"sweep", linear_checkpoint, "--tokens", ids_,    "--lengths",
+                                          "32,64", "--samples",       "2",        "--out", run_};
+  const auto swept = run_gainlens(words);
+  ASSERT_EQ(swept.exit_code, 0) << swept.error;
+  EXPECT_THAT(swept.error,
+              HasSubstr("2 of 4 layers have linear attention (the gated delta rule) and no attention weights: they are "
+                        "computed and not measured. Measured are layers 1, 3"));
+  const auto run = nlohmann::json::parse(run_gainlens({"inspect", run_, "--json"}).out);
+  EXPECT_EQ(run.at("layers"), (std::vector<int>{1, 3}));
+  for (const char* command : {"audit", "sink-vs-k", "report"})
+    EXPECT_EQ(run_gainlens({command, run_}).exit_code, 0) << command;
+  const auto summary = nlohmann::json::parse(bytes_of(run_ + "/report/summary.json"));
+  EXPECT_EQ(summary["run"]["layers"], (std::vector<int>{1, 3}));
+  const auto inspected = run_gainlens({"inspect", linear_checkpoint.string()});
+  EXPECT_THAT(
+      inspected.out,
+      AllOf(HasSubstr("0 gated delta rule, 1 global, and so on every 2 layers"),
+            HasSubstr("2 of 4 layers, by the gated delta rule: 2 key heads of 8 dimensions, 4 value heads of 6"),
+            HasSubstr("4, of which each token uses 2, and one that every token uses")));
+  EXPECT_THAT(run_gainlens({"hooks", linear_checkpoint.string()}).out,
+              AllOf(Not(HasSubstr("blocks.0.attn.")), HasSubstr("blocks.1.attn.hook_gate")));
+}
+
+TEST_F(Commands, LayersOfLinearAttentionAloneAreRefused) {
+  const auto refused = [&](const std::vector<std::string>& more, const char* message) {
+    std::vector<std::string> words = {"sweep", linear_checkpoint, "--tokens", ids_, "--lengths", "32", "--out", run_};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto result = run_gainlens(words);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.error, HasSubstr(message));
+  };
+  refused(
+      {"--layers", "2:3"},
+      "--layers: layers 2:3 have linear attention (the gated delta rule) and no attention weights to measure; layers "
+      "with attention weights are 1, 3");
+  refused({"--stop-at-layer", "1"}, "--stop-at-layer: layers 0:1 have linear attention");
+  const auto part = run_gainlens({"sweep", linear_checkpoint, "--tokens", ids_, "--lengths", "32", "--samples", "1",
+                                  "--out", run_, "--layers", "0:2", "--no-nll"});
+  ASSERT_EQ(part.exit_code, 0) << part.error;
+  EXPECT_THAT(part.error, HasSubstr("Measured is layer 1"));
+}
+
 TEST_F(Commands, StopAtTheLastLayerIsAllOfThem) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   EXPECT_THAT(run_gainlens(sweep({"--stop-at-layer", "3"})).out, HasSubstr("complete, nothing to do"));

@@ -413,6 +413,59 @@ ERNIE4_5 = BASE | {"model_type": "ernie4_5", "architectures": ["Ernie4_5ForCausa
 
 LLAMA_QUANTISED = LLAMA | {"intermediate_size": 64}
 
+# Every second layer has attention. The gated delta rule of the others has two value heads for each key head.
+QWEN3_NEXT = BASE | {
+    "model_type": "qwen3_next",
+    "architectures": ["Qwen3NextForCausalLM"],
+    "num_hidden_layers": 4,
+    "full_attention_interval": 2,
+    "partial_rotary_factor": 0.25,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 6,
+    "linear_conv_kernel_dim": 4,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 16,
+    "shared_expert_intermediate_size": 24,
+    "norm_topk_prob": True,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [1],
+}
+LINEAR_LAYERS = ["linear_attention", "full_attention", "linear_attention"]
+QWEN3_5 = BASE | {
+    "model_type": "qwen3_5_text",
+    "architectures": ["Qwen3_5ForCausalLM"],
+    "num_hidden_layers": 3,
+    "layer_types": LINEAR_LAYERS,
+    "attn_output_gate": True,
+    "mamba_ssm_dtype": "float32",
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 6,
+    "rope_theta": None,
+    "rope_parameters": {
+        "rope_type": "default",
+        "rope_theta": 10000.0,
+        "partial_rotary_factor": 0.5,
+        "mrope_section": [2, 1, 1],
+        "mrope_interleaved": True,
+    },
+}
+QWEN3_5_MOE = QWEN3_5 | {
+    "model_type": "qwen3_5_moe_text",
+    "architectures": ["Qwen3_5MoeForCausalLM"],
+    "intermediate_size": None,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 16,
+    "shared_expert_intermediate_size": 24,
+}
+TEXT_PART = {"architectures": None, "torch_dtype": None}
+VISION_PART = {"model_type": "qwen3_5", "hidden_size": 8, "depth": 1}
+
 CONFIGS = {
     "llama": LLAMA | {"hidden_size": 48, "head_dim": None, "num_hidden_layers": 3},  # head_dim 12: width / heads
     "llama-bias": LLAMA | {"attention_bias": True, "mlp_bias": True},
@@ -479,6 +532,23 @@ CONFIGS = {
     "cohere2": COHERE2,
     "ernie4-5": ERNIE4_5,
     "qwen2-moe": QWEN2_MOE,
+    "qwen3-next": QWEN3_NEXT,
+    "qwen3-5": QWEN3_5,
+    "qwen3-5-moe": QWEN3_5_MOE,
+    "qwen3-5-multimodal": {
+        "model_type": "qwen3_5",
+        "architectures": ["Qwen3_5ForConditionalGeneration"],
+        "text_config": QWEN3_5 | TEXT_PART | {"attention_bias": True},
+        "vision_config": VISION_PART,
+        "image_token_id": 60,
+    },
+    "qwen3-5-moe-multimodal": {
+        "model_type": "qwen3_5_moe",
+        "architectures": ["Qwen3_5MoeForConditionalGeneration"],
+        "text_config": QWEN3_5_MOE | TEXT_PART,
+        "vision_config": VISION_PART | {"model_type": "qwen3_5_moe"},
+        "image_token_id": 60,
+    },
 }
 
 # Weights that are exact in these GGUF types, by the end of their names. Covers every type to which the GGUF writer can

@@ -25,10 +25,10 @@ import safetensors.torch
 import torch
 import transformers
 
+import random_checkpoint
 import reference_model
 import sweep_reference
 from checkpoint_configs import CONFIGS
-from random_checkpoint import make_checkpoint
 
 COMMAND = "python tests/golden/make_sweep_golden.py --shared-data ../shared/data --models tests/golden/models"
 LENGTHS = (16, 48)
@@ -148,11 +148,11 @@ def write_expected(name, checkpoint, folder):
     print(f"{name:28} {len(errors)} datasets, margin {margin(arrays):.1e}, worst bfloat16 {worst} {errors[worst]:.2g}")
 
 
-def same_tensors(text_folder, folder):
+def same_tensors(text_folder, folder, config):
     """Checks that the text checkpoint made again is the one inside the checkpoint of text and images."""
     wrapped = safetensors.torch.load_file(folder / "model.safetensors")
     for name, tensor in safetensors.torch.load_file(text_folder / "model.safetensors").items():
-        assert torch.equal(tensor, wrapped[f"language_model.{name}"]), name
+        assert torch.equal(tensor, wrapped[random_checkpoint.multimodal_name(name, config)]), name
 
 
 def main():
@@ -172,8 +172,8 @@ def main():
             checkpoint = folder
             if "text_config" in config:
                 checkpoint = pathlib.Path(text_folder)
-                make_checkpoint(checkpoint, name, config["text_config"], seed)
-                same_tensors(checkpoint, folder)
+                random_checkpoint.make_checkpoint(checkpoint, name, config["text_config"], seed)
+                same_tensors(checkpoint, folder, config)
             write_expected(name, checkpoint, folder)
     name = "tinystories-656K"
     if not arguments.only or name in arguments.only:

@@ -88,6 +88,10 @@ Activations are not rounded to FP8, as the publishers' programs do with `activat
 those of the weights and not of that arithmetic. Other methods (GPTQ, AWQ, FP8 with one scale for a tensor) are refused:
 give the checkpoint from which they were made, or its GGUF file.
 
+Qwen 3 Next and Qwen 3.5 have layers of linear attention (the gated delta rule) beside those of softmax attention. All
+layers are computed. A sweep measures those of softmax attention, and says which these are: the others have no attention
+weights.
+
 A model that `hf download NAME` has fetched is found by its name: `gainlens inspect Qwen/Qwen3-0.6B` looks into the
 cache of the Hugging Face Hub (HF_HUB_CACHE, HF_HOME, or `~/.cache/huggingface/hub`). Nothing is downloaded.
 

@@ -31,6 +31,8 @@ def normal(shape, generator, scale=1.0, mean=0.0):
 
 def random_weight(name, shape, generator, norm_offset=0.0):
     """One random tensor. The family adds `norm_offset` to the weights of its norms; the sum is exact in float32."""
+    if name.endswith("linear_attn.norm.weight"):  # in every family without an offset
+        norm_offset = 0.0
     if norm_offset and (INNER_NORM.search(name) or NORM.search(name)):
         return (random_weight(name, shape, generator) * 2**20).round() / 2**20 - norm_offset
     if INNER_NORM.search(name):
@@ -38,6 +40,8 @@ def random_weight(name, shape, generator, norm_offset=0.0):
         return 0.5 + 1.5 * torch.rand(shape, generator=generator, dtype=torch.float64)
     if NORM.search(name):
         return normal(shape, generator, 0.2, 1.0)
+    if name.endswith("A_log"):  # rates of decay from 0.02 to 8: states that last, and states that vanish at once
+        return torch.empty(shape, dtype=torch.float64).uniform_(-4, 2, generator=generator)
     if name.endswith("sinks"):  # the sinks get from a few percent to most of the mass
         return normal(shape, generator, 1.5, 1.5)
     if name.endswith("bias"):
@@ -61,6 +65,9 @@ def projections(weights, config, layer):
     def tensor(suffix):
         return next((value for name, value in found.items() if name.endswith(suffix)), None)
 
+    if config.model_type in reference_model.GATE_BY_HEAD:  # the queries of each head, then its gate scores
+        query = tensor("q_proj.weight").unflatten(0, (kv_heads, heads // kv_heads, 2, head_dim))[:, :, 0]
+        return query, tensor("k_proj.weight").unflatten(0, (kv_heads, head_dim))
     if (query := tensor("q_proj.weight")) is not None:
         # Rows of q_proj are grouped by key head: the queries of the group, then its gate scores, if it has any.
         grouped = query.unflatten(0, (kv_heads, -1))[:, : heads // kv_heads * head_dim]
@@ -104,6 +111,8 @@ def sharpen(weights, config):
         list(itertools.islice(itertools.cycle(HEAD_SHARPNESS), config.num_attention_heads)), dtype=torch.float64
     )
     for layer in range(config.num_hidden_layers):
+        if f"model.layers.{layer}.linear_attn.A_log" in weights:
+            continue
         queries, keys = projections(weights, config, layer)
         slow = slow_dimension(config, keys.shape[1])
         queries *= factors.view(*queries.shape[:2], 1, 1)
@@ -149,7 +158,9 @@ def separate_experts(weights, experts, chosen, generator):
         if name.endswith(("mlp.gate.weight", "router.weight")):
             tensor *= 0.2
             tensor[:, :experts] += 2 * torch.eye(experts, dtype=torch.float64)
-        elif name.endswith("o_proj.weight") or re.search(r"(mlp|shared_expert)\.down_proj\.weight$", name):
+        elif name.endswith(("o_proj.weight", "out_proj.weight")) or re.search(
+            r"(mlp|shared_expert)\.down_proj\.weight$", name
+        ):
             tensor[:experts] *= 0.1
         elif name.endswith(
             ("o_proj.bias", "down_proj_bias", "experts.down_proj")
@@ -221,7 +232,7 @@ def on_disk(name, weights, config):
     """The tensors with names and shapes as in a published checkpoint; the reference changes them when it loads them."""
     stored = {}
     for tensor_name, tensor in weights.items():
-        if config.model_type in ("qwen2_moe", "qwen3_moe") and ".mlp.experts." in tensor_name:
+        if config.model_type in ("qwen2_moe", "qwen3_moe", "qwen3_next") and ".mlp.experts." in tensor_name:
             stored |= split_experts(tensor_name, tensor)
         elif config.model_type == "mixtral" and ".mlp." in tensor_name:
             stored |= mixtral_experts(tensor_name, tensor)
@@ -262,22 +273,29 @@ def make_checkpoint(folder, name, config, seed):
     if loaded.tie_word_embeddings:
         del shapes["lm_head.weight"]
     generator = torch.Generator().manual_seed(seed)
-    # These families add 1 to the weights of norms and scale embeddings by sqrt(width).
+    # These families add 1 to the weights of norms; Gemma also scales embeddings by sqrt(width).
     is_gemma = loaded.model_type in ("gemma", "gemma2", "gemma3_text")
-    weights = {
-        key: random_weight(key, shapes[key], generator, norm_offset=1.0 if is_gemma else 0.0) for key in sorted(shapes)
-    }
+    norm_offset = 1.0 if is_gemma or loaded.model_type in reference_model.GATE_BY_HEAD else 0.0
+    weights = {key: random_weight(key, shapes[key], generator, norm_offset) for key in sorted(shapes)}
     if is_gemma:
         weights["model.embed_tokens.weight"] *= loaded.hidden_size**-0.5
     sharpen(weights, loaded)
     if name == "llama-sink":
         make_sink(weights, loaded)
     if "num_experts_per_tok" in config:
-        separate_experts(weights, getattr(loaded, "num_local_experts", None) or loaded.num_experts, loaded.num_experts_per_tok, generator)
+        experts = getattr(loaded, "num_local_experts", None) or loaded.num_experts
+        separate_experts(weights, experts, loaded.num_experts_per_tok, generator)
     if loaded.model_type == "gpt_oss" and "swiglu_limit" not in config:  # so large that the published limit is reached
         for key in weights:
             weights[key] *= 5 if key.endswith("gate_up_proj") else 0.06 if key.endswith("down_proj") else 1
     safetensors.torch.save_file(on_disk(name, weights, loaded), folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def multimodal_name(name, config):
+    """The name of a text model's tensor in the multimodal checkpoint."""
+    if config["model_type"] == "gemma3":
+        return f"language_model.{name}"
+    return re.sub(r"^model\.", "model.language_model.", name)
 
 
 def wrap_in_multimodal(text_folder, folder, config):
@@ -287,7 +305,12 @@ def wrap_in_multimodal(text_folder, folder, config):
     """
     write_config(folder, without_none(config))
     weights = safetensors.torch.load_file(text_folder / "model.safetensors")
-    wrapped = {f"language_model.{name}": tensor for name, tensor in weights.items()}
+    wrapped = {multimodal_name(name, config): tensor for name, tensor in weights.items()}
+    if config["model_type"] != "gemma3":
+        wrapped["model.visual.patch_embed.proj.bias"] = torch.ones(8)
+        wrapped["mtp.fc.weight"] = torch.ones(8, 8)  # for the prediction of several tokens
+        safetensors.torch.save_file(wrapped, folder / "model.safetensors", metadata={"format": "pt"})
+        return
     wrapped["vision_tower.vision_model.embeddings.patch_embedding.bias"] = torch.ones(8)
     wrapped["multi_modal_projector.mm_input_projection_weight"] = torch.ones(8, config["text_config"]["hidden_size"])
     safetensors.torch.save_file(wrapped, folder / "model.safetensors", metadata={"format": "pt"})

@@ -5,6 +5,7 @@ own code runs with float64 in place of float32. No formula is written a second t
 """
 
 import contextlib
+import functools
 import importlib
 import json
 import pathlib
@@ -48,9 +49,15 @@ PLUGGABLE = (
     "smollm3",
     "stablelm",
     "starcoder2",
+    "qwen3_next",
+    "qwen3_5",
+    "qwen3_5_moe",
 )
+# Families with the rows of each head's gate scores after those of its queries, and with layers of linear attention.
+GATE_BY_HEAD = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 FAMILIES = PLUGGABLE + reference_own_attention.FAMILIES
-NOT_FUSED = ("gemma2", "gpt_oss", "bloom", "gpt_neo", "gptj", "mpt")  # for these the reference has only its eager attention function
+# For these the reference has only its eager attention function.
+NOT_FUSED = ("gemma2", "gpt_oss", "bloom", "gpt_neo", "gptj", "mpt")
 # Constants that published checkpoints hold and that no program reads.
 BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")
 
@@ -123,6 +130,11 @@ class Recorder:
             own = attention_statistics.attention_weights(query[0], key[0], visible, scaling, **options)
             torch.testing.assert_close(own, weights[0], rtol=1e-10, atol=1e-14)
         return output, weights
+
+    def record_gate(self, head_dim, module, arguments, output):
+        """A hook of q_proj: the mean gate of each head. Each head has the rows of its queries, then of its gate."""
+        score = output[0].unflatten(-1, (-1, 2, head_dim))[..., 1, :]  # [T, head, head_dim]
+        self.gates.append(torch.sigmoid(score).double().mean(-1).transpose(0, 1))
 
     def route(self, module, arguments, output):
         self.router_logits.append(output[0].double())
@@ -224,6 +236,8 @@ def run(folder, dtype, tokens, fused):
             module.gates = recorder.gates
         if type(module).__name__.endswith("TopKRouter"):
             module.register_forward_hook(recorder.route)
+        if family in GATE_BY_HEAD and hasattr(module, "q_proj"):
+            module.q_proj.register_forward_hook(functools.partial(recorder.record_gate, module.head_dim))
     if own:
         reference_own_attention.record(model, family, recorder, check=in_float64())
     with torch.no_grad():

@@ -58,6 +58,8 @@ class Golden:
             : self.lengths[-1]
         ].tolist()
         self.windows = stored["windows"].tolist()
+        config = json.loads((self.checkpoint if self.checkpoint.is_dir() else folder).joinpath("config.json").read_text())
+        self.layers = attention_layers(config.get("text_config", config), len(self.windows))
         self.head_dim = int(stored["head_dim"][0])
         self.chunks = sweep_reference.chunks_of(stored)
         self.datasets = sweep_reference.run_datasets(self.chunks)
@@ -71,16 +73,16 @@ class Golden:
 
     def coordinates(self):
         """The size of every axis, by its name. Each length has its own axis of queries."""
-        layers, heads = self.datasets["summary/n_eff"].shape[2:]
+        heads = self.datasets["summary/n_eff"].shape[3]
         counts = {
-            "layer": layers,
             "head": heads,
             "kv_head": self.datasets["values/norm"].shape[3],
             "sample": 1,
             "bin": sweep_reference.BINS,
             "key": sweep_reference.KEYS,
         }
-        return {name: list(range(count)) for name, count in counts.items()} | {"length": self.lengths}
+        scales = {name: list(range(count)) for name, count in counts.items()}
+        return scales | {"length": self.lengths, "layer": self.layers}
 
     def scales(self):
         """All datasets of the file that are not statistics, by their path."""
@@ -155,6 +157,18 @@ class Golden:
         tolerance = 1e-4 if dtype == "float32" else 1e-9 if self.exact else 1e-6
         # A variance of nearly equal numbers has a larger relative error than the numbers.
         return 10 * tolerance if path.endswith("_var") else tolerance
+
+
+def attention_layers(config, count):
+    """The layers of softmax attention, of which there are `count`. Layers of linear attention are not measured."""
+    if "full_attention_interval" not in config and "linear_attention" not in config.get("layer_types", []):
+        return list(range(count))
+    layers = range(config["num_hidden_layers"])
+    every = config.get("full_attention_interval")
+    types = config.get("layer_types") or ["full" if (layer + 1) % every == 0 else "linear" for layer in layers]
+    found = [layer for layer in layers if types[layer].startswith("full")]
+    assert len(found) == count, "the reference has another number of layers of softmax attention"
+    return found
 
 
 def stored_datasets(group, path=""):

@@ -203,6 +203,18 @@ TEST(TrainLanguageModel, RefusesTextsThatAreTooSmall) {
               ThrowsMessage<InvalidArgument>(HasSubstr("a context of 65536 needs at least 131072")));
 }
 
+TEST(TrainLanguageModel, RefusesLayersOfLinearAttention) {
+  const TemporaryFolder folder;
+  Json recipe = testing::small_recipe();
+  recipe["model"].update({{"model_type", "qwen3_5_text"}, {"partial_rotary_factor", 1.0}, {"rope_theta", 10000}});
+  recipe["model"].erase("headwise_attn_output_gate");
+  const LanguageModelRequest request = request_in(folder, recipe);
+  EXPECT_THAT(
+      [&] { train_language_model(request); },
+      ThrowsMessage<InvalidArgument>(HasSubstr("'model' has layers of linear attention (the gated delta rule)")));
+  EXPECT_FALSE(std::filesystem::exists(request.out));
+}
+
 TEST(TrainLanguageModel, RefusesStagesBeyondThePositions) {
   const TemporaryFolder folder;
   Json recipe = testing::small_recipe();

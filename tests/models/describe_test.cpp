@@ -40,6 +40,12 @@ TEST(Describe, APatternIsToldOnce) {
   EXPECT_EQ(layer_runs_text(kinds_of({8, 0, 8, 8})), "0 window:8, 1 global, 2-3 window:8");
 }
 
+TEST(Describe, LayersOfLinearAttentionAreNamed) {
+  DecoderConfig config = with_windows({0, 0, 0, 0});
+  config.delta.layers = {true, true, true, false};
+  EXPECT_EQ(layer_runs_text(attention_layout(config).kinds()), "0-2 gated delta rule, 3 global");
+}
+
 TEST(Describe, RotaryOfEachKindOfLayer) {
   DecoderConfig config = with_windows({512, 0});
   config.rope.base = 1e6;
@@ -63,6 +69,10 @@ TEST(Describe, RotaryOfEachKindOfLayer) {
       texts(),
       ElementsAre(
           "all layers: rotary, base 500000, on the first 25% of each head, llama3 scaling by 8 from 8192 positions"));
+  config.delta.layers = {true, false};
+  EXPECT_THAT(texts(), ElementsAre(::testing::StartsWith("global layers: rotary, base 500000")))
+      << "linear attention does not rotate";
+  config.delta = {};
   config.positions = Positions::learned;
   EXPECT_THAT(texts(), ElementsAre("all layers: learned vectors, added to the embedding"));
 }

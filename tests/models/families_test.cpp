@@ -36,15 +36,16 @@ DecoderConfig read_bare(const std::string& family, const Json& changes) {
 TEST(Families, TableNamesEachOnce) {
   std::vector<std::string_view> names;
   for (const Family& family : families()) names.push_back(family.name);
-  EXPECT_THAT(names,
-              ElementsAre("bloom", "falcon", "gemma2", "gemma3_text", "gemma3", "gpt2", "gpt_neox", "gpt_oss", "llama",
-                          "mistral", "mpt", "olmo2", "phi3", "qwen2", "qwen3", "qwen3_moe", "stablelm"));
+  EXPECT_THAT(names, ElementsAre("bloom", "falcon", "gemma2", "gemma3_text", "gemma3", "gpt2", "gpt_neox", "gpt_oss",
+                                 "llama", "mistral", "mpt", "olmo2", "phi3", "qwen2", "qwen3", "qwen3_5_text",
+                                 "qwen3_5", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_moe", "qwen3_next", "stablelm"));
   for (const Family& family : families()) EXPECT_FALSE(family.title.empty() || family.examples.empty()) << family.name;
   EXPECT_EQ(family_named("qwen2", "here").name, "qwen2");
   EXPECT_EQ(message_of([] { family_named("qwen4", "here"); }),
             "here: model_type 'qwen4' is not supported; supported are bloom, falcon, gemma2, gemma3_text, gemma3, "
             "gpt2, gpt_neox, gpt_oss, llama, "
-            "mistral, mpt, olmo2, phi3, qwen2, qwen3, qwen3_moe, stablelm; did you mean 'qwen2'?");
+            "mistral, mpt, olmo2, phi3, qwen2, qwen3, qwen3_5_text, qwen3_5, qwen3_5_moe_text, qwen3_5_moe, qwen3_moe, "
+            "qwen3_next, stablelm; did you mean 'qwen2'?");
 }
 
 TEST(Families, DefaultsOfTheReference) {
@@ -118,6 +119,97 @@ TEST(Families, Qwen3Gates) {
   const DecoderConfig biased = read("qwen3", {{"qkv_bias", true}, {"attention_bias", false}});
   EXPECT_TRUE(biased.qkv_bias && biased.output_bias);
   EXPECT_TRUE(read("qwen3", {{"attention_bias", true}}).output_bias);
+}
+
+/// A configuration of four layers with small heads of linear attention.
+Json with_linear_layers() {
+  return {{"num_hidden_layers", 4},    {"head_dim", 8},
+          {"linear_num_key_heads", 2}, {"linear_num_value_heads", 4},
+          {"linear_key_head_dim", 3},  {"linear_value_head_dim", 5}};
+}
+
+TEST(Families, Qwen3NextDefaultsOfTheReference) {
+  Json changes = {{"num_hidden_layers", 8}, {"num_attention_heads", 16}, {"hidden_size", 2048}};
+  const DecoderConfig config = read_bare("qwen3_next", changes);
+  EXPECT_EQ(config.kv_heads, 2);
+  EXPECT_EQ(config.head_dim, 256);
+  EXPECT_EQ(config.rope.rotated, 0.25);
+  EXPECT_EQ(config.norm_offset, 1);
+  EXPECT_EQ(config.gate, Gate::elementwise);
+  EXPECT_EQ(config.qk_norm, QkNorm::head);
+  EXPECT_THAT(config.delta.layers, ElementsAre(true, true, true, false, true, true, true, false));
+  EXPECT_EQ(config.attention_layers(8), 2);
+  EXPECT_EQ(config.attention_layers(7), 1);
+  EXPECT_EQ(config.delta.key_heads, 16);
+  EXPECT_EQ(config.delta.value_heads, 32);
+  EXPECT_EQ(config.delta.key_dim, 128);
+  EXPECT_EQ(config.delta.value_dim, 128);
+  EXPECT_EQ(config.delta.kernel, 4);
+  EXPECT_EQ(config.experts.count, 512);
+  EXPECT_EQ(config.experts.per_token, 10);
+  EXPECT_EQ(config.experts.width, 512);
+  EXPECT_TRUE(config.experts.normalised && config.experts.shared_score);
+  EXPECT_EQ(config.experts.shared_width, 512);
+  EXPECT_TRUE(config.has_experts(0));
+  changes["num_experts"] = 0;
+  EXPECT_FALSE(read_bare("qwen3_next", changes).has_experts(0));
+  changes["full_attention_interval"] = 1;
+  EXPECT_EQ(read_bare("qwen3_next", changes).attention_layers(8), 8);
+}
+
+TEST(Families, Qwen35ReadsItsTextModel) {
+  Json changes = with_linear_layers();
+  changes["layer_types"] = {"full_attention", "linear_attention", "full_attention", "linear_attention"};
+  changes["rope_parameters"] = {{"rope_theta", 100},
+                                {"rope_type", "default"},
+                                {"mrope_section", {1, 1, 0}},
+                                {"mrope_interleaved", true},
+                                {"partial_rotary_factor", 0.5}};
+  changes["rope_theta"] = nullptr;
+  const DecoderConfig text = read("qwen3_5_text", changes);
+  EXPECT_THAT(text.delta.layers, ElementsAre(false, true, false, true));
+  EXPECT_EQ(text.rope.base, 100);
+  EXPECT_EQ(text.rope.rotated, 0.5);
+  EXPECT_EQ(text.experts.count, 0);
+  Json moe = changes;
+  moe.update({{"num_experts", 4},
+              {"num_experts_per_tok", 2},
+              {"moe_intermediate_size", 6},
+              {"shared_expert_intermediate_size", 7},
+              {"intermediate_size", nullptr}});
+  const DecoderConfig experts = read("qwen3_5_moe_text", moe);
+  EXPECT_EQ(experts.experts.width, 6);
+  EXPECT_EQ(experts.experts.shared_width, 7);
+
+  Json inner = tiny_config("qwen3_5_text");
+  inner.update(changes);
+  inner.erase("architectures");
+  const CheckpointFolder folder({{"model_type", "qwen3_5"}, {"text_config", inner}, {"vision_config", {{"depth", 2}}}});
+  const DecoderConfig multimodal = read_decoder_config(folder.write());
+  EXPECT_THAT(multimodal.delta.layers, ElementsAre(false, true, false, true));
+}
+
+TEST(Families, LayersOfLinearAttentionThatCannotBe) {
+  const auto refused = [](const char* family, Json changes, const char* message) {
+    Json all = with_linear_layers();
+    all.update(changes);
+    EXPECT_THAT(message_of([&] { read(family, all); }), HasSubstr(message)) << changes.dump();
+  };
+  refused("qwen3_next", {{"layer_types", {"linear_attention"}}}, "must be a list of 4 names");
+  refused("qwen3_next", {{"layer_types", {"linear_attention", "sliding_attention", "a", "b"}}},
+          "'layer_types' has \"sliding_attention\" at layer 1; must be \"linear_attention\" or \"full_attention\"");
+  refused("qwen3_next", {{"linear_num_key_heads", 3}},
+          "'linear_num_value_heads' is 4 and 'linear_num_key_heads' is 3; the first must be a multiple");
+  refused("qwen3_next", {{"linear_conv_kernel_dim", 0}}, "linear_conv_kernel_dim");
+  refused("qwen3_5_text", {{"mamba_ssm_dtype", "bfloat16"}}, "computed in float32");
+  refused("qwen3_5_text", {{"attn_output_gate", false}}, "queries and gates are one tensor");
+  refused("qwen3_5_moe_text", {{"norm_topk_prob", false}}, "sum to 1");
+  // The rotation of text positions alone: in other families the sections are unknown keys.
+  EXPECT_THAT(message_of([] {
+                read("qwen3", {{"rope_parameters", {{"mrope_section", {1, 1}}}}});
+              }),
+              HasSubstr("mrope_section"));
+  EXPECT_THAT(message_of([] { read("llama", {{"layer_types", {"linear_attention"}}}); }), HasSubstr("layer_types"));
 }
 
 TEST(ModelSize, ParametersByHand) {

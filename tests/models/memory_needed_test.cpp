@@ -45,6 +45,26 @@ TEST(MemoryNeeded, ASharedExpertNeedsItsOutputTwice) {
   EXPECT_EQ(needed.mlp, 1000 * 8 * 4 + 1000 * 16 * 4 * (4 + 2) + 512 * 32 * 4);
 }
 
+TEST(MemoryNeeded, LinearAttentionNeedsItsStreamsAndOneBlock) {
+  DecoderConfig config = small_config();
+  const MemoryNeeded attention = memory_needed(config, {.positions = 1000});
+  config.delta = {
+      .layers = {true, false}, .key_heads = 2, .value_heads = 4, .key_dim = 60, .value_dim = 50, .kernel = 4};
+  const MemoryNeeded needed = memory_needed(config, {.positions = 1000});
+  // input and result; of 512 positions queries, keys and values with copies; of 64 positions pairs and states
+  EXPECT_EQ(needed.attention, 1000 * 16 * 4 * 2 + 512 * (120 * 4 + 200 * 6 + 16 * 2) * 4 +
+                                  4 * (64 * (60 * 4 + 50 * 5 + 64 * 5) + 60 * 50 * 3) * 4);
+  // The first layer has no query, key, value and output. It has seven other projections, with 64 outputs at least.
+  const std::int64_t removed = 4 * 64 * 16;
+  EXPECT_EQ(static_cast<std::int64_t>(needed.weights) - static_cast<std::int64_t>(attention.weights),
+            4 * (16 * (128 + 128 + 256 + 256 + 64 + 64) + 64 * 200 + (120 * 2 + 200) * 4 + 4 + 4 + 50 - removed));
+  // One layer of two keeps numbers of queries.
+  MemoryOptions all{.positions = 1000};
+  all.per_query = true;
+  EXPECT_EQ(2 * (memory_needed(config, all).sequences - needed.sequences),
+            memory_needed(small_config(), all).sequences - attention.sequences);
+}
+
 TEST(MemoryNeeded, NoTokensNeedTheWeightsAlone) {
   const MemoryNeeded needed = memory_needed(small_config(), {.positions = 0});
   EXPECT_EQ(needed.sequences + needed.attention + needed.mlp, 0);

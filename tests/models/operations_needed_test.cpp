@@ -26,6 +26,18 @@ TEST(OperationsNeeded, AWindowHidesPairs) {
   EXPECT_EQ(operations_needed(config, 10).attention, 6 * 4 * 4 * (55 + 1 + 2 + 8 * 3));
 }
 
+TEST(OperationsNeeded, LinearAttentionDoesNotGrowWithTheText) {
+  DecoderConfig config = small_config();
+  config.delta = {.layers = {true, false}, .key_heads = 1, .value_heads = 2, .key_dim = 6, .value_dim = 5, .kernel = 4};
+  const OperationsNeeded needed = operations_needed(config, 10);
+  EXPECT_EQ(needed.attention, 6 * 4 * 4 * 55);  // of one layer
+  const double mlp = 3 * 24 * 16;
+  const double projections = 16 * (6 + 6 + 10 + 10 + 2 + 2 + 10);
+  // two heads; chunks of 64: two products of keys, the system and the corrections; three products with the state
+  const double rule = 2 * (2 * 64 * (2 * 6 + 1.5 * 5) + 2 * 3 * 6 * 5);
+  EXPECT_EQ(needed.products, 10 * (2 * (projections + mlp) + rule) + 2 * 10 * (16 * 16 * 2 + 8 * 16 * 2 + mlp));
+}
+
 TEST(OperationsNeeded, ATokenPassesOnlyItsExperts) {
   DecoderConfig config = small_config();
   config.experts = {.count = 8, .per_token = 2, .width = 24};

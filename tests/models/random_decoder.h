@@ -124,6 +124,11 @@ inline std::vector<NamedConfig> every_option() {
   add("shared_expert_without_score", [](models::DecoderConfig& c) {
     c.experts = {.count = 3, .per_token = 1, .width = 12, .bias = true, .shared_width = 8};
   });
+  add("gated_delta_rule", [](models::DecoderConfig& c) {
+    c.delta = {.layers = {true, false}, .key_heads = 2, .value_heads = 4, .key_dim = 6, .value_dim = 5, .kernel = 3};
+    c.gate = models::Gate::elementwise;
+    c.norm_offset = 1;
+  });
   add("experts_in_one_layer", [](models::DecoderConfig& c) {
     c.experts = {.count = 3,
                  .per_token = 2,
@@ -190,6 +195,8 @@ class RandomWeights {
         return 1 - config.norm_offset + 0.2 * normal;
       case models::WeightField::Kind::bias:
         return 0.5 * normal;
+      case models::WeightField::Kind::convolution:
+        return normal;
       case models::WeightField::Kind::projection:
         // Large router weights avoid near ties, in which another precision would choose other experts.
         if (field.name == "router") return 4 * normal / std::sqrt(static_cast<double>(field.shape.back()));

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 namespace gainlens::models {
@@ -114,6 +115,56 @@ TEST(TensorSlots, PackingUndoesUnpackingInEveryLayout) {
   }
 }
 
+TEST(TensorSlots, GatesAndDeltaProjectionsAreGroupedByHead) {
+  DecoderConfig config = small_config();  // 4 heads on 2 kv heads of 4 dimensions
+  config.gate = Gate::elementwise;
+  config.delta = {.layers = {true, false}, .key_heads = 2, .value_heads = 4, .key_dim = 1, .value_dim = 1, .kernel = 2};
+  TensorNames names;
+  names.gate_by_head = true;
+  names.delta_projections = "linear_attn.in_proj_qkvz";
+  names.delta_rates = "linear_attn.in_proj_ba";
+  DecoderWeights weights;
+  std::map<std::string, TensorSlot> slots;
+  for (TensorSlot& slot : tensor_slots(config, names, weights)) slots.emplace(slot.name, slot);
+  const auto rows = [](const at::Tensor& part) { return values(part.select(1, 0)); };  // each row holds its number
+  const auto numbered = [](const TensorSlot& slot) {
+    return at::arange(slot.shape[0], at::kFloat).unsqueeze(1).expand(slot.shape).contiguous();
+  };
+  // of each query head: 4 rows of queries, 4 of its gate
+  const TensorSlot& query = slots.at("model.layers.1.self_attn.q_proj.weight");
+  EXPECT_THAT(rows(unpack(query, numbered(query))[1]),
+              ElementsAre(4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31));
+  // of each key head: 1 row of its query, 1 of its key, 2 of its values, 2 of their gates
+  const TensorSlot& delta = slots.at("model.layers.0.linear_attn.in_proj_qkvz.weight");
+  const auto parts = unpack(delta, numbered(delta));
+  EXPECT_THAT(rows(parts[0]), ElementsAre(0, 6));
+  EXPECT_THAT(rows(parts[1]), ElementsAre(1, 7));
+  EXPECT_THAT(rows(parts[2]), ElementsAre(2, 3, 8, 9));
+  EXPECT_THAT(rows(parts[3]), ElementsAre(4, 5, 10, 11));
+  const TensorSlot& rates = slots.at("model.layers.0.linear_attn.in_proj_ba.weight");
+  EXPECT_THAT(rows(unpack(rates, numbered(rates))[1]), ElementsAre(2, 3, 6, 7));
+  EXPECT_FALSE(slots.contains("model.layers.0.self_attn.q_proj.weight"));
+}
+
+TEST(TensorSlots, StacksOfExpertsByOutput) {
+  DecoderConfig config = small_config();
+  config.experts = {.count = 2, .per_token = 1, .width = 3};
+  TensorNames names;
+  names.expert_gate_up = "experts.gate_up";
+  names.expert_down_stack = "experts.down";
+  names.expert_stacks_by_output = true;
+  DecoderWeights weights;
+  for (const TensorSlot& slot : tensor_slots(config, names, weights)) {
+    if (slot.name.ends_with("experts.down")) {
+      EXPECT_THAT(slot.shape, ElementsAre(2, 16, 3));
+    }
+    if (!slot.name.ends_with("experts.gate_up")) continue;
+    EXPECT_THAT(slot.shape, ElementsAre(2, 6, 16));
+    const at::Tensor stored = at::arange(6, at::kFloat).view({1, 6, 1}).expand({2, 6, 16}).contiguous();
+    EXPECT_THAT(values(unpack(slot, stored)[1].select(0, 1).select(1, 0)), ElementsAre(3, 4, 5));  // after the gate
+  }
+}
+
 class SlotsOfEveryOption : public ::testing::TestWithParam<NamedConfig> {};
 
 TEST_P(SlotsOfEveryOption, FillEveryWantedWeightOnce) {
@@ -126,6 +177,9 @@ TEST_P(SlotsOfEveryOption, FillEveryWantedWeightOnce) {
   names.sink_logit = "sinks";
   names.router = "router";
   names.expert_gate = "experts.{}.gate", names.expert_up = "experts.{}.up", names.expert_down = "experts.{}.down";
+  names.delta_query_key_value = "delta.qkv", names.delta_gate = "delta.z", names.delta_beta = "delta.b";
+  names.delta_decay = "delta.a", names.delta_convolution = "delta.conv", names.delta_log_rate = "delta.A_log";
+  names.delta_decay_bias = "delta.dt_bias", names.delta_norm = "delta.norm", names.delta_output = "delta.out";
   names.shared_gate = "shared.gate", names.shared_up = "shared.up", names.shared_down = "shared.down";
   names.shared_score = "shared_score";
   DecoderWeights weights = RandomWeights(2, at::kFloat).of(config), filled;

@@ -1,5 +1,6 @@
 #include "sweep/measured_model.h"
 
+#include "core/error.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/decoder/attention_layout.h"
 
@@ -36,6 +37,14 @@ TEST(MeasuredModel, SinkLogitsOfACheckpointAreKnownBeforeItsWeights) {
   const runfile::MeasuredModel model = measured_model(config.family, models::attention_layout(config), {0, 1, 2});
   EXPECT_TRUE(model.sink_logits);
   EXPECT_THAT(model.attention, ElementsAre("window:13", "global", "window:13"));
+}
+
+TEST(MeasuredModel, LayersOfLinearAttentionAreNotMeasured) {
+  hooks::AttentionLayout layout;
+  layout.window = {0, 0};
+  layout.delta = {true, false};
+  EXPECT_THAT(measured_model("made", layout, {1}).attention, ElementsAre("global"));
+  EXPECT_THROW(measured_model("made", layout, {0, 1}), InternalError);
 }
 
 }  // namespace

@@ -47,6 +47,8 @@ class Initialiser {
         return leaf(at::zeros(part.shape, at::kFloat));
       case WeightField::Kind::embedding:
         return normal(part.shape, embedding_deviation);
+      case WeightField::Kind::convolution:
+        return fan_in(part.shape);
       case WeightField::Kind::projection:
         return fan_in(part.shape, writes_stream ? 1 / std::sqrt(2.0 * static_cast<double>(config_.layers)) : 1);
       case WeightField::Kind::precision:

@@ -31,6 +31,7 @@ class Count {
 constexpr std::uint64_t process_bytes = std::uint64_t{150} << 20;   // libtorch, MKL and the heap of a sweep of nothing
 constexpr std::uint64_t stored_element = 4;                         // float32 files; others are smaller
 constexpr std::uint64_t mlp_block = 512;                            // positions, feedforward.cpp
+constexpr std::uint64_t delta_block = 512, delta_chunk = 64;        // positions, delta_layer.cpp and kernels/delta
 constexpr std::uint64_t logits_per_block = std::uint64_t{1} << 26;  // of float64, hooked_model.cpp
 constexpr std::int64_t panel_outputs = 64;                          // at most, packed_weight.cpp
 constexpr std::uint64_t tile_rows = 192, tile_columns = 256, segment_columns = 16384,
@@ -143,15 +144,19 @@ Count packed_heads(const Sizes& sizes, const MemoryOptions& options) {
 
 /// Packed keys, values and squares of values. Each kind of layer has its own; the kernel keeps them for the next layer.
 Count packed_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
-  const std::set<std::int64_t> windows(config.window.begin(), config.window.end());
+  std::set<std::int64_t> windows;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    if (!config.has_delta(layer)) windows.insert(config.window[static_cast<std::size_t>(layer)]);
+  }
   const bool each_layer = config.scale_by_layer || config.sink_logits;
-  const Count kinds = each_layer ? Count::of(config.layers) : std::max<std::uint64_t>(1, windows.size());
+  const Count kinds = each_layer ? Count::of(config.attention_layers(config.layers)) : Count(windows.size());
   return kinds * packed_heads(sizes, options) * sizes.together * sizes.head_dim * sizes.wide * 3;
 }
 
 Count kept_queries(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
   constexpr std::uint64_t stored_scalars = 10;  // those of the schema that are kept for every query
-  const Count layers = Count::of(options.measured_layers > 0 ? options.measured_layers : config.layers);
+  const Count layers =
+      Count::of(options.measured_layers > 0 ? options.measured_layers : config.attention_layers(config.layers));
   const Count numbers = stored_scalars + first_keys + (config.gate != Gate::none ? 1 : 0);
   // The dataset with most numbers is read back from its file and compared.
   return layers * sizes.heads * (sizes.together * numbers + sizes.tokens * first_keys) * sizeof(double);
@@ -203,6 +208,22 @@ Count attention_bytes(const DecoderConfig& config, const Sizes& sizes, const Mem
     block = heads * rows * tokens * (2 * wide.value() + sizeof(double));
   }
   return tokens * peak + block;
+}
+
+/// A layer of the gated delta rule: its input and result, and the heads of one block of positions.
+Count delta_bytes(const DecoderConfig& config, const Sizes& sizes) {
+  if (config.attention_layers(config.layers) == config.layers) return 0;
+  const DeltaLayers& of = config.delta;
+  const Count keys = Count::of(of.keys()), values = Count::of(of.values()), heads = Count::of(of.value_heads);
+  const Count key_dim = Count::of(of.key_dim), value_dim = Count::of(of.value_dim);
+  const Count rows = std::min(sizes.tokens, Count(delta_block)), chunk = std::min(sizes.tokens, Count(delta_chunk));
+  const Count streams = sizes.tokens * sizes.width * sizes.element * 2;
+  // Queries, keys and values after the convolution and in float32; the result, its gate and their product.
+  const Count block = rows * (keys * 4 + values * 6 + sizes.width * 2) * sizes.wide;
+  // Queries and keys of every value head, pairs of positions, corrections, and the state twice.
+  const Count of_chunk =
+      heads * (chunk * (key_dim * 4 + value_dim * 5 + chunk * 5) + key_dim * value_dim * 3) * sizes.wide;
+  return std::max(sizes.tokens * sizes.norm(sizes.width, config.norm), streams + block + of_chunk);
 }
 
 Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
@@ -272,7 +293,7 @@ MemoryNeeded memory_needed(const DecoderConfig& config, const MemoryOptions& opt
   needed.process = process_bytes;
   add_weights(config, options, sizes.element, needed);
   needed.sequences = sequence_bytes(config, sizes, options).value();
-  needed.attention = attention_bytes(config, sizes, options).value();
+  needed.attention = std::max(attention_bytes(config, sizes, options), delta_bytes(config, sizes)).value();
   needed.mlp = mlp_bytes(config, sizes, options).value();
   const bool whole = options.stop_at_layer.value_or(config.layers) == config.layers;
   if (options.likelihood && whole) needed.likelihood = likelihood_bytes(config, sizes, options).value();

@@ -31,6 +31,15 @@ double weights_of_token(const DecoderConfig& config, std::int64_t layer) {
   return total;
 }
 
+/// The gated delta rule for one token: products over chunks (kernels/delta).
+double delta_of_token(const DeltaLayers& delta) {
+  constexpr double chunk = 64;
+  const auto key_dim = static_cast<double>(delta.key_dim), value_dim = static_cast<double>(delta.value_dim);
+  // k k^T, q k^T; the triangular system, the weighted corrections; three products with the state
+  const double head = 2 * chunk * (2 * key_dim + 1.5 * value_dim) + 2 * 3 * key_dim * value_dim;
+  return static_cast<double>(delta.value_heads) * head;
+}
+
 }  // namespace
 
 OperationsNeeded operations_needed(const DecoderConfig& config, std::int64_t positions) {
@@ -39,6 +48,10 @@ OperationsNeeded operations_needed(const DecoderConfig& config, std::int64_t pos
   const auto tokens = static_cast<double>(positions);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     needed.products += 2 * tokens * weights_of_token(config, layer);
+    if (config.has_delta(layer)) {
+      needed.products += tokens * delta_of_token(config.delta);
+      continue;
+    }
     needed.attention += 6 * static_cast<double>(config.heads * config.head_dim) *
                         visible_pairs(positions, config.window[static_cast<std::size_t>(layer)]);
   }

@@ -9,7 +9,8 @@ namespace gainlens::models {
 /// Multiplications and additions (each counts) of one sequence, by what does them. Norms, activations and rotations are
 /// left out: they take a few percent of the time of a large model.
 struct OperationsNeeded {
-  double products = 0;    ///< of activations with the weights of the layers; 2 for each weight and token
+  /// Of activations with the weights of the layers: 2 for each weight and token. Linear attention is among them.
+  double products = 0;
   double attention = 0;   ///< q k^T, the weighted values and their squares: 6 d for each head and visible pair
   double likelihood = 0;  ///< of the stream with the output head
 };

@@ -33,13 +33,16 @@ class SlotList {
   }
   /// Adds projections that share one stored tensor. Their biases share another one.
   void linear(std::string_view module, std::initializer_list<std::string_view> fields, RowOrder order,
-              bool rotary = false) {
+              bool rotary = false, std::int64_t groups = 0) {
+    if (groups == 0) groups = config_.kv_heads;
     std::vector<std::string> biases;
     for (const std::string_view field : fields) biases.push_back(std::string(field) + "_bias");
-    add_rows(fmt::format("{}{}.weight", at_, module), {fields.begin(), fields.end()}, order, names_.transposed, rotary);
-    add_rows(fmt::format("{}{}.bias", at_, module), {biases.begin(), biases.end()}, order, false, rotary);
+    add_rows(fmt::format("{}{}.weight", at_, module), {fields.begin(), fields.end()}, order, names_.transposed, rotary,
+             groups);
+    add_rows(fmt::format("{}{}.bias", at_, module), {biases.begin(), biases.end()}, order, false, rotary, groups);
   }
   void attention();
+  void delta();
   void mlp();
   void experts();
   void filter();
@@ -54,8 +57,8 @@ class SlotList {
   }
 
   void add_rows(std::string name, const std::vector<std::string_view>& fields, RowOrder order, bool transposed,
-                bool rotary) {
-    TensorSlot slot{.name = std::move(name), .order = order, .groups = config_.kv_heads, .transposed = transposed};
+                bool rotary, std::int64_t groups) {
+    TensorSlot slot{.name = std::move(name), .order = order, .groups = groups, .transposed = transposed};
     for (const std::string_view field : fields) {
       const WeightField* found = wanted(field);
       if (found == nullptr) continue;
@@ -80,6 +83,7 @@ class SlotList {
 
   void head_norms(std::string_view name, std::string_view field);
   void expert_linear(std::string_view module, std::string_view field);
+  void delta_rows(std::string_view module, std::initializer_list<std::string_view> fields, RowOrder order);
   void expert_stack(std::string_view name, std::initializer_list<std::string_view> fields, bool transposed);
 
   const DecoderConfig& config_;
@@ -92,7 +96,8 @@ class SlotList {
 void SlotList::attention() {
   norm(names_.attention_norm, "attention_norm", "attention_norm_bias");
   if (names_.query_key_value.empty()) {
-    linear(names_.query, {"query", "gate_score"}, RowOrder::grouped, names_.rotary_pairs);
+    linear(names_.query, {"query", "gate_score"}, RowOrder::grouped, names_.rotary_pairs,
+           names_.gate_by_head ? config_.heads : config_.kv_heads);
     linear(names_.key, {"key"}, RowOrder::sequential, names_.rotary_pairs);
     linear(names_.value, {"value"}, RowOrder::sequential);
   } else {
@@ -108,6 +113,29 @@ void SlotList::attention() {
   complete(at_ + std::string(names_.sink_logit), "sink_logit");
   linear(names_.output, {"output"}, RowOrder::sequential);
   complete(fmt::format("{}{}.weight", at_, names_.attention_post_norm), "attention_post_norm");
+}
+
+/// Projections without biases that share one stored tensor.
+void SlotList::delta_rows(std::string_view module, std::initializer_list<std::string_view> fields, RowOrder order) {
+  add_rows(fmt::format("{}{}.weight", at_, module), {fields.begin(), fields.end()}, order, /*transposed=*/false,
+           /*rotary=*/false, config_.delta.key_heads);
+}
+
+void SlotList::delta() {
+  if (!names_.delta_projections.empty()) {
+    delta_rows(names_.delta_projections, {"delta_query", "delta_key", "delta_value", "delta_gate"}, RowOrder::grouped);
+    delta_rows(names_.delta_rates, {"delta_beta", "delta_decay"}, RowOrder::grouped);
+  } else {
+    delta_rows(names_.delta_query_key_value, {"delta_query", "delta_key", "delta_value"}, RowOrder::sequential);
+    delta_rows(names_.delta_gate, {"delta_gate"}, RowOrder::sequential);
+    delta_rows(names_.delta_beta, {"delta_beta"}, RowOrder::sequential);
+    delta_rows(names_.delta_decay, {"delta_decay"}, RowOrder::sequential);
+  }
+  complete(fmt::format("{}{}.weight", at_, names_.delta_convolution), "delta_convolution");
+  complete(at_ + std::string(names_.delta_log_rate), "delta_log_rate");
+  complete(at_ + std::string(names_.delta_decay_bias), "delta_decay_bias");
+  complete(fmt::format("{}{}.weight", at_, names_.delta_norm), "delta_norm");
+  delta_rows(names_.delta_output, {"delta_output"}, RowOrder::sequential);
 }
 
 void SlotList::filter() {
@@ -135,9 +163,10 @@ void SlotList::experts() {
     expert_linear(names_.expert_up, "expert_up");
     expert_linear(names_.expert_down, "expert_down");
   } else {
-    expert_stack(names_.expert_gate_up, {"expert_gate", "expert_up"}, /*transposed=*/true);
+    const bool transposed = !names_.expert_stacks_by_output;
+    expert_stack(names_.expert_gate_up, {"expert_gate", "expert_up"}, transposed);
     expert_stack(names_.expert_gate_up_bias, {"expert_gate_bias", "expert_up_bias"}, /*transposed=*/false);
-    expert_stack(names_.expert_down_stack, {"expert_down"}, /*transposed=*/true);
+    expert_stack(names_.expert_down_stack, {"expert_down"}, transposed);
     expert_stack(names_.expert_down_bias, {"expert_down_bias"}, /*transposed=*/false);
   }
   linear(names_.shared_gate, {"shared_gate"}, RowOrder::sequential);
@@ -178,8 +207,10 @@ void SlotList::expert_linear(std::string_view module, std::string_view field) {
 }
 
 void SlotList::expert_stack(std::string_view name, std::initializer_list<std::string_view> fields, bool transposed) {
-  TensorSlot slot{
-      .name = at_ + std::string(name), .order = RowOrder::alternating, .row_dimension = 1, .transposed = transposed};
+  TensorSlot slot{.name = at_ + std::string(name),
+                  .order = names_.expert_stacks_by_output ? RowOrder::sequential : RowOrder::alternating,
+                  .row_dimension = 1,
+                  .transposed = transposed};
   for (const std::string_view field : fields) {
     if (const WeightField* found = wanted(field)) slot.parts.push_back({found->tensor, found->shape, found->kind});
   }
@@ -299,6 +330,7 @@ std::vector<TensorSlot> layer_slots(const DecoderConfig& config, const TensorNam
   SlotList list(config, names, layer_fields(config, layer, weights),
                 std::string(names.prefix) + fmt::format(fmt::runtime(names.layer), layer));
   list.attention();
+  list.delta();
   list.mlp();
   list.filter();
   return list.take();

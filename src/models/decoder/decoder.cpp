@@ -11,6 +11,7 @@
 #include "models/decoder/decoder_pass.h"
 #include "models/decoder/decoder_shapes.h"
 #include "models/decoder/decoder_sites.h"
+#include "models/decoder/delta_layer.h"
 #include "models/decoder/feedforward.h"
 #include "models/decoder/norm.h"
 #include "models/decoder/rope.h"
@@ -233,7 +234,7 @@ void Decoder::check_pattern_memory(const hooks::ForwardRequest& request) const {
   if (needed <= request.options.pattern_memory_bytes) return;
   for (std::int64_t layer = 0; layer < last_layer(request.options); ++layer) {
     const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
-    CHECK(!request.hooks->wants(site),
+    CHECK(config_.has_delta(layer) || !request.hooks->wants(site),
           "hook {}: [{}, {}, {}, {}] weights need {}; the bound is {}. Shorten the chunk, or raise --pattern-memory "
           "(ForwardOptions::pattern_memory_bytes)",
           site.name, ids.size(0), config_.heads, ids.size(1), ids.size(1), format_bytes(needed),
@@ -304,6 +305,7 @@ at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor h
 /// The result of attention, plus the residual if there is one.
 at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
                               const at::Tensor& residual, Pass& pass) const {
+  if (config_.has_delta(layer)) return delta_layer(config_, weights.projections, weights.rest, input, residual);
   // Queries, keys and values live no longer than the call that reads them.
   at::Tensor z;  // [batch, position, head, head_dim]
   if (pass.precision.defined()) {

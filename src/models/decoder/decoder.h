@@ -37,6 +37,7 @@ class LayerSource {
 ///   attention and MLP; `hook_attn_out` and `hook_mlp_out` are the results of these norms.
 /// - `attn.hook_q` and `hook_k` are projected (and clipped), before their norm and rotation; `hook_rot_q` and
 ///   `hook_rot_k` are after both and exist only in a model with rotary position embedding.
+/// - A layer of the gated delta rule has no site `attn.*`: it has no attention weights.
 /// - `attn.hook_z` is the result of attention before the gate. `attn.hook_gate` is the sigmoid of the score, which then
 ///   multiplies z.
 /// - `attn.hook_result` is what each head adds to the stream (after the gate, without bias and norm). If it is

@@ -66,6 +66,20 @@ struct Experts {
   std::vector<bool> layers;       ///< [layer] whether the layer has experts; empty: all have
 };
 
+/// Layers of linear attention by the gated delta rule, in place of softmax attention. They have no attention weights.
+/// Source: kernels/delta/gated_delta_rule.h; Qwen3NextGatedDeltaNet of Hugging Face transformers.
+struct DeltaLayers {
+  std::vector<bool> layers;  ///< [layer] whether it is one of them; empty: none is
+  std::int64_t key_heads = 0;
+  std::int64_t value_heads = 0;  ///< a multiple of key_heads
+  std::int64_t key_dim = 0;      ///< of each head
+  std::int64_t value_dim = 0;    ///< of each head
+  std::int64_t kernel = 0;       ///< positions that the short convolution before the rule reads
+
+  std::int64_t keys() const { return key_heads * key_dim; }
+  std::int64_t values() const { return value_heads * value_dim; }
+};
+
 /// A gated feed-forward layer that clips: the gate to at most `limit`, up to +-`limit`. The result is (up + 1) gate
 /// sigmoid(alpha gate).
 struct ClippedGate {
@@ -121,6 +135,7 @@ struct DecoderConfig {
   bool sink_logits = false;          ///< each head has a learned logit in the softmax, without a value
   std::vector<std::int64_t> window;  ///< [layer] number of visible keys, including the query itself; 0: global
   Gate gate = Gate::none;
+  DeltaLayers delta;
 
   bool gated_mlp = true;  ///< down(act(gate) * up), else down(act(up))
   bool mlp_bias = false;
@@ -143,6 +158,16 @@ struct DecoderConfig {
   }
   bool rotates(std::int64_t layer) const {
     return positions == Positions::rotary && (unrotated.empty() || !unrotated.at(static_cast<std::size_t>(layer)));
+  }
+  /// Whether the layer is one of linear attention. Else it has softmax attention.
+  bool has_delta(std::int64_t layer) const {
+    return !delta.layers.empty() && delta.layers.at(static_cast<std::size_t>(layer));
+  }
+  /// Number of layers with softmax attention among the first `count`.
+  std::int64_t attention_layers(std::int64_t count) const {
+    std::int64_t found = 0;
+    for (std::int64_t layer = 0; layer < count; ++layer) found += has_delta(layer) ? 0 : 1;
+    return found;
   }
   bool has_filter_jacobian() const { return filter && filter->jacobian != bft::JacobianForm::none; }
   const RopeConfig& rope_of(std::int64_t layer) const {

@@ -50,7 +50,7 @@ std::vector<hooks::SiteShape> decoder_sites(const DecoderConfig& config) {
     };
     add("hook_resid_pre", stream);
     if (config.pre_norm) add("ln1.hook_normalized", stream);
-    add_attention_sites(config, layer, sites);
+    if (!config.has_delta(layer)) add_attention_sites(config, layer, sites);
     if (config.post_norm) add("ln1_post.hook_normalized", stream);
     add("hook_attn_out", stream);
     if (!config.parallel_residual) add("hook_resid_mid", stream);

@@ -34,26 +34,46 @@ class FieldList {
   std::vector<WeightField> fields_;
 };
 
-void add_attention(const DecoderConfig& config, LayerWeights& w, FieldList& list) {
+void add_delta(const DecoderConfig& config, bool wanted, LayerWeights& w, FieldList& list) {
+  const DeltaLayers& of = config.delta;
+  const auto projection = [&](std::string_view name, std::int64_t rows, at::Tensor& tensor) {
+    list.add(name, Kind::projection, {rows, config.width}, wanted, tensor);
+  };
+  projection("delta_query", of.keys(), w.delta_query);
+  projection("delta_key", of.keys(), w.delta_key);
+  projection("delta_value", of.values(), w.delta_value);
+  projection("delta_gate", of.values(), w.delta_gate);
+  projection("delta_beta", of.value_heads, w.delta_beta);
+  projection("delta_decay", of.value_heads, w.delta_decay);
+  list.add("delta_convolution", Kind::convolution, {2 * of.keys() + of.values(), 1, of.kernel}, wanted,
+           w.delta_convolution);
+  list.add("delta_log_rate", Kind::logit, {of.value_heads}, wanted, w.delta_log_rate);
+  list.add("delta_decay_bias", Kind::bias, {of.value_heads}, wanted, w.delta_decay_bias);
+  list.norm("delta_norm", of.value_dim, wanted, w.delta_norm);
+  list.add("delta_output", Kind::projection, {config.width, of.values()}, wanted, w.delta_output);
+}
+
+/// @param attends  the layer has softmax attention; else only its norms are wanted
+void add_attention(const DecoderConfig& config, bool attends, LayerWeights& w, FieldList& list) {
   const std::int64_t queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
   const bool biased = config.qkv_bias;
   list.norm("attention_norm", config.width, config.pre_norm, w.attention_norm);
   list.add("attention_norm_bias", Kind::bias, {config.width}, config.pre_norm && config.norm_bias,
            w.attention_norm_bias);
-  list.linear("query", "query_bias", {queries, config.width}, true, biased, w.query, w.query_bias);
+  list.linear("query", "query_bias", {queries, config.width}, attends, biased, w.query, w.query_bias);
   list.linear("gate_score", "gate_score_bias", {config.gate == Gate::headwise ? config.heads : queries, config.width},
-              config.gate != Gate::none, biased, w.gate_score, w.gate_score_bias);
-  list.linear("key", "key_bias", {keys, config.width}, true, biased, w.key, w.key_bias);
-  list.linear("value", "value_bias", {keys, config.width}, true, biased, w.value, w.value_bias);
+              attends && config.gate != Gate::none, biased, w.gate_score, w.gate_score_bias);
+  list.linear("key", "key_bias", {keys, config.width}, attends, biased, w.key, w.key_bias);
+  list.linear("value", "value_bias", {keys, config.width}, attends, biased, w.value, w.value_bias);
   const auto normed = [&](std::int64_t heads) {
     return config.qk_norm == QkNorm::whole   ? Shape{heads * config.head_dim}
            : config.qk_norm == QkNorm::heads ? Shape{heads, config.head_dim}
                                              : Shape{config.head_dim};
   };
-  list.add("query_norm", Kind::norm, normed(config.heads), config.qk_norm != QkNorm::none, w.query_norm);
-  list.add("key_norm", Kind::norm, normed(config.kv_heads), config.qk_norm != QkNorm::none, w.key_norm);
-  list.add("sink_logit", Kind::logit, {config.heads}, config.sink_logits, w.sink_logit);
-  list.linear("output", "output_bias", {config.width, queries}, true, config.output_bias, w.output, w.output_bias);
+  list.add("query_norm", Kind::norm, normed(config.heads), attends && config.qk_norm != QkNorm::none, w.query_norm);
+  list.add("key_norm", Kind::norm, normed(config.kv_heads), attends && config.qk_norm != QkNorm::none, w.key_norm);
+  list.add("sink_logit", Kind::logit, {config.heads}, attends && config.sink_logits, w.sink_logit);
+  list.linear("output", "output_bias", {config.width, queries}, attends, config.output_bias, w.output, w.output_bias);
   list.norm("attention_post_norm", config.width, config.post_norm, w.attention_post_norm);
 }
 
@@ -120,7 +140,8 @@ void add_token_precision(const DecoderConfig& config, TokenPrecisionWeights& w, 
 
 std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer, LayerWeights& weights) {
   FieldList list;
-  add_attention(config, weights, list);
+  add_attention(config, !config.has_delta(layer), weights, list);
+  add_delta(config, config.has_delta(layer), weights, list);
   add_mlp(config, config.has_experts(layer), weights, list);
   add_filter(config, layer, weights.filter, list);
   return list.take();

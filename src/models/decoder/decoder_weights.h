@@ -39,6 +39,14 @@ struct LayerWeights {
   at::Tensor query_norm, key_norm;           ///< QkNorm::head [head_dim]; heads [.., head_dim]; whole [.. head_dim]
   at::Tensor sink_logit;                     ///< [heads]
   at::Tensor output, output_bias;            ///< [width, heads head_dim]
+  at::Tensor delta_query, delta_key;         ///< [key_heads key_dim, width] of a layer of the gated delta rule
+  at::Tensor delta_value, delta_gate;        ///< [value_heads value_dim, width]
+  at::Tensor delta_beta, delta_decay;        ///< [value_heads, width]
+  at::Tensor delta_convolution;              ///< [queries, keys, then values, 1, kernel]
+  at::Tensor delta_log_rate;                 ///< [value_heads] log of the largest rate of decay ("A_log")
+  at::Tensor delta_decay_bias;               ///< [value_heads] ("dt_bias")
+  at::Tensor delta_norm;                     ///< [value_dim]
+  at::Tensor delta_output;                   ///< [width, value_heads value_dim]
   at::Tensor attention_post_norm;            ///< [width]
   at::Tensor mlp_norm, mlp_norm_bias;        ///< [width]
   at::Tensor mlp_gate, mlp_gate_bias;        ///< [mlp_width, width]
@@ -72,6 +80,7 @@ struct WeightField {
   enum class Kind {
     embedding,
     projection,
+    convolution,
     norm,
     bias,
     logit,

@@ -32,6 +32,9 @@ void check_decoder(const DecoderConfig& config, const std::string& where) {
         "{}: attention and MLP read the same stream; the filter needs the MLP to read the result of attention", where);
   CHECK(config.residual_scale == 1, "{}: results are scaled before they are added; the filter needs them as they are",
         where);
+  CHECK(config.attention_layers(config.layers) == config.layers,
+        "{}: layers of the gated delta rule have no attention weights, and the filter needs them in every layer",
+        where);
   CHECK(!config.sink_logits, "{}: attention has sink logits; the filter needs weights that sum to 1", where);
   CHECK(config.experts.count == 0, "{}: the MLP is a mixture of experts; its Jacobian is not known to the filter",
         where);

@@ -107,6 +107,13 @@ LayerProjections::LayerProjections(LayerWeights& weights, WeightUse use) {
   key = take(weights.key, weights.key_bias);
   value = take(weights.value, weights.value_bias);
   output = take(weights.output, weights.output_bias);
+  delta_query = take(weights.delta_query, {});
+  delta_key = take(weights.delta_key, {});
+  delta_value = take(weights.delta_value, {});
+  delta_gate = take(weights.delta_gate, {});
+  delta_beta = take(weights.delta_beta, {});
+  delta_decay = take(weights.delta_decay, {});
+  delta_output = take(weights.delta_output, {});
   mlp_gate = take(weights.mlp_gate, weights.mlp_gate_bias);
   mlp_up = take(weights.mlp_up, weights.mlp_up_bias);
   mlp_down = take(weights.mlp_down, weights.mlp_down_bias);

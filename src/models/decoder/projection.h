@@ -67,6 +67,7 @@ struct LayerProjections {
   Projection query, gate_score, key, value, output;
   Projection mlp_gate, mlp_up, mlp_down, router;
   std::vector<Projection> expert_gate, expert_up, expert_down;  ///< [expert]
+  Projection delta_query, delta_key, delta_value, delta_gate, delta_beta, delta_decay, delta_output;
   Projection shared_gate, shared_up, shared_down, shared_score;
 
   LayerProjections() = default;

@@ -14,14 +14,14 @@ namespace gainlens::models {
 Experts parse_experts(ConfigReader& reader, std::string_view count_key, std::int64_t default_count,
                       std::int64_t default_per_token);
 
+/// [layer] whether it has experts: each `decoder_sparse_step`-th, except those in `mlp_only_layers`.
+/// @throws InvalidArgument  as ConfigReader; `mlp_only_layers` is no list of layers
+std::vector<bool> parse_sparse_layers(ConfigReader& reader, std::int64_t layers);
+
 /// Keys for the training of a router. Families with experts have them.
 std::vector<std::string_view> router_training_keys();
 
 /// Widths in config.json are at most this.
 inline constexpr std::int64_t max_expert_width = std::int64_t{1} << 24;
-
-/// Whether each layer has experts: each `decoder_sparse_step`-th has, except those in `mlp_only_layers`.
-/// @throws InvalidArgument  the list is not one of layers
-std::vector<bool> parse_sparse_layers(ConfigReader& reader, std::int64_t layers);
 
 }  // namespace gainlens::models

@@ -1,7 +1,6 @@
-#include "core/check.h"
 #include "models/families/common_keys.h"
 #include "models/families/family.h"
-#include "models/families/other_keys.h"
+#include "models/families/text_config.h"
 
 #include <cmath>
 
@@ -79,29 +78,9 @@ DecoderConfig parse_gemma3(ConfigReader& reader) {
   return config;
 }
 
-/// The BOS stands in text_config, or outside of it, or in both places.
-std::optional<std::int64_t> parse_outer_bos(ConfigReader& reader, ConfigReader& text, const DecoderConfig& config) {
-  const Json* outer = reader.find_non_null("bos_token_id");
-  if (outer == nullptr) return config.bos_token;
-  const auto bos = parse_bos(reader, std::nullopt, config.vocabulary);
-  CHECK(text.find_non_null("bos_token_id") == nullptr || bos == config.bos_token,
-        "{}: 'bos_token_id' is {} and 'text_config.bos_token_id' is {}; they must agree", reader.where(), brief(*outer),
-        brief(*text.find("bos_token_id")));
-  return bos;
-}
-
 /// The text model inside a multimodal checkpoint.
 DecoderConfig parse_gemma3_multimodal(ConfigReader& reader) {
-  auto text = reader.object("text_config");
-  CHECK(text.has_value(), "{}: no 'text_config'; a gemma3 checkpoint needs it to describe its language model",
-        reader.where());
-  text->find("model_type");
-  for (const char* key : {"architectures", "auto_map"}) text->find(key);  // of the text model alone
-  DecoderConfig config = parse_gemma3(*text);
-  check_other_keys(*text, config, gemma3_keys, gemma_inert);
-  config.tied_head = reader.boolean("tie_word_embeddings", config.tied_head);
-  config.bos_token = parse_outer_bos(reader, *text, config);
-  return config;
+  return parse_text_config(reader, "gemma3", parse_gemma3, gemma3_keys, gemma_inert);
 }
 
 /// For Gemma 2 and 3. Norms in the file hold 1 + w. The scores are scaled by the size of a head; in the largest model

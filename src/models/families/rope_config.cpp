@@ -148,7 +148,7 @@ void parse_longrope(ConfigReader& object, const Beside& beside, RopeConfig& rope
   rope.attention_factor = optional_number(object, "attention_factor", 1e-6, max_factor).value_or(derived);
 }
 
-RopeObject parse_object(std::string name, ConfigReader object, const Beside& beside) {
+RopeObject parse_object(std::string name, ConfigReader object, const Beside& beside, const RopeKeys& keys) {
   RopeObject result;
   result.name = std::move(name);
   result.rope.scaling = scaling_named(object, rope_type(object), beside);
@@ -175,6 +175,9 @@ RopeObject parse_object(std::string name, ConfigReader object, const Beside& bes
       parse_longrope(object, beside, result.rope);
       break;
   }
+  if (keys.sections) {
+    for (const char* key : {"mrope_section", "mrope_interleaved"}) object.find(key);
+  }
   object.refuse_unread_values();
   return result;
 }
@@ -187,20 +190,20 @@ struct Spoken {
 };
 
 /// @param has_base_beside  there is a base outside of the objects, for objects that have none
-Spoken spoken_objects(ConfigReader& reader, const Beside& beside, bool has_base_beside) {
+Spoken spoken_objects(ConfigReader& reader, const Beside& beside, const RopeKeys& keys, bool has_base_beside) {
   Spoken spoken;
   if (const auto scaling = reader.object("rope_scaling"))
-    spoken.global.push_back(parse_object("rope_scaling", *scaling, beside));
+    spoken.global.push_back(parse_object("rope_scaling", *scaling, beside, keys));
   auto parameters = reader.object("rope_parameters");
   if (!parameters) return spoken;
   const auto full = parameters->object("full_attention"), sliding = parameters->object("sliding_attention");
   if (!full && !sliding) {
-    spoken.global.push_back(parse_object("rope_parameters", *parameters, beside));
+    spoken.global.push_back(parse_object("rope_parameters", *parameters, beside, keys));
     return spoken;
   }
   parameters->refuse_unread_values();
-  if (full) spoken.global.push_back(parse_object("rope_parameters.full_attention", *full, beside));
-  if (sliding) spoken.window = parse_object("rope_parameters.sliding_attention", *sliding, beside);
+  if (full) spoken.global.push_back(parse_object("rope_parameters.full_attention", *full, beside, keys));
+  if (sliding) spoken.window = parse_object("rope_parameters.sliding_attention", *sliding, beside, keys);
   const bool one_base = full && sliding && spoken.global.back().base.has_value() != spoken.window->base.has_value();
   CHECK(!one_base || has_base_beside,
         "{}: only one of 'rope_parameters.full_attention' and 'rope_parameters.sliding_attention' has a rope_theta; "
@@ -258,7 +261,7 @@ Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKe
       keys.window_base.empty() ? std::nullopt : optional_number(reader, keys.window_base, 1, max_base);
   const auto rotated = optional_number(reader, rotated_key(keys), 0, 1);
   const bool own_base = window_base || keys.default_window_base;
-  const Spoken spoken = spoken_objects(reader, {max_positions, original, keys.alpha_stretches}, base || own_base);
+  const Spoken spoken = spoken_objects(reader, {max_positions, original, keys.alpha_stretches}, keys, base || own_base);
 
   Ropes ropes;
   ropes.rope = merged(reader, spoken.global, keys, keys.base, base, keys.default_base, rotated);

@@ -17,6 +17,9 @@ struct RopeKeys {
   /// Key of the base of layers with a window, which then do not use `rope_scaling`; empty: no such key.
   std::string_view window_base;
   bool alpha_stretches = false;  ///< the scaling "dynamic" has a fixed `alpha`, which stretches the base
+  /// `mrope_section` and `mrope_interleaved` may say which pairs follow the time, height and width of an image. Text
+  /// has the same position in all three, so they change nothing.
+  bool sections = false;
   double default_base = 10000;
   double default_rotated = 1;
   std::optional<double> default_window_base;

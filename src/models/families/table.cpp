@@ -35,7 +35,12 @@ Family phi3();
 Family qwen2();
 Family qwen2_moe();
 Family qwen3();
+Family qwen3_5();
+Family qwen3_5_moe();
+Family qwen3_5_moe_multimodal();
+Family qwen3_5_multimodal();
 Family qwen3_moe();
+Family qwen3_next();
 Family seed_oss();
 Family smollm3();
 Family stablelm();
@@ -72,7 +77,12 @@ std::span<const Family> families() {
       qwen2(),
       qwen2_moe(),
       qwen3(),
+      qwen3_5(),
+      qwen3_5_moe(),
+      qwen3_5_moe_multimodal(),
+      qwen3_5_multimodal(),
       qwen3_moe(),
+      qwen3_next(),
       seed_oss(),
       smollm3(),
       stablelm(),

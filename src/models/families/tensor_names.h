@@ -29,6 +29,7 @@ struct TensorNames {
   std::string_view query_key_value;
   RowOrder query_key_value_order = RowOrder::sequential;
   std::string_view query = "self_attn.q_proj";  ///< also holds the rows of an output gate, in RowOrder::grouped
+  bool gate_by_head = false;  ///< `query` holds the rows of each query head and then those of its gate
   std::string_view key = "self_attn.k_proj";
   std::string_view value = "self_attn.v_proj";
   std::string_view query_norm = "self_attn.q_norm";
@@ -39,6 +40,15 @@ struct TensorNames {
   std::string_view output = "self_attn.o_proj";
   std::string_view attention_post_norm;
   bool rotary_pairs = false;  ///< rows of query and key are stored pair by pair (GGUF's llama), not half by half
+
+  /// Of layers of the gated delta rule. `delta_projections` is one tensor for query, key, value and gate, grouped by
+  /// key head; `delta_rates` is one for beta and decay. If they are empty, `delta_query_key_value` (sequential) and the
+  /// names after it are used.
+  std::string_view delta_projections, delta_rates;
+  std::string_view delta_query_key_value, delta_gate, delta_beta, delta_decay;
+  std::string_view delta_convolution;
+  std::string_view delta_log_rate, delta_decay_bias;  ///< complete names
+  std::string_view delta_norm, delta_output;
 
   std::string_view mlp_norm = "post_attention_layernorm";
   std::string_view mlp_gate_up;  ///< one tensor for both, in this order
@@ -53,7 +63,9 @@ struct TensorNames {
   std::string_view expert_gate_up;       ///< complete name of one stack [experts, width, gate and up alternating]
   std::string_view expert_gate_up_bias;  ///< complete name
   std::string_view expert_down_stack;    ///< complete name of the stack [experts, expert width, width]
-  std::string_view expert_down_bias;     ///< complete name
+  /// The stacks are [experts, gate and then up, width] and [experts, width, expert width].
+  bool expert_stacks_by_output = false;
+  std::string_view expert_down_bias;                     ///< complete name
   std::string_view shared_gate, shared_up, shared_down;  ///< of the expert that every token passes
   std::string_view shared_score;                         ///< whose sigmoid multiplies its output
 };

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 SUPPORTED = ("bloom falcon gemma2 gemma3 gemma3_text gpt2 gpt_neox gpt_oss llama mistral mpt olmo2 phi3 qwen2 qwen3 "
-             "qwen3_moe stablelm").split()
+             "qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next stablelm").split()
 
 # Keys that name places or programs. They compute nothing, and are not stored.
 LEFT_OUT = ["_name_or_path", "transformers_version"]

@@ -1,0 +1,71 @@
+#include "models/decoder/delta_layer.h"
+
+#include "kernels/delta/gated_delta_rule.h"
+#include "models/decoder/norm.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace gainlens::models {
+namespace {
+
+/// Number of positions whose queries, keys and values are in memory: a multiple of the chunks of the rule.
+constexpr std::int64_t block_positions = 512;
+
+/// One pass over a batch of sequences: the states between one block of positions and the next.
+class DeltaPass {
+ public:
+  DeltaPass(const DecoderConfig& config, const LayerProjections& projections, const LayerWeights& rest)
+      : config_(config), projections_(projections), rest_(rest) {}
+
+  /// What the heads give for the next positions, [batch, position, value_heads value_dim].
+  at::Tensor next(const at::Tensor& input) {
+    const DeltaLayers& of = config_.delta;
+    const at::Tensor query = heads(projections_.delta_query(input), 0, of.key_heads, query_past_);
+    const at::Tensor key = heads(projections_.delta_key(input), of.keys(), of.key_heads, key_past_);
+    const at::Tensor value = heads(projections_.delta_value(input), 2 * of.keys(), of.value_heads, value_past_);
+    const at::Tensor beta = widened(at::sigmoid(projections_.delta_beta(input)));
+    const at::Tensor steps = at::softplus(widened(projections_.delta_decay(input)) + widened(rest_.delta_decay_bias));
+    const at::Tensor result =
+        kernels::gated_delta_rule_chunked({kernels::l2_normalised(query), kernels::l2_normalised(key), widened(value),
+                                           -widened(rest_.delta_log_rate).exp() * steps, beta},
+                                          state_);
+    const at::Tensor normed =
+        norm(result.to(input.scalar_type()), Norm::rms, config_.norm_epsilon, rest_.delta_norm, 0);
+    const at::Tensor gate = at::silu(widened(projections_.delta_gate(input))).view(normed.sizes());
+    return (widened(normed) * gate).to(input.scalar_type()).flatten(2);
+  }
+
+ private:
+  /// Projected rows after the convolution, [batch, position, head, size].
+  /// @param channel  the first channel of these rows in the weight of the convolution
+  at::Tensor heads(const at::Tensor& rows, std::int64_t channel, std::int64_t count, at::Tensor& past) const {
+    const at::Tensor weight = rest_.delta_convolution.narrow(0, channel, rows.size(2));
+    return kernels::causal_convolution_silu(rows, weight, past).unflatten(2, {count, -1});
+  }
+
+  const DecoderConfig& config_;
+  const LayerProjections& projections_;
+  const LayerWeights& rest_;
+  at::Tensor query_past_, key_past_, value_past_;  // the last positions before the convolution
+  at::Tensor state_;
+};
+
+}  // namespace
+
+at::Tensor delta_layer(const DecoderConfig& config, const LayerProjections& projections, const LayerWeights& rest,
+                       const at::Tensor& input, const at::Tensor& residual) {
+  DeltaPass pass(config, projections, rest);
+  at::Tensor output = at::empty(input.sizes(), input.options());
+  for (std::int64_t begin = 0; begin < input.size(1); begin += block_positions) {
+    const std::int64_t end = std::min(begin + block_positions, input.size(1));
+    const auto part = [&](const at::Tensor& tensor) { return tensor.slice(1, begin, end).contiguous(); };
+    output.slice(1, begin, end)
+        .copy_(projections.delta_output(pass.next(part(input)), kernels::Activation::none,
+                                        residual.defined() ? part(residual) : residual));
+  }
+  return output;
+}
+
+}  // namespace gainlens::models
