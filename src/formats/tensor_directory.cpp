@@ -96,7 +96,8 @@ void check_against_shards(const std::map<std::string, std::string>& shard_of, co
   std::vector<std::string> absent;
   for (const auto& [tensor, shard] : shard_of) {
     if (by_name.at(shard)->has(tensor)) continue;
-    const bool elsewhere = std::ranges::any_of(shards, [&](const TensorFile& file) { return file.has(tensor); });
+    const bool elsewhere =
+        std::ranges::any_of(shards, [&name = tensor](const TensorFile& file) { return file.has(name); });
     CHECK(!elsewhere,
           "{}: tensor '{}' should be in '{}' but is not; index and shard must come from the same checkpoint", where,
           printable(tensor), printable(shard));
