@@ -94,6 +94,7 @@ class Fake : public tokenizers::Tokenizer {
  public:
   Fake(std::optional<tokenizers::TokenId> bos, bool adds) : bos_(bos), adds_(adds) {}
   std::vector<tokenizers::TokenId> encode(std::string_view) const override { return {}; }
+  std::size_t longest_text() const override { return 100; }
   std::int64_t vocabulary_size() const override { return 10; }
   std::optional<tokenizers::TokenId> bos_token() const override { return bos_; }
   bool adds_bos() const override { return adds_; }
