@@ -162,7 +162,7 @@ Job read_job(const SweepOptions& options) {
   job.notes = std::move(checkpoint.notes);
   job.config = std::move(checkpoint.config);
   std::vector<std::filesystem::path> inputs = job.files;
-  if (!options.source.text.empty()) {
+  if (options.source.token_ids.empty() && !options.source.text.empty()) {  // else no tokenizer is opened
     const auto tokenizer = tokenizers::tokenizer_files(job.checkpoint);
     inputs.insert(inputs.end(), tokenizer.begin(), tokenizer.end());
   }

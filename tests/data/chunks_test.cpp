@@ -95,6 +95,7 @@ class Fake : public tokenizers::Tokenizer {
   Fake(std::optional<tokenizers::TokenId> bos, bool adds, std::string doubt = {})
       : bos_(bos), adds_(adds), doubt_(std::move(doubt)) {}
   std::vector<tokenizers::TokenId> encode(std::string_view) const override { return {}; }
+  std::size_t longest_text() const override { return 100; }
   std::int64_t vocabulary_size() const override { return 10; }
   std::optional<tokenizers::TokenId> bos_token() const override { return bos_; }
   bool adds_bos() const override { return adds_; }

@@ -41,6 +41,13 @@ TEST_F(Text, LargerThanOneBlock) {
   EXPECT_EQ(read_text(file(gzipped(text))), text);
 }
 
+TEST_F(Text, TheLargestSizeIsInclusive) {
+  const auto path = file(gzipped(std::string(2048, 'x')));
+  EXPECT_EQ(read_text(path, 2048).size(), 2048u);
+  EXPECT_THAT([&] { read_text(path, 2047); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("larger than 2.0 KiB unpacked; give a smaller file")));
+}
+
 TEST_F(Text, TruncatedGzipIsRefused) {
   const std::string packed = gzipped("a text that is long enough to be cut in the middle");
   expect_refused(packed.substr(0, packed.size() - 9), "broken or truncated");
