@@ -134,6 +134,11 @@ const OrderedJson heavy = {{"num_hidden_layers", 3},   {"hidden_size", 1024},   
                            {"num_attention_heads", 8}, {"num_key_value_heads", 8}, {"head_dim", 128}};
 const OrderedJson wide_stream = {{"hidden_size", 3072}, {"num_attention_heads", 2}, {"num_key_value_heads", 2}};
 const OrderedJson heads = {{"num_attention_heads", 24}, {"num_key_value_heads", 24}, {"head_dim", 128}};
+const OrderedJson linear_attention = {{"model_type", "qwen3_next"},   {"num_hidden_layers", 2},
+                                      {"full_attention_interval", 2}, {"num_experts", 0},
+                                      {"hidden_size", 512},           {"linear_num_key_heads", 16},
+                                      {"linear_num_value_heads", 32}, {"linear_key_head_dim", 128},
+                                      {"linear_value_head_dim", 128}};
 const OrderedJson large_vocabulary = {{"hidden_size", 256}, {"vocab_size", 120000}};
 
 std::vector<Case> cases() {
@@ -189,6 +194,20 @@ std::vector<Case> cases() {
         {"norm_topk_prob", true}},
        {.positions = 8192},
        {}},
+      {"a shared expert",
+       {{"model_type", "qwen3_next"},
+        {"num_hidden_layers", 1},
+        {"full_attention_interval", 1},
+        {"hidden_size", 1024},
+        {"moe_intermediate_size", 64},
+        {"shared_expert_intermediate_size", 8192},
+        {"num_experts", 4},
+        {"num_experts_per_tok", 1}},
+       {.positions = 8192},
+       {}},
+      {"linear attention", linear_attention, {.positions = 8192}, {}},
+      {"linear attention in bfloat16", linear_attention, {.dtype = at::kBFloat16, .positions = 8192}, {}},
+      {"linear attention in float64", linear_attention, {.dtype = at::kDouble, .positions = 4096}, {}},
       {"vocabulary", large_vocabulary, {.positions = 1024}, {}},
       {"vocabulary in bfloat16", large_vocabulary, {.dtype = at::kBFloat16, .positions = 1024}, {}},
       {"no likelihood", large_vocabulary, {.positions = 1024, .likelihood = false}, {"--no-nll"}},

@@ -58,7 +58,9 @@ class Golden:
             : self.lengths[-1]
         ].tolist()
         self.windows = stored["windows"].tolist()
-        config = json.loads((self.checkpoint if self.checkpoint.is_dir() else folder).joinpath("config.json").read_text())
+        owner = self.checkpoint if self.checkpoint.is_dir() else folder
+        absent = not (owner / "config.json").exists()  # shared data
+        config = {} if absent else json.loads((owner / "config.json").read_text())
         self.layers = attention_layers(config.get("text_config", config), len(self.windows))
         self.head_dim = int(stored["head_dim"][0])
         self.chunks = sweep_reference.chunks_of(stored)

@@ -8,16 +8,14 @@ namespace gainlens::models {
 namespace {
 
 constexpr RopeKeys rope_keys{.rotated = "partial_rotary_factor", .sections = true, .default_rotated = 0.25};
-constexpr CommonKeys dense_keys{.rope = rope_keys};
-/// The files with experts give no width of other MLPs, which no layer has.
-constexpr CommonKeys moe_keys{.mlp_width = "shared_expert_intermediate_size", .rope = rope_keys};
+constexpr CommonKeys qwen3_5_keys{.rope = rope_keys};
 // Of layers that predict several tokens, which a language model does not run; mlp_only_layers without experts.
 const std::vector<std::string_view> text_inert = {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings",
                                                   "mlp_only_layers"};
 
 /// What the models with and without experts share.
-DecoderConfig parse_attention(ConfigReader& reader, const CommonDefaults& defaults, const CommonKeys& keys) {
-  DecoderConfig config = parse_common(reader, defaults, keys);
+DecoderConfig parse_attention(ConfigReader& reader, const CommonDefaults& defaults) {
+  DecoderConfig config = parse_common(reader, defaults, qwen3_5_keys);
   config.norm_offset = 1;
   config.gate = Gate::elementwise;
   require_value(reader, "attn_output_gate", true, "queries and gates are one tensor");
@@ -28,14 +26,16 @@ DecoderConfig parse_attention(ConfigReader& reader, const CommonDefaults& defaul
 }
 
 DecoderConfig parse_dense(ConfigReader& reader) {
-  return parse_attention(reader, {.max_positions = 32768, .kv_heads = 4, .head_dim = 256}, dense_keys);
+  return parse_attention(reader, {.max_positions = 32768, .kv_heads = 4, .head_dim = 256});
 }
 
 DecoderConfig parse_moe(ConfigReader& reader) {
-  DecoderConfig config = parse_attention(reader, {.max_positions = 32768, .kv_heads = 2, .head_dim = 256}, moe_keys);
+  // No layer has an MLP without experts: a width of such an MLP has no effect, and files leave it out.
+  DecoderConfig config =
+      parse_attention(reader, {.max_positions = 32768, .kv_heads = 2, .head_dim = 256, .mlp_ratio = 1});
   config.experts = parse_experts(reader, "num_experts", 256, 8);
   config.experts.width = reader.integer("moe_intermediate_size", 1, max_expert_width, 512);
-  config.experts.shared_width = config.mlp_width;
+  config.experts.shared_width = reader.integer("shared_expert_intermediate_size", 1, max_expert_width, 512);
   config.experts.shared_score = true;
   require_value(reader, "norm_topk_prob", true, "the weights of the chosen experts sum to 1");
   return config;
@@ -48,11 +48,11 @@ std::vector<std::string_view> moe_inert() {
 }
 
 DecoderConfig parse_dense_multimodal(ConfigReader& reader) {
-  return parse_text_config(reader, "qwen3_5", parse_dense, dense_keys, text_inert);
+  return parse_text_config(reader, "qwen3_5", parse_dense, qwen3_5_keys, text_inert);
 }
 
 DecoderConfig parse_moe_multimodal(ConfigReader& reader) {
-  return parse_text_config(reader, "qwen3_5_moe", parse_moe, moe_keys, moe_inert());
+  return parse_text_config(reader, "qwen3_5_moe", parse_moe, qwen3_5_keys, moe_inert());
 }
 
 TensorNames dense_names() {
@@ -94,7 +94,7 @@ Family qwen3_5() {
           .examples = "the text models of Qwen 3.5 alone",
           .classes = {"Qwen3_5", "Qwen3_5Text"},
           .parse = parse_dense,
-          .keys = dense_keys,
+          .keys = qwen3_5_keys,
           .tensors = dense_names(),
           .inert_keys = text_inert,
           .inert_tensors = {"model.visual.", "mtp."}};
@@ -115,7 +115,7 @@ Family qwen3_5_moe() {
           .examples = "the text models of Qwen 3.5 with experts alone",
           .classes = {"Qwen3_5Moe", "Qwen3_5MoeText"},
           .parse = parse_moe,
-          .keys = moe_keys,
+          .keys = qwen3_5_keys,
           .tensors = moe_names(),
           .inert_keys = moe_inert(),
           .inert_tensors = {"model.visual.", "mtp."}};
