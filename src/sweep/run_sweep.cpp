@@ -136,7 +136,7 @@ struct Job {
   std::filesystem::path checkpoint;  ///< folder or GGUF file
   std::vector<std::filesystem::path> files;
   std::vector<std::string> notes;  ///< what the user should know about the files
-  runfile::WatchedFiles inputs;  ///< those files and the tokenizer's
+  runfile::WatchedFiles inputs;    ///< those files and the tokenizer's
   models::DecoderConfig config;
   std::vector<std::int64_t> lengths;
   TokenSource source;
