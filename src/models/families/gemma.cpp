@@ -1,3 +1,5 @@
+#include "core/check.h"
+#include "core/error.h"
 #include "models/families/common_keys.h"
 #include "models/families/family.h"
 #include "models/families/text_config.h"
