@@ -67,7 +67,16 @@ TEST(Unpack, RotaryPairsByHand) {
   // Two heads of four dimensions; stored (pair 0: both halves), (pair 1: both halves).
   TensorSlot slot = slot_of({8}, {{8}});
   slot.rotary_heads = 2;
+  slot.rotary_dimensions = 4;
   EXPECT_THAT(values(unpack(slot, counting({8}))[0]), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
+}
+
+TEST(Unpack, RotaryPairsOfAPartOfEachHeadByHand) {
+  // Two heads of six dimensions, of which the first four are rotated.
+  TensorSlot slot = slot_of({12}, {{12}});
+  slot.rotary_heads = 2;
+  slot.rotary_dimensions = 4;
+  EXPECT_THAT(values(unpack(slot, counting({12}))[0]), ElementsAre(0, 2, 1, 3, 4, 5, 6, 8, 7, 9, 10, 11));
 }
 
 TEST(Unpack, StackIsMadeWhenItsFirstExpertComes) {
