@@ -345,7 +345,7 @@ OLMO3 = OLMO2 | {
         "original_max_position_embeddings": 32,
         "beta_fast": 2.0,
         "beta_slow": 1.0,
-        "attention_factor": 1.2,
+        "attention_factor": 1.1386294361119891,  # 0.1 ln(4) + 1, as in the published models: GGUF files leave it out
     },
 }
 SMOLLM3 = BASE | {

@@ -104,7 +104,7 @@ TEST(Config, TooManyExpertsTogether) {
 
 TEST(Config, OtherMathematicsIsRefused) {
   expect_refused({
-      {"llama", R"({"logit_scale": 0.5})", "'logit_scale' is 0.5; this family computes only 1: logits are not scaled"},
+      {"llama", R"({"logit_scale": 0.5})", "'logit_scale' is 0.5; this family computes only 1.0: the factor on the"},
       {"llama", R"({"norm_scale": 0.5})",
        "unknown key 'norm_scale' (= 0.5) may change what the model computes; if it does not, remove it or give "
        "--ignore-config-key "
@@ -123,8 +123,8 @@ TEST(Config, OtherMathematicsIsRefused) {
       {"llama", R"({"is_encoder_decoder": true})", "'is_encoder_decoder' is true; must be false"},
       {"qwen2", R"({"use_mrope": true})", "'use_mrope' is true; must be false"},
       {"qwen3", R"({"attention_bias": true, "qkv_bias": false})", "'attention_bias' is true and 'qkv_bias' is false"},
-      {"llamma", "{}", "model_type 'llamma' is not supported; supported are bloom, falcon, gemma2,"},
-      {"gptj", "{}", "model_type 'gptj' is not supported"},
+      {"llamma", "{}", "model_type 'llamma' is not supported; supported are bloom, cohere2, ernie4_5,"},
+      {"codegen", "{}", "model_type 'codegen' is not supported"},
   });
 }
 
@@ -137,7 +137,7 @@ TEST(Config, KeysThatAreAcceptedByTheirValue) {
     const char* message;
   };
   const std::vector<Case> cases = {
-      {"llama", R"({"lm_head_bias": false})", R"({"lm_head_bias": true})", "the output head has no bias"},
+      {"llama", R"({"lm_head_bias": false})", R"({"lm_head_bias": true})", "a bias of the output head"},
       {"llama", R"({"qkv_bias": false})", R"({"qkv_bias": true})", "biases of queries, keys and values"},
       {"qwen2", R"({"attention_bias": true})", R"({"attention_bias": false})",
        "'attention_bias' is false; must be true"},
@@ -149,6 +149,7 @@ TEST(Config, KeysThatAreAcceptedByTheirValue) {
       {"llama", R"({"n_head": 2})", R"({"n_head": 4})", "'n_head' is 4 and 'num_attention_heads' is 2; they mean the"},
       {"llama", R"({"norm_eps": 1e-6})", R"({"norm_eps": 1e-5})", "the epsilon of the norms"},
       {"llama", R"({"rotary_pct": 1})", R"({"rotary_pct": 0.5})", "the share of a head that is rotated"},
+      {"llama", R"({"rotary_dim": 2})", R"({"rotary_dim": 4})", "the number of a head's dimensions that are rotated"},
       {"llama", R"({"hidden_activation": "swish"})", R"({"hidden_activation": "gelu"})", "unknown key"},
       {"llama", R"({"use_sliding_window": false, "sliding_window": 64, "max_window_layers": 3})",
        R"({"use_sliding_window": true})", "'use_sliding_window' is true"},

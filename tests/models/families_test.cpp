@@ -5,6 +5,7 @@
 #include "models/printed_gate.h"
 
 #include <ATen/ATen.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,16 +37,51 @@ DecoderConfig read_bare(const std::string& family, const Json& changes) {
 TEST(Families, TableNamesEachOnce) {
   std::vector<std::string_view> names;
   for (const Family& family : families()) names.push_back(family.name);
-  EXPECT_THAT(names, ElementsAre("bloom", "falcon", "gemma2", "gemma3_text", "gemma3", "gpt2", "gpt_neox", "gpt_oss",
-                                 "llama", "mistral", "mpt", "olmo2", "phi3", "qwen2", "qwen3", "qwen3_5_text",
-                                 "qwen3_5", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_moe", "qwen3_next", "stablelm"));
+  const std::vector<std::string_view> expected = {"bloom",
+                                                  "cohere2",
+                                                  "ernie4_5",
+                                                  "exaone4",
+                                                  "falcon",
+                                                  "gemma",
+                                                  "gemma2",
+                                                  "gemma3_text",
+                                                  "gemma3",
+                                                  "glm4",
+                                                  "gpt2",
+                                                  "gpt_neo",
+                                                  "gpt_neox",
+                                                  "gpt_oss",
+                                                  "gptj",
+                                                  "granite",
+                                                  "hunyuan_v1_dense",
+                                                  "llama",
+                                                  "mistral",
+                                                  "mixtral",
+                                                  "mpt",
+                                                  "olmo2",
+                                                  "olmo3",
+                                                  "opt",
+                                                  "phi",
+                                                  "phi3",
+                                                  "qwen2",
+                                                  "qwen2_moe",
+                                                  "qwen3",
+                                                  "qwen3_5_text",
+                                                  "qwen3_5_moe_text",
+                                                  "qwen3_5_moe",
+                                                  "qwen3_5",
+                                                  "qwen3_moe",
+                                                  "qwen3_next",
+                                                  "seed_oss",
+                                                  "smollm3",
+                                                  "stablelm",
+                                                  "starcoder2"};
+  EXPECT_EQ(names, expected);
   for (const Family& family : families()) EXPECT_FALSE(family.title.empty() || family.examples.empty()) << family.name;
   EXPECT_EQ(family_named("qwen2", "here").name, "qwen2");
   EXPECT_EQ(message_of([] { family_named("qwen4", "here"); }),
-            "here: model_type 'qwen4' is not supported; supported are bloom, falcon, gemma2, gemma3_text, gemma3, "
-            "gpt2, gpt_neox, gpt_oss, llama, "
-            "mistral, mpt, olmo2, phi3, qwen2, qwen3, qwen3_5_text, qwen3_5, qwen3_5_moe_text, qwen3_5_moe, qwen3_moe, "
-            "qwen3_next, stablelm; did you mean 'qwen2'?");
+            fmt::format("here: model_type 'qwen4' is not supported; supported are {}; did you mean 'qwen2'?",
+                        fmt::join(expected, ", ")));
 }
 
 TEST(Families, DefaultsOfTheReference) {
@@ -108,6 +144,31 @@ TEST(Families, QwenWindows) {
     none["sliding_window"] = nullptr;
     EXPECT_THAT(read(family, none).window, ElementsAre(0, 0, 0, 0));
   }
+}
+
+TEST(Families, Exaone4WindowsByAWord) {
+  const auto windows = [](Json changes) {
+    changes["num_hidden_layers"] = 4;
+    return read("exaone4", changes).window;
+  };
+  const Json types = {"sliding_attention", "sliding_attention", "sliding_attention", "full_attention"};
+  const Json all_sliding(4, "sliding_attention");
+  EXPECT_THAT(windows({{"sliding_window", 8}, {"sliding_window_pattern", "LG"}}), ElementsAre(8, 0, 8, 0));
+  EXPECT_THAT(windows({{"sliding_window", 8}, {"sliding_window_pattern", 4}}), ElementsAre(8, 8, 8, 0));
+  EXPECT_THAT(windows({{"sliding_window", nullptr}, {"sliding_window_pattern", "LLLG"}}), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(windows({{"sliding_window", 8}, {"sliding_window_pattern", "LLLG"}, {"layer_types", types}}),
+              ElementsAre(8, 8, 8, 0));
+  // layer_types decide what the letter of the last layer means.
+  EXPECT_THAT(windows({{"sliding_window", 8}, {"sliding_window_pattern", "L"}, {"layer_types", all_sliding}}),
+              ElementsAre(8, 8, 8, 8));
+
+  const auto message = [&](const Json& changes) { return message_of([&] { windows(changes); }); };
+  EXPECT_THAT(message({{"sliding_window", 8}, {"sliding_window_pattern", "L"}}), HasSubstr("give 'layer_types'"));
+  EXPECT_THAT(message({{"sliding_window_pattern", "LLXG"}}), HasSubstr("a word of the letters L and G"));
+  EXPECT_THAT(message({{"sliding_window_pattern", ""}}), HasSubstr("a word of the letters L and G"));
+  EXPECT_THAT(message({{"sliding_window", 8}, {"sliding_window_pattern", "GGGG"}, {"layer_types", types}}),
+              HasSubstr("they mean the same and must agree"));
+  EXPECT_THAT(message({{"reorder_qk_norm", false}}), HasSubstr("'reorder_qk_norm' is false; must be true"));
 }
 
 TEST(Families, Qwen3Gates) {

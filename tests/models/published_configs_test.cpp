@@ -72,6 +72,20 @@ TEST(PublishedConfigs, AreReadOrRefusedAsTheTableSays) {
   }
 }
 
+TEST(PublishedConfigs, EachRefusalHasAReason) {
+  int read = 0, refused = 0, other_families = 0;
+  const Json table = read_table("published.json");
+  for (const Json& row : table.at("rows")) {
+    ASSERT_EQ(row.contains("refused"), row.contains("reason")) << row.at("name");
+    ++(!row.contains("refused") ? read : row.contains("base") ? refused : other_families);
+    EXPECT_NE(row.value("reason", "read"), "") << row.at("name");
+  }
+  const std::string page = read_text_file(GAINLENS_SOURCE_DIR "/docs/models.md", 1 << 20);
+  EXPECT_THAT(page, HasSubstr(fmt::format("holds {} configurations", read + refused + other_families)));
+  EXPECT_THAT(page, HasSubstr(fmt::format("{} are read. {} of these families are refused", read, refused)));
+  EXPECT_THAT(page, HasSubstr(fmt::format("{} belong to families that are not read", other_families)));
+}
+
 TEST(PublishedConfigs, TheFilesThemselvesAgreeWithTheTable) {
   const auto folder = gainlens::testing::shared_data("configs");
   if (!folder) GTEST_SKIP() << "no shared data: configs";

@@ -72,6 +72,16 @@ TEST(Unpack, RotaryPairsByHand) {
   EXPECT_THAT(values(unpack(slot, counting({8}))[0]), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
 }
 
+TEST(Unpack, PartialRotaryPairsByHand) {
+  // One head of six dimensions: two pairs, then two dimensions that are not rotated and keep their places.
+  TensorSlot slot = slot_of({6}, {{6}});
+  slot.rotary_heads = 1;
+  slot.rotary_dimensions = 4;
+  const at::Tensor rows = unpack(slot, counting({6}))[0];
+  EXPECT_THAT(values(rows), ElementsAre(0, 2, 1, 3, 4, 5));
+  EXPECT_THAT(values(pack(slot, {rows})), ElementsAre(0, 1, 2, 3, 4, 5));
+}
+
 TEST(Unpack, StackIsMadeWhenItsFirstExpertComes) {
   at::Tensor stack;
   for (std::int64_t expert = 0; expert < 2; ++expert) {
@@ -106,6 +116,7 @@ TEST(TensorSlots, PackingUndoesUnpackingInEveryLayout) {
   pairs.rotary_pairs = true;
   for (const TensorNames& names : {packed_names(RowOrder::sequential, false), packed_names(RowOrder::grouped, true),
                                    packed_names(RowOrder::alternating, false), pairs}) {
+    config.rope.rotated = names.rotary_pairs ? 0.5 : 1;
     if (names.query_key_value_order == RowOrder::alternating) config.kv_heads = config.heads;  // rows of equal numbers
     DecoderWeights weights = RandomWeights(3, at::kFloat).of(config);
     for (const TensorSlot& slot : tensor_slots(config, names, weights)) {

@@ -1,15 +1,44 @@
+#include "core/check.h"
 #include "models/families/common_keys.h"
 #include "models/families/family.h"
+
+#include <algorithm>
 
 namespace gainlens::models {
 namespace {
 
-/// In place of a number, published files have a word such as "LLLG" beside `layer_types`, which says the same.
-std::int64_t parse_pattern(ConfigReader& reader) {
+/// The windows that a word such as "LLLG" gives, repeated over the layers: L is a layer with the window, G one without.
+std::vector<std::int64_t> windows_by_word(const ConfigReader& reader, std::string_view word, std::int64_t layers,
+                                          std::int64_t window) {
+  CHECK(!word.empty() && word.find_first_not_of("LG") == std::string_view::npos,
+        "{}: 'sliding_window_pattern' is '{}'; must be a number, or a word of the letters L and G", reader.where(),
+        printable(word, 60));
+  std::vector<std::int64_t> windows;
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    windows.push_back(word[static_cast<std::size_t>(layer) % word.size()] == 'L' ? window : 0);
+  return windows;
+}
+
+/// By `layer_types`, and by a number or a word in `sliding_window_pattern`.
+std::vector<std::int64_t> parse_windows(ConfigReader& reader, std::int64_t layers) {
   const Json* pattern = reader.find_non_null("sliding_window_pattern");
-  const bool listed = reader.find_non_null("layer_types") != nullptr;
-  return pattern != nullptr && pattern->is_string() && listed ? 4
-                                                              : reader.integer("sliding_window_pattern", 1, 4096, 4);
+  if (pattern == nullptr || !pattern->is_string()) {
+    const std::int64_t interval = pattern == nullptr ? 4 : reader.integer("sliding_window_pattern", 1, 4096);
+    return parse_alternating_windows(reader, layers, interval, 4096);
+  }
+  const std::int64_t window = parse_window(reader, 4096);
+  const std::vector<std::int64_t> listed = windows_by_type(reader, layers, window, "sliding_window is null; set it");
+  const std::vector<std::int64_t> spelled =
+      windows_by_word(reader, pattern->get_ref<const std::string&>(), layers, window);
+  // Some programs give the last layer no window, whatever its letter.
+  CHECK(!listed.empty() || spelled.back() == 0,
+        "{}: 'sliding_window_pattern' is {}, by which the last of {} layers may or may not have a window; give "
+        "'layer_types'",
+        reader.where(), brief(*pattern), layers);
+  CHECK(listed.empty() || std::equal(listed.begin(), listed.end() - 1, spelled.begin()),
+        "{}: 'sliding_window_pattern' is {} and 'layer_types' is {}; they mean the same and must agree", reader.where(),
+        brief(*pattern), brief(*reader.find("layer_types")));
+  return listed.empty() ? spelled : listed;
 }
 
 DecoderConfig parse(ConfigReader& reader) {
@@ -18,7 +47,8 @@ DecoderConfig parse(ConfigReader& reader) {
   config.pre_norm = false;
   config.post_norm = true;
   config.qk_norm = QkNorm::head;
-  config.window = parse_alternating_windows(reader, config.layers, parse_pattern(reader), 4096);
+  config.window = parse_windows(reader, config.layers);
+  require_value(reader, "reorder_qk_norm", true, "queries and keys are normalised after their projections");
   // In a model with a window, only the layers that have it rotate.
   if (parse_window(reader, 4096) > 0) {
     for (const std::int64_t window : config.window) config.unrotated.push_back(window == 0);

@@ -81,6 +81,7 @@ DecoderConfig parse(ConfigReader& reader) {
   config.gated_mlp = false;
   config.attention_scale = 1;
   config.window = parse_windows(reader, config.layers);
+  require_value(reader, "rotary", false, "this family does not rotate; the files of GPT-J have model_type gptj");
   return config;
 }
 

@@ -22,7 +22,7 @@ DecoderConfig parse(ConfigReader& reader) {
 Family granite() {
   return {.name = "granite",
           .title = "Granite",
-          .examples = "Granite 3.0 to 3.3, 2B and 8B",
+          .examples = "Granite 3.0 to 3.3 2B and 8B",
           .classes = {"Granite"},
           .parse = parse,
           .tensors = {},

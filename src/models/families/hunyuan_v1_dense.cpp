@@ -35,7 +35,7 @@ void complete(GgufConfig& gguf) {
 Family hunyuan_v1_dense() {
   return {.name = "hunyuan_v1_dense",
           .title = "HunYuan, dense",
-          .examples = "HunYuan 0.5B, 1.8B, 4B and 7B",
+          .examples = "HunYuan 0.5B to 7B",
           .classes = {"HunYuanDenseV1"},
           .parse = parse,
           .tensors = names(),

@@ -52,6 +52,11 @@ Json rotation(const DecoderConfig& config, double RopeConfig::*member) {
   return config.positions == Positions::rotary ? Json(config.rope.*member) : Json();
 }
 
+Json rotated_dimensions(const DecoderConfig& config) {
+  if (config.positions != Positions::rotary) return nullptr;
+  return static_cast<std::int64_t>(static_cast<double>(config.head_dim) * config.rope.rotated);
+}
+
 /// A value of the experts; 0 in a decoder without experts.
 Json of_experts(const DecoderConfig& config, std::int64_t Experts::*member) {
   return config.experts.count == 0 ? 0 : config.experts.*member;
@@ -109,6 +114,7 @@ const std::vector<Statement>& statements() {
        {"partial_rotary_factor", "rotary_pct", "rope_pct", "rotary_percent"},
        [](Config c) { return rotation(c, &RopeConfig::rotated); },
        [](Keys k) { return k.rope.rotated; }},
+      {"the number of a head's dimensions that are rotated", {"rotary_dim"}, rotated_dimensions},
       // parts that a decoder has or does not have
       {"biases of queries, keys and values",
        {"attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias"},

@@ -45,7 +45,7 @@ void complete(GgufConfig& gguf) {
 Family starcoder2() {
   return {.name = "starcoder2",
           .title = "StarCoder 2",
-          .examples = "StarCoder 2 3B, 7B and 15B",
+          .examples = "StarCoder 2 3B to 15B",
           .classes = {"Starcoder2"},
           .parse = parse,
           .keys = keys,

@@ -4,26 +4,69 @@
 Usage: make_published.py FOLDER. FOLDER has config.json files of published checkpoints, named after them, and
 SOURCES.tsv (name, where it was found). A configuration is stored as its difference from the first one of its family.
 Of families that are not supported only the keys are stored that decide so. The outcomes below are written by hand.
+Each refusal has a reason. The script prints how many configurations have which outcome.
 """
 import csv
 import json
 import sys
 from pathlib import Path
 
-SUPPORTED = ("bloom falcon gemma2 gemma3 gemma3_text gpt2 gpt_neox gpt_oss llama mistral mpt olmo2 phi3 qwen2 qwen3 "
-             "qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next stablelm").split()
+SUPPORTED = ("bloom cohere2 ernie4_5 exaone4 falcon gemma gemma2 gemma3 gemma3_text glm4 gpt2 gpt_neo gpt_neox gpt_oss "
+             "gptj granite hunyuan_v1_dense llama mistral mixtral mpt olmo2 olmo3 opt phi phi3 qwen2 qwen2_moe qwen3 "
+             "qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next seed_oss smollm3 stablelm "
+             "starcoder2").split()
 
 # Keys that name places or programs. They compute nothing, and are not stored.
 LEFT_OUT = ["_name_or_path", "transformers_version"]
 
-# Configurations of supported families that are refused, and a part of the message.
+# Configurations of supported families that are refused: a part of the message, and the reason.
+MASK_VALUE = ("unknown key 'mask_value'", "the file was edited for another program; no published file has this key")
 REFUSED = {
-    "Qwen__Qwen1.5-14B": "weights quantised by gptq are not read",
-    "Qwen__Qwen2-1.5B-Instruct__edited": "unknown key 'mask_value'",
-    "Qwen__Qwen2.5-0.5B-Instruct__edited": "unknown key 'mask_value'",
-    "Qwen__Qwen2.5-3B-Instruct__edited": "unknown key 'linear_impl_type'",
-    "Qwen__Qwen3-32B-FP8-Static-PerTensor": "of quantised weights, MXFP4 and FP8",
-    "openai-community__gpt2-medium__edited": "'bos_token_id' is 50272; must be null or an id below vocab_size (50272)",
+    "EleutherAI__gpt-j-6B__as-gpt-neo":
+        ("'rotary' is true", "an early file of GPT-J; the class that it names does not rotate, so it computes GPT-Neo"),
+    "Qwen__Qwen1.5-14B":
+        ("weights quantised by gptq are not read", "the weights are quantised by a method that is not read"),
+    "Qwen__Qwen2-1.5B-Instruct__edited": MASK_VALUE,
+    "Qwen__Qwen2.5-0.5B-Instruct__edited": MASK_VALUE,
+    "Qwen__Qwen2.5-3B-Instruct__edited":
+        ("unknown key 'linear_impl_type'", "the file was edited for another program; no published file has this key"),
+    "Qwen__Qwen3-235B-A22B-FP8":
+        ("'architectures' names Qwen3MoeForCausalLM", "the file was edited: model_type says another family"),
+    "Qwen__Qwen3-32B-FP8-Static-PerTensor":
+        ("of quantised weights, MXFP4 and FP8", "the weights are quantised by a method that is not read"),
+    "facebook__opt-350m__py":
+        ("'do_layer_norm_before' is false", "norms after the sums, and embeddings of another width, are not computed"),
+    "ibm-granite__granite-3.3-8b-instruct-FP8":
+        ("of quantised weights, MXFP4 and FP8", "the weights are quantised by a method that is not read"),
+    "openai-community__gpt2-medium__edited":
+        ("'bos_token_id' is 50272; must be null or an id below vocab_size (50272)",
+         "the file was edited: its BOS has no row in the embedding"),
+}
+
+# Why a family is refused, by model_type or, in a file without it, by its class.
+UNSUPPORTED = {
+    "MiniCPM3ForCausalLM": "latent attention is not computed",
+    "chatglm": "there is no reference: its class is code beside the checkpoint",
+    "codegen": "no family here: queries, keys and values in an order of its own",
+    "deepseek_v2": "latent attention is not computed",
+    "deepseek_v3": "latent attention is not computed",
+    "exaone": "there is no reference: its class is code beside the checkpoint",
+    "gpt_bigcode": "no family here: learned positions with one KV head",
+    "granitemoehybrid": "Mamba layers are not computed",
+    "hunyuan": "there is no reference: its class is code beside the checkpoint",
+    "jamba": "Mamba layers are not computed",
+    "llama4": "attention in chunks is not computed",
+    "mamba2": "it has no attention",
+    "mimo": "there is no reference: its class is code beside the checkpoint",
+    "minicpm": "there is no reference: its class is code beside the checkpoint",
+    "minimax_m2": "no family here: experts chosen by sigmoids",
+    "nemotron_h": "Mamba layers are not computed",
+    "phi-msft": "early code beside the checkpoint, with tensors of its own; Phi replaces it",
+    "phi4": "the file was edited: no library has this model_type",
+    "phimoe": "no family here: its router has a rule of its own",
+    "qwen": "there is no reference: its class is code beside the checkpoint",
+    "rwkv5": "it has no attention",
+    "yuan": "there is no reference: its class is code beside the checkpoint",
 }
 
 
@@ -32,11 +75,15 @@ def named_source(text: str) -> str:
     return "a public copy of the published file" if text.startswith("text index") else text.split(" (")[0]
 
 
-def unsupported(config: dict) -> tuple[dict, str]:
+def unsupported(config: dict) -> dict:
+    """The row of a family that is not supported."""
     kept = {key: config[key] for key in ("model_type", "architectures") if key in config}
     if "model_type" in kept:
-        return kept, f"model_type '{kept['model_type']}' is not supported"
-    return kept, f"'architectures' names {kept['architectures'][0]}, which is not supported"
+        name, message = kept["model_type"], f"model_type '{kept['model_type']}' is not supported"
+    else:
+        name = kept["architectures"][0]
+        message = f"'architectures' names {name}, which is not supported"
+    return {"keys": kept, "refused": message, "reason": UNSUPPORTED[name]}
 
 
 def main() -> None:
@@ -52,8 +99,7 @@ def main() -> None:
         row = {"name": path.stem, "source": sources[path.name]}
         family = config.get("model_type")
         if family not in SUPPORTED:
-            row["keys"], row["refused"] = unsupported(config)
-            rows.append(row)
+            rows.append(row | unsupported(config))
             continue
         for key in LEFT_OUT:
             config.pop(key, None)
@@ -62,12 +108,16 @@ def main() -> None:
         row["keys"] = {key: value for key, value in config.items() if key not in base or base[key] != value}
         row["without"] = [key for key in base if key not in config]
         if path.stem in REFUSED:
-            row["refused"] = REFUSED[path.stem]
+            row["refused"], row["reason"] = REFUSED[path.stem]
         rows.append(row)
     lines = ["{", '"bases": {']
     lines.append(",\n".join(f'"{name}": {json.dumps(base)}' for name, base in bases.items()))
     lines += ["},", '"rows": [', ",\n".join(json.dumps(row) for row in rows), "]", "}"]
     Path(__file__).with_name("published.json").write_text("\n".join(lines) + "\n")
+    refused = [row for row in rows if "refused" in row]
+    of_families = sum("base" in row for row in refused)
+    print(f"{len(rows)} configurations: {len(rows) - len(refused)} read, {of_families} of supported families refused, "
+          f"{len(refused) - of_families} of other families refused")
 
 
 if __name__ == "__main__":
