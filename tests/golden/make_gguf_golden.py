@@ -51,8 +51,12 @@ ARCHITECTURES = {
 }
 COMMAND = "python tests/golden/make_gguf_golden.py --models tests/golden/models --out tests/golden/gguf"
 # The reference does not open gptneox, mpt or olmo2, does not know norms of single heads, does not undo Falcon's
-# stacking by groups, and fails on the numbers of gpt-oss's rope scaling.
-NOT_OPENED = ("qwen3-next-all-experts", "qwen3-5", "qwen3-5-moe", "starcoder2", "cohere2", "ernie4-5", "exaone4", "gemma", "glm4", "granite", "hunyuan-v1-dense", "mixtral", "olmo3", "phi", "qwen2-moe", "seed-oss", "smollm3", "gpt-neox", "mpt", "olmo2", "stablelm-2", "falcon-groups", "gpt-oss-mxfp4")
+# stacking by groups, and fails on the numbers of gpt-oss's rope scaling. It does not know the gated delta rule.
+NOT_OPENED = (
+    "qwen3-next-all-experts", "qwen3-5", "qwen3-5-moe", "starcoder2", "cohere2", "ernie4-5", "exaone4", "gemma",
+    "glm4", "granite", "hunyuan-v1-dense", "mixtral", "olmo3", "phi", "qwen2-moe", "seed-oss", "smollm3", "gpt-neox",
+    "mpt", "olmo2", "stablelm-2", "falcon-groups", "gpt-oss-mxfp4",
+)
 INEXACT = (
     "hunyuan-v1-dense",
     "llama-rope-llama3",
@@ -172,7 +176,8 @@ def one_tensor(name, tensor, config):
         tensor = tensor.squeeze()  # as older versions of the script do
     if config.model_type == "qwen3_5_moe_text" and name.endswith("experts.gate_up_proj"):
         gate, up = tensor.chunk(2, 1)
-        return {name.replace("gate_up_proj", f"{half}_proj.weight"): part for half, part in (("gate", gate), ("up", up))}
+        parts = {"gate": gate, "up": up}
+        return {name.replace("gate_up_proj", f"{half}_proj.weight"): part for half, part in parts.items()}
     if config.model_type == "qwen3_5_moe_text" and name.endswith("experts.down_proj"):
         return {f"{name}.weight": tensor}
     if config.model_type in ("gemma2", "gemma3_text"):
@@ -268,7 +273,8 @@ def add_rope(writer, config):
         return
     by_type = rope if "full_attention" in rope else {"full_attention": rope}
     rope, local = by_type["full_attention"], by_type.get("sliding_attention")
-    if config.model_type not in ("gpt_neox", "falcon", "gemma", "phi", "stablelm"):  # files of these families leave it out
+    # Files of these families leave it out.
+    if config.model_type not in ("gpt_neox", "falcon", "gemma", "phi", "stablelm"):
         base, dimensions = rope["rope_theta"], first_of(config, "head_dim")
         if config.model_type == "hunyuan_v1_dense":  # the file holds the stretched base
             base *= rope["alpha"] ** (dimensions / (dimensions - 2))
@@ -321,9 +327,8 @@ def add_parameters(writer, config, name):
     writer.add_head_count(heads)
     if config.model_type not in ("gpt2", "gpt_neox", "mpt"):
         writer.add_head_count_kv(kv_heads(config))
-    if config.model_type not in ("falcon", "gpt2", "gpt_neox", "bloom", "mpt", "stablelm", "phi", "phi3", "cohere2") and first_of(
-        config, "head_dim"
-    ):
+    without_head_dim = ("falcon", "gpt2", "gpt_neox", "bloom", "mpt", "stablelm", "phi", "phi3", "cohere2")
+    if config.model_type not in without_head_dim and first_of(config, "head_dim"):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
     if (epsilon := first_of(config, "rms_norm_eps")) is not None:

@@ -187,7 +187,8 @@ def mixtral_experts(name, tensor):
     parts = split_experts(name, tensor) if ".experts." in name else {name: tensor}
     renamed = {}
     for key, part in parts.items():
-        for ours, theirs in (("gate_proj", "w1"), ("down_proj", "w2"), ("up_proj", "w3"), (".mlp.", ".block_sparse_moe.")):
+        matrices = (("gate_proj", "w1"), ("down_proj", "w2"), ("up_proj", "w3"))
+        for ours, theirs in (*matrices, (".mlp.", ".block_sparse_moe.")):
             key = key.replace(ours, theirs)
         renamed[key] = part
     return renamed
