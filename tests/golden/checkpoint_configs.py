@@ -549,6 +549,7 @@ CONFIGS = {
         "vision_config": VISION_PART | {"model_type": "qwen3_5_moe"},
         "image_token_id": 60,
     },
+    "qwen3-next-all-experts": QWEN3_NEXT | {"mlp_only_layers": []},
 }
 
 # Weights that are exact in these GGUF types, by the end of their names. Covers every type to which the GGUF writer can

@@ -12,6 +12,9 @@ What the conversion does:
 - gemma: norms hold 1 + w.
 - GPT-NeoX, BLOOM, Falcon: queries, keys and values are stacked over heads.
 - GPT-2: matrices are transposed.
+- The gated delta rule: norms hold 1 + w, except that of the rule's heads. A_log becomes -exp(A_log); the convolution
+  loses its dimension of 1. Qwen 3 Next: the joined projections are sorted into all queries, keys and values, and the
+  gates. Qwen 3.5: value heads are stored in turns, the first of every key head before the second of every key head.
 - Experts are stacked in one tensor per matrix. The gate and up parts of gpt-oss are split.
 
 Source of names and keys: gguf.TensorNameMap and the conversion script of llama.cpp (conversion/*.py, 2026).
@@ -42,12 +45,25 @@ ARCHITECTURES = {
     "gpt_neox": "gptneox",
     "gpt_oss": "gpt-oss",
     "qwen3_moe": "qwen3moe",
+    "qwen3_next": "qwen3next",
+    "qwen3_5_text": "qwen35",
+    "qwen3_5_moe_text": "qwen35moe",
 }
 COMMAND = "python tests/golden/make_gguf_golden.py --models tests/golden/models --out tests/golden/gguf"
 # The reference does not open gptneox, mpt or olmo2, does not know norms of single heads, does not undo Falcon's
 # stacking by groups, and fails on the numbers of gpt-oss's rope scaling.
-NOT_OPENED = ("cohere2", "ernie4-5", "exaone4", "gemma", "glm4", "granite", "hunyuan-v1-dense", "mixtral", "olmo3", "phi", "qwen2-moe", "seed-oss", "smollm3", "gpt-neox", "mpt", "olmo2", "stablelm-2", "falcon-groups", "gpt-oss-mxfp4")
-INEXACT = ("hunyuan-v1-dense", "llama-rope-llama3", "phi3-longrope-long", "phi3-longrope-short")
+NOT_OPENED = ("qwen3-next-all-experts", "qwen3-5", "qwen3-5-moe", "starcoder2", "cohere2", "ernie4-5", "exaone4", "gemma", "glm4", "granite", "hunyuan-v1-dense", "mixtral", "olmo3", "phi", "qwen2-moe", "seed-oss", "smollm3", "gpt-neox", "mpt", "olmo2", "stablelm-2", "falcon-groups", "gpt-oss-mxfp4")
+INEXACT = (
+    "hunyuan-v1-dense",
+    "llama-rope-llama3",
+    "phi3-longrope-long",
+    "phi3-longrope-short",
+    "qwen3-next-all-experts",
+    "qwen3-5",
+    "qwen3-5-moe",
+)
+DELTA_RULE = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
+WITH_PREDICTION_LAYER = ("qwen3-5-moe",)  # whose file has one more block, for the prediction of several tokens
 GOLDENS = (
     "llama",
     "llama-bias",
@@ -87,6 +103,10 @@ GOLDENS = (
     "qwen2-moe",
     "seed-oss",
     "smollm3",
+    "qwen3-next-all-experts",
+    "qwen3-5",
+    "qwen3-5-moe",
+    "starcoder2",
 )
 
 
@@ -99,6 +119,33 @@ def stack_projections(tensor, kv_heads, queries):
     """Rows grouped by key head (`queries` queries, a key, a value), sorted into all queries, all keys, all values."""
     groups = tensor.unflatten(0, (kv_heads, queries + 2, -1))
     return torch.cat([groups[:, :queries].flatten(0, 2), groups[:, -2].flatten(0, 1), groups[:, -1].flatten(0, 1)])
+
+
+def in_turns(tensor, config, dimension, begin=0):
+    """Value heads from `begin` on: the first of every key head, then the second of every key head, ..."""
+    kept, values = tensor.split([begin, tensor.shape[dimension] - begin], dimension)
+    groups = config.linear_num_key_heads
+    values = values.unflatten(dimension, (groups, config.linear_num_value_heads // groups, -1))
+    return torch.cat([kept, values.transpose(dimension, dimension + 1).flatten(dimension, dimension + 2)], dimension)
+
+
+def delta_tensor(name, tensor, config):
+    """The tensors made from one tensor of a layer of the gated delta rule."""
+    keys = config.linear_num_key_heads * config.linear_key_head_dim
+    if name.endswith("in_proj_qkvz.weight"):
+        values = config.linear_num_value_heads // config.linear_num_key_heads * config.linear_value_head_dim
+        groups = tensor.unflatten(0, (config.linear_num_key_heads, -1))
+        parts = groups.split([config.linear_key_head_dim, config.linear_key_head_dim, values, values], 1)
+        query, key, value, gate = (part.flatten(0, 1) for part in parts)
+        return {name.replace("qkvz", "qkv"): torch.cat([query, key, value]), name.replace("qkvz", "z"): gate}
+    if name.endswith("A_log"):
+        tensor = -tensor.exp()
+    if name.endswith("conv1d.weight"):
+        tensor = tensor.squeeze()
+    if config.model_type != "qwen3_next" and not name.endswith("linear_attn.norm.weight"):
+        begin = 2 * keys if name.endswith(("in_proj_qkv.weight", "conv1d.weight")) else 0
+        tensor = in_turns(tensor, config, 1 if name.endswith("out_proj.weight") else 0, begin)
+    return {name.replace("dt_bias", "dt_proj.bias"): tensor}
 
 
 def kv_heads(config):
@@ -117,8 +164,17 @@ def one_tensor(name, tensor, config):
         tensor = stack_projections(
             tensor, *((kv_heads(config), heads // kv_heads(config)) if config.model_type == "falcon" else (heads, 1))
         )
-    if config.model_type == "gemma" and name.endswith("norm.weight"):
+    if ".linear_attn." in name:
+        return delta_tensor(name, tensor, config)
+    if config.model_type in ("gemma", *DELTA_RULE) and name.endswith("norm.weight"):
         tensor = tensor + 1
+    if config.model_type == "qwen3_next" and name.endswith("shared_expert_gate.weight"):
+        tensor = tensor.squeeze()  # as older versions of the script do
+    if config.model_type == "qwen3_5_moe_text" and name.endswith("experts.gate_up_proj"):
+        gate, up = tensor.chunk(2, 1)
+        return {name.replace("gate_up_proj", f"{half}_proj.weight"): part for half, part in (("gate", gate), ("up", up))}
+    if config.model_type == "qwen3_5_moe_text" and name.endswith("experts.down_proj"):
+        return {f"{name}.weight": tensor}
     if config.model_type in ("gemma2", "gemma3_text"):
         # The file's scale is 1/sqrt(head_dim). If the config has another scale, the queries are multiplied by the
         # ratio, which is exact, because it is a power of two.
@@ -156,23 +212,31 @@ def stack_numbered(weights, pattern):
     return rest | {name: torch.stack([stack[i] for i in range(len(stack))]) for name, stack in stacks.items()}
 
 
-def file_tensors(weights, config):
+def prediction_tensors(name, config):
+    """Two tensors that stand for a block that predicts several tokens, which no program here reads."""
+    if name not in WITH_PREDICTION_LAYER:
+        return {}
+    at, ones = f"blk.{config.num_hidden_layers}.", torch.ones(config.hidden_size)
+    return {f"{at}attn_norm.weight": ("", ones), f"{at}nextn.enorm.weight": ("", ones)}
+
+
+def file_tensors(name, weights, config):
     """Every tensor of the file by its name in the file, and the name of the tensor it is made from."""
     names = gguf.get_tensor_name_map(
         gguf.MODEL_ARCH[architecture(config).upper().replace("-", "_")], config.num_hidden_layers
     )
-    weights = {name: tensor for name, tensor in weights.items() if not name.endswith(reference_model.BUFFERS)}
+    weights = {old: tensor for old, tensor in weights.items() if not old.endswith(reference_model.BUFFERS)}
     converted = {}
-    for name, tensor in weights.items():
-        converted |= {new: (name, value) for new, value in one_tensor(name, tensor, config).items()}
+    for old, tensor in weights.items():
+        converted |= {new: (old, value) for new, value in one_tensor(old, tensor, config).items()}
     stacked = stack_numbered({name: value for name, (_, value) in converted.items()}, r"(.*\.experts\.)(\d+)\.(.*)")
     stacked = stack_numbered(stacked, r"(.*_layernorm)\.norms\.(\d+)(\.weight)")
     result = {}
-    for name, tensor in stacked.items():
-        new = names.get_name(name, try_suffixes=(".weight", ".bias"))
-        assert new is not None, f"no name for {name}"
-        result[new] = (converted.get(name, (name,))[0], tensor)
-    return result | rope_tensors(config)
+    for old, tensor in stacked.items():
+        new = names.get_name(old, try_suffixes=(".weight", ".bias"))
+        assert new is not None, f"no name for {old}"
+        result[new] = (converted.get(old, (old,))[0], tensor)
+    return result | rope_tensors(config) | prediction_tensors(name, config)
 
 
 def rope_tensors(config):
@@ -248,7 +312,9 @@ def add_parameters(writer, config, name):
         first_of(config, "max_position_embeddings", "n_positions", "max_seq_len", "seq_length") or 2048
     )
     writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
+    writer.add_block_count(config.num_hidden_layers + (name in WITH_PREDICTION_LAYER))
+    if name in WITH_PREDICTION_LAYER:
+        writer.add_nextn_predict_layers(1)
     writer.add_feed_forward_length(
         first_of(config, "intermediate_size", "ffn_hidden_size", "n_inner") or 4 * config.hidden_size
     )
@@ -263,7 +329,7 @@ def add_parameters(writer, config, name):
     if (epsilon := first_of(config, "rms_norm_eps")) is not None:
         writer.add_layer_norm_rms_eps(epsilon)
     else:
-        writer.add_layer_norm_eps(first_of(config, "layer_norm_eps", "layer_norm_epsilon"))
+        writer.add_layer_norm_eps(first_of(config, "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon"))
     if config.model_type in ("gpt_neox", "stablelm"):
         writer.add_parallel_residual(config.use_parallel_residual)
     if config.model_type == "gemma2":
@@ -280,12 +346,21 @@ def add_parameters(writer, config, name):
         writer.add_max_alibi_bias(config.attn_config.alibi_bias_max)
     if config.model_type == "falcon":
         writer.add_tensor_data_layout("jploski")
-    if config.model_type in ("mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss"):
+    if config.model_type in DELTA_RULE:
+        writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+        writer.add_ssm_state_size(config.linear_key_head_dim)
+        writer.add_ssm_group_count(config.linear_num_key_heads)
+        writer.add_ssm_time_step_rank(config.linear_num_value_heads)
+        writer.add_ssm_inner_size(config.linear_num_value_heads * config.linear_value_head_dim)
+        writer.add_full_attention_interval(config.layer_types.index("full_attention") + 1)
+    if config.model_type in ("qwen3_5_text", "qwen3_5_moe_text"):
+        writer.add_rope_dimension_sections([2, 1, 1, 0])
+    if config.model_type in ("mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text"):
         writer.add_expert_count(first_of(config, "num_local_experts", "num_experts"))
         writer.add_expert_used_count(config.num_experts_per_tok)
-    if config.model_type == "qwen2_moe":
+    if config.model_type in ("qwen2_moe", "qwen3_next", "qwen3_5_moe_text"):
         writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
-    if config.model_type in ("qwen2_moe", "qwen3_moe", "gpt_oss"):
+    if config.model_type in ("qwen2_moe", "qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text"):
         writer.add_expert_feed_forward_length(first_of(config, "moe_intermediate_size", "intermediate_size"))
     add_rope(writer, config)
     add_windows(writer, config, name)
@@ -320,7 +395,7 @@ def write_twin(name, folder, file):
     writer.add_vocab_size(config.vocab_size)
     add_tokenizer(writer, config)
     weights = safetensors.torch.load_file(folder / "model.safetensors")
-    for new, (old, tensor) in sorted(file_tensors(weights, config).items()):
+    for new, (old, tensor) in sorted(file_tensors(name, weights, config).items()):
         kind = quantised_type(name, old) or gguf.GGMLQuantizationType.F32
         data = tensor.contiguous().numpy()
         if kind == gguf.GGMLQuantizationType.F32:

@@ -84,8 +84,9 @@ with Mamba layers. The table gives the reason of each refusal.
 constexpr std::string_view middle = R"(
 GGUF files: versions 2 and 3, single and split; tensors in F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K,
 Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS and MXFP4, whose values are bit for bit those of the public Python package `gguf`.
-Settings that the metadata leave out (for example Gemma's local RoPE base) are filled in from the family's table, and
-`inspect` lists them.
+Settings that the metadata leave out (for example Gemma's local RoPE base, or StarCoder 2's window) are filled in from
+the family's table, and `inspect` lists them. Of Qwen 3 Next and Qwen 3.5, blocks that predict several tokens
+(`nextn_predict_layers`) are not used.
 
 Quantised safetensors (`quantization_config`) of two kinds are read: MXFP4, in which gpt-oss is published, and FP8 E4M3
 with a scale for each block of 128 × 128 numbers, as Qwen 3 FP8. Values are number times scale in float32, bit for bit.

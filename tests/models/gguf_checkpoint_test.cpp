@@ -228,5 +228,82 @@ TEST_F(GgufCheckpoint, GemmaIsFilledInAndSaysSo) {
   EXPECT_EQ(source.remarks.size(), 4u);  // the scale of the scores, the pattern of windows, and the two RoPE bases
 }
 
+TEST_F(GgufCheckpoint, StarCoder2HasTheWindowOfItsFamily) {
+  TinyGguf tiny;
+  tiny.architecture = "starcoder2";
+  EXPECT_THAT(open_checkpoint(write(tiny.bytes())).remarks,
+              ElementsAre("sliding_window = 4096 (not in the file; the value of all models of the family)"));
+  EXPECT_THAT(read_decoder_config(write(tiny.bytes())).window, ElementsAre(4096));
+  tiny.sizes["attention.sliding_window"] = 7;
+  EXPECT_THAT(open_checkpoint(write(tiny.bytes())).remarks, IsEmpty());
+  EXPECT_THAT(read_decoder_config(write(tiny.bytes())).window, ElementsAre(7));
+}
+
+/// One layer of linear attention with 1 key head, 2 value heads and states of 2 x 3.
+TinyGguf tiny_delta() {
+  TinyGguf tiny;
+  tiny.architecture = "qwen35";
+  for (const auto& [key, value] : std::map<std::string, std::uint32_t>{{"ssm.conv_kernel", 2},
+                                                                       {"ssm.state_size", 2},
+                                                                       {"ssm.group_count", 1},
+                                                                       {"ssm.time_step_rank", 2},
+                                                                       {"ssm.inner_size", 6},
+                                                                       {"full_attention_interval", 2},
+                                                                       {"rope.dimension_count", 2}})
+    tiny.sizes[key] = value;
+  tiny.left_out = {"blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.0.attn_v.weight", "blk.0.attn_output.weight",
+                   "blk.0.ffn_norm.weight"};
+  for (const auto& [name, shape] :
+       std::map<std::string, std::vector<std::uint64_t>>{{"post_attention_norm.weight", {4}},
+                                                         {"attn_qkv.weight", {10, 4}},
+                                                         {"attn_gate.weight", {6, 4}},
+                                                         {"ssm_beta.weight", {2, 4}},
+                                                         {"ssm_alpha.weight", {2, 4}},
+                                                         {"ssm_conv1d.weight", {10, 2}},
+                                                         {"ssm_dt.bias", {2}},
+                                                         {"ssm_norm.weight", {3}},
+                                                         {"ssm_out.weight", {4, 6}}})
+    tiny.tensors.emplace_back("blk.0." + name, shape);
+  return tiny;
+}
+
+TEST_F(GgufCheckpoint, RatesOfTheDeltaRuleAreLogarithms) {
+  const std::vector<float> rates = {-1, -7.389056F};
+  const Checkpoint checkpoint = load_checkpoint(write(tiny_delta().bytes().tensor("blk.0.ssm_a", {2}, rates)));
+  EXPECT_EQ(checkpoint.config.family, "qwen3_5_text");
+  EXPECT_EQ(checkpoint.config.delta.value_dim, 3);
+  EXPECT_EQ(checkpoint.config.norm_offset, 0);
+  const LayerWeights& layer = checkpoint.weights.layers[0];
+  EXPECT_TRUE(at::allclose(layer.delta_log_rate, at::tensor({0.0F, 2.0F})));
+  EXPECT_THAT(layer.delta_convolution.sizes(), ElementsAre(10, 1, 2));
+
+  const auto wrong = write(tiny_delta().bytes().tensor("blk.0.ssm_a", {2}, {-1, 0}));
+  EXPECT_THAT(message_of([&] { load_checkpoint(wrong); }),
+              HasSubstr("'blk.0.ssm_a' is 0 at index 1; must be below 0, as it is -exp of a logarithm"));
+}
+
+TEST_F(GgufCheckpoint, BlocksThatPredictSeveralTokensAreLeftOut) {
+  const std::vector<float> rates = {-1, -2};
+  TinyGguf tiny = tiny_delta();
+  tiny.sizes["block_count"] = 2;
+  tiny.sizes["nextn_predict_layers"] = 1;
+  tiny.tensors.emplace_back("blk.1.nextn.enorm.weight", std::vector<std::uint64_t>{4});
+  EXPECT_EQ(load_checkpoint(write(tiny.bytes().tensor("blk.0.ssm_a", {2}, rates))).config.layers, 1);
+  tiny.sizes["nextn_predict_layers"] = 2;
+  EXPECT_THAT(refusal(tiny.bytes()), HasSubstr("qwen35.nextn_predict_layers"));
+}
+
+TEST_F(GgufCheckpoint, SizesOfTheDeltaRuleHaveToBeThere) {
+  for (const char* key :
+       {"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.time_step_rank", "ssm.inner_size"}) {
+    TinyGguf tiny = tiny_delta();
+    tiny.sizes.erase(key);
+    EXPECT_THAT(refusal(tiny.bytes()), HasSubstr(key));
+  }
+  TinyGguf tiny = tiny_delta();
+  tiny.sizes["ssm.inner_size"] = 7;
+  EXPECT_THAT(refusal(tiny.bytes()), HasSubstr("qwen35.ssm.inner_size is 7 and qwen35.ssm.time_step_rank is 2"));
+}
+
 }  // namespace
 }  // namespace gainlens::models

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -156,6 +157,28 @@ TEST(TensorSlots, GatesAndDeltaProjectionsAreGroupedByHead) {
   const TensorSlot& rates = slots.at("model.layers.0.linear_attn.in_proj_ba.weight");
   EXPECT_THAT(rows(unpack(rates, numbered(rates))[1]), ElementsAre(2, 3, 6, 7));
   EXPECT_FALSE(slots.contains("model.layers.0.self_attn.q_proj.weight"));
+}
+
+TEST(Unpack, ValueHeadsInTurnsByHand) {
+  // One row that is no value, then the heads of 2 key heads with 3 value heads each: 0 and 3, 1 and 4, 2 and 5.
+  TensorSlot slot = slot_of({7}, {{7}});
+  slot.tiled = TiledHeads{.dimension = 0, .begin = 1, .key_heads = 2, .served = 3};
+  const at::Tensor stored = at::tensor({9.0F, 0.0F, 3.0F, 1.0F, 4.0F, 2.0F, 5.0F});
+  const at::Tensor read = unpack(slot, stored)[0];
+  EXPECT_THAT(values(read), ElementsAre(9, 0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(values(pack(slot, {read})), ElementsAre(9, 0, 3, 1, 4, 2, 5));
+  // The same along columns, with heads of two.
+  TensorSlot columns = slot_of({1, 8}, {{1, 8}});
+  columns.tiled = TiledHeads{.dimension = 1, .begin = 0, .key_heads = 2, .served = 2};
+  EXPECT_THAT(values(unpack(columns, counting({1, 8}))[0]), ElementsAre(0, 1, 4, 5, 2, 3, 6, 7));
+}
+
+TEST(Unpack, ExponentialsByHand) {
+  TensorSlot slot = slot_of({2}, {{2}});
+  slot.exponential = true;
+  const at::Tensor logarithms = unpack(slot, at::tensor({-1.0F, -std::exp(2.0F)}))[0];
+  EXPECT_TRUE(at::allclose(logarithms, at::tensor({0.0F, 2.0F})));
+  EXPECT_TRUE(at::allclose(pack(slot, {logarithms}), at::tensor({-1.0F, -std::exp(2.0F)})));
 }
 
 TEST(TensorSlots, StacksOfExpertsByOutput) {

@@ -136,6 +136,7 @@ CheckpointSource open_gguf(const std::filesystem::path& path) {
   source.family = description.family;
   source.remarks = std::move(description.remarks);
   source.notes = std::move(description.notes);
+  source.inert_prefixes = std::move(description.inert_prefixes);
   source.names = source.family->names == nullptr ? source.family->gguf.tensors
                                                  : source.family->names(source.config, source.family->gguf.tensors);
   source.tensors = std::move(file);

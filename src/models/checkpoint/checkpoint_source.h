@@ -30,6 +30,8 @@ struct CheckpointSource {
   TensorNames names;                 ///< as this checkpoint spells them
   std::vector<std::string> remarks;  ///< keys that the files leave out, with the values that were filled in
   std::vector<std::string> notes;    ///< other things that the user should know about the files
+  /// How the names of further tensors begin that the decoder does not use: those of whole blocks of a GGUF file.
+  std::vector<std::string> inert_prefixes;
   std::variant<formats::TensorDirectory, formats::GgufFile> tensors;
   /// Weights that are stored as numbers and scales, by the names that unquantised checkpoints give them.
   std::map<std::string, formats::ScaledTensor, std::less<>> scaled;

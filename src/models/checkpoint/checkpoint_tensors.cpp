@@ -7,6 +7,7 @@
 #include "models/checkpoint/compute_dtype.h"
 #include "models/checkpoint/tensor_values.h"
 
+#include <ATen/ATen.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -28,8 +29,10 @@ constexpr std::array gguf_tables = {"rope_freqs.weight", "rope_factors_short.wei
 bool is_inert(const CheckpointSource& source, std::string_view name) {
   const auto ends = [name](std::string_view suffix) { return name.ends_with(suffix) || name == suffix.substr(1); };
   const auto contains = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  const auto begins = [name](std::string_view prefix) { return name.starts_with(prefix); };
   return std::ranges::any_of(inert_tensor_suffixes, ends) ||
          std::ranges::any_of(source.family->inert_tensors, contains) ||
+         std::ranges::any_of(source.inert_prefixes, begins) ||
          (source.is_gguf() && std::ranges::find(gguf_tables, name) != gguf_tables.end());
 }
 
@@ -96,6 +99,17 @@ Stored stored_for(const CheckpointSource& source, const TensorSlot& slot) {
   return {entry == source.entries().end() ? nullptr : &entry->second, nullptr, false};
 }
 
+/// Whether a tensor of this shape fits the slot. GGUF files do not tell sizes of 1: their writers drop them, and keep
+/// the order of the numbers.
+bool fits(const CheckpointSource& source, std::vector<std::int64_t> shape, const TensorSlot& slot) {
+  std::vector<std::int64_t> expected = slot.shape;
+  if (source.is_gguf()) {
+    std::erase(shape, 1);
+    std::erase(expected, 1);
+  }
+  return shape == expected;
+}
+
 /// Names in the file that no slot asks for, without inert ones.
 std::vector<std::string> surplus_names(const CheckpointSource& source, const std::vector<TensorSlot>& slots) {
   std::set<std::string_view> wanted;
@@ -130,7 +144,7 @@ void check_entries(const CheckpointSource& source, const std::vector<TensorSlot>
       faults.add("'{}' {} is missing{}{}", slot.name, shape_text(slot.shape),
                  missing_hint(slot, slots.back(), source.config.tied_head),
                  faults.full() ? "" : did_you_mean(slot.name, candidates));
-    } else if (const std::vector<std::int64_t> shape = found.shape(); shape != slot.shape) {
+    } else if (const std::vector<std::int64_t> shape = found.shape(); !fits(source, shape, slot)) {
       faults.add("'{}' has shape {}, expected {}", slot.name, shape_text(shape), shape_text(slot.shape));
     } else if (found.entry != nullptr && !weight_dtype(found.entry->dtype) &&
                !formats::is_quantised(found.entry->dtype)) {
@@ -156,15 +170,30 @@ void check_tied_pair(const CheckpointSource& source, const TensorSlot& embedding
         source.where(), embedding.name, head);
 }
 
+/// @throws InvalidArgument  a number has no logarithm
+void check_exponential(const CheckpointSource& source, const TensorSlot& slot, const at::Tensor& values) {
+  const at::Tensor wrong = values.flatten().ge(0).nonzero();
+  if (wrong.numel() == 0) return;
+  const auto first = wrong[0].item<std::int64_t>();
+  throw_invalid("{}: '{}' is {} at index {}; must be below 0, as it is -exp of a logarithm", source.where(), slot.name,
+                values.flatten()[first].item<double>(), first);
+}
+
 void load_slots(const CheckpointSource& source, at::ScalarType dtype, const std::vector<TensorSlot>& slots) {
   for (const TensorSlot& slot : slots) {
     const Stored stored = stored_for(source, slot);
-    at::Tensor values = stored.scaled != nullptr ? read_values(*stored.scaled, dtype, source.where())
-                                                 : read_values(*stored.entry, dtype, source.where());
+    // A logarithm is taken before it is rounded to the compute dtype.
+    const at::ScalarType read = slot.exponential && dtype != at::kDouble ? at::kFloat : dtype;
+    at::Tensor values = stored.scaled != nullptr ? read_values(*stored.scaled, read, source.where())
+                                                 : read_values(*stored.entry, read, source.where());
     // So memory holds the model once plus one tensor, not the model twice.
     formats::release_pages(stored.scaled != nullptr ? stored.scaled->numbers.bytes : stored.entry->bytes);
     if (stored.swapped) values = values.transpose(-1, -2);
-    fill_targets(slot, unpack(slot, values));
+    if (values.sizes() != at::IntArrayRef(slot.shape)) values = values.view(slot.shape);  // sizes of 1
+    if (slot.exponential) check_exponential(source, slot, values);
+    std::vector<at::Tensor> parts = unpack(slot, values);
+    for (at::Tensor& part : parts) part = part.to(dtype);
+    fill_targets(slot, std::move(parts));
   }
 }
 

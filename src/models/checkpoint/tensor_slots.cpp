@@ -84,6 +84,7 @@ class SlotList {
   void head_norms(std::string_view name, std::string_view field);
   void expert_linear(std::string_view module, std::string_view field);
   void delta_rows(std::string_view module, std::initializer_list<std::string_view> fields, RowOrder order);
+  void tile(std::int64_t dimension = 0, std::int64_t begin = 0);
   void expert_stack(std::string_view name, std::initializer_list<std::string_view> fields, bool transposed);
 
   const DecoderConfig& config_;
@@ -121,21 +122,42 @@ void SlotList::delta_rows(std::string_view module, std::initializer_list<std::st
            /*rotary=*/false, config_.delta.key_heads);
 }
 
+/// Marks the last slot, if the checkpoint stores value heads in turns.
+void SlotList::tile(std::int64_t dimension, std::int64_t begin) {
+  const DeltaLayers& of = config_.delta;
+  if (names_.delta_heads_tiled)
+    slots_.back().tiled = TiledHeads{dimension, begin, of.key_heads, of.value_heads / of.key_heads};
+}
+
 void SlotList::delta() {
+  if (wanted("delta_query") == nullptr) return;
+  const std::int64_t keys = 2 * config_.delta.keys();  // rows of queries and keys
   if (!names_.delta_projections.empty()) {
     delta_rows(names_.delta_projections, {"delta_query", "delta_key", "delta_value", "delta_gate"}, RowOrder::grouped);
-    delta_rows(names_.delta_rates, {"delta_beta", "delta_decay"}, RowOrder::grouped);
   } else {
     delta_rows(names_.delta_query_key_value, {"delta_query", "delta_key", "delta_value"}, RowOrder::sequential);
+    tile(0, keys);
     delta_rows(names_.delta_gate, {"delta_gate"}, RowOrder::sequential);
+    tile();
+  }
+  if (!names_.delta_rates.empty()) {
+    delta_rows(names_.delta_rates, {"delta_beta", "delta_decay"}, RowOrder::grouped);
+  } else {
     delta_rows(names_.delta_beta, {"delta_beta"}, RowOrder::sequential);
+    tile();
     delta_rows(names_.delta_decay, {"delta_decay"}, RowOrder::sequential);
+    tile();
   }
   complete(fmt::format("{}{}.weight", at_, names_.delta_convolution), "delta_convolution");
+  tile(0, keys);
   complete(at_ + std::string(names_.delta_log_rate), "delta_log_rate");
+  tile();
+  slots_.back().exponential = names_.delta_rate_exponential;
   complete(at_ + std::string(names_.delta_decay_bias), "delta_decay_bias");
+  tile();
   complete(fmt::format("{}{}.weight", at_, names_.delta_norm), "delta_norm");
   delta_rows(names_.delta_output, {"delta_output"}, RowOrder::sequential);
+  tile(1);
 }
 
 void SlotList::filter() {
@@ -229,6 +251,17 @@ at::Tensor reordered_pairs(const TensorSlot& slot, const at::Tensor& rows, bool 
   return at::cat({reordered, heads.narrow(1, slot.rotary_dimensions, rest)}, 1).flatten(0, 1);
 }
 
+/// Reorders value heads from the order of storage to that of the decoder, or back.
+at::Tensor reordered_heads(const TiledHeads& heads, const at::Tensor& x, bool stored) {
+  const std::int64_t dimension = heads.dimension, count = x.size(dimension) - heads.begin;
+  const at::Tensor tiled = x.narrow(dimension, heads.begin, count);
+  const std::int64_t outer = stored ? heads.served : heads.key_heads, inner = stored ? heads.key_heads : heads.served;
+  const at::Tensor reordered = tiled.unflatten(dimension, {outer, inner, -1})
+                                   .transpose(dimension, dimension + 1)
+                                   .flatten(dimension, dimension + 2);
+  return heads.begin == 0 ? reordered : at::cat({x.narrow(dimension, 0, heads.begin), reordered}, dimension);
+}
+
 std::int64_t rows_of(const TensorSlot& slot, const SlotPart& part) {
   return part.shape[static_cast<std::size_t>(slot.row_dimension)];
 }
@@ -239,6 +272,8 @@ std::vector<at::Tensor> unpack(const TensorSlot& slot, const at::Tensor& stored)
   ASSERT(stored.sizes() == at::IntArrayRef(slot.shape), "'{}' is not of its slot's shape", slot.name);
   at::Tensor rows = slot.transposed ? stored.transpose(-1, -2) : stored;
   if (slot.rotary_heads > 0) rows = reordered_pairs(slot, rows, true);
+  if (slot.tiled) rows = reordered_heads(*slot.tiled, rows, true);
+  if (slot.exponential) rows = rows.neg().log();
   const std::int64_t dimension = slot.row_dimension;
   std::vector<at::Tensor> parts;
   if (slot.parts.size() == 1) {
@@ -278,6 +313,8 @@ at::Tensor pack(const TensorSlot& slot, const std::vector<at::Tensor>& parts) {
     for (const at::Tensor& part : parts) grouped.push_back(part.unflatten(dimension, {groups, -1}));
     rows = at::cat(grouped, dimension + 1).flatten(dimension, dimension + 1);
   }
+  if (slot.exponential) rows = rows.exp().neg();
+  if (slot.tiled) rows = reordered_heads(*slot.tiled, rows, false);
   if (slot.rotary_heads > 0) rows = reordered_pairs(slot, rows, false);
   return (slot.transposed ? rows.transpose(-1, -2) : rows).contiguous();
 }

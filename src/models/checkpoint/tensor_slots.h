@@ -21,6 +21,15 @@ struct SlotPart {
   std::optional<double> start = {};  ///< as WeightField
 };
 
+/// Value heads that are stored in turns along one dimension: the first of every key head, the second of every key head,
+/// and so on. The decoder has those of the first key head first.
+struct TiledHeads {
+  std::int64_t dimension = 0;
+  std::int64_t begin = 0;  ///< index along the dimension where the value heads begin; they reach to its end
+  std::int64_t key_heads = 0;
+  std::int64_t served = 0;  ///< value heads of each key head
+};
+
 /// One tensor that a decoder needs from its checkpoint: its name and shape there, and which tensors of the decoder it
 /// holds.
 struct TensorSlot {
@@ -34,6 +43,8 @@ struct TensorSlot {
   /// If positive, the number of heads whose rows are stored with the two halves of each rotary pair side by side.
   std::int64_t rotary_heads = 0;
   std::int64_t rotary_dimensions = 0;  ///< of each of these heads, the first ones; the others are stored in order
+  std::optional<TiledHeads> tiled = {};
+  bool exponential = false;  ///< stored as -exp of its values, all below 0
 };
 
 /// Splits a stored tensor into its parts, each contiguous. They may use the memory of `stored`.

@@ -50,6 +50,55 @@ DeltaLayers parse_delta_layers(ConfigReader& reader, std::int64_t layers) {
   return delta;
 }
 
+TensorNames gguf_delta_names() {
+  TensorNames names = gguf_names();
+  names.gate_by_head = true;
+  names.mlp_norm = "post_attention_norm";
+  names.delta_query_key_value = "attn_qkv";
+  names.delta_gate = "attn_gate";
+  names.delta_convolution = "ssm_conv1d";
+  names.delta_log_rate = "ssm_a";
+  names.delta_rate_exponential = true;
+  names.delta_decay_bias = "ssm_dt.bias";
+  names.delta_norm = "ssm_norm";
+  names.delta_output = "ssm_out";
+  return names;
+}
+
+std::vector<std::pair<std::string_view, std::string_view>> gguf_delta_keys() {
+  return {{"ssm.conv_kernel", "linear_conv_kernel_dim"},
+          {"ssm.state_size", "linear_key_head_dim"},
+          {"ssm.group_count", "linear_num_key_heads"},
+          {"ssm.time_step_rank", "linear_num_value_heads"},
+          {"full_attention_interval", "full_attention_interval"},
+          {"expert_count", "num_experts"},
+          {"expert_used_count", "num_experts_per_tok"},
+          {"expert_feed_forward_length", "moe_intermediate_size"},
+          {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
+}
+
+void complete_delta(GgufConfig& gguf) {
+  constexpr std::int64_t largest = std::int64_t{1} << 40;
+  const auto size = [&](std::string_view key) {
+    gguf.find(key);
+    return gguf.metadata().integer(gguf.full(key), 1, largest);
+  };
+  for (const char* key : {"ssm.conv_kernel", "ssm.state_size", "ssm.group_count"}) size(key);
+  const std::int64_t values = size("ssm.inner_size"), heads = size("ssm.time_step_rank");
+  CHECK(values % heads == 0, "{}: {} is {} and {} is {}; the first must be a multiple of the second",
+        gguf.metadata().where(), gguf.full("ssm.inner_size"), values, gguf.full("ssm.time_step_rank"), heads);
+  gguf.config["linear_value_head_dim"] = values / heads;
+  gguf.config["norm_offset"] = 0.0;
+  gguf.fill("full_attention_interval", 4, "not in the file; the value of this family");
+  // The last blocks predict several tokens. A language model does not run them.
+  if (gguf.find("nextn_predict_layers") == nullptr) return;
+  const std::int64_t blocks = size("block_count");
+  const std::int64_t beyond = gguf.metadata().integer(gguf.full("nextn_predict_layers"), 0, blocks - 1);
+  gguf.config["num_hidden_layers"] = blocks - beyond;
+  for (std::int64_t block = blocks - beyond; block < blocks; ++block)
+    gguf.inert_prefixes.push_back(fmt::format("blk.{}.", block));
+}
+
 TensorNames delta_names() {
   TensorNames names;
   names.gate_by_head = true;

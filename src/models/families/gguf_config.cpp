@@ -221,7 +221,8 @@ GgufDescription describe_gguf(const formats::GgufFile& file) {
   if (family.gguf.complete != nullptr) family.gguf.complete(gguf);
   check_twins(gguf, family.keys);
   refuse_unread(file, gguf, family, architecture);
-  return {&family, std::move(gguf.config), std::move(gguf.remarks), std::move(gguf.notes)};
+  return {&family, std::move(gguf.config), std::move(gguf.remarks), std::move(gguf.notes),
+          std::move(gguf.inert_prefixes)};
 }
 
 bool copy_window_pattern(GgufConfig& gguf) {

@@ -39,7 +39,8 @@ class GgufConfig {
 
   Json config = Json::object();
   std::vector<std::string> remarks;
-  std::vector<std::string> notes;  ///< other things that the user should know
+  std::vector<std::string> notes;           ///< other things that the user should know
+  std::vector<std::string> inert_prefixes;  ///< as GgufDescription
   const std::set<std::string, std::less<>>& read() const { return read_; }
 
  private:
@@ -52,8 +53,9 @@ class GgufConfig {
 struct GgufDescription {
   const Family* family = nullptr;
   Json config;
-  std::vector<std::string> remarks;  ///< for the user: the keys that were filled in
-  std::vector<std::string> notes;    ///< other things that the user should know about the file
+  std::vector<std::string> remarks;         ///< for the user: the keys that were filled in
+  std::vector<std::string> notes;           ///< other things that the user should know about the file
+  std::vector<std::string> inert_prefixes;  ///< how the names of tensors begin that the model does not use
 };
 
 /// @throws InvalidArgument  no family has this architecture (the message lists those that are supported); a metadata

@@ -16,7 +16,7 @@ const std::vector<std::string_view> text_inert = {"mtp_num_hidden_layers", "mtp_
 /// What the models with and without experts share.
 DecoderConfig parse_attention(ConfigReader& reader, const CommonDefaults& defaults) {
   DecoderConfig config = parse_common(reader, defaults, qwen3_5_keys);
-  config.norm_offset = 1;
+  config.norm_offset = reader.number("norm_offset", 0, 1, 1);  // a key of gainlens: GGUF files store the sum
   config.gate = Gate::elementwise;
   require_value(reader, "attn_output_gate", true, "queries and gates are one tensor");
   config.qk_norm = QkNorm::head;
@@ -77,12 +77,27 @@ TensorNames moe_names() {
   return names;
 }
 
+/// A GGUF file holds the language model alone; other files hold what reads images.
+GgufFamily gguf_of(std::string_view architecture) {
+  TensorNames names = gguf_delta_names();
+  names.delta_beta = "ssm_beta";
+  names.delta_decay = "ssm_alpha";
+  names.delta_heads_tiled = true;
+  // The sections of a rotation in several dimensions: in text all positions of a token are equal.
+  return {.architecture = architecture,
+          .tensors = names,
+          .keys = gguf_delta_keys(),
+          .inert_keys = {"rope.dimension_sections"},
+          .complete = complete_delta};
+}
+
 /// The multimodal checkpoint of a text model: its names begin in another way, and it has more keys and tensors.
 Family multimodal(Family text) {
   text.class_suffix = "ForConditionalGeneration";
   text.tensors.prefix = "model.language_model.";
   text.inert_keys = {"vision_config"};
   text.inert_tensors = {"model.visual.", "mtp."};
+  text.gguf = {};
   return text;
 }
 
@@ -97,7 +112,8 @@ Family qwen3_5() {
           .keys = qwen3_5_keys,
           .tensors = dense_names(),
           .inert_keys = text_inert,
-          .inert_tensors = {"model.visual.", "mtp."}};
+          .inert_tensors = {"model.visual.", "mtp."},
+          .gguf = gguf_of("qwen35")};
 }
 
 Family qwen3_5_multimodal() {
@@ -118,7 +134,8 @@ Family qwen3_5_moe() {
           .keys = qwen3_5_keys,
           .tensors = moe_names(),
           .inert_keys = moe_inert(),
-          .inert_tensors = {"model.visual.", "mtp."}};
+          .inert_tensors = {"model.visual.", "mtp."},
+          .gguf = gguf_of("qwen35moe")};
 }
 
 Family qwen3_5_moe_multimodal() {

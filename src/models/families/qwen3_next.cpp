@@ -11,7 +11,7 @@ constexpr CommonKeys qwen3_next_keys{.rope = {.rotated = "partial_rotary_factor"
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config =
       parse_common(reader, {.max_positions = 32768, .kv_heads = 2, .head_dim = 256}, qwen3_next_keys);
-  config.norm_offset = 1;
+  config.norm_offset = reader.number("norm_offset", 0, 1, 1);  // a key of gainlens: GGUF files store the sum
   config.gate = Gate::elementwise;
   config.qk_norm = QkNorm::head;
   config.qkv_bias = config.output_bias = reader.boolean("attention_bias", false);
@@ -47,6 +47,17 @@ TensorNames names() {
   return names;
 }
 
+TensorNames gguf_tensors() {
+  TensorNames names = gguf_delta_names();
+  names.delta_rates = "ssm_ba";
+  return names;
+}
+
+void complete(GgufConfig& gguf) {
+  complete_delta(gguf);
+  gguf.fill("norm_topk_prob", true, "not in the file; the value of this family");
+}
+
 }  // namespace
 
 Family qwen3_next() {
@@ -58,7 +69,9 @@ Family qwen3_next() {
           .keys = qwen3_next_keys,
           .tensors = names(),
           .inert_keys = router_training_keys(),
-          .inert_tensors = {"mtp."}};
+          .inert_tensors = {"mtp."},
+          .gguf = {
+              .architecture = "qwen3next", .tensors = gguf_tensors(), .keys = gguf_delta_keys(), .complete = complete}};
 }
 
 }  // namespace gainlens::models

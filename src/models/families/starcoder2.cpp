@@ -34,6 +34,12 @@ TensorNames names() {
   return names;
 }
 
+void complete(GgufConfig& gguf) {
+  const bool biased = gguf.has_tensor("blk.0.attn_q.bias");
+  gguf.config["use_bias"] = biased;
+  gguf.fill("sliding_window", 4096, "not in the file; the value of all models of the family");
+}
+
 }  // namespace
 
 Family starcoder2() {
@@ -43,7 +49,11 @@ Family starcoder2() {
           .classes = {"Starcoder2"},
           .parse = parse,
           .keys = keys,
-          .tensors = names()};
+          .tensors = names(),
+          .gguf = {.architecture = "starcoder2",
+                   .tensors = gguf_names(),
+                   .keys = {{"attention.sliding_window", "sliding_window"}},
+                   .complete = complete}};
 }
 
 }  // namespace gainlens::models

@@ -42,13 +42,17 @@ struct TensorNames {
   bool rotary_pairs = false;  ///< rows of query and key are stored pair by pair (GGUF's llama), not half by half
 
   /// Of layers of the gated delta rule. `delta_projections` is one tensor for query, key, value and gate, grouped by
-  /// key head; `delta_rates` is one for beta and decay. If they are empty, `delta_query_key_value` (sequential) and the
-  /// names after it are used.
-  std::string_view delta_projections, delta_rates;
-  std::string_view delta_query_key_value, delta_gate, delta_beta, delta_decay;
+  /// key head. If it is empty, `delta_query_key_value` (sequential) and `delta_gate` are used. `delta_rates` is one
+  /// tensor for beta and decay, grouped by key head. If it is empty, `delta_beta` and `delta_decay` are used.
+  std::string_view delta_projections, delta_query_key_value, delta_gate;
+  std::string_view delta_rates, delta_beta, delta_decay;
   std::string_view delta_convolution;
   std::string_view delta_log_rate, delta_decay_bias;  ///< complete names
   std::string_view delta_norm, delta_output;
+  bool delta_rate_exponential = false;  ///< `delta_log_rate` holds -exp of the logarithm (GGUF)
+  /// Value heads are stored in turns: the first of every key head, the second of every key head, .. (GGUF). Else those
+  /// of the first key head come first.
+  bool delta_heads_tiled = false;
 
   std::string_view mlp_norm = "post_attention_layernorm";
   std::string_view mlp_gate_up;  ///< one tensor for both, in this order
