@@ -127,6 +127,8 @@ const std::vector<Aspect>& aspects() {
       {"gate", [](const Request& r) { return yes_or_no(r.gated); }, equal(&Request::gated), "", false},
       {"sink logits", [](const Request& r) { return yes_or_no(r.sink_logits); }, equal(&Request::sink_logits),
        "a learned sink takes weight that would otherwise go to keys.", false},
+      {"Bayesian filter", [](const Request& r) { return yes_or_no(r.filtered); }, equal(&Request::filtered),
+       "the precisions and the decay of a filter are part of its scores.", false},
       {"dtype", [](const Request& r) { return r.dtype; }, equal(&Request::dtype),
        "part of every difference is rounding; repeat one run with the dtype of the other to see how much.", false},
       {"device", [](const Request& r) { return r.device; }, equal(&Request::device),

@@ -85,6 +85,7 @@ struct AttentionLayout {
   std::vector<std::int64_t> window;  ///< per layer; 0: global
   bool gated = false;
   bool sink_logits = false;
+  bool filtered = false;  ///< precisions of a Bayesian filter (BFT) add to the scores, and its gain scales the result
   /// Per layer, whether it has linear attention by the gated delta rule. Such a layer has no attention weights: it does
   /// not run an AttentionOp and fires no site `attn.*`. Empty: no layer is one.
   std::vector<bool> delta;

@@ -51,6 +51,12 @@ void add_model_caveats(Caveats& list, const SweepRun& run) {
         fmt::format("These keys of config.json were not read (--ignore-config-key): {}. If they change what the model "
                     "computes, the numbers are not those of the model.",
                     fmt::join(request.ignored_config_keys, ", ")));
+  if (request.filtered)
+    list.push_back(
+        "The model is a Bayesian filter (BFT). Attention is measured as it acts: log precisions and the recency decay "
+        "of "
+        "the filter are part of the scores. K is the gain of a token with a precision of 1, as for other models, and "
+        "lambda_obs has no bound. Inside the filter both differ.");
   if (request.sink_logits)
     list.push_back(
         "Learned sink logits take part of every query's weight. BOS mass and sink shares are shares of the keys and "

@@ -164,6 +164,7 @@ OrderedJson run_facts(const SweepRun& run) {
   json["attention"] = request.attention;
   json["gated"] = request.gated;
   json["sink_logits"] = request.sink_logits;
+  json["filtered"] = request.filtered;
   json["samples"] = request.samples;
   json["nested"] = request.nested;
   json["spread_over_tokens"] = request.spread ? OrderedJson(*request.spread) : OrderedJson(nullptr);

@@ -11,10 +11,11 @@ namespace gainlens::reports {
 namespace {
 
 std::string model_phrase(const runfile::Request& request) {
-  return fmt::format("{}, {} × {} ({}, {} dimensions){}{}", request.family, counted(request.layers.size(), "layer"),
+  return fmt::format("{}, {} × {} ({}, {} dimensions){}{}{}", request.family, counted(request.layers.size(), "layer"),
                      counted(request.heads, "head"), counted(request.kv_heads, "KV head"), request.head_dim,
                      request.gated ? ", with attention gates" : "",
-                     request.sink_logits ? ", with learned sink logits" : "");
+                     request.sink_logits ? ", with learned sink logits" : "",
+                     request.filtered ? ", with a Bayesian filter (BFT)" : "");
 }
 
 std::string header(Runs runs) {

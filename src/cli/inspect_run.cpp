@@ -47,6 +47,7 @@ void inspect_run(const std::filesystem::path& path, Findings& findings) {
                fmt::format("{} query, {} key/value, of {} dimensions", run.heads(), run.kv_heads(), request.head_dim),
                {{"query", run.heads()}, {"kv", run.kv_heads()}, {"head_dim", request.head_dim}});
   findings.add("gate", request.gated ? "stored" : "none");
+  if (request.filtered) findings.add("filter", "Bayesian (BFT)", true);
   if (request.sink_logits) findings.add("sink logits", "one learned logit a head", true);
   findings.add("dtype", request.dtype);
   findings.add("BOS", request.bos_policy);

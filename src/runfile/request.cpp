@@ -51,6 +51,7 @@ constexpr const char* version_key = "statistics_version";
 constexpr const char* spread_key = "spread";  // not in visit_fields: absent if chunks are consecutive
 constexpr const char *estimator_key = "estimator", *score_noise_key = "score_noise";  // absent with reml
 constexpr const char* ignored_key = "ignored_config_keys";                            // absent if there are none
+constexpr const char* filtered_key = "filtered";                                      // absent without a filter
 
 std::string shown(const Json& value) {
   return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 160);
@@ -190,6 +191,7 @@ Json Request::to_json() const {
   if (estimator.name != Estimator::reml) json[estimator_key] = std::string(name_of(estimator.name));
   if (estimator.name == Estimator::delta_weight_free) json[score_noise_key] = estimator.score_noise;
   if (!ignored_config_keys.empty()) json[ignored_key] = ignored_config_keys;
+  if (filtered) json[filtered_key] = true;
   return json;
 }
 
@@ -215,6 +217,7 @@ Request Request::from_json(const Json& json, std::string_view where) {
   if (json.contains(score_noise_key) || request.estimator.name == Estimator::delta_weight_free)
     reader(score_noise_key, request.estimator.score_noise);
   if (json.contains(ignored_key)) reader(ignored_key, request.ignored_config_keys);
+  if (json.contains(filtered_key)) reader(filtered_key, request.filtered);
   reader.refuse_others();
   request.validate(where);
   return request;

@@ -31,6 +31,9 @@ struct MeasuredModel {
   std::vector<std::string> attention;  ///< per layer of `layers`: "global" or "window:512"
   bool gated = false;
   bool sink_logits = false;
+  /// Whether the model is a Bayesian filter (BFT). JSON has this key only if it is, so older requests, which do not
+  /// know it, are read and written unchanged.
+  bool filtered = false;
 };
 
 /// Names of the inputs of a sweep, for messages. They are not part of its request.

@@ -96,7 +96,11 @@ TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {
   const ProgramResult swept =
       run_gainlens({"sweep", out_, "--text", text_, "--lengths", "16,32", "--samples", "3", "--out", run, "--quiet"});
   ASSERT_EQ(swept.exit_code, 0) << swept.error;
-  EXPECT_EQ(run_gainlens({"report", run, "--out", (folder_.path() / "report").string(), "--quiet"}).exit_code, 0);
+  EXPECT_THAT(run_gainlens({"inspect", run}).out, HasSubstr("Bayesian (BFT)"));
+  const std::filesystem::path report = folder_.path() / "report";
+  EXPECT_EQ(run_gainlens({"report", run, "--out", report.string(), "--quiet"}).exit_code, 0);
+  EXPECT_EQ(read_json_file(report / "summary.json")["run"]["filtered"], true);
+  EXPECT_THAT(read_text_file(report / "report.html"), HasSubstr("with a Bayesian filter (BFT)"));
 }
 
 TEST_F(TrainCommand, RefusesWrongInputInOneLine) {

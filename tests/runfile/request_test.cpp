@@ -201,6 +201,15 @@ TEST(Request, IgnoredKeysAreKeptAndCompared) {
   EXPECT_EQ(refusal(altered("ignored_config_keys", "a")), "F: 'ignored_config_keys' is \"a\"; it must be an array");
 }
 
+TEST(Request, AFilterIsKept) {
+  Request request = made_request();
+  EXPECT_FALSE(request.to_json().contains("filtered")) << "requests without a filter are as they were before";
+  EXPECT_FALSE(Request::from_json(request.to_json(), "F").filtered);
+  request.filtered = true;
+  EXPECT_TRUE(Request::from_json(request.to_json(), "F").filtered);
+  EXPECT_EQ(refusal(altered("filtered", 1)), "F: 'filtered' is 1; it must be true or false");
+}
+
 TEST(Request, SpreadRunsKeepTheirSamples) {
   Request stored = made_request();
   stored.spread = 500;

@@ -20,6 +20,7 @@ TEST(MeasuredModel, EveryFactIsThatOfTheLayout) {
   layout.max_positions = 2048;
   layout.window = {0, 512, 0};
   layout.gated = true;
+  layout.filtered = true;
   const runfile::MeasuredModel model = measured_model("made", layout, {1, 2});
   EXPECT_EQ(model.family, "made");
   EXPECT_THAT(model.layers, ElementsAre(1, 2));
@@ -30,6 +31,7 @@ TEST(MeasuredModel, EveryFactIsThatOfTheLayout) {
   EXPECT_THAT(model.attention, ElementsAre("window:512", "global")) << "of the measured layers";
   EXPECT_TRUE(model.gated);
   EXPECT_FALSE(model.sink_logits);
+  EXPECT_TRUE(model.filtered);
 }
 
 TEST(MeasuredModel, SinkLogitsOfACheckpointAreKnownBeforeItsWeights) {
