@@ -104,8 +104,8 @@ TEST(GatedDeltaRule, TheChunkedFormIsTheRecurrentOneAtEveryLength) {
   }
 }
 
-// Both forms in float32 and the chunked form in float64, to the far end of the supported texts: errors do not grow with
-// the number of positions. docs/performance.md has the table for the sizes of a published model.
+// Both forms in float32 and the chunked form in float64: one bound for every length. docs/performance.md has the table
+// for larger heads.
 TEST(GatedDeltaRule, LongSequencesWithHardDecays) {
   for (const Decay decay : {Decay::mild, Decay::none, Decay::mixed}) {
     for (const std::int64_t length : {1024, 4096, 32768}) {
