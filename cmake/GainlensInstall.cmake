@@ -16,10 +16,13 @@ foreach(_name core formats runfile tokenizers kernels data hooks bft models swee
           PATTERN demo EXCLUDE PATTERN check.h EXCLUDE)
 endforeach()
 
-# A second library of src/bft, whose headers are installed above.
-set_target_properties(gainlens_estimators PROPERTIES EXPORT_NAME estimators)
-target_compile_features(gainlens_estimators INTERFACE cxx_std_20)
-install(TARGETS gainlens_estimators EXPORT gainlens ARCHIVE INCLUDES DESTINATION ${_headers})
+# Second libraries of src/bft, src/models and src/recommend, whose headers are installed above: their parts without
+# libtorch.
+foreach(_name estimators model_description recommender_description)
+  set_target_properties(gainlens_${_name} PROPERTIES EXPORT_NAME ${_name})
+  target_compile_features(gainlens_${_name} INTERFACE cxx_std_20)
+  install(TARGETS gainlens_${_name} EXPORT gainlens ARCHIVE INCLUDES DESTINATION ${_headers})
+endforeach()
 
 # Installed without paths. gainlensConfig.cmake.in gives them the paths of the user's machine.
 set(_external torch hdf5)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "hooks/attention_layout.h"
 #include "hooks/hooks.h"
 #include "kernels/attention_statistics.h"
 
@@ -74,25 +75,6 @@ struct ForwardRequest {
   const Tokens* tokens = nullptr;
   ForwardOptions options;
   const Hooks* hooks = nullptr;
-};
-
-/// Describes the attention of a model to callers that read statistics.
-struct AttentionLayout {
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
-  std::int64_t max_positions = 0;    ///< what the model was made for
-  std::vector<std::int64_t> window;  ///< per layer; 0: global
-  bool gated = false;
-  bool sink_logits = false;
-  bool filtered = false;  ///< precisions of a Bayesian filter (BFT) add to the scores, and its gain scales the result
-  /// Per layer, whether it has linear attention by the gated delta rule. Such a layer has no attention weights: it does
-  /// not run an AttentionOp and fires no site `attn.*`. Empty: no layer is one.
-  std::vector<bool> delta;
-
-  bool has_delta(std::int64_t layer) const { return !delta.empty() && delta.at(static_cast<std::size_t>(layer)); }
-  std::string kind(std::int64_t layer) const;  ///< "global", "window:512" or "gated delta rule"
-  std::vector<std::string> kinds() const;      ///< of every layer
 };
 
 /// A model that calls the hooks at its sites while it runs. For evaluation only, unless the caller enables gradients.

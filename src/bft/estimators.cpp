@@ -159,6 +159,10 @@ void check(const EstimatorOptions& options, Estimator estimator) {
         "estimator: delta_weight_free without the score noise omega; give it, as it cannot be seen in one query");
 }
 
+bool needs_moments_alone(Estimator estimator) {
+  return estimator == Estimator::reml || estimator == Estimator::reml_naive || estimator == Estimator::reml_conjugate;
+}
+
 double prior_variance(const EstimatorOptions& options, std::size_t dimensions) {
   return options.prior_variance.value_or(1 / static_cast<double>(dimensions));
 }

@@ -30,6 +30,9 @@ struct EstimatorOptions {
 
 /// @throws InvalidArgument  an option is out of its range, or the estimator needs one that is absent
 void check(const EstimatorOptions& options, Estimator estimator);
+/// Whether n_eff and S of a query are all of its weights and values that the estimator needs: reml, reml_naive and
+/// reml_conjugate.
+bool needs_moments_alone(Estimator estimator);
 /// sigma0^2 of values of `dimensions` dimensions.
 double prior_variance(const EstimatorOptions& options, std::size_t dimensions);
 

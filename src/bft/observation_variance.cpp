@@ -180,10 +180,6 @@ Tensor observation_variance(Estimator estimator, const AttentionWeights& attenti
   return at::where(shares.any, variance, NAN);
 }
 
-bool needs_moments_alone(Estimator estimator) {
-  return estimator == Estimator::reml || estimator == Estimator::reml_naive || estimator == Estimator::reml_conjugate;
-}
-
 Tensor variance_of_moments(Estimator estimator, const Tensor& n_eff, const Tensor& residual,
                            const EstimatorOptions& options, std::int64_t dimensions) {
   const double nu = options.prior_strength;

@@ -43,9 +43,6 @@ at::Tensor observation_variance(Estimator estimator, const AttentionWeights& att
 at::Tensor variance_of_moments(Estimator estimator, const at::Tensor& n_eff, const at::Tensor& residual,
                                const EstimatorOptions& options, std::int64_t dimensions);
 
-/// Whether variance_of_moments() knows it.
-bool needs_moments_alone(Estimator estimator);
-
 /// lambda_obs = 1/V within the bounds of the options; NaN where V is.
 at::Tensor observation_precision(const at::Tensor& variance, const EstimatorOptions& options = {});
 

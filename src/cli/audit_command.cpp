@@ -33,9 +33,7 @@ void audit(const AuditArguments& arguments, bool json) {
 
 void add_audit(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "audit",
-      "Check the sink lemma at every head, and compare the run with statements of the paper that are false as printed",
-      "gainlens audit RUN --all",
+      app, subcommand_named("audit"), "gainlens audit RUN --all",
       "The lemma bounds the weight of key 0 from below by 1 - (delta + epsilon) / (mu c). Every norm in it is\n"
       "measured before W_O, at each query of the second half, in the unit of the values. The lemma is a theorem: a\n"
       "violation beyond rounding is an error of the measurement. A bound that is not above 0 says nothing.\n"

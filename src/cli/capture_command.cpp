@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/given_run.h"
+#include "cli/ignored_keys.h"
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/checked.h"
@@ -12,8 +13,8 @@
 #include "formats/tensor_file.h"
 #include "hooks/hooks.h"
 #include "models/checkpoint/checkpoint_source.h"
-#include "models/checkpoint/compute_dtype.h"
 #include "models/checkpoint/load_decoder.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "recommend/sasrec.h"
 #include "recommend/sasrec_checkpoint.h"
 #include "sweep/one_sequence.h"
@@ -201,8 +202,7 @@ void capture(const CaptureArguments& arguments, bool json) {
 
 void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "capture",
-      "Run a model over a text, or its first tokens, and write the activations at hook sites to a safetensors file",
+      app, subcommand_named("capture"),
       "gainlens capture MODEL --text wiki.txt --length 256 --hooks 'blocks.*.attn.hook_{q,k}' --out qk.safetensors");
   auto arguments = std::make_shared<CaptureArguments>();
   command

@@ -138,8 +138,7 @@ void add_options(CLI::App& command, CompareArguments& arguments) {
 
 void add_compare(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "compare", "Compare the arms of recommender runs, paired by seed, with tests that count users too",
-      "gainlens compare RUN",
+      app, subcommand_named("compare"), "gainlens compare RUN",
       "Arms on the same split are compared with the first of them; a run without an arm stands for all of its\n"
       "arms. Every number comes from the ranks of the test items. If two arms are compared on several data sets,\n"
       "the results are pooled.\n"

@@ -58,8 +58,7 @@ void judge_estimators(EstimatorsArguments arguments, const GlobalOptions& global
 
 void add_estimators(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "estimators", "Compare every estimator of the variance of an estimate with the truth, by simulation",
-      "gainlens estimators --draws 500 --out estimators-report",
+      app, subcommand_named("estimators"), "gainlens estimators --draws 500 --out estimators-report",
       "The precision of attention's estimate e = sum p v is lambda_obs = 1/V. Each estimator of V is set against the\n"
       "true variance on simulated queries: normal values, values of another scale, scores that depend on values,\n"
       "heavy tails, noisy tokens, equal values. docs/bft.md has the formulas and says what is random.");

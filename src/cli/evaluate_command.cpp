@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "cli/ignored_keys.h"
 #include "cli/text_options.h"
 #include "core/console.h"
 #include "core/error.h"
@@ -8,7 +9,7 @@
 #include "formats/hub_cache.h"
 #include "language/evaluate_language_model.h"
 #include "models/checkpoint/checkpoint.h"
-#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/decoder.h"
 #include "sweep/token_source.h"
 
@@ -69,13 +70,14 @@ void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& g
 }  // namespace
 
 void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* evaluate =
-      add_subcommand(app, "evaluate", "Measure how well a model predicts", "gainlens evaluate language-model --help");
+  CLI::App* evaluate = add_subcommand(app, subcommand_named("evaluate"), "gainlens evaluate language-model --help");
   evaluate->require_subcommand(1);
   add_evaluate_recommend(*evaluate, global, action);
   CLI::App* command = add_subcommand(
-      *evaluate, "language-model",
-      "Measure the loss of a checkpoint over a whole text, cut into consecutive chunks, and the text's unigram entropy",
+      *evaluate,
+      {"language-model",
+       "Measure the loss of a checkpoint over a whole text, cut into consecutive chunks, and the text's unigram "
+       "entropy"},
       "gainlens evaluate language-model MODEL --text wiki.txt --length 2k",
       "Losses are in nats per token. The unigram entropy is the entropy of the text's own token frequencies: the\n"
       "smallest loss that is possible without context.");

@@ -89,8 +89,9 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
 
 void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      evaluate, "recommend",
-      "Measure how well a recommender ranks the item that each user chose last, among all items of the catalogue",
+      evaluate,
+      {"recommend",
+       "Measure how well a recommender ranks the item that each user chose last, among all items of the catalogue"},
       "gainlens evaluate recommend --checkpoint RUN/plain/seed-0 --data ratings.dat",
       "Ranks count from 1, the best; items with equal scores share ranks. Items that the user has seen are no\n"
       "candidates, unless --keep-seen is given; the item to be found always is one. hr@k is the share of users with a\n"

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "cli/ignored_keys.h"
 #include "cli/text_options.h"
 #include "core/console.h"
 #include "core/error.h"
@@ -46,7 +47,7 @@ void list_sites(const HooksArguments& arguments, bool json) {
 
 void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "hooks", "List the hook sites of a model and the shapes of their tensors", "gainlens hooks MODEL",
+      app, subcommand_named("hooks"), "gainlens hooks MODEL",
       "The names are those of TransformerLens. What a name does not tell:\n"
       "  hook_normalized      after the division by the norm, before its weight and bias (TransformerLens' LayerNorm\n"
       "                       takes it after them); ln1_post and ln2_post are norms of the results\n"

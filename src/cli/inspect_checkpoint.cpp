@@ -2,16 +2,14 @@
 #include "core/available_memory.h"
 #include "core/error.h"
 #include "core/quantity.h"
-#include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/checkpoint_source.h"
-#include "models/checkpoint/checkpoint_tensors.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "models/checkpoint/describe.h"
 #include "models/checkpoint/memory_needed.h"
 #include "models/checkpoint/model_size.h"
+#include "models/checkpoint/stored_tensors.h"
 #include "models/decoder/attention_layout.h"
-#include "models/decoder/rope.h"
-#include "sweep/expected_time.h"
+#include "models/decoder/rope_frequencies.h"
 #include "tokenizers/tokenizer.h"
 
 #include <fmt/ranges.h>
@@ -149,40 +147,18 @@ void add_tokenizer(const std::filesystem::path& path, Findings& findings) {
 
 void add_memory(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
   const std::int64_t length = question.length.empty() ? config.max_positions : parse_count(question.length, "--length");
-  const auto dtype = models::parse_dtype(question.dtype, "--dtype");
+  const auto dtype = models::parse_compute_dtype(question.dtype, "--dtype");
   const auto memory = models::memory_needed(config, {.dtype = dtype, .positions = length});
   const auto available = available_memory();
   findings.add_line(
       fmt::format("memory at {}", format_count(length)),
-      fmt::format("about {} in {}{}{}", format_bytes(memory.total()), models::dtype_name(dtype),
+      fmt::format("about {} in {}{}{}", format_bytes(memory.total()), models::name_of(dtype),
                   length > config.max_positions ? "; beyond the context limit, for --allow-extrapolation" : "",
                   available ? fmt::format("; {} available", format_bytes(*available)) : ""));
   findings.add_json("memory", {{"length", length},
-                               {"dtype", models::dtype_name(dtype)},
+                               {"dtype", models::name_of(dtype)},
                                {"bytes", memory.total()},
                                {"available", available ? Json(*available) : Json(nullptr)}});
-}
-
-/// "0.8 s", "45 s", "3 min", "2.5 h".
-std::string duration_text(double seconds) {
-  if (seconds < 10) return fmt::format("{:.1f} s", seconds);
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  return seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
-}
-
-void add_time(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
-  const std::int64_t length = question.length.empty() ? config.max_positions : parse_count(question.length, "--length");
-  const auto dtype = models::parse_dtype(question.dtype, "--dtype");
-  const auto rates = sweep::measured_rates(dtype, config.head_dim);
-  const sweep::ExpectedTime time = sweep::expected_time(config, length, rates);
-  findings.add_line(fmt::format("time at {}", format_count(length)),
-                    fmt::format("about {} for each sequence, and {} for its likelihood, at the speed measured now",
-                                duration_text(time.layers), duration_text(time.likelihood)));
-  findings.add_json("time", {{"length", length},
-                             {"seconds", time.layers},
-                             {"likelihood_seconds", time.likelihood},
-                             {"products_per_second", rates.products},
-                             {"attention_per_second", rates.attention}});
 }
 
 /// Opens the checkpoint. If the weights cannot be opened, adds the findings about the configuration before it throws.
@@ -201,14 +177,15 @@ models::CheckpointSource open_or_say_the_rest(const std::filesystem::path& path,
 
 }  // namespace
 
-void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion& question, Findings& findings) {
+void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion& question,
+                        const InspectComputations& computations, Findings& findings) {
   findings.add("kind", "checkpoint");
   const models::CheckpointSource source = open_or_say_the_rest(path, question.ignored_config_keys, findings);
   add_config(source.config, findings);
   add_files(source, findings);
   add_tokenizer(source.path, findings);
   add_memory(source.config, question, findings);
-  if (!question.length.empty()) add_time(source.config, question, findings);
+  if (!question.length.empty()) computations.add_time(source.config, question, findings);
   check_rope(source.config);
   models::check_tensors(source);
 }

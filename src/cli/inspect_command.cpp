@@ -1,13 +1,12 @@
-#include "cli/commands.h"
 #include "cli/findings.h"
+#include "cli/ignored_keys.h"
 #include "cli/inspect_parts.h"
 #include "cli/interaction_options.h"
-#include "cli/text_options.h"
 #include "core/check.h"
 #include "core/quantity.h"
 #include "formats/hub_cache.h"
 #include "models/checkpoint/compute_dtype.h"
-#include "recommend/sasrec_checkpoint.h"
+#include "recommend/sasrec_config.h"
 #include "runfile/recommend_run.h"
 
 #include <filesystem>
@@ -27,9 +26,9 @@ bool looks_like_run(const std::filesystem::path& path) {
          std::filesystem::exists(path / "request.json");
 }
 
-void inspect(const InspectArguments& arguments, bool json) {
+void inspect(const InspectArguments& arguments, const InspectComputations& computations, bool json) {
   // Checked first: a misspelt option does not make the checkpoint or the data unusable.
-  models::parse_dtype(arguments.memory.dtype, "--dtype");
+  models::parse_compute_dtype(arguments.memory.dtype, "--dtype");
   if (!arguments.memory.length.empty()) parse_count(arguments.memory.length, "--length");
   const data::InteractionOptions interactions = arguments.interactions.options();
   CHECK(std::filesystem::exists(arguments.path), "{}: no such file or folder", printable(arguments.path));
@@ -49,9 +48,9 @@ void inspect(const InspectArguments& arguments, bool json) {
       inspect_data(arguments.path, interactions, findings);
     } else if (recommend::is_sasrec(arguments.path)) {
       refuse_keys("a recommender");
-      inspect_recommender(arguments.path, findings);
+      computations.inspect_recommender(arguments.path, findings);
     } else {
-      inspect_checkpoint(arguments.path, arguments.memory, findings);
+      inspect_checkpoint(arguments.path, arguments.memory, computations, findings);
     }
   } catch (const InvalidArgument& error) {
     findings.conclude(error.what());
@@ -64,11 +63,10 @@ void inspect(const InspectArguments& arguments, bool json) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action) {
+void add_inspect_with(CLI::App& app, const GlobalOptions& global, Action& action,
+                      const InspectComputations& computations) {
   CLI::App* command = add_subcommand(
-      app, "inspect",
-      "Show what a checkpoint, a run or a data set holds, and whether it can be used (exit status 2 if not)",
-      "gainlens inspect MODEL --length 8k",
+      app, subcommand_named("inspect"), "gainlens inspect MODEL --length 8k",
       "Of a checkpoint it reads headers and configuration, but no weights: time and memory do not grow with the\n"
       "files. Sizes are sizes on disk. 'weights' shows the bytes of each type and, in brackets, its number of\n"
       "tensors. 'filled in' shows settings that a GGUF file leaves out and that gainlens adds from its knowledge of\n"
@@ -93,10 +91,10 @@ void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->capture_default_str();
   add_ignored_keys(*command, arguments->memory.ignored_config_keys);
   add_interaction_policy(*command, arguments->interactions, "Of a data set: ");
-  command->callback([arguments, &global, &action] {
-    action = [arguments, &global] {
+  command->callback([arguments, computations, &global, &action] {
+    action = [arguments, computations, &global] {
       arguments->path = formats::locate_checkpoint(arguments->path);
-      inspect(*arguments, global.json);
+      inspect(*arguments, computations, global.json);
     };
   });
 }

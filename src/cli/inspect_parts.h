@@ -1,9 +1,14 @@
 #pragma once
 
+#include "cli/application_parts.h"
 #include "cli/findings.h"
 #include "data/interactions.h"
+#include "models/decoder/decoder_config.h"
+
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,9 +21,26 @@ struct MemoryQuestion {
   std::vector<std::string> ignored_config_keys;  ///< of config.json, see models::IgnoredKeys
 };
 
+/// The findings that need libtorch. A program without it hands over to one that has it instead of returning.
+struct InspectComputations {
+  /// Adds the time of a sweep. The question has a length.
+  std::function<void(const models::DecoderConfig&, const MemoryQuestion&, Findings&)> add_time;
+  /// inspect_recommender()
+  std::function<void(const std::filesystem::path&, Findings&)> inspect_recommender;
+};
+
+/// Adds the subcommand `inspect`.
+void add_inspect_with(CLI::App& app, const GlobalOptions& global, Action& action,
+                      const InspectComputations& computations);
+
 /// Adds the findings about a checkpoint. Stops at the first error.
 /// @throws InvalidArgument  the error that makes the checkpoint unusable
-void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion& question, Findings& findings);
+void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion& question,
+                        const InspectComputations& computations, Findings& findings);
+
+/// Adds the time of a sweep at a length, at the speed of this machine. It is measured, which takes about half a second.
+/// @param question  has a length
+void add_expected_time(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings);
 
 /// As inspect_checkpoint(), for a recommender that `train recommend` wrote (recommend::is_sasrec). It reads the
 /// weights.

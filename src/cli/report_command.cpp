@@ -162,8 +162,7 @@ void report(const ReportArguments& arguments, const GlobalOptions& global) {
 
 void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "report", "Write the figures and tables of a run as a page like the results section of a paper",
-      "gainlens report RUN",
+      app, subcommand_named("report"), "gainlens report RUN",
       "Writes report.html, summary.json, and the figures and tables as SVG, PDF, PNG, CSV and LaTeX. Figures overlay\n"
       "several runs, and tables show their differences. A run that is being written is refused, and so is a run\n"
       "with a shard that differs from its checksum.\n"

@@ -32,10 +32,7 @@ void correlate(Arguments arguments, std::uint64_t seed, bool json) {
 }  // namespace
 
 void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* command =
-      add_subcommand(app, "sink-vs-k",
-                     "Do heads with much attention on token 0 have a gain near 1? Correlate BOS mass with K over heads",
-                     "gainlens sink-vs-k RUN");
+  CLI::App* command = add_subcommand(app, subcommand_named("sink-vs-k"), "gainlens sink-vs-k RUN");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("run", arguments->run, "Run folder or run.h5")->required();
   command->add_option("--at", arguments->at,

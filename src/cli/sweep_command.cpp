@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "cli/ignored_keys.h"
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -7,7 +8,7 @@
 #include "core/quantity.h"
 #include "formats/hub_cache.h"
 #include "kernels/linear/product_kernel.h"
-#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "runfile/process_group.h"
 #include "sweep/moments.h"
 #include "sweep/run_sweep.h"
@@ -171,8 +172,7 @@ void sweep_and_print(const SweepArguments& arguments, const GlobalOptions& globa
 
 void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      app, "sweep", "Run a frozen model over text at growing context lengths and store the statistics of every head",
-      "gainlens sweep MODEL --text wiki.txt --lengths 1k,2k,4k --samples 5 --out RUN",
+      app, subcommand_named("sweep"), "gainlens sweep MODEL --text wiki.txt --lengths 1k,2k,4k --samples 5 --out RUN",
       "Chunk c of length T holds the tokens [cT, (c+1)T) of the text. If there is a BOS, it takes position 0 of every\n"
       "chunk, and the stride is T - 1. --spread and --nested place the chunks differently.\n"
       "Averages: n_eff, entropy, S, lambda_obs, K and gate over the last quarter of the queries; BOS mass over the\n"

@@ -7,7 +7,7 @@
 #include "core/json.h"
 #include "language/recipe.h"
 #include "language/train_language_model.h"
-#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/filter_config.h"
 #include "reports/training/loss_curve_figure.h"
 
@@ -144,14 +144,16 @@ std::string recipe_help() {
 }  // namespace
 
 void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
-  CLI::App* train = add_subcommand(app, "train", "Train a model from scratch", "gainlens train language-model --help");
+  CLI::App* train = add_subcommand(app, subcommand_named("train"), "gainlens train language-model --help");
   train->require_subcommand(1);
   add_train_recommend(*train, global, action);
-  CLI::App* command = add_subcommand(
-      *train, "language-model",
-      "Train a small decoder and its SentencePiece vocabulary from text, and write a checkpoint in Hugging Face layout",
-      "gainlens train language-model --config data/demo/gated.json --text a.txt b.txt.gz --out my-model",
-      recipe_help());
+  CLI::App* command =
+      add_subcommand(*train,
+                     {"language-model",
+                      "Train a small decoder and its SentencePiece vocabulary from text, and write a checkpoint in "
+                      "Hugging Face layout"},
+                     "gainlens train language-model --config data/demo/gated.json --text a.txt b.txt.gz --out my-model",
+                     recipe_help());
   auto arguments = std::make_shared<TrainLanguageModelArguments>();
   command->add_option("--config", arguments->config, "File with the recipe, a JSON object (see below)")->required();
   command

@@ -168,7 +168,7 @@ std::string knob_help() {
 
 void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
-      train, "recommend", "Train sequential recommenders with several seeds, and rank the whole catalogue with each",
+      train, {"recommend", "Train sequential recommenders with several seeds, and rank the whole catalogue with each"},
       "gainlens train recommend --data ratings.dat --seeds 5 --out run", knob_help());
   auto arguments = std::make_shared<TrainRecommendArguments>();
   add_interaction_options(*command, arguments->data);

@@ -1,7 +1,7 @@
 #include "language/recipe.h"
 
 #include "core/check.h"
-#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "models/families/config_reader.h"
 
 #include <algorithm>

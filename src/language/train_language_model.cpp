@@ -7,10 +7,10 @@
 #include "data/text.h"
 #include "language/language_model_task.h"
 #include "models/checkpoint/checkpoint.h"
-#include "models/checkpoint/compute_dtype.h"
 #include "models/checkpoint/initial_weights.h"
 #include "models/checkpoint/model_size.h"
 #include "models/checkpoint/save_checkpoint.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/filter_config.h"
 #include "tokenizers/tokenizer.h"
 

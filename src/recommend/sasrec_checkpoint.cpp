@@ -126,17 +126,6 @@ std::string item_names_checksum(const data::Interactions& interactions) {
   return hash.hex();
 }
 
-bool is_sasrec(const std::filesystem::path& path) {
-  try {
-    const std::filesystem::path file = path / "config.json";
-    if (!std::filesystem::exists(file)) return false;
-    const Json document = read_json_file(file);
-    return document.is_object() && document.contains("model_type") && document["model_type"] == sasrec_model_type;
-  } catch (const InvalidArgument&) {
-    return false;
-  }
-}
-
 SasRecCheckpoint load_sasrec(const std::filesystem::path& path, CheckpointLayout layout, std::int64_t heads) {
   CHECK(std::filesystem::exists(path), "{}: no such file or folder", printable(path.string()));
   SasRecCheckpoint checkpoint;

@@ -26,9 +26,6 @@ struct SasRecCheckpoint {
   std::string item_names;  ///< checksum of the catalogue that it was trained on; empty: the items are named 1, 2, ...
 };
 
-/// Whether the path is a folder whose config.json names this model type. False if that cannot be read.
-bool is_sasrec(const std::filesystem::path& path);
-
 /// SHA-256 over the names of the items in the order of their ids, a newline after each.
 std::string item_names_checksum(const data::Interactions& interactions);
 

@@ -89,6 +89,17 @@ void check(const SasRecConfig& config, const std::string& where) {
         "{}: 'norm' is post; arm {} needs norms before each part (pre)", where, name_of(config.arm));
 }
 
+bool is_sasrec(const std::filesystem::path& path) {
+  try {
+    const std::filesystem::path file = path / "config.json";
+    if (!std::filesystem::exists(file)) return false;
+    const Json document = read_json_file(file);
+    return document.is_object() && document.contains("model_type") && document["model_type"] == sasrec_model_type;
+  } catch (const InvalidArgument&) {
+    return false;
+  }
+}
+
 OrderedJson to_json(const SasRecConfig& config) {
   OrderedJson document = {{"model_type", sasrec_model_type},
                           {"items", config.items},

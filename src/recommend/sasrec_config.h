@@ -5,6 +5,7 @@
 #include "recommend/arm.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 namespace gainlens::recommend {
@@ -55,6 +56,9 @@ struct SasRecConfig {
 void check(const SasRecConfig& config, const std::string& where);
 
 inline constexpr const char* sasrec_model_type = "gainlens-sasrec";
+
+/// Whether the path is a folder whose config.json names sasrec_model_type. False if that cannot be read.
+bool is_sasrec(const std::filesystem::path& path);
 
 /// The content of config.json.
 OrderedJson to_json(const SasRecConfig& config);

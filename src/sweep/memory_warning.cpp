@@ -3,7 +3,6 @@
 #include "core/quantity.h"
 #include "sweep/moments.h"
 
-#include <c10/core/ScalarType.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -19,7 +18,7 @@ models::MemoryOptions at_length(models::MemoryOptions options, std::int64_t leng
 }
 
 models::MemoryOptions in_bfloat16(models::MemoryOptions options) {
-  options.dtype = at::kBFloat16;
+  options.dtype = models::ComputeDtype::bfloat16;
   return options;
 }
 
@@ -70,7 +69,7 @@ std::optional<std::string> memory_warning(const models::DecoderConfig& config, c
     remedies.push_back(fmt::format("{} with {}", format_bytes(bytes), how));
     return true;
   };
-  if (c10::elementSize(options.dtype) > 2) fits(in_bfloat16(options), "--dtype bfloat16");
+  if (bytes_of(options.dtype) > 2) fits(in_bfloat16(options), "--dtype bfloat16");
   if (!options.stream_weights) fits(streamed(options), "--stream-weights");
   if (const auto fewer = with_fewer_layers(config, options, *available))
     fits(*fewer, fmt::format("--stop-at-layer {} (the first layers alone, no likelihood)", *fewer->stop_at_layer));
@@ -78,8 +77,7 @@ std::optional<std::string> memory_warning(const models::DecoderConfig& config, c
     if (fits(at_length(options, length), fmt::format("--lengths up to {}", format_count(length)))) break;
   }
   if (remedies.empty()) {
-    const models::MemoryOptions both =
-        c10::elementSize(options.dtype) > 2 ? in_bfloat16(streamed(options)) : streamed(options);
+    const models::MemoryOptions both = bytes_of(options.dtype) > 2 ? in_bfloat16(streamed(options)) : streamed(options);
     remedies.push_back(
         fmt::format("{} with --stream-weights and a dtype of two bytes together", format_bytes(needed(both))));
   }

@@ -7,9 +7,9 @@
 #include "core/progress.h"
 #include "core/quantity.h"
 #include "models/checkpoint/checkpoint_source.h"
-#include "models/checkpoint/compute_dtype.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/model_size.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/attention_layout.h"
 #include "runfile/file_state.h"
 #include "runfile/fill_run.h"
@@ -238,7 +238,7 @@ class ChunkMeter {
   /// The numbers of several processes on one machine are not added.
   void warn_of_memory() const {
     if (to_measure_.empty()) return;
-    models::MemoryOptions memory{.dtype = options_.dtype,
+    models::MemoryOptions memory{.dtype = models::compute_dtype(options_.dtype),
                                  .stream_weights = options_.stream_weights,
                                  .stop_at_layer = job_.plan.stop_at_layer(),
                                  .statistics = options_.statistics,

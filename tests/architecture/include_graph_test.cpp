@@ -39,6 +39,24 @@ TEST(IncludeGraph, LibtorchInAReaderIsFound) {
                           HasSubstr("src/formats/a.cpp:1: 'formats'")));
 }
 
+TEST(IncludeGraph, LibrariesWithoutLibtorchReachNone) {
+  EXPECT_THAT(plain_libraries_with_torch(GAINLENS_SOURCE_DIR), IsEmpty());
+}
+
+TEST(IncludeGraph, LibtorchBehindAHeaderOfAPlainLibraryIsFound) {
+  const TemporaryFolder root;
+  write(root.path() / "src/models/CMakeLists.txt",
+        "gainlens_library(description\n  SOURCES config.cpp sizes.cpp\n  DEPENDS gainlens::core)\n"
+        "gainlens_library(models TORCH SOURCES decoder.cpp)\n");
+  write(root.path() / "src/models/config.cpp", "#include <vector>\n#include \"models/weights.h\"\n");
+  write(root.path() / "src/models/sizes.cpp", "#include \"core/check.h\"\n");
+  write(root.path() / "src/models/decoder.cpp", "#include \"models/weights.h\"\n");
+  write(root.path() / "src/models/weights.h", "#pragma once\n#include <ATen/core/Tensor.h>\n");
+  write(root.path() / "src/core/check.h", "#pragma once\n#include <c10/util/Logging.h>\n");
+  EXPECT_THAT(plain_libraries_with_torch(root.path()),
+              ElementsAre("description: src/models/config.cpp > src/models/weights.h > ATen/core/Tensor.h"));
+}
+
 TEST(IncludeGraph, AFolderWithoutAPlaceIsFound) {
   const TemporaryFolder root;
   write(root.path() / "src/utilities/a.h", "#include <vector>\n");

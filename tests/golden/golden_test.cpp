@@ -3,7 +3,7 @@
 
 #include "core/json.h"
 #include "models/checkpoint/checkpoint.h"
-#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "models/families/family.h"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "models/checkpoint/checkpoint.h"
-#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "models/families/family.h"
 
 #include <fmt/ranges.h>

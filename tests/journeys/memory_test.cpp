@@ -2,7 +2,6 @@
 #include "core/json.h"
 #include "core/quantity.h"
 #include "models/checkpoint/checkpoint.h"
-#include "models/checkpoint/compute_dtype.h"
 #include "models/checkpoint/memory_needed.h"
 #include "models/checkpoint/save_checkpoint.h"
 #include "models/decoder/decoder_weights.h"
@@ -57,18 +56,18 @@ std::uint64_t peak_of_child(const std::function<void()>& run) {
 /// As initial_weights(), which has no experts.
 models::DecoderWeights random_weights(const models::DecoderConfig& config) {
   models::DecoderWeights weights;
-  const auto fill = [](const std::vector<models::WeightField>& fields) {
+  const auto fill = [](const std::vector<models::WeightField>& fields, const models::TensorsByField& tensors) {
     for (const models::WeightField& field : fields) {
       if (!field.wanted) continue;
       const bool norm = field.kind == models::WeightField::Kind::norm;
-      *field.tensor =
+      *tensors.at(field.name) =
           norm ? at::ones(field.shape) : at::randn(field.shape) / std::sqrt(static_cast<double>(field.shape.back()));
     }
   };
-  fill(outer_fields(config, weights));
+  fill(outer_fields(config), tensors_by_field(weights));
   weights.layers.resize(static_cast<std::size_t>(config.layers));
   for (std::size_t layer = 0; layer < weights.layers.size(); ++layer)
-    fill(layer_fields(config, static_cast<std::int64_t>(layer), weights.layers[layer]));
+    fill(layer_fields(config, static_cast<std::int64_t>(layer)), tensors_by_field(weights.layers[layer]));
   if (config.tied_head) weights.head = weights.embedding;
   return weights;
 }
@@ -148,12 +147,12 @@ std::vector<Case> cases() {
   };
   return {
       {"weights", heavy, {.positions = 64}, {}},
-      {"weights in bfloat16", heavy, {.dtype = at::kBFloat16, .positions = 64}, {}},
+      {"weights in bfloat16", heavy, {.dtype = models::ComputeDtype::bfloat16, .positions = 64}, {}},
       {"streamed weights", heavy, {.positions = 64, .stream_weights = true}, {"--stream-weights"}},
       {"weights of the first layers", heavy, {.positions = 64, .stop_at_layer = 1}, {"--stop-at-layer", "1"}},
       {"streams of the layers", wide_stream, {.positions = 8192}, {}},
-      {"streams in bfloat16", wide_stream, {.dtype = at::kBFloat16, .positions = 8192}, {}},
-      {"streams in float64", wide_stream, {.dtype = at::kDouble, .positions = 4096}, {}},
+      {"streams in bfloat16", wide_stream, {.dtype = models::ComputeDtype::bfloat16, .positions = 8192}, {}},
+      {"streams in float64", wide_stream, {.dtype = models::ComputeDtype::float64, .positions = 4096}, {}},
       {"streams without statistics", wide_stream, {.positions = 8192, .statistics = false}, {"--statistics", "none"}},
       {"composed kernel", heads, {.positions = 4096, .composed = true}, {"--kernel", "composed"}},
       {"kish", heads, {.positions = 4096, .composed = true}, {"--estimator", "kish"}},
@@ -164,7 +163,7 @@ std::vector<Case> cases() {
        {"--stream-weights"},
        5},
       {"heads", heads, {.positions = 4096}, {}},
-      {"heads in bfloat16", heads, {.dtype = at::kBFloat16, .positions = 4096}, {}},
+      {"heads in bfloat16", heads, {.dtype = models::ComputeDtype::bfloat16, .positions = 4096}, {}},
       {"grouped queries",
        {{"num_attention_heads", 32}, {"num_key_value_heads", 2}, {"head_dim", 128}},
        {.positions = 4096},
@@ -206,10 +205,16 @@ std::vector<Case> cases() {
        {.positions = 8192},
        {}},
       {"linear attention", linear_attention, {.positions = 8192}, {}},
-      {"linear attention in bfloat16", linear_attention, {.dtype = at::kBFloat16, .positions = 8192}, {}},
-      {"linear attention in float64", linear_attention, {.dtype = at::kDouble, .positions = 4096}, {}},
+      {"linear attention in bfloat16",
+       linear_attention,
+       {.dtype = models::ComputeDtype::bfloat16, .positions = 8192},
+       {}},
+      {"linear attention in float64",
+       linear_attention,
+       {.dtype = models::ComputeDtype::float64, .positions = 4096},
+       {}},
       {"vocabulary", large_vocabulary, {.positions = 1024}, {}},
-      {"vocabulary in bfloat16", large_vocabulary, {.dtype = at::kBFloat16, .positions = 1024}, {}},
+      {"vocabulary in bfloat16", large_vocabulary, {.dtype = models::ComputeDtype::bfloat16, .positions = 1024}, {}},
       {"no likelihood", large_vocabulary, {.positions = 1024, .likelihood = false}, {"--no-nll"}},
   };
 }
@@ -242,7 +247,7 @@ TEST(Memory, TheEstimateIsWithin15PercentOfThePeak) {
     one.options.threads = 2;
     std::vector<std::string> arguments = {"--lengths", std::to_string(one.options.positions),
                                           "--samples", std::to_string(one.samples),
-                                          "--dtype",   std::string(models::dtype_name(one.options.dtype))};
+                                          "--dtype",   std::string(models::name_of(one.options.dtype))};
     arguments.insert(arguments.end(), one.arguments.begin(), one.arguments.end());
     const double measured = static_cast<double>(peak_of_sweep(folder.path(), arguments) - process);
     const models::MemoryNeeded needed = memory_needed(parsed, one.options);

@@ -1,8 +1,8 @@
 #include "models/checkpoint/checkpoint.h"
 #include "checkpoint_folder.h"
-#include "models/checkpoint/compute_dtype.h"
-#include "models/checkpoint/tensor_slots.h"
+#include "models/checkpoint/slot_tensors.h"
 #include "models/checkpoint/tensor_values.h"
+#include "models/checkpoint/torch_dtype.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -224,9 +224,11 @@ TEST(Checkpoint, DemoInEveryDtype) {
     EXPECT_EQ(checkpoint.weights.embedding.sizes(), (at::IntArrayRef{2048, 96}));
     EXPECT_TRUE(checkpoint.weights.head.is_same(checkpoint.weights.embedding));
     DecoderWeights weights = checkpoint.weights;
-    for (const TensorSlot& slot : tensor_slots(checkpoint.config, TensorNames{}, weights)) {
-      EXPECT_EQ(slot.parts.front().target->scalar_type(), dtype) << slot.name;
-      EXPECT_EQ(slot.parts.front().target->sizes(), at::IntArrayRef(slot.shape)) << slot.name;
+    const SlotTargets targets(weights);
+    for (const TensorSlot& slot : tensor_slots(checkpoint.config, TensorNames{})) {
+      const at::Tensor& tensor = targets.of(slot, slot.parts.front());
+      EXPECT_EQ(tensor.scalar_type(), dtype) << slot.name;
+      EXPECT_EQ(tensor.sizes(), at::IntArrayRef(slot.shape)) << slot.name;
     }
     const at::Tensor error = (checkpoint.weights.embedding.to(at::kDouble) - exact).abs() / exact.abs().clamp_min(1e-3);
     EXPECT_LE(error.max().item<double>(), tolerance);
@@ -266,6 +268,12 @@ TEST(Dtype, NamesBothWays) {
   EXPECT_EQ(parse_dtype("fp16", "--dtype"), at::kHalf);
   EXPECT_EQ(message_of([] { parse_dtype("flaot32", "--dtype"); }),
             "--dtype: 'flaot32'; must be float64, float32, bfloat16 or float16; did you mean 'float32'?");
+  for (const ComputeDtype dtype : all_compute_dtypes) {
+    EXPECT_EQ(bytes_of(dtype), c10::elementSize(scalar_type(dtype))) << name_of(dtype);
+    EXPECT_EQ(compute_dtype(scalar_type(dtype)), dtype) << name_of(dtype);
+  }
+  EXPECT_EQ(message_of([] { compute_dtype(at::kInt); }),
+            "dtype: Int; models are computed in float64, float32, bfloat16 or float16");
   EXPECT_EQ(weight_dtype(formats::DType::bf16), at::kBFloat16);
   EXPECT_EQ(weight_dtype(formats::DType::i64), std::nullopt);
 }

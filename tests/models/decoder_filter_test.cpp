@@ -274,15 +274,15 @@ TEST(DecoderFilter, ABlendLiesBetween) {
 /// Every weight of the filter that is learned.
 std::vector<NamedTensor> filter_parameters(const DecoderConfig& config, DecoderWeights& weights) {
   std::vector<NamedTensor> found;
-  const auto add = [&](const std::vector<WeightField>& fields) {
+  const auto add = [&](const std::vector<WeightField>& fields, const TensorsByField& tensors) {
     for (const WeightField& field : fields) {
       if (field.wanted && field.kind == WeightField::Kind::precision)
-        found.push_back({std::string(field.name), *field.tensor});
+        found.push_back({std::string(field.name), *tensors.at(field.name)});
     }
   };
-  add(outer_fields(config, weights));
+  add(outer_fields(config), tensors_by_field(weights));
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    add(layer_fields(config, layer, weights.layers[static_cast<std::size_t>(layer)]));
+    add(layer_fields(config, layer), tensors_by_field(weights.layers[static_cast<std::size_t>(layer)]));
   return found;
 }
 

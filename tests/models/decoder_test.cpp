@@ -125,11 +125,13 @@ TEST_P(EveryOption, NarrowTypesStayNearFloat64) {
 /// Every weight of the first layer, and every weight outside the layers, that is learned.
 std::vector<at::Tensor> parameters(const DecoderConfig& config, DecoderWeights weights) {
   std::vector<at::Tensor> all;
-  for (const auto& fields : {outer_fields(config, weights), layer_fields(config, 0, weights.layers[0])}) {
+  const auto add = [&all](const std::vector<WeightField>& fields, const TensorsByField& tensors) {
     for (const WeightField& field : fields) {
-      if (field.wanted && field.kind != WeightField::Kind::constant) all.push_back(*field.tensor);
+      if (field.wanted && field.kind != WeightField::Kind::constant) all.push_back(*tensors.at(field.name));
     }
-  }
+  };
+  add(outer_fields(config), tensors_by_field(weights));
+  add(layer_fields(config, 0), tensors_by_field(weights.layers[0]));
   return all;
 }
 

@@ -84,10 +84,11 @@ TEST(ExpertFeedforward, TheSharedExpertInBlocksOfPositions) {
   config.experts = {.count = 2, .per_token = 1, .width = 3, .shared_width = 5, .shared_score = true};
   at::manual_seed(1);
   LayerWeights weights;
-  for (const WeightField& field : layer_fields(config, 0, weights)) {
+  const TensorsByField tensors = tensors_by_field(weights);
+  for (const WeightField& field : layer_fields(config, 0)) {
     if (field.wanted &&
         (field.name.starts_with("shared") || field.name.starts_with("expert") || field.name == "router"))
-      *field.tensor = at::randn(field.shape);
+      *tensors.at(field.name) = at::randn(field.shape);
   }
   const at::Tensor input = at::randn({1, 1100, 6});  // more than two blocks
   LayerWeights copy = weights;

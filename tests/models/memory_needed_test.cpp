@@ -76,7 +76,7 @@ TEST(MemoryNeeded, OptionsChangeTheirTerms) {
   const MemoryOptions plain{.positions = 100};
   const MemoryNeeded needed = memory_needed(config, plain);
   MemoryOptions changed = plain;
-  changed.dtype = at::kBFloat16;
+  changed.dtype = ComputeDtype::bfloat16;
   EXPECT_EQ(memory_needed(config, changed).weights, needed.weights / 2);
   changed = plain;
   changed.stream_weights = true;

@@ -170,19 +170,21 @@ class RandomWeights {
 
   models::DecoderWeights of(const models::DecoderConfig& config) const {
     models::DecoderWeights weights;
-    fill(models::outer_fields(config, weights), config);
+    fill(models::outer_fields(config), models::tensors_by_field(weights), config);
     weights.layers.resize(static_cast<std::size_t>(config.layers));
     for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-      fill(models::layer_fields(config, layer, weights.layers[static_cast<std::size_t>(layer)]), config);
+      models::LayerWeights& of_layer = weights.layers[static_cast<std::size_t>(layer)];
+      fill(models::layer_fields(config, layer), models::tensors_by_field(of_layer), config);
     }
     if (config.tied_head) weights.head = weights.embedding;
     return weights;
   }
 
  private:
-  void fill(const std::vector<models::WeightField>& fields, const models::DecoderConfig& config) const {
+  void fill(const std::vector<models::WeightField>& fields, const models::TensorsByField& tensors,
+            const models::DecoderConfig& config) const {
     for (const models::WeightField& field : fields) {
-      if (field.wanted) *field.tensor = random(field, config).to(dtype_);
+      if (field.wanted) *tensors.at(field.name) = random(field, config).to(dtype_);
     }
   }
   at::Tensor random(const models::WeightField& field, const models::DecoderConfig& config) const {

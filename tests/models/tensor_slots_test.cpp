@@ -1,6 +1,7 @@
 #include "models/checkpoint/tensor_slots.h"
 
 #include "core/error.h"
+#include "models/checkpoint/slot_tensors.h"
 #include "random_decoder.h"
 
 #include <ATen/ATen.h>
@@ -22,7 +23,7 @@ using ::testing::ElementsAre;
 
 TensorSlot slot_of(std::vector<std::int64_t> shape, std::vector<std::vector<std::int64_t>> parts) {
   TensorSlot slot{.name = "w", .shape = std::move(shape)};
-  for (auto& part : parts) slot.parts.push_back({nullptr, std::move(part)});
+  for (auto& part : parts) slot.parts.push_back({"", std::move(part)});
   return slot;
 }
 
@@ -83,13 +84,56 @@ TEST(Unpack, PartialRotaryPairsByHand) {
 }
 
 TEST(Unpack, StackIsMadeWhenItsFirstExpertComes) {
-  at::Tensor stack;
+  LayerWeights weights;
+  const SlotTargets targets(7, weights);
   for (std::int64_t expert = 0; expert < 2; ++expert) {
-    TensorSlot slot{.name = "w", .shape = {2}, .parts = {{&stack, {2}, WeightField::Kind::projection, expert, 2}}};
-    fill_targets(slot, unpack(slot, counting({2}) + 10 * static_cast<float>(expert)));
-    EXPECT_TRUE(targets_of(slot)[0].is_alias_of(stack));
+    TensorSlot slot{
+        .name = "w", .shape = {2}, .parts = {{"expert_up", {2}, WeightField::Kind::projection, expert, 2}}, .layer = 7};
+    targets.fill(slot, unpack(slot, counting({2}) + 10 * static_cast<float>(expert)));
+    EXPECT_TRUE(targets.parts(slot)[0].is_alias_of(weights.expert_up));
   }
-  EXPECT_THAT(values(stack), ElementsAre(0, 1, 10, 11));
+  EXPECT_THAT(values(weights.expert_up), ElementsAre(0, 1, 10, 11));
+}
+
+TEST(SlotTargets, RefuseLayersAndFieldsThatTheWeightsDoNotHave) {
+  DecoderWeights weights;
+  weights.layers.resize(1);
+  const SlotTargets targets(weights);
+  TensorSlot slot{.name = "w", .shape = {2}, .parts = {{"mlp_up", {2}}}, .layer = 0};
+  EXPECT_EQ(&targets.of(slot, slot.parts[0]), &weights.layers[0].mlp_up);
+  slot.layer = 1;
+  EXPECT_THROW(targets.of(slot, slot.parts[0]), InternalError);
+  slot.layer = -1;
+  EXPECT_THROW(targets.of(slot, slot.parts[0]), InternalError) << "mlp_up is not outside the layers";
+  slot.parts[0].field = "final_norm";
+  EXPECT_EQ(&targets.of(slot, slot.parts[0]), &weights.final_norm);
+}
+
+/// The names of the fields; each must be there once.
+std::set<std::string_view> names_of(const std::vector<WeightField>& fields) {
+  std::set<std::string_view> names;
+  for (const WeightField& field : fields) EXPECT_TRUE(names.insert(field.name).second) << field.name;
+  return names;
+}
+
+void expect_names_and_tensors(const std::set<std::string_view>& names, const TensorsByField& tensors,
+                              std::size_t bytes_of_weights) {
+  std::set<std::string_view> found;
+  std::set<const at::Tensor*> places;
+  for (const auto& [name, tensor] : tensors) {
+    found.insert(name);
+    EXPECT_TRUE(places.insert(tensor).second) << name << " has the tensor of another field";
+  }
+  EXPECT_EQ(found, names);
+  EXPECT_EQ(places.size() * sizeof(at::Tensor), bytes_of_weights) << "a tensor has no field";
+}
+
+TEST(WeightFields, EachHasATensorOfItsOwn) {
+  DecoderWeights weights;
+  LayerWeights layer;
+  expect_names_and_tensors(names_of(layer_fields(small_config(), 0)), tensors_by_field(layer), sizeof(LayerWeights));
+  expect_names_and_tensors(names_of(outer_fields(small_config())), tensors_by_field(weights),
+                           sizeof(DecoderWeights) - sizeof(weights.layers));
 }
 
 TEST(Pack, RefusesPartsThatDoNotFit) {
@@ -119,10 +163,11 @@ TEST(TensorSlots, PackingUndoesUnpackingInEveryLayout) {
     config.rope.rotated = names.rotary_pairs ? 0.5 : 1;
     if (names.query_key_value_order == RowOrder::alternating) config.kv_heads = config.heads;  // rows of equal numbers
     DecoderWeights weights = RandomWeights(3, at::kFloat).of(config);
-    for (const TensorSlot& slot : tensor_slots(config, names, weights)) {
-      const at::Tensor stored = pack(slot, targets_of(slot));
+    const SlotTargets targets(weights);
+    for (const TensorSlot& slot : tensor_slots(config, names)) {
+      const at::Tensor stored = pack(slot, targets.parts(slot));
       EXPECT_EQ(stored.sizes(), at::IntArrayRef(slot.shape)) << slot.name;
-      const auto parts = unpack(slot, stored), expected = targets_of(slot);
+      const auto parts = unpack(slot, stored), expected = targets.parts(slot);
       for (std::size_t i = 0; i < parts.size(); ++i) EXPECT_TRUE(at::equal(parts[i], expected[i])) << slot.name;
     }
   }
@@ -136,9 +181,8 @@ TEST(TensorSlots, GatesAndDeltaProjectionsAreGroupedByHead) {
   names.gate_by_head = true;
   names.delta_projections = "linear_attn.in_proj_qkvz";
   names.delta_rates = "linear_attn.in_proj_ba";
-  DecoderWeights weights;
   std::map<std::string, TensorSlot> slots;
-  for (TensorSlot& slot : tensor_slots(config, names, weights)) slots.emplace(slot.name, slot);
+  for (TensorSlot& slot : tensor_slots(config, names)) slots.emplace(slot.name, slot);
   const auto rows = [](const at::Tensor& part) { return values(part.select(1, 0)); };  // each row holds its number
   const auto numbered = [](const TensorSlot& slot) {
     return at::arange(slot.shape[0], at::kFloat).unsqueeze(1).expand(slot.shape).contiguous();
@@ -188,8 +232,7 @@ TEST(TensorSlots, StacksOfExpertsByOutput) {
   names.expert_gate_up = "experts.gate_up";
   names.expert_down_stack = "experts.down";
   names.expert_stacks_by_output = true;
-  DecoderWeights weights;
-  for (const TensorSlot& slot : tensor_slots(config, names, weights)) {
+  for (const TensorSlot& slot : tensor_slots(config, names)) {
     if (slot.name.ends_with("experts.down")) {
       EXPECT_THAT(slot.shape, ElementsAre(2, 16, 3));
     }
@@ -218,24 +261,25 @@ TEST_P(SlotsOfEveryOption, FillEveryWantedWeightOnce) {
   names.shared_gate = "shared.gate", names.shared_up = "shared.up", names.shared_down = "shared.down";
   names.shared_score = "shared_score";
   DecoderWeights weights = RandomWeights(2, at::kFloat).of(config), filled;
-  const auto from = tensor_slots(config, names, weights), to = tensor_slots(config, names, filled);
-  ASSERT_EQ(from.size(), to.size());
+  filled.layers.resize(weights.layers.size());
+  const SlotTargets from(weights), to(filled);
   std::set<std::string> seen;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    EXPECT_TRUE(seen.insert(from[i].name).second) << from[i].name;
-    fill_targets(to[i], unpack(to[i], pack(from[i], targets_of(from[i]))));
+  for (const TensorSlot& slot : tensor_slots(config, names)) {
+    EXPECT_TRUE(seen.insert(slot.name).second) << slot.name;
+    to.fill(slot, unpack(slot, pack(slot, from.parts(slot))));
   }
-  const auto check = [](const std::vector<WeightField>& expected, const std::vector<WeightField>& found) {
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      ASSERT_EQ(expected[i].wanted, found[i].tensor->defined()) << expected[i].name;
-      if (!expected[i].wanted) continue;
-      EXPECT_TRUE(at::equal(*expected[i].tensor, *found[i].tensor)) << expected[i].name;
+  const auto check = [](const std::vector<WeightField>& fields, const TensorsByField& expected,
+                        const TensorsByField& found) {
+    for (const WeightField& field : fields) {
+      ASSERT_EQ(field.wanted, found.at(field.name)->defined()) << field.name;
+      if (!field.wanted) continue;
+      EXPECT_TRUE(at::equal(*expected.at(field.name), *found.at(field.name))) << field.name;
     }
   };
-  check(outer_fields(config, weights), outer_fields(config, filled));
+  check(outer_fields(config), tensors_by_field(weights), tensors_by_field(filled));
   for (std::size_t layer = 0; layer < weights.layers.size(); ++layer) {
-    const auto index = static_cast<std::int64_t>(layer);
-    check(layer_fields(config, index, weights.layers[layer]), layer_fields(config, index, filled.layers[layer]));
+    check(layer_fields(config, static_cast<std::int64_t>(layer)), tensors_by_field(weights.layers[layer]),
+          tensors_by_field(filled.layers[layer]));
   }
 }
 

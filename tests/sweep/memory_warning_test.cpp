@@ -45,7 +45,8 @@ TEST(MemoryWarning, NamesBothNumbersAndWhatHelps) {
       *text,
       AllOf(HasSubstr("the sweep needs about " + format_bytes(needed(options)) + " of memory for 1k tokens, and " +
                       format_bytes(available) + " are available"),
-            HasSubstr(format_bytes(needed({.dtype = at::kBFloat16, .positions = 1024})) + " with --dtype bfloat16"),
+            HasSubstr(format_bytes(needed({.dtype = models::ComputeDtype::bfloat16, .positions = 1024})) +
+                      " with --dtype bfloat16"),
             HasSubstr(format_bytes(needed({.positions = 1024, .stream_weights = true})) + " with --stream-weights"),
             HasSubstr(" with --stop-at-layer 8 (the first layers alone, no likelihood)")));
   EXPECT_THAT(*text, Not(HasSubstr("\n")));
@@ -53,7 +54,7 @@ TEST(MemoryWarning, NamesBothNumbersAndWhatHelps) {
 
 TEST(MemoryWarning, NamesOnlyWhatIsEnough) {
   const models::MemoryOptions options{.positions = 1024};
-  const std::uint64_t available = needed({.dtype = at::kBFloat16, .positions = 1024}) - 1;
+  const std::uint64_t available = needed({.dtype = models::ComputeDtype::bfloat16, .positions = 1024}) - 1;
   const auto text = memory_warning(large_config(), options, {1024}, available);
   ASSERT_TRUE(text);
   EXPECT_THAT(*text, AllOf(HasSubstr("--stream-weights"), Not(HasSubstr("bfloat16")), Not(HasSubstr("--lengths"))));
@@ -83,14 +84,16 @@ TEST(MemoryWarning, SaysTheLeastWhereNothingIsEnough) {
   const auto text = memory_warning(large_config(), {.positions = 1024}, {1024}, 1000);
   ASSERT_TRUE(text);
   EXPECT_THAT(
-      *text, AllOf(HasSubstr("1000 B are available"),
-                   HasSubstr(format_bytes(needed({.dtype = at::kBFloat16, .positions = 1024, .stream_weights = true})) +
-                             " with --stream-weights and a dtype of two bytes together")));
+      *text,
+      AllOf(HasSubstr("1000 B are available"),
+            HasSubstr(format_bytes(needed(
+                          {.dtype = models::ComputeDtype::bfloat16, .positions = 1024, .stream_weights = true})) +
+                      " with --stream-weights and a dtype of two bytes together")));
 }
 
 TEST(MemoryWarning, TriesTheLengthsThenHalvesOfTheShortest) {
   models::MemoryOptions options{.positions = 1024, .stream_weights = true};
-  options.dtype = at::kBFloat16;
+  options.dtype = models::ComputeDtype::bfloat16;
   models::MemoryOptions shorter = options;
   shorter.positions = shorter.positions_together = 256;
   for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{1024}, {256, 1024}}) {

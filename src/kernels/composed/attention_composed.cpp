@@ -125,12 +125,6 @@ class Composition {
 
 }  // namespace
 
-std::int64_t composed_queries_per_block(std::int64_t heads, std::int64_t length) {
-  const std::int64_t rows = std::min<std::int64_t>(2048, (std::int64_t{1} << 25) / length);
-  const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(rows / heads, 1));
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_floor(fitting)), 16, 256);
-}
-
 QueryStatistics attention_composed(const AttentionOptions& options, const AttentionShape& shape,
                                    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   const at::NoGradGuard without_gradients;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/attention_inputs.h"
+#include "kernels/composed/queries_per_block.h"
 
 namespace gainlens::kernels {
 
@@ -14,11 +15,6 @@ namespace gainlens::kernels {
 /// @param options  without `sequences`; inputs and options have been checked (checked_shape, check_magnitudes)
 QueryStatistics attention_composed(const AttentionOptions& options, const AttentionShape& shape,
                                    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
-
-/// Queries of a block: enough for about 2048 rows of scores, so that matrix products are fast. Fewer if rows are long,
-/// for about 2^25 scores in all; but at least 16 queries of each head. The scores and weights of a block and a copy of
-/// the weights in float64 are in memory at a time.
-std::int64_t composed_queries_per_block(std::int64_t heads, std::int64_t length);
 
 /// Only the first queries of causal attention, at most `centre_keys`, from the keys that they see. A kernel that
 /// centres values by the mean of that many values leaves these queries to this function.

@@ -3,7 +3,8 @@
 #include "core/check.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/checkpoint_tensors.h"
-#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/stored_tensors.h"
+#include "models/checkpoint/torch_dtype.h"
 
 namespace gainlens::models {
 

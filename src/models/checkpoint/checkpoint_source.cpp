@@ -1,7 +1,6 @@
 #include "models/checkpoint/checkpoint_source.h"
 
 #include "core/check.h"
-#include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/filter_config.h"
 #include "models/families/class_names.h"

@@ -4,7 +4,7 @@
 #include "formats/gguf_file.h"
 #include "formats/scaled_values.h"
 #include "formats/tensor_file.h"
-#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/read_config.h"
 #include "models/decoder/decoder_config.h"
 #include "models/families/family.h"
 #include "models/families/tensor_names.h"

@@ -2,7 +2,7 @@
 
 #include "core/check.h"
 #include "core/random.h"
-#include "models/checkpoint/tensor_slots.h"
+#include "models/checkpoint/slot_tensors.h"
 #include "models/families/family.h"
 
 #include <ATen/ATen.h>
@@ -72,14 +72,13 @@ class Initialiser {
 DecoderWeights initial_weights(const DecoderConfig& config, std::uint64_t seed) {
   DecoderWeights weights;
   Initialiser initialiser(config, seed);
-  const auto slots = tensor_slots(config, tensor_names(family_named(config.family, "model"), config), weights);
-  for (const TensorSlot& slot : slots) {
+  weights.layers.resize(static_cast<std::size_t>(config.layers));
+  const SlotTargets targets(weights);
+  for (const TensorSlot& slot : tensor_slots(config, tensor_names(family_named(config.family, "model"), config))) {
     for (const SlotPart& part : slot.parts) {
       ASSERT(part.expert < 0, "initial weights: stacks of experts are not trained");
-      bool writes_stream = false;
-      for (const LayerWeights& layer : weights.layers)
-        writes_stream |= part.target == &layer.output || part.target == &layer.mlp_down;
-      *part.target = initialiser.part(part, writes_stream);
+      const bool writes_stream = slot.layer >= 0 && (part.field == "output" || part.field == "mlp_down");
+      targets.of(slot, part) = initialiser.part(part, writes_stream);
     }
   }
   if (config.tied_head) weights.head = weights.embedding;
@@ -93,11 +92,11 @@ std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, Decoder
                                                       : WeightRole::weight;
   };
   std::vector<NamedTensor> parameters;
-  for (const TensorSlot& slot :
-       tensor_slots(config, tensor_names(family_named(config.family, "model"), config), weights)) {
+  const SlotTargets targets(weights);
+  for (const TensorSlot& slot : tensor_slots(config, tensor_names(family_named(config.family, "model"), config))) {
     for (std::size_t part = 0; part < slot.parts.size(); ++part) {
       if (role_of(slot.parts[part]) == role)
-        parameters.push_back({slot.name + (part == 0 ? "" : ".gate"), *slot.parts[part].target});
+        parameters.push_back({slot.name + (part == 0 ? "" : ".gate"), targets.of(slot, slot.parts[part])});
     }
   }
   return parameters;

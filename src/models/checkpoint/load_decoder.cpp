@@ -2,7 +2,8 @@
 
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/checkpoint_tensors.h"
-#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/stored_tensors.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/decoder.h"
 
 #include <utility>

@@ -1,9 +1,9 @@
 #include "models/checkpoint/memory_needed.h"
 
 #include "core/checked.h"
-#include "kernels/composed/attention_composed.h"
+#include "kernels/composed/queries_per_block.h"
 #include "models/checkpoint/model_size.h"
-#include "models/decoder/decoder_weights.h"
+#include "models/decoder/weight_fields.h"
 
 #include <algorithm>
 #include <initializer_list>
@@ -41,8 +41,8 @@ constexpr std::uint64_t query_scalars = 12, first_keys = 8;  // of the statistic
 /// The sizes that the terms are made of.
 struct Sizes {
   Sizes(const DecoderConfig& config, const MemoryOptions& options)
-      : element(c10::elementSize(options.dtype)),
-        wide(options.dtype == at::kDouble ? 8 : 4),
+      : element(bytes_of(options.dtype)),
+        wide(options.dtype == ComputeDtype::float64 ? 8 : 4),
         tokens(Count::of(options.positions)),
         together(std::max(Count::of(options.positions_together), tokens)),
         width(Count::of(config.width)),
@@ -90,11 +90,9 @@ std::vector<Count> elements_of(const std::vector<WeightField>& fields, bool tied
 }
 
 Elements elements_of(const DecoderConfig& config, std::int64_t layers) {
-  DecoderWeights outer;
-  LayerWeights layer;
-  Elements elements{elements_of(outer_fields(config, outer), config.tied_head), {}};
+  Elements elements{elements_of(outer_fields(config), config.tied_head), {}};
   for (std::int64_t index = 0; index < layers; ++index)
-    elements.layers.push_back(elements_of(layer_fields(config, index, layer), config.tied_head));
+    elements.layers.push_back(elements_of(layer_fields(config, index), config.tied_head));
   return elements;
 }
 

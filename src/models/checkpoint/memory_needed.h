@@ -1,8 +1,7 @@
 #pragma once
 
+#include "models/checkpoint/compute_dtype.h"
 #include "models/decoder/decoder_config.h"
-
-#include <c10/core/ScalarType.h>
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +10,7 @@ namespace gainlens::models {
 
 /// A sweep, as far as its memory depends on it.
 struct MemoryOptions {
-  at::ScalarType dtype = at::kFloat;
+  ComputeDtype dtype = ComputeDtype::float32;
   std::int64_t positions = 0;  ///< of the longest sequence
   /// Positions of all sequences that pass a layer before the next layer is loaded; 0: `positions`.
   std::int64_t positions_together = 0;

@@ -1,7 +1,7 @@
 #include "models/checkpoint/model_size.h"
 
 #include "core/checked.h"
-#include "models/decoder/decoder_weights.h"
+#include "models/decoder/weight_fields.h"
 
 namespace gainlens::models {
 
@@ -13,10 +13,8 @@ std::int64_t parameter_count(const DecoderConfig& config) {
         total = checked_add(total, checked_elements(field.shape, field.name), "number of parameters");
     }
   };
-  DecoderWeights unused;
-  add(outer_fields(config, unused));
-  LayerWeights layer;
-  for (std::int64_t index = 0; index < config.layers; ++index) add(layer_fields(config, index, layer));
+  add(outer_fields(config));
+  for (std::int64_t index = 0; index < config.layers; ++index) add(layer_fields(config, index));
   return total;
 }
 

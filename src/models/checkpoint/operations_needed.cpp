@@ -1,7 +1,7 @@
 #include "models/checkpoint/operations_needed.h"
 
 #include "core/check.h"
-#include "models/decoder/decoder_weights.h"
+#include "models/decoder/weight_fields.h"
 
 #include <algorithm>
 
@@ -17,9 +17,8 @@ double visible_pairs(std::int64_t positions, std::int64_t window) {
 
 /// Weights of a layer that each token is multiplied with.
 double weights_of_token(const DecoderConfig& config, std::int64_t layer) {
-  LayerWeights unused;
   double total = 0;
-  for (const WeightField& field : layer_fields(config, layer, unused)) {
+  for (const WeightField& field : layer_fields(config, layer)) {
     if (!field.wanted || field.kind != WeightField::Kind::projection) continue;
     double weights = 1;
     for (const std::int64_t size : field.shape) weights *= static_cast<double>(size);

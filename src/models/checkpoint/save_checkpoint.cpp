@@ -4,8 +4,8 @@
 #include "core/check.h"
 #include "formats/tensor_file.h"
 #include "models/checkpoint/checkpoint.h"
-#include "models/checkpoint/compute_dtype.h"
-#include "models/checkpoint/tensor_slots.h"
+#include "models/checkpoint/slot_tensors.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "models/families/family.h"
 
 #include <ATen/ATen.h>
@@ -32,9 +32,9 @@ at::Tensor narrowed(const std::string& name, const at::Tensor& tensor, at::Scala
 
 std::vector<NamedTensor> checkpoint_tensors(const DecoderConfig& config, DecoderWeights weights) {
   std::vector<NamedTensor> tensors;
-  for (const TensorSlot& slot :
-       tensor_slots(config, tensor_names(family_named(config.family, "checkpoint"), config), weights)) {
-    tensors.push_back({slot.name, pack(slot, targets_of(slot))});
+  const SlotTargets targets(weights);
+  for (const TensorSlot& slot : tensor_slots(config, tensor_names(family_named(config.family, "checkpoint"), config))) {
+    tensors.push_back({slot.name, pack(slot, targets.parts(slot))});
     ASSERT(tensors.back().tensor.sizes() == at::IntArrayRef(slot.shape),
            "'{}' does not have the shape that its configuration gives", slot.name);
   }

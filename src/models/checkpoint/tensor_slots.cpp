@@ -1,13 +1,13 @@
 #include "models/checkpoint/tensor_slots.h"
 
 #include "core/check.h"
-#include "models/decoder/rope.h"
+#include "models/decoder/rope_frequencies.h"
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <initializer_list>
 #include <map>
+#include <utility>
 
 namespace gainlens::models {
 namespace {
@@ -16,8 +16,8 @@ namespace {
 class SlotList {
  public:
   SlotList(const DecoderConfig& config, const TensorNames& names, const std::vector<WeightField>& fields,
-           std::string at)
-      : config_(config), names_(names), at_(std::move(at)) {
+           std::string at, std::int64_t layer = -1)
+      : config_(config), names_(names), at_(std::move(at)), layer_(layer) {
     for (const WeightField& field : fields) fields_.emplace(field.name, field);
   }
 
@@ -25,7 +25,7 @@ class SlotList {
   void complete(std::string name, std::string_view field) {
     if (const WeightField* found = wanted(field))
       slots_.push_back(
-          {std::move(name), found->shape, {{found->tensor, found->shape, found->kind, -1, 0, found->start}}});
+          {std::move(name), found->shape, {{found->name, found->shape, found->kind, -1, 0, found->start}}});
   }
   void norm(std::string_view module, std::string_view field, std::string_view bias) {
     complete(fmt::format("{}{}.weight", at_, module), field);
@@ -47,7 +47,10 @@ class SlotList {
   void experts();
   void filter();
 
-  std::vector<TensorSlot> take() { return std::move(slots_); }
+  std::vector<TensorSlot> take() {
+    for (TensorSlot& slot : slots_) slot.layer = layer_;
+    return std::move(slots_);
+  }
 
  private:
   const WeightField* wanted(std::string_view name) const {
@@ -62,7 +65,7 @@ class SlotList {
     for (const std::string_view field : fields) {
       const WeightField* found = wanted(field);
       if (found == nullptr) continue;
-      slot.parts.push_back({found->tensor, found->shape, found->kind});
+      slot.parts.push_back({found->name, found->shape, found->kind});
       if (!rotary) continue;
       slot.rotary_heads = found->shape[0] / config_.head_dim;
       slot.rotary_dimensions = rotated_dimensions(config_.rope, config_.head_dim);
@@ -90,6 +93,7 @@ class SlotList {
   const DecoderConfig& config_;
   const TensorNames& names_;
   std::string at_;  // prefix of the names
+  std::int64_t layer_;
   std::map<std::string_view, WeightField> fields_;
   std::vector<TensorSlot> slots_;
 };
@@ -205,7 +209,7 @@ void SlotList::head_norms(std::string_view name, std::string_view field) {
   const std::vector<std::int64_t> shape(found->shape.begin() + 1, found->shape.end());
   for (std::int64_t head = 0; head < heads; ++head) {
     slots_.push_back(
-        {at_ + fmt::format(fmt::runtime(name), head), shape, {{found->tensor, shape, found->kind, head, heads}}});
+        {at_ + fmt::format(fmt::runtime(name), head), shape, {{found->name, shape, found->kind, head, heads}}});
   }
 }
 
@@ -223,7 +227,7 @@ void SlotList::expert_linear(std::string_view module, std::string_view field) {
     for (std::int64_t expert = 0; expert < config_.experts.count; ++expert) {
       slots_.push_back({fmt::format("{}{}.{}", at_, fmt::format(fmt::runtime(module), expert), suffix),
                         shape,
-                        {{found->tensor, shape, found->kind, expert, config_.experts.count}}});
+                        {{found->name, shape, found->kind, expert, config_.experts.count}}});
     }
   }
 }
@@ -234,117 +238,16 @@ void SlotList::expert_stack(std::string_view name, std::initializer_list<std::st
                   .row_dimension = 1,
                   .transposed = transposed};
   for (const std::string_view field : fields) {
-    if (const WeightField* found = wanted(field)) slot.parts.push_back({found->tensor, found->shape, found->kind});
+    if (const WeightField* found = wanted(field)) slot.parts.push_back({found->name, found->shape, found->kind});
   }
   if (!slot.parts.empty()) finish(std::move(slot));
 }
 
-/// Reorders the rotated rows of each head from (pair, half) to (half, pair), or back.
-at::Tensor reordered_pairs(const TensorSlot& slot, const at::Tensor& rows, bool stored) {
-  const at::Tensor heads = rows.unflatten(0, {slot.rotary_heads, -1});  // [head, head_dim, ..]
-  const at::Tensor rotated = heads.narrow(1, 0, slot.rotary_dimensions);
-  const std::int64_t pairs = slot.rotary_dimensions / 2;
-  const at::Tensor split = stored ? rotated.unflatten(1, {pairs, 2}) : rotated.unflatten(1, {2, pairs});
-  const at::Tensor reordered = split.transpose(1, 2).flatten(1, 2);
-  const std::int64_t rest = heads.size(1) - slot.rotary_dimensions;
-  if (rest == 0) return reordered.flatten(0, 1);
-  return at::cat({reordered, heads.narrow(1, slot.rotary_dimensions, rest)}, 1).flatten(0, 1);
-}
-
-/// Reorders value heads from the order of storage to that of the decoder, or back.
-at::Tensor reordered_heads(const TiledHeads& heads, const at::Tensor& x, bool stored) {
-  const std::int64_t dimension = heads.dimension, count = x.size(dimension) - heads.begin;
-  const at::Tensor tiled = x.narrow(dimension, heads.begin, count);
-  const std::int64_t outer = stored ? heads.served : heads.key_heads, inner = stored ? heads.key_heads : heads.served;
-  const at::Tensor reordered = tiled.unflatten(dimension, {outer, inner, -1})
-                                   .transpose(dimension, dimension + 1)
-                                   .flatten(dimension, dimension + 2);
-  return heads.begin == 0 ? reordered : at::cat({x.narrow(dimension, 0, heads.begin), reordered}, dimension);
-}
-
-std::int64_t rows_of(const TensorSlot& slot, const SlotPart& part) {
-  return part.shape[static_cast<std::size_t>(slot.row_dimension)];
-}
-
 }  // namespace
 
-std::vector<at::Tensor> unpack(const TensorSlot& slot, const at::Tensor& stored) {
-  ASSERT(stored.sizes() == at::IntArrayRef(slot.shape), "'{}' is not of its slot's shape", slot.name);
-  at::Tensor rows = slot.transposed ? stored.transpose(-1, -2) : stored;
-  if (slot.rotary_heads > 0) rows = reordered_pairs(slot, rows, true);
-  if (slot.tiled) rows = reordered_heads(*slot.tiled, rows, true);
-  if (slot.exponential) rows = rows.neg().log();
-  const std::int64_t dimension = slot.row_dimension;
-  std::vector<at::Tensor> parts;
-  if (slot.parts.size() == 1) {
-    parts.push_back(rows);
-  } else if (slot.order == RowOrder::alternating) {
-    const auto count = static_cast<std::int64_t>(slot.parts.size());
-    for (std::int64_t part = 0; part < count; ++part)
-      parts.push_back(rows.slice(dimension, part, rows.size(dimension), count));
-  } else {
-    const std::int64_t groups = slot.order == RowOrder::grouped ? slot.groups : 1;
-    const at::Tensor grouped = rows.unflatten(dimension, {groups, -1});
-    std::int64_t begin = 0;
-    for (const SlotPart& part : slot.parts) {
-      const std::int64_t count = rows_of(slot, part) / groups;
-      parts.push_back(grouped.narrow(dimension + 1, begin, count).flatten(dimension, dimension + 1));
-      begin += count;
-    }
-  }
-  for (at::Tensor& part : parts) part = part.is_same(stored) ? part : part.contiguous();
-  return parts;
-}
-
-at::Tensor pack(const TensorSlot& slot, const std::vector<at::Tensor>& parts) {
-  ASSERT(parts.size() == slot.parts.size(), "'{}': {} parts for {}", slot.name, parts.size(), slot.parts.size());
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    ASSERT(parts[i].sizes() == at::IntArrayRef(slot.parts[i].shape), "'{}': part {} is not of its slot's shape",
-           slot.name, i);
-  }
-  const std::int64_t dimension = slot.row_dimension;
-  at::Tensor rows = parts.front();
-  if (parts.size() > 1 && slot.order == RowOrder::alternating) {
-    rows = at::stack(parts, dimension + 1).flatten(dimension, dimension + 1);
-  } else if (parts.size() > 1) {
-    const std::int64_t groups = slot.order == RowOrder::grouped ? slot.groups : 1;
-    std::vector<at::Tensor> grouped;
-    grouped.reserve(parts.size());
-    for (const at::Tensor& part : parts) grouped.push_back(part.unflatten(dimension, {groups, -1}));
-    rows = at::cat(grouped, dimension + 1).flatten(dimension, dimension + 1);
-  }
-  if (slot.exponential) rows = rows.exp().neg();
-  if (slot.tiled) rows = reordered_heads(*slot.tiled, rows, false);
-  if (slot.rotary_heads > 0) rows = reordered_pairs(slot, rows, false);
-  return (slot.transposed ? rows.transpose(-1, -2) : rows).contiguous();
-}
-
-std::vector<at::Tensor> targets_of(const TensorSlot& slot) {
-  std::vector<at::Tensor> parts;
-  for (const SlotPart& part : slot.parts)
-    parts.push_back(part.expert < 0 ? *part.target : part.target->select(0, part.expert));
-  return parts;
-}
-
-void fill_targets(const TensorSlot& slot, std::vector<at::Tensor> parts) {
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const SlotPart& part = slot.parts[i];
-    if (part.expert < 0) {
-      *part.target = std::move(parts[i]);
-      continue;
-    }
-    if (!part.target->defined()) {
-      std::vector<std::int64_t> shape{part.experts};
-      shape.insert(shape.end(), part.shape.begin(), part.shape.end());
-      *part.target = at::empty(shape, parts[i].options());
-    }
-    part.target->select(0, part.expert).copy_(parts[i]);
-  }
-}
-
-std::vector<TensorSlot> outer_slots(const DecoderConfig& config, const TensorNames& names, DecoderWeights& weights) {
+std::vector<TensorSlot> outer_slots(const DecoderConfig& config, const TensorNames& names) {
   const std::string prefix(names.prefix);
-  SlotList list(config, names, outer_fields(config, weights), prefix);
+  SlotList list(config, names, outer_fields(config), prefix);
   list.complete(fmt::format("{}{}.weight", prefix, names.embedding), "embedding");
   list.complete(fmt::format("{}{}.weight", prefix, names.position_embedding), "position_embedding");
   list.norm(names.embedding_norm, "embedding_norm", "embedding_norm_bias");
@@ -362,10 +265,9 @@ std::vector<TensorSlot> outer_slots(const DecoderConfig& config, const TensorNam
   return list.take();
 }
 
-std::vector<TensorSlot> layer_slots(const DecoderConfig& config, const TensorNames& names, std::int64_t layer,
-                                    LayerWeights& weights) {
-  SlotList list(config, names, layer_fields(config, layer, weights),
-                std::string(names.prefix) + fmt::format(fmt::runtime(names.layer), layer));
+std::vector<TensorSlot> layer_slots(const DecoderConfig& config, const TensorNames& names, std::int64_t layer) {
+  SlotList list(config, names, layer_fields(config, layer),
+                std::string(names.prefix) + fmt::format(fmt::runtime(names.layer), layer), layer);
   list.attention();
   list.delta();
   list.mlp();
@@ -373,16 +275,14 @@ std::vector<TensorSlot> layer_slots(const DecoderConfig& config, const TensorNam
   return list.take();
 }
 
-std::vector<TensorSlot> tensor_slots(const DecoderConfig& config, const TensorNames& names, DecoderWeights& weights) {
-  weights.layers.resize(static_cast<std::size_t>(config.layers));
-  std::vector<TensorSlot> outer = outer_slots(config, names, weights);
+std::vector<TensorSlot> tensor_slots(const DecoderConfig& config, const TensorNames& names) {
+  std::vector<TensorSlot> outer = outer_slots(config, names);
   // The order of a checkpoint: the tensors before the layers, the layers, the final norm and the head.
   std::size_t before = 0;
-  while (outer[before].parts.front().target != &weights.final_norm) ++before;
+  while (outer[before].parts.front().field != "final_norm") ++before;
   std::vector<TensorSlot> slots(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(before));
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    for (TensorSlot& slot : layer_slots(config, names, layer, weights.layers[static_cast<std::size_t>(layer)]))
-      slots.push_back(std::move(slot));
+    for (TensorSlot& slot : layer_slots(config, names, layer)) slots.push_back(std::move(slot));
   }
   slots.insert(slots.end(), outer.begin() + static_cast<std::ptrdiff_t>(before), outer.end());
   return slots;

@@ -1,22 +1,23 @@
 #pragma once
 
 #include "models/decoder/decoder_config.h"
-#include "models/decoder/decoder_weights.h"
+#include "models/decoder/weight_fields.h"
 #include "models/families/tensor_names.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::models {
 
 /// The place of one part of a stored tensor in the decoder.
 struct SlotPart {
-  at::Tensor* target = nullptr;
+  std::string_view field;           ///< WeightField::name of the tensor that holds it
   std::vector<std::int64_t> shape;  ///< of the part
   WeightField::Kind kind{};
-  std::int64_t expert = -1;  ///< the part is the row of this expert in a stack [experts, ...]; -1: the whole target
+  std::int64_t expert = -1;  ///< the part is the row of this expert in a stack [experts, ...]; -1: the whole tensor
   std::int64_t experts = 0;  ///< number of experts in the stack
   std::optional<double> start = {};  ///< as WeightField
 };
@@ -45,31 +46,16 @@ struct TensorSlot {
   std::int64_t rotary_dimensions = 0;  ///< of each of these heads, the first ones; the others are stored in order
   std::optional<TiledHeads> tiled = {};
   bool exponential = false;  ///< stored as -exp of its values, all below 0
+  std::int64_t layer = -1;             ///< -1: outside the layers
 };
 
-/// Splits a stored tensor into its parts, each contiguous. They may use the memory of `stored`.
-/// @param stored  has the slot's shape
-std::vector<at::Tensor> unpack(const TensorSlot& slot, const at::Tensor& stored);
-
-/// The inverse of unpack.
-at::Tensor pack(const TensorSlot& slot, const std::vector<at::Tensor>& parts);
-
-/// The current targets of a slot, one for each part.
-std::vector<at::Tensor> targets_of(const TensorSlot& slot);
-
-/// Puts unpacked parts into the targets. A stack of experts is allocated when its first expert comes.
-void fill_targets(const TensorSlot& slot, std::vector<at::Tensor> parts);
-
 /// Every tensor outside the layers. The embedding comes first. The head comes last; a tied head is left out.
-/// @param weights  the slots point into it
-std::vector<TensorSlot> outer_slots(const DecoderConfig& config, const TensorNames& names, DecoderWeights& weights);
+std::vector<TensorSlot> outer_slots(const DecoderConfig& config, const TensorNames& names);
 
 /// Every tensor of one layer.
-std::vector<TensorSlot> layer_slots(const DecoderConfig& config, const TensorNames& names, std::int64_t layer,
-                                    LayerWeights& weights);
+std::vector<TensorSlot> layer_slots(const DecoderConfig& config, const TensorNames& names, std::int64_t layer);
 
 /// Every tensor of a checkpoint of this configuration: embedding, layers, final norm, head.
-/// @param weights  gets its (empty) layers; the slots point into it
-std::vector<TensorSlot> tensor_slots(const DecoderConfig& config, const TensorNames& names, DecoderWeights& weights);
+std::vector<TensorSlot> tensor_slots(const DecoderConfig& config, const TensorNames& names);
 
 }  // namespace gainlens::models

@@ -4,7 +4,7 @@
 #include "core/checked.h"
 #include "formats/dequantise.h"
 #include "models/all_finite.h"
-#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/torch_dtype.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "hooks/hooked_model.h"
+#include "hooks/attention_layout.h"
 #include "models/decoder/decoder_config.h"
 
 namespace gainlens::models {

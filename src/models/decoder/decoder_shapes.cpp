@@ -8,8 +8,8 @@
 namespace gainlens::models {
 namespace {
 
-void check_field(const WeightField& field, at::ScalarType dtype, const std::string& of) {
-  const at::Tensor& found = *field.tensor;
+void check_field(const WeightField& field, const TensorsByField& tensors, at::ScalarType dtype, const std::string& of) {
+  const at::Tensor& found = *tensors.at(field.name);
   ASSERT(field.wanted == found.defined(), "decoder weights: {} of {} is {}; the configuration says otherwise",
          field.name, of, field.wanted ? "missing" : "present");
   if (!field.wanted) return;
@@ -22,8 +22,9 @@ void check_field(const WeightField& field, at::ScalarType dtype, const std::stri
 }  // namespace
 
 void check_layer_shapes(const DecoderConfig& config, std::int64_t layer, LayerWeights weights, at::ScalarType dtype) {
-  for (const WeightField& field : layer_fields(config, layer, weights))
-    check_field(field, dtype, fmt::format("layer {}", layer));
+  const TensorsByField tensors = tensors_by_field(weights);
+  for (const WeightField& field : layer_fields(config, layer))
+    check_field(field, tensors, dtype, fmt::format("layer {}", layer));
 }
 
 void check_outer_shapes(const DecoderConfig& config, DecoderWeights weights) {
@@ -40,7 +41,8 @@ void check_outer_shapes(const DecoderConfig& config, DecoderWeights weights) {
     ASSERT(weights.head.is_same(weights.embedding), "decoder weights: the head is tied but is not the embedding");
     weights.head = at::Tensor();
   }
-  for (const WeightField& field : outer_fields(config, weights)) check_field(field, dtype, "the model");
+  const TensorsByField tensors = tensors_by_field(weights);
+  for (const WeightField& field : outer_fields(config)) check_field(field, tensors, dtype, "the model");
 }
 
 }  // namespace gainlens::models

@@ -1,166 +1,85 @@
 #include "models/decoder/decoder_weights.h"
 
-#include <cmath>
-
 namespace gainlens::models {
-namespace {
 
-using Kind = WeightField::Kind;
-using Shape = std::vector<std::int64_t>;
-
-/// Collects the fields of one layer.
-class FieldList {
- public:
-  void add(std::string_view name, Kind kind, Shape shape, bool wanted, at::Tensor& tensor) {
-    fields_.push_back({name, kind, std::move(shape), wanted, &tensor});
-  }
-  void norm(std::string_view name, std::int64_t width, bool wanted, at::Tensor& tensor) {
-    add(name, Kind::norm, {width}, wanted, tensor);
-  }
-  /// A projection [.., out, in] with its bias [.., out].
-  void linear(std::string_view name, std::string_view bias_name, Shape shape, bool wanted, bool biased,
-              at::Tensor& weight, at::Tensor& bias) {
-    Shape bias_shape(shape.begin(), shape.end() - 1);
-    add(name, Kind::projection, std::move(shape), wanted, weight);
-    add(bias_name, Kind::bias, std::move(bias_shape), wanted && biased, bias);
-  }
-  void filter(std::string_view name, Kind kind, Shape shape, bool wanted, at::Tensor& tensor,
-              std::optional<double> start) {
-    fields_.push_back({name, kind, std::move(shape), wanted, &tensor, start});
-  }
-  std::vector<WeightField> take() { return std::move(fields_); }
-
- private:
-  std::vector<WeightField> fields_;
-};
-
-void add_delta(const DecoderConfig& config, bool wanted, LayerWeights& w, FieldList& list) {
-  const DeltaLayers& of = config.delta;
-  const auto projection = [&](std::string_view name, std::int64_t rows, at::Tensor& tensor) {
-    list.add(name, Kind::projection, {rows, config.width}, wanted, tensor);
+TensorsByField tensors_by_field(LayerWeights& weights) {
+  return {
+      {"attention_norm", &weights.attention_norm},
+      {"attention_norm_bias", &weights.attention_norm_bias},
+      {"query", &weights.query},
+      {"query_bias", &weights.query_bias},
+      {"gate_score", &weights.gate_score},
+      {"gate_score_bias", &weights.gate_score_bias},
+      {"key", &weights.key},
+      {"key_bias", &weights.key_bias},
+      {"value", &weights.value},
+      {"value_bias", &weights.value_bias},
+      {"query_norm", &weights.query_norm},
+      {"key_norm", &weights.key_norm},
+      {"sink_logit", &weights.sink_logit},
+      {"output", &weights.output},
+      {"output_bias", &weights.output_bias},
+      {"delta_query", &weights.delta_query},
+      {"delta_key", &weights.delta_key},
+      {"delta_value", &weights.delta_value},
+      {"delta_gate", &weights.delta_gate},
+      {"delta_beta", &weights.delta_beta},
+      {"delta_decay", &weights.delta_decay},
+      {"delta_convolution", &weights.delta_convolution},
+      {"delta_log_rate", &weights.delta_log_rate},
+      {"delta_decay_bias", &weights.delta_decay_bias},
+      {"delta_norm", &weights.delta_norm},
+      {"delta_output", &weights.delta_output},
+      {"attention_post_norm", &weights.attention_post_norm},
+      {"mlp_norm", &weights.mlp_norm},
+      {"mlp_norm_bias", &weights.mlp_norm_bias},
+      {"mlp_gate", &weights.mlp_gate},
+      {"mlp_gate_bias", &weights.mlp_gate_bias},
+      {"mlp_up", &weights.mlp_up},
+      {"mlp_up_bias", &weights.mlp_up_bias},
+      {"mlp_down", &weights.mlp_down},
+      {"mlp_down_bias", &weights.mlp_down_bias},
+      {"router", &weights.router},
+      {"router_bias", &weights.router_bias},
+      {"expert_gate", &weights.expert_gate},
+      {"expert_gate_bias", &weights.expert_gate_bias},
+      {"expert_up", &weights.expert_up},
+      {"expert_up_bias", &weights.expert_up_bias},
+      {"expert_down", &weights.expert_down},
+      {"expert_down_bias", &weights.expert_down_bias},
+      {"shared_gate", &weights.shared_gate},
+      {"shared_gate_bias", &weights.shared_gate_bias},
+      {"shared_up", &weights.shared_up},
+      {"shared_up_bias", &weights.shared_up_bias},
+      {"shared_down", &weights.shared_down},
+      {"shared_down_bias", &weights.shared_down_bias},
+      {"shared_score", &weights.shared_score},
+      {"mlp_post_norm", &weights.mlp_post_norm},
+      {"process_noise", &weights.filter.process_noise},
+      {"decay", &weights.filter.decay},
+      {"recency", &weights.filter.recency},
+      {"stretch", &weights.filter.stretch},
   };
-  projection("delta_query", of.keys(), w.delta_query);
-  projection("delta_key", of.keys(), w.delta_key);
-  projection("delta_value", of.values(), w.delta_value);
-  projection("delta_gate", of.values(), w.delta_gate);
-  projection("delta_beta", of.value_heads, w.delta_beta);
-  projection("delta_decay", of.value_heads, w.delta_decay);
-  list.add("delta_convolution", Kind::convolution, {2 * of.keys() + of.values(), 1, of.kernel}, wanted,
-           w.delta_convolution);
-  list.add("delta_log_rate", Kind::logit, {of.value_heads}, wanted, w.delta_log_rate);
-  list.add("delta_decay_bias", Kind::bias, {of.value_heads}, wanted, w.delta_decay_bias);
-  list.norm("delta_norm", of.value_dim, wanted, w.delta_norm);
-  list.add("delta_output", Kind::projection, {config.width, of.values()}, wanted, w.delta_output);
 }
 
-/// @param attends  the layer has softmax attention; else only its norms are wanted
-void add_attention(const DecoderConfig& config, bool attends, LayerWeights& w, FieldList& list) {
-  const std::int64_t queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
-  const bool biased = config.qkv_bias;
-  list.norm("attention_norm", config.width, config.pre_norm, w.attention_norm);
-  list.add("attention_norm_bias", Kind::bias, {config.width}, config.pre_norm && config.norm_bias,
-           w.attention_norm_bias);
-  list.linear("query", "query_bias", {queries, config.width}, attends, biased, w.query, w.query_bias);
-  list.linear("gate_score", "gate_score_bias", {config.gate == Gate::headwise ? config.heads : queries, config.width},
-              attends && config.gate != Gate::none, biased, w.gate_score, w.gate_score_bias);
-  list.linear("key", "key_bias", {keys, config.width}, attends, biased, w.key, w.key_bias);
-  list.linear("value", "value_bias", {keys, config.width}, attends, biased, w.value, w.value_bias);
-  const auto normed = [&](std::int64_t heads) {
-    return config.qk_norm == QkNorm::whole   ? Shape{heads * config.head_dim}
-           : config.qk_norm == QkNorm::heads ? Shape{heads, config.head_dim}
-                                             : Shape{config.head_dim};
+TensorsByField tensors_by_field(DecoderWeights& weights) {
+  return {
+      {"embedding", &weights.embedding},
+      {"position_embedding", &weights.position_embedding},
+      {"embedding_norm", &weights.embedding_norm},
+      {"embedding_norm_bias", &weights.embedding_norm_bias},
+      {"precision_hidden", &weights.precision.network.hidden},
+      {"precision_hidden_bias", &weights.precision.network.hidden_bias},
+      {"precision_output", &weights.precision.network.output},
+      {"precision_output_bias", &weights.precision.network.output_bias},
+      {"precision_range", &weights.precision.range},
+      {"precision_table", &weights.precision.table},
+      {"precision_strength", &weights.precision.strength},
+      {"final_norm", &weights.final_norm},
+      {"final_norm_bias", &weights.final_norm_bias},
+      {"head", &weights.head},
+      {"head_bias", &weights.head_bias},
   };
-  list.add("query_norm", Kind::norm, normed(config.heads), attends && config.qk_norm != QkNorm::none, w.query_norm);
-  list.add("key_norm", Kind::norm, normed(config.kv_heads), attends && config.qk_norm != QkNorm::none, w.key_norm);
-  list.add("sink_logit", Kind::logit, {config.heads}, attends && config.sink_logits, w.sink_logit);
-  list.linear("output", "output_bias", {config.width, queries}, attends, config.output_bias, w.output, w.output_bias);
-  list.norm("attention_post_norm", config.width, config.post_norm, w.attention_post_norm);
-}
-
-void add_mlp(const DecoderConfig& config, bool experts, LayerWeights& w, FieldList& list) {
-  const bool own_norm = config.pre_norm && !config.shared_norm;
-  list.norm("mlp_norm", config.width, own_norm, w.mlp_norm);
-  list.add("mlp_norm_bias", Kind::bias, {config.width}, own_norm && config.norm_bias, w.mlp_norm_bias);
-  const Shape in{config.mlp_width, config.width};
-  list.linear("mlp_gate", "mlp_gate_bias", in, !experts && config.gated_mlp, config.mlp_bias, w.mlp_gate,
-              w.mlp_gate_bias);
-  list.linear("mlp_up", "mlp_up_bias", in, !experts, config.mlp_bias, w.mlp_up, w.mlp_up_bias);
-  list.linear("mlp_down", "mlp_down_bias", {config.width, config.mlp_width}, !experts, config.mlp_bias, w.mlp_down,
-              w.mlp_down_bias);
-  const Experts& of = config.experts;
-  const Shape expert_in{of.count, of.width, config.width};
-  list.linear("router", "router_bias", {of.count, config.width}, experts, of.router_bias, w.router, w.router_bias);
-  list.linear("expert_gate", "expert_gate_bias", expert_in, experts, of.bias, w.expert_gate, w.expert_gate_bias);
-  list.linear("expert_up", "expert_up_bias", expert_in, experts, of.bias, w.expert_up, w.expert_up_bias);
-  list.linear("expert_down", "expert_down_bias", {of.count, config.width, of.width}, experts, of.bias, w.expert_down,
-              w.expert_down_bias);
-  const bool shared = experts && of.shared_width > 0;
-  const Shape shared_in{of.shared_width, config.width};
-  list.linear("shared_gate", "shared_gate_bias", shared_in, shared, of.bias, w.shared_gate, w.shared_gate_bias);
-  list.linear("shared_up", "shared_up_bias", shared_in, shared, of.bias, w.shared_up, w.shared_up_bias);
-  list.linear("shared_down", "shared_down_bias", {config.width, of.shared_width}, shared, of.bias, w.shared_down,
-              w.shared_down_bias);
-  list.add("shared_score", Kind::projection, {1, config.width}, shared && of.shared_score, w.shared_score);
-  list.norm("mlp_post_norm", config.width, config.post_norm, w.mlp_post_norm);
-}
-
-double logit(double share) {
-  return std::log(share / (1 - share));
-}
-
-void add_filter(const DecoderConfig& config, std::int64_t layer, FilterWeights& w, FieldList& list) {
-  const bft::FilterOptions filter = config.filter.value_or(bft::FilterOptions());
-  const bool predicts = config.filter && layer + 1 < config.layers;
-  list.filter("process_noise", Kind::precision, {config.width},
-              predicts && filter.predict == bft::Predict::jacobian && filter.most_process_noise > 0, w.process_noise,
-              filter.process_noise_start);
-  list.filter("decay", Kind::precision, {1}, predicts && filter.predict == bft::Predict::decay, w.decay,
-              logit(filter.discount));
-  list.filter("recency", Kind::precision, {1}, config.filter && filter.recency_decay, w.recency,
-              logit(filter.initial_decay));
-  list.filter("stretch", Kind::constant, {config.width},
-              predicts && config.has_filter_jacobian() && filter.running_jacobian, w.stretch, 1);
-}
-
-void add_token_precision(const DecoderConfig& config, TokenPrecisionWeights& w, FieldList& list) {
-  constexpr std::int64_t hidden = 16;  // the paper's
-  const bft::FilterOptions filter = config.filter.value_or(bft::FilterOptions());
-  const bool content = config.filter && filter.initial_precision == bft::InitialPrecision::content;
-  const bool table = config.filter && filter.initial_precision == bft::InitialPrecision::table;
-  list.filter("precision_hidden", Kind::precision, {hidden, config.width}, content, w.network.hidden, std::nullopt);
-  list.filter("precision_hidden_bias", Kind::precision, {hidden}, content, w.network.hidden_bias, 0);
-  list.filter("precision_output", Kind::precision, {1, hidden}, content, w.network.output, 0);
-  list.filter("precision_output_bias", Kind::precision, {1}, content, w.network.output_bias, 0);
-  list.filter("precision_range", Kind::precision, {1}, content, w.range, 1);
-  list.filter("precision_table", Kind::precision, {config.vocabulary}, table, w.table, 0);
-  list.filter("precision_strength", Kind::constant, {1}, config.filter.has_value(), w.strength, 1);
-}
-
-}  // namespace
-
-std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer, LayerWeights& weights) {
-  FieldList list;
-  add_attention(config, !config.has_delta(layer), weights, list);
-  add_delta(config, config.has_delta(layer), weights, list);
-  add_mlp(config, config.has_experts(layer), weights, list);
-  add_filter(config, layer, weights.filter, list);
-  return list.take();
-}
-
-std::vector<WeightField> outer_fields(const DecoderConfig& config, DecoderWeights& weights) {
-  FieldList list;
-  list.add("embedding", Kind::embedding, {config.vocabulary, config.width}, true, weights.embedding);
-  list.add("position_embedding", Kind::embedding, {config.position_offset + config.max_positions, config.width},
-           config.positions == Positions::learned, weights.position_embedding);
-  list.norm("embedding_norm", config.width, config.embedding_norm, weights.embedding_norm);
-  list.add("embedding_norm_bias", Kind::bias, {config.width}, config.embedding_norm && config.norm_bias,
-           weights.embedding_norm_bias);
-  add_token_precision(config, weights.precision, list);
-  list.norm("final_norm", config.width, true, weights.final_norm);
-  list.add("final_norm_bias", Kind::bias, {config.width}, config.norm_bias, weights.final_norm_bias);
-  list.add("head", Kind::projection, {config.vocabulary, config.width}, !config.tied_head, weights.head);
-  list.add("head_bias", Kind::bias, {config.vocabulary}, config.head_bias, weights.head_bias);
-  return list.take();
 }
 
 }  // namespace gainlens::models

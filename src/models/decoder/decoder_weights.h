@@ -1,12 +1,11 @@
 #pragma once
 
 #include "bft/initial_precision.h"
-#include "models/decoder/decoder_config.h"
+#include "models/decoder/weight_fields.h"
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
-#include <optional>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -75,30 +74,12 @@ struct DecoderWeights {
   at::Tensor head_bias;                    ///< [vocabulary]
 };
 
-/// One tensor that a configuration may ask for.
-struct WeightField {
-  enum class Kind {
-    embedding,
-    projection,
-    convolution,
-    norm,
-    bias,
-    logit,
-    precision,  ///< of the filter, learned at a rate of its own
-    constant,   ///< of the filter, not learned
-  };
-
-  std::string_view name;  ///< of the member: "attention_norm"
-  Kind kind;
-  std::vector<std::int64_t> shape;
-  bool wanted;  ///< an unwanted tensor stays undefined
-  at::Tensor* tensor;
-  std::optional<double> start = {};  ///< of the filter's, before training; absent: drawn
-};
+/// Tensors by the names of their fields (weight_fields.h).
+using TensorsByField = std::map<std::string_view, at::Tensor*>;
 
 /// Every tensor of one layer.
-std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer, LayerWeights& weights);
-/// Every tensor outside the layers. A tied head is not wanted.
-std::vector<WeightField> outer_fields(const DecoderConfig& config, DecoderWeights& weights);
+TensorsByField tensors_by_field(LayerWeights& weights);
+/// Every tensor outside the layers.
+TensorsByField tensors_by_field(DecoderWeights& weights);
 
 }  // namespace gainlens::models

@@ -1,6 +1,5 @@
 #include "models/decoder/filter_config.h"
 
-#include "bft/observation_variance.h"
 #include "core/check.h"
 
 namespace gainlens::models {

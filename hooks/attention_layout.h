@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace gainlens::hooks {
+
+/// Describes the attention of a model to callers that read statistics.
+struct AttentionLayout {
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t max_positions = 0;    ///< what the model was made for
+  std::vector<std::int64_t> window;  ///< per layer; 0: global
+  bool gated = false;
+  bool sink_logits = false;
+  bool filtered = false;  ///< precisions of a Bayesian filter (BFT) add to the scores, and its gain scales the result
+  /// Per layer, whether it has linear attention by the gated delta rule. Such a layer has no attention weights: it does
+  /// not run an AttentionOp and fires no site `attn.*`. Empty: no layer is one.
+  std::vector<bool> delta;
+
+  bool has_delta(std::int64_t layer) const { return !delta.empty() && delta.at(static_cast<std::size_t>(layer)); }
+  /// "global", "window:512" or "gated delta rule".
+  std::string kind(std::int64_t layer) const {
+    if (has_delta(layer)) return "gated delta rule";
+    const std::int64_t visible = window.at(static_cast<std::size_t>(layer));
+    return visible == 0 ? "global" : "window:" + std::to_string(visible);
+  }
+  /// Of every layer.
+  std::vector<std::string> kinds() const {
+    std::vector<std::string> all;
+    for (std::int64_t layer = 0; layer < std::ssize(window); ++layer) all.push_back(kind(layer));
+    return all;
+  }
+};
+
+}  // namespace gainlens::hooks

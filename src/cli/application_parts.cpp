@@ -1,0 +1,157 @@
+#include "cli/application_parts.h"
+
+#include "core/atomic_file.h"
+#include "core/check.h"
+#include "core/console.h"
+#include "core/thread_count.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <new>
+#include <sstream>
+
+namespace gainlens::cli {
+namespace {
+
+enum ExitCode {
+  done = 0,
+  run_failed = 1,
+  wrong_request = 2,
+  reader_gone = 141  // the code with which a shell reports SIGPIPE
+};
+
+constexpr std::string_view exit_status =
+    "The global options --threads, --device, --seed, --quiet and --json may stand before or after the subcommand;\n"
+    "gainlens --help explains them.\n"
+    "Exit status: 0 done; 1 the run failed (full disk, NaN); 2 the request or an input was wrong: one line on stderr\n"
+    "says what is wrong and how to fix it; 141 the reader of stdout closed it early, as in gainlens ... | head.";
+
+constexpr std::string_view overview =
+    "A run is a folder that sweep makes and that report, sink-vs-k and audit read. The same sweep command called\n"
+    "again resumes the run, or ends at once if the run is complete.\n"
+    "Results go to stdout (as JSON with --json). Progress and messages go to stderr.\n"
+    "Start with: gainlens inspect MODEL; gainlens sweep MODEL --text F --out RUN; gainlens report RUN\n"
+    "Documentation: docs/README.md in the source tree. Each analysis has a page there.";
+
+constexpr std::array all_subcommands = {
+    Subcommand{"sweep",
+               "Run a frozen model over text at growing context lengths and store the statistics of every head"},
+    Subcommand{"report", "Write the figures and tables of a run as a page like the results section of a paper"},
+    Subcommand{"sink-vs-k",
+               "Do heads with much attention on token 0 have a gain near 1? Correlate BOS mass with K over heads"},
+    Subcommand{"audit",
+               "Check the sink lemma at every head, and compare the run with statements of the paper that are false as "
+               "printed"},
+    Subcommand{
+        "capture",
+        "Run a model over a text, or its first tokens, and write the activations at hook sites to a safetensors file"},
+    Subcommand{"inspect",
+               "Show what a checkpoint, a run or a data set holds, and whether it can be used (exit status 2 if not)"},
+    Subcommand{"hooks", "List the hook sites of a model and the shapes of their tensors"},
+    Subcommand{"train", "Train a model from scratch"},
+    Subcommand{"evaluate", "Measure how well a model predicts"},
+    Subcommand{"compare", "Compare the arms of recommender runs, paired by seed, with tests that count users too"},
+    Subcommand{"estimators", "Compare every estimator of the variance of an estimate with the truth, by simulation"},
+};
+
+int fail(ExitCode code, std::string_view message) {
+  print_notice("gainlens: error: {}\n", message);
+  return code;
+}
+
+/// Empty, or why the text is not a seed. (CLI11 would take -1 as the largest number.)
+std::string is_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return {};
+  return fmt::format("'{}' must be a whole number from 0 to 18446744073709551615", printable(text, 40));
+}
+
+}  // namespace
+
+std::span<const Subcommand> subcommands() {
+  return all_subcommands;
+}
+
+const Subcommand& subcommand_named(std::string_view name) {
+  const auto found = std::ranges::find(all_subcommands, name, &Subcommand::name);
+  ASSERT(found != all_subcommands.end(), "no subcommand is called {}", name);
+  return *found;
+}
+
+CLI::App* add_subcommand(CLI::App& app, const Subcommand& subcommand, const std::string& example,
+                         const std::string& details) {
+  CLI::App* command = app.add_subcommand(std::string(subcommand.name), std::string(subcommand.description));
+  command->footer(
+      fmt::format("{}{}Example:\n  {}\n\n{}", details, details.empty() ? "" : "\n\n", example, exit_status));
+  return command;
+}
+
+void describe_application(CLI::App& app, GlobalOptions& global, const std::function<std::string()>& version) {
+  app.description("gainlens: how much evidence is an attention head really based on?");
+  app.name("gainlens");
+  app.set_version_flag("--version", version);
+  app.set_help_all_flag("--help-all", "Print the help of every subcommand and exit");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.get_formatter()->column_width(34);
+  app.footer(fmt::format("{}\n\n{}", overview, exit_status));
+  app.add_option("--threads", global.threads,
+                 "Number of threads, at most 4 for each core of the machine, or 64 if that is more; 0: all cores")
+      ->capture_default_str();
+  app.add_option("--device", global.device, "Device to compute on; this build supports only cpu")
+      ->capture_default_str();
+  app.add_option("--seed", global.seed,
+                 "Seed of all random numbers: the permutations of report and sink-vs-k, the weights and data order of "
+                 "train, the draws of estimators")
+      ->check(is_seed, "UINT64")
+      ->capture_default_str();
+  app.add_flag("--quiet", global.quiet, "Print no progress to stderr");
+  app.add_flag("--json", global.json, "Print results to stdout as JSON");
+}
+
+void check_global_options(const GlobalOptions& global) {
+  check_threads(global.threads);
+  if (global.device.starts_with("cuda"))
+    throw NotCompiled(
+        fmt::format("--device: '{}'; this build computes on the CPU only; use --device cpu", global.device));
+  CHECK(global.device == "cpu", "--device: '{}'; must be cpu or cuda:N", printable(global.device, 40));
+}
+
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+void print_help(const CLI::App& app, const CLI::Success& help) {
+  std::ostringstream text;
+  app.exit(help, text, text);
+  write_result(text.str());
+  flush_results();
+}
+
+int exit_code_of(const std::function<void()>& run) {
+  try {
+    run();
+    return done;
+  } catch (const InvalidArgument& error) {
+    return fail(wrong_request, error.what());
+  } catch (const ReaderGone&) {
+    return reader_gone;
+  } catch (const RunFailed& error) {
+    return fail(run_failed, error.what());
+  } catch (const InternalError& error) {
+    return fail(run_failed, fmt::format("internal error, please report it: {}", error.what()));
+  } catch (const std::filesystem::filesystem_error& error) {  // a loop of links, a name too long, no permission
+    return fail(may_work_later(error.code().value()) ? run_failed : wrong_request,
+                fmt::format("{}: {}", printable(error.path1().string()), error.code().message()));
+  } catch (const std::bad_alloc&) {
+    return fail(run_failed,
+                "out of memory; use shorter --lengths, or --dtype bfloat16, which halves the memory of the weights");
+  } catch (const std::exception& error) {
+    return fail(run_failed, first_line(error.what()));
+  }
+}
+
+}  // namespace gainlens::cli

@@ -1,0 +1,35 @@
+#include "cli/inspect_parts.h"
+#include "core/quantity.h"
+#include "models/checkpoint/torch_dtype.h"
+#include "sweep/expected_time.h"
+
+#include <fmt/format.h>
+
+namespace gainlens::cli {
+namespace {
+
+/// "0.8 s", "45 s", "3 min", "2.5 h".
+std::string duration_text(double seconds) {
+  if (seconds < 10) return fmt::format("{:.1f} s", seconds);
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  return seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
+}
+
+}  // namespace
+
+void add_expected_time(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
+  const std::int64_t length = parse_count(question.length, "--length");
+  const auto dtype = models::parse_dtype(question.dtype, "--dtype");
+  const auto rates = sweep::measured_rates(dtype, config.head_dim);
+  const sweep::ExpectedTime time = sweep::expected_time(config, length, rates);
+  findings.add_line(fmt::format("time at {}", format_count(length)),
+                    fmt::format("about {} for each sequence, and {} for its likelihood, at the speed measured now",
+                                duration_text(time.layers), duration_text(time.likelihood)));
+  findings.add_json("time", {{"length", length},
+                             {"seconds", time.layers},
+                             {"likelihood_seconds", time.likelihood},
+                             {"products_per_second", rates.products},
+                             {"attention_per_second", rates.attention}});
+}
+
+}  // namespace gainlens::cli

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <functional>
+
+namespace gainlens::cli {
+
+/// The program `gainlens`. It answers `inspect` and help without libtorch, which takes a third of a second to load.
+/// Everything else, and every command line that it does not understand, is left to the program with every subcommand.
+/// @param compute  hands over to that program; does not return
+/// @returns as exit_code_of()
+int run_reading_application(int argc, const char* const* argv, const std::function<void()>& compute);
+
+}  // namespace gainlens::cli

@@ -1,0 +1,154 @@
+#include "models/decoder/weight_fields.h"
+
+#include <cmath>
+#include <utility>
+
+namespace gainlens::models {
+namespace {
+
+using Kind = WeightField::Kind;
+using Shape = std::vector<std::int64_t>;
+
+/// Collects the fields of one layer.
+class FieldList {
+ public:
+  void add(std::string_view name, Kind kind, Shape shape, bool wanted) {
+    fields_.push_back({name, kind, std::move(shape), wanted});
+  }
+  void norm(std::string_view name, std::int64_t width, bool wanted) { add(name, Kind::norm, {width}, wanted); }
+  /// A projection [.., out, in] with its bias [.., out].
+  void linear(std::string_view name, std::string_view bias_name, Shape shape, bool wanted, bool biased) {
+    Shape bias_shape(shape.begin(), shape.end() - 1);
+    add(name, Kind::projection, std::move(shape), wanted);
+    add(bias_name, Kind::bias, std::move(bias_shape), wanted && biased);
+  }
+  void filter(std::string_view name, Kind kind, Shape shape, bool wanted, std::optional<double> start) {
+    fields_.push_back({name, kind, std::move(shape), wanted, start});
+  }
+  std::vector<WeightField> take() { return std::move(fields_); }
+
+ private:
+  std::vector<WeightField> fields_;
+};
+
+void add_delta(const DecoderConfig& config, bool wanted, FieldList& list) {
+  const DeltaLayers& of = config.delta;
+  const auto projection = [&](std::string_view name, std::int64_t rows) {
+    list.add(name, Kind::projection, {rows, config.width}, wanted);
+  };
+  projection("delta_query", of.keys());
+  projection("delta_key", of.keys());
+  projection("delta_value", of.values());
+  projection("delta_gate", of.values());
+  projection("delta_beta", of.value_heads);
+  projection("delta_decay", of.value_heads);
+  list.add("delta_convolution", Kind::convolution, {2 * of.keys() + of.values(), 1, of.kernel}, wanted);
+  list.add("delta_log_rate", Kind::logit, {of.value_heads}, wanted);
+  list.add("delta_decay_bias", Kind::bias, {of.value_heads}, wanted);
+  list.norm("delta_norm", of.value_dim, wanted);
+  list.add("delta_output", Kind::projection, {config.width, of.values()}, wanted);
+}
+
+/// @param attends  the layer has softmax attention; else only its norms are wanted
+void add_attention(const DecoderConfig& config, bool attends, FieldList& list) {
+  const std::int64_t queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
+  const bool biased = config.qkv_bias;
+  list.norm("attention_norm", config.width, config.pre_norm);
+  list.add("attention_norm_bias", Kind::bias, {config.width}, config.pre_norm && config.norm_bias);
+  list.linear("query", "query_bias", {queries, config.width}, attends, biased);
+  list.linear("gate_score", "gate_score_bias", {config.gate == Gate::headwise ? config.heads : queries, config.width},
+              attends && config.gate != Gate::none, biased);
+  list.linear("key", "key_bias", {keys, config.width}, attends, biased);
+  list.linear("value", "value_bias", {keys, config.width}, attends, biased);
+  const auto normed = [&](std::int64_t heads) {
+    return config.qk_norm == QkNorm::whole   ? Shape{heads * config.head_dim}
+           : config.qk_norm == QkNorm::heads ? Shape{heads, config.head_dim}
+                                             : Shape{config.head_dim};
+  };
+  list.add("query_norm", Kind::norm, normed(config.heads), attends && config.qk_norm != QkNorm::none);
+  list.add("key_norm", Kind::norm, normed(config.kv_heads), attends && config.qk_norm != QkNorm::none);
+  list.add("sink_logit", Kind::logit, {config.heads}, attends && config.sink_logits);
+  list.linear("output", "output_bias", {config.width, queries}, attends, config.output_bias);
+  list.norm("attention_post_norm", config.width, config.post_norm);
+}
+
+void add_mlp(const DecoderConfig& config, bool experts, FieldList& list) {
+  const bool own_norm = config.pre_norm && !config.shared_norm;
+  list.norm("mlp_norm", config.width, own_norm);
+  list.add("mlp_norm_bias", Kind::bias, {config.width}, own_norm && config.norm_bias);
+  const Shape in{config.mlp_width, config.width};
+  list.linear("mlp_gate", "mlp_gate_bias", in, !experts && config.gated_mlp, config.mlp_bias);
+  list.linear("mlp_up", "mlp_up_bias", in, !experts, config.mlp_bias);
+  list.linear("mlp_down", "mlp_down_bias", {config.width, config.mlp_width}, !experts, config.mlp_bias);
+  const Experts& of = config.experts;
+  const Shape expert_in{of.count, of.width, config.width};
+  list.linear("router", "router_bias", {of.count, config.width}, experts, of.router_bias);
+  list.linear("expert_gate", "expert_gate_bias", expert_in, experts, of.bias);
+  list.linear("expert_up", "expert_up_bias", expert_in, experts, of.bias);
+  list.linear("expert_down", "expert_down_bias", {of.count, config.width, of.width}, experts, of.bias);
+  const bool shared = experts && of.shared_width > 0;
+  const Shape shared_in{of.shared_width, config.width};
+  list.linear("shared_gate", "shared_gate_bias", shared_in, shared, of.bias);
+  list.linear("shared_up", "shared_up_bias", shared_in, shared, of.bias);
+  list.linear("shared_down", "shared_down_bias", {config.width, of.shared_width}, shared, of.bias);
+  list.add("shared_score", Kind::projection, {1, config.width}, shared && of.shared_score);
+  list.norm("mlp_post_norm", config.width, config.post_norm);
+}
+
+double logit(double share) {
+  return std::log(share / (1 - share));
+}
+
+void add_filter(const DecoderConfig& config, std::int64_t layer, FieldList& list) {
+  const bft::FilterOptions filter = config.filter.value_or(bft::FilterOptions());
+  const bool predicts = config.filter && layer + 1 < config.layers;
+  list.filter("process_noise", Kind::precision, {config.width},
+              predicts && filter.predict == bft::Predict::jacobian && filter.most_process_noise > 0,
+              filter.process_noise_start);
+  list.filter("decay", Kind::precision, {1}, predicts && filter.predict == bft::Predict::decay, logit(filter.discount));
+  list.filter("recency", Kind::precision, {1}, config.filter && filter.recency_decay, logit(filter.initial_decay));
+  list.filter("stretch", Kind::constant, {config.width},
+              predicts && config.has_filter_jacobian() && filter.running_jacobian, 1);
+}
+
+void add_token_precision(const DecoderConfig& config, FieldList& list) {
+  constexpr std::int64_t hidden = 16;  // the paper's
+  const bft::FilterOptions filter = config.filter.value_or(bft::FilterOptions());
+  const bool content = config.filter && filter.initial_precision == bft::InitialPrecision::content;
+  const bool table = config.filter && filter.initial_precision == bft::InitialPrecision::table;
+  list.filter("precision_hidden", Kind::precision, {hidden, config.width}, content, std::nullopt);
+  list.filter("precision_hidden_bias", Kind::precision, {hidden}, content, 0);
+  list.filter("precision_output", Kind::precision, {1, hidden}, content, 0);
+  list.filter("precision_output_bias", Kind::precision, {1}, content, 0);
+  list.filter("precision_range", Kind::precision, {1}, content, 1);
+  list.filter("precision_table", Kind::precision, {config.vocabulary}, table, 0);
+  list.filter("precision_strength", Kind::constant, {1}, config.filter.has_value(), 1);
+}
+
+}  // namespace
+
+std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer) {
+  FieldList list;
+  add_attention(config, !config.has_delta(layer), list);
+  add_delta(config, config.has_delta(layer), list);
+  add_mlp(config, config.has_experts(layer), list);
+  add_filter(config, layer, list);
+  return list.take();
+}
+
+std::vector<WeightField> outer_fields(const DecoderConfig& config) {
+  FieldList list;
+  list.add("embedding", Kind::embedding, {config.vocabulary, config.width}, true);
+  list.add("position_embedding", Kind::embedding, {config.position_offset + config.max_positions, config.width},
+           config.positions == Positions::learned);
+  list.norm("embedding_norm", config.width, config.embedding_norm);
+  list.add("embedding_norm_bias", Kind::bias, {config.width}, config.embedding_norm && config.norm_bias);
+  add_token_precision(config, list);
+  list.norm("final_norm", config.width, true);
+  list.add("final_norm_bias", Kind::bias, {config.width}, config.norm_bias);
+  list.add("head", Kind::projection, {config.vocabulary, config.width}, !config.tied_head);
+  list.add("head_bias", Kind::bias, {config.vocabulary}, config.head_bias);
+  return list.take();
+}
+
+}  // namespace gainlens::models
