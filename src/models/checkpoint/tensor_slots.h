@@ -46,7 +46,7 @@ struct TensorSlot {
   std::int64_t rotary_dimensions = 0;  ///< of each of these heads, the first ones; the others are stored in order
   std::optional<TiledHeads> tiled = {};
   bool exponential = false;  ///< stored as -exp of its values, all below 0
-  std::int64_t layer = -1;             ///< -1: outside the layers
+  std::int64_t layer = -1;   ///< -1: outside the layers
 };
 
 /// Every tensor outside the layers. The embedding comes first. The head comes last; a tied head is left out.
