@@ -64,6 +64,9 @@ if(GAINLENS_TESTS)
   _gainlens_precompiled(gainlens_pch_test HEADERS ${_plain_headers} ${_test_headers} DEPENDS GTest::gmock)
   _gainlens_precompiled(gainlens_pch_test_torch HEADERS ${_torch_headers} ${_plain_headers} ${_test_headers}
                         DEPENDS gainlens_torch GTest::gmock)
+  # Of a precompiled header and of what is compiled with it.
+  target_compile_options(gainlens_pch_test PRIVATE ${GAINLENS_TEST_OPTIMISATION})
+  target_compile_options(gainlens_pch_test_torch PRIVATE ${GAINLENS_TEST_OPTIMISATION})
 endif()
 
 # Training in several processes. libtorch contains gloo, but not its headers. No type of gloo is part of the layout of
