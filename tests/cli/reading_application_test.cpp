@@ -37,12 +37,13 @@ class LoadedLibraries : public ::testing::Test {
 };
 
 TEST_F(LoadedLibraries, InspectAndHelpNeedNoLibtorch) {
+  ASSERT_TRUE(fs::exists(golden / "models/qwen3-moe"));
   const TemporaryFolder folder;
   const fs::path data = write_file(folder.path() / "data.txt", "1 1 2 3\n2 2 3 4\n3 1 3 4 2\n");
   for (const std::string& arguments :
        {"inspect " + tiny_checkpoint.string(), "--json inspect " + (golden / "gguf/llama.gguf").string(),
         "inspect " + data.string(), "inspect " + (golden / "absent").string(),
-        "--threads 1 inspect --dtype bf16 " + (golden / "models/qwen3_moe").string(), std::string("--help"),
+        "--threads 1 inspect --dtype bf16 " + (golden / "models/qwen3-moe").string(), std::string("--help"),
         std::string("inspect --help")}) {
     const std::string files = loaded_files(arguments);
     EXPECT_THAT(files, HasSubstr("libhdf5")) << arguments;
@@ -78,7 +79,7 @@ TEST(ReadingApplication, AnswersLikeTheProgramWithEverySubcommand) {
       {"inspect", tiny},
       {"inspect", tiny, "--json"},
       {"--json", "--quiet", "--seed", "3", "inspect", golden / "gguf/llama.gguf"},
-      {"inspect", golden / "models/gpt_oss", "--dtype", "float64"},
+      {"inspect", golden / "models/gpt-oss-mxfp4", "--dtype", "float64"},
       {"inspect", data, "--ties", "shuffle:1", "--min-item-count", "2"},
       {"inspect", data, "--ignore-config-key", "mystery"},
       {"inspect", golden / "absent"},
@@ -101,6 +102,7 @@ TEST(ReadingApplication, AnswersLikeTheProgramWithEverySubcommand) {
       {"train"},
       {"hooks", tiny},
   };
+  ASSERT_TRUE(fs::exists(golden / "models/gpt-oss-mxfp4"));
   for (const auto& arguments : command_lines) {
     std::string line;
     for (const std::string& word : arguments) line += " '" + word + "'";
