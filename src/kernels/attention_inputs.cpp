@@ -230,6 +230,14 @@ void check_spread(const char* where, at::ScalarType compute_type, const Attentio
                    value.largest, overflow_advice(compute_type));
 }
 
+void check_products(const char* where, double scale, const at::Tensor& query, const at::Tensor& key) {
+  const Extrema of_query = extrema_of(query.detach()), of_key = extrema_of(key.detach());
+  check_extrema(where, "query", of_query);
+  check_extrema(where, "key", of_key);
+  const at::ScalarType type = query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  check_scores(where, type, {.head_dim = query.size(-1), .scale = scale == 0 ? 1 : scale}, of_query, of_key);
+}
+
 void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape,
                       const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   const Extrema of_query = extrema_of(query), of_key = extrema_of(key), of_value = extrema_of(value);

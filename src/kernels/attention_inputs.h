@@ -66,6 +66,12 @@ void check_scores(const char* where, at::ScalarType compute_type, const Attentio
 /// @throws RunFailed  a sum may overflow
 void check_spread(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& value);
 
+/// Makes the checks of queries, keys and scores above, by passes over the tensors.
+/// @param query, key  [.., head_dim]
+/// @param scale       0: 1 / sqrt(head_dim)
+/// @throws RunFailed  as the checks above
+void check_products(const char* where, double scale, const at::Tensor& query, const at::Tensor& key);
+
 /// Makes the three checks above, by passes over the tensors.
 /// @throws RunFailed  as the checks above
 void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape,

@@ -111,12 +111,27 @@ std::function<float(float)> times(float factor) {
   return [factor](float number) { return number * factor; };
 }
 
+// A cap of 30 would make 30 of every logit that overflowed.
+TEST(SoftCap, LogitsThatOverflowAreAnError) {
+  const TemporaryFolder folder;
+  const auto model = copy_checkpoint(folder.path(), goldens / "gemma2");
+  change_weights(model, "model.norm.weight", [](float) { return 1e38F; });
+  const ProgramResult result = sweep(model, folder.path());
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.error, HasSubstr("output head: the logits at position"));
+  EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Values, ExtremeWeights,
     ::testing::Values(Extreme{"all_zero", "llama", "v_proj.weight", zero, true},
                       Extreme{"all_equal", "llama-bias", "v_proj.weight", zero, true},  // only the bias remains
                       Extreme{"tiny", "llama", "v_proj.weight", times(1e-30F), true},
                       Extreme{"huge", "llama", "v_proj.weight", times(1e30F), false},
+                      Extreme{"huge_embedding", "llama", "embed_tokens.weight", times(1e21F), true},
+                      Extreme{"huge_stream", "llama", "o_proj.weight", times(1e21F), true},
+                      Extreme{"huge_queries_that_are_normalised", "qwen3", "q_proj.weight", times(1e21F), true},
+                      Extreme{"norm_weights_that_overflow", "llama", "input_layernorm.weight", times(1e38F), false},
                       Extreme{"huge_sink_logits", "gpt-oss", "sinks", [](float) { return 1e30F; }, true},
                       Extreme{"vanishing_sink_logits", "gpt-oss", "sinks", [](float) { return -1e30F; }, true}),
     [](const auto& test) { return test.param.name; });

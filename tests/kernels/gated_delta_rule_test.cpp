@@ -230,6 +230,8 @@ TEST(L2Normalised, ByHand) {
   EXPECT_NEAR(x[0].item<double>(), 3 / std::sqrt(25 + 1e-6), 1e-15);
   EXPECT_EQ(l2_normalised(at::zeros({3})).abs().max().item<double>(), 0);
   EXPECT_EQ(l2_normalised(at::ones({3}, at::kBFloat16)).scalar_type(), at::kFloat);
+  EXPECT_THAT([] { l2_normalised(at::full({3}, 1e20F)); },
+              ThrowsMessage<RunFailed>(HasSubstr("the squares of queries or keys overflow")));
 }
 
 }  // namespace

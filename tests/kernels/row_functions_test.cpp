@@ -39,6 +39,28 @@ TEST(RowFunctions, NormsAreThoseOfFloat64) {
   }
 }
 
+TEST(RowFunctions, NormsOfNumbersWhoseSquaresOverflow) {
+  at::manual_seed(3);
+  for (const std::int64_t columns : {1, 7, 16, 33, 640}) {
+    for (const double size : {1e15, 1e19, 1e25, 7e37}) {
+      const at::Tensor x = ((at::randn({9, columns}, at::kDouble) / 3 + 1).clamp(0.1, 4) * size).to(at::kFloat);
+      for (const NormOptions& options : {NormOptions{NormKind::rms, 1e-6}, NormOptions{NormKind::layer, 1e-5}}) {
+        const at::Tensor exact = exact_norm(x, options);
+        // The mean of a layer norm is rounded to float32: a share of 6e-8 of numbers that spread over a third of it.
+        EXPECT_LT((normalised(x, options).to(at::kDouble) - exact).abs().max().item<double>(), 5e-6)
+            << columns << " numbers of " << size;
+      }
+    }
+  }
+  const float huge = std::numeric_limits<float>::max();
+  EXPECT_TRUE(at::allclose(normalised(at::full({1, 50}, huge), {NormKind::rms, 1e-6}), at::ones({1, 50})));
+  // A number that is not finite does not become one.
+  at::Tensor damaged = at::ones({1, 50});
+  damaged[0][20] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(all_finite(normalised(damaged, {NormKind::rms, 1e-6})));
+  EXPECT_FALSE(all_finite(normalised(damaged, {NormKind::layer, 1e-6})));
+}
+
 TEST(RowFunctions, HalfPrecisionIsRoundedOnce) {
   at::manual_seed(2);
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {

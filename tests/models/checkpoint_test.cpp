@@ -168,6 +168,42 @@ TEST(Checkpoint, AllFaultsInOneMessage) {
                     HasSubstr("'model.layers.1.input_layernorm.weight' [4] is not part of this model")));
 }
 
+/// What loading says of a golden checkpoint whose configuration was changed.
+std::string refusal_of_golden(const std::string& name, const Json& changes) {
+  const std::filesystem::path golden = GAINLENS_SOURCE_DIR "/tests/golden/models/" + name;
+  CheckpointFolder folder(read_json_file(golden / "config.json", 1 << 20));
+  folder.config.update(changes);
+  folder.write();
+  std::filesystem::copy_file(golden / "model.safetensors", folder.path() / "model.safetensors");
+  const std::string checked = message_of([&] { check_checkpoint(folder.path()); });
+  EXPECT_EQ(message_of([&] { load_checkpoint(folder.path(), {}); }), checked);
+  EXPECT_THAT(checked, Not(HasSubstr("\n")));
+  return checked;
+}
+
+TEST(Checkpoint, TensorsOfAnotherFamilyAreNamed) {
+  EXPECT_EQ(refusal_of_golden("llama", Json::object()), "");
+  const auto as = [](const std::string& name, const char* type, const char* model_class) {
+    return refusal_of_golden(name, {{"model_type", type}, {"architectures", {model_class}}});
+  };
+  EXPECT_THAT(as("llama", "qwen2", "Qwen2ForCausalLM"), HasSubstr("'model.layers.0.self_attn.q_proj.bias'"));
+  EXPECT_THAT(as("llama", "olmo2", "Olmo2ForCausalLM"),
+              HasSubstr("'model.layers.0.self_attn.q_norm.weight' [48] is missing"));
+  EXPECT_THAT(as("mixtral", "llama", "LlamaForCausalLM"), HasSubstr("'num_experts_per_tok' is 2"));
+  EXPECT_THAT(as("qwen3", "llama", "LlamaForCausalLM"), HasSubstr("q_norm.weight"));
+}
+
+TEST(Checkpoint, MoreExpertsThanTensors) {
+  for (const auto& [name, key] :
+       {std::pair{"mixtral", "num_local_experts"}, {"qwen3-moe", "num_experts"}, {"qwen2-moe", "num_experts"}}) {
+    const Json config = read_json_file(
+        std::filesystem::path(GAINLENS_SOURCE_DIR "/tests/golden/models") / name / "config.json", 1 << 20);
+    const auto count = config.at(key).get<std::int64_t>();
+    EXPECT_THAT(refusal_of_golden(name, {{key, count + 1}}), HasSubstr("is missing")) << name;
+    EXPECT_THAT(refusal_of_golden(name, {{key, count - 1}}), HasSubstr("expected [")) << name;
+  }
+}
+
 TEST(Checkpoint, ManyFaultsAreCounted) {
   Tiny folder;
   for (int i = 0; i < 25; ++i) folder.add("extra." + std::to_string(i), {1});

@@ -268,11 +268,62 @@ TEST(Decoder, TheFirstLayerThatOverflowsIsNamed) {
   DecoderWeights weights = RandomWeights(1, at::kDouble).of(config);
   weights.layers[1].mlp_down = at::full_like(weights.layers[1].mlp_down, std::numeric_limits<double>::infinity());
   Decoder model(config, weights);
-  EXPECT_THAT([&] { logits(model, tokens); }, ThrowsMessage<RunFailed>(HasSubstr("first after layer 1")));
+  EXPECT_THAT([&] { logits(model, tokens); }, ThrowsMessage<RunFailed>(HasSubstr("first after layer 1 at position 0")));
   EXPECT_NO_THROW(model.forward(tokens, {.stop_at_layer = 1}, {}));
   weights.embedding = at::full_like(weights.embedding, std::numeric_limits<double>::quiet_NaN());
   Decoder broken(config, weights);
   EXPECT_THAT([&] { logits(broken, tokens); }, ThrowsMessage<RunFailed>(HasSubstr("in the embedded tokens")));
+}
+
+/// A decoder whose second layer multiplies its result.
+DecoderWeights with_large_result(const DecoderConfig& config, at::ScalarType dtype, double factor) {
+  DecoderWeights weights = RandomWeights(1, dtype).of(config);
+  weights.layers[1].mlp_down = weights.layers[1].mlp_down * factor;
+  return weights;
+}
+
+TEST(Decoder, NumbersWhoseSquaresOverflowFloat32AreNormalised) {
+  const DecoderConfig config = small_config();
+  const hooks::Tokens tokens = some_tokens(config, 1, 6);
+  Decoder exact(config, with_large_result(config, at::kDouble, 1e25));
+  Decoder model(config, with_large_result(config, at::kFloat, 1e25));
+  const at::Tensor expected = logits(exact, tokens), found = logits(model, tokens).to(at::kDouble);
+  EXPECT_GT(expected.abs().max().item<double>(), 0.1);
+  EXPECT_LT(((found - expected).abs().max() / expected.abs().max()).item<double>(), 1e-5);
+}
+
+TEST(Decoder, NumbersWhoseSquaresOverflowFloat64AreAnError) {
+  const DecoderConfig config = small_config();
+  const hooks::Tokens tokens = some_tokens(config, 1, 6);
+  Decoder model(config, with_large_result(config, at::kDouble, 1e160));
+  EXPECT_THAT([&] { logits(model, tokens); },
+              ThrowsMessage<RunFailed>(AllOf(HasSubstr("first after layer 1 at position 0; its square overflows"),
+                                             HasSubstr("in the residual stream"))));
+}
+
+TEST(Decoder, ASoftCapDoesNotHideLogitsThatOverflow) {
+  DecoderConfig config = small_config();
+  config.logit_soft_cap = 30;
+  const hooks::Tokens tokens = some_tokens(config, 1, 6);
+  DecoderWeights weights = RandomWeights(1, at::kFloat).of(config);
+  weights.head = weights.head * 1e38;
+  weights.final_norm = weights.final_norm * 1e3;
+  Decoder model(config, weights);
+  const at::Tensor stream = model.forward(tokens, {}, {}).hidden;
+  EXPECT_THAT([&] { model.unembed(stream); }, ThrowsMessage<RunFailed>(HasSubstr("output head: NaN or infinity")));
+  const at::Tensor losses = model.target_losses(stream.flatten(0, 1), at::zeros({6}, at::kLong));
+  EXPECT_TRUE(at::isnan(losses).all().item<bool>());  // the sweep refuses them
+}
+
+TEST(Decoder, FusedAttentionRefusesScoresThatMayOverflow) {
+  const DecoderConfig config = small_config();
+  const hooks::Tokens tokens = some_tokens(config, 1, 6);
+  DecoderWeights weights = RandomWeights(1, at::kFloat).of(config);
+  weights.layers[0].query = weights.layers[0].query * 1e20;
+  weights.layers[0].key = weights.layers[0].key * 1e20;
+  Decoder model(config, weights);
+  EXPECT_THAT([&] { logits(model, tokens); },
+              ThrowsMessage<RunFailed>(AllOf(HasSubstr("layer 0: attention: query up to"), HasSubstr("may overflow"))));
 }
 
 TEST(Decoder, WeightsThatDoNotFitAreOurMistake) {

@@ -73,6 +73,15 @@ TEST(Describe, RotaryOfEachKindOfLayer) {
   EXPECT_THAT(texts(), ElementsAre(::testing::StartsWith("global layers: rotary, base 500000")))
       << "linear attention does not rotate";
   config.delta = {};
+  config.rope = {};
+  config.window_rope.reset();
+  config.window = {512, 0};
+  config.unrotated = {false, true};
+  EXPECT_THAT(texts(), ElementsAre("global layers: none", "window layers: rotary, base 10000"));
+  config.window = {0, 0};
+  EXPECT_THAT(texts(), ElementsAre("layers: 0 rotary, base 10000, 1 none"));
+  config.unrotated = {true, true};
+  EXPECT_THAT(texts(), ElementsAre("all layers: none"));
   config.positions = Positions::learned;
   EXPECT_THAT(texts(), ElementsAre("all layers: learned vectors, added to the embedding"));
 }

@@ -146,6 +146,49 @@ TEST(Families, QwenWindows) {
   }
 }
 
+TEST(Families, GptNeoKindsOfLayers) {
+  const auto windows = [](const Json& changes) {
+    Json config = {{"model_type", "gpt_neo"}, {"num_layers", 4},  {"num_heads", 2},         {"hidden_size", 4},
+                   {"vocab_size", 5},         {"window_size", 8}, {"intermediate_size", 3}, {"bos_token_id", 1}};
+    config.update(changes);
+    const CheckpointFolder folder(config);
+    return read_decoder_config(folder.write()).window;
+  };
+  const auto message = [&](const char* changes) { return message_of([&] { windows(Json::parse(changes)); }); };
+  EXPECT_THAT(windows(Json::parse(R"({"attention_types": [[["global", "local"], 2]]})")), ElementsAre(0, 8, 0, 8));
+  EXPECT_THAT(windows(Json::parse(R"({"attention_types": [[["local"], 1], [["global"], 3]]})")),
+              ElementsAre(8, 0, 0, 0));
+  EXPECT_THAT(windows(Json::parse(R"({"attention_layers": ["local", "local", "global", "global"]})")),
+              ElementsAre(8, 8, 0, 0));
+  for (const char* bad : {R"({"attention_types": "global"})", R"({"attention_types": [[["global", "local"], 12]]})",
+                          R"({"attention_types": [["global", 4]]})", R"({"attention_types": [[["global"], -1]]})",
+                          R"({"attention_types": [[["global"], 2.5]]})", R"({"attention_types": [[[], 4]]})",
+                          R"({"attention_types": [[["global"], 1e18]]})"})
+    EXPECT_THAT(message(bad), HasSubstr("must be a list of [[names], count], for 4 layers in all")) << bad;
+  EXPECT_THAT(message(R"({"attention_types": [[["global"], 3]]})"), HasSubstr("one for each of 4 layers"));
+  EXPECT_THAT(message(R"({"attention_types": [[["globl"], 4]]})"), HasSubstr("must be global or local"));
+  EXPECT_THAT(message(R"({"attention_types": [[["global"], 4]], "attention_layers": ["local"]})"),
+              HasSubstr("they mean the same and must agree"));
+  EXPECT_THAT(message(R"({"attention_layers": ["global", "global", "global", "global"], "rotary": true})"),
+              HasSubstr("'rotary' is true; must be false"));
+}
+
+TEST(Families, SmolLM3LayersThatDoNotRotate) {
+  const auto unrotated = [](Json changes) {
+    changes["num_hidden_layers"] = 4;
+    return read("smollm3", changes).unrotated;
+  };
+  const auto message = [&](const Json& changes) { return message_of([&] { unrotated(changes); }); };
+  EXPECT_THAT(unrotated(Json::object()), ElementsAre(false, false, false, true));
+  EXPECT_THAT(unrotated({{"no_rope_layer_interval", 2}}), ElementsAre(false, true, false, true));
+  EXPECT_THAT(unrotated({{"no_rope_layers", {0, 1, 1, 0}}}), ElementsAre(true, false, false, true));
+  EXPECT_THAT(message({{"no_rope_layers", {0, 1, 1}}}), HasSubstr("must be a list of 4 numbers, one per layer"));
+  EXPECT_THAT(message({{"no_rope_layers", 4}}), HasSubstr("must be a list of 4 numbers"));
+  EXPECT_THAT(message({{"no_rope_layers", {0, 1, 2, 1}}}), HasSubstr("holds 2; each must be 1 (rotated) or 0"));
+  EXPECT_THAT(message({{"no_rope_layers", {0, 1, "x", 1}}}), HasSubstr("holds \"x\""));
+  EXPECT_THAT(message({{"no_rope_layer_interval", 0}}), HasSubstr("'no_rope_layer_interval' is 0"));
+}
+
 TEST(Families, Exaone4WindowsByAWord) {
   const auto windows = [](Json changes) {
     changes["num_hidden_layers"] = 4;

@@ -139,6 +139,22 @@ inline std::vector<NamedConfig> every_option() {
                  .layers = {true, false}};
     c.clipped_gate = models::ClippedGate{.limit = 0.8};
   });
+  add("position_offset", [](models::DecoderConfig& c) {
+    c.positions = models::Positions::learned;
+    c.position_offset = 2;
+  });
+  add("unrotated_layer", [](models::DecoderConfig& c) { c.unrotated = {false, true}; });
+  add("rotated_before_norm", [](models::DecoderConfig& c) {
+    c.qk_norm = models::QkNorm::head;
+    c.rotated_before_norm = true;
+  });
+  add("rope_stretched_base",
+      [](models::DecoderConfig& c) { c.rope = {.base = 100, .scaling = RopeScaling::stretched_base, .factor = 50}; });
+  add("residual_scale", [](models::DecoderConfig& c) { c.residual_scale = 0.3; });
+  add("logit_scale", [](models::DecoderConfig& c) {
+    c.logit_scale = 0.25;
+    c.logit_soft_cap = 1.5;
+  });
   add("filter", [](models::DecoderConfig& c) { c.filter = filter_for_tests(); });
   add("filter_of_table", [](models::DecoderConfig& c) {
     c.filter = filter_for_tests();

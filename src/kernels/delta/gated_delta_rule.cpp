@@ -142,7 +142,10 @@ at::Tensor causal_convolution_silu(const at::Tensor& x, const at::Tensor& weight
 
 at::Tensor l2_normalised(const at::Tensor& x) {
   const at::Tensor wide = x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
-  return wide * at::rsqrt(wide.square().sum(-1, /*keepdim=*/true) + length_epsilon);
+  const at::Tensor squares = wide.square().sum(-1, /*keepdim=*/true);
+  if (!at::isfinite(squares).all().item<bool>())
+    throw_run_failed("linear attention: the squares of queries or keys overflow; use --dtype float64");
+  return wide * at::rsqrt(squares + length_epsilon);
 }
 
 }  // namespace gainlens::kernels

@@ -51,6 +51,7 @@ at::Tensor gated_delta_rule_chunked(const DeltaInputs& inputs, at::Tensor& state
 at::Tensor causal_convolution_silu(const at::Tensor& x, const at::Tensor& weight, at::Tensor& past);
 
 /// x / sqrt(sum(x^2) + 1e-6) over the last dimension, in float32 (float64 stays).
+/// @throws RunFailed  the squares overflow
 at::Tensor l2_normalised(const at::Tensor& x);
 
 }  // namespace gainlens::kernels

@@ -21,7 +21,7 @@ struct NormOptions {
   double epsilon = 0;
 };
 
-/// The normalised rows, in float32. Squares are summed in float32: a row with a number beyond 1e19 becomes 0.
+/// The normalised rows, in float32. Squares are summed in float32, and are scaled where they would overflow.
 /// @param x  [.., n], of any layout, n > 0
 at::Tensor normalised(const at::Tensor& x, const NormOptions& options);
 

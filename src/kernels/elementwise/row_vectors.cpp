@@ -45,8 +45,23 @@ void Narrow(ElementType type, const float* HWY_RESTRICT from, std::int64_t count
                            HWY_ATTR { StoreStored(type, LoadFloats(from, i, lanes), to, i, lanes); });
 }
 
+float NormaliseBy(bool centre, double epsilon, std::int64_t count, float* HWY_RESTRICT x, bool scaled = false);
+
+/// NormaliseBy for numbers whose sum or squares overflow. They are multiplied by a power of two first, which a norm
+/// does not change. What this makes too small to be stored is 1e-9 of the largest number or less.
+HWY_NOINLINE float NormaliseLarge(bool centre, double epsilon, std::int64_t count, float* HWY_RESTRICT x) {
+  constexpr float scale = 0x1p-96F;  // squares of any float32 numbers become at most 2e19
+  const Floats tag;
+  ForEachVector(count, [&](std::int64_t i, std::int64_t lanes) HWY_ATTR {
+    StoreStored(ElementType::float32, hn::Mul(LoadFloats(x, i, lanes), hn::Set(tag, scale)), x, i, lanes);
+  });
+  const auto square = static_cast<double>(scale) * static_cast<double>(scale);
+  return NormaliseBy(centre, epsilon * square, count, x, /*scaled=*/true) * scale;
+}
+
+/// @param scaled  the numbers come from NormaliseLarge
 /// @returns the factor 1 / sqrt(.. + epsilon)
-float NormaliseBy(bool centre, double epsilon, std::int64_t count, float* HWY_RESTRICT x) {
+float NormaliseBy(bool centre, double epsilon, std::int64_t count, float* HWY_RESTRICT x, bool scaled) {
   const Floats tag;
   const auto length = static_cast<double>(count);
   auto mean = hn::Zero(tag);
@@ -54,7 +69,9 @@ float NormaliseBy(bool centre, double epsilon, std::int64_t count, float* HWY_RE
     auto sum = hn::Zero(tag);
     ForEachVector(count,
                   [&](std::int64_t i, std::int64_t lanes) HWY_ATTR { sum = hn::Add(sum, LoadFloats(x, i, lanes)); });
-    mean = hn::Set(tag, static_cast<float>(static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, sum))) / length));
+    const float total = hn::GetLane(hn::SumOfLanes(tag, sum));
+    if (!std::isfinite(total) && !scaled) return NormaliseLarge(centre, epsilon, count, x);
+    mean = hn::Set(tag, static_cast<float>(static_cast<double>(total) / length));
   }
   // Two sums: each rounds half as often, and neither waits for the other.
   auto even = hn::Zero(tag), odd = hn::Zero(tag);
@@ -75,6 +92,8 @@ float NormaliseBy(bool centre, double epsilon, std::int64_t count, float* HWY_RE
     even = hn::MulAdd(centred, centred, even);
   }
   const auto squares = static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, hn::Add(even, odd))));
+  // Numbers that are centred already have a mean of 0.
+  if (!std::isfinite(squares) && !scaled) return NormaliseLarge(centre, epsilon, count, x);
   const auto by = static_cast<float>(1 / std::sqrt(squares / length + epsilon));
   const auto factor = hn::Set(tag, by);
   ForEachVector(count, [&](std::int64_t index, std::int64_t lanes) HWY_ATTR {

@@ -49,9 +49,9 @@ at::Tensor losses_by_libtorch(const at::Tensor& input, const PackedWeight& head,
     const std::int64_t end = std::min(begin + rows_at_once, input.size(0));
     at::Tensor logits = at::linear(input.slice(0, begin, end), head.plain());
     if (logits.scalar_type() != at::kDouble) logits = logits.to(at::kFloat);
+    const at::Tensor poison = at::isfinite(logits).all(-1, true).logical_not();  // a cap would hide an overflow
     if (soft_cap != 0) logits = at::tanh(logits / soft_cap) * soft_cap;
     const at::Tensor target = logits.gather(-1, targets.slice(0, begin, end).unsqueeze(1));
-    const at::Tensor poison = at::isfinite(logits).all(-1, true).logical_not();
     losses.push_back((logits.logsumexp(-1, true) - target)
                          .masked_fill(poison, std::numeric_limits<double>::quiet_NaN())
                          .to(at::kDouble)

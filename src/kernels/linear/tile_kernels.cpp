@@ -360,14 +360,18 @@ void AbsorbLogits(std::int64_t rows, std::int64_t columns, float* HWY_RESTRICT t
   const std::int64_t whole = columns / Lanes<float>() * Lanes<float>();
   for (std::int64_t row = 0; row < rows; ++row) {
     float* logits = tile + row * tile_stride;
+    LogSumExp& sum = sums[row];
+    auto poison = hn::Zero(tag);
     if (cap != 0) {
+      // A product that overflowed would be the cap.
+      for (std::int64_t i = 0; i < whole; i += Lanes<float>())
+        poison = hn::MulAdd(hn::Load(tag, logits + i), hn::Zero(tag), poison);
+      for (std::int64_t i = whole; i < columns; ++i) sum.poison += logits[i] * 0;
       const auto factor = hn::Set(tag, cap), inverse = hn::Set(tag, 1 / cap);
       for (std::int64_t i = 0; i < columns; i += Lanes<float>())
         hn::Store(hn::Mul(factor, hn::Tanh(tag, hn::Mul(hn::Load(tag, logits + i), inverse))), tag, logits + i);
     }
-    LogSumExp& sum = sums[row];
     auto largest = hn::Set(tag, sum.maximum);
-    auto poison = hn::Zero(tag);
     for (std::int64_t i = 0; i < whole; i += Lanes<float>()) {
       const auto x = hn::Load(tag, logits + i);
       largest = hn::Max(largest, x);

@@ -51,6 +51,26 @@ at::Tensor attend(std::int64_t layer, const hooks::Qkv& qkv, const kernels::Atte
   }
 }
 
+/// Checks the residual stream after a layer: that every number is finite, and that the next norm can square it.
+void check_stream(const at::Tensor& hidden, std::int64_t layer) {
+  const double limit = largest_normalised(hidden);
+  if (std::isinf(limit) && all_finite(hidden)) return;
+  const at::Tensor largest = hidden.detach().abs().amax(-1);  // [sequence, position]; NaN if one is
+  const at::Tensor places = largest.le(limit).logical_and(at::isfinite(largest)).logical_not().nonzero();
+  if (places.size(0) == 0) return;
+  const auto sequence = places[0][0].item<std::int64_t>(), position = places[0][1].item<std::int64_t>();
+  const double found = largest[sequence][position].item<double>();
+  if (std::isfinite(found)) {
+    throw_run_failed(
+        "forward: {:.3g} in the residual stream, first after layer {} at position {}; its square overflows", found,
+        layer, position);
+  }
+  throw_run_failed(
+      "forward: NaN or infinity in the residual stream, first after layer {} at position {}; a wider --dtype may hold "
+      "it",
+      layer, position);
+}
+
 }  // namespace
 
 Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use)
@@ -125,11 +145,7 @@ std::vector<hooks::Stream> Decoder::forward_all(std::span<const hooks::ForwardRe
     for (Pass& pass : passes) {
       if (layer >= last_layer(pass.request.options)) continue;
       pass.hidden = block(weights, layer, std::move(pass.hidden), pass);
-      if (!all_finite(pass.hidden)) {
-        throw_run_failed(
-            "forward: NaN or infinity in the residual stream, first after layer {}; a wider --dtype may hold it",
-            layer);
-      }
+      check_stream(pass.hidden, layer);
     }
   }
   std::vector<hooks::Stream> streams;
@@ -191,6 +207,8 @@ at::Tensor Decoder::unembed(const at::Tensor& normalized) {
   at::Tensor logits = head_(normalized);
   if (config_.logit_scale != 1) logits = logits * config_.logit_scale;
   if (config_.logit_soft_cap == 0) return logits;
+  // tanh would make the cap of a product that overflowed.
+  if (!all_finite(logits)) throw_run_failed("output head: NaN or infinity in the logits; use --dtype float64");
   return at::tanh(logits / config_.logit_soft_cap) * config_.logit_soft_cap;
 }
 

@@ -6,6 +6,9 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+#include <limits>
+
 namespace gainlens::models {
 
 at::Tensor widened(const at::Tensor& x) {
@@ -39,6 +42,14 @@ bool one_pass(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& b
 at::Tensor normalized(const at::Tensor& x, Norm kind, double epsilon) {
   if (one_pass(x)) return kernels::normalised(x, options_of(kind, epsilon));
   return kind == Norm::rms ? rms_normalized(x, epsilon) : layer_normalized(x, epsilon);
+}
+
+double largest_normalised(const at::Tensor& x) {
+  const bool in_vectors = x.is_cpu() && (x.scalar_type() == at::kFloat || models::one_pass(x));
+  if (in_vectors) return std::numeric_limits<double>::infinity();
+  const double largest = x.scalar_type() == at::kDouble ? std::numeric_limits<double>::max()
+                                                        : static_cast<double>(std::numeric_limits<float>::max());
+  return std::sqrt(largest / static_cast<double>(x.size(-1)));
 }
 
 at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset, const at::Tensor& bias) {

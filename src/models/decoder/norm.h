@@ -18,6 +18,11 @@ at::Tensor layer_normalized(const at::Tensor& x, double epsilon);
 /// One of the two above, chosen by `kind`.
 at::Tensor normalized(const at::Tensor& x, Norm kind, double epsilon);
 
+/// The largest magnitude of x at which no norm of its rows overflows. Infinite where vector code computes the norm,
+/// which scales such rows.
+/// @param x  [.., n]
+double largest_normalised(const at::Tensor& x);
+
 /// (offset + weight) x + bias in the type of x, rounded once to the type of the weight.
 /// @param x     widened
 /// @param bias  may be undefined

@@ -1,5 +1,6 @@
 #include "models/decoder/attention_ops.h"
 
+#include "kernels/attention_inputs.h"
 #include "kernels/gradient/attention_gradient.h"
 #include "kernels/gradient/packed_attention.h"
 #include "kernels/gradient/training_attention.h"
@@ -50,6 +51,8 @@ hooks::ObservedAttention packed(const hooks::Qkv& qkv, const kernels::AttentionO
 
 at::Tensor SdpaAttention::run(std::int64_t, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) {
   if (needs_mask(qkv, options)) return blocked(qkv, options);
+  // A score that overflows to -infinity would hide its key. Training reads no number back.
+  if (!kernels::is_tracked(qkv.query)) kernels::check_products("attention", options.scale, qkv.query, qkv.key);
   // In float32 on the CPU ours is faster than libtorch's, with gradient and without.
   if (kernels::training_attention_takes(qkv.query, qkv.key, qkv.value)) {
     const double usual = 1 / std::sqrt(static_cast<double>(qkv.query.size(3)));

@@ -27,6 +27,8 @@ constexpr CommonKeys keys = keys_of("n_layer", "n_embd", "n_head", "n_positions"
 double rotated_share(ConfigReader& reader, std::int64_t head_dim) {
   const std::int64_t rotated = reader.integer("rotary_dim", 2, head_dim, 64);
   CHECK(rotated % 2 == 0, "{}: 'rotary_dim' is {}; must be even", reader.where(), rotated);
+  CHECK(rotated <= head_dim, "{}: 'rotary_dim' is missing, which means {}; a head has {} dimensions: give 'rotary_dim'",
+        reader.where(), rotated, head_dim);
   const double share = static_cast<double>(rotated) / static_cast<double>(head_dim);
   return rotated == head_dim ? 1 : std::nextafter(share, 2.0);
 }
