@@ -50,7 +50,7 @@ struct Outcomes {
 void inspect(const std::filesystem::path& folder, const std::string& name, Outcomes& outcomes) {
   Findings findings;
   try {
-    inspect_checkpoint(folder, {.length = "", .dtype = "float32", .ignored_config_keys = {}}, findings);
+    inspect_checkpoint(folder, {.length = "", .dtype = "float32", .ignored_config_keys = {}}, {}, findings);
     ++outcomes.read;
   } catch (const InvalidArgument& error) {
     ++outcomes.refused;
