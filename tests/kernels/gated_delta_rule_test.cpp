@@ -154,6 +154,19 @@ TEST(GatedDeltaRule, ALaterTokenChangesNothingBeforeIt) {
   EXPECT_FALSE(at::equal(first.slice(1, 90), second.slice(1, 90)));
 }
 
+TEST(GatedDeltaRule, ALongerTextChangesNothingBeforeItsEnd) {
+  const DeltaInputs inputs = testing::random_delta_inputs(200, Decay::mild, at::kFloat);
+  at::Tensor unused;
+  const at::Tensor whole = gated_delta_rule_chunked(inputs, unused);
+  for (const std::int64_t positions : {1, 10, 63, 64, 65, 128, 150}) {
+    const auto of = [&](const at::Tensor& tensor) { return tensor.slice(1, 0, positions); };
+    at::Tensor state;
+    const at::Tensor part = gated_delta_rule_chunked(
+        {of(inputs.query), of(inputs.key), of(inputs.value), of(inputs.log_decay), of(inputs.beta)}, state);
+    EXPECT_TRUE(at::equal(part, of(whole))) << positions;
+  }
+}
+
 TEST(GatedDeltaRule, RefusesWhatDoesNotFit) {
   for (const auto& rule : {gated_delta_rule_recurrent, gated_delta_rule_chunked}) {
     const auto refused = [&](const DeltaInputs& inputs, const char* message, at::Tensor state = {}) {

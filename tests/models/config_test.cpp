@@ -285,6 +285,30 @@ TEST(Config, BosOutsideOfTheTextConfig) {
   EXPECT_THAT(message_of([&] { read(unknown); }), HasSubstr("unknown key 'text_config.mystery'"));
 }
 
+TEST(Config, NamesInsideOfTheTextConfig) {
+  const auto with = [](const char* key, const Json& value) {
+    Json text = tiny_config("gemma3_text");
+    text[key] = value;
+    return Json{{"model_type", "gemma3"}, {"text_config", text}};
+  };
+  EXPECT_EQ(read(with("model_type", nullptr)).family, "gemma3");
+  EXPECT_THAT(message_of([&] { read(with("model_type", "llama")); }),
+              HasSubstr("'text_config.model_type' is 'llama'; in a gemma3 checkpoint it must be 'gemma3_text'"));
+  EXPECT_THAT(message_of([&] { read(with("architectures", {"FooForCausalLM"})); }), HasSubstr("FooForCausalLM"));
+  EXPECT_THAT(message_of([&] {
+                read(with("auto_map", {{"AutoModelForCausalLM", "x--other.Foo"}}));
+              }),
+              HasSubstr("code of its own"));
+}
+
+TEST(Config, KeysOfGgufFilesAreNotThoseOfConfigurations) {
+  for (const char* family : {"gemma", "gemma2", "gemma3_text"}) {
+    Json config = tiny_config(family);
+    config["norm_offset"] = 0;
+    EXPECT_THAT(message_of([&] { read(config); }), HasSubstr("unknown key 'norm_offset'")) << family;
+  }
+}
+
 TEST(Config, RopeMistakes) {
   expect_refused({
       {"llama", R"({"rope_theta": 0})", "'rope_theta' is 0"},

@@ -65,6 +65,18 @@ TEST(DeltaLayer, IsThePlainLayerAcrossBlocksOfPositions) {
   EXPECT_LT((added - expected - residual).abs().max().item<double>(), 1e-11);
 }
 
+TEST(DeltaLayer, ALongerTextChangesNothingBeforeItsEnd) {
+  const DecoderConfig config = with_delta_layers();
+  LayerWeights rest = RandomWeights(5, at::kFloat).of(config).layers[0];
+  const LayerProjections projections(rest, WeightUse::frozen);
+  const at::Tensor input = at::randn({1, 600, 16}, at::kFloat);
+  const at::Tensor whole = delta_layer(config, projections, rest, input, {});
+  for (const std::int64_t positions : {1, 10, 65, 512, 513}) {
+    const at::Tensor part = delta_layer(config, projections, rest, input.slice(1, 0, positions), {});
+    EXPECT_TRUE(at::equal(part, whole.slice(1, 0, positions))) << positions;
+  }
+}
+
 TEST(DeltaLayer, HasNoSitesOfAttention) {
   DecoderConfig config = with_delta_layers();
   config.delta.layers = {true, false};

@@ -291,6 +291,9 @@ TEST_F(GgufCheckpoint, BlocksThatPredictSeveralTokensAreLeftOut) {
   EXPECT_EQ(load_checkpoint(write(tiny.bytes().tensor("blk.0.ssm_a", {2}, rates))).config.layers, 1);
   tiny.sizes["nextn_predict_layers"] = 2;
   EXPECT_THAT(refusal(tiny.bytes()), HasSubstr("qwen35.nextn_predict_layers"));
+  tiny.sizes["nextn_predict_layers"] = 1;
+  tiny.tensors.back().first = "blk.1.attn_norm.weight";
+  EXPECT_THAT(refusal(tiny.bytes()), HasSubstr("block 1 of 2 has no tensor 'nextn.enorm.weight'"));
 }
 
 TEST_F(GgufCheckpoint, SizesOfTheDeltaRuleHaveToBeThere) {

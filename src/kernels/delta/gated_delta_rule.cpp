@@ -1,6 +1,7 @@
 #include "kernels/delta/gated_delta_rule.h"
 
 #include "core/check.h"
+#include "kernels/delta/chunk_positions.h"
 
 #include <ATen/ATen.h>
 
@@ -12,7 +13,6 @@
 namespace gainlens::kernels {
 namespace {
 
-constexpr std::int64_t chunk_positions = 64;
 constexpr double length_epsilon = 1e-6;  // of l2norm in the reference
 
 /// Sizes of the inputs, after they were found to fit.
@@ -62,6 +62,16 @@ DeltaInputs heads_first(const DeltaInputs& inputs, std::int64_t begin, std::int6
           some(inputs.log_decay).unsqueeze(-1), some(inputs.beta).unsqueeze(-1)};
 }
 
+/// With positions added at the end that write nothing and let nothing decay. So the last chunk of a short text has the
+/// matrix products of a full one, which may round in another way for other shapes.
+DeltaInputs filled_chunk(const DeltaInputs& inputs) {
+  const std::int64_t missing = delta_chunk_positions - inputs.key.size(2);
+  if (missing == 0) return inputs;
+  const auto filled = [missing](const at::Tensor& tensor) { return at::constant_pad_nd(tensor, {0, 0, 0, missing}); };
+  return {filled(inputs.query), filled(inputs.key), filled(inputs.value), filled(inputs.log_decay),
+          filled(inputs.beta)};
+}
+
 /// D [.., i, j] of the header: exp(g_{j+1} + .. + g_i) for i >= j, else 0.
 /// @param log_decay  [.., position, 1]
 at::Tensor pairwise_decay(const at::Tensor& log_decay) {
@@ -96,9 +106,9 @@ at::Tensor gated_delta_rule_chunked(const DeltaInputs& inputs, at::Tensor& state
   const double scale = 1 / std::sqrt(static_cast<double>(sizes.key_dim));
   at::Tensor now = initial_state(sizes, state, inputs.value);
   at::Tensor output = at::empty(inputs.value.sizes(), inputs.value.options());
-  for (std::int64_t begin = 0; begin < sizes.positions; begin += chunk_positions) {
-    const std::int64_t end = std::min(begin + chunk_positions, sizes.positions);
-    const auto [query, key, value, log_decay, beta] = heads_first(inputs, begin, end);
+  for (std::int64_t begin = 0; begin < sizes.positions; begin += delta_chunk_positions) {
+    const std::int64_t end = std::min(begin + delta_chunk_positions, sizes.positions);
+    const auto [query, key, value, log_decay, beta] = filled_chunk(heads_first(inputs, begin, end));
     const at::Tensor decay = pairwise_decay(log_decay);
     const at::Tensor from_start = log_decay.cumsum(-2).exp();      // [.., position, 1]
     const at::Tensor to_end = decay.select(-2, -1).unsqueeze(-1);  // [.., position, 1]
@@ -111,7 +121,7 @@ at::Tensor gated_delta_rule_chunked(const DeltaInputs& inputs, at::Tensor& state
 
     const at::Tensor of_state = at::matmul(query * from_start, now);
     const at::Tensor of_chunk = at::matmul(at::matmul(query, keys_transposed) * decay, corrections);
-    output.slice(1, begin, end).copy_(((of_state + of_chunk) * scale).transpose(1, 2));
+    output.slice(1, begin, end).copy_(((of_state + of_chunk) * scale).narrow(2, 0, end - begin).transpose(1, 2));
     now = now * from_start.slice(-2, -1) + at::matmul((key * to_end).transpose(-1, -2), corrections);
   }
   state = now;
@@ -144,7 +154,8 @@ at::Tensor l2_normalised(const at::Tensor& x) {
   const at::Tensor wide = x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
   const at::Tensor squares = wide.square().sum(-1, /*keepdim=*/true);
   if (!at::isfinite(squares).all().item<bool>())
-    throw_run_failed("linear attention: the squares of queries or keys overflow; use --dtype float64");
+    throw_run_failed("linear attention: the squares of queries or keys overflow{}",
+                     x.scalar_type() == at::kDouble ? "" : "; use --dtype float64");
   return wide * at::rsqrt(squares + length_epsilon);
 }
 

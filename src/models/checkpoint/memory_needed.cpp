@@ -2,7 +2,9 @@
 
 #include "core/checked.h"
 #include "kernels/composed/queries_per_block.h"
+#include "kernels/delta/chunk_positions.h"
 #include "models/checkpoint/model_size.h"
+#include "models/decoder/block_positions.h"
 #include "models/decoder/weight_fields.h"
 
 #include <algorithm>
@@ -30,8 +32,6 @@ class Count {
 
 constexpr std::uint64_t process_bytes = std::uint64_t{150} << 20;   // libtorch, MKL and the heap of a sweep of nothing
 constexpr std::uint64_t stored_element = 4;                         // float32 files; others are smaller
-constexpr std::uint64_t mlp_block = 512;                            // positions, feedforward.cpp
-constexpr std::uint64_t delta_block = 512, delta_chunk = 64;        // positions, delta_layer.cpp and kernels/delta
 constexpr std::uint64_t logits_per_block = std::uint64_t{1} << 26;  // of float64, hooked_model.cpp
 constexpr std::int64_t panel_outputs = 64;                          // at most, packed_weight.cpp
 constexpr std::uint64_t tile_rows = 192, tile_columns = 256, segment_columns = 16384,
@@ -214,7 +214,8 @@ Count delta_bytes(const DecoderConfig& config, const Sizes& sizes) {
   const DeltaLayers& of = config.delta;
   const Count keys = Count::of(of.keys()), values = Count::of(of.values()), heads = Count::of(of.value_heads);
   const Count key_dim = Count::of(of.key_dim), value_dim = Count::of(of.value_dim);
-  const Count rows = std::min(sizes.tokens, Count(delta_block)), chunk = std::min(sizes.tokens, Count(delta_chunk));
+  const Count rows = std::min(sizes.tokens, Count::of(block_positions));
+  const Count chunk = Count::of(kernels::delta_chunk_positions);
   const Count streams = sizes.tokens * sizes.width * sizes.element * 2;
   // Queries, keys and values after the convolution and in float32; the result, its gate and their product.
   const Count block = rows * (keys * 4 + values * 6 + sizes.width * 2) * sizes.wide;
@@ -246,12 +247,12 @@ Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOpt
         sizes.tokens * count * (sizes.element * 2 + 8);
     if (const Count shared = Count::of(config.experts.shared_width); shared > Count(0)) {
       // Beside the sum of the chosen experts: its output, and the product with its score or the sum of both.
-      const Count rows = sizes.by_libtorch() ? sizes.tokens : std::min(sizes.tokens, Count(mlp_block));
+      const Count rows = sizes.by_libtorch() ? sizes.tokens : std::min(sizes.tokens, Count::of(block_positions));
       const Count own = sizes.tokens * stream * 2 + rows * shared * (sizes.by_libtorch() ? 4 : 1) * sizes.element;
       neurons = std::max(neurons, own);
     }
   } else {
-    const Count rows = std::min(sizes.tokens, Count(mlp_block));
+    const Count rows = std::min(sizes.tokens, Count::of(block_positions));
     neurons = rows *
               (Count::of(config.mlp_width) * (!sizes.by_libtorch()  ? 1
                                               : config.clipped_gate ? 8

@@ -1,6 +1,7 @@
 #include "models/checkpoint/operations_needed.h"
 
 #include "core/check.h"
+#include "kernels/delta/chunk_positions.h"
 #include "models/decoder/weight_fields.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ double weights_of_token(const DecoderConfig& config, std::int64_t layer) {
 
 /// The gated delta rule for one token: products over chunks (kernels/delta).
 double delta_of_token(const DeltaLayers& delta) {
-  constexpr double chunk = 64;
+  constexpr double chunk = kernels::delta_chunk_positions;
   const auto key_dim = static_cast<double>(delta.key_dim), value_dim = static_cast<double>(delta.value_dim);
   // k k^T, q k^T; the triangular system, the weighted corrections; three products with the state
   const double head = 2 * chunk * (2 * key_dim + 1.5 * value_dim) + 2 * 3 * key_dim * value_dim;

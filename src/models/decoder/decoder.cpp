@@ -62,8 +62,8 @@ void check_stream(const at::Tensor& hidden, std::int64_t layer) {
   const double found = largest[sequence][position].item<double>();
   if (std::isfinite(found)) {
     throw_run_failed(
-        "forward: {:.3g} in the residual stream, first after layer {} at position {}; its square overflows", found,
-        layer, position);
+        "forward: {:.3g} in the residual stream, first after layer {} at position {}; its square overflows{}", found,
+        layer, position, hidden.scalar_type() == at::kDouble ? "" : "; use --dtype float64");
   }
   throw_run_failed(
       "forward: NaN or infinity in the residual stream, first after layer {} at position {}; a wider --dtype may hold "

@@ -1,6 +1,8 @@
 #include "models/decoder/delta_layer.h"
 
+#include "kernels/delta/chunk_positions.h"
 #include "kernels/delta/gated_delta_rule.h"
+#include "models/decoder/block_positions.h"
 #include "models/decoder/norm.h"
 
 #include <ATen/ATen.h>
@@ -10,8 +12,7 @@
 namespace gainlens::models {
 namespace {
 
-/// Number of positions whose queries, keys and values are in memory: a multiple of the chunks of the rule.
-constexpr std::int64_t block_positions = 512;
+static_assert(block_positions % kernels::delta_chunk_positions == 0);
 
 /// One pass over a batch of sequences: the states between one block of positions and the next.
 class DeltaPass {

@@ -2,6 +2,7 @@
 
 #include "kernels/gradient_tracking.h"
 #include "models/decoder/activation.h"
+#include "models/decoder/block_positions.h"
 
 #include <ATen/ATen.h>
 
@@ -32,9 +33,6 @@ at::Tensor routed(const Experts& experts, const at::Tensor& logits) {
   const at::Tensor weights = experts.normalised ? at::softmax(chosen, -1) : at::softmax(wide, -1).gather(-1, which);
   return at::zeros_like(wide).scatter(-1, which, weights).to(logits.scalar_type());
 }
-
-/// Number of positions whose neurons are computed at a time.
-constexpr std::int64_t block_positions = 512;
 
 /// The neurons without hooks.
 at::Tensor neurons_of(const DecoderConfig& config, const LayerProjections& projections, const at::Tensor& input) {

@@ -220,6 +220,10 @@ std::int64_t parse_window(ConfigReader& reader, std::int64_t fallback) {
   return reader.integer("sliding_window", 1, max_context, fallback);
 }
 
+double parse_norm_offset(ConfigReader& reader) {
+  return reader.number(norm_offset_key, 0, 1, 1);
+}
+
 std::vector<std::int64_t> windows_by_type(ConfigReader& reader, std::int64_t layers, std::int64_t window,
                                           const std::string& why_none) {
   const Json* types = reader.find_non_null("layer_types");

@@ -75,6 +75,12 @@ void require_value(ConfigReader& reader, std::string_view key, const Json& requi
 /// @throws InvalidArgument  not a positive number
 double parse_optional_positive(ConfigReader& reader, std::string_view key, std::optional<double> fallback);
 
+/// In GGUF files of families that add 1 to the weights of norms, the sum is stored: 0. No config.json has this key.
+inline constexpr const char* norm_offset_key = "gainlens_norm_offset";
+
+/// What such a family adds to the weights of norms: 1, or what a GGUF file needs.
+double parse_norm_offset(ConfigReader& reader);
+
 /// Windows by `layer_types`, [layer]: 0 for "full_attention", `window` for "sliding_attention". Empty if the file does
 /// not have this key.
 /// @param window    0: there is none

@@ -27,7 +27,7 @@ DecoderConfig parse_gemma(ConfigReader& reader, CommonDefaults defaults, const C
   defaults.tied_head = true;
   DecoderConfig config = parse_common(reader, defaults, keys);
   config.embedding_scale = std::sqrt(static_cast<double>(config.width));
-  config.norm_offset = reader.number("norm_offset", 0, 1, 1);  // a key of gainlens: GGUF files store the sum
+  config.norm_offset = parse_norm_offset(reader);
   config.post_norm = true;
   config.attention_scale = 1 / std::sqrt(reader.number("query_pre_attn_scalar", 1e-6, 1e9, 256));
   config.qkv_bias = config.output_bias = reader.boolean("attention_bias", false);
@@ -54,7 +54,7 @@ DecoderConfig parse_gemma1(ConfigReader& reader) {
           printable(name, 60));
   }
   config.embedding_scale = std::sqrt(static_cast<double>(config.width));
-  config.norm_offset = reader.number("norm_offset", 0, 1, 1);  // a key of gainlens: GGUF files store the sum
+  config.norm_offset = parse_norm_offset(reader);
   config.qkv_bias = config.output_bias = reader.boolean("attention_bias", false);
   require_value(reader, "use_bidirectional_attention", false, "a query sees no later key");
   return config;
@@ -88,7 +88,7 @@ DecoderConfig parse_gemma3_multimodal(ConfigReader& reader) {
 /// For Gemma 2 and 3. Norms in the file hold 1 + w. The scores are scaled by the size of a head; in the largest model
 /// by width / heads.
 void complete_gemma(GgufConfig& gguf, std::int64_t layers_of_largest) {
-  gguf.config["norm_offset"] = 0.0;
+  gguf.config[norm_offset_key] = 0.0;
   const auto& metadata = gguf.metadata();
   const std::int64_t layers = metadata.integer(gguf.full("block_count"), 1, 4096);
   const bool by_width = layers == layers_of_largest;
@@ -101,7 +101,7 @@ void complete_gemma(GgufConfig& gguf, std::int64_t layers_of_largest) {
 }
 
 void complete_gemma1(GgufConfig& gguf) {
-  gguf.config["norm_offset"] = 0.0;
+  gguf.config[norm_offset_key] = 0.0;
   gguf.fill("rope_theta", 1e4, "not in the file; the value of this family");
 }
 

@@ -16,7 +16,7 @@ const std::vector<std::string_view> text_inert = {"mtp_num_hidden_layers", "mtp_
 /// What the models with and without experts share.
 DecoderConfig parse_attention(ConfigReader& reader, const CommonDefaults& defaults) {
   DecoderConfig config = parse_common(reader, defaults, qwen3_5_keys);
-  config.norm_offset = reader.number("norm_offset", 0, 1, 1);  // a key of gainlens: GGUF files store the sum
+  config.norm_offset = parse_norm_offset(reader);
   config.gate = Gate::elementwise;
   require_value(reader, "attn_output_gate", true, "queries and gates are one tensor");
   config.qk_norm = QkNorm::head;

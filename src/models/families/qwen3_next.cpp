@@ -11,7 +11,7 @@ constexpr CommonKeys qwen3_next_keys{.rope = {.rotated = "partial_rotary_factor"
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config =
       parse_common(reader, {.max_positions = 32768, .kv_heads = 2, .head_dim = 256}, qwen3_next_keys);
-  config.norm_offset = reader.number("norm_offset", 0, 1, 1);  // a key of gainlens: GGUF files store the sum
+  config.norm_offset = parse_norm_offset(reader);
   config.gate = Gate::elementwise;
   config.qk_norm = QkNorm::head;
   config.qkv_bias = config.output_bias = reader.boolean("attention_bias", false);

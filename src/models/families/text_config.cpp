@@ -1,6 +1,7 @@
 #include "models/families/text_config.h"
 
 #include "core/check.h"
+#include "models/families/class_names.h"
 #include "models/families/other_keys.h"
 
 namespace gainlens::models {
@@ -24,8 +25,13 @@ DecoderConfig parse_text_config(ConfigReader& reader, std::string_view family, D
   auto text = reader.object("text_config");
   CHECK(text.has_value(), "{}: no 'text_config'; a {} checkpoint needs it to describe its language model",
         reader.where(), family);
-  text->find("model_type");
-  for (const char* key : {"architectures", "auto_map"}) text->find(key);  // of the text model alone
+  const Family& text_family = family_named(fmt::format("{}_text", family), reader.where());
+  if (text->find_non_null("model_type") != nullptr) {
+    const std::string name = text->text("model_type");
+    CHECK(name == text_family.name, "{}: 'text_config.model_type' is '{}'; in a {} checkpoint it must be '{}'",
+          reader.where(), printable(name, 60), family, text_family.name);
+  }
+  check_class_names(*text, text_family);
   DecoderConfig config = parse(*text);
   check_other_keys(*text, config, keys, inert);
   config.tied_head = reader.boolean("tie_word_embeddings", config.tied_head);
