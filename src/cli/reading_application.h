@@ -4,7 +4,7 @@
 
 namespace gainlens::cli {
 
-/// The program `gainlens`. It answers `inspect` and help without libtorch, which takes a third of a second to load.
+/// The program `gainlens`. It answers `inspect` and help without libtorch, which takes a quarter of a second to load.
 /// Everything else, and every command line that it does not understand, is left to the program with every subcommand.
 /// @param compute  hands over to that program; does not return
 /// @returns as exit_code_of()

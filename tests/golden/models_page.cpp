@@ -75,7 +75,7 @@ The test suite holds 147 configurations of published checkpoints, as they were f
 (`tests/models/configs/published.json`). 105 are read. 10 of these families are refused: 3 with weights quantised by a
 method that is not read, 5 that somebody edited for another program, an early file of GPT-J, and OPT 350M, whose norms
 come after the sums. 32 belong to families that are not read, for example with latent attention (DeepSeek V2 and V3) or
-with Mamba layers. The table gives the reason of each refusal.
+with Mamba layers. That file gives the reason of each refusal.
 
 | family | `model_type` | GGUF `general.architecture` | checkpoints that use it |
 | --- | --- | --- | --- |
@@ -90,8 +90,8 @@ the family's table, and `inspect` lists them. Of Qwen 3 Next and Qwen 3.5, block
 
 Quantised safetensors (`quantization_config`) of two kinds are read: MXFP4, in which gpt-oss is published, and FP8 E4M3
 with a scale for each block of 128 × 128 numbers, as Qwen 3 FP8. Values are number times scale in float32, bit for bit.
-Activations are not rounded to FP8, as the publishers' programs do with `activation_scheme: dynamic`, so the numbers are
-those of the weights and not of that arithmetic. Other methods (GPTQ, AWQ, FP8 with one scale for a tensor) are refused:
+With `activation_scheme: dynamic` the publishers' programs also round activations to FP8. gainlens does not: its numbers
+are those of the weights, not of that arithmetic. Other methods (GPTQ, AWQ, FP8 with one scale for a tensor) are refused:
 give the checkpoint from which they were made, or its GGUF file.
 
 Qwen 3 Next and Qwen 3.5 have layers of linear attention (the gated delta rule) beside those of softmax attention. All
@@ -103,8 +103,8 @@ cache of the Hugging Face Hub (HF_HUB_CACHE, HF_HOME, or `~/.cache/huggingface/h
 
 ## Reference and errors
 
-Each family has small checkpoints of random weights under `tests/golden/models`, and GGUF files with the same weights
-under `tests/golden/gguf`. The expected logits and statistics come from Hugging Face transformers, run in float64
+Each family has small checkpoints of random weights under `tests/golden/models`. Families with GGUF files of their own
+have some with the same weights under `tests/golden/gguf` (those of Mistral are llama's). The expected logits and statistics come from Hugging Face transformers, run in float64
 throughout, and from brute-force statistics over its attention weights; versions and command are stored in each file.
 The test suite checks each of them with these tolerances:
 

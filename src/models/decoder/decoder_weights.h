@@ -42,7 +42,7 @@ struct LayerWeights {
   at::Tensor delta_value, delta_gate;        ///< [value_heads value_dim, width]
   at::Tensor delta_beta, delta_decay;        ///< [value_heads, width]
   at::Tensor delta_convolution;              ///< [queries, keys, then values, 1, kernel]
-  at::Tensor delta_log_rate;                 ///< [value_heads] log of the largest rate of decay ("A_log")
+  at::Tensor delta_log_rate;                 ///< [value_heads] log of the factor of a decay's rate ("A_log")
   at::Tensor delta_decay_bias;               ///< [value_heads] ("dt_bias")
   at::Tensor delta_norm;                     ///< [value_dim]
   at::Tensor delta_output;                   ///< [width, value_heads value_dim]
