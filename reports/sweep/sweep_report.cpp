@@ -2,6 +2,7 @@
 
 #include "analyses/comparison.h"
 #include "core/check.h"
+#include "core/number_ranges.h"
 #include "reports/figures/palette.h"
 #include "reports/page/typography.h"
 #include "reports/sweep/sections.h"
@@ -10,8 +11,14 @@
 namespace gainlens::reports {
 namespace {
 
+/// The number of layers, and which they are if they are not the first ones.
+std::string measured_layers(const std::vector<std::int64_t>& layers) {
+  if (layers.back() + 1 == std::ssize(layers)) return counted(layers.size(), "layer");
+  return fmt::format("{} ({})", counted(layers.size(), "measured layer"), number_ranges(layers));
+}
+
 std::string model_phrase(const runfile::Request& request) {
-  return fmt::format("{}, {} × {} ({}, {} dimensions){}{}{}", request.family, counted(request.layers.size(), "layer"),
+  return fmt::format("{}, {} × {} ({}, {} dimensions){}{}{}", request.family, measured_layers(request.layers),
                      counted(request.heads, "head"), counted(request.kv_heads, "KV head"), request.head_dim,
                      request.gated ? ", with attention gates" : "",
                      request.sink_logits ? ", with learned sink logits" : "",

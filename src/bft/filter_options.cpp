@@ -96,9 +96,9 @@ void check(const FilterOptions& options, const std::string& where) {
       options.estimator == Estimator::reml_naive ||
       ((options.estimator == Estimator::reml_conjugate || options.estimator == Estimator::kish) &&
        options.prior_strength == 0);
-  CHECK(!undefined_alone,
-        "{}: 'estimator' {}{}: the variance of a query that sees one key is 0/0; choose reml or give a prior", where,
-        name_of(options.estimator), options.prior_strength == 0 ? " with 'prior_strength' 0" : "");
+  CHECK(!undefined_alone, "{}: 'estimator' {}{}: the variance of a query that sees one key is 0/0; choose {}", where,
+        name_of(options.estimator), options.estimator == Estimator::reml_naive ? "" : " with 'prior_strength' 0",
+        options.estimator == Estimator::reml_naive ? "another" : "reml or give a prior");
   CHECK(!options.norm_jacobian || options.jacobian == JacobianForm::exact, "{}: 'norm_jacobian' needs 'jacobian' exact",
         where);
 }

@@ -191,7 +191,7 @@ void capture(const CaptureArguments& arguments, bool json) {
   if (json) {
     Json shapes = Json::object();
     for (const auto& [name, tensor] : tensors) shapes[name] = tensor.sizes().vec();
-    print_result("{}\n", Json{{"file", arguments.out}, {"bytes", bytes}, {"tensors", shapes}}.dump());
+    print_result("{}\n", json_text({{"file", arguments.out}, {"bytes", bytes}, {"tensors", shapes}}));
     return;
   }
   for (const auto& [name, tensor] : tensors) print_result("{:<40} [{}]\n", name, fmt::join(tensor.sizes(), ", "));

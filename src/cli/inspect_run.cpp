@@ -1,5 +1,6 @@
 #include "cli/inspect_parts.h"
 #include "core/check.h"
+#include "core/number_ranges.h"
 #include "core/quantity.h"
 #include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
@@ -42,7 +43,11 @@ void inspect_run(const std::filesystem::path& path, Findings& findings) {
                            request.nested ? ", nested" : "",
                            request.spread ? fmt::format(", spread over {} tokens of text", *request.spread) : ""),
                {{"complete", complete}, {"of", chunks}});
-  findings.add("layers", fmt::format("{}", run.layers().size()), run.layers());
+  const bool first_ones = run.layers().back() + 1 == std::ssize(run.layers());
+  findings.add("layers",
+               first_ones ? fmt::format("{}", run.layers().size())
+                          : fmt::format("{} measured: {}", run.layers().size(), number_ranges(run.layers())),
+               run.layers());
   findings.add("heads",
                fmt::format("{} query, {} key/value, of {} dimensions", run.heads(), run.kv_heads(), request.head_dim),
                {{"query", run.heads()}, {"kv", run.kv_heads()}, {"head_dim", request.head_dim}});

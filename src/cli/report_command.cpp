@@ -92,7 +92,7 @@ void finish(const reports::WrittenReport& written, const fs::path& out, bool jso
   for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
   if (json) {
     print_result("{}\n",
-                 Json{{"report", (out / "report.html").string()}, {"summary", (out / "summary.json").string()}}.dump());
+                 json_text({{"report", (out / "report.html").string()}, {"summary", (out / "summary.json").string()}}));
   } else {
     print_result("{}\n", (out / "report.html").string());
   }

@@ -148,7 +148,7 @@ void print(const sweep::SweepOutcome& outcome, bool json) {
                          {"queries_without_keys", outcome.queries_without_keys},
                          {"queries_undefined", outcome.queries_undefined},
                          {"bos_policy", outcome.bos_policy}};
-    print_result("{}\n", result.dump());
+    print_result("{}\n", json_text(result));
   } else if (outcome.computed == 0 && outcome.run_file_written) {
     print_result("{}: written from its shards; no chunk was missing ({} chunks)\n", outcome.run.string(),
                  outcome.shards);

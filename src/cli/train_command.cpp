@@ -74,7 +74,7 @@ void print(const language::LanguageModelOutcome& outcome, bool json) {
                          {"best_step", training.best_step},
                          {"best_validation_loss", training.best_loss},
                          {"loss_curve", curve}};
-    print_result("{}\n", result.dump());
+    print_result("{}\n", json_text(result));
     return;
   }
   if (training.resumed_at == training.steps) {

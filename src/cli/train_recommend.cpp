@@ -88,11 +88,10 @@ void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArgum
   if (json) {
     OrderedJson seeds = OrderedJson::array();
     for (const auto& seed : outcome.seeds) seeds.push_back(to_json(seed));
-    print_result("{}\n", OrderedJson{{"run", arguments.out},
-                                     {"seeds_at_once", outcome.seeds_at_once},
-                                     {"threads_of_seed", outcome.threads_of_seed},
-                                     {"seeds", seeds}}
-                             .dump());
+    print_result("{}\n", json_text({{"run", arguments.out},
+                                    {"seeds_at_once", outcome.seeds_at_once},
+                                    {"threads_of_seed", outcome.threads_of_seed},
+                                    {"seeds", seeds}}));
     return;
   }
   print_result("{:<12} {:>6} {:>6} {:>7} {:>8} {:>8} {:>8} {:>8}\n", "arm", "seed", "epochs", "best", "hr@10",

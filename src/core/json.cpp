@@ -70,6 +70,10 @@ Json parse_json(std::string_view text, std::string_view where) {
   return document;
 }
 
+std::string json_text(const OrderedJson& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, OrderedJson::error_handler_t::replace);
+}
+
 std::string read_text_file(const std::filesystem::path& path, std::uintmax_t max_bytes) {
   std::error_code error;
   CHECK(std::filesystem::exists(path, error), "{}: no such file", printable(path.string()));

@@ -2,6 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/console.h"
 #include "core/scratch_folder.h"
 #include "core/sha256.h"
 #include "data/text.h"
@@ -195,6 +196,18 @@ void check(const Recipe& recipe, const LanguageModelRequest& request, const std:
       "{}: 'model' has layers of linear attention (the gated delta rule); models with them can be swept and evaluated, "
       "not trained",
       where);
+  const std::string stack = models::stacked_tensor(config);
+  CHECK(stack.empty(),
+        "{}: 'model' has '{}', one of a stack (experts, or norms of single heads); models with stacks can be swept and "
+        "evaluated, not trained",
+        where, stack);
+  CHECK(!config.head_bias, "{}: 'model' has an output head with a bias; models of this family are not trained", where);
+  if (config.filter && config.filter->warm_up >= recipe.schedule.total_steps) {
+    print_notice(
+        "gainlens: warning: the filter does not act in this training: its warm-up takes {} steps (--warm-up), "
+        "and the recipe has {}\n",
+        config.filter->warm_up, recipe.schedule.total_steps);
+  }
 }
 
 }  // namespace

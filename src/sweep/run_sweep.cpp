@@ -58,7 +58,7 @@ std::vector<std::int64_t> measured_layers(const SweepOptions& options, const mod
   CHECK(
       !layers.empty(),
       "{}: layers {}:{} have linear attention (the gated delta rule) and no attention weights to measure; layers with "
-      "attention weights are {}",
+      "attention weights: {}",
       options.layers          ? "--layers"
       : options.stop_at_layer ? "--stop-at-layer"
                               : "model",
@@ -94,12 +94,12 @@ std::vector<std::int64_t> lengths_of(const SweepOptions& options, const models::
 void tell_of_linear_layers(const SweepOptions& options, const models::DecoderConfig& config,
                            const std::vector<std::int64_t>& measured) {
   const auto tell = notice(options);
-  const std::int64_t without = config.layers - config.attention_layers(config.layers);
-  if (!tell || options.group.rank != 0 || without == 0) return;
+  const std::int64_t run = layers_to_run(options, config), without = run - config.attention_layers(run);
+  if (!tell || options.group.rank != 0 || without == 0 || !options.statistics) return;
   tell(
       fmt::format("{} of {} layers have linear attention (the gated delta rule) and no attention weights: they are "
                   "computed and not measured. Measured {} {}",
-                  without, config.layers, measured.size() == 1 ? "is layer" : "are layers", fmt::join(measured, ", ")));
+                  without, run, measured.size() == 1 ? "is layer" : "are layers", fmt::join(measured, ", ")));
 }
 
 void check_lengths(const std::vector<std::int64_t>& lengths, const SweepOptions& options,

@@ -125,7 +125,7 @@ TEST_F(Commands, LayersOfLinearAttentionAloneAreRefused) {
   refused(
       {"--layers", "2:3"},
       "--layers: layers 2:3 have linear attention (the gated delta rule) and no attention weights to measure; layers "
-      "with attention weights are 1, 3");
+      "with attention weights: 1, 3");
   refused({"--stop-at-layer", "1"}, "--stop-at-layer: layers 0:1 have linear attention");
   const auto part = run_gainlens({"sweep", linear_checkpoint, "--tokens", ids_, "--lengths", "32", "--samples", "1",
                                   "--out", run_, "--layers", "0:2", "--no-nll"});

@@ -103,6 +103,24 @@ TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {
   EXPECT_THAT(read_text_file(report / "report.html"), HasSubstr("with a Bayesian filter (BFT)"));
 }
 
+TEST_F(TrainCommand, FusedProjectionsAreTrainedAndStacksAreRefused) {
+  Json recipe = small_recipe();
+  recipe["model"] = {{"model_type", "gpt2"}, {"n_layer", 1}, {"n_embd", 16}, {"n_head", 2}, {"n_positions", 64}};
+  write_text(recipe_, recipe.dump());
+  const ProgramResult trained = train({"--quiet"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.error;
+  EXPECT_EQ(run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--quiet"}).exit_code, 0);
+
+  out_ = folder_.path() / "experts";
+  recipe = small_recipe();
+  recipe["model"].erase("headwise_attn_output_gate");
+  recipe["model"].update(
+      {{"model_type", "qwen3_moe"}, {"num_experts", 2}, {"num_experts_per_tok", 1}, {"moe_intermediate_size", 8}});
+  write_text(recipe_, recipe.dump());
+  expect_refused(train({"--quiet"}), "one of a stack (experts, or norms of single heads)");
+  EXPECT_FALSE(std::filesystem::exists(out_)) << "a refused request must leave nothing behind";
+}
+
 TEST_F(TrainCommand, RefusesWrongInputInOneLine) {
   expect_refused(run_gainlens({"train"}), "train: a subcommand is required; known are recommend, language-model");
   expect_refused(run_gainlens({"train", "langage-model"}), "did you mean 'language-model'?");

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/initial_weights.h"
+#include "models/checkpoint/read_config.h"
 #include "models/decoder/decoder.h"
 #include "models/random_decoder.h"
 #include "support/shared_data.h"
@@ -11,6 +12,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <set>
+#include <string>
 
 namespace gainlens::models {
 namespace {
@@ -54,6 +58,21 @@ TEST(SaveCheckpoint, RefusesWhatTheTypeCannotHold) {
   EXPECT_THROW(save_checkpoint(folder.path(), config, weights, at::kInt), InvalidArgument);
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "config.json"));
   EXPECT_NO_THROW(save_checkpoint(folder.path(), config, weights, at::kBFloat16));
+}
+
+TEST(InitialWeights, ParametersOfEveryFamilyHaveNamesOfTheirOwn) {
+  int trained = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(GAINLENS_SOURCE_DIR "/tests/golden/models")) {
+    const DecoderConfig config = read_decoder_config(entry.path());
+    if (!stacked_tensor(config).empty()) continue;
+    ++trained;
+    DecoderWeights weights = initial_weights(config, 1);
+    std::set<std::string> names;
+    for (const auto& [name, tensor] : decoder_parameters(config, weights))
+      EXPECT_TRUE(names.insert(name).second) << entry.path().filename() << ": " << name;
+  }
+  EXPECT_GT(trained, 30);
+  EXPECT_NE(stacked_tensor(read_decoder_config(GAINLENS_SOURCE_DIR "/tests/golden/models/qwen3-moe")), "");
 }
 
 TEST(InitialWeights, HaveTheirVarianceAndTheirSeed) {

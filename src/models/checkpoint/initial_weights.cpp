@@ -1,6 +1,7 @@
 #include "models/checkpoint/initial_weights.h"
 
 #include "core/check.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "models/checkpoint/slot_tensors.h"
 #include "models/families/family.h"
@@ -8,6 +9,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace gainlens::models {
@@ -69,6 +71,13 @@ class Initialiser {
 
 }  // namespace
 
+std::string stacked_tensor(const DecoderConfig& config) {
+  for (const TensorSlot& slot : tensor_slots(config, tensor_names(family_named(config.family, "model"), config))) {
+    if (std::ranges::any_of(slot.parts, [](const SlotPart& part) { return part.expert >= 0; })) return slot.name;
+  }
+  return {};
+}
+
 DecoderWeights initial_weights(const DecoderConfig& config, std::uint64_t seed) {
   DecoderWeights weights;
   Initialiser initialiser(config, seed);
@@ -91,12 +100,17 @@ std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, Decoder
            : part.kind == WeightField::Kind::constant ? WeightRole::constant
                                                       : WeightRole::weight;
   };
+  // Two parts are a projection and its gate. More are told apart by their places in the decoder.
+  const auto name_of_part = [](const TensorSlot& slot, std::size_t part) {
+    if (part == 0) return slot.name;
+    return slot.parts.size() == 2 ? slot.name + ".gate" : fmt::format("{}.{}", slot.name, slot.parts[part].field);
+  };
   std::vector<NamedTensor> parameters;
   const SlotTargets targets(weights);
   for (const TensorSlot& slot : tensor_slots(config, tensor_names(family_named(config.family, "model"), config))) {
     for (std::size_t part = 0; part < slot.parts.size(); ++part) {
       if (role_of(slot.parts[part]) == role)
-        parameters.push_back({slot.name + (part == 0 ? "" : ".gate"), targets.of(slot, slot.parts[part])});
+        parameters.push_back({name_of_part(slot, part), targets.of(slot, slot.parts[part])});
     }
   }
   return parameters;

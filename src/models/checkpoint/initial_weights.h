@@ -5,9 +5,14 @@
 #include "models/decoder/decoder_weights.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace gainlens::models {
+
+/// The name of a tensor that is stored as a stack (experts, norms of single heads), which training does not know; empty
+/// if there is none.
+std::string stacked_tensor(const DecoderConfig& config);
 
 /// The weights at the start of a decoder's training, float32, each a leaf that requires gradients. Projections are
 /// normal with variance 1/fan-in. The two that write into the residual stream are narrower by sqrt(2 layers) (Radford
@@ -26,8 +31,8 @@ enum class WeightRole {
   constant,   ///< not by gradients: the filter's
 };
 
-/// The parameters of a decoder in one role, by the names that a checkpoint gives them. Exception: the rows of a gate
-/// are separate parameters ("...q_proj.gate").
+/// The parameters of a decoder in one role, by the names that a checkpoint gives them. Exception: if a
+/// stored tensor holds several parameters, those after the first have a further word ("...q_proj.gate").
 std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights,
                                             WeightRole role = WeightRole::weight);
 
