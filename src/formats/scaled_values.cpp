@@ -47,7 +47,7 @@ std::uint8_t byte_at(const TensorEntry& entry, std::int64_t index) {
   return std::to_integer<std::uint8_t>(entry.bytes[static_cast<std::size_t>(index)]);
 }
 
-/// Element of a tensor in F32, BF16 or F16.
+/// Element of a tensor in F32 or BF16.
 float scale_at(const TensorEntry& entry, std::int64_t index) {
   const std::byte* at = entry.bytes.data() + static_cast<std::size_t>(index) * bytes_per_element(entry.dtype);
   if (entry.dtype == DType::f32) {

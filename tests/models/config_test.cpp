@@ -285,6 +285,18 @@ TEST(Config, BosOutsideOfTheTextConfig) {
   EXPECT_THAT(message_of([&] { read(unknown); }), HasSubstr("unknown key 'text_config.mystery'"));
 }
 
+TEST(Config, WhatTheReferenceItselfSaves) {
+  Json config = tiny_config("qwen2_moe");
+  config["use_sliding_window"] = false;
+  config["sliding_window"] = 0;
+  EXPECT_EQ(read(config).window.front(), 0);
+  config = tiny_config("qwen3_moe");
+  config.erase("num_experts");
+  config["num_local_experts"] = 5;
+  config["num_experts_per_tok"] = 2;
+  EXPECT_EQ(read(config).experts.count, 5);
+}
+
 TEST(Config, NamesInsideOfTheTextConfig) {
   const auto with = [](const char* key, const Json& value) {
     Json text = tiny_config("gemma3_text");
@@ -367,10 +379,14 @@ TEST(Config, WindowMistakes) {
       {"qwen2", R"({"layer_types": "full_attention"})", "must be a list of 1 names"},
       {"qwen2", R"({"layer_types": ["linear_attention"]})", "'layer_types' has \"linear_attention\" at layer 0"},
       {"qwen3", R"({"layer_types": ["sliding_attention"]})",
-       "use_sliding_window is false and sliding_window is 4096; set both"},
+       "use_sliding_window is false and sliding_window is absent; set both"},
       {"qwen3", R"({"layer_types": ["sliding_attention"], "use_sliding_window": true, "sliding_window": null})",
        "sliding_window is null"},
       {"qwen3", R"({"max_window_layers": -1})", "'max_window_layers' is -1"},
+      {"qwen2_moe", R"({"use_sliding_window": true})", "without 'layer_types'"},
+      {"olmo3", R"({"rope_theta": 10000})", "give layers with a window this base or 500000"},
+      {"gpt_neox", R"({"rope_theta": 777})", "'rope_theta' is 777 without 'rotary_emb_base'"},
+      {"qwen3_next", R"({"hidden_act": "gelu"})", "also that of the convolution"},
   });
 }
 

@@ -246,13 +246,13 @@ std::vector<std::int64_t> windows_by_type(ConfigReader& reader, std::int64_t lay
 
 std::vector<std::int64_t> parse_layer_windows(ConfigReader& reader, std::int64_t layers) {
   const bool used = reader.boolean("use_sliding_window", false);
-  const std::int64_t declared = parse_window(reader, 4096);
-  const std::int64_t window = used ? declared : 0;
+  const Json* stored = reader.find("sliding_window");  // a number that is not used need not be one
+  const std::int64_t window = used ? parse_window(reader, 4096) : 0;
   const std::int64_t first_windowed = reader.integer("max_window_layers", 0, max_context, 28);
   std::vector<std::int64_t> windows =
       windows_by_type(reader, layers, window,
                       fmt::format("use_sliding_window is {} and sliding_window is {}; set both", used,
-                                  declared == 0 ? "null" : std::to_string(declared)));
+                                  stored == nullptr ? "absent" : brief(*stored)));
   if (!windows.empty()) return windows;
   windows.assign(static_cast<std::size_t>(layers), 0);
   for (std::int64_t layer = first_windowed; layer < layers; ++layer) windows[static_cast<std::size_t>(layer)] = window;

@@ -47,6 +47,11 @@ DeltaLayers parse_delta_layers(ConfigReader& reader, std::int64_t layers) {
         delta.key_heads);
   require_value(reader, "mamba_ssm_dtype", "float32", "the states of linear attention are computed in float32");
   if (std::ranges::find(delta.layers, true) == delta.layers.end()) delta.layers.clear();
+  const Json* activation = reader.find_non_null("hidden_act");
+  CHECK(delta.layers.empty() || activation == nullptr || *activation == "silu" || *activation == "swish",
+        "{}: {} is {}; in models with linear attention it is also that of the convolution, and only silu is computed "
+        "there",
+        reader.where(), reader.quoted("hidden_act"), brief(*activation));
   return delta;
 }
 

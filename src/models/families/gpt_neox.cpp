@@ -1,3 +1,4 @@
+#include "core/check.h"
 #include "core/error.h"
 #include "models/families/common_keys.h"
 #include "models/families/family.h"
@@ -15,6 +16,12 @@ constexpr CommonKeys keys_of(std::string_view base, std::string_view rotated) {
 constexpr CommonKeys keys = keys_of("rotary_emb_base", "rotary_pct");
 
 DecoderConfig parse(ConfigReader& reader) {
+  const Json* base = reader.find_non_null("rope_theta");
+  CHECK(base == nullptr || *base == 1e4 || reader.find_non_null("rotary_emb_base") != nullptr ||
+            reader.find_non_null("rope_parameters") != nullptr,
+        "{}: 'rope_theta' is {} without 'rotary_emb_base'; versions of the reference take this base or 10000, so give "
+        "'rotary_emb_base'",
+        reader.where(), brief(*base));
   // Files of 2024 have the names of other families too.
   const CommonKeys spelled =
       keys_of(either(reader, "rotary_emb_base", "rope_theta"), either(reader, "rotary_pct", "partial_rotary_factor"));

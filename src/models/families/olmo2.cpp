@@ -1,3 +1,4 @@
+#include "core/check.h"
 #include "core/error.h"
 #include "models/families/common_keys.h"
 #include "models/families/family.h"
@@ -24,6 +25,11 @@ DecoderConfig parse_olmo2(ConfigReader& reader) {
 }
 
 DecoderConfig parse_olmo3(ConfigReader& reader) {
+  const Json* base = reader.find_non_null("rope_theta");
+  CHECK(base == nullptr || *base == 5e5 || reader.find_non_null("rope_parameters") != nullptr,
+        "{}: 'rope_theta' is {}; versions of the reference give layers with a window this base or 500000, so give "
+        "'rope_parameters' with a base for each kind of layer",
+        reader.where(), brief(*base));
   DecoderConfig config = parse_olmo(reader, olmo3_keys);
   // The pattern is a key of GGUF files; other files list the layers, or have this default.
   const std::int64_t pattern = reader.integer("sliding_window_pattern", 4, 4, 4);

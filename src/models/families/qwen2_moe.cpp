@@ -1,3 +1,4 @@
+#include "core/check.h"
 #include "models/families/common_keys.h"
 #include "models/families/expert_keys.h"
 #include "models/families/family.h"
@@ -8,8 +9,12 @@ namespace {
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 16});
   config.qkv_bias = reader.boolean("qkv_bias", true);
+  CHECK(!reader.boolean("use_sliding_window", false) || reader.find_non_null("layer_types") != nullptr,
+        "{}: 'use_sliding_window' is true without 'layer_types'; versions of the reference give the window to different "
+        "layers, so list them",
+        reader.where());
   config.window = parse_layer_windows(reader, config.layers);
-  config.experts = parse_experts(reader, "num_experts", 60, 4);
+  config.experts = parse_experts(reader, either(reader, "num_experts", "num_local_experts"), 60, 4);
   config.experts.width = reader.integer("moe_intermediate_size", 1, max_expert_width, 1408);
   config.experts.shared_width = reader.integer("shared_expert_intermediate_size", 1, max_expert_width, 5632);
   config.experts.shared_score = true;

@@ -33,7 +33,7 @@ DecoderConfig parse_moe(ConfigReader& reader) {
   // No layer has an MLP without experts: a width of such an MLP has no effect, and files leave it out.
   DecoderConfig config =
       parse_attention(reader, {.max_positions = 32768, .kv_heads = 2, .head_dim = 256, .mlp_ratio = 1});
-  config.experts = parse_experts(reader, "num_experts", 256, 8);
+  config.experts = parse_experts(reader, either(reader, "num_experts", "num_local_experts"), 256, 8);
   config.experts.width = reader.integer("moe_intermediate_size", 1, max_expert_width, 512);
   config.experts.shared_width = reader.integer("shared_expert_intermediate_size", 1, max_expert_width, 512);
   config.experts.shared_score = true;

@@ -10,7 +10,7 @@ DecoderConfig parse_qwen3_moe(ConfigReader& reader) {
   config.qk_norm = QkNorm::head;
   config.qkv_bias = config.output_bias = reader.boolean("attention_bias", false);
   config.window = parse_layer_windows(reader, config.layers);
-  config.experts = parse_experts(reader, "num_experts", 128, 8);
+  config.experts = parse_experts(reader, either(reader, "num_experts", "num_local_experts"), 128, 8);
   config.experts.width = reader.integer("moe_intermediate_size", 1, max_expert_width, 768);
   config.experts.normalised = reader.boolean("norm_topk_prob", false);
   config.experts.layers = parse_sparse_layers(reader, config.layers);
