@@ -192,7 +192,7 @@ TEST(Config, OldAndNewSpellings) {
     return config;
   };
   for (const char* keys :
-       {R"({"rotary_pct": 0.5, "rotary_emb_base": 500})", R"({"partial_rotary_factor": 0.5, "rope_theta": 500})",
+       {R"({"rotary_pct": 0.5, "rotary_emb_base": 500})", R"({"partial_rotary_factor": 0.5, "rotary_emb_base": 500})",
         R"({"rotary_pct": 0.5, "partial_rotary_factor": 0.5, "rotary_emb_base": 500, "rope_theta": 500.0})"}) {
     const RopeConfig rope = read(with(keys)).rope;
     EXPECT_EQ(rope.rotated, 0.5);
@@ -386,7 +386,7 @@ TEST(Config, WindowMistakes) {
       {"qwen2_moe", R"({"use_sliding_window": true})", "without 'layer_types'"},
       {"olmo3", R"({"rope_theta": 10000})", "give layers with a window this base or 500000"},
       {"gpt_neox", R"({"rope_theta": 777})", "'rope_theta' is 777 without 'rotary_emb_base'"},
-      {"qwen3_next", R"({"hidden_act": "gelu"})", "also that of the convolution"},
+      {"qwen3_next", R"({"hidden_act": "gelu", "head_dim": 8})", "also that of the convolution"},
   });
 }
 
