@@ -90,9 +90,9 @@ the family's table, and `inspect` lists them. Of Qwen 3 Next and Qwen 3.5, block
 
 Quantised safetensors (`quantization_config`) of two kinds are read: MXFP4, in which gpt-oss is published, and FP8 E4M3
 with a scale for each block of 128 × 128 numbers, as Qwen 3 FP8. Values are number times scale in float32, bit for bit.
-With `activation_scheme: dynamic` the publishers' programs also round activations to FP8. gainlens does not: its numbers
-are those of the weights, not of that arithmetic. Other methods (GPTQ, AWQ, FP8 with one scale for a tensor) are refused:
-give the checkpoint from which they were made, or its GGUF file.
+With `activation_scheme: dynamic` the publishers' programs also round activations to FP8. gainlens does not: its
+numbers are those of the weights, not of that arithmetic. Other methods (GPTQ, AWQ, FP8 with one scale for a tensor) are
+refused: give the checkpoint from which they were made, or its GGUF file.
 
 Qwen 3 Next and Qwen 3.5 have layers of linear attention (the gated delta rule) beside those of softmax attention. All
 layers are computed. A sweep measures those of softmax attention, and says which these are: the others have no attention
@@ -104,9 +104,10 @@ cache of the Hugging Face Hub (HF_HUB_CACHE, HF_HOME, or `~/.cache/huggingface/h
 ## Reference and errors
 
 Each family has small checkpoints of random weights under `tests/golden/models`. Families with GGUF files of their own
-have some with the same weights under `tests/golden/gguf` (those of Mistral are llama's). The expected logits and statistics come from Hugging Face transformers, run in float64
-throughout, and from brute-force statistics over its attention weights; versions and command are stored in each file.
-The test suite checks each of them with these tolerances:
+have some with the same weights under `tests/golden/gguf` (those of Mistral are llama's). The expected logits and
+statistics come from Hugging Face transformers, run in float64 throughout, and from brute-force statistics over its
+attention weights; versions and command are stored in each file. The test suite checks each of them with these
+tolerances:
 
 - float32: logits within 1e-5 of the largest logit; statistics within 1e-4 (|a - b| / max(|b|, 1e-3 max |b|), the worst
   layer, head and query)

@@ -10,8 +10,8 @@ DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 16});
   config.qkv_bias = reader.boolean("qkv_bias", true);
   CHECK(!reader.boolean("use_sliding_window", false) || reader.find_non_null("layer_types") != nullptr,
-        "{}: 'use_sliding_window' is true without 'layer_types'; versions of the reference give the window to different "
-        "layers, so list them",
+        "{}: 'use_sliding_window' is true without 'layer_types'; versions of the reference give the window to "
+        "different layers, so list them",
         reader.where());
   config.window = parse_layer_windows(reader, config.layers);
   config.experts = parse_experts(reader, either(reader, "num_experts", "num_local_experts"), 60, 4);
