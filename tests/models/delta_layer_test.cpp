@@ -65,15 +65,16 @@ TEST(DeltaLayer, IsThePlainLayerAcrossBlocksOfPositions) {
   EXPECT_LT((added - expected - residual).abs().max().item<double>(), 1e-11);
 }
 
-TEST(DeltaLayer, ALongerTextChangesNothingBeforeItsEnd) {
+TEST(DeltaLayer, ALongerTextChangesTheRoundingAloneBeforeItsEnd) {
   const DecoderConfig config = with_delta_layers();
   LayerWeights rest = RandomWeights(5, at::kFloat).of(config).layers[0];
   const LayerProjections projections(rest, WeightUse::frozen);
   const at::Tensor input = at::randn({1, 600, 16}, at::kFloat);
   const at::Tensor whole = delta_layer(config, projections, rest, input, {});
-  for (const std::int64_t positions : {2, 10, 65, 512, 514}) {  // a last block of one position may round otherwise
+  for (const std::int64_t positions : {1, 2, 10, 65, 512, 513, 514}) {  // below, at and above chunks and blocks
     const at::Tensor part = delta_layer(config, projections, rest, input.slice(1, 0, positions), {});
-    EXPECT_TRUE(at::equal(part, whole.slice(1, 0, positions))) << positions;
+    const at::Tensor difference = (part - whole.slice(1, 0, positions)).abs().max();
+    EXPECT_LT(difference.item<double>(), 1e-6 * part.abs().max().item<double>()) << positions;
   }
 }
 

@@ -35,20 +35,29 @@ struct Plan {
 Plan plan;
 std::atomic<long> calls{0};
 
-void take_variable(const char* name, char* value, std::size_t size) {
+void read_variable(const char* name, char* value, std::size_t size) {
   const char* found = std::getenv(name);
   std::snprintf(value, size, "%s", found != nullptr ? found : "");
-  ::unsetenv(name);
+}
+
+/// Whether this is the first process with the library, and not a child of it. exec keeps the number of a process.
+bool is_the_process() {
+  char number[32], first[32];
+  std::snprintf(number, sizeof number, "%ld", static_cast<long>(::getpid()));
+  ::setenv("GAINLENS_FAIL_PROCESS", number, 0);
+  read_variable("GAINLENS_FAIL_PROCESS", first, sizeof first);
+  return std::strcmp(first, number) == 0;
 }
 
 __attribute__((constructor)) void read_plan() {
+  if (!is_the_process()) return;
   char text[4096];
-  take_variable("GAINLENS_FAIL_CALL", text, sizeof text);
+  read_variable("GAINLENS_FAIL_CALL", text, sizeof text);
   plan.failing_call = std::atol(text);
-  take_variable("GAINLENS_FAIL_HALF", text, sizeof text);
+  read_variable("GAINLENS_FAIL_HALF", text, sizeof text);
   plan.half = text[0] != '\0';
-  take_variable("GAINLENS_FAIL_PATH", plan.path, sizeof plan.path);
-  take_variable("GAINLENS_FAIL_LOG", text, sizeof text);
+  read_variable("GAINLENS_FAIL_PATH", plan.path, sizeof plan.path);
+  read_variable("GAINLENS_FAIL_LOG", text, sizeof text);
   if (text[0] != '\0')
     plan.log = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, text, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
 }

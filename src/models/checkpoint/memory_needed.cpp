@@ -217,12 +217,15 @@ Count delta_bytes(const DecoderConfig& config, const Sizes& sizes) {
   const Count rows = std::min(sizes.tokens, Count::of(block_positions));
   const Count chunk = Count::of(kernels::delta_chunk_positions);
   const Count streams = sizes.tokens * sizes.width * sizes.element * 2;
-  // Queries, keys and values after the convolution and in float32; the result, its gate and their product.
-  const Count block = rows * (keys * 4 + values * 6 + sizes.width * 2) * sizes.wide;
   // Queries and keys of every value head, pairs of positions, corrections, and the state twice.
   const Count of_chunk =
       heads * (chunk * (key_dim * 4 + value_dim * 5 + chunk * 5) + key_dim * value_dim * 3) * sizes.wide;
-  return std::max(sizes.tokens * sizes.norm(sizes.width, config.norm), streams + block + of_chunk);
+  // In the rule: queries and keys before and after they are normalised, values and the result.
+  const Count rule = rows * (keys * 4 + values * 2) * sizes.wide + of_chunk;
+  // After it: queries, keys and values still; the result, its norm, the gate before and after SiLU, their product.
+  const Count gating = rows * (keys * 2 + values * 6) * sizes.wide;
+  const Count block = rows * sizes.width * 2 * sizes.wide + std::max(rule, gating);
+  return std::max(sizes.tokens * sizes.norm(sizes.width, config.norm), streams + block);
 }
 
 Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
