@@ -12,7 +12,8 @@ namespace gainlens::hooks {
 struct AttentionLayout {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
+  std::int64_t head_dim = 0;         ///< of values: d of docs/method.md. Queries and keys have as many, but for latent
+                                     ///< attention
   std::int64_t max_positions = 0;    ///< what the model was made for
   std::vector<std::int64_t> window;  ///< per layer; 0: global
   bool gated = false;

@@ -54,6 +54,14 @@ void add_particulars(const models::DecoderConfig& config, Findings& findings) {
                   {"per_token", config.experts.per_token},
                   {"shared", config.experts.shared_width > 0}});
   }
+  if (const auto& latent = config.latent; config.has_latent()) {
+    const std::string of_queries =
+        latent.query_rank > 0 ? fmt::format(", queries from {}", latent.query_rank) : std::string();
+    findings.add("latent attention",
+                 fmt::format("keys and values of every head from {} numbers a position{}; {} dimensions are rotated",
+                             latent.key_rank, of_queries, latent.rotated),
+                 {{"key_rank", latent.key_rank}, {"query_rank", latent.query_rank}, {"rotated", latent.rotated}});
+  }
   if (const auto& delta = config.delta; config.attention_layers(config.layers) < config.layers) {
     findings.add(
         "linear attention",
@@ -86,9 +94,14 @@ void add_config(const models::DecoderConfig& config, Findings& findings) {
   const auto kinds = models::attention_layout(config).kinds();
   findings.add("attention", models::layer_runs_text(kinds), kinds);
   findings.add("width", fmt::format("{}", config.width), config.width);
+  const std::string of_values = config.has_latent() ? fmt::format(", values of {}", config.value_dim()) : "";
   findings.add("heads",
-               fmt::format("{} query, {} key/value, of {} dimensions", config.heads, config.kv_heads, config.head_dim),
-               {{"query", config.heads}, {"kv", config.kv_heads}, {"head_dim", config.head_dim}});
+               fmt::format("{} query, {} key/value, of {} dimensions{}", config.heads, config.kv_heads, config.head_dim,
+                           of_values),
+               {{"query", config.heads},
+                {"kv", config.kv_heads},
+                {"head_dim", config.head_dim},
+                {"value_dim", config.value_dim()}});
   findings.add("gate", gate_name(config.gate));
   add_particulars(config, findings);
   add_positions(config, findings);
@@ -101,7 +114,7 @@ void add_config(const models::DecoderConfig& config, Findings& findings) {
 void check_rope(const models::DecoderConfig& config) {
   if (config.positions != models::Positions::rotary) return;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    models::rope_frequencies(config.rope_of(layer), config.head_dim, config.max_positions);
+    models::rope_frequencies(config.rope_of(layer), config.rotary_dim(), config.max_positions);
 }
 
 void add_files(const models::CheckpointSource& source, Findings& findings) {

@@ -59,7 +59,7 @@ def gain(observation_precision):
 
 
 def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink_logit=None, positions=None):
-    """All fields for queries [head, T, d], keys and values [kv_head, T, d] and visible [T, T]; everything in float64.
+    """All fields for queries [head, T, d'], keys [kv_head, T, d'], values [kv_head, T, d] and visible [T, T], in float64.
 
     `positions` [query] are the queries to report, default all. Their moments need memory for d numbers per query and
     key. With a sink logit of mass p_s, first_mass and column_mean use the weights p; every other field uses the weights
@@ -67,7 +67,7 @@ def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink
     """
     query, key, value = query.double(), key.double(), value.double()
     bias, sink_logit = (None if tensor is None else tensor.double() for tensor in (bias, sink_logit))
-    length, head_dim = query.shape[1:]
+    length, value_dim = value.shape[1:]
     positions = torch.arange(length) if positions is None else positions
     mass = masses(query, key, visible, scale, soft_cap, bias, sink_logit)
     weights = mass if sink_logit is None else masses(query, key, visible, scale, soft_cap, bias)
@@ -77,13 +77,13 @@ def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink
     value_variance = value.var(dim=1, correction=0)
 
     n_eff, estimate, residual = moments(weights, values)
-    observation_precision = precision(n_eff, residual, 1 / head_dim)
+    observation_precision = precision(n_eff, residual, 1 / value_dim)
     scaled = residual / value_variance.repeat_interleave(groups, dim=0)[:, None, :]
 
     others = weights.clone()
     others[:, :, 0] = 0  # without key 0; a query that sees only key 0 gets 0/0 = NaN
     without_n_eff, without_estimate, without_residual = moments(others, values)
-    without_precision = precision(without_n_eff, without_residual, 1 / head_dim)
+    without_precision = precision(without_n_eff, without_residual, 1 / value_dim)
 
     columns = min(FIRST_KEYS, length)
     sink = {} if sink_logit is None else {"sink_logit_mass": mass[..., -1]}

@@ -466,6 +466,64 @@ QWEN3_5_MOE = QWEN3_5 | {
 TEXT_PART = {"architectures": None, "torch_dtype": None}
 VISION_PART = {"model_type": "qwen3_5", "hidden_size": 8, "depth": 1}
 
+# Keys of 20 dimensions, of which 8 are rotated, and values of 16.
+DEEPSEEK = BASE | {
+    "num_key_value_heads": 4,
+    "num_hidden_layers": 3,
+    "head_dim": None,
+    "qk_nope_head_dim": 12,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 16,
+    "kv_lora_rank": 24,
+    "q_lora_rank": None,
+    "first_k_dense_replace": 1,
+    "moe_layer_freq": 1,
+    "n_routed_experts": 8,
+    "n_shared_experts": 2,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 12,
+}
+DEEPSEEK_V2 = DEEPSEEK | {
+    "model_type": "deepseek_v2",
+    "architectures": ["DeepseekV2ForCausalLM"],
+    "topk_method": "greedy",
+    "norm_topk_prob": False,
+    "scoring_func": "softmax",
+}
+DEEPSEEK_YARN = YARN | {"mscale": 0.707, "mscale_all_dim": 0.707}
+DEEPSEEK_V2_GROUPS = DEEPSEEK_V2 | {
+    "q_lora_rank": 20,
+    "topk_method": "group_limited_greedy",
+    "n_group": 4,
+    "topk_group": 2,
+    "routed_scaling_factor": 2.5,
+    "rope_scaling": DEEPSEEK_YARN,
+}
+DEEPSEEK_V3 = DEEPSEEK | {
+    "model_type": "deepseek_v3",
+    "architectures": ["DeepseekV3ForCausalLM"],
+    "q_lora_rank": 20,
+    "v_head_dim": 24,
+    "topk_method": "noaux_tc",
+    "norm_topk_prob": True,
+    "scoring_func": "sigmoid",
+    "n_shared_experts": 1,
+    "n_group": 4,
+    "topk_group": 2,
+    "routed_scaling_factor": 1.5,
+    "rope_scaling": DEEPSEEK_YARN | {"mscale": 1.0, "mscale_all_dim": 1.0},
+    "num_nextn_predict_layers": 1,
+}
+DEEPSEEK_V3_DIRECT = DEEPSEEK_V3 | {
+    "q_lora_rank": None,
+    "v_head_dim": 16,
+    "attention_bias": True,
+    "norm_topk_prob": False,
+    "n_group": 1,
+    "topk_group": 1,
+    "rope_scaling": None,
+}
+
 CONFIGS = {
     "llama": LLAMA | {"hidden_size": 48, "head_dim": None, "num_hidden_layers": 3},  # head_dim 12: width / heads
     "llama-bias": LLAMA | {"attention_bias": True, "mlp_bias": True},
@@ -550,6 +608,10 @@ CONFIGS = {
         "image_token_id": 60,
     },
     "qwen3-next-all-experts": QWEN3_NEXT | {"mlp_only_layers": []},
+    "deepseek-v2": DEEPSEEK_V2,
+    "deepseek-v2-groups": DEEPSEEK_V2_GROUPS,
+    "deepseek-v3": DEEPSEEK_V3,
+    "deepseek-v3-direct": DEEPSEEK_V3_DIRECT,
 }
 
 # Weights that are exact in these GGUF types, by the end of their names. Covers every type to which the GGUF writer can

@@ -12,7 +12,7 @@ expected.safetensors, everything computed in float64 (reference_model.py):
     logits [P, vocabulary]
     statistics.<field> [layer, head, Q(, key)]
     statistics.column_mean [layer, head, key]
-    statistics.value_variance [layer, kv_head, head_dim]
+    statistics.value_variance [layer, kv_head, dimension of values]
     statistics.gate [layer, head, Q]                    only if the model has gates
     statistics.sink_logit_mass [layer, head, Q]         only if the model has sink logits
     float32_error.<name> [1]                            largest error of the reference's own float32 run

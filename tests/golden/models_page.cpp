@@ -72,10 +72,10 @@ class or code that is not the family's own (`architectures`, `auto_map`) is refu
 changes nothing, give `--ignore-config-key NAME`; the request of a sweep stores it.
 
 The test suite holds 147 configurations of published checkpoints, as they were found in public repositories
-(`tests/models/configs/published.json`). 105 are read. 10 of these families are refused: 3 with weights quantised by a
-method that is not read, 5 that somebody edited for another program, an early file of GPT-J, and OPT 350M, whose norms
-come after the sums. 32 belong to families that are not read, for example with latent attention (DeepSeek V2 and V3) or
-with Mamba layers. That file gives the reason of each refusal.
+(`tests/models/configs/published.json`). 107 are read. 11 of these families are refused: 3 with weights quantised by a
+method that is not read, 6 that somebody edited for another program, an early file of GPT-J, and OPT 350M, whose norms
+come after the sums. 29 belong to families that are not read, for example with Mamba layers. That file gives the reason
+of each refusal.
 
 | family | `model_type` | GGUF `general.architecture` | checkpoints that use it |
 | --- | --- | --- | --- |

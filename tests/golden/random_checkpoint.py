@@ -21,6 +21,9 @@ BOS = 1
 HEAD_SHARPNESS = (0.3, 2.5, 1.0, 2.0)  # factor on the queries of each head
 EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight")
 CONV1D = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # GPT-2 stores [in, out]
+CORRECTION = "e_score_correction_bias"
+ALWAYS_CHOSEN = 3  # the expert that the correction always chooses
+SPLIT_EXPERTS = ("deepseek_v2", "deepseek_v3", "qwen2_moe", "qwen3_moe", "qwen3_next")  # on disk
 INNER_NORM = re.compile(r"(q|k|query|key)_(layer)?norm(\.norms\.\d+)?\.weight$")
 NORM = re.compile(r"(norm|norm_[12f]|ln_\w+|ln_?\d?|layernorm)\.weight$")
 
@@ -113,6 +116,9 @@ def sharpen(weights, config):
     for layer in range(config.num_hidden_layers):
         if f"model.layers.{layer}.linear_attn.A_log" in weights:
             continue
+        if hasattr(config, "kv_lora_rank"):
+            sharpen_latent(weights, config, f"model.layers.{layer}.self_attn.", factors, first, common)
+            continue
         queries, keys = projections(weights, config, layer)
         slow = slow_dimension(config, keys.shape[1])
         queries *= factors.view(*queries.shape[:2], 1, 1)
@@ -120,6 +126,19 @@ def sharpen(weights, config):
         keys[-1, slow] += 2 * first
         if config.model_type == "gpt_neo":  # its scores are not divided
             queries *= keys.shape[1] ** -0.5
+
+
+def sharpen_latent(weights, config, prefix, factors, first, common):
+    """As sharpen, for queries that may be expanded from a short row, and a rotated key that all heads share."""
+    direct = config.q_lora_rank is None
+    queries = weights[prefix + ("q_proj.weight" if direct else "q_b_proj.weight")].unflatten(0, (len(factors), -1))
+    queries *= factors.view(-1, 1, 1)
+    if direct:
+        queries[-1, -1] += 2 * common
+    else:
+        weights[prefix + "q_a_proj.weight"][0] += 2 * common
+        queries[-1, -1, 0] += 2
+    weights[prefix + "kv_a_proj_with_mqa.weight"][-1] += 2 * first
 
 
 def make_sink(weights, config):
@@ -144,22 +163,47 @@ def make_sink(weights, config):
             weights[f"{prefix}{name}.weight"] *= 0.03
 
 
-def separate_experts(weights, experts, chosen, generator):
+def wanted_experts(tokens, experts, chosen, config, generator):
+    """The experts that each token is made to choose, [token, expert]. `chosen` of them lie in the groups that are kept.
+
+    A correction of the scores makes one expert more be chosen always: the fourth.
+    """
+    order = torch.rand(tokens, experts, generator=generator)
+    groups = getattr(config, "n_group", None) or 1
+    if config.model_type == "deepseek_v3":
+        order[:, ALWAYS_CHOSEN] = 3
+    elif groups == 1:
+        return order.argsort(1) < chosen
+    size = experts // groups
+    preferred = torch.rand(tokens, groups, generator=generator)
+    kept = preferred.argsort(1).argsort(1) < (config.topk_group if groups > 1 else 1)
+    if config.model_type == "deepseek_v3" and groups > 1:  # the group of the expert that is always chosen, and one more
+        preferred[:, ALWAYS_CHOSEN // size] = 2
+        kept = preferred.argsort(1).argsort(1) < config.topk_group - 1
+    order[~kept.repeat_interleave(size, 1)] += 2  # behind all others
+    return order.argsort(1).argsort(1) < chosen
+
+
+def separate_experts(weights, experts, chosen, config, generator):
     """Makes routers that choose by a wide margin.
 
     The first `experts` dimensions of the stream determine the experts of a token. Its embedding is near +1 in `chosen`
     of these dimensions and near -1 in the others. Attention and experts add little there.
     """
     embedding = next(tensor for name, tensor in weights.items() if name.endswith(EMBEDDINGS))
-    wanted = torch.rand(embedding.shape[0], experts, generator=generator).argsort(1) < chosen
+    corrected = any(name.endswith(CORRECTION) for name in weights)
+    wanted = wanted_experts(embedding.shape[0], experts, chosen - corrected, config, generator)
     size = 0.8 + 0.8 * torch.rand(wanted.shape, generator=generator, dtype=torch.float64)
     embedding[:, :experts] = torch.where(wanted, size, -size)
     for name, tensor in weights.items():
-        if name.endswith(("mlp.gate.weight", "router.weight")):
+        if name.endswith(CORRECTION):
+            tensor *= 0.05
+            tensor[ALWAYS_CHOSEN] = 0.9
+        elif name.endswith(("mlp.gate.weight", "router.weight")):
             tensor *= 0.2
             tensor[:, :experts] += 2 * torch.eye(experts, dtype=torch.float64)
         elif name.endswith(("o_proj.weight", "out_proj.weight")) or re.search(
-            r"(mlp|shared_expert)\.down_proj\.weight$", name
+            r"(mlp|shared_experts?)\.down_proj\.weight$", name
         ):
             tensor[:experts] *= 0.1
         elif name.endswith(
@@ -233,7 +277,7 @@ def on_disk(name, weights, config):
     """The tensors with names and shapes as in a published checkpoint; the reference changes them when it loads them."""
     stored = {}
     for tensor_name, tensor in weights.items():
-        if config.model_type in ("qwen2_moe", "qwen3_moe", "qwen3_next") and ".mlp.experts." in tensor_name:
+        if config.model_type in SPLIT_EXPERTS and ".mlp.experts." in tensor_name:
             stored |= split_experts(tensor_name, tensor)
         elif config.model_type == "mixtral" and ".mlp." in tensor_name:
             stored |= mixtral_experts(tensor_name, tensor)
@@ -258,7 +302,7 @@ def without_none(config):
     return {
         key: without_none(value) if isinstance(value, dict) else value
         for key, value in config.items()
-        if value is not None
+        if value is not None or key == "q_lora_rank"  # of which null is a value
     }
 
 
@@ -285,7 +329,7 @@ def make_checkpoint(folder, name, config, seed):
         make_sink(weights, loaded)
     if "num_experts_per_tok" in config:
         experts = getattr(loaded, "num_local_experts", None) or loaded.num_experts
-        separate_experts(weights, experts, loaded.num_experts_per_tok, generator)
+        separate_experts(weights, experts, loaded.num_experts_per_tok, loaded, generator)
     if loaded.model_type == "gpt_oss" and "swiglu_limit" not in config:  # so large that the published limit is reached
         for key in weights:
             weights[key] *= 5 if key.endswith("gate_up_proj") else 0.06 if key.endswith("down_proj") else 1

@@ -22,6 +22,8 @@ import reference_own_attention
 
 PLUGGABLE = (
     "cohere2",
+    "deepseek_v2",
+    "deepseek_v3",
     "ernie4_5",
     "exaone4",
     "gemma",
@@ -101,7 +103,7 @@ class Recorder:
         self.value_norms = []  # [kv_head, key] for each layer
         self.windows = []  # for each layer the largest number of keys that a query sees; 0: all keys
         self.gates = []
-        self.router_logits = []  # [T, expert] for each layer with experts
+        self.router_logits = []  # [T, expert] for each layer with experts; 1 for chosen ones in DeepSeek, else 0
 
     def record(self, query, key, value, visible, scaling, **options):
         """Records the inputs of one layer: queries [head, T, d], keys and values [kv_head, T, d], visible [T, T]."""
@@ -137,7 +139,11 @@ class Recorder:
         self.gates.append(torch.sigmoid(score).double().mean(-1).transpose(0, 1))
 
     def route(self, module, arguments, output):
-        self.router_logits.append(output[0].double())
+        if type(module).__name__.startswith("Deepseek"):  # does not choose by the logits alone
+            chosen = torch.zeros_like(output[0], dtype=torch.float64)
+            self.router_logits.append(chosen.scatter(1, output[2], 1.0))
+        else:
+            self.router_logits.append(output[0].double())
 
 
 class GatedAttention(modeling_qwen3.Qwen3Attention):
@@ -234,7 +240,7 @@ def run(folder, dtype, tokens, fused):
     for module in model.modules():
         if isinstance(module, GatedAttention):
             module.gates = recorder.gates
-        if type(module).__name__.endswith("TopKRouter"):
+        if type(module).__name__.lower().endswith("topkrouter"):
             module.register_forward_hook(recorder.route)
         if family in GATE_BY_HEAD and hasattr(module, "q_proj"):
             module.q_proj.register_forward_hook(functools.partial(recorder.record_gate, module.head_dim))

@@ -340,7 +340,7 @@ TEST(Decoder, WeightsThatDoNotFitAreOurMistake) {
   EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers[0].query_bias = at::zeros({16}, at::kDouble); }); },
               ThrowsMessage<InternalError>(HasSubstr("query_bias of layer 0 is present")));
   EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers[0].mlp_up = w.layers[0].mlp_up.to(at::kFloat); }); },
-              ThrowsMessage<InternalError>(HasSubstr("mlp_up of layer 0 is not of the embedding's dtype")));
+              ThrowsMessage<InternalError>(HasSubstr("mlp_up of layer 0 is Float; the embedding is Double")));
   EXPECT_THAT([&] { with([](DecoderWeights& w) { w.layers.push_back(w.layers[0]); }); },
               ThrowsMessage<InternalError>(HasSubstr("3 layers")));
 }

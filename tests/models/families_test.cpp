@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace gainlens::models {
 namespace {
 
@@ -39,6 +41,8 @@ TEST(Families, TableNamesEachOnce) {
   for (const Family& family : families()) names.push_back(family.name);
   const std::vector<std::string_view> expected = {"bloom",
                                                   "cohere2",
+                                                  "deepseek_v2",
+                                                  "deepseek_v3",
                                                   "ernie4_5",
                                                   "exaone4",
                                                   "falcon",
@@ -314,6 +318,81 @@ TEST(Families, LayersOfLinearAttentionThatCannotBe) {
               }),
               HasSubstr("mrope_section"));
   EXPECT_THAT(message_of([] { read("llama", {{"layer_types", {"linear_attention"}}}); }), HasSubstr("layer_types"));
+}
+
+TEST(Families, DeepSeekDefaultsOfTheReference) {
+  const Json changes = {{"num_attention_heads", 128}, {"hidden_size", 7168}, {"num_experts_per_tok", 8}};
+  const DecoderConfig third = read_bare("deepseek_v3", changes);
+  EXPECT_EQ(third.kv_heads, 128);
+  EXPECT_EQ(third.head_dim, 192);
+  EXPECT_EQ(third.value_dim(), 128);
+  EXPECT_EQ(third.rotary_dim(), 64);
+  EXPECT_EQ(third.latent.key_rank, 512);
+  EXPECT_EQ(third.latent.query_rank, 1536);
+  EXPECT_EQ(third.attention_scale, 1 / std::sqrt(192.0));
+  EXPECT_FALSE(third.has_experts(0)) << "the first three layers have none";
+  EXPECT_EQ(third.experts.count, 256);
+  EXPECT_EQ(third.experts.per_token, 8);
+  EXPECT_EQ(third.experts.width, 2048);
+  EXPECT_EQ(third.experts.shared_width, 2048);
+  EXPECT_EQ(third.experts.groups, 8);
+  EXPECT_EQ(third.experts.kept_groups, 4);
+  EXPECT_EQ(third.experts.group_leaders, 2);
+  EXPECT_EQ(third.experts.scale, 2.5);
+  EXPECT_TRUE(third.experts.normalised && third.experts.router_correction && third.experts.router_wide);
+  EXPECT_EQ(third.experts.scores, RouterScores::sigmoid);
+
+  Json scaled = changes;
+  scaled["rope_scaling"] = {{"type", "yarn"},
+                            {"factor", 40},
+                            {"mscale", 0.707},
+                            {"mscale_all_dim", 0.707},
+                            {"original_max_position_embeddings", 4096}};
+  scaled["q_lora_rank"] = nullptr;
+  const DecoderConfig second = read_bare("deepseek_v2", scaled);
+  EXPECT_EQ(second.latent.query_rank, 0);
+  EXPECT_TRUE(second.has_experts(0));
+  EXPECT_EQ(second.experts.count, 64);
+  EXPECT_EQ(second.experts.width, 1407);
+  EXPECT_EQ(second.experts.shared_width, 2 * 1407);
+  EXPECT_EQ(second.experts.groups, 1);
+  EXPECT_FALSE(second.experts.normalised);
+  EXPECT_EQ(second.rope.attention_factor, 1);
+  const double magnitude = 0.1 * 0.707 * std::log(40.0) + 1;
+  EXPECT_DOUBLE_EQ(second.attention_scale, magnitude * magnitude / std::sqrt(192.0));
+  scaled.update({{"topk_method", "group_limited_greedy"}, {"n_group", 8}, {"topk_group", 3}});
+  const DecoderConfig groups = read_bare("deepseek_v2", scaled);
+  EXPECT_EQ(groups.experts.groups, 8);
+  EXPECT_EQ(groups.experts.kept_groups, 3);
+  EXPECT_EQ(groups.experts.group_leaders, 1);
+}
+
+TEST(Families, LatentAttentionThatCannotBe) {
+  const auto refused = [](const char* family, Json changes, const char* message) {
+    Json all = {{"num_experts_per_tok", 2}, {"num_key_value_heads", 2}, {"head_dim", nullptr}};
+    all.update(changes);
+    EXPECT_THAT(message_of([&] { read(family, all); }), HasSubstr(message)) << changes.dump();
+  };
+  refused("deepseek_v2", Json::object(), "");
+  refused("deepseek_v2", {{"num_key_value_heads", 1}}, "expands keys and values for every head");
+  refused("deepseek_v2", {{"head_dim", 128}}, "another name of 'qk_rope_head_dim'");
+  refused("deepseek_v2", {{"qk_head_dim", 128}}, "must be 192");
+  refused("deepseek_v2", {{"kv_lora_rank", 0}}, "kv_lora_rank");
+  refused("deepseek_v2", {{"qk_rope_head_dim", 63}}, "needs an even one");
+  refused("deepseek_v2", {{"norm_topk_prob", true}}, "the Python reference ignores it");
+  refused("deepseek_v2", {{"topk_method", "noaux_tc"}}, "must be 'greedy' or 'group_limited_greedy'");
+  refused("deepseek_v2", {{"topk_method", "group_limited_greedy"}}, "n_group");
+  refused("deepseek_v2", {{"scoring_func", "sigmoid"}}, "must be \"softmax\"");
+  refused("deepseek_v2", {{"moe_layer_freq", 2}}, "moe_layer_freq");
+  refused("deepseek_v2", {{"mlp_bias", true}}, "mlp_bias");
+  refused("deepseek_v3", {{"topk_method", "greedy"}}, "must be \"noaux_tc\"");
+  refused("deepseek_v3", {{"rope_interleave", false}}, "pair by pair");
+  refused("deepseek_v3", {{"n_group", 7}}, "groups must be of one size, at least 2");
+  refused("deepseek_v3", {{"n_group", 256}}, "groups must be of one size, at least 2");
+  refused("deepseek_v3", {{"topk_group", 9}}, "topk_group");
+  refused("deepseek_v3", {{"n_group", 128}, {"topk_group", 1}, {"num_experts_per_tok", 3}}, "1 groups of 2 experts");
+  refused("deepseek_v3", {{"n_routed_experts", 16}, {"num_local_experts", 8}}, "must agree");
+  refused("deepseek_v3", {{"num_routed_experts", 256}}, "did you mean 'n_routed_experts'?");
 }
 
 TEST(ModelSize, ParametersByHand) {

@@ -48,6 +48,68 @@ TEST(ExpertFeedforward, WithoutNormalisationTheSharesAreOfAllExperts) {
   EXPECT_NEAR(output.item<double>(), (2 * std::exp(2.0) + 3 * std::exp(3.0)) / total, 1e-12);
 }
 
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+TEST(ExpertFeedforward, SigmoidScoresAndTheirCorrection) {
+  ThreeExperts model;
+  model.config.experts.scores = RouterScores::sigmoid;
+  model.config.experts.scale = 2.5;
+  const auto output = [&] {
+    return expert_feedforward(model.config, model.projections(), 0, doubles({1}, {1, 1, 1}), {}).item<double>();
+  };
+  const double first = sigmoid(1), second = sigmoid(2), third = sigmoid(3);
+  EXPECT_NEAR(output(), 2.5 * (2 * second + 3 * third) / (second + third), 1e-12);
+  model.config.experts.normalised = false;
+  EXPECT_NEAR(output(), 2.5 * (2 * second + 3 * third), 1e-12);
+  // Expert 0 replaces expert 1. Its weight is its score without the correction.
+  model.weights.router_correction = doubles({0.5, 0, 0}, {3});
+  EXPECT_NEAR(output(), 2.5 * (first + 3 * third), 1e-12);
+}
+
+TEST(ExpertFeedforward, ATokenChoosesInTheBestGroups) {
+  ThreeExperts model;
+  Experts& experts = model.config.experts;
+  experts = {.count = 6, .per_token = 2, .width = 1, .normalised = false, .groups = 3, .kept_groups = 1};
+  model.weights.router = doubles({0, 5, 4, 4, 3, -9}, {6, 1});
+  model.weights.expert_gate = model.weights.expert_up = at::ones({6, 1, 1}, at::kDouble);
+  model.weights.expert_down = doubles({1, 10, 100, 1000, 1e4, 1e5}, {6, 1, 1});
+  const auto output = [&] {
+    return expert_feedforward(model.config, model.projections(), 0, doubles({1}, {1, 1, 1}), {}).item<double>();
+  };
+  // By their best expert the group of 0 and 5 wins; by the sum of its two experts that of 4 and 4.
+  const double total = 1 + std::exp(5) + 2 * std::exp(4) + std::exp(3) + std::exp(-9);
+  EXPECT_NEAR(output(), (1 + 10 * std::exp(5)) / total, 1e-10);
+  experts.group_leaders = 2;
+  EXPECT_NEAR(output(), 1100 * std::exp(4) / total, 1e-9);
+  // In two groups, the best two experts: 5 and a 4.
+  experts.kept_groups = 2;
+  model.weights.router = doubles({0, 5, 4, 3, 3, -9}, {6, 1});
+  const double other = 1 + std::exp(5) + std::exp(4) + 2 * std::exp(3) + std::exp(-9);
+  EXPECT_NEAR(output(), (10 * std::exp(5) + 100 * std::exp(4)) / other, 1e-10);
+}
+
+TEST(ExpertFeedforward, AWideRouterIsNotRoundedToBfloat16) {
+  ThreeExperts model;
+  for (at::Tensor* tensor :
+       {&model.weights.router, &model.weights.expert_gate, &model.weights.expert_up, &model.weights.expert_down})
+    *tensor = tensor->to(at::kBFloat16);
+  // In bfloat16 the logits of the experts 1 and 2 are both 129/64.
+  model.weights.router = doubles({0, 254.0 / 128, 255.0 / 128}, {3, 1}).to(at::kBFloat16);
+  model.config.experts.per_token = 1;
+  const at::Tensor input = doubles({130.0 / 128}, {1, 1, 1}).to(at::kBFloat16);
+  ASSERT_TRUE(at::equal((model.weights.router * input.flatten())[1], (model.weights.router * input.flatten())[2]));
+  model.config.experts.router_wide = true;
+  hooks::Hooks hooks;
+  at::Tensor seen;
+  hooks.observe(hooks::Glob("blocks.0.mlp.hook_expert_weights"), [&](const auto&, const auto& x) { seen = x; });
+  const at::Tensor output = expert_feedforward(model.config, model.projections(), 0, input, hooks);
+  EXPECT_EQ(output.scalar_type(), at::kBFloat16);
+  EXPECT_NEAR(output.item<double>(), 3 * std::pow(130.0 / 128, 2), 0.02);
+  EXPECT_EQ(seen.scalar_type(), at::kFloat);
+}
+
 TEST(ExpertFeedforward, ReplacedWeightsChooseTheExperts) {
   const ThreeExperts model;
   hooks::Hooks hooks;

@@ -51,9 +51,14 @@ TEST(MemoryNeeded, LinearAttentionNeedsItsStreamsAndOneBlock) {
   config.delta = {
       .layers = {true, false}, .key_heads = 2, .value_heads = 4, .key_dim = 60, .value_dim = 50, .kernel = 4};
   const MemoryNeeded needed = memory_needed(config, {.positions = 1000});
-  // input and result; of 512 positions queries, keys and values with copies; of 64 positions pairs and states
-  EXPECT_EQ(needed.attention, 1000 * 16 * 4 * 2 + 512 * (120 * 4 + 200 * 6 + 16 * 2) * 4 +
-                                  4 * (64 * (60 * 4 + 50 * 5 + 64 * 5) + 60 * 50 * 3) * 4);
+  // input and result; of 512 positions queries, keys, values, and what becomes of the result
+  EXPECT_EQ(needed.attention, 1000 * 16 * 4 * 2 + 512 * (120 * 2 + 200 * 6 + 16 * 2) * 4);
+  // With long keys and values a chunk of 64 positions needs more: the rule itself, with its pairs and states.
+  DecoderConfig large = config;
+  large.delta.key_dim = large.delta.value_dim = 1000;
+  EXPECT_EQ(memory_needed(large, {.positions = 1000}).attention,
+            1000 * 16 * 4 * 2 + 512 * (2000 * 4 + 4000 * 2 + 16 * 2) * 4 +
+                4 * (64 * (1000 * 4 + 1000 * 5 + 64 * 5) + 1000 * 1000 * 3) * 4);
   // The first layer has no query, key, value and output. It has seven other projections, with 64 outputs at least.
   const std::int64_t removed = 4 * 64 * 16;
   EXPECT_EQ(static_cast<std::int64_t>(needed.weights) - static_cast<std::int64_t>(attention.weights),

@@ -200,7 +200,8 @@ class RandomWeights {
   void fill(const std::vector<models::WeightField>& fields, const models::TensorsByField& tensors,
             const models::DecoderConfig& config) const {
     for (const models::WeightField& field : fields) {
-      if (field.wanted) *tensors.at(field.name) = random(field, config).to(dtype_);
+      const bool wide = field.kind == models::WeightField::Kind::correction && dtype_ != at::kDouble;
+      if (field.wanted) *tensors.at(field.name) = random(field, config).to(wide ? at::kFloat : dtype_);
     }
   }
   at::Tensor random(const models::WeightField& field, const models::DecoderConfig& config) const {
@@ -212,6 +213,7 @@ class RandomWeights {
       case models::WeightField::Kind::norm:
         return 1 - config.norm_offset + 0.2 * normal;
       case models::WeightField::Kind::bias:
+      case models::WeightField::Kind::correction:
         return 0.5 * normal;
       case models::WeightField::Kind::convolution:
         return normal;

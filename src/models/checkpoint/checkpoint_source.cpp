@@ -1,6 +1,7 @@
 #include "models/checkpoint/checkpoint_source.h"
 
 #include "core/check.h"
+#include "core/counted.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/filter_config.h"
 #include "models/families/class_names.h"
@@ -97,6 +98,18 @@ TensorNames names_in(const TensorEntries& entries, const Family& family, TensorN
   return names;
 }
 
+/// Layers after the last one that predict further tokens: how the names of their tensors begin.
+std::vector<std::string> further_layers(const TensorEntries& entries, const Family& family, const TensorNames& names,
+                                        std::int64_t layers) {
+  std::vector<std::string> found;
+  for (std::int64_t layer = layers; !family.further_layers.empty(); ++layer) {
+    const std::string prefix = std::string(names.prefix) + fmt::format(fmt::runtime(names.layer), layer);
+    if (!entries.contains(fmt::format("{}{}.weight", prefix, family.further_layers))) break;
+    found.push_back(prefix);
+  }
+  return found;
+}
+
 /// Pairs every FP8 weight with its `_scale_inv`, and `_blocks` with `_scales`.
 std::map<std::string, formats::ScaledTensor, std::less<>> scaled_tensors(const TensorEntries& entries,
                                                                          const std::string& where) {
@@ -153,6 +166,11 @@ CheckpointSource open_folder(const std::filesystem::path& path, const IgnoredKey
   source.files.insert(source.files.begin(), source.path / "config.json");
   source.names = names_in(directory.entries(), *source.family, tensor_names(*source.family, source.config));
   source.notes = directory.remarks();
+  source.inert_prefixes = further_layers(directory.entries(), *source.family, source.names, source.config.layers);
+  if (const std::size_t further = source.inert_prefixes.size(); further > 0)
+    source.notes.push_back(fmt::format(
+        "{} after the {} layers of config.json predict further tokens; the language model does not run them",
+        counted(static_cast<std::int64_t>(further), "layer"), source.config.layers));
   source.scaled = scaled_tensors(directory.entries(), source.where());
   source.tensors = std::move(directory);
   return source;

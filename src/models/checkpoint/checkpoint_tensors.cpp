@@ -27,8 +27,9 @@ void load_slots(const CheckpointSource& source, at::ScalarType dtype, const std:
                 const SlotTargets& targets) {
   for (const TensorSlot& slot : slots) {
     const StoredTensor stored = stored_for(source, slot);
-    // A logarithm is taken before it is rounded to the compute dtype.
-    const at::ScalarType read = slot.exponential && dtype != at::kDouble ? at::kFloat : dtype;
+    // A logarithm is taken before it is rounded to the compute dtype. A correction is not rounded.
+    const bool correction = slot.parts.front().kind == WeightField::Kind::correction;
+    const at::ScalarType read = (slot.exponential || correction) && dtype != at::kDouble ? at::kFloat : dtype;
     at::Tensor values = stored.scaled != nullptr ? read_values(*stored.scaled, read, source.where())
                                                  : read_values(*stored.entry, read, source.where());
     // So memory holds the model once plus one tensor, not the model twice.
@@ -37,7 +38,7 @@ void load_slots(const CheckpointSource& source, at::ScalarType dtype, const std:
     if (values.sizes() != at::IntArrayRef(slot.shape)) values = values.view(slot.shape);  // sizes of 1
     if (slot.exponential) check_exponential(source, slot, values);
     std::vector<at::Tensor> parts = unpack(slot, values);
-    for (at::Tensor& part : parts) part = part.to(dtype);
+    for (at::Tensor& part : parts) part = part.to(correction ? read : dtype);
     targets.fill(slot, std::move(parts));
   }
 }

@@ -46,6 +46,7 @@ class Initialiser {
         return leaf(at::full(part.shape, 1 - config_.norm_offset, at::kFloat));
       case WeightField::Kind::bias:
       case WeightField::Kind::logit:
+      case WeightField::Kind::correction:
         return leaf(at::zeros(part.shape, at::kFloat));
       case WeightField::Kind::embedding:
         return normal(part.shape, embedding_deviation);

@@ -49,8 +49,11 @@ struct Sizes {
         heads(Count::of(config.heads)),
         kv_heads(Count::of(config.kv_heads)),
         head_dim(Count::of(config.head_dim)),
+        value_dim(Count::of(config.value_dim())),
         queries(heads * head_dim),
-        keys(kv_heads * head_dim) {}
+        outputs(heads * value_dim),
+        keys(kv_heads * head_dim),
+        values(kv_heads * value_dim) {}
 
   bool narrow() const { return element < wide; }
   /// libtorch computes norms, rotations and gates in float64, with temporaries. Other types take one pass.
@@ -60,7 +63,8 @@ struct Sizes {
     return by_libtorch() ? size * wide * (kind == Norm::layer ? 3 : 2) : Count(0);
   }
 
-  Count element, wide, tokens, together, width, heads, kv_heads, head_dim, queries, keys;
+  Count element, wide, tokens, together, width, heads, kv_heads, head_dim, value_dim;
+  Count queries, outputs, keys, values;  // numbers of a position, of all heads
 };
 
 /// Elements of the tensors in the order in which they are loaded: outer ones, then layer by layer.
@@ -148,7 +152,7 @@ Count packed_bytes(const DecoderConfig& config, const Sizes& sizes, const Memory
   }
   const bool each_layer = config.scale_by_layer || config.sink_logits;
   const Count kinds = each_layer ? Count::of(config.attention_layers(config.layers)) : Count(windows.size());
-  return kinds * packed_heads(sizes, options) * sizes.together * sizes.head_dim * sizes.wide * 3;
+  return kinds * packed_heads(sizes, options) * sizes.together * (sizes.head_dim + sizes.value_dim * 2) * sizes.wide;
 }
 
 Count kept_queries(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
@@ -171,8 +175,13 @@ Count sequence_bytes(const DecoderConfig& config, const Sizes& sizes, const Memo
 }
 
 Count attention_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
-  const auto& [element, wide, tokens, together, width, heads, kv_heads, head_dim, queries, keys] = sizes;
-  const Count input = width * element, projected = (queries + keys * 2) * element, output = queries * element;
+  const auto& [element, wide, tokens, together, width, heads, kv_heads, head_dim, value_dim, queries, outputs, keys,
+               values] = sizes;
+  // Latent attention: the short rows, and the keys before they get their rotated part.
+  const LatentAttention& latent = config.latent;
+  const Count expanded = Count::of(latent.query_rank) + Count::of(latent.key_rank) * 2 + Count::of(latent.rotated) * 2;
+  const Count input = (width + expanded) * element, projected = (queries + keys + values) * element;
+  const Count output = outputs * element;
   Count peak = sizes.norm(width, config.norm);
   const auto consider = [&peak](Count bytes) { peak = std::max(peak, bytes); };
   // Before a tensor is rotated it has a normed copy.
@@ -189,14 +198,15 @@ Count attention_bytes(const DecoderConfig& config, const Sizes& sizes, const Mem
     const Count statistics = heads * wide * fields;
     const Count packed = packed_heads(sizes, options);
     const Count converted =  // of the heads that are packed at a time: q, k, v and output in float32
-        sizes.narrow()
-            ? packed * (heads.value() / std::max<std::uint64_t>(1, kv_heads.value()) * 2 + 2) * head_dim * wide
-            : Count(0);
+        sizes.narrow() ? packed * (heads.value() / std::max<std::uint64_t>(1, kv_heads.value()) + 1) *
+                             (head_dim + value_dim) * wide
+                       : Count(0);
     const std::uint64_t copies = wide == Count(8) ? 1 : 2;  // to double, then with keys before queries
-    const Count by_key = heads * first_keys * sizeof(double) * copies, values = keys * sizeof(double) + heads * 32;
+    const Count by_key = heads * first_keys * sizeof(double) * copies;
+    const Count of_values = values * sizeof(double) + heads * 32;
     const Count held = input + projected + output + statistics;
-    consider(held + (options.composed ? queries * wide + keys * (wide + 2 * sizeof(double)) : converted));
-    consider(held + std::max(by_key, values));
+    consider(held + (options.composed ? queries * wide + keys * wide + values * 2 * sizeof(double) : converted));
+    consider(held + std::max(by_key, of_values));
   }
   // S, lambda_obs, K, lambda and what they are computed from, beside what attention holds anyway.
   if (config.filter) peak = peak + width * wide * 7;
@@ -237,7 +247,7 @@ Count mlp_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOpt
   if (sizes.by_libtorch()) streams = 6;
   const Count before = stream * (config.parallel_residual ? 2 : 3);
   const Count each = std::max(before + sizes.norm(sizes.width, config.norm), stream * streams);
-  const Count values = options.statistics ? sizes.keys * sizes.element : Count(0);  // the last layer's, for its norms
+  const Count values = options.statistics ? sizes.values * sizes.element : Count(0);  // the last layer's, for its norms
   // lambda' and lambda'', the stretch, and between them a sum and its inverse.
   const Count filter = config.filter ? sizes.tokens * sizes.width * sizes.wide * 5 : Count(0);
   Count neurons;

@@ -12,12 +12,13 @@ namespace {
 /// Reorders the rotated rows of each head from (pair, half) to (half, pair), or back.
 at::Tensor reordered_pairs(const TensorSlot& slot, const at::Tensor& rows, bool stored) {
   const at::Tensor heads = rows.unflatten(0, {slot.rotary_heads, -1});  // [head, head_dim, ..]
-  const at::Tensor rotated = heads.narrow(1, 0, slot.rotary_dimensions);
+  const std::int64_t rest = heads.size(1) - slot.rotary_dimensions;
+  const at::Tensor rotated = heads.narrow(1, slot.rotary_at_end ? rest : 0, slot.rotary_dimensions);
   const std::int64_t pairs = slot.rotary_dimensions / 2;
   const at::Tensor split = stored ? rotated.unflatten(1, {pairs, 2}) : rotated.unflatten(1, {2, pairs});
   const at::Tensor reordered = split.transpose(1, 2).flatten(1, 2);
-  const std::int64_t rest = heads.size(1) - slot.rotary_dimensions;
   if (rest == 0) return reordered.flatten(0, 1);
+  if (slot.rotary_at_end) return at::cat({heads.narrow(1, 0, rest), reordered}, 1).flatten(0, 1);
   return at::cat({reordered, heads.narrow(1, slot.rotary_dimensions, rest)}, 1).flatten(0, 1);
 }
 

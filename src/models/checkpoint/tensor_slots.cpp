@@ -7,6 +7,7 @@
 
 #include <initializer_list>
 #include <map>
+#include <span>
 #include <utility>
 
 namespace gainlens::models {
@@ -27,8 +28,11 @@ class SlotList {
       slots_.push_back(
           {std::move(name), found->shape, {{found->name, found->shape, found->kind, -1, 0, found->start}}});
   }
-  void norm(std::string_view module, std::string_view field, std::string_view bias) {
+  void norm(std::string_view module, std::string_view field) {
     complete(fmt::format("{}{}.weight", at_, module), field);
+  }
+  void norm(std::string_view module, std::string_view field, std::string_view bias) {
+    norm(module, field);
     complete(fmt::format("{}{}.bias", at_, module), bias);
   }
   /// Adds projections that share one stored tensor. Their biases share another one.
@@ -42,6 +46,7 @@ class SlotList {
     add_rows(fmt::format("{}{}.bias", at_, module), {biases.begin(), biases.end()}, order, false, rotary, groups);
   }
   void attention();
+  void latent();
   void delta();
   void mlp();
   void experts();
@@ -74,6 +79,17 @@ class SlotList {
     finish(std::move(slot));
   }
 
+  /// Marks the slots from `first` on, if the checkpoint stores rotated rows pair by pair: those at the end of each of
+  /// `heads` equal parts.
+  void pair_at_end(std::size_t first, std::int64_t heads) {
+    if (!names_.rotary_pairs) return;
+    for (TensorSlot& slot : std::span(slots_).subspan(first)) {
+      slot.rotary_heads = heads;
+      slot.rotary_dimensions = config_.latent.rotated;
+      slot.rotary_at_end = true;
+    }
+  }
+
   /// Computes the stored shape from the parts of the slot, and adds the slot.
   void finish(TensorSlot slot) {
     slot.shape = slot.parts.front().shape;
@@ -98,9 +114,24 @@ class SlotList {
   std::vector<TensorSlot> slots_;
 };
 
+void SlotList::latent() {
+  linear(names_.query_latent, {"query_latent"}, RowOrder::sequential);
+  norm(names_.query_latent_norm, "query_latent_norm");
+  std::size_t first = slots_.size();
+  linear(config_.latent.query_rank > 0 ? names_.query_of_latent : names_.query, {"query"}, RowOrder::sequential);
+  pair_at_end(first, config_.heads);
+  first = slots_.size();
+  linear(names_.key_latent, {"key_latent", "key_rotated"}, RowOrder::sequential);
+  pair_at_end(first, 1);
+  norm(names_.key_latent_norm, "key_latent_norm");
+  linear(names_.key_value_of_latent, {"key", "value"}, RowOrder::grouped, false, config_.heads);
+}
+
 void SlotList::attention() {
   norm(names_.attention_norm, "attention_norm", "attention_norm_bias");
-  if (names_.query_key_value.empty()) {
+  if (wanted("key_latent") != nullptr) {
+    latent();
+  } else if (names_.query_key_value.empty()) {
     linear(names_.query, {"query", "gate_score"}, RowOrder::grouped, names_.rotary_pairs,
            names_.gate_by_head ? config_.heads : config_.kv_heads);
     linear(names_.key, {"key"}, RowOrder::sequential, names_.rotary_pairs);
@@ -184,6 +215,7 @@ void SlotList::mlp() {
 
 void SlotList::experts() {
   linear(names_.router, {"router"}, RowOrder::sequential);
+  complete(at_ + std::string(names_.router_correction), "router_correction");
   if (names_.expert_gate_up.empty()) {
     expert_linear(names_.expert_gate, "expert_gate");
     expert_linear(names_.expert_up, "expert_up");

@@ -44,6 +44,7 @@ struct TensorSlot {
   /// If positive, the number of heads whose rows are stored with the two halves of each rotary pair side by side.
   std::int64_t rotary_heads = 0;
   std::int64_t rotary_dimensions = 0;  ///< of each of these heads, the first ones; the others are stored in order
+  bool rotary_at_end = false;          ///< the last ones instead
   std::optional<TiledHeads> tiled = {};
   bool exponential = false;  ///< stored as -exp of its values, all below 0
   std::int64_t layer = -1;   ///< -1: outside the layers

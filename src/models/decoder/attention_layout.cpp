@@ -8,7 +8,7 @@ hooks::AttentionLayout attention_layout(const DecoderConfig& config) {
   auto& [heads, kv_heads, head_dim, max_positions, window, gated, sink_logits, filtered, delta] = layout;
   heads = config.heads;
   kv_heads = config.kv_heads;
-  head_dim = config.head_dim;
+  head_dim = config.value_dim();
   max_positions = config.max_positions;
   window = config.window;
   gated = config.gate != Gate::none;

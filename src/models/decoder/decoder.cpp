@@ -29,6 +29,8 @@ const hooks::Site embed_site{"hook_embed"};
 const hooks::Site position_site{"hook_pos_embed"};
 const hooks::Site final_norm_site{"ln_final.hook_normalized"};
 
+constexpr double latent_norm_epsilon = 1e-6;  // the reference's, whatever rms_norm_eps is
+
 void check_ids(const at::Tensor& ids, std::int64_t vocabulary) {
   CHECK(ids.defined() && ids.dim() == 2 && ids.scalar_type() == at::kLong,
         "tokens: ids must be int64 [batch, position]");
@@ -99,7 +101,7 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use, st
     check_layer_shapes(config_, static_cast<std::int64_t>(layer), layers[layer], weights_.embedding.scalar_type());
   if (config_.positions == Positions::rotary) {
     for (std::int64_t layer = 0; layer < config_.layers; ++layer)
-      rope_frequencies(config_.rope_of(layer), config_.head_dim, 1);
+      rope_frequencies(config_.rope_of(layer), config_.rotary_dim(), 1);
   }
   if (use == WeightUse::frozen) {
     // If the head is tied, the packed head is the embedding too: memory holds it once.
@@ -161,10 +163,11 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
       request, *request.hooks, request.options.attention != nullptr ? *request.options.attention : fused, {}, {}, {},
       {}};
   if (config_.positions == Positions::rotary) {
-    pass.ropes.push_back(rope_tables(rope_frequencies(config_.rope, config_.head_dim, positions), positions, like_));
+    pass.ropes.push_back(
+        rope_tables(rope_frequencies(config_.rope, config_.rotary_dim(), positions), positions, like_));
     if (config_.window_rope) {
       pass.ropes.push_back(
-          rope_tables(rope_frequencies(*config_.window_rope, config_.head_dim, positions), positions, like_));
+          rope_tables(rope_frequencies(*config_.window_rope, config_.rotary_dim(), positions), positions, like_));
     }
   }
   if (config_.positions == Positions::alibi) {
@@ -325,7 +328,7 @@ at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at
                               const at::Tensor& residual, Pass& pass) const {
   if (config_.has_delta(layer)) return delta_layer(config_, weights.projections, weights.rest, input, residual);
   // Queries, keys and values live no longer than the call that reads them.
-  at::Tensor z;  // [batch, position, head, head_dim]
+  at::Tensor z;  // [batch, position, head, value_dim]
   if (pass.precision.defined()) {
     z = filtered_values(weights, layer, projected(weights, layer, input, pass), pass);
   } else {
@@ -340,6 +343,7 @@ at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at
 
 hooks::Qkv Decoder::projected(const Layer& weights, std::int64_t layer, const at::Tensor& input,
                               const Pass& pass) const {
+  if (config_.has_latent()) return expanded(weights, layer, input, pass);
   const LayerProjections& projections = weights.projections;
   std::vector<at::Tensor> rows = projected_by({&projections.query, &projections.key, &projections.value}, input);
   const auto heads = [&](at::Tensor found, std::int64_t count, std::string_view site) {
@@ -352,6 +356,30 @@ hooks::Qkv Decoder::projected(const Layer& weights, std::int64_t layer, const at
   return {positioned(query, weights.rest.query_norm, layer, "attn.hook_rot_q", pass).transpose(1, 2),
           positioned(key, weights.rest.key_norm, layer, "attn.hook_rot_k", pass).transpose(1, 2),
           value.transpose(1, 2)};
+}
+
+/// Queries, keys and values of latent attention.
+hooks::Qkv Decoder::expanded(const Layer& weights, std::int64_t layer, const at::Tensor& input,
+                             const Pass& pass) const {
+  const LayerProjections& projections = weights.projections;
+  const auto normed = [](const at::Tensor& rows, const at::Tensor& weight) {
+    return norm(rows, Norm::rms, latent_norm_epsilon, weight, 0);
+  };
+  const auto heads = [&](const at::Tensor& rows) { return rows.unflatten(2, {config_.heads, -1}); };
+  const at::Tensor query_input = projections.query_latent.defined()
+                                     ? normed(projections.query_latent(input), weights.rest.query_latent_norm)
+                                     : input;
+  const at::Tensor query = pass.at(layer, "attn.hook_q", heads(projections.query(query_input)));
+  const at::Tensor row = normed(projections.key_latent(input), weights.rest.key_latent_norm);
+  const at::Tensor shared = projections.key_rotated(input).unsqueeze(2).expand({-1, -1, config_.heads, -1});
+  const at::Tensor key = pass.at(layer, "attn.hook_k", at::cat({heads(projections.key(row)), shared}, -1));
+  const at::Tensor value = pass.at(layer, "attn.hook_v", heads(projections.value(row)));
+  const auto positioned = [&](const at::Tensor& x, std::string_view site) {
+    const std::int64_t still = config_.head_dim - config_.latent.rotated;
+    const at::Tensor rotated = rotate(x.slice(-1, still).contiguous(), pass.ropes[0]);
+    return pass.at(layer, site, at::cat({x.slice(-1, 0, still), rotated}, -1)).transpose(1, 2);
+  };
+  return {positioned(query, "attn.hook_rot_q"), positioned(key, "attn.hook_rot_k"), value.transpose(1, 2)};
 }
 
 at::Tensor Decoder::inner_normed(const at::Tensor& x, const at::Tensor& weight) const {
@@ -415,7 +443,7 @@ at::Tensor Decoder::output_projection(const Projection& output, std::int64_t lay
                                       const at::Tensor& residual, const Pass& pass) const {
   const hooks::Site site = hooks::block_site(layer, "attn.hook_result");
   if (pass.hooks.wants(site)) {
-    const at::Tensor by_head = output.weight().view({config_.width, config_.heads, config_.head_dim});
+    const at::Tensor by_head = output.weight().view({config_.width, config_.heads, config_.value_dim()});
     const at::Tensor result = pass.hooks.at(site, at::einsum("bthd,whd->bthw", {z, by_head}));
     if (pass.hooks.replaces(site)) {
       at::Tensor sum = result.sum(2);

@@ -37,6 +37,8 @@ class LayerSource {
 ///   attention and MLP; `hook_attn_out` and `hook_mlp_out` are the results of these norms.
 /// - `attn.hook_q` and `hook_k` are projected (and clipped), before their norm and rotation; `hook_rot_q` and
 ///   `hook_rot_k` are after both and exist only in a model with rotary position embedding.
+/// - With latent attention, `attn.hook_k` and `attn.hook_v` are what is expanded for every head. The rotated dimensions
+///   of queries and keys come last, half by half.
 /// - A layer of the gated delta rule has no site `attn.*`: it has no attention weights.
 /// - `attn.hook_z` is the result of attention before the gate. `attn.hook_gate` is the sigmoid of the score, which then
 ///   multiplies z.
@@ -110,6 +112,7 @@ class Decoder : public hooks::HookedModel {
                        Pass& pass) const;
   kernels::AttentionOptions attention_options(std::int64_t layer, const Pass& pass) const;
   hooks::Qkv projected(const Layer& weights, std::int64_t layer, const at::Tensor& input, const Pass& pass) const;
+  hooks::Qkv expanded(const Layer& weights, std::int64_t layer, const at::Tensor& input, const Pass& pass) const;
   at::Tensor inner_normed(const at::Tensor& x, const at::Tensor& weight) const;
   at::Tensor positioned(const at::Tensor& heads, const at::Tensor& weight, std::int64_t layer, std::string_view site,
                         const Pass& pass) const;

@@ -24,6 +24,7 @@ struct RopeConfig {
   double beta_fast = 32;                    ///< yarn
   double beta_slow = 1;                     ///< yarn
   std::optional<double> attention_factor;   ///< yarn, longrope: factor on cos and sin; yarn default 0.1 ln(factor) + 1
+  double score_magnitude = 1;               ///< yarn: m(factor, mscale_all_dim), whose square some families put on q.k
   bool truncate = true;                     ///< yarn: round the correction range to whole dimensions
   std::vector<double> short_factors;        ///< longrope: divide each pair's frequency up to original_max_positions
   std::vector<double> long_factors;         ///< longrope: divide each pair's frequency in longer sequences
@@ -53,17 +54,37 @@ enum class QkNorm {
   whole,  ///< RMSNorm over all heads at once
 };
 
+/// Latent attention: each position has one short row, from which the keys and values of all heads are expanded, and one
+/// rotated part of the keys, which all heads share. Each head then attends as usual, with keys of `head_dim`
+/// dimensions. Source: DeepSeek-V2, arXiv:2405.04434; DeepseekV2Attention of Hugging Face transformers.
+struct LatentAttention {
+  std::int64_t key_rank = 0;    ///< numbers of that row; 0: keys and values are projected from the stream
+  std::int64_t query_rank = 0;  ///< numbers of a row from which queries are expanded; 0: they are projected
+  std::int64_t rotated = 0;     ///< dimensions of each query and key that are rotated: the last ones
+  std::int64_t value_dim = 0;   ///< of each head
+};
+
+/// How a router turns logits into scores, of which the best experts are chosen.
+enum class RouterScores { softmax, sigmoid };
+
 /// Feed-forward layers, of which a linear router chooses a few for each token.
 struct Experts {
   std::int64_t count = 0;  ///< 0: one feed-forward layer for all tokens
   std::int64_t per_token = 0;
   std::int64_t width = 0;  ///< of each expert
-  bool normalised = true;  ///< the weights of the chosen experts sum to 1; else they are from the softmax over all
+  bool normalised = true;  ///< the weights of the chosen experts sum to 1, before `scale`; else they are their scores
+  RouterScores scores = RouterScores::softmax;
   bool router_bias = false;
-  bool bias = false;              ///< on the experts' projections
-  std::int64_t shared_width = 0;  ///< of an expert that every token passes, beside the chosen ones; 0: there is none
-  bool shared_score = false;      ///< its output is multiplied by the sigmoid of a linear score of the token
-  std::vector<bool> layers;       ///< [layer] whether the layer has experts; empty: all have
+  bool router_correction = false;  ///< a number for each expert is added to the scores that choose, not to the weights
+  bool router_wide = false;        ///< logits and weights are computed in float32 for narrower types
+  std::int64_t groups = 1;         ///< experts stand in groups of the same size
+  std::int64_t kept_groups = 1;    ///< a token chooses among the experts of that many groups
+  std::int64_t group_leaders = 1;  ///< the groups are those with the largest sum of that many best scores
+  double scale = 1;                ///< factor on the weights of the chosen experts
+  bool bias = false;               ///< on the experts' projections
+  std::int64_t shared_width = 0;   ///< of an expert that every token passes, beside the chosen ones; 0: there is none
+  bool shared_score = false;       ///< its output is multiplied by the sigmoid of a linear score of the token
+  std::vector<bool> layers;        ///< [layer] whether the layer has experts; empty: all have
 };
 
 /// Layers of linear attention by the gated delta rule, in place of softmax attention. They have no attention weights.
@@ -100,7 +121,7 @@ struct DecoderConfig {
   std::int64_t width = 0;  ///< of the residual stream
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
+  std::int64_t head_dim = 0;  ///< of queries and keys; also of values, but for latent attention
   std::int64_t mlp_width = 0;
   std::int64_t vocabulary = 0;
   std::int64_t max_positions = 0;  ///< trained or declared context, after any RoPE scaling the config declares
@@ -135,6 +156,7 @@ struct DecoderConfig {
   bool sink_logits = false;          ///< each head has a learned logit in the softmax, without a value
   std::vector<std::int64_t> window;  ///< [layer] number of visible keys, including the query itself; 0: global
   Gate gate = Gate::none;
+  LatentAttention latent;
   DeltaLayers delta;
 
   bool gated_mlp = true;  ///< down(act(gate) * up), else down(act(up))
@@ -159,6 +181,11 @@ struct DecoderConfig {
   bool rotates(std::int64_t layer) const {
     return positions == Positions::rotary && (unrotated.empty() || !unrotated.at(static_cast<std::size_t>(layer)));
   }
+  bool has_latent() const { return latent.key_rank > 0; }
+  /// Dimensions of a head's values.
+  std::int64_t value_dim() const { return has_latent() ? latent.value_dim : head_dim; }
+  /// Dimensions of a head of which RopeConfig::rotated is a share.
+  std::int64_t rotary_dim() const { return has_latent() ? latent.rotated : head_dim; }
   /// Whether the layer is one of linear attention. Else it has softmax attention.
   bool has_delta(std::int64_t layer) const {
     return !delta.layers.empty() && delta.layers.at(static_cast<std::size_t>(layer));

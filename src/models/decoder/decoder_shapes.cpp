@@ -16,7 +16,9 @@ void check_field(const WeightField& field, const TensorsByField& tensors, at::Sc
   ASSERT(found.sizes() == at::IntArrayRef(field.shape),
          "decoder weights: {} of {} is [{}]; the configuration asks for [{}]", field.name, of,
          fmt::join(found.sizes().vec(), ", "), fmt::join(field.shape, ", "));
-  ASSERT(found.scalar_type() == dtype, "decoder weights: {} of {} is not of the embedding's dtype", field.name, of);
+  const bool wide = field.kind == WeightField::Kind::correction && dtype != at::kDouble;
+  ASSERT(found.scalar_type() == (wide ? at::kFloat : dtype), "decoder weights: {} of {} is {}; the embedding is {}",
+         field.name, of, c10::toString(found.scalar_type()), c10::toString(dtype));
 }
 
 }  // namespace

@@ -20,20 +20,21 @@ void add_attention_sites(const DecoderConfig& config, std::int64_t layer, std::v
   };
   const Shape queries = per_position({config.heads, config.head_dim});
   const Shape keys = per_position({config.kv_heads, config.head_dim});
+  const Shape outputs = per_position({config.heads, config.value_dim()});
   add("attn.hook_q", queries);
   add("attn.hook_k", keys);
-  add("attn.hook_v", keys);
+  add("attn.hook_v", per_position({config.kv_heads, config.value_dim()}));
   if (config.rotates(layer)) {
     add("attn.hook_rot_q", queries);
     add("attn.hook_rot_k", keys);
   }
   if (config.filter) add("hook_precision", per_position({config.width}));
   add("attn.hook_pattern", {"batch", std::to_string(config.heads), "position", "position"}, /*on_request=*/true);
-  add("attn.hook_z", queries);
-  if (config.filter) add("attn.hook_observation_precision", queries);
-  if (config.filter) add("attn.hook_gain", queries);
+  add("attn.hook_z", outputs);
+  if (config.filter) add("attn.hook_observation_precision", outputs);
+  if (config.filter) add("attn.hook_gain", outputs);
   if (config.gate == Gate::headwise) add("attn.hook_gate", per_position({config.heads}));
-  if (config.gate == Gate::elementwise) add("attn.hook_gate", queries);
+  if (config.gate == Gate::elementwise) add("attn.hook_gate", outputs);
   add("attn.hook_result", per_position({config.heads, config.width}), /*on_request=*/true);
 }
 

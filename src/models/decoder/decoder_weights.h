@@ -31,27 +31,33 @@ struct TokenPrecisionWeights {
 /// One layer, in the compute dtype. Projections are [out, in]; undefined tensors are absent.
 struct LayerWeights {
   at::Tensor attention_norm, attention_norm_bias;  ///< [width]
-  at::Tensor query, query_bias;                    ///< [heads head_dim, width]
+  at::Tensor query_latent, query_latent_bias;      ///< [query_rank, width] of latent attention
+  at::Tensor query_latent_norm;                    ///< [query_rank]
+  at::Tensor key_latent, key_latent_bias;          ///< [key_rank, width]
+  at::Tensor key_rotated, key_rotated_bias;        ///< [rotated, width]
+  at::Tensor key_latent_norm;                      ///< [key_rank]
+  at::Tensor query, query_bias;                    ///< [heads head_dim, width]; latent [.., query_rank]
   at::Tensor gate_score, gate_score_bias;          ///< headwise [heads, width]; elementwise [heads head_dim, width]
-  at::Tensor key, key_bias;                        ///< [kv_heads head_dim, width]
-  at::Tensor value, value_bias;                    ///< [kv_heads head_dim, width]
-  at::Tensor query_norm, key_norm;           ///< QkNorm::head [head_dim]; heads [.., head_dim]; whole [.. head_dim]
-  at::Tensor sink_logit;                     ///< [heads]
-  at::Tensor output, output_bias;            ///< [width, heads head_dim]
-  at::Tensor delta_query, delta_key;         ///< [key_heads key_dim, width] of a layer of the gated delta rule
-  at::Tensor delta_value, delta_gate;        ///< [value_heads value_dim, width]
-  at::Tensor delta_beta, delta_decay;        ///< [value_heads, width]
-  at::Tensor delta_convolution;              ///< [queries, keys, then values, 1, kernel]
-  at::Tensor delta_log_rate;                 ///< [value_heads] log of the factor of a decay's rate ("A_log")
-  at::Tensor delta_decay_bias;               ///< [value_heads] ("dt_bias")
-  at::Tensor delta_norm;                     ///< [value_dim]
-  at::Tensor delta_output;                   ///< [width, value_heads value_dim]
-  at::Tensor attention_post_norm;            ///< [width]
-  at::Tensor mlp_norm, mlp_norm_bias;        ///< [width]
-  at::Tensor mlp_gate, mlp_gate_bias;        ///< [mlp_width, width]
-  at::Tensor mlp_up, mlp_up_bias;            ///< [mlp_width, width]
-  at::Tensor mlp_down, mlp_down_bias;        ///< [width, mlp_width]
-  at::Tensor router, router_bias;            ///< [experts, width]
+  at::Tensor key, key_bias;            ///< [kv_heads head_dim, width]; latent [heads (head_dim - rotated), key_rank]
+  at::Tensor value, value_bias;        ///< [kv_heads head_dim, width]; latent [heads value_dim, key_rank]
+  at::Tensor query_norm, key_norm;     ///< QkNorm::head [head_dim]; heads [.., head_dim]; whole [.. head_dim]
+  at::Tensor sink_logit;               ///< [heads]
+  at::Tensor output, output_bias;      ///< [width, heads value_dim]
+  at::Tensor delta_query, delta_key;   ///< [key_heads key_dim, width] of a layer of the gated delta rule
+  at::Tensor delta_value, delta_gate;  ///< [value_heads value_dim, width]
+  at::Tensor delta_beta, delta_decay;  ///< [value_heads, width]
+  at::Tensor delta_convolution;        ///< [queries, keys, then values, 1, kernel]
+  at::Tensor delta_log_rate;           ///< [value_heads] log of the factor of a decay's rate ("A_log")
+  at::Tensor delta_decay_bias;         ///< [value_heads] ("dt_bias")
+  at::Tensor delta_norm;               ///< [value_dim]
+  at::Tensor delta_output;             ///< [width, value_heads value_dim]
+  at::Tensor attention_post_norm;      ///< [width]
+  at::Tensor mlp_norm, mlp_norm_bias;  ///< [width]
+  at::Tensor mlp_gate, mlp_gate_bias;  ///< [mlp_width, width]
+  at::Tensor mlp_up, mlp_up_bias;      ///< [mlp_width, width]
+  at::Tensor mlp_down, mlp_down_bias;  ///< [width, mlp_width]
+  at::Tensor router, router_bias;      ///< [experts, width]
+  at::Tensor router_correction;        ///< [experts], float32 or float64
   at::Tensor expert_gate, expert_gate_bias;  ///< [experts, expert width, width]
   at::Tensor expert_up, expert_up_bias;      ///< [experts, expert width, width]
   at::Tensor expert_down, expert_down_bias;  ///< [experts, width, expert width]

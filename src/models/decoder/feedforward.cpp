@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace gainlens::models {
 namespace {
@@ -26,11 +27,39 @@ at::Tensor gated_neurons(const DecoderConfig& config, const at::Tensor& input, c
   return models::gated(both[0], both[1], function);
 }
 
-/// Router weight of every expert, [token, expert]; 0 for experts that are not chosen.
-at::Tensor routed(const Experts& experts, const at::Tensor& logits) {
+/// The logits of the router, [.., expert].
+at::Tensor router_logits(const Experts& experts, const Projection& router, const at::Tensor& input) {
+  if (!experts.router_wide || input.element_size() >= 4) return router(input);
+  return at::linear(input.to(at::kFloat), router.weight().to(at::kFloat));
+}
+
+/// `scores` [.., expert], with -infinity for experts outside the groups that a token keeps.
+at::Tensor in_kept_groups(const Experts& experts, const at::Tensor& scores) {
+  if (experts.kept_groups == experts.groups) return scores;
+  const at::Tensor grouped = scores.unflatten(-1, {experts.groups, -1});
+  const at::Tensor of_group = std::get<0>(grouped.topk(experts.group_leaders, -1)).sum(-1);  // [.., group]
+  const at::Tensor kept = std::get<1>(of_group.topk(experts.kept_groups, -1));
+  const at::Tensor left_out = at::ones_like(of_group, at::kBool).scatter(-1, kept, false);
+  return grouped.masked_fill(left_out.unsqueeze(-1), -std::numeric_limits<double>::infinity()).flatten(-2);
+}
+
+/// Router weight of every expert, [.., expert]; 0 for experts that are not chosen.
+/// @param correction  may be undefined
+at::Tensor routed(const Experts& experts, const at::Tensor& logits, const at::Tensor& correction) {
   const at::Tensor wide = logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
-  const auto [chosen, which] = wide.topk(experts.per_token, -1);
-  const at::Tensor weights = experts.normalised ? at::softmax(chosen, -1) : at::softmax(wide, -1).gather(-1, which);
+  // The order of the softmax is that of the logits.
+  const at::Tensor scores = experts.scores == RouterScores::sigmoid ? at::sigmoid(wide) : wide;
+  const at::Tensor choosing = in_kept_groups(experts, correction.defined() ? scores + correction : scores);
+  const at::Tensor which = std::get<1>(choosing.topk(experts.per_token, -1));
+  const at::Tensor chosen = scores.gather(-1, which);
+  at::Tensor weights;
+  if (experts.scores == RouterScores::sigmoid) {
+    constexpr double smallest_sum = 1e-20;  // the reference's
+    weights = experts.normalised ? chosen / (chosen.sum(-1, /*keepdim=*/true) + smallest_sum) : chosen;
+  } else {
+    weights = experts.normalised ? at::softmax(chosen, -1) : at::softmax(wide, -1).gather(-1, which);
+  }
+  if (experts.scale != 1) weights = weights * experts.scale;
   return at::zeros_like(wide).scatter(-1, which, weights).to(logits.scalar_type());
 }
 
@@ -128,9 +157,12 @@ at::Tensor dense_feedforward(const DecoderConfig& config, const LayerProjections
 
 at::Tensor expert_feedforward(const DecoderConfig& config, const LayerProjections& layer_projections,
                               std::int64_t layer, const at::Tensor& input, const hooks::Hooks& hooks) {
-  const at::Tensor logits = layer_projections.router(input);  // [batch, position, expert]
-  const at::Tensor shares =
-      hooks.at(hooks::block_site(layer, "mlp.hook_expert_weights"), routed(config.experts, logits)).flatten(0, 1);
+  const at::Tensor logits =
+      router_logits(config.experts, layer_projections.router, input);  // [batch, position, expert]
+  const at::Tensor shares = hooks
+                                .at(hooks::block_site(layer, "mlp.hook_expert_weights"),
+                                    routed(config.experts, logits, layer_projections.router_correction))
+                                .flatten(0, 1);
   const at::Tensor tokens = input.flatten(0, 1);  // [token, width]
   at::Tensor sum = at::zeros_like(tokens);
   for (std::int64_t expert = 0; expert < config.experts.count; ++expert) {
@@ -142,7 +174,7 @@ at::Tensor expert_feedforward(const DecoderConfig& config, const LayerProjection
                                              layer_projections.expert_gate[index], layer_projections.expert_up[index]);
     const at::Tensor down = layer_projections.expert_down[index](neurons);
     // In place: no gradient needs the sum so far. A copy of it for every expert would cost more than a small expert.
-    sum.index_add_(0, which, down * share.index_select(0, which).unsqueeze(1));
+    sum.index_add_(0, which, (down * share.index_select(0, which).unsqueeze(1)).to(sum.scalar_type()));
   }
   const at::Tensor chosen = sum.view_as(input);
   return config.experts.shared_width > 0 ? chosen + shared_expert(config, layer_projections, input) : chosen;

@@ -34,7 +34,8 @@ at::Tensor dense_feedforward(const DecoderConfig& config, const LayerProjections
 ///
 /// If the weights are normalised, the softmax is over the logits of the chosen experts: the same as normalising the
 /// chosen shares of the softmax over all experts. It runs in float32 for narrower types. Among equal logits, libtorch's
-/// topk decides.
+/// topk decides. With sigmoid scores, normalised weights are the chosen scores over their sum. If experts stand in
+/// groups, a token chooses among those of the best groups (DeepseekV3TopkRouter of Hugging Face transformers).
 /// @param input  [batch, position, width]
 at::Tensor expert_feedforward(const DecoderConfig& config, const LayerProjections& layer_projections,
                               std::int64_t layer, const at::Tensor& input, const hooks::Hooks& hooks);

@@ -35,6 +35,7 @@ void check_decoder(const DecoderConfig& config, const std::string& where) {
         "{}: layers of the gated delta rule have no attention weights, and the filter needs them in every layer",
         where);
   CHECK(!config.sink_logits, "{}: attention has sink logits; the filter needs weights that sum to 1", where);
+  CHECK(!config.has_latent(), "{}: the model has latent attention, which the filter does not know", where);
   CHECK(config.experts.count == 0, "{}: the MLP is a mixture of experts; its Jacobian is not known to the filter",
         where);
   CHECK(!config.clipped_gate, "{}: the MLP clips its gate; its Jacobian is not known to the filter", where);

@@ -102,6 +102,9 @@ LayerProjections::LayerProjections(LayerWeights& weights, WeightUse use) {
     return use == WeightUse::frozen ? Projection(std::exchange(weight, at::Tensor()), bias, use)
                                     : Projection(weight, bias, use);
   };
+  query_latent = take(weights.query_latent, weights.query_latent_bias);
+  key_latent = take(weights.key_latent, weights.key_latent_bias);
+  key_rotated = take(weights.key_rotated, weights.key_rotated_bias);
   query = take(weights.query, weights.query_bias);
   gate_score = take(weights.gate_score, weights.gate_score_bias);
   key = take(weights.key, weights.key_bias);
@@ -118,6 +121,7 @@ LayerProjections::LayerProjections(LayerWeights& weights, WeightUse use) {
   mlp_up = take(weights.mlp_up, weights.mlp_up_bias);
   mlp_down = take(weights.mlp_down, weights.mlp_down_bias);
   router = take(weights.router, weights.router_bias);
+  router_correction = weights.router_correction;
   expert_gate = of_experts(weights.expert_gate, weights.expert_gate_bias, use);
   expert_up = of_experts(weights.expert_up, weights.expert_up_bias, use);
   expert_down = of_experts(weights.expert_down, weights.expert_down_bias, use);

@@ -64,8 +64,10 @@ std::vector<at::Tensor> projected_by(std::initializer_list<const Projection*> pr
 
 /// The projections of one layer. A part that the layer does not have is undefined.
 struct LayerProjections {
+  Projection query_latent, key_latent, key_rotated;
   Projection query, gate_score, key, value, output;
   Projection mlp_gate, mlp_up, mlp_down, router;
+  at::Tensor router_correction;                                 ///< [expert]; may be undefined
   std::vector<Projection> expert_gate, expert_up, expert_down;  ///< [expert]
   Projection delta_query, delta_key, delta_value, delta_gate, delta_beta, delta_decay, delta_output;
   Projection shared_gate, shared_up, shared_down, shared_score;

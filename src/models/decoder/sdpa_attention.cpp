@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace gainlens::models {
@@ -47,9 +48,22 @@ hooks::ObservedAttention packed(const hooks::Qkv& qkv, const kernels::AttentionO
   return {by_head(found.output), by_head(found.n_eff), by_head(found.residual)};
 }
 
+/// Queries, keys and values of one width, with zeros added to the narrower ones.
+hooks::Qkv of_one_width(const hooks::Qkv& qkv) {
+  const std::int64_t width = std::max(qkv.key.size(3), qkv.value.size(3));
+  const auto wide = [width](const at::Tensor& x) { return at::constant_pad_nd(x, {0, width - x.size(3)}); };
+  return {wide(qkv.query), wide(qkv.key), wide(qkv.value)};
+}
+
 }  // namespace
 
-at::Tensor SdpaAttention::run(std::int64_t, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) {
+at::Tensor SdpaAttention::run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) {
+  // These kernels have one width; libtorch would make a T x T matrix.
+  if (const std::int64_t width = qkv.value.size(3); width != qkv.key.size(3)) {
+    kernels::AttentionOptions own = options;
+    if (own.scale == 0) own.scale = 1 / std::sqrt(static_cast<double>(qkv.key.size(3)));
+    return run(layer, of_one_width(qkv), own).narrow(3, 0, width);
+  }
   if (needs_mask(qkv, options)) return blocked(qkv, options);
   // A score that overflows to -infinity would hide its key. Training reads no number back.
   if (!kernels::is_tracked(qkv.query)) kernels::check_products("attention", options.scale, qkv.query, qkv.key);

@@ -49,17 +49,37 @@ void add_delta(const DecoderConfig& config, bool wanted, FieldList& list) {
   list.add("delta_output", Kind::projection, {config.width, of.values()}, wanted);
 }
 
+void add_latent(const DecoderConfig& config, bool wanted, FieldList& list) {
+  const LatentAttention& of = config.latent;
+  const bool query = wanted && of.query_rank > 0;
+  list.linear("query_latent", "query_latent_bias", {of.query_rank, config.width}, query, config.qkv_bias);
+  list.norm("query_latent_norm", of.query_rank, query);
+  list.linear("key_latent", "key_latent_bias", {of.key_rank, config.width}, wanted, config.qkv_bias);
+  list.linear("key_rotated", "key_rotated_bias", {of.rotated, config.width}, wanted, config.qkv_bias);
+  list.norm("key_latent_norm", of.key_rank, wanted);
+}
+
+/// Numbers of the rows from which queries, and keys with values, are projected.
+std::int64_t query_inputs(const DecoderConfig& config) {
+  return config.latent.query_rank > 0 ? config.latent.query_rank : config.width;
+}
+std::int64_t key_inputs(const DecoderConfig& config) {
+  return config.has_latent() ? config.latent.key_rank : config.width;
+}
+
 /// @param attends  the layer has softmax attention; else only its norms are wanted
 void add_attention(const DecoderConfig& config, bool attends, FieldList& list) {
-  const std::int64_t queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
-  const bool biased = config.qkv_bias;
+  const std::int64_t queries = config.heads * config.head_dim, outputs = config.heads * config.value_dim();
+  const std::int64_t keys = config.kv_heads * (config.head_dim - (config.has_latent() ? config.latent.rotated : 0));
+  const bool biased = config.qkv_bias && !config.has_latent();
   list.norm("attention_norm", config.width, config.pre_norm);
   list.add("attention_norm_bias", Kind::bias, {config.width}, config.pre_norm && config.norm_bias);
-  list.linear("query", "query_bias", {queries, config.width}, attends, biased);
-  list.linear("gate_score", "gate_score_bias", {config.gate == Gate::headwise ? config.heads : queries, config.width},
+  add_latent(config, attends && config.has_latent(), list);
+  list.linear("query", "query_bias", {queries, query_inputs(config)}, attends, biased);
+  list.linear("gate_score", "gate_score_bias", {config.gate == Gate::headwise ? config.heads : outputs, config.width},
               attends && config.gate != Gate::none, biased);
-  list.linear("key", "key_bias", {keys, config.width}, attends, biased);
-  list.linear("value", "value_bias", {keys, config.width}, attends, biased);
+  list.linear("key", "key_bias", {keys, key_inputs(config)}, attends, biased);
+  list.linear("value", "value_bias", {config.kv_heads * config.value_dim(), key_inputs(config)}, attends, biased);
   const auto normed = [&](std::int64_t heads) {
     return config.qk_norm == QkNorm::whole   ? Shape{heads * config.head_dim}
            : config.qk_norm == QkNorm::heads ? Shape{heads, config.head_dim}
@@ -68,7 +88,7 @@ void add_attention(const DecoderConfig& config, bool attends, FieldList& list) {
   list.add("query_norm", Kind::norm, normed(config.heads), attends && config.qk_norm != QkNorm::none);
   list.add("key_norm", Kind::norm, normed(config.kv_heads), attends && config.qk_norm != QkNorm::none);
   list.add("sink_logit", Kind::logit, {config.heads}, attends && config.sink_logits);
-  list.linear("output", "output_bias", {config.width, queries}, attends, config.output_bias);
+  list.linear("output", "output_bias", {config.width, outputs}, attends, config.output_bias);
   list.norm("attention_post_norm", config.width, config.post_norm);
 }
 
@@ -83,6 +103,7 @@ void add_mlp(const DecoderConfig& config, bool experts, FieldList& list) {
   const Experts& of = config.experts;
   const Shape expert_in{of.count, of.width, config.width};
   list.linear("router", "router_bias", {of.count, config.width}, experts, of.router_bias);
+  list.add("router_correction", Kind::correction, {of.count}, experts && of.router_correction);
   list.linear("expert_gate", "expert_gate_bias", expert_in, experts, of.bias);
   list.linear("expert_up", "expert_up_bias", expert_in, experts, of.bias);
   list.linear("expert_down", "expert_down_bias", {of.count, config.width, of.width}, experts, of.bias);

@@ -18,8 +18,9 @@ struct WeightField {
     norm,
     bias,
     logit,
-    precision,  ///< of the filter, learned at a rate of its own
-    constant,   ///< of the filter, not learned
+    correction,  ///< of a router's scores; float32 at least
+    precision,   ///< of the filter, learned at a rate of its own
+    constant,    ///< of the filter, not learned
   };
 
   std::string_view name;  ///< "attention_norm"; tensors_by_field() (decoder_weights.h) finds its tensor

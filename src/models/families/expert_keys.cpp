@@ -3,12 +3,6 @@
 #include "core/check.h"
 
 namespace gainlens::models {
-namespace {
-
-constexpr std::int64_t max_experts = 1 << 14;
-
-}  // namespace
-
 Experts parse_experts(ConfigReader& reader, std::string_view count_key, std::int64_t default_count,
                       std::int64_t default_per_token) {
   Experts experts;

@@ -21,6 +21,8 @@ std::vector<bool> parse_sparse_layers(ConfigReader& reader, std::int64_t layers)
 /// Keys for the training of a router. Families with experts have them.
 std::vector<std::string_view> router_training_keys();
 
+/// Experts of a layer in config.json are at most this many.
+inline constexpr std::int64_t max_experts = std::int64_t{1} << 14;
 /// Widths in config.json are at most this.
 inline constexpr std::int64_t max_expert_width = std::int64_t{1} << 24;
 

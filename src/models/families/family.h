@@ -58,6 +58,9 @@ struct Family {
   std::vector<std::string_view> inert_keys;
   /// Parts of the names of tensors that the decoder does not use: buffers, other modalities.
   std::vector<std::string_view> inert_tensors;
+  /// Part of the name of a tensor that layers after the last one have if they predict further tokens. The decoder does
+  /// not run such layers. Empty: there are none.
+  std::string_view further_layers;
   std::vector<OtherLayout> layouts;  ///< that a checkpoint may have in place of that of `tensors`
   /// The names, if they depend on the configuration. Null: `tensors`.
   TensorNames (*names)(const DecoderConfig& config, TensorNames tensors) = nullptr;

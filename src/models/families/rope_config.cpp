@@ -97,6 +97,7 @@ void parse_yarn(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
                              ? magnitude(rope.factor, mscale) / magnitude(rope.factor, mscale_all_dim)
                              : magnitude(rope.factor, 1);
   rope.attention_factor = optional_number(object, "attention_factor", 1e-6, max_factor).value_or(derived);
+  if (mscale_all_dim != 0) rope.score_magnitude = magnitude(rope.factor, mscale_all_dim);
 
   // In published files. Two kinds of programs compute different numbers from it.
   const double other = optional_number(object, "attn_factor", 1e-6, max_factor).value_or(1);

@@ -8,6 +8,8 @@ namespace gainlens::models {
 
 Family bloom();
 Family cohere2();
+Family deepseek_v2();
+Family deepseek_v3();
 Family ernie4_5();
 Family exaone4();
 Family falcon();
@@ -50,6 +52,8 @@ std::span<const Family> families() {
   static const std::vector<Family> table = {
       bloom(),
       cohere2(),
+      deepseek_v2(),
+      deepseek_v3(),
       ernie4_5(),
       exaone4(),
       falcon(),

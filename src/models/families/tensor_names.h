@@ -30,6 +30,11 @@ struct TensorNames {
   RowOrder query_key_value_order = RowOrder::sequential;
   std::string_view query = "self_attn.q_proj";  ///< also holds the rows of an output gate, in RowOrder::grouped
   bool gate_by_head = false;  ///< `query` holds the rows of each query head and then those of its gate
+  /// Of latent attention. The tensor of `key_latent` ends with the rows of the rotated part of the keys; the one of
+  /// `key_value_of_latent` has for each head the rows of its key, then of its value. `query` is used without
+  /// `query_latent`.
+  std::string_view query_latent, query_latent_norm, query_of_latent;
+  std::string_view key_latent, key_latent_norm, key_value_of_latent;
   std::string_view key = "self_attn.k_proj";
   std::string_view value = "self_attn.v_proj";
   std::string_view query_norm = "self_attn.q_norm";
@@ -39,7 +44,8 @@ struct TensorNames {
   std::string_view sink_logit;  ///< complete name
   std::string_view output = "self_attn.o_proj";
   std::string_view attention_post_norm;
-  bool rotary_pairs = false;  ///< rows of query and key are stored pair by pair (GGUF's llama), not half by half
+  /// Rotated rows of query and key are stored pair by pair (GGUF's llama), not half by half.
+  bool rotary_pairs = false;
 
   /// Of layers of the gated delta rule. `delta_projections` is one tensor for query, key, value and gate, grouped by
   /// key head. If it is empty, `delta_query_key_value` (sequential) and `delta_gate` are used. `delta_rates` is one
@@ -63,6 +69,7 @@ struct TensorNames {
   bool transposed = false;  ///< attention and MLP projections are stored [in, out]
 
   std::string_view router;
+  std::string_view router_correction;                    ///< complete name
   std::string_view expert_gate, expert_up, expert_down;  ///< with {}: one tensor for each expert; else one stack
   std::string_view expert_gate_up;       ///< complete name of one stack [experts, width, gate and up alternating]
   std::string_view expert_gate_up_bias;  ///< complete name

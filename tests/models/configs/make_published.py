@@ -11,8 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-SUPPORTED = ("bloom cohere2 ernie4_5 exaone4 falcon gemma gemma2 gemma3 gemma3_text glm4 gpt2 gpt_neo gpt_neox gpt_oss "
-             "gptj granite hunyuan_v1_dense llama mistral mixtral mpt olmo2 olmo3 opt phi phi3 qwen2 qwen2_moe qwen3 "
+SUPPORTED = ("bloom cohere2 deepseek_v2 deepseek_v3 ernie4_5 exaone4 falcon gemma gemma2 gemma3 gemma3_text glm4 gpt2 "
+             "gpt_neo gpt_neox gpt_oss gptj granite hunyuan_v1_dense llama mistral mixtral mpt olmo2 olmo3 opt phi phi3 qwen2 qwen2_moe qwen3 "
              "qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next seed_oss smollm3 stablelm "
              "starcoder2").split()
 
@@ -34,6 +34,8 @@ REFUSED = {
         ("'architectures' names Qwen3MoeForCausalLM", "the file was edited: model_type says another family"),
     "Qwen__Qwen3-32B-FP8-Static-PerTensor":
         ("of quantised weights, MXFP4 and FP8", "the weights are quantised by a method that is not read"),
+    "deepseek-ai__DeepSeek-V3__b":
+        ("unknown key 'num_routed_experts'", "the file was edited for another program; the class reads n_routed_experts"),
     "facebook__opt-350m__py":
         ("'do_layer_norm_before' is false", "norms after the sums, and embeddings of another width, are not computed"),
     "ibm-granite__granite-3.3-8b-instruct-FP8":
@@ -45,11 +47,9 @@ REFUSED = {
 
 # Why a family is refused, by model_type or, in a file without it, by its class.
 UNSUPPORTED = {
-    "MiniCPM3ForCausalLM": "latent attention is not computed",
+    "MiniCPM3ForCausalLM": "there is no reference: its class is code beside the checkpoint",
     "chatglm": "there is no reference: its class is code beside the checkpoint",
     "codegen": "no family here: queries, keys and values in an order of its own",
-    "deepseek_v2": "latent attention is not computed",
-    "deepseek_v3": "latent attention is not computed",
     "exaone": "there is no reference: its class is code beside the checkpoint",
     "gpt_bigcode": "no family here: learned positions with one KV head",
     "granitemoehybrid": "Mamba layers are not computed",
