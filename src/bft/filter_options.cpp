@@ -74,6 +74,24 @@ std::span<const Knob<FilterOptions>> filter_knobs() {
   return made;
 }
 
+std::string why_idle(const FilterOptions& options, std::string_view key) {
+  const OrderedJson all = knobs_to_json(filter_knobs(), options);
+  const auto is = [&](const char* other) { return fmt::format("'{}' is {}", other, all.at(other).dump()); };
+  const bool from_gain =
+      options.initial_precision == InitialPrecision::content || options.initial_precision == InitialPrecision::count;
+  if (key == "score_noise" && options.estimator != Estimator::delta_weight_free) return is("estimator");
+  if (key == "jacobian_rank" && options.jacobian != JacobianForm::low_rank) return is("jacobian");
+  if (key == "running_jacobian" && options.jacobian == JacobianForm::none) return is("jacobian");
+  if (key == "discount" && options.predict == Predict::jacobian) return is("predict");
+  if ((key == "most_process_noise" || key == "process_noise_start") && options.predict != Predict::jacobian)
+    return is("predict");
+  if (key == "process_noise_start" && options.most_process_noise == 0) return is("most_process_noise");
+  if ((key == "initial_gain" || key == "initial_gain_of_data") && !from_gain) return is("initial_precision");
+  if (key == "initial_decay" && !options.recency_decay) return is("recency_decay");
+  if (key == "warm_up_form" && options.warm_up == 0) return is("warm_up");
+  return "";
+}
+
 void check(const FilterOptions& options, const std::string& where) {
   CHECK(options.least_precision < options.most_precision,
         "{}: 'least_precision' is {} and 'most_precision' is {}; it must be larger", where, options.least_precision,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace gainlens::bft {
 
@@ -75,6 +76,9 @@ struct FilterOptions {
 
 /// The options with their keys.
 std::span<const Knob<FilterOptions>> filter_knobs();
+
+/// Why the option with this key changes nothing beside the others: "'jacobian' is exact". Empty: it acts.
+std::string why_idle(const FilterOptions& options, std::string_view key);
 
 /// @throws InvalidArgument  options that contradict each other
 void check(const FilterOptions& options, const std::string& where);

@@ -42,6 +42,10 @@ void read_arm(const TrainLanguageModelArguments& arguments, language::LanguageMo
     CHECK(has_filter, "{}: is an option of the filter; give --arm bft too", knob_option(knob.key));
     knob.set(filter, knob_value(text), knob_option(knob.key));
   }
+  for (const auto& [key, text] : arguments.knobs) {
+    const std::string reason = text.empty() ? "" : bft::why_idle(filter, key);
+    CHECK(reason.empty(), "{}: has no effect, because {}", knob_option(key), reason);
+  }
   if (!arguments.precision_learning_rate.empty()) {
     CHECK(has_filter, "--precision-learning-rate: is an option of the filter; give --arm bft too");
     const Json factor = knob_value(arguments.precision_learning_rate);

@@ -14,11 +14,13 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::cli {
@@ -115,12 +117,28 @@ void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArgum
   }
 }
 
+/// Refuses options of the filter that act in no arm. Arms other than those named here use parts of the filter in their
+/// own way.
+void check_filter_options(const TrainRecommendArguments& arguments, const bft::FilterOptions& filter) {
+  constexpr std::array<std::string_view, 4> known = {"bft", "plain", "popularity", "markov"};
+  const auto has = [&](std::string_view arm) { return std::ranges::find(arguments.arms, arm) != arguments.arms.end(); };
+  const auto is_known = [&](const std::string& arm) { return std::ranges::find(known, arm) != known.end(); };
+  if (!std::ranges::all_of(arguments.arms, is_known)) return;
+  for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs()) {
+    if (arguments.knobs.at(knob.key).empty()) continue;
+    CHECK(has("bft"), "{}: is an option of the filter; give --arm bft too", knob_option(knob.key));
+    const std::string reason = bft::why_idle(filter, knob.key);
+    CHECK(reason.empty(), "{}: has no effect, because {}", knob_option(knob.key), reason);
+  }
+}
+
 void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) {
   CHECK(arguments.backbone == "sasrec", "--backbone: '{}'; must be sasrec", printable(arguments.backbone, 60));
   CHECK(arguments.seeds_at_once >= 0, "--seeds-at-once: {}; must not be negative", arguments.seeds_at_once);
   recommend::RecommendRequest request;
   request.settings = settings_of(arguments);
   recommend::check_arms(arguments.arms);
+  check_filter_options(arguments, request.settings.model.filter);
   request.arms = arguments.arms;
   request.seeds = arguments.seeds;
   request.seed = global.seed;

@@ -73,5 +73,27 @@ TEST(FilterOptions, ThatContradictEachOtherAreRefused) {
   EXPECT_THAT(contradiction({{"estimator", "delta_weight_free"}}), HasSubstr("needs 'score_noise'"));
 }
 
+TEST(FilterOptions, ThatChangeNothingBesideOthersHaveAReason) {
+  for (const Knob<FilterOptions>& knob : filter_knobs()) {
+    const bool acts = knob.key != "score_noise" && knob.key != "discount";
+    EXPECT_EQ(why_idle(FilterOptions(), knob.key).empty(), acts) << knob.key;
+  }
+  EXPECT_EQ(why_idle(with({{"jacobian", "exact"}}), "jacobian_rank"), "'jacobian' is \"exact\"");
+  EXPECT_EQ(why_idle(with({{"jacobian", "none"}}), "running_jacobian"), "'jacobian' is \"none\"");
+  EXPECT_EQ(why_idle(with({{"jacobian", "exact"}}), "running_jacobian"), "");
+  for (const char* predict : {"discount", "decay"}) {
+    EXPECT_EQ(why_idle(with({{"predict", predict}}), "discount"), "");
+    EXPECT_THAT(why_idle(with({{"predict", predict}}), "most_process_noise"), HasSubstr(predict));
+    EXPECT_THAT(why_idle(with({{"predict", predict}}), "process_noise_start"), HasSubstr(predict));
+  }
+  EXPECT_EQ(why_idle(with({{"most_process_noise", 0}}), "process_noise_start"), "'most_process_noise' is 0.0");
+  EXPECT_EQ(why_idle(with({{"initial_precision", "count"}}), "initial_gain"), "");
+  EXPECT_EQ(why_idle(with({{"initial_precision", "table"}}), "initial_gain"), "'initial_precision' is \"table\"");
+  EXPECT_EQ(why_idle(with({{"initial_precision", "em"}}), "initial_gain_of_data"), "'initial_precision' is \"em\"");
+  EXPECT_EQ(why_idle(with({{"recency_decay", false}}), "initial_decay"), "'recency_decay' is false");
+  EXPECT_EQ(why_idle(with({{"warm_up", 0}}), "warm_up_form"), "'warm_up' is 0");
+  EXPECT_EQ(why_idle(with({{"estimator", "delta_weight_free"}, {"score_noise", 1}}), "score_noise"), "");
+}
+
 }  // namespace
 }  // namespace gainlens::bft

@@ -152,6 +152,12 @@ TEST_F(Recommend, ContradictionsOfAFilterAreRefused) {
   expect_refused(run_gainlens(training(run_, {"--arm", "bfd"})), "did you mean 'bft'");
   expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--no-jacobian", "--norm-jacobian", "true"})),
                  "needs 'jacobian' exact");
+  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--predict", "decay", "--most-process-noise", "1"})),
+                 "--most-process-noise: has no effect, because 'predict' is \"decay\"");
+  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--no-jacobian", "--jacobian-rank", "8"})),
+                 "--jacobian-rank: has no effect, because 'jacobian' is \"none\"");
+  expect_refused(run_gainlens(training(run_, {"--arm", "plain", "--kriging", "per_dimension"})),
+                 "--kriging: is an option of the filter; give --arm bft too");
   EXPECT_FALSE(std::filesystem::exists(run_));
 }
 

@@ -81,6 +81,8 @@ TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {
   expect_refused(train({"--arm", "bft", "--precision-learning-rate", "fast"}), "'fast'; must be a number");
   expect_refused(train({"--arm", "bft", "--precision-learning-rate", "-1"}), "must be 0 to 1e6");
   expect_refused(train({"--arm", "bft", "--estimator", "rem"}), "did you mean 'reml'?");
+  expect_refused(train({"--arm", "bft", "--jacobian", "exact", "--jacobian-rank", "4"}),
+                 "--jacobian-rank: has no effect, because 'jacobian' is \"exact\"");
   expect_refused(train({"--arm", "bft", "--initial-precision", "count"}), "need counts of items");
   EXPECT_FALSE(std::filesystem::exists(out_));
 

@@ -98,6 +98,10 @@ Qwen 3 Next and Qwen 3.5 have layers of linear attention (the gated delta rule) 
 layers are computed. A sweep measures those of softmax attention, and says which these are: the others have no attention
 weights.
 
+DeepSeek V2 and V3 have latent attention: the keys and values of all heads are expanded from one short row for each
+position. A sweep measures the expanded heads. Their values may have another size than their keys; d of the formulas is
+that of the values. Layers that predict further tokens are left out.
+
 A model that `hf download NAME` has fetched is found by its name: `gainlens inspect Qwen/Qwen3-0.6B` looks into the
 cache of the Hugging Face Hub (HF_HUB_CACHE, HF_HOME, or `~/.cache/huggingface/hub`). Nothing is downloaded.
 
