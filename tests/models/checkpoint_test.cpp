@@ -1,5 +1,6 @@
 #include "models/checkpoint/checkpoint.h"
 #include "checkpoint_folder.h"
+#include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/slot_tensors.h"
 #include "models/checkpoint/tensor_values.h"
 #include "models/checkpoint/torch_dtype.h"
@@ -19,6 +20,7 @@ using models::testing::CheckpointFolder;
 using models::testing::message_of;
 using models::testing::tiny_config;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -153,6 +155,33 @@ TEST(Checkpoint, RopeTablesArePassedOver) {
   folder.add("model.layers.0.self_attn.rotary_emb.inv_freq", {1});
   folder.add("model.rotary_emb.inv_freq", {1});
   EXPECT_NO_THROW(folder.load());
+}
+
+TEST(Checkpoint, LayersThatPredictFurtherTokensAreNotRun) {
+  CheckpointFolder folder(tiny_config("deepseek_v2"));
+  folder.config.update({{"num_key_value_heads", 2},
+                        {"head_dim", nullptr},
+                        {"qk_rope_head_dim", 2},
+                        {"qk_nope_head_dim", 1},
+                        {"v_head_dim", 2},
+                        {"kv_lora_rank", 3},
+                        {"q_lora_rank", nullptr},
+                        {"num_experts_per_tok", 1},
+                        {"first_k_dense_replace", 1}});
+  folder.add_tiny_tensors(6);
+  const std::string layer = "model.layers.0.self_attn.";
+  for (const char* name : {"k_proj.weight", "v_proj.weight"}) folder.tensors.erase(layer + name);
+  folder.add(layer + "kv_a_proj_with_mqa.weight", {5, 4});
+  folder.add(layer + "kv_a_layernorm.weight", {3});
+  folder.add(layer + "kv_b_proj.weight", {6, 3});
+  EXPECT_EQ(message_of([&] { load_checkpoint(folder.write(), {}); }), "");
+  folder.add("model.layers.1.self_attn.o_proj.weight", {4, 4});
+  EXPECT_THAT(message_of([&] { load_checkpoint(folder.write(), {}); }), HasSubstr("model.layers.1.self_attn.o_proj"));
+  folder.add("model.layers.1.eh_proj.weight", {4, 8});
+  const Checkpoint checkpoint = load_checkpoint(folder.write(), {});
+  EXPECT_THAT(open_checkpoint(folder.path()).notes,
+              ElementsAre("further layers after those of config.json: 1; they predict further tokens, and the language "
+                          "model does not run them"));
 }
 
 TEST(Checkpoint, AllFaultsInOneMessage) {

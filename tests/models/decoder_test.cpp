@@ -127,7 +127,8 @@ std::vector<at::Tensor> parameters(const DecoderConfig& config, DecoderWeights w
   std::vector<at::Tensor> all;
   const auto add = [&all](const std::vector<WeightField>& fields, const TensorsByField& tensors) {
     for (const WeightField& field : fields) {
-      if (field.wanted && field.kind != WeightField::Kind::constant) all.push_back(*tensors.at(field.name));
+      const bool learned = field.kind != WeightField::Kind::constant && field.kind != WeightField::Kind::correction;
+      if (field.wanted && learned) all.push_back(*tensors.at(field.name));
     }
   };
   add(outer_fields(config), tensors_by_field(weights));

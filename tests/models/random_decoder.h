@@ -129,6 +129,29 @@ inline std::vector<NamedConfig> every_option() {
     c.gate = models::Gate::elementwise;
     c.norm_offset = 1;
   });
+  add("latent_attention", [](models::DecoderConfig& c) {
+    c.kv_heads = c.heads;
+    c.head_dim = 6;
+    c.latent = {.key_rank = 5, .query_rank = 7, .rotated = 4, .value_dim = 3};
+    c.qkv_bias = c.output_bias = true;
+  });
+  add("latent_attention_with_wide_values", [](models::DecoderConfig& c) {
+    c.kv_heads = c.heads;
+    c.latent = {.key_rank = 5, .rotated = 2, .value_dim = 7};
+  });
+  add("experts_in_groups", [](models::DecoderConfig& c) {
+    c.experts = {.count = 6,
+                 .per_token = 2,
+                 .width = 12,
+                 .scores = models::RouterScores::sigmoid,
+                 .router_correction = true,
+                 .router_wide = true,
+                 .groups = 3,
+                 .kept_groups = 2,
+                 .group_leaders = 2,
+                 .scale = 1.5,
+                 .shared_width = 8};
+  });
   add("experts_in_one_layer", [](models::DecoderConfig& c) {
     c.experts = {.count = 3,
                  .per_token = 2,

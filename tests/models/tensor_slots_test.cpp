@@ -83,6 +83,40 @@ TEST(Unpack, PartialRotaryPairsByHand) {
   EXPECT_THAT(values(pack(slot, {rows})), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
+TEST(Unpack, RotaryPairsAtTheEndByHand) {
+  // Two heads of six dimensions: two that keep their places, then two pairs.
+  TensorSlot slot = slot_of({12}, {{12}});
+  slot.rotary_heads = 2;
+  slot.rotary_dimensions = 4;
+  slot.rotary_at_end = true;
+  const at::Tensor rows = unpack(slot, counting({12}))[0];
+  EXPECT_THAT(values(rows), ElementsAre(0, 1, 2, 4, 3, 5, 6, 7, 8, 10, 9, 11));
+  EXPECT_TRUE(at::equal(pack(slot, {rows}), counting({12})));
+}
+
+TEST(TensorSlots, LatentAttentionByHand) {
+  DecoderConfig config = small_config();
+  config.heads = config.kv_heads = 2;
+  config.head_dim = 3;
+  config.latent = {.key_rank = 4, .query_rank = 5, .rotated = 2, .value_dim = 2};
+  TensorNames names;
+  names.rotary_pairs = true;
+  names.query_latent = "q_a", names.query_of_latent = "q_b", names.key_latent = "kv_a";
+  names.key_value_of_latent = "kv_b";
+  std::map<std::string, TensorSlot> slots;
+  for (TensorSlot& slot : layer_slots(config, names, 0)) slots.emplace(slot.name.substr(15), std::move(slot));
+  EXPECT_THAT(slots.at("q_a.weight").shape, ElementsAre(5, 16));
+  EXPECT_THAT(slots.at("q_b.weight").shape, ElementsAre(6, 5));
+  const auto latent = unpack(slots.at("kv_a.weight"), counting({6, 16}));
+  EXPECT_THAT(values(latent[0].select(1, 0)), ElementsAre(0, 16, 32, 48));
+  EXPECT_THAT(values(latent[1].select(1, 0)), ElementsAre(64, 80));  // one pair: its halves
+  // For each head one row of its key, which is not rotated, then two of its value.
+  const auto expanded = unpack(slots.at("kv_b.weight"), counting({6, 4}));
+  EXPECT_THAT(values(expanded[0].select(1, 0)), ElementsAre(0, 12));
+  EXPECT_THAT(values(expanded[1].select(1, 0)), ElementsAre(4, 8, 16, 20));
+  EXPECT_THAT(slots.at("self_attn.o_proj.weight").shape, ElementsAre(16, 4));
+}
+
 TEST(Unpack, StackIsMadeWhenItsFirstExpertComes) {
   LayerWeights weights;
   const SlotTargets targets(7, weights);
@@ -259,7 +293,10 @@ TEST_P(SlotsOfEveryOption, FillEveryWantedWeightOnce) {
   names.delta_decay = "delta.a", names.delta_convolution = "delta.conv", names.delta_log_rate = "delta.A_log";
   names.delta_decay_bias = "delta.dt_bias", names.delta_norm = "delta.norm", names.delta_output = "delta.out";
   names.shared_gate = "shared.gate", names.shared_up = "shared.up", names.shared_down = "shared.down";
-  names.shared_score = "shared_score";
+  names.shared_score = "shared_score", names.router_correction = "router.correction";
+  names.rotary_pairs = config.has_latent();
+  names.query_latent = "q_a", names.query_latent_norm = "q_a_norm", names.query_of_latent = "q_b";
+  names.key_latent = "kv_a", names.key_latent_norm = "kv_a_norm", names.key_value_of_latent = "kv_b";
   DecoderWeights weights = RandomWeights(2, at::kFloat).of(config), filled;
   filled.layers.resize(weights.layers.size());
   const SlotTargets from(weights), to(filled);

@@ -1,7 +1,6 @@
 #include "models/checkpoint/checkpoint_source.h"
 
 #include "core/check.h"
-#include "core/counted.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/filter_config.h"
 #include "models/families/class_names.h"
@@ -169,8 +168,9 @@ CheckpointSource open_folder(const std::filesystem::path& path, const IgnoredKey
   source.inert_prefixes = further_layers(directory.entries(), *source.family, source.names, source.config.layers);
   if (const std::size_t further = source.inert_prefixes.size(); further > 0)
     source.notes.push_back(fmt::format(
-        "{} after the {} layers of config.json predict further tokens; the language model does not run them",
-        counted(static_cast<std::int64_t>(further), "layer"), source.config.layers));
+        "further layers after those of config.json: {}; they predict further tokens, and the language model "
+        "does not run them",
+        further));
   source.scaled = scaled_tensors(directory.entries(), source.where());
   source.tensors = std::move(directory);
   return source;

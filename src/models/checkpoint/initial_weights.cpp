@@ -97,14 +97,21 @@ DecoderWeights initial_weights(const DecoderConfig& config, std::uint64_t seed) 
 
 std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights, WeightRole role) {
   const auto role_of = [](const SlotPart& part) {
-    return part.kind == WeightField::Kind::precision  ? WeightRole::precision
-           : part.kind == WeightField::Kind::constant ? WeightRole::constant
-                                                      : WeightRole::weight;
+    switch (part.kind) {
+      case WeightField::Kind::precision:
+        return WeightRole::precision;
+      case WeightField::Kind::constant:
+      case WeightField::Kind::correction:  // chooses, and so has no gradient
+        return WeightRole::constant;
+      default:
+        return WeightRole::weight;
+    }
   };
-  // Two parts are a projection and its gate. More are told apart by their places in the decoder.
+  // Other parts than an output gate are told apart by their places in the decoder.
   const auto name_of_part = [](const TensorSlot& slot, std::size_t part) {
     if (part == 0) return slot.name;
-    return slot.parts.size() == 2 ? slot.name + ".gate" : fmt::format("{}.{}", slot.name, slot.parts[part].field);
+    const std::string_view field = slot.parts[part].field;
+    return fmt::format("{}.{}", slot.name, field == "gate_score" ? "gate" : field);
   };
   std::vector<NamedTensor> parameters;
   const SlotTargets targets(weights);
