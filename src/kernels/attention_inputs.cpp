@@ -40,7 +40,7 @@ void check_estimator(const char* where, const ChosenEstimator& estimator) {
 }
 
 void check_options(const char* where, const AttentionOptions& options, double prior_variance) {
-  CHECK(std::isfinite(options.scale), "{}: scale {}; must be finite (0 means 1/sqrt(head_dim))", where, options.scale);
+  CHECK(std::isfinite(options.scale), "{}: scale {}; must be finite (0 means 1/sqrt(key_dim))", where, options.scale);
   CHECK(!options.window || *options.window >= 1, "{}: window {}; must be at least 1 (the query itself), or absent",
         where, options.window.value_or(0));
   const double cap = options.soft_cap;
@@ -72,7 +72,7 @@ void check_sequences(const char* where, const AttentionOptions& options, std::in
 
 void check_tensor(const char* where, const char* name, const at::Tensor& tensor, const at::Tensor& query) {
   CHECK(tensor.defined(), "{}: {} is undefined; must be a tensor", where, name);
-  CHECK(tensor.dim() == 3, "{}: {} has shape {}; must be [head, position, head_dim]", where, name, shape_text(tensor));
+  CHECK(tensor.dim() == 3, "{}: {} has shape {}; must be [head, position, dimension]", where, name, shape_text(tensor));
   const at::ScalarType type = tensor.scalar_type();
   CHECK(type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16,
         "{}: {} has dtype {}; must be float32, float64, float16 or bfloat16", where, name, at::toString(type));
@@ -115,12 +115,13 @@ void check_sink_logit(const char* where, const at::Tensor& sink, const Attention
 void check_precision(const char* where, const at::Tensor& precision, const AttentionShape& shape,
                      const at::Tensor& query) {
   if (!precision.defined()) return;
-  const std::vector<std::int64_t> whole{shape.heads, shape.length, shape.head_dim},
-      by_head{shape.heads, shape.head_dim};
+  const std::vector<std::int64_t> whole{shape.heads, shape.length, shape.value_dim},
+      by_head{shape.heads, shape.value_dim};
   CHECK(precision.sizes() == whole || precision.sizes() == by_head ||
-            (precision.dim() == 1 && precision.size(0) == shape.head_dim),
+            (precision.dim() == 1 && precision.size(0) == shape.value_dim),
         "{}: prior_precision_by_dimension has shape {}; must be [{}], [{}, {}] or [{}, {}, {}]", where,
-        shape_text(precision), shape.head_dim, shape.heads, shape.head_dim, shape.heads, shape.length, shape.head_dim);
+        shape_text(precision), shape.value_dim, shape.heads, shape.value_dim, shape.heads, shape.length,
+        shape.value_dim);
   check_option_tensor(where, "prior_precision_by_dimension", precision, query);
   CHECK(
       at::isfinite(precision).logical_and(precision.ge(0)).logical_and(precision.le(largest_option)).all().item<bool>(),
@@ -132,7 +133,7 @@ void check_precision(const char* where, const at::Tensor& precision, const Atten
 void check_sizes(const char* where, const AttentionShape& shape) {
   const std::int64_t bytes_per_value = 64;  // results, packed keys and values, in float64
   std::int64_t bytes = checked_mul(shape.heads, shape.length, where);
-  bytes = checked_mul(bytes, shape.head_dim + first_keys, where);
+  bytes = checked_mul(bytes, std::max(shape.key_dim, shape.value_dim) + first_keys, where);
   checked_mul(bytes, bytes_per_value, where);
 }
 
@@ -157,15 +158,17 @@ double overflow_limit(at::ScalarType compute_type) {
 
 }  // namespace
 
-AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key) {
-  const auto head_dim = static_cast<double>(query.size(2));
+AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
+                        const at::Tensor& value) {
+  const auto key_dim = static_cast<double>(query.size(2)), value_dim = static_cast<double>(value.size(2));
   return {.heads = query.size(0),
           .kv_heads = key.size(0),
           .group = query.size(0) / key.size(0),
           .length = query.size(1),
-          .head_dim = query.size(2),
-          .scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim),
-          .prior_variance = options.prior_variance.value_or(1 / head_dim)};
+          .key_dim = query.size(2),
+          .value_dim = value.size(2),
+          .scale = options.scale != 0 ? options.scale : 1 / std::sqrt(key_dim),
+          .prior_variance = options.prior_variance.value_or(1 / value_dim)};
 }
 
 KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std::int64_t query) {
@@ -184,14 +187,15 @@ AttentionShape checked_shape(const char* where, const AttentionOptions& options,
   check_tensor(where, "query", query, query);
   check_tensor(where, "key", key, query);
   check_tensor(where, "value", value, query);
-  CHECK(key.sizes() == value.sizes(), "{}: key has shape {}, value {}; must be the same", where, shape_text(key),
-        shape_text(value));
+  CHECK(key.size(0) == value.size(0) && key.size(1) == value.size(1),
+        "{}: key has shape {}, value {}; heads and positions must agree", where, shape_text(key), shape_text(value));
   CHECK(key.size(1) == query.size(1) && key.size(2) == query.size(2),
-        "{}: query has shape {}, key {}; positions and head_dim must agree", where, shape_text(query), shape_text(key));
+        "{}: query has shape {}, key {}; positions and the last dimension must agree", where, shape_text(query),
+        shape_text(key));
   CHECK(query.size(0) % key.size(0) == 0,
         "{}: {} query heads over {} kv heads; the first must be a multiple of the second", where, query.size(0),
         key.size(0));
-  const AttentionShape shape = shape_of(options, query, key);
+  const AttentionShape shape = shape_of(options, query, key, value);
   check_sizes(where, shape);
   check_sequences(where, options, shape.length);
   check_bias(where, "key_bias", options.key_bias, shape, query);
@@ -215,7 +219,7 @@ void check_extrema(const char* where, const char* name, const Extrema& extrema) 
 void check_scores(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& query,
                   const Extrema& key) {
   const double largest_score =
-      query.magnitude() * key.magnitude() * static_cast<double>(shape.head_dim) * std::max(1.0, std::abs(shape.scale));
+      query.magnitude() * key.magnitude() * static_cast<double>(shape.key_dim) * std::max(1.0, std::abs(shape.scale));
   if (largest_score < overflow_limit(compute_type)) return;
   throw_run_failed("{}: query up to {:.3g} times key up to {:.3g} may overflow {}", where, query.magnitude(),
                    key.magnitude(), overflow_advice(compute_type));
@@ -224,7 +228,7 @@ void check_scores(const char* where, at::ScalarType compute_type, const Attentio
 void check_spread(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& value) {
   const double spread = value.largest - value.smallest, largest = value.magnitude();
   const double residual_squares = spread * spread;
-  const double norm_squares = largest * largest * static_cast<double>(shape.head_dim);
+  const double norm_squares = largest * largest * static_cast<double>(shape.value_dim);
   if (std::max(residual_squares, norm_squares) < overflow_limit(compute_type)) return;
   throw_run_failed("{}: value from {:.3g} to {:.3g}: their squares may overflow {}", where, value.smallest,
                    value.largest, overflow_advice(compute_type));
@@ -235,7 +239,7 @@ void check_products(const char* where, double scale, const at::Tensor& query, co
   check_extrema(where, "query", of_query);
   check_extrema(where, "key", of_key);
   const at::ScalarType type = query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  check_scores(where, type, {.head_dim = query.size(-1), .scale = scale == 0 ? 1 : scale}, of_query, of_key);
+  check_scores(where, type, {.key_dim = query.size(-1), .scale = scale == 0 ? 1 : scale}, of_query, of_key);
 }
 
 void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape,
@@ -255,7 +259,7 @@ QueryStatistics allocate_statistics(const AttentionOptions& options, const Atten
   const auto filled = [&](at::IntArrayRef sizes) { return at::full(sizes, nan, query.options().dtype(scalar_type)); };
   const auto scalar = [&] { return filled({shape.heads, shape.length}); };
   QueryStatistics statistics;
-  if (returned.output) statistics.output = at::zeros({shape.heads, shape.length, shape.head_dim}, query.options());
+  if (returned.output) statistics.output = at::zeros({shape.heads, shape.length, shape.value_dim}, query.options());
   for (const QueryField& field : query_fields) {
     if (field.wanted(returned)) statistics.*field.tensor = scalar();
   }
@@ -267,10 +271,10 @@ QueryStatistics allocate_statistics(const AttentionOptions& options, const Atten
     statistics.first_mass = filled({shape.heads, shape.length, returned.first_masses});
     statistics.column_mean = filled({shape.heads, returned.first_masses});
   }
-  statistics.value_variance = filled({shape.kv_heads, shape.head_dim});
+  statistics.value_variance = filled({shape.kv_heads, shape.value_dim});
   if (returned.per_dimension) {
-    statistics.residual_by_dimension = filled({shape.heads, shape.length, shape.head_dim});
-    statistics.observation_precision_by_dimension = filled({shape.heads, shape.length, shape.head_dim});
+    statistics.residual_by_dimension = filled({shape.heads, shape.length, shape.value_dim});
+    statistics.observation_precision_by_dimension = filled({shape.heads, shape.length, shape.value_dim});
   }
   return statistics;
 }
@@ -284,8 +288,8 @@ at::Tensor precision_rows(const AttentionOptions& options, const AttentionShape&
   if (!options.prior_precision_by_dimension.defined()) return {};
   const at::Tensor& precision = options.prior_precision_by_dimension;
   const at::Tensor by_query =
-      precision.dim() == 3 ? precision : at::atleast_2d(precision).unsqueeze(1);  // [head or 1, query or 1, head_dim]
-  return by_query.to(compute_type).expand({shape.heads, shape.length, shape.head_dim});
+      precision.dim() == 3 ? precision : at::atleast_2d(precision).unsqueeze(1);  // [head or 1, query or 1, value_dim]
+  return by_query.to(compute_type).expand({shape.heads, shape.length, shape.value_dim});
 }
 
 }  // namespace gainlens::kernels

@@ -13,19 +13,22 @@ namespace gainlens::kernels {
 /// position do not see all of these keys, so they are computed in another way.
 inline constexpr std::int64_t centre_keys = 64;
 
-/// Sizes of one call of attention. Options that were left at their defaults have their numbers here.
+/// Sizes of one call of attention. Options that were left at their defaults have their numbers here. In ordinary
+/// attention key_dim and value_dim are one number, called head_dim. They differ in latent attention.
 struct AttentionShape {
   std::int64_t heads;
   std::int64_t kv_heads;
   std::int64_t group;  ///< query heads that share a kv head
   std::int64_t length;
-  std::int64_t head_dim;
-  double scale;           ///< factor on q.k
-  double prior_variance;  ///< sigma0^2
+  std::int64_t key_dim;    ///< width of queries and keys
+  std::int64_t value_dim;  ///< width of values: d in docs/method.md
+  double scale;            ///< factor on q.k
+  double prior_variance;   ///< sigma0^2
 };
 
 /// Sizes of tensors that have been checked.
-AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key);
+AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
+                        const at::Tensor& value);
 
 /// The keys [begin, end) that a query sees.
 struct KeyRange {
@@ -67,8 +70,8 @@ void check_scores(const char* where, at::ScalarType compute_type, const Attentio
 void check_spread(const char* where, at::ScalarType compute_type, const AttentionShape& shape, const Extrema& value);
 
 /// Makes the checks of queries, keys and scores above, by passes over the tensors.
-/// @param query, key  [.., head_dim]
-/// @param scale       0: 1 / sqrt(head_dim)
+/// @param query, key  [.., key_dim]
+/// @param scale       0: 1 / sqrt(key_dim)
 /// @throws RunFailed  as the checks above
 void check_products(const char* where, double scale, const at::Tensor& query, const at::Tensor& key);
 
@@ -85,7 +88,7 @@ QueryStatistics allocate_statistics(const AttentionOptions& options, const Atten
 /// A bias of the options as a contiguous [head or 1, position] tensor; undefined if `bias` is undefined.
 at::Tensor bias_rows(const at::Tensor& bias, at::ScalarType compute_type);
 
-/// lambda of every query and dimension as [head, query, head_dim], expanded without copies. Undefined if the options
+/// lambda of every query and dimension as [head, query, value_dim], expanded without copies. Undefined if the options
 /// give one number for all.
 at::Tensor precision_rows(const AttentionOptions& options, const AttentionShape& shape, at::ScalarType compute_type);
 

@@ -52,7 +52,7 @@ AttentionOptions options_of(const AttentionOptions& options, const Sequence& seq
 
 QueryStatistics over_sequences(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
                                const at::Tensor& value, const SequenceKernel& kernel) {
-  if (options.sequences.empty()) return kernel(options, shape_of(options, query, key), query, key, value);
+  if (options.sequences.empty()) return kernel(options, shape_of(options, query, key, value), query, key, value);
 
   QueryStatistics whole;
   at::Tensor column_sums, column_counts;
@@ -62,9 +62,9 @@ QueryStatistics over_sequences(const AttentionOptions& options, const at::Tensor
     const auto part = [&](const at::Tensor& tensor) { return tensor.narrow(1, sequence.begin, length); };
     const AttentionOptions own = options_of(options, sequence);
     const QueryStatistics statistics =
-        kernel(own, shape_of(own, part(query), key), part(query), part(key), part(value));
+        kernel(own, shape_of(own, part(query), key, value), part(query), part(key), part(value));
     if (!whole.n_eff.defined())
-      whole = allocate_statistics(options, shape_of(options, query, key), statistics.n_eff.scalar_type(), query);
+      whole = allocate_statistics(options, shape_of(options, query, key, value), statistics.n_eff.scalar_type(), query);
     copy_queries(statistics, sequence.begin, whole);
     if (statistics.first_mass.defined()) {
       const at::Tensor counts = queries_of_columns(statistics);

@@ -52,7 +52,7 @@ struct ReturnedFields {
 
 /// What attention is computed, and the priors of its statistics.
 struct AttentionOptions {
-  double scale = 0;    ///< factor on q.k; 0 means 1/sqrt(head_dim)
+  double scale = 0;    ///< factor on q.k; 0 means 1/sqrt(key_dim)
   bool causal = true;  ///< query t sees keys j <= t
   /// Query t sees only keys with |t - j| < window, itself included. At least 1; empty: no window.
   std::optional<std::int64_t> window;
@@ -69,10 +69,10 @@ struct AttentionOptions {
   at::Tensor sink_logit;  ///< learned sink logit, [head]; undefined: no sink logit
   // No prior, nor the product of strength and variance, may exceed 1e30: float32 could not hold it.
   double prior_strength = 1;             ///< nu, in pseudo-observations (the paper, eq. (6))
-  std::optional<double> prior_variance;  ///< sigma0^2, in values squared; default 1/head_dim
+  std::optional<double> prior_variance;  ///< sigma0^2, in values squared; default 1/value_dim
   double prior_precision = 1;            ///< lambda of the residual stream, the same for every dimension
-  /// Replaces `prior_precision`: lambda as [head_dim], [head, head_dim] or [head, query, head_dim]; undefined: not
-  /// used.
+  /// Replaces `prior_precision`: lambda as [value_dim], [head, value_dim] or [head, query, value_dim]; undefined:
+  /// not used.
   at::Tensor prior_precision_by_dimension;
   ReturnedFields returned;
   /// What lambda_obs, its log and K are computed from. All but reml need the composed backend: without a prior they
@@ -86,7 +86,7 @@ struct AttentionOptions {
 AttentionBackend chosen_backend(AttentionBackend wish, const at::Device& device, const ChosenEstimator& estimator);
 
 /// Statistics of every query of every head. S, lambda_obs, its log and K are means over the
-/// head_dim dimensions, taken after the nonlinear step; n_eff, entropy and the norms are one number for each query.
+/// value_dim dimensions, taken after the nonlinear step; n_eff, entropy and the norms are one number for each query.
 /// [head, query] tensors are float64 for float64 inputs, else float32. A query that sees no key, or is padding, has
 /// output 0 and NaN statistics. All tensors are on the device of the inputs. With a sink logit of mass p_s, n_eff,
 /// entropy and residual use p / (1 - p_s) for p. Definitions: docs/method.md, "Statistics of one query".
@@ -96,7 +96,7 @@ AttentionBackend chosen_backend(AttentionBackend wish, const at::Device& device,
 /// (core/estimator.h), or below what the sums resolve; K is 1 there, within 1e-9. "Scaled" divides every square of
 /// values by value_variance and takes sigma0^2 = 1.
 struct QueryStatistics {
-  at::Tensor output;  ///< [head, query, head_dim], dtype of the inputs: (1 - p_s) sum_j p_j v_j
+  at::Tensor output;  ///< [head, query, value_dim], dtype of the inputs: (1 - p_s) sum_j p_j v_j
   // The scalars of core/query_scalars.h, [head, query] each: n_eff, entropy, residual, observation_precision,
   // log_observation_precision, kalman_gain, kalman_gain_scaled, without_first_n_eff, without_first_residual,
   // without_first_observation_precision, without_first_kalman_gain, estimate_norm, gained_estimate_norm,
@@ -113,20 +113,20 @@ struct QueryStatistics {
   /// [head, first_masses] mean of p_im over the queries i >= m that see a key (Gu et al.); NaN if there is no such
   /// query. Queries and keys are counted from the start of their sequence.
   at::Tensor column_mean;
-  /// [kv_head, head_dim] population variance of the values over all keys; [sequence, kv_head, head_dim] if `sequences`
-  /// are given.
+  /// [kv_head, value_dim] population variance of the values over all keys; [sequence, kv_head, value_dim] if
+  /// `sequences` are given.
   at::Tensor value_variance;
-  at::Tensor residual_by_dimension;               ///< [head, query, head_dim] S, on request
-  at::Tensor observation_precision_by_dimension;  ///< [head, query, head_dim] lambda_obs, on request
+  at::Tensor residual_by_dimension;               ///< [head, query, value_dim] S, on request
+  at::Tensor observation_precision_by_dimension;  ///< [head, query, value_dim] lambda_obs, on request
   std::int64_t queries_without_keys = 0;          ///< number over all heads; padding does not count
 };
 
 /// The oracle: float64, one query at a time, two passes, written for readers. Single-threaded, O(T) memory for a query.
 ///
-/// @param query  [head, position, head_dim], float32, float64, float16 or bfloat16; any strides
-/// @param key    [kv_head, position, head_dim]; head must be a multiple of kv_head; query head h uses kv head h / (head
+/// @param query  [head, position, key_dim], float32, float64, float16 or bfloat16; any strides
+/// @param key    [kv_head, position, key_dim]; head must be a multiple of kv_head; query head h uses kv head h / (head
 ///     / kv_head)
-/// @param value  [kv_head, position, head_dim]
+/// @param value  [kv_head, position, value_dim]; value_dim may differ from key_dim
 /// @returns      float64 fields, `output` included
 /// @throws InvalidArgument  shapes or dtypes disagree; an option is out of its range; key_bias, distance_bias or
 ///     sink_logit holds NaN or +inf

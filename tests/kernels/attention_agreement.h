@@ -25,11 +25,12 @@ inline at::Tensor seeded_normal(at::IntArrayRef sizes, std::uint64_t seed) {
 }
 
 /// Normal inputs of unit variance. With the default scale, the scores have variance `sharpness`^2.
+/// @param value_dim  0: as head_dim
 inline Inputs random_inputs(std::int64_t length, std::int64_t head_dim, std::int64_t kv_heads, std::int64_t group,
-                            double sharpness = 1.5) {
+                            double sharpness = 1.5, std::int64_t value_dim = 0) {
   return {.query = sharpness * seeded_normal({kv_heads * group, length, head_dim}, 1),
           .key = seeded_normal({kv_heads, length, head_dim}, 2),
-          .value = seeded_normal({kv_heads, length, head_dim}, 3)};
+          .value = seeded_normal({kv_heads, length, value_dim == 0 ? head_dim : value_dim}, 3)};
 }
 
 inline Inputs cast(const Inputs& in, at::ScalarType type) {

@@ -44,8 +44,11 @@ inline const std::vector<Mask> all_masks{
 
 struct Shape {
   std::int64_t length, head_dim, kv_heads, group;
+  std::int64_t other_value_dim = 0;  // 0: values have head_dim dimensions
 
   std::int64_t heads() const { return kv_heads * group; }
+  std::int64_t value_dim() const { return other_value_dim == 0 ? head_dim : other_value_dim; }
+  Inputs inputs() const { return random_inputs(length, head_dim, kv_heads, group, 1.5, other_value_dim); }
 };
 
 inline void PrintTo(const Mask& mask, std::ostream* out) {
@@ -67,10 +70,11 @@ inline AttentionOptions options_of(const Mask& mask, const Shape& shape) {
   if (mask.sink) options.sink_logit = seeded_normal({heads}, 7);
   if (mask.distance_bias == 1) options.distance_bias = -0.05 * at::arange(length, at::TensorOptions(at::kDouble));
   if (mask.distance_bias == 2) options.distance_bias = seeded_normal({heads, length}, 8);
-  if (mask.precision_dims == 1) options.prior_precision_by_dimension = seeded_normal({shape.head_dim}, 9).abs();
-  if (mask.precision_dims == 2) options.prior_precision_by_dimension = seeded_normal({heads, shape.head_dim}, 9).abs();
+  if (mask.precision_dims == 1) options.prior_precision_by_dimension = seeded_normal({shape.value_dim()}, 9).abs();
+  if (mask.precision_dims == 2)
+    options.prior_precision_by_dimension = seeded_normal({heads, shape.value_dim()}, 9).abs();
   if (mask.precision_dims == 3)
-    options.prior_precision_by_dimension = 30 * seeded_normal({heads, length, shape.head_dim}, 9).abs();
+    options.prior_precision_by_dimension = 30 * seeded_normal({heads, length, shape.value_dim()}, 9).abs();
   return options;
 }
 

@@ -31,8 +31,8 @@ const std::vector<ChosenEstimator> others{{Estimator::reml_naive},
 
 class AttentionEstimators : public ::testing::TestWithParam<std::tuple<ChosenEstimator, Mask>> {
  protected:
-  const Shape shape{90, 20, 2, 2};
-  Inputs inputs() const { return random_inputs(shape.length, shape.head_dim, shape.kv_heads, shape.group); }
+  const Shape shape{90, 20, 2, 2, 13};
+  Inputs inputs() const { return shape.inputs(); }
   AttentionOptions options() const {
     AttentionOptions options = options_of(std::get<1>(GetParam()), shape);
     options.estimator = std::get<0>(GetParam());

@@ -171,8 +171,14 @@ TEST(AttentionGuarantees, MemoryGrowsLinearly) {
 }
 
 TEST(QueryBlocks, CoverEveryQueryOnceHeaviestFirst) {
-  const AttentionShape shape{
-      .heads = 6, .kv_heads = 2, .group = 3, .length = 500, .head_dim = 8, .scale = 1, .prior_variance = 1};
+  const AttentionShape shape{.heads = 6,
+                             .kv_heads = 2,
+                             .group = 3,
+                             .length = 500,
+                             .key_dim = 8,
+                             .value_dim = 8,
+                             .scale = 1,
+                             .prior_variance = 1};
   const std::vector<QueryBlock> blocks = query_blocks({}, shape);
   std::vector<int> seen(1000);
   for (const QueryBlock& block : blocks) {

@@ -77,6 +77,19 @@ TEST(AttentionReference, NormsAreOverDimensionsAndKIsOfEach) {
   EXPECT_DOUBLE_EQ(at_query(s.gained_estimate_norm, 0), 1.25);
 }
 
+TEST(AttentionReference, TheScaleIsOfKeysAndThePriorOfValues) {
+  // Keys of four dimensions: the scale is 1/2, so key 1 has the score ln 2. Values of one: sigma0^2 = 1.
+  at::Tensor query = at::zeros({1, 3, 4}, at::kDouble), key = at::zeros({1, 3, 4}, at::kDouble);
+  query.select(2, 0).fill_(2 * std::log(2.0));
+  key[0][1][0] = 1;
+  const QueryStatistics s = attention_statistics_reference({}, query, key, column({1, 3, 5}));
+  // Query 2 as in ThreeKeysByHand: n_eff = 8/3, S = 2.
+  EXPECT_EQ(s.output.sizes(), (at::IntArrayRef{1, 3, 1}));
+  EXPECT_NEAR(at_query(s.n_eff, 2), 8.0 / 3, 1e-14);
+  EXPECT_NEAR(at_query(s.residual, 2), 2, 1e-14);
+  EXPECT_NEAR(at_query(s.observation_precision, 2), (8.0 / 3 + 1) / (2 + 1), 1e-14);
+}
+
 TEST(AttentionReference, ColumnMeansAndFirstMass) {
   const QueryStatistics s = ThreeKeys().run();
   // p of key 0: 1, 1/3, 1/4. p of key 1: (hidden), 2/3, 1/2. p of key 2: 1/4.

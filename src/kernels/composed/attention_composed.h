@@ -18,7 +18,7 @@ QueryStatistics attention_composed(const AttentionOptions& options, const Attent
 
 /// Only the first queries of causal attention, at most `centre_keys`, from the keys that they see. A kernel that
 /// centres values by the mean of that many values leaves these queries to this function.
-/// @param value_variance  [kv_head, head_dim] float64, over all positions; used for `value_variance` and
+/// @param value_variance  [kv_head, value_dim] float64, over all positions; used for `value_variance` and
 ///     `kalman_gain_scaled`
 QueryStatistics attention_composed_first(const AttentionOptions& options, const AttentionShape& shape,
                                          const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,

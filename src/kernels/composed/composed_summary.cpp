@@ -51,7 +51,7 @@ Masses split_masses(const BlockSums& sums, bool with_entropy) {
 }
 
 /// What the estimators take of one query, over all its keys or over those other than key 0. Shapes [head, query, 1],
-/// with head_dim for sums of squares.
+/// with value_dim for sums of squares.
 struct Evidence {
   at::Tensor n_eff;
   at::Tensor degrees;   ///< n_eff - 1, without cancellation where key 0 has nearly all the mass
@@ -63,7 +63,7 @@ struct Evidence {
 
 /// V = numerator / count. So the gain, count / (lambda numerator + count), also holds for V = 0.
 struct VarianceRatio {
-  at::Tensor numerator;  ///< [head, query, head_dim]
+  at::Tensor numerator;  ///< [head, query, value_dim]
   at::Tensor count;      ///< [head, query, 1], NaN where V is not defined
 
   /// 1/V.
@@ -78,7 +78,7 @@ struct VarianceRatio {
 };
 
 /// Source: docs/bft.md, "Estimators".
-/// @param unit  [head, 1, head_dim] factor on every square of values; undefined: 1
+/// @param unit  [head, 1, value_dim] factor on every square of values; undefined: 1
 VarianceRatio variance_ratio(const AttentionOptions& options, const Evidence& evidence, double prior_variance,
                              const at::Tensor& unit) {
   const auto scaled = [&](const at::Tensor& squares) { return unit.defined() ? squares * unit : squares; };
@@ -263,7 +263,7 @@ class BlockSummary {
   const SummaryPriors& priors_;
   const BlockSums& sums_;
   const Masses masses_;
-  at::Tensor precision_;  // [head, query, head_dim] lambda of these queries; undefined: one number for all
+  at::Tensor precision_;  // [head, query, value_dim] lambda of these queries; undefined: one number for all
   const std::int64_t begin_, rows_;
   QueryStatistics& result_;
 };

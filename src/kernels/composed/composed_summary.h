@@ -13,16 +13,16 @@ struct BlockSums {
   at::Tensor total_squares;    ///< [head, query] sum exp(2 (s - maximum))
   at::Tensor weighted_score;   ///< [head, query] sum exp(s - maximum) (s - maximum)
   at::Tensor first_scores;     ///< [head, query, first_keys] scores of keys 0, 1, ..., -inf if hidden
-  at::Tensor estimate_others;  ///< [head, query, head_dim] e', mean of the others' values
-  at::Tensor first_distance;   ///< [head, query, head_dim] v_0 - e'
-  at::Tensor residual_others;  ///< [head, query, head_dim] S'
+  at::Tensor estimate_others;  ///< [head, query, value_dim] e', mean of the others' values
+  at::Tensor first_distance;   ///< [head, query, value_dim] v_0 - e'
+  at::Tensor residual_others;  ///< [head, query, value_dim] S'
   EstimatorSums estimator;     ///< undefined for reml
 };
 
 /// What is the same for all blocks, float64.
 struct SummaryPriors {
-  at::Tensor inverse_variance;  ///< [head, 1, head_dim] 1 / sv^2, 0 if all values are equal; undefined: not wanted
-  at::Tensor prior_precision;   ///< [head, query, head_dim] lambda; undefined: the one number of the options
+  at::Tensor inverse_variance;  ///< [head, 1, value_dim] 1 / sv^2, 0 if all values are equal; undefined: not wanted
+  at::Tensor prior_precision;   ///< [head, query, value_dim] lambda; undefined: the one number of the options
   at::Tensor sink_logit;        ///< [head, 1]; undefined: no sink logit
 };
 

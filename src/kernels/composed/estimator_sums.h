@@ -14,17 +14,17 @@ struct EstimatorSums {
   at::Tensor total;                 ///< [head, query] sum w, w_h = 1
   at::Tensor total_squares;         ///< [head, query] sum w^2
   at::Tensor degrees;               ///< [head, query] n' - 1, never negative; NaN without keys
-  at::Tensor offset;                ///< [head, query, head_dim] e' - c
-  at::Tensor residual;              ///< [head, query, head_dim] S'
-  at::Tensor heaviest;              ///< [head, query, head_dim] v_h - e'
-  at::Tensor rounding_of_residual;  ///< [head, query, head_dim] of S'
-  at::Tensor rounding_of_squares;   ///< [head, query, head_dim] of weighted_squares(); undefined without `squares`
+  at::Tensor offset;                ///< [head, query, value_dim] e' - c
+  at::Tensor residual;              ///< [head, query, value_dim] S'
+  at::Tensor heaviest;              ///< [head, query, value_dim] v_h - e'
+  at::Tensor rounding_of_residual;  ///< [head, query, value_dim] of S'
+  at::Tensor rounding_of_squares;   ///< [head, query, value_dim] of weighted_squares(); undefined without `squares`
   /// Moments of the rest under w^2, for sandwich and delta_weight_free. The offset is relative to e'.
   OtherKeys squares;
   /// Moments of the visible keys under equal weights, for kish. The offset is relative to e'.
   OtherKeys visible;
 
-  /// sum p'^2 (v - e' - shift)^2, [head, query, head_dim]; 0 without keys.
+  /// sum p'^2 (v - e' - shift)^2, [head, query, value_dim]; 0 without keys.
   at::Tensor weighted_squares(const at::Tensor& shift) const;
 };
 

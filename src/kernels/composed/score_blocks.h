@@ -11,8 +11,8 @@ namespace gainlens::kernels {
 struct ScoreInputs {
   AttentionOptions options;  ///< without sequences
   AttentionShape shape;      ///< of the text, without padding
-  at::Tensor query;          ///< [head, padded position, head_dim], times the scale
-  at::Tensor key;            ///< [kv_head, padded position, head_dim]
+  at::Tensor query;          ///< [head, padded position, key_dim], times the scale
+  at::Tensor key;            ///< [kv_head, padded position, key_dim]
   at::Tensor key_bias;       ///< [head or 1, padded position]; undefined: no bias
   at::Tensor distance_bias;  ///< [head or 1, position]; undefined: no bias
   at::Tensor sink_logit;     ///< [head]; undefined: no sink logit

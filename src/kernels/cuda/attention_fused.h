@@ -26,7 +26,8 @@ namespace gainlens::kernels {
 /// queries before centre_keys.
 /// @param options  without `sequences`. Inputs and options must have been checked, and inputs must be on a CUDA device.
 /// @throws NotCompiled      this build has no CUDA
-/// @throws InvalidArgument  float64, head_dim above 256, or more than 4,000,000 positions
+/// @throws InvalidArgument  float64, head_dim above 256, values of another width than keys, or more than 4,000,000
+///     positions
 /// @throws RunFailed        the kernel could not be started
 QueryStatistics attention_fused_cuda(const AttentionOptions& options, const AttentionShape& shape,
                                      const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);

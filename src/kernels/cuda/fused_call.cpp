@@ -90,7 +90,7 @@ at::Tensor units_of(const at::Tensor& largest) {
 
 FusedInputs fused_inputs(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
                          const at::Tensor& key, const at::Tensor& value) {
-  const int width = width_of(shape.head_dim);
+  const int width = width_of(shape.value_dim);
   const at::Tensor values = padded_rows(value.to(at::kFloat), width);
   const at::Tensor centre = values.slice(1, 0, centre_keys).mean(1, /*keepdim=*/true, at::kDouble).to(at::kFloat);
   const at::Tensor unit = units_of((values - centre).abs().amax(1));  // of each dimension
@@ -119,8 +119,8 @@ FusedArguments fused_arguments(const AttentionOptions& options, const AttentionS
   const auto stride = [](const at::Tensor& bias) { return bias.defined() && bias.size(0) > 1 ? bias.size(1) : 0; };
   FusedArguments arguments{
       .element = element_of(in.query.scalar_type()),
-      .width = width_of(shape.head_dim),
-      .head_dim = static_cast<int>(shape.head_dim),
+      .width = width_of(shape.value_dim),
+      .head_dim = static_cast<int>(shape.value_dim),
       .heads = static_cast<int>(shape.heads),
       .group = static_cast<int>(shape.group),
       .length = static_cast<int>(shape.length),
@@ -189,11 +189,15 @@ QueryStatistics attention_fused(const AttentionOptions& options, const Attention
   CHECK(shape.length <= most_positions,
         "attention_statistics: {} positions; the fused CUDA kernel computes at most {}, use the composed backend",
         shape.length, most_positions);
+  CHECK(shape.key_dim == shape.value_dim,
+        "attention_statistics: keys of {} dimensions and values of {}; the fused CUDA kernel computes only equal "
+        "widths, use the composed backend",
+        shape.key_dim, shape.value_dim);
   element_of(query.scalar_type());  // refuses float64 before any work
   const at::NoGradGuard without_gradients;
   const FusedInputs in = fused_inputs(options, shape, query, key, value);
   QueryStatistics result = allocate_statistics(options, shape, at::kFloat, query);
-  const at::Tensor variance = in.variance.slice(1, 0, shape.head_dim);
+  const at::Tensor variance = in.variance.slice(1, 0, shape.value_dim);
   result.value_variance.copy_(variance);
   const FusedArguments arguments = fused_arguments(options, shape, in, result);
   if (arguments.first_query < arguments.length) launch_ranges(arguments, query.device(), launch);

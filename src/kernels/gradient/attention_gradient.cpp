@@ -128,11 +128,12 @@ std::vector<std::int64_t> cuts(const std::vector<Sequence>& sequences, std::int6
   return lengths;
 }
 
-DifferentiableAttention padding(const at::Tensor& query, bool moments, at::ScalarType type) {
+DifferentiableAttention padding(const at::Tensor& query, std::int64_t value_dim, bool moments, at::ScalarType type) {
   DifferentiableAttention none;
-  none.output = at::zeros(query.sizes(), query.options().requires_grad(false));
+  none.output = at::zeros({query.size(0), query.size(1), value_dim}, query.options().requires_grad(false));
   if (!moments) return none;
-  none.residual = at::full(query.sizes(), std::numeric_limits<double>::quiet_NaN(), none.output.options().dtype(type));
+  none.residual =
+      at::full(none.output.sizes(), std::numeric_limits<double>::quiet_NaN(), none.output.options().dtype(type));
   none.n_eff = none.residual.select(2, 0);
   return none;
 }
@@ -149,7 +150,7 @@ DifferentiableAttention packed_sequences(const AttentionOptions& options, const 
     const bool is_sequence = part % 2 == 1;
     const DifferentiableAttention result = is_sequence ? one_sequence(options_of(options, options.sequences[part / 2]),
                                                                       queries[part], keys[part], values[part], moments)
-                                                       : padding(queries[part], moments, type);
+                                                       : padding(queries[part], value.size(2), moments, type);
     outputs.push_back(result.output);
     n_effs.push_back(result.n_eff);
     residuals.push_back(result.residual);

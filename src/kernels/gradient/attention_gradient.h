@@ -7,9 +7,9 @@ namespace gainlens::kernels {
 /// What attention_with_gradient computes. A query that sees no key, or is padding, has output 0, NaN moments and no
 /// gradient.
 struct DifferentiableAttention {
-  at::Tensor output;    ///< [head, query, head_dim], dtype of the inputs: (1 - p_s) e; without a sink logit, e
+  at::Tensor output;    ///< [head, query, value_dim], dtype of the inputs: (1 - p_s) e; without a sink logit, e
   at::Tensor n_eff;     ///< [head, query]: 1 / sum p^2, p over the keys alone
-  at::Tensor residual;  ///< [head, query, head_dim]: S = sum p (v - e)^2 of each dimension, p over the keys alone
+  at::Tensor residual;  ///< [head, query, value_dim]: S = sum p (v - e)^2 of each dimension, p over the keys alone
 };
 
 /// What to compute in addition to the output.

@@ -9,7 +9,7 @@
 namespace gainlens::kernels {
 namespace {
 
-/// The mean of the values, [kv_head, 1, head_dim] float64. Offsets from it are small, so their products lose little in
+/// The mean of the values, [kv_head, 1, value_dim] float64. Offsets from it are small, so their products lose little in
 /// the float32 of the backward pass.
 at::Tensor mean_value(const at::Tensor& value) {
   return value.mean(1, /*keepdim=*/true, at::kDouble);
@@ -24,7 +24,7 @@ at::Tensor hide(const at::Tensor& tensor, const BlockWeights& weights, double va
   return weights.empty.defined() ? tensor.masked_fill(weights.empty, value) : tensor;
 }
 
-/// e - c and S of a block, [head, query, head_dim] each, float64.
+/// e - c and S of a block, [head, query, value_dim] each, float64.
 std::pair<at::Tensor, at::Tensor> centred_moments(const ScoreInputs& in, const ScoreBlock& block, const at::Tensor& p,
                                                   const CentredValues& values) {
   const OtherKeys others = moments_of_others(block, p, values);
@@ -93,7 +93,7 @@ class Backward {
   AttentionGradients run() {
     for (const ScoreBlock& block : score_blocks(in_.options, in_.shape)) add_block(block);
     if (value_sums_.defined()) {
-      const std::int64_t dims = in_.shape.head_dim;
+      const std::int64_t dims = in_.shape.value_dim;
       out_.value = value_sums_.slice(2, 0, dims);
       // d S / d v_j = 2 p_j (v_j - e). The part with e is already in the first half, with the gradient of e.
       if (incoming_.residual.defined()) out_.value = out_.value + 2 * offsets_ * value_sums_.slice(2, dims);
@@ -104,8 +104,8 @@ class Backward {
  private:
   at::Tensor part(const ScoreBlock& block, const at::Tensor& t) const { return queries_of(block, in_.shape, t); }
 
-  /// The factors of p_j [u_j | u_j^2] in the loss: [g_e - 2 g_S (e - c) | g_S], [head, query, 2 head_dim]; without g_S:
-  /// [g_e].
+  /// The factors of p_j [u_j | u_j^2] in the loss: [g_e - 2 g_S (e - c) | g_S], [head, query, 2 value_dim]; without
+  /// g_S: [g_e].
   at::Tensor multipliers(const ScoreBlock& block, const BlockWeights& weights) const {
     at::Tensor estimate, residual;
     if (incoming_.output.defined()) {
@@ -118,7 +118,7 @@ class Backward {
       estimate = estimate.defined() ? estimate + centring : centring;
     }
     if (!estimate.defined())
-      estimate = at::zeros({weights.p.size(0), weights.p.size(1), in_.shape.head_dim}, weights.p.options());
+      estimate = at::zeros({weights.p.size(0), weights.p.size(1), in_.shape.value_dim}, weights.p.options());
     return hide(residual.defined() ? at::cat({estimate, residual}, 2) : estimate, weights, 0);
   }
 
@@ -185,8 +185,8 @@ class Backward {
   }
 
   const ScoreInputs& in_;
-  at::Tensor centre_;       // [kv_head, 1, head_dim]: c; undefined without moments, where c = 0
-  at::Tensor offsets_;      // [kv_head, position, head_dim]: u = v - c
+  at::Tensor centre_;       // [kv_head, 1, value_dim]: c; undefined without moments, where c = 0
+  at::Tensor offsets_;      // [kv_head, position, value_dim]: u = v - c
   at::Tensor used_values_;  // [u], or [u | u^2] if S has a gradient
   at::Tensor centred_estimate_;
   const AttentionMoments& incoming_;
@@ -202,7 +202,7 @@ AttentionMoments attention_moments(const ScoreInputs& in, const at::Tensor& valu
   const auto filled = [&](at::IntArrayRef sizes, double with, at::ScalarType of) {
     return at::full(sizes, with, value.options().dtype(of));
   };
-  const std::vector<std::int64_t> sizes{in.shape.heads, in.shape.length, in.shape.head_dim};
+  const std::vector<std::int64_t> sizes{in.shape.heads, in.shape.length, in.shape.value_dim};
   AttentionMoments out;
   out.output = filled(sizes, 0, value.scalar_type());
   if (moments || in.sink_logit.defined()) out.centred_estimate = filled(sizes, 0, type);

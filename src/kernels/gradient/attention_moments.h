@@ -7,15 +7,15 @@ namespace gainlens::kernels {
 
 /// The output, n_eff and S of one sequence; in the backward pass, their gradients.
 struct AttentionMoments {
-  at::Tensor output;            ///< [head, query, head_dim]: (1 - p_s) e
+  at::Tensor output;            ///< [head, query, value_dim]: (1 - p_s) e
   at::Tensor n_eff;             ///< [head, query]
-  at::Tensor residual;          ///< [head, query, head_dim]: S
-  at::Tensor centred_estimate;  ///< [head, query, head_dim]: e minus the centre of the values, for the backward pass
+  at::Tensor residual;          ///< [head, query, value_dim]: S
+  at::Tensor centred_estimate;  ///< [head, query, value_dim]: e minus the centre of the values, for the backward pass
 };
 
 /// The forward pass over blocks of queries. `output` has the type of `value`. All other tensors have the type of the
 /// computation: float64 for float64 inputs, else float32.
-/// @param value    [kv_head, position, head_dim]
+/// @param value    [kv_head, position, value_dim]
 /// @param moments  false: `n_eff` and `residual` stay undefined, and the centre is 0
 AttentionMoments attention_moments(const ScoreInputs& in, const at::Tensor& value, bool moments);
 

@@ -24,14 +24,14 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 struct Inputs {
   AttentionOptions options;
   AttentionShape shape;
-  at::Tensor query, key;               // [head, position, head_dim]
-  at::Tensor columns;                  // [kv_head, head_dim, position]: the values
+  at::Tensor query, key;               // [head or kv_head, position, key_dim]
+  at::Tensor columns;                  // [kv_head, value_dim, position]: the values
   at::Tensor key_bias, distance_bias;  // [head or 1, position] or undefined
-  at::Tensor prior_precision;          // [head, query, head_dim] or undefined
-  at::Tensor value_variance;           // [kv_head, head_dim]
+  at::Tensor prior_precision;          // [head, query, value_dim] or undefined
+  at::Tensor value_variance;           // [kv_head, value_dim]
 
   std::span<const double> column(std::int64_t kv_head, std::int64_t dimension) const {
-    return {columns.const_data_ptr<double>() + (kv_head * shape.head_dim + dimension) * shape.length,
+    return {columns.const_data_ptr<double>() + (kv_head * shape.value_dim + dimension) * shape.length,
             static_cast<std::size_t>(shape.length)};
   }
 };
@@ -44,7 +44,7 @@ double bias_at(const at::Tensor& bias, std::int64_t head, std::int64_t position)
 
 /// Scores of the visible keys, -inf if a bias hides the key.
 std::vector<double> visible_scores(const Inputs& in, std::int64_t head, std::int64_t query, KeyRange visible) {
-  const std::int64_t dims = in.shape.head_dim;
+  const std::int64_t dims = in.shape.key_dim;
   const double* q = in.query.const_data_ptr<double>() + (head * in.shape.length + query) * dims;
   const double* keys = in.key.const_data_ptr<double>() + head / in.shape.group * in.shape.length * dims;
   std::vector<double> scores;
@@ -93,7 +93,7 @@ struct Spread {
 struct Moments {
   double n_eff = 0;
   double visible = 0;        ///< number of keys
-  std::vector<double> mean;  // [head_dim]
+  std::vector<double> mean;  // [value_dim]
   std::vector<Spread> spread;
 };
 
@@ -111,7 +111,7 @@ Moments moments(const Inputs& in, std::int64_t kv_head, std::span<const double> 
     for (std::size_t key = 0; key < c.size(); ++key) sum += c[key] * (values[key] - centre) * (values[key] - centre);
     return sum;
   };
-  for (std::int64_t i = 0; i < in.shape.head_dim; ++i) {
+  for (std::int64_t i = 0; i < in.shape.value_dim; ++i) {
     const auto values = in.column(kv_head, i).subspan(static_cast<std::size_t>(first_key), weights.size());
     const WeightedMoments m = weighted_moments(weights, values);
     result.n_eff = m.effective_sample_size;
@@ -159,10 +159,10 @@ double kalman_gain(double prior_precision, double precision) {
 
 /// lambda of the residual stream at one query, per dimension.
 std::vector<double> prior_precision(const Inputs& in, std::int64_t head, std::int64_t query) {
-  const auto dims = static_cast<std::size_t>(in.shape.head_dim);
+  const auto dims = static_cast<std::size_t>(in.shape.value_dim);
   if (!in.prior_precision.defined()) return std::vector<double>(dims, in.options.prior_precision);
   const double* row =
-      in.prior_precision.const_data_ptr<double>() + (head * in.shape.length + query) * in.shape.head_dim;
+      in.prior_precision.const_data_ptr<double>() + (head * in.shape.length + query) * in.shape.value_dim;
   return {row, row + dims};
 }
 
@@ -194,7 +194,7 @@ double norm_of(std::span<const double> vector) {
 
 void fill_plain(const Inputs& in, std::int64_t kv_head, std::span<const double> lambda, const Moments& m,
                 QueryScalars& out) {
-  const double* variance = in.value_variance.const_data_ptr<double>() + kv_head * in.shape.head_dim;
+  const double* variance = in.value_variance.const_data_ptr<double>() + kv_head * in.shape.value_dim;
   std::vector<double> precision, log_precision, gain, gain_scaled, gained;
   for (std::size_t i = 0; i < m.mean.size(); ++i) {
     const Spread& spread = m.spread[i];
@@ -321,7 +321,7 @@ QueryStatistics reference_sequence(const AttentionOptions& options, const Attent
   if (in.prior_precision.defined()) in.prior_precision = in.prior_precision.contiguous();
   const std::vector<double> equal_weights(static_cast<std::size_t>(shape.length), 1.0);
   for (std::int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
-    for (std::int64_t i = 0; i < shape.head_dim; ++i) {
+    for (std::int64_t i = 0; i < shape.value_dim; ++i) {
       out.value_variance[kv_head][i] = weighted_moments(equal_weights, in.column(kv_head, i)).residual;
     }
   }

@@ -168,7 +168,7 @@ QueryStatistics stream(AttentionPlan::Workspace& workspace, const AttentionOptio
   without_output.returned.output = false;
   QueryStatistics result = allocate_statistics(without_output, shape, type, query);
   if (options.returned.output) {  // every row from the first query on is written below
-    result.output = at::empty({shape.heads, shape.length, shape.head_dim}, query.options());
+    result.output = at::empty({shape.heads, shape.length, shape.value_dim}, query.options());
     result.output.narrow(1, 0, options.first_query).zero_();
   }
   const PreparedOptions prepared = prepare(options, shape, type);

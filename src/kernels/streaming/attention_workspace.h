@@ -12,7 +12,7 @@ namespace gainlens::kernels {
 /// Buffers of one worker. A row count is that of the largest block, rounded up to whole strips. All buffers are aligned
 /// to 64 bytes, as is all memory of libtorch's allocator.
 struct WorkerBuffers {
-  at::Tensor queries;       ///< [row, padded dims], times the scale
+  at::Tensor queries;       ///< [row, padded key_dim], times the scale
   at::Tensor scores;        ///< [row, tile_keys]: scores, then weights
   at::Tensor accumulators;  ///< [row, 2, width] float64: sum p u and sum p u^2 over the keys other than key 0
   at::Tensor first_scores;  ///< [row, first_keys]: scores of keys 0..7, -inf if hidden
@@ -22,7 +22,7 @@ struct WorkerBuffers {
 /// The memory that a call needs in addition to inputs and results, for the kv heads that are processed at a time.
 /// Values are packed as u = (v - c) / unit.
 struct AttentionPlan::Workspace {
-  at::Tensor keys;              ///< [kv_head, panel, head_dim, panel columns]
+  at::Tensor keys;              ///< [kv_head, panel, key_dim, panel columns]
   at::Tensor values;            ///< [kv_head, tile, 2 * panels, tile_keys, panel columns]: u, then u^2
   at::Tensor centre;            ///< [kv_head, width]: c
   at::Tensor unit;              ///< [kv_head, width]: a power of two

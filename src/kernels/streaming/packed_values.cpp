@@ -16,19 +16,23 @@ namespace {
 
 /// Sizes of the packed form.
 struct Sizes {
-  std::int64_t kv_heads, length, dims, width, columns;
-  std::int64_t tiles;   ///< of keys
-  std::int64_t panels;  ///< of keys
+  std::int64_t kv_heads, length;
+  std::int64_t key_dim, value_dim;
+  std::int64_t width;    ///< value_dim in whole panels
+  std::int64_t columns;  ///< of a panel
+  std::int64_t tiles;    ///< of keys
+  std::int64_t panels;   ///< of keys
 };
 
 template <typename Real>
-Sizes sizes_of(const at::Tensor& key) {
+Sizes sizes_of(const at::Tensor& key, const at::Tensor& value) {
   const PanelKernels<Real>& kernels = panel_kernels<Real>();
   const std::int64_t columns = kernels.columns, length = key.size(1);
   return {.kv_heads = key.size(0),
           .length = length,
-          .dims = key.size(2),
-          .width = kernels.padded(key.size(2)),
+          .key_dim = key.size(2),
+          .value_dim = value.size(2),
+          .width = kernels.padded(value.size(2)),
           .columns = columns,
           .tiles = blocks_of(length, tile_keys),
           .panels = blocks_of(length, columns)};
@@ -57,29 +61,29 @@ void fill_centre(const Sizes& sizes, const at::Tensor& value, std::int64_t kv_he
   const std::int64_t keys = std::min(sizes.length, centre_keys);
   Real* first = rows_of<Real>(workspace.first_value).row(kv_head);
   Real* centre = rows_of<Real>(workspace.centre).row(kv_head);
-  std::copy_n(rows.data, sizes.dims, first);
+  std::copy_n(rows.data, sizes.value_dim, first);
   // The outer loop is over keys, since the values of one key are contiguous.
-  std::vector<double> sum(static_cast<std::size_t>(sizes.dims));
-  std::vector<Real> largest(static_cast<std::size_t>(sizes.dims));
+  std::vector<double> sum(static_cast<std::size_t>(sizes.value_dim));
+  std::vector<Real> largest(static_cast<std::size_t>(sizes.value_dim));
   for (std::int64_t key = 0; key < keys; ++key) {
     const Real* row = rows.row(key);
-    for (std::int64_t i = 0; i < sizes.dims; ++i) {
+    for (std::int64_t i = 0; i < sizes.value_dim; ++i) {
       sum[static_cast<std::size_t>(i)] += static_cast<double>(row[i]) - static_cast<double>(first[i]);
     }
   }
-  for (std::int64_t i = 0; i < sizes.dims; ++i) {
+  for (std::int64_t i = 0; i < sizes.value_dim; ++i) {
     centre[i] =
         static_cast<Real>(static_cast<double>(first[i]) + sum[static_cast<std::size_t>(i)] / static_cast<double>(keys));
   }
   for (std::int64_t key = 0; key < keys; ++key) {
     const Real* row = rows.row(key);
-    for (std::int64_t i = 0; i < sizes.dims; ++i) {
+    for (std::int64_t i = 0; i < sizes.value_dim; ++i) {
       Real& so_far = largest[static_cast<std::size_t>(i)];
       so_far = std::max(so_far, std::abs(row[i] - centre[i]));
     }
   }
   Real* unit = rows_of<Real>(workspace.unit).row(kv_head);
-  for (std::int64_t i = 0; i < sizes.dims; ++i) unit[i] = unit_of(largest[static_cast<std::size_t>(i)]);
+  for (std::int64_t i = 0; i < sizes.value_dim; ++i) unit[i] = unit_of(largest[static_cast<std::size_t>(i)]);
 }
 
 /// Sets the rows that are relative to c or v_0, in the current units.
@@ -92,13 +96,13 @@ void fill_scaled(const Sizes& sizes, const at::Tensor& value, std::int64_t kv_he
   const Real* unit = rows_of<Real>(workspace.unit).row(kv_head);
   Real* scale = rows_of<Real>(workspace.scale).row(kv_head);
   Real* early = rows_of<Real>(workspace.early_values).row(kv_head);
-  for (std::int64_t i = 0; i < sizes.dims; ++i) {
+  for (std::int64_t i = 0; i < sizes.value_dim; ++i) {
     scale[i] = 1 / unit[i];
     rows_of<Real>(workspace.first_offset).row(kv_head)[i] = (first[i] - centre[i]) * scale[i];
   }
   for (std::int64_t key = 0; key < std::min(sizes.length, centre_keys); ++key) {
     const Real* row = rows.row(key);
-    for (std::int64_t i = 0; i < sizes.dims; ++i) early[key * sizes.width + i] = (row[i] - first[i]) * scale[i];
+    for (std::int64_t i = 0; i < sizes.value_dim; ++i) early[key * sizes.width + i] = (row[i] - first[i]) * scale[i];
   }
 }
 
@@ -129,7 +133,7 @@ void pack_keys(const Sizes& sizes, const at::Tensor& key, std::int64_t kv_head, 
   Real* panels = rows_of<Real>(workspace.keys).row(kv_head);
   for (std::int64_t first = begin; first < end; first += sizes.columns) {
     panel_kernels<Real>().pack_key_panel(rows_of_head<Real>(key, kv_head, first), std::min(sizes.columns, end - first),
-                                         sizes.dims, panels + first * sizes.dims, extrema);
+                                         sizes.key_dim, panels + first * sizes.key_dim, extrema);
   }
 }
 
@@ -141,8 +145,8 @@ TileSums<Real> pack_values(const Sizes& sizes, const at::Tensor& value, std::int
   Real* packed = rows_of<Real>(workspace.values).row(kv_head) + tile * 2 * sizes.width * tile_keys;
   TileSums<Real> sums(sizes.width);
   panel_kernels<Real>().pack_value_rows(
-      rows_of_head<Real>(value, kv_head, begin), end - begin, sizes.dims, rows_of<Real>(workspace.centre).row(kv_head),
-      rows_of<Real>(workspace.scale).row(kv_head), tile_keys, packed,
+      rows_of_head<Real>(value, kv_head, begin), end - begin, sizes.value_dim,
+      rows_of<Real>(workspace.centre).row(kv_head), rows_of<Real>(workspace.scale).row(kv_head), tile_keys, packed,
       {.offsets = sums.offsets.data(), .squares = sums.squares.data(), .largest = sums.largest.data()}, extrema);
   return sums;
 }
@@ -152,7 +156,7 @@ TileSums<Real> pack_values(const Sizes& sizes, const at::Tensor& value, std::int
 template <typename Real>
 bool units_fit(const Sizes& sizes, const TileSums<Real>& sums) {
   constexpr auto factor = static_cast<Real>(1 << 30);
-  return std::all_of(sums.largest.begin(), sums.largest.begin() + sizes.dims,
+  return std::all_of(sums.largest.begin(), sums.largest.begin() + sizes.value_dim,
                      [](Real largest) { return largest == 0 || (largest >= 1 / factor && largest <= factor); });
 }
 
@@ -162,7 +166,7 @@ TileSums<Real> pack_in_other_units(const Sizes& sizes, const at::Tensor& value, 
                                    AttentionPlan::Workspace& workspace) {
   // This is rare, so a slow loop over dimensions is good enough.
   const Rows<const Real> rows = rows_of_head<Real>(value, kv_head, 0);
-  for (std::int64_t i = 0; i < sizes.dims; ++i) {
+  for (std::int64_t i = 0; i < sizes.value_dim; ++i) {
     Real largest = 0;
     for (std::int64_t key = 0; key < sizes.length; ++key) {
       largest = std::max(largest, std::abs(rows.row(key)[i] - rows_of<Real>(workspace.centre).row(kv_head)[i]));
@@ -184,7 +188,7 @@ void fill_variance(const Sizes& sizes, const TileSums<Real>& sums, std::int64_t 
   const auto length = static_cast<double>(sizes.length);
   const Real* unit = rows_of<Real>(workspace.unit).row(kv_head);
   Real* inverse = rows_of<Real>(workspace.inverse_variance).row(kv_head);
-  for (std::int64_t i = 0; i < sizes.dims; ++i) {
+  for (std::int64_t i = 0; i < sizes.value_dim; ++i) {
     const double mean = sums.offsets[static_cast<std::size_t>(i)] / length;
     const double scaled = std::max(sums.squares[static_cast<std::size_t>(i)] / length - mean * mean, 0.0);
     const auto size = static_cast<double>(unit[i]);
@@ -198,9 +202,9 @@ void fill_variance(const Sizes& sizes, const TileSums<Real>& sums, std::int64_t 
 template <typename Real>
 PackedExtrema pack_keys_and_values(const at::Tensor& key, const at::Tensor& value, AttentionPlan::Workspace& workspace,
                                    at::Tensor value_variance) {
-  const Sizes sizes = sizes_of<Real>(key);
+  const Sizes sizes = sizes_of<Real>(key, value);
   const at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
-  reserve(workspace.keys, {sizes.kv_heads, sizes.panels, sizes.dims, sizes.columns}, type);
+  reserve(workspace.keys, {sizes.kv_heads, sizes.panels, sizes.key_dim, sizes.columns}, type);
   reserve(workspace.values, {sizes.kv_heads, sizes.tiles, 2 * sizes.width / sizes.columns, tile_keys, sizes.columns},
           type);
   reserve(workspace.early_values, {sizes.kv_heads, centre_keys, sizes.width}, type);

@@ -12,7 +12,7 @@ struct PackedExtrema {
 };
 
 /// Packs some kv heads for the streaming kernel. Fills the whole workspace except the workers, and fills
-/// `value_variance` [kv_head, head_dim] of dtype Real.
+/// `value_variance` [kv_head, value_dim] of dtype Real.
 ///
 /// c is the mean of the first min(T, centre_keys) values: a mean over all values would let later tokens change the bits
 /// of earlier queries. Subtracting c before squaring keeps S accurate if values have a large common mean. The unit of a
@@ -20,7 +20,8 @@ struct PackedExtrema {
 /// are 2^30 times larger or smaller, the unit is the size of the largest value minus c. Units are powers of two: within
 /// the range of Real they do not change a bit of a result.
 ///
-/// @param key, value  [kv_head, position, head_dim] of dtype Real, last dimension contiguous
+/// @param key    [kv_head, position, key_dim] of dtype Real, last dimension contiguous
+/// @param value  [kv_head, position, value_dim], likewise
 template <typename Real>
 PackedExtrema pack_keys_and_values(const at::Tensor& key, const at::Tensor& value, AttentionPlan::Workspace& workspace,
                                    at::Tensor value_variance);

@@ -101,7 +101,7 @@ BlockStream<Real>::BlockStream(const StreamingCall<Real>& call, WorkerBuffers& b
       distance_bias_(rows_of<const Real>(call.distance_bias)),
       panel_kernels_(panel_kernels<Real>()),
       row_kernels_(row_kernels<Real>()),
-      width_(panel_kernels_.padded(call.shape.head_dim)),
+      width_(panel_kernels_.padded(call.shape.value_dim)),
       summary_(summary_of(call.options.returned)) {
   std::fill_n(dimensions_.row(prior_precision_row), width_, static_cast<Real>(call.options.prior_precision));
 }
@@ -111,8 +111,8 @@ void BlockStream<Real>::reserve_buffers(WorkerBuffers& buffers, const AttentionS
   const at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
   const PanelKernels<Real>& panel = panel_kernels<Real>();
   const std::int64_t strip = panel.rows, whole = rounded_up(rows, strip);
-  const std::int64_t width = panel.padded(shape.head_dim);
-  reserve(buffers.queries, {whole, padded<Real>(shape.head_dim)}, type);
+  const std::int64_t width = panel.padded(shape.value_dim);
+  reserve(buffers.queries, {whole, padded<Real>(shape.key_dim)}, type);
   reserve(buffers.scores, {whole, tile_keys}, type);
   reserve(buffers.accumulators, {whole, 2 * width}, at::kDouble);
   reserve(buffers.first_scores, {whole, first_keys}, type);
@@ -149,7 +149,7 @@ void BlockStream<Real>::load_block(const QueryBlock& block) {
   for (std::int64_t row = 0; row < rows_; ++row) {
     const Real* source =
         query + head_of(block, row) * call_.query.stride(0) + query_of(block, row) * call_.query.stride(1);
-    panel_kernels_.load_query(source, call_.shape.head_dim, static_cast<Real>(call_.shape.scale), queries_.row(row),
+    panel_kernels_.load_query(source, call_.shape.key_dim, static_cast<Real>(call_.shape.scale), queries_.row(row),
                               query_extrema_);
   }
   // Rows that fill up the last strip: zero queries have zero scores, which are never turned into weights.
@@ -171,8 +171,8 @@ void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
     if (range.begin >= range.end || begun_[strip]) continue;
     begun_[strip] = range.first = true;
   }
-  const Real* panels = shared_.keys.row(block.kv_head) + keys.begin * call_.shape.head_dim;
-  panel_kernels_.score_tile(std::ssize(strips_), strips_.data(), call_.shape.head_dim,
+  const Real* panels = shared_.keys.row(block.kv_head) + keys.begin * call_.shape.key_dim;
+  panel_kernels_.score_tile(std::ssize(strips_), strips_.data(), call_.shape.key_dim,
                             {queries_.row(0), queries_.stride}, panels, {scores_.row(0), tile_keys});
   const bool plain = call_.options.soft_cap == 0 && !call_.key_bias.defined() && !call_.distance_bias.defined();
   if (plain) return;
@@ -229,7 +229,7 @@ const Real* BlockStream<Real>::prior_precision(std::int64_t head, std::int64_t q
   if (call_.prior_precision.defined()) {
     const at::Tensor& precision = call_.prior_precision;
     const Real* source = precision.const_data_ptr<Real>() + head * precision.stride(0) + query * precision.stride(1);
-    for (std::int64_t i = 0; i < call_.shape.head_dim; ++i) row[i] = source[i * precision.stride(2)];
+    for (std::int64_t i = 0; i < call_.shape.value_dim; ++i) row[i] = source[i * precision.stride(2)];
   }
   return row;
 }
@@ -271,7 +271,7 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   const Real* first_scores = first_scores_.row(row);
   if (others.total == 0 && first_scores[0] == -infinity) {
     ++columns.queries_without_keys;
-    if (results_.output.data != nullptr) std::fill_n(results_.output.row(index), shape.head_dim, Real{0});
+    if (results_.output.data != nullptr) std::fill_n(results_.output.row(index), shape.value_dim, Real{0});
     return;
   }
   const RowMass mass = row_mass(others, static_cast<double>(first_scores[0]));
@@ -279,7 +279,7 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   QueryScalars scalars;
   scalars.entropy = mass.entropy;
   const GainPriors priors{.strength = call_.options.prior_strength, .variance = shape.prior_variance};
-  row_kernels_.summarise_dimensions(summary_, rows, shape.head_dim, mass.split, priors, scalars);
+  row_kernels_.summarise_dimensions(summary_, rows, shape.value_dim, mass.split, priors, scalars);
   for (std::size_t i = 0; i < query_fields.size(); ++i) {
     if (results_.scalars[i] != nullptr) results_.scalars[i][index] = static_cast<Real>(scalars.*query_fields[i].scalar);
   }
@@ -294,7 +294,7 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   store_masses(head, query, first_scores, mass.log_total, keys_share, columns);
   const auto store = [&](const Real* values, const Rows<Real>& rows_of_queries, Real factor) {
     Real* target = rows_of_queries.row(index);
-    for (std::int64_t i = 0; i < shape.head_dim; ++i) target[i] = values[i] * factor;
+    for (std::int64_t i = 0; i < shape.value_dim; ++i) target[i] = values[i] * factor;
   };
   if (call_.options.returned.output) store(rows.estimate, results_.output, static_cast<Real>(keys_share));
   if (!call_.options.returned.per_dimension) return;

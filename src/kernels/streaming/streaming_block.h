@@ -18,12 +18,12 @@ template <typename Real>
 struct StreamingCall {
   const AttentionOptions& options;
   const AttentionShape& shape;  ///< of the kv heads that are processed and their query heads
-  const at::Tensor& query;      ///< [head, position, head_dim] of dtype Real, last dimension contiguous
+  const at::Tensor& query;      ///< [head, position, key_dim] of dtype Real, last dimension contiguous
   const at::Tensor& key_bias;   ///< [head or 1, key] of dtype Real, contiguous, or undefined
   /// [head or 1, 2 length - 1] of dtype Real, for key - query from 1 - length to length - 1; or undefined
   const at::Tensor& distance_bias;
   const at::Tensor& sink_logit;       ///< [head] float64, contiguous, or undefined
-  const at::Tensor& prior_precision;  ///< [head, query, head_dim] of dtype Real, or undefined
+  const at::Tensor& prior_precision;  ///< [head, query, value_dim] of dtype Real, or undefined
   const AttentionPlan::Workspace& workspace;
   QueryStatistics& result;  ///< of those heads; `output` of dtype Real
 };
@@ -97,7 +97,7 @@ class BlockStream {
   const Rows<const Real> key_bias_, distance_bias_;
   const PanelKernels<Real>& panel_kernels_;
   const RowKernels<Real>& row_kernels_;
-  const std::int64_t width_;  // head_dim in whole panels
+  const std::int64_t width_;  // value_dim in whole panels
   const Summary summary_;
   std::int64_t rows_ = 0;
   std::vector<SoftmaxSums> sums_;   // [row]
