@@ -15,6 +15,8 @@ What the conversion does:
 - The gated delta rule: norms hold 1 + w, except that of the rule's heads. A_log becomes -exp(A_log); the convolution
   loses its dimension of 1. Qwen 3 Next: the joined projections are sorted into all queries, keys and values, and the
   gates. Qwen 3.5: value heads are stored in turns, the first of every key head before the second of every key head.
+- DeepSeek: the projection of keys and values is split; the keys of each head are transposed, and both are stacks over
+  heads. The file describes the short rows as one KV head. Older files (OLDER_LATENT) leave the projection as it is.
 - Experts are stacked in one tensor per matrix. The gate and up parts of gpt-oss are split.
 
 Source of names and keys: gguf.TensorNameMap and the conversion script of llama.cpp (conversion/*.py, 2026).
@@ -36,6 +38,8 @@ import reference_model
 from random_checkpoint import quantised_type
 
 ARCHITECTURES = {
+    "deepseek_v2": "deepseek2",
+    "deepseek_v3": "deepseek2",
     "hunyuan_v1_dense": "hunyuan-dense",
     "mixtral": "llama",
     "olmo3": "olmo2",
@@ -51,13 +55,17 @@ ARCHITECTURES = {
 }
 COMMAND = "python tests/golden/make_gguf_golden.py --models tests/golden/models --out tests/golden/gguf"
 # The reference does not open gptneox, mpt or olmo2, does not know norms of single heads, does not undo Falcon's
-# stacking by groups, and fails on the numbers of gpt-oss's rope scaling. It does not know the gated delta rule.
+# stacking by groups, and fails on the numbers of gpt-oss's rope scaling. It does not know the gated delta rule and
+# latent attention.
 NOT_OPENED = (
+    "deepseek-v2", "deepseek-v2-groups", "deepseek-v3", "deepseek-v3-direct",
     "qwen3-next-all-experts", "qwen3-5", "qwen3-5-moe", "starcoder2", "cohere2", "ernie4-5", "exaone4", "gemma",
     "glm4", "granite", "hunyuan-v1-dense", "mixtral", "olmo3", "phi", "qwen2-moe", "seed-oss", "smollm3", "gpt-neox",
     "mpt", "olmo2", "stablelm-2", "falcon-groups", "gpt-oss-mxfp4",
 )
 INEXACT = (
+    "deepseek-v2-groups",
+    "deepseek-v3",
     "hunyuan-v1-dense",
     "llama-rope-llama3",
     "phi3-longrope-long",
@@ -66,8 +74,10 @@ INEXACT = (
     "qwen3-5",
     "qwen3-5-moe",
 )
+LATENT = ("deepseek_v2", "deepseek_v3")
+OLDER_LATENT = ("deepseek-v2",)  # written as older versions of the script do
 DELTA_RULE = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
-WITH_PREDICTION_LAYER = ("qwen3-5-moe",)  # whose file has one more block, for the prediction of several tokens
+WITH_PREDICTION_LAYER = ("qwen3-5-moe", "deepseek-v3")  # whose file has one more block, for the prediction of several tokens
 GOLDENS = (
     "llama",
     "llama-bias",
@@ -111,6 +121,10 @@ GOLDENS = (
     "qwen3-5",
     "qwen3-5-moe",
     "starcoder2",
+    "deepseek-v2",
+    "deepseek-v2-groups",
+    "deepseek-v3",
+    "deepseek-v3-direct",
 )
 
 
@@ -159,9 +173,20 @@ def kv_heads(config):
     return getattr(config, "num_key_value_heads", None) or config.num_attention_heads
 
 
-def one_tensor(name, tensor, config):
+def split_latent(name, tensor, config):
+    """The stacks over heads of keys, transposed, and of values."""
+    heads = tensor.unflatten(0, (config.num_attention_heads, -1))
+    keys, values = heads.split([config.qk_nope_head_dim, config.v_head_dim], 1)
+    return {name.replace("kv_b_proj", "k_b_proj"): keys.transpose(1, 2), name.replace("kv_b_proj", "v_b_proj"): values}
+
+
+def one_tensor(golden, name, tensor, config):
     """The tensors of the file made from one tensor of the checkpoint, under their old names."""
     heads = config.num_attention_heads
+    if name.endswith("kv_b_proj.weight") and golden not in OLDER_LATENT:
+        return split_latent(name, tensor, config)
+    if name.endswith("e_score_correction_bias"):
+        return {name.replace("_bias", ".bias"): tensor}
     if config.model_type in ("llama", "mixtral", "granite", "smollm3") and re.search(r"(q|k)_proj\.", name):
         tensor = interleave_halves(tensor, heads if "q_proj" in name else kv_heads(config))
     if config.model_type in ("gpt_neox", "bloom", "falcon") and "query_key_value" in name:
@@ -233,7 +258,7 @@ def file_tensors(name, weights, config):
     weights = {old: tensor for old, tensor in weights.items() if not old.endswith(reference_model.BUFFERS)}
     converted = {}
     for old, tensor in weights.items():
-        converted |= {new: (old, value) for new, value in one_tensor(old, tensor, config).items()}
+        converted |= {new: (old, value) for new, value in one_tensor(name, old, tensor, config).items()}
     stacked = stack_numbered({name: value for name, (_, value) in converted.items()}, r"(.*\.experts\.)(\d+)\.(.*)")
     stacked = stack_numbered(stacked, r"(.*_layernorm)\.norms\.(\d+)(\.weight)")
     result = {}
@@ -312,6 +337,35 @@ def add_windows(writer, config, name):
         writer.add_sliding_window_pattern(flags if name == "gemma3-rope-by-type" else flags.index(False) + 1)
 
 
+def add_latent(writer, config, older):
+    """The keys of latent attention and of its experts."""
+    rotated, keys = config.qk_rope_head_dim, config.qk_nope_head_dim + config.qk_rope_head_dim
+    if older:
+        writer.add_head_count_kv(config.num_attention_heads)
+        writer.add_key_length(keys)
+        writer.add_value_length(config.v_head_dim)
+    else:
+        writer.add_head_count_kv(1)
+        writer.add_key_length(config.kv_lora_rank + rotated)
+        writer.add_value_length(config.kv_lora_rank)
+        writer.add_key_length_mla(keys)
+        writer.add_value_length_mla(config.v_head_dim)
+        writer.add_expert_group_count(config.n_group or 1)
+        writer.add_expert_group_used_count(config.topk_group or 1)
+        sigmoid = config.model_type == "deepseek_v3"
+        writer.add_expert_gating_func(getattr(gguf.ExpertGatingFuncType, "SIGMOID" if sigmoid else "SOFTMAX"))
+    writer.add_kv_lora_rank(config.kv_lora_rank)
+    if config.q_lora_rank is not None:
+        writer.add_q_lora_rank(config.q_lora_rank)
+    writer.add_leading_dense_block_count(config.first_k_dense_replace)
+    writer.add_expert_shared_count(config.n_shared_experts)
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    if config.norm_topk_prob:
+        writer.add_expert_weights_norm(True)
+    if mscale := config.rope_parameters.get("mscale_all_dim"):
+        writer.add_rope_scaling_yarn_log_mul(0.1 * mscale)
+
+
 def add_parameters(writer, config, name):
     heads = config.num_attention_heads
     writer.add_context_length(
@@ -325,10 +379,12 @@ def add_parameters(writer, config, name):
         first_of(config, "intermediate_size", "ffn_hidden_size", "n_inner") or 4 * config.hidden_size
     )
     writer.add_head_count(heads)
-    if config.model_type not in ("gpt2", "gpt_neox", "mpt"):
+    if config.model_type in LATENT:
+        add_latent(writer, config, name in OLDER_LATENT)
+    elif config.model_type not in ("gpt2", "gpt_neox", "mpt"):
         writer.add_head_count_kv(kv_heads(config))
     without_head_dim = ("falcon", "gpt2", "gpt_neox", "bloom", "mpt", "stablelm", "phi", "phi3", "cohere2")
-    if config.model_type not in without_head_dim and first_of(config, "head_dim"):
+    if config.model_type not in (*without_head_dim, *LATENT) and first_of(config, "head_dim"):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
     if (epsilon := first_of(config, "rms_norm_eps")) is not None:
@@ -360,12 +416,13 @@ def add_parameters(writer, config, name):
         writer.add_full_attention_interval(config.layer_types.index("full_attention") + 1)
     if config.model_type in ("qwen3_5_text", "qwen3_5_moe_text"):
         writer.add_rope_dimension_sections([2, 1, 1, 0])
-    if config.model_type in ("mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text"):
+    sparse = ("mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text", *LATENT)
+    if config.model_type in sparse:
         writer.add_expert_count(first_of(config, "num_local_experts", "num_experts"))
         writer.add_expert_used_count(config.num_experts_per_tok)
     if config.model_type in ("qwen2_moe", "qwen3_next", "qwen3_5_moe_text"):
         writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
-    if config.model_type in ("qwen2_moe", "qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text"):
+    if config.model_type in sparse and config.model_type != "mixtral":
         writer.add_expert_feed_forward_length(first_of(config, "moe_intermediate_size", "intermediate_size"))
     add_rope(writer, config)
     add_windows(writer, config, name)

@@ -308,5 +308,89 @@ TEST_F(GgufCheckpoint, SizesOfTheDeltaRuleHaveToBeThere) {
   EXPECT_THAT(refusal(tiny.bytes()), HasSubstr("qwen35.ssm.inner_size is 7 and qwen35.ssm.time_step_rank is 2"));
 }
 
+/// Two heads with keys of 3 dimensions, of which 2 are rotated, and values of 2; one layer without experts.
+TinyGguf tiny_latent() {
+  TinyGguf tiny;
+  tiny.architecture = "deepseek2";
+  tiny.sizes["attention.head_count_kv"] = 1;
+  tiny.sizes["attention.kv_lora_rank"] = 5;
+  tiny.sizes["attention.key_length"] = 7;
+  tiny.sizes["attention.value_length"] = 5;
+  tiny.sizes["attention.key_length_mla"] = 3;
+  tiny.sizes["attention.value_length_mla"] = 2;
+  tiny.sizes["rope.dimension_count"] = 2;
+  tiny.sizes["leading_dense_block_count"] = 1;
+  tiny.sizes["expert_count"] = 4;
+  tiny.sizes["expert_used_count"] = 1;
+  tiny.sizes["expert_shared_count"] = 1;
+  tiny.sizes["expert_feed_forward_length"] = 3;
+  tiny.left_out = {"blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.0.attn_v.weight"};
+  tiny.tensors.emplace_back("blk.0.attn_kv_a_mqa.weight", std::vector<std::uint64_t>{7, 4});
+  tiny.tensors.emplace_back("blk.0.attn_kv_a_norm.weight", std::vector<std::uint64_t>{5});
+  tiny.tensors.emplace_back("blk.0.attn_k_b.weight", std::vector<std::uint64_t>{2, 5, 1});
+  tiny.tensors.emplace_back("blk.0.attn_v_b.weight", std::vector<std::uint64_t>{2, 2, 5});
+  return tiny;
+}
+
+/// With the queries, whose name TinyGguf uses for another shape.
+GgufBytes with_queries(const TinyGguf& tiny) {
+  return tiny.bytes().tensor("blk.0.attn_q.weight", {6, 4}, std::vector<float>(24, 1));
+}
+
+TEST_F(GgufCheckpoint, StacksOfLatentKeysAndValues) {
+  const Checkpoint checkpoint = load_checkpoint(write(with_queries(tiny_latent())));
+  EXPECT_EQ(checkpoint.config.family, "deepseek_v2");
+  EXPECT_EQ(checkpoint.config.head_dim, 3);
+  EXPECT_EQ(checkpoint.config.value_dim(), 2);
+  EXPECT_EQ(checkpoint.config.latent.query_rank, 0);
+  const LayerWeights& layer = checkpoint.weights.layers[0];
+  // [head, rank, one row] of keys: the rows of the two heads. [head, row, rank] of values.
+  EXPECT_TRUE(layer.key.allclose(0.1 * at::arange(10, at::kFloat).view({2, 5})));
+  EXPECT_TRUE(layer.value.allclose(0.1 * at::arange(20, at::kFloat).view({4, 5})));
+  EXPECT_THAT(open_checkpoint(write(with_queries(tiny_latent()))).remarks,
+              ::testing::Contains("n_group = 1 (not in the file; no groups)"));
+}
+
+TEST_F(GgufCheckpoint, OlderFilesJoinLatentKeysAndValues) {
+  TinyGguf tiny = tiny_latent();
+  tiny.sizes["attention.head_count_kv"] = 2;
+  tiny.sizes["attention.key_length"] = 3;
+  tiny.sizes["attention.value_length"] = 2;
+  for (const char* key : {"attention.key_length_mla", "attention.value_length_mla"}) tiny.sizes.erase(key);
+  tiny.tensors.resize(tiny.tensors.size() - 2);
+  tiny.tensors.emplace_back("blk.0.attn_kv_b.weight", std::vector<std::uint64_t>{6, 5});
+  const Checkpoint checkpoint = load_checkpoint(write(with_queries(tiny)));
+  EXPECT_EQ(checkpoint.weights.layers[0].key.sizes(), (at::IntArrayRef{2, 5}));
+  EXPECT_NEAR(checkpoint.weights.layers[0].value[2][0].item<double>(), 0.1 * 5 * 4, 1e-6);  // row 4 of 6
+  tiny.tensors.emplace_back("blk.0.attn_k_b.weight", std::vector<std::uint64_t>{2, 5, 1});
+  EXPECT_THAT(refusal(with_queries(tiny)), HasSubstr("attn_k_b"));
+}
+
+TEST_F(GgufCheckpoint, LatentSizesThatContradictEachOther) {
+  const auto refused = [&](const char* key, std::uint32_t value) {
+    TinyGguf tiny = tiny_latent();
+    tiny.sizes[key] = value;
+    return refusal(with_queries(tiny));
+  };
+  EXPECT_THAT(refused("attention.key_length", 8), HasSubstr("attention.key_length is 8; must be 7"));
+  EXPECT_THAT(refused("attention.value_length", 2), HasSubstr("attention.value_length is 2; must be 5"));
+  EXPECT_THAT(refused("attention.head_count_kv", 2), HasSubstr("attention.head_count_kv is 2; must be 1"));
+  EXPECT_THAT(refused("attention.key_length_mla", 2), HasSubstr("it must be fewer"));
+  EXPECT_THAT(refused("expert_gating_func", 2), HasSubstr("expert_gating_func is 2; must be 1 (softmax)"));
+  EXPECT_THAT(refused("attention.q_lora_rank", 3), HasSubstr("attn_q_a"));
+  EXPECT_THAT(refused("expert_group_count", 3), HasSubstr("groups must be of one size"));
+  TinyGguf tiny = tiny_latent();
+  tiny.sizes.erase("attention.kv_lora_rank");
+  EXPECT_THAT(refusal(with_queries(tiny)), HasSubstr("attention.kv_lora_rank"));
+  tiny = tiny_latent();
+  tiny.left_out.emplace_back("blk.0.attn_v_b.weight");
+  EXPECT_THAT(refusal(with_queries(tiny)), HasSubstr("'blk.0.attn_v_b.weight' [2, 2, 5] is missing"));
+  tiny = tiny_latent();
+  GgufBytes scaled = with_queries(tiny);
+  scaled.add("deepseek2.rope.scaling.type", std::string("yarn"));
+  scaled.add("deepseek2.rope.scaling.factor", 4.0f);
+  EXPECT_THAT(refusal(scaled), HasSubstr("yarn_log_multiplier is missing"));
+}
+
 }  // namespace
 }  // namespace gainlens::models

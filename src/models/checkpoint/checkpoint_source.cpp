@@ -137,6 +137,11 @@ void refuse_ignored_keys(const std::filesystem::path& gguf, const IgnoredKeys& i
         printable(ignored.front(), 100), printable(gguf.string()));
 }
 
+bool joins_latent_keys(const formats::GgufFile& file, const TensorNames& names) {
+  const std::string first = fmt::format(fmt::runtime(names.layer), 0);
+  return file.entries().contains(fmt::format("{}{}.weight", first, names.key_value_of_latent));
+}
+
 CheckpointSource open_gguf(const std::filesystem::path& path) {
   CheckpointSource source;
   source.path = path;
@@ -150,6 +155,9 @@ CheckpointSource open_gguf(const std::filesystem::path& path) {
   source.inert_prefixes = std::move(description.inert_prefixes);
   source.names = source.family->names == nullptr ? source.family->gguf.tensors
                                                  : source.family->names(source.config, source.family->gguf.tensors);
+  // Older files of latent attention join what newer ones have as two stacks.
+  if (!source.names.key_of_latent.empty() && !joins_latent_keys(file, source.names))
+    source.names.key_value_of_latent = "";
   source.tensors = std::move(file);
   return source;
 }

@@ -42,6 +42,7 @@ std::int64_t rows_of(const TensorSlot& slot, const SlotPart& part) {
 std::vector<at::Tensor> unpack(const TensorSlot& slot, const at::Tensor& stored) {
   ASSERT(stored.sizes() == at::IntArrayRef(slot.shape), "'{}' is not of its slot's shape", slot.name);
   at::Tensor rows = slot.transposed ? stored.transpose(-1, -2) : stored;
+  if (slot.stacked_heads > 0) rows = rows.flatten(0, 1);
   if (slot.rotary_heads > 0) rows = reordered_pairs(slot, rows, true);
   if (slot.tiled) rows = reordered_heads(*slot.tiled, rows, true);
   if (slot.exponential) rows = rows.neg().log();
@@ -87,6 +88,7 @@ at::Tensor pack(const TensorSlot& slot, const std::vector<at::Tensor>& parts) {
   if (slot.exponential) rows = rows.exp().neg();
   if (slot.tiled) rows = reordered_heads(*slot.tiled, rows, false);
   if (slot.rotary_heads > 0) rows = reordered_pairs(slot, rows, false);
+  if (slot.stacked_heads > 0) rows = rows.unflatten(0, {slot.stacked_heads, -1});
   return (slot.transposed ? rows.transpose(-1, -2) : rows).contiguous();
 }
 

@@ -96,11 +96,16 @@ class SlotList {
     auto& rows = slot.shape[static_cast<std::size_t>(slot.row_dimension)];
     for (std::size_t part = 1; part < slot.parts.size(); ++part)
       rows += slot.parts[part].shape[static_cast<std::size_t>(slot.row_dimension)];
+    if (slot.stacked_heads > 0) {
+      rows /= slot.stacked_heads;
+      slot.shape.insert(slot.shape.begin(), slot.stacked_heads);
+    }
     if (slot.transposed) std::swap(slot.shape.end()[-1], slot.shape.end()[-2]);
     slots_.push_back(std::move(slot));
   }
 
   void head_norms(std::string_view name, std::string_view field);
+  void stack_of_heads(std::string_view module, std::string_view field, bool transposed);
   void expert_linear(std::string_view module, std::string_view field);
   void delta_rows(std::string_view module, std::initializer_list<std::string_view> fields, RowOrder order);
   void tile(std::int64_t dimension = 0, std::int64_t begin = 0);
@@ -124,7 +129,22 @@ void SlotList::latent() {
   linear(names_.key_latent, {"key_latent", "key_rotated"}, RowOrder::sequential);
   pair_at_end(first, 1);
   norm(names_.key_latent_norm, "key_latent_norm");
-  linear(names_.key_value_of_latent, {"key", "value"}, RowOrder::grouped, false, config_.heads);
+  if (!names_.key_value_of_latent.empty()) {
+    linear(names_.key_value_of_latent, {"key", "value"}, RowOrder::grouped, false, config_.heads);
+    return;
+  }
+  stack_of_heads(names_.key_of_latent, "key", /*transposed=*/true);
+  stack_of_heads(names_.value_of_latent, "value", /*transposed=*/false);
+}
+
+/// A projection without bias that is stored as a stack of those of the heads.
+void SlotList::stack_of_heads(std::string_view module, std::string_view field, bool transposed) {
+  const WeightField* found = wanted(field);
+  if (found == nullptr) return;
+  TensorSlot slot{.name = fmt::format("{}{}.weight", at_, module), .transposed = transposed};
+  slot.parts.push_back({found->name, found->shape, found->kind});
+  slot.stacked_heads = config_.heads;
+  finish(std::move(slot));
 }
 
 void SlotList::attention() {

@@ -41,6 +41,8 @@ struct TensorSlot {
   std::int64_t groups = 1;  ///< number of groups for RowOrder::grouped
   std::int64_t row_dimension = 0;
   bool transposed = false;  ///< stored with its last two dimensions swapped
+  /// If positive, stored as a stack [head, rows of a head, ..], before that swap.
+  std::int64_t stacked_heads = 0;
   /// If positive, the number of heads whose rows are stored with the two halves of each rotary pair side by side.
   std::int64_t rotary_heads = 0;
   std::int64_t rotary_dimensions = 0;  ///< of each of these heads, the first ones; the others are stored in order

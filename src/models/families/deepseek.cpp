@@ -12,11 +12,7 @@ constexpr std::int64_t max_size = std::int64_t{1} << 20;
 // `head_dim`, which the reference writes, is the number of rotated dimensions.
 constexpr CommonKeys keys{.head_dim = "qk_rope_head_dim"};
 
-/// What the two generations use for keys that config.json leaves out.
-struct Defaults {
-  std::optional<std::int64_t> kv_heads;
-  std::int64_t max_positions, bos_token;
-};
+constexpr std::string_view correction_of_gguf = "exp_probs_b.bias";
 
 void parse_latent(ConfigReader& reader, DecoderConfig& config) {
   LatentAttention& latent = config.latent;
@@ -131,6 +127,92 @@ TensorNames names() {
   return names;
 }
 
+TensorNames gguf_tensors() {
+  TensorNames names = gguf_paired_names();
+  names.query_latent = "attn_q_a";
+  names.query_latent_norm = "attn_q_a_norm";
+  names.query_of_latent = "attn_q_b";
+  names.key_latent = "attn_kv_a_mqa";
+  names.key_latent_norm = "attn_kv_a_norm";
+  names.key_value_of_latent = "attn_kv_b";
+  names.key_of_latent = "attn_k_b";
+  names.value_of_latent = "attn_v_b";
+  names.router_correction = correction_of_gguf;
+  return names;
+}
+
+/// The sizes of latent attention. New files describe the short rows as one KV head, and have other keys for the heads
+/// that are expanded from them. Older files describe the heads.
+void complete_sizes(GgufConfig& gguf) {
+  const auto size = [&](std::string_view key) {
+    gguf.find(key);
+    return gguf.metadata().integer(gguf.full(key), 1, max_size);
+  };
+  const auto expect = [&](std::string_view key, std::int64_t expected) {
+    const std::int64_t found = size(key);
+    CHECK(found == expected, "{}: {} is {}; must be {} beside the other sizes of latent attention",
+          gguf.metadata().where(), gguf.full(key), found, expected);
+  };
+  const std::int64_t heads = size("attention.head_count"), rotated = size("rope.dimension_count");
+  const std::int64_t rank = size("attention.kv_lora_rank");
+  const bool newer = gguf.find("attention.key_length_mla") != nullptr;
+  const std::int64_t keys_of_head = size(newer ? "attention.key_length_mla" : "attention.key_length");
+  const std::int64_t values = size(newer ? "attention.value_length_mla" : "attention.value_length");
+  if (newer) {
+    expect("attention.key_length", rank + rotated);
+    expect("attention.value_length", rank);
+  }
+  expect("attention.head_count_kv", newer ? 1 : heads);
+  CHECK(keys_of_head > rotated, "{}: {} of {} dimensions of a key are rotated; it must be fewer",
+        gguf.metadata().where(), rotated, keys_of_head);
+  gguf.config.update({{"num_key_value_heads", heads},
+                      {"kv_lora_rank", rank},
+                      {"qk_rope_head_dim", rotated},
+                      {"qk_nope_head_dim", keys_of_head - rotated},
+                      {"v_head_dim", values},
+                      {"q_lora_rank", nullptr},
+                      {"attention_bias", gguf.has_tensor("blk.0.attn_kv_a_mqa.bias")}});
+  if (gguf.value("attention.q_lora_rank").value_or(0) != 0) gguf.config["q_lora_rank"] = size("attention.q_lora_rank");
+}
+
+/// The file holds 0.1 mscale_all_dim. In published models mscale is the same.
+void complete_scaling(GgufConfig& gguf) {
+  const auto multiplier = gguf.value("rope.scaling.yarn_log_multiplier");
+  if (!gguf.config.contains("rope_scaling")) return;
+  CHECK(multiplier.has_value(),
+        "{}: {} is missing; without it the factor on the scores is not known. Files of newer converters have it",
+        gguf.metadata().where(), gguf.full("rope.scaling.yarn_log_multiplier"));
+  Json& scaling = gguf.config["rope_scaling"];
+  scaling["mscale"] = scaling["mscale_all_dim"] =
+      10 * gguf.metadata().number(gguf.full("rope.scaling.yarn_log_multiplier"));
+}
+
+void complete_experts(GgufConfig& gguf) {
+  const bool third = gguf.config.at("model_type") == "deepseek_v3";
+  gguf.config["norm_topk_prob"] = gguf.value("expert_weights_norm").value_or(false);
+  gguf.config["routed_scaling_factor"] = gguf.value("expert_weights_scale").value_or(1.0);
+  const Json function = gguf.value("expert_gating_func").value_or(third ? 2 : 1);
+  CHECK(function == (third ? 2 : 1), "{}: {} is {}; must be {} ({}) in this family", gguf.metadata().where(),
+        gguf.full("expert_gating_func"), function.dump(), third ? 2 : 1, third ? "sigmoid" : "softmax");
+  const auto groups = gguf.value("expert_group_count"), kept = gguf.value("expert_group_used_count");
+  if (groups) gguf.config["n_group"] = *groups;
+  if (kept) gguf.config["topk_group"] = *kept;
+  // Older files leave the groups out. The published models are known by their number of experts.
+  const Json experts = gguf.config.value("n_routed_experts", Json(0));
+  const bool published = third ? experts == 256 : experts == 160;
+  const char* why = published ? "not in the file; the value of the published model" : "not in the file; no groups";
+  gguf.fill("n_group", published ? 8 : 1, why);
+  gguf.fill("topk_group", !published ? 1 : third ? 4 : 3, why);
+  if (!third) gguf.config["topk_method"] = gguf.config["n_group"] == 1 ? "greedy" : "group_limited_greedy";
+}
+
+void complete(GgufConfig& gguf) {
+  complete_sizes(gguf);
+  complete_scaling(gguf);
+  complete_experts(gguf);
+  leave_out_prediction_blocks(gguf);
+}
+
 Family generation(std::string_view name, std::string_view title, std::string_view examples, std::string_view base) {
   Family family{.name = name, .title = title, .examples = examples, .classes = {base}, .keys = keys};
   family.tensors = names();
@@ -138,6 +220,15 @@ Family generation(std::string_view name, std::string_view title, std::string_vie
   for (const char* key : {"seq_aux", "ep_size", "num_nextn_predict_layers", "num_mtp_layers"})
     family.inert_keys.emplace_back(key);
   family.further_layers = "eh_proj";
+  family.gguf = {.architecture = "deepseek2",
+                 .latent = true,
+                 .tensors = gguf_tensors(),
+                 .keys = {{"leading_dense_block_count", "first_k_dense_replace"},
+                          {"expert_count", "n_routed_experts"},
+                          {"expert_used_count", "num_experts_per_tok"},
+                          {"expert_shared_count", "n_shared_experts"},
+                          {"expert_feed_forward_length", "moe_intermediate_size"}},
+                 .complete = complete};
   return family;
 }
 
@@ -152,6 +243,7 @@ Family deepseek_v2() {
 Family deepseek_v3() {
   Family family = generation("deepseek_v3", "DeepSeek V3", "DeepSeek V3, V3.1, R1", "DeepseekV3");
   family.parse = parse_v3;
+  family.gguf.chosen_by_tensor = correction_of_gguf;
   return family;
 }
 

@@ -95,24 +95,7 @@ void complete_delta(GgufConfig& gguf) {
   gguf.config["linear_value_head_dim"] = values / heads;
   gguf.config[norm_offset_key] = 0.0;
   gguf.fill("full_attention_interval", 4, "not in the file; the value of this family");
-  // The last blocks predict several tokens. A language model does not run them.
-  if (gguf.find("nextn_predict_layers") == nullptr) return;
-  const std::int64_t blocks = size("block_count");
-  const std::int64_t beyond = gguf.metadata().integer(gguf.full("nextn_predict_layers"), 0, blocks - 1);
-  gguf.config["num_hidden_layers"] = blocks - beyond;
-  for (std::int64_t block = blocks - beyond; block < blocks; ++block) {
-    CHECK(gguf.has_tensor(fmt::format("blk.{}.nextn.enorm.weight", block)),
-          "{}: {} is {}, but block {} of {} has no tensor 'nextn.enorm.weight', which a block that predicts further "
-          "tokens has",
-          gguf.metadata().where(), gguf.full("nextn_predict_layers"), beyond, block, blocks);
-    gguf.inert_prefixes.push_back(fmt::format("blk.{}.", block));
-  }
-  if (beyond > 0) {
-    gguf.notes.push_back(
-        fmt::format("the last {} of {} blocks predict further tokens ({}); the language model does not "
-                    "run them",
-                    beyond, blocks, gguf.full("nextn_predict_layers")));
-  }
+  leave_out_prediction_blocks(gguf);
 }
 
 TensorNames delta_names() {

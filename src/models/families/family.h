@@ -22,6 +22,11 @@ struct GgufFamily {
   /// If several families have the architecture: a metadata key that only files of this family have. Empty in the family
   /// of files that have none of these keys.
   std::string_view chosen_by = {};
+  /// The same, by a part of the name of a tensor.
+  std::string_view chosen_by_tensor = {};
+  /// Sizes of keys, values and KV heads are those of the short rows of latent attention, or say less than the family
+  /// needs: `complete` reads them, and the number of rotated dimensions.
+  bool latent = false;
   TensorNames tensors;  ///< gguf_names(), with the names that differ in this family
   /// Metadata keys (without the architecture) that have another name in config.json, in addition to the keys of all
   /// families.

@@ -25,18 +25,22 @@ void copy_size(GgufConfig& gguf, std::string_view from, std::string_view to) {
   gguf.config[std::string(to)] = gguf.metadata().integer(gguf.full(from), 0, largest);
 }
 
-void copy_sizes(GgufConfig& gguf, const CommonKeys& keys) {
+void copy_sizes(GgufConfig& gguf, const Family& family) {
+  const CommonKeys& keys = family.keys;
   copy_size(gguf, "block_count", keys.layers);
   copy_size(gguf, "embedding_length", keys.width);
   copy_size(gguf, "attention.head_count", keys.heads);
   copy_size(gguf, "context_length", keys.positions);
   if (!keys.mlp_width.empty()) copy_size(gguf, "feed_forward_length", keys.mlp_width);
+  if (family.gguf.latent) return;
   if (!keys.kv_heads.empty()) copy_size(gguf, "attention.head_count_kv", keys.kv_heads);
   if (!keys.head_dim.empty()) copy_size(gguf, "attention.key_length", keys.head_dim);
 }
 
 /// Checks that values that the metadata give twice agree.
-void check_twins(GgufConfig& gguf, const CommonKeys& keys) {
+void check_twins(GgufConfig& gguf, const Family& family) {
+  if (family.gguf.latent) return;
+  const CommonKeys& keys = family.keys;
   const auto same = [&](std::string_view key, std::string_view other) {
     if (gguf.find(key) == nullptr || gguf.find(other) == nullptr) return;
     const auto first = gguf.metadata().integer(gguf.full(key), 0, largest),
@@ -97,10 +101,11 @@ void copy_rope_scaling(GgufConfig& gguf) {
   gguf.config["rope_scaling"] = scaling;
 }
 
-void copy_rope(GgufConfig& gguf, const CommonKeys& keys) {
+void copy_rope(GgufConfig& gguf, const Family& family) {
+  const CommonKeys& keys = family.keys;
   if (const auto base = gguf.value("rope.freq_base")) gguf.config[std::string(keys.rope.base)] = *base;
   copy_rope_scaling(gguf);
-  if (gguf.find("rope.dimension_count") == nullptr) return;
+  if (family.gguf.latent || gguf.find("rope.dimension_count") == nullptr) return;
   const std::int64_t rotated = gguf.metadata().integer(gguf.full("rope.dimension_count"), 0, largest);
   const std::int64_t width = gguf.metadata().integer(gguf.full("embedding_length"), 1, largest);
   const std::int64_t heads = gguf.metadata().integer(gguf.full("attention.head_count"), 1, largest);
@@ -133,9 +138,12 @@ const Family& family_of(const formats::GgufFile& file, const std::string& archit
     if (family.gguf.architecture.empty()) continue;
     names.emplace_back(family.gguf.architecture);
     if (family.gguf.architecture != architecture) continue;
-    if (family.gguf.chosen_by.empty()) {
+    const std::string_view key = family.gguf.chosen_by, tensor = family.gguf.chosen_by_tensor;
+    const auto is_named = [tensor](const auto& entry) { return entry.first.find(tensor) != std::string::npos; };
+    if (key.empty() && tensor.empty()) {
       other = &family;
-    } else if (file.metadata().has(fmt::format("{}.{}", architecture, family.gguf.chosen_by))) {
+    } else if (!key.empty() ? file.metadata().has(fmt::format("{}.{}", architecture, key))
+                            : std::ranges::any_of(file.entries(), is_named)) {
       return family;
     }
   }
@@ -211,18 +219,38 @@ GgufDescription describe_gguf(const formats::GgufFile& file) {
   const Family& family = family_of(file, architecture);
   GgufConfig gguf(file, architecture);
   gguf.config["model_type"] = family.name;
-  copy_sizes(gguf, family.keys);
+  copy_sizes(gguf, family);
   copy_norm(gguf, family.keys);
-  copy_rope(gguf, family.keys);
+  copy_rope(gguf, family);
   copy_vocabulary(file, gguf);
   for (const auto& [from, to] : family.gguf.keys) {
     if (const auto value = gguf.value(from)) gguf.config[std::string(to)] = *value;
   }
   if (family.gguf.complete != nullptr) family.gguf.complete(gguf);
-  check_twins(gguf, family.keys);
+  check_twins(gguf, family);
   refuse_unread(file, gguf, family, architecture);
   return {&family, std::move(gguf.config), std::move(gguf.remarks), std::move(gguf.notes),
           std::move(gguf.inert_prefixes)};
+}
+
+void leave_out_prediction_blocks(GgufConfig& gguf) {
+  if (gguf.find("nextn_predict_layers") == nullptr) return;
+  const std::int64_t blocks = gguf.metadata().integer(gguf.full("block_count"), 1, largest);
+  const std::int64_t beyond = gguf.metadata().integer(gguf.full("nextn_predict_layers"), 0, blocks - 1);
+  gguf.config["num_hidden_layers"] = blocks - beyond;
+  for (std::int64_t block = blocks - beyond; block < blocks; ++block) {
+    CHECK(gguf.has_tensor(fmt::format("blk.{}.nextn.enorm.weight", block)),
+          "{}: {} is {}, but block {} of {} has no tensor 'nextn.enorm.weight', which a block that predicts further "
+          "tokens has",
+          gguf.metadata().where(), gguf.full("nextn_predict_layers"), beyond, block, blocks);
+    gguf.inert_prefixes.push_back(fmt::format("blk.{}.", block));
+  }
+  if (beyond > 0) {
+    gguf.notes.push_back(
+        fmt::format("the last {} of {} blocks predict further tokens ({}); the language model does not "
+                    "run them",
+                    beyond, blocks, gguf.full("nextn_predict_layers")));
+  }
 }
 
 bool copy_window_pattern(GgufConfig& gguf) {

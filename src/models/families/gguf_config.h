@@ -66,6 +66,11 @@ GgufDescription describe_gguf(const formats::GgufFile& file);
 /// next. Returns false if the file does not say it.
 bool copy_window_pattern(GgufConfig& gguf);
 
+/// Leaves out the last blocks, which predict several tokens, if `nextn_predict_layers` says that there are some. A
+/// language model does not run them.
+/// @throws InvalidArgument  one of them has no tensor of such a block
+void leave_out_prediction_blocks(GgufConfig& gguf);
+
 /// The tensor names that all GGUF files share.
 TensorNames gguf_names();
 /// The same, with queries, keys and values joined in one tensor, one after the other.

@@ -32,9 +32,10 @@ struct TensorNames {
   bool gate_by_head = false;  ///< `query` holds the rows of each query head and then those of its gate
   /// Of latent attention. The tensor of `key_latent` ends with the rows of the rotated part of the keys; the one of
   /// `key_value_of_latent` has for each head the rows of its key, then of its value. `query` is used without
-  /// `query_latent`.
+  /// `query_latent`. If `key_value_of_latent` is empty, `key_of_latent` has for each head its key rows, transposed, and
+  /// `value_of_latent` its value rows, both as stacks over heads.
   std::string_view query_latent, query_latent_norm, query_of_latent;
-  std::string_view key_latent, key_latent_norm, key_value_of_latent;
+  std::string_view key_latent, key_latent_norm, key_value_of_latent, key_of_latent, value_of_latent;
   std::string_view key = "self_attn.k_proj";
   std::string_view value = "self_attn.v_proj";
   std::string_view query_norm = "self_attn.q_norm";
