@@ -77,7 +77,8 @@ INEXACT = (
 LATENT = ("deepseek_v2", "deepseek_v3")
 OLDER_LATENT = ("deepseek-v2",)  # written as older versions of the script do
 DELTA_RULE = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
-WITH_PREDICTION_LAYER = ("qwen3-5-moe", "deepseek-v3")  # whose file has one more block, for the prediction of several tokens
+# Whose file has one more block, for the prediction of several tokens.
+WITH_PREDICTION_LAYER = ("qwen3-5-moe", "deepseek-v3")
 GOLDENS = (
     "llama",
     "llama-bias",
