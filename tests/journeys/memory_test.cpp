@@ -138,6 +138,10 @@ const OrderedJson linear_attention = {{"model_type", "qwen3_next"},   {"num_hidd
                                       {"hidden_size", 512},           {"linear_num_key_heads", 16},
                                       {"linear_num_value_heads", 32}, {"linear_key_head_dim", 128},
                                       {"linear_value_head_dim", 128}};
+const OrderedJson latent_attention = {
+    {"model_type", "deepseek_v2"}, {"num_hidden_layers", 2},     {"hidden_size", 512},
+    {"num_attention_heads", 16},   {"num_key_value_heads", 16},  {"kv_lora_rank", 256},
+    {"q_lora_rank", 384},          {"first_k_dense_replace", 2}, {"num_experts_per_tok", 1}};
 const OrderedJson large_vocabulary = {{"hidden_size", 256}, {"vocab_size", 120000}};
 
 std::vector<Case> cases() {
@@ -213,6 +217,16 @@ std::vector<Case> cases() {
        linear_attention,
        {.dtype = models::ComputeDtype::float64, .positions = 4096},
        {}},
+      {"latent attention", latent_attention, {.positions = 4096}, {}},
+      {"latent attention in bfloat16",
+       latent_attention,
+       {.dtype = models::ComputeDtype::bfloat16, .positions = 4096},
+       {}},
+      {"latent attention in float64",
+       latent_attention,
+       {.dtype = models::ComputeDtype::float64, .positions = 2048},
+       {}},
+      {"latent attention, composed", latent_attention, {.positions = 2048, .composed = true}, {"--kernel", "composed"}},
       {"vocabulary", large_vocabulary, {.positions = 1024}, {}},
       {"vocabulary in bfloat16", large_vocabulary, {.dtype = models::ComputeDtype::bfloat16, .positions = 1024}, {}},
       {"no likelihood", large_vocabulary, {.positions = 1024, .likelihood = false}, {"--no-nll"}},
