@@ -61,9 +61,9 @@ def gain(observation_precision):
 def statistics(query, key, value, visible, scale, soft_cap=None, bias=None, sink_logit=None, positions=None):
     """All fields for queries [head, T, d'], keys [kv_head, T, d'], values [kv_head, T, d] and visible [T, T].
 
-    Everything is in float64. `positions` [query] are the queries to report, default all. Their moments need memory for d numbers per query and
-    key. With a sink logit of mass p_s, first_mass and column_mean use the weights p; every other field uses the weights
-    p / (1 - p_s) over the keys. sink_logit_mass [head, query] is p_s.
+    Everything is in float64. `positions` [query] are the queries to report, default all. Their moments need memory for
+    d numbers per query and key. With a sink logit of mass p_s, first_mass and column_mean use the weights p; every
+    other field uses the weights p / (1 - p_s) over the keys. sink_logit_mass [head, query] is p_s.
     """
     query, key, value = query.double(), key.double(), value.double()
     bias, sink_logit = (None if tensor is None else tensor.double() for tensor in (bias, sink_logit))

@@ -308,6 +308,25 @@ TEST_F(GgufCheckpoint, SizesOfTheDeltaRuleHaveToBeThere) {
   EXPECT_THAT(refusal(tiny.bytes()), HasSubstr("qwen35.ssm.inner_size is 7 and qwen35.ssm.time_step_rank is 2"));
 }
 
+TEST_F(GgufCheckpoint, GateAndUpOfExpertsInOneStack) {
+  TinyGguf tiny;
+  tiny.architecture = "qwen3moe";
+  tiny.sizes.insert({{"expert_count", 2}, {"expert_used_count", 1}, {"expert_feed_forward_length", 3}});
+  tiny.left_out = {"blk.0.ffn_gate.weight", "blk.0.ffn_up.weight", "blk.0.ffn_down.weight"};
+  tiny.tensors.emplace_back("blk.0.attn_q_norm.weight", std::vector<std::uint64_t>{2});
+  tiny.tensors.emplace_back("blk.0.attn_k_norm.weight", std::vector<std::uint64_t>{2});
+  tiny.tensors.emplace_back("blk.0.ffn_gate_inp.weight", std::vector<std::uint64_t>{2, 4});
+  tiny.tensors.emplace_back("blk.0.ffn_gate_up_exps.weight", std::vector<std::uint64_t>{2, 6, 4});
+  tiny.tensors.emplace_back("blk.0.ffn_down_exps.weight", std::vector<std::uint64_t>{2, 4, 3});
+  const Checkpoint checkpoint = load_checkpoint(write(tiny.bytes()));
+  const at::Tensor joined = 0.1 * at::arange(48, at::kFloat).view({2, 6, 4});
+  EXPECT_TRUE(checkpoint.weights.layers[0].expert_gate.allclose(joined.slice(1, 0, 3)));
+  EXPECT_TRUE(checkpoint.weights.layers[0].expert_up.allclose(joined.slice(1, 3, 6)));
+  EXPECT_EQ(checkpoint.weights.layers[0].expert_down.sizes(), (at::IntArrayRef{2, 4, 3}));
+  tiny.tensors.emplace_back("blk.0.ffn_up_exps.weight", std::vector<std::uint64_t>{2, 3, 4});
+  EXPECT_THAT(refusal(tiny.bytes()), HasSubstr("ffn_up_exps"));
+}
+
 /// Two heads with keys of 3 dimensions, of which 2 are rotated, and values of 2; one layer without experts.
 TinyGguf tiny_latent() {
   TinyGguf tiny;

@@ -6,6 +6,7 @@
 #include "models/families/class_names.h"
 #include "models/families/other_keys.h"
 
+#include <algorithm>
 #include <optional>
 #include <system_error>
 
@@ -137,6 +138,19 @@ void refuse_ignored_keys(const std::filesystem::path& gguf, const IgnoredKeys& i
         printable(ignored.front(), 100), printable(gguf.string()));
 }
 
+/// Some files join gate and up of the experts in one stack: for each expert the rows of the gate, then of up.
+TensorNames with_joined_experts(const formats::GgufFile& file, TensorNames names) {
+  constexpr std::string_view joined = "ffn_gate_up_exps.weight";
+  const auto is_joined = [](const auto& entry) { return entry.first.ends_with(joined); };
+  if (std::ranges::none_of(file.entries(), is_joined)) return names;
+  names.expert_gate_up = joined;
+  names.expert_gate_up_bias = "ffn_gate_up_exps.bias";
+  names.expert_down_stack = "ffn_down_exps.weight";
+  names.expert_down_bias = "ffn_down_exps.bias";
+  names.expert_stacks_by_output = true;
+  return names;
+}
+
 bool joins_latent_keys(const formats::GgufFile& file, const TensorNames& names) {
   const std::string first = fmt::format(fmt::runtime(names.layer), 0);
   return file.entries().contains(fmt::format("{}{}.weight", first, names.key_value_of_latent));
@@ -155,6 +169,7 @@ CheckpointSource open_gguf(const std::filesystem::path& path) {
   source.inert_prefixes = std::move(description.inert_prefixes);
   source.names = source.family->names == nullptr ? source.family->gguf.tensors
                                                  : source.family->names(source.config, source.family->gguf.tensors);
+  source.names = with_joined_experts(file, source.names);
   // Older files of latent attention join what newer ones have as two stacks.
   if (!source.names.key_of_latent.empty() && !joins_latent_keys(file, source.names))
     source.names.key_value_of_latent = "";
