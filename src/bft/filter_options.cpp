@@ -12,6 +12,7 @@ namespace {
 std::vector<Knob<FilterOptions>> make_knobs() {
   using Owner = FilterOptions;
   std::vector<std::string> estimators;
+  estimators.reserve(std::size(all_estimators));
   for (const Estimator estimator : all_estimators) estimators.emplace_back(name_of(estimator));
   return {
       choice_knob<Owner>("estimator", "of the variance of what attention observes", estimators,

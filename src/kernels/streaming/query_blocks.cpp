@@ -10,7 +10,7 @@ namespace {
 /// packed keys and values would be read more often.
 std::int64_t queries_per_block(const AttentionShape& shape) {
   // In float32 a row takes 4 bytes for each dimension of a key, and two sums of 8 bytes for each dimension of a value.
-  const std::int64_t rows = shape.key_dim + 4 * shape.value_dim > 5 * 128 ? 60 : 120;
+  const std::int64_t rows = shape.key_dim + 4 * shape.value_dim > 640 ? 60 : 120;
   return std::max<std::int64_t>(1, rows / shape.group);
 }
 

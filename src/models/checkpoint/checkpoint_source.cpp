@@ -140,8 +140,8 @@ void refuse_ignored_keys(const std::filesystem::path& gguf, const IgnoredKeys& i
 
 /// Some files join gate and up of the experts in one stack: for each expert the rows of the gate, then of up.
 TensorNames with_joined_experts(const formats::GgufFile& file, TensorNames names) {
-  constexpr std::string_view joined = "ffn_gate_up_exps.weight";
-  const auto is_joined = [](const auto& entry) { return entry.first.ends_with(joined); };
+  const std::string_view joined = "ffn_gate_up_exps.weight";
+  const auto is_joined = [joined](const auto& entry) { return entry.first.ends_with(joined); };
   if (std::ranges::none_of(file.entries(), is_joined)) return names;
   names.expert_gate_up = joined;
   names.expert_gate_up_bias = "ffn_gate_up_exps.bias";

@@ -137,7 +137,7 @@ void add_weights(const DecoderConfig& config, const MemoryOptions& options, Coun
 Count packed_heads(const Sizes& sizes, const MemoryOptions& options) {
   const Count group =
       std::max<std::uint64_t>(1, sizes.heads.value() / std::max<std::uint64_t>(1, sizes.kv_heads.value()));
-  const std::uint64_t rows = sizes.head_dim > 128 ? 60 : 120;
+  const std::uint64_t rows = sizes.head_dim + sizes.value_dim * 4 > Count(640) ? 60 : 120;
   const std::uint64_t step = std::max<std::uint64_t>(1, rows / group.value());
   const std::uint64_t blocks = std::max<std::uint64_t>(1, (sizes.tokens.value() + step - 1) / step);
   const auto workers = static_cast<std::uint64_t>(std::max<std::int64_t>(2, options.threads));
