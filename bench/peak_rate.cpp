@@ -53,7 +53,7 @@ double measured_peak_rate() {
     at::parallel_for(0, threads, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t thread = first; thread < last; ++thread) {
         float result = 0;
-        const double done = HWY_DYNAMIC_DISPATCH(MultiplyInRegisters)(rounds, &result);
+        const double done = GAINLENS_DISPATCH(MultiplyInRegisters)(rounds, &result);
         if (thread == 0) operations = result == 0 ? 0 : done;  // the result is looked at, so it is computed
       }
     });

@@ -49,7 +49,7 @@ constexpr std::pair<const char*, at::ScalarType> types[] = {
     {"float32", at::kFloat}, {"bfloat16", at::kBFloat16}, {"float16", at::kHalf}};
 
 constexpr ProductKernel all_kernels[] = {ProductKernel::libtorch, ProductKernel::strips, ProductKernel::widened_strips,
-                                         ProductKernel::brgemm};
+                                         ProductKernel::pair_strips, ProductKernel::brgemm};
 
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
@@ -88,12 +88,12 @@ void run(const Options& options) {
   const c10::InferenceMode inference;
   at::manual_seed(0);
   const double peak = measured_peak_rate();
-  print(
-      fmt::format("{}\n{} threads, {} rows. Peak of float32 in registers: {:.0f} GFLOP/s. Each cell: GFLOP/s (share "
-                  "of that peak); * is what gainlens uses here\n\n"
-                  "| layer, inputs x outputs | type | libtorch | strips | widened strips | oneDNN brgemm |\n"
-                  "| --- | --- | --- | --- | --- | --- |\n",
-                  kernels::describe_processor(), at::get_num_threads(), options.rows, peak / 1e9));
+  print(fmt::format(
+      "{}\n{} threads, {} rows. Peak of float32 in registers: {:.0f} GFLOP/s. Each cell: GFLOP/s (share "
+      "of that peak); * is what gainlens uses here\n\n"
+      "| layer, inputs x outputs | type | libtorch | strips | widened strips | strips of pairs | oneDNN brgemm |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n",
+      kernels::describe_processor(), at::get_num_threads(), options.rows, peak / 1e9));
   for (const auto& [type_name, type] : types) {
     for (const Shape& shape : shapes) {
       const at::Tensor input = at::randn({options.rows, shape.inputs}).to(type);

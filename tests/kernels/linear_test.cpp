@@ -31,10 +31,11 @@ const std::vector<at::ScalarType> types = {at::kDouble, at::kFloat, at::kBFloat1
 
 std::vector<ProductKernel> kernels_of(at::ScalarType type, std::int64_t inputs) {
   std::vector<ProductKernel> found;
-  for (const ProductKernel kernel :
-       {ProductKernel::strips, ProductKernel::widened_strips, ProductKernel::brgemm, ProductKernel::libtorch}) {
+  for (const ProductKernel kernel : {ProductKernel::strips, ProductKernel::widened_strips, ProductKernel::pair_strips,
+                                     ProductKernel::brgemm, ProductKernel::libtorch}) {
     if (!runs_here(kernel, type)) continue;
-    if (kernel == ProductKernel::brgemm && type == at::kBFloat16 && inputs % 2 != 0) continue;
+    const bool pairs = kernel == ProductKernel::brgemm || kernel == ProductKernel::pair_strips;
+    if (pairs && type == at::kBFloat16 && inputs % 2 != 0) continue;
     found.push_back(kernel);
   }
   return found;
@@ -201,7 +202,6 @@ TEST_F(Linear, APackedWeightGivesItsRowsBack) {
 
 TEST_F(Linear, AWeightOfItsOwnIsPackedInPlaceASharedOneIsNot) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    if (product_kernel(type) == ProductKernel::libtorch) continue;
     at::Tensor weight = numbers({130, 36}, type);
     const at::Tensor copy = weight.clone();
     const void* const memory = weight.const_data_ptr();
@@ -353,9 +353,9 @@ TEST_F(Linear, TheKernelOfAProcessorIsWrittenDown) {
     return runs_here(ProductKernel::brgemm, type) ? ProductKernel::brgemm : other;
   };
   EXPECT_EQ(product_kernel(at::kFloat), expected(at::kFloat, ProductKernel::strips));
-  if (product_kernel(at::kBFloat16) != ProductKernel::libtorch) {
-    EXPECT_EQ(product_kernel(at::kBFloat16), expected(at::kBFloat16, ProductKernel::widened_strips));
-  }
+  const bool pairs = runs_here(ProductKernel::pair_strips, at::kBFloat16);
+  EXPECT_EQ(product_kernel(at::kBFloat16),
+            expected(at::kBFloat16, pairs ? ProductKernel::pair_strips : ProductKernel::widened_strips));
   EXPECT_EQ(product_kernel(at::kHalf), ProductKernel::widened_strips);
   EXPECT_THAT(describe_processor(), ::testing::HasSubstr("products: float32 by "));
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernels/instruction_limit.h"
+
 #include <hwy/targets.h>
 
 #include <cstdint>
@@ -9,6 +11,7 @@ namespace gainlens::kernels::testing {
 /// Calls `work` with the name of each instruction set of the machine, while the vector code is limited to this set.
 template <typename Work>
 void for_each_instruction_set(const Work& work) {
+  instruction_limit();
   for (std::int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
     hwy::SetSupportedTargetsForTest(left & -left);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());

@@ -214,7 +214,7 @@ namespace gainlens::kernels {
 HWY_EXPORT(RowVectorsOfTarget);
 
 const RowVectors& row_vectors() {
-  return *HWY_DYNAMIC_DISPATCH(RowVectorsOfTarget)();
+  return *GAINLENS_DISPATCH(RowVectorsOfTarget)();
 }
 
 }  // namespace gainlens::kernels

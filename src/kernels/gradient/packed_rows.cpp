@@ -166,7 +166,7 @@ namespace gainlens::kernels {
 HWY_EXPORT(PackedRowsOfTarget);
 
 const PackedRows& packed_rows() {
-  return *HWY_DYNAMIC_DISPATCH(PackedRowsOfTarget)();
+  return *GAINLENS_DISPATCH(PackedRowsOfTarget)();
 }
 
 }  // namespace gainlens::kernels

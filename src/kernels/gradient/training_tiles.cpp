@@ -350,7 +350,7 @@ namespace gainlens::kernels {
 HWY_EXPORT(TrainingTilesOfTarget);
 
 const TrainingTiles& training_tiles() {
-  return *HWY_DYNAMIC_DISPATCH(TrainingTilesOfTarget)();
+  return *GAINLENS_DISPATCH(TrainingTilesOfTarget)();
 }
 
 }  // namespace gainlens::kernels

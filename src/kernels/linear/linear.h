@@ -13,8 +13,8 @@ namespace gainlens::kernels {
 // summed in the order of the inputs, in blocks of a fixed size. Sums are in float32 for types of 32 bits and less
 // (products of bfloat16 are exact in float32), and are rounded once, at the end.
 //
-// The kernel `libtorch` (float64; bfloat16 on processors with AVX512_BF16 and without AMX) promises less: it rounds
-// after each step, logits too, and its bits may depend on the number of rows.
+// The kernel `libtorch` (float64) promises less: it rounds after each step, logits too, and its bits may depend on the
+// number of rows.
 
 /// What is done to a product before it is stored.
 struct LinearOptions {

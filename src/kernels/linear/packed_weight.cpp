@@ -23,9 +23,8 @@ ProductKernel choose(const at::Tensor& weight, std::optional<ProductKernel> want
   ASSERT(weight.dim() == 2 && weight.numel() > 0 && weight.device().is_cpu(), "a weight must be [out, in] on the CPU");
   if (wanted) return *wanted;
   const ProductKernel kernel = product_kernel(weight.scalar_type());
-  // AMX multiplies pairs of inputs.
-  const bool odd = weight.scalar_type() == at::kBFloat16 && weight.size(1) % 2 != 0;
-  return kernel == ProductKernel::brgemm && odd ? ProductKernel::widened_strips : kernel;
+  const bool pairs = weight.scalar_type() == at::kBFloat16 && kernel != ProductKernel::widened_strips;
+  return pairs && weight.size(1) % 2 != 0 ? ProductKernel::widened_strips : kernel;
 }
 
 /// Calls work(T{}) for the unsigned type of `bytes` bytes: packing moves bits. A pair of inputs moves as one.
@@ -104,7 +103,8 @@ void PackedWeight::pack(at::Tensor weight, bool in_place) {
 }
 
 std::int64_t PackedWeight::pair() const {
-  return kernel_ == ProductKernel::brgemm && type_ == at::kBFloat16 ? 2 : 1;
+  const bool pairs = kernel_ == ProductKernel::brgemm || kernel_ == ProductKernel::pair_strips;
+  return pairs && type_ == at::kBFloat16 ? 2 : 1;
 }
 
 const std::byte* PackedWeight::panel(std::int64_t panel, std::int64_t first) const {

@@ -15,7 +15,8 @@ namespace gainlens::kernels {
 /// The weight [out, in] of a linear layer, laid out for the processor.
 ///
 /// The outputs are grouped into panels of up to 64. A panel holds the weights of its outputs input by input: [in,
-/// panel columns]. (For AMX two inputs lie beside each other: [in / 2, panel columns, 2].) A panel takes the same bytes
+/// panel columns]. (For brgemm in bfloat16 and pair_strips two inputs lie beside each other: [in / 2, panel columns,
+/// 2].) A panel takes the same bytes
 /// as the rows it is made of. So a weight that nobody else holds is packed in its own memory; only the last, incomplete
 /// panel is copied, and filled up with zeros.
 class PackedWeight {
@@ -42,7 +43,7 @@ class PackedWeight {
   std::int64_t panels() const { return blocks_of(outputs_, columns_); }
   /// Number of columns of a panel that are outputs.
   std::int64_t columns_of(std::int64_t panel) const { return std::min(columns_, outputs_ - panel * columns_); }
-  /// The panel from input `first` on (a multiple of 2 for brgemm in bfloat16).
+  /// The panel from input `first` on (a multiple of 2 where two inputs lie beside each other).
   const std::byte* panel(std::int64_t panel, std::int64_t first = 0) const;
 
   /// The weight as it was, [out, in]: a copy, unless the kernel is libtorch.

@@ -1,6 +1,8 @@
 #include "kernels/linear/product_kernel.h"
 
 #include "core/error.h"
+#include "kernels/instruction_limit.h"
+#include "kernels/linear/pair_strips.h"
 #include "kernels/linear/tile_kernels.h"
 
 #include <ATen/native/CPUBlas.h>
@@ -13,7 +15,7 @@ std::int64_t vector_bits() {
   return tile_kernels().columns / 2 * 32;
 }
 
-/// A program that leaves out our vector code beyond AVX2 (GAINLENS_AVX2_AT_MOST) leaves out that of oneDNN too.
+/// Without our vector code of AVX-512 (instruction_limit.h) that of oneDNN is left out too.
 bool has_avx512() {
 #ifdef __x86_64__
   return vector_bits() >= 512;
@@ -23,16 +25,8 @@ bool has_avx512() {
 }
 
 bool has_amx() {
-  return has_avx512() && at::native::cpublas::could_pack(at::kBFloat16);
-}
-
-/// Products of bfloat16 without AMX.
-bool has_avx512_bf16() {
-#ifdef __x86_64__
-  return has_avx512() && __builtin_cpu_supports("avx512bf16") > 0;
-#else
-  return false;
-#endif
+  return has_avx512() && instruction_limit() == InstructionLimit::none &&
+         at::native::cpublas::could_pack(at::kBFloat16);
 }
 
 }  // namespace
@@ -43,6 +37,8 @@ std::string_view name_of(ProductKernel kernel) {
       return "strips";
     case ProductKernel::widened_strips:
       return "widened strips";
+    case ProductKernel::pair_strips:
+      return "strips of pairs";
     case ProductKernel::brgemm:
       return "oneDNN brgemm";
     case ProductKernel::libtorch:
@@ -57,6 +53,9 @@ bool runs_here(ProductKernel kernel, c10::ScalarType type) {
       return type == at::kFloat;
     case ProductKernel::widened_strips:
       return type == at::kBFloat16 || type == at::kHalf;
+    case ProductKernel::pair_strips:
+      return type == at::kBFloat16 && has_avx512() && instruction_limit() <= InstructionLimit::avx512_bf16 &&
+             has_pair_strips();
     case ProductKernel::brgemm:
       // Without AMX, libtorch replaces the missing micro-kernel by a plain loop.
       if (type == at::kBFloat16) return has_amx();
@@ -71,7 +70,7 @@ ProductKernel product_kernel(c10::ScalarType type) {
   if (type == at::kFloat) return has_avx512() ? ProductKernel::brgemm : ProductKernel::strips;
   if (type == at::kBFloat16) {
     if (runs_here(ProductKernel::brgemm, type)) return ProductKernel::brgemm;
-    if (has_avx512_bf16()) return ProductKernel::libtorch;
+    if (runs_here(ProductKernel::pair_strips, type)) return ProductKernel::pair_strips;
   }
   if (type == at::kBFloat16 || type == at::kHalf) return ProductKernel::widened_strips;
   return ProductKernel::libtorch;
@@ -90,8 +89,10 @@ std::string describe_processor() {
 #else
   const bool slow = false;
 #endif
-  return fmt::format("vectors of {} bits{}; products: float32 by {}, bfloat16 by {}, float16 by {}, training by {}",
-                     vector_bits(), slow ? " (no AVX2: several times slower)" : "", name_of(product_kernel(at::kFloat)),
+  const bool limited = instruction_limit() != InstructionLimit::none;
+  return fmt::format("vectors of {} bits{}{}; products: float32 by {}, bfloat16 by {}, float16 by {}, training by {}",
+                     vector_bits(), slow ? " (no AVX2: several times slower)" : "",
+                     limited ? " (limited by GAINLENS_INSTRUCTIONS)" : "", name_of(product_kernel(at::kFloat)),
                      name_of(product_kernel(at::kBFloat16)), name_of(product_kernel(at::kHalf)),
                      name_of(training_product_kernel()));
 }

@@ -12,6 +12,7 @@ namespace gainlens::kernels {
 enum class ProductKernel {
   strips,          ///< our micro-kernel (strip_products-inl.h), float32
   widened_strips,  ///< the same; weights in 16 bits, each panel widened to float32 before it is multiplied
+  pair_strips,     ///< our micro-kernel of pairs of bfloat16 (pair_strips.h)
   brgemm,          ///< oneDNN's micro-kernel (through libtorch) in our blocks; float32 or bfloat16
   libtorch,        ///< at::linear on the plain weight
 };
@@ -30,7 +31,7 @@ bool runs_here(ProductKernel kernel, c10::ScalarType type);
 /// | float32 | with AVX-512 | brgemm |
 /// | float32 | any other | strips |
 /// | bfloat16 | with AMX | brgemm |
-/// | bfloat16 | with AVX512_BF16, without AMX | libtorch (which calls oneDNN) |
+/// | bfloat16 | with AVX512_BF16, without AMX | pair_strips |
 /// | bfloat16, float16 | any other | widened_strips |
 ///
 /// docs/performance.md has the measurements behind it.

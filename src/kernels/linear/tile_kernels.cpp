@@ -443,7 +443,7 @@ namespace gainlens::kernels {
 HWY_EXPORT(TileKernelsOfTarget);
 
 const TileKernels& tile_kernels() {
-  return *HWY_DYNAMIC_DISPATCH(TileKernelsOfTarget)();
+  return *GAINLENS_DISPATCH(TileKernelsOfTarget)();
 }
 
 }  // namespace gainlens::kernels

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "kernels/elementwise/row_vectors.h"
+#include "kernels/linear/pair_strips.h"
 #include "kernels/linear/tile_kernels.h"
 #include "kernels/row_alignment.h"
 #include "kernels/tensor_elements.h"
@@ -10,6 +11,7 @@
 #include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace gainlens::kernels {
 namespace {
@@ -34,6 +36,11 @@ TileProducts::TileProducts(const PackedWeight& weight, std::int64_t rows, std::i
   tiles_ = at::empty({2, padded_rows, stride_}, floats);
   if (kernel_ == ProductKernel::brgemm) return;
   // Rows whose distance is a power of two would share the same places of the cache.
+  if (kernel_ == ProductKernel::pair_strips) {
+    left_stride_ = padded<std::uint16_t>(inputs_) + row_alignment / static_cast<std::int64_t>(sizeof(std::uint16_t));
+    left_ = at::zeros({padded_rows, left_stride_}, at::kBFloat16);
+    return;
+  }
   left_stride_ = padded<float>(inputs_) + row_alignment / static_cast<std::int64_t>(sizeof(float));
   left_ = at::zeros({padded_rows, left_stride_}, floats);
   if (kernel_ == ProductKernel::widened_strips) panel_ = at::empty({strip_inputs, weight.panel_columns()}, floats);
@@ -50,6 +57,14 @@ void TileProducts::take_rows(const at::Tensor& input, std::int64_t first, std::i
   if (kernel_ == ProductKernel::brgemm) {
     input_ = data;
     left_stride_ = stride;
+    return;
+  }
+  if (kernel_ == ProductKernel::pair_strips) {
+    auto* const rows = static_cast<std::byte*>(left_.mutable_data_ptr());
+    const auto bytes = static_cast<std::size_t>(inputs_ * left_.element_size());
+    for (std::int64_t row = 0; row < count; ++row) {
+      std::memcpy(rows + row * left_stride_ * left_.element_size(), element(input, (first + row) * stride), bytes);
+    }
     return;
   }
   const ElementType type = element_type(type_);
@@ -69,6 +84,7 @@ void TileProducts::multiply_panel(const PackedWeight& weight, std::int64_t panel
   const std::int64_t columns = weight.panel_columns();
   const std::int64_t step = kernel_ == ProductKernel::brgemm ? brgemm_inputs : strip_inputs;
   const TileKernels& kernels = tile_kernels();
+  const std::int64_t strips = rounded_up(rows_, kernels.rows) / kernels.rows;
   for (std::int64_t first = 0; first < inputs_; first += step) {
     const std::int64_t count = std::min(step, inputs_ - first);
     const std::byte* const right = weight.panel(panel, first);
@@ -80,6 +96,9 @@ void TileProducts::multiply_panel(const PackedWeight& weight, std::int64_t panel
       at::native::cpublas::brgemm(rows_, columns, count, left_stride_, columns, stride_, first > 0,
                                   reinterpret_cast<const float*>(input_) + first, reinterpret_cast<const float*>(right),
                                   tile, false);
+    } else if (kernel_ == ProductKernel::pair_strips) {
+      multiply_pairs(strips, count / 2, left_.const_data_ptr<at::BFloat16>() + first, left_stride_, right, first > 0,
+                     tile, stride_);
     } else {
       const auto* factors = reinterpret_cast<const float*>(right);
       if (kernel_ == ProductKernel::widened_strips) {
@@ -87,8 +106,8 @@ void TileProducts::multiply_panel(const PackedWeight& weight, std::int64_t panel
         row_vectors().widen(element_type(type_), right, count * columns, wide);
         factors = wide;
       }
-      kernels.multiply(rounded_up(rows_, kernels.rows) / kernels.rows, count, left_.const_data_ptr<float>() + first,
-                       left_stride_, factors, first > 0, tile, stride_);
+      kernels.multiply(strips, count, left_.const_data_ptr<float>() + first, left_stride_, factors, first > 0, tile,
+                       stride_);
     }
   }
 }

@@ -36,9 +36,9 @@ class TileProducts {
   ProductKernel kernel_;
   at::ScalarType type_;
   std::int64_t inputs_, stride_, rows_ = 0;
-  at::Tensor left_;                   // rows in float32 with a stride that spreads them over the cache; not for brgemm
-  at::Tensor panel_;                  // one block of a panel, widened
-  at::Tensor tiles_;                  // [2, rows, stride]
+  at::Tensor left_;   // rows with a stride that spreads them over the cache, in float32 or (pair_strips) bfloat16
+  at::Tensor panel_;  // one block of a panel, widened
+  at::Tensor tiles_;  // [2, rows, stride]
   const std::byte* input_ = nullptr;  // the rows where they lie, for brgemm
   std::int64_t left_stride_ = 0;
 };

@@ -319,11 +319,11 @@ HWY_EXPORT(PanelKernelsOfDouble);
 
 template <>
 const PanelKernels<float>& panel_kernels() {
-  return *HWY_DYNAMIC_DISPATCH(PanelKernelsOfFloat)();
+  return *GAINLENS_DISPATCH(PanelKernelsOfFloat)();
 }
 template <>
 const PanelKernels<double>& panel_kernels() {
-  return *HWY_DYNAMIC_DISPATCH(PanelKernelsOfDouble)();
+  return *GAINLENS_DISPATCH(PanelKernelsOfDouble)();
 }
 
 }  // namespace gainlens::kernels

@@ -330,11 +330,11 @@ HWY_EXPORT(RowKernelsOfDouble);
 
 template <>
 const RowKernels<float>& row_kernels() {
-  return *HWY_DYNAMIC_DISPATCH(RowKernelsOfFloat)();
+  return *GAINLENS_DISPATCH(RowKernelsOfFloat)();
 }
 template <>
 const RowKernels<double>& row_kernels() {
-  return *HWY_DYNAMIC_DISPATCH(RowKernelsOfDouble)();
+  return *GAINLENS_DISPATCH(RowKernelsOfDouble)();
 }
 
 }  // namespace gainlens::kernels

@@ -58,8 +58,8 @@ struct MemoryNeeded {
 
 /// Estimate of the memory of a sweep of this model. tests/journeys compares it with measured peaks of the program.
 ///
-/// Simplified: every tensor is taken to be stored in float32, and only float64 to be multiplied by libtorch (so is
-/// bfloat16 on processors with AVX512_BF16 and without AMX). Left out: workspaces of the matrix library (some ten MB),
+/// Simplified: every tensor is taken to be stored in float32. Products in float64 are libtorch's, all others ours
+/// (kernels/linear/product_kernel.h), whatever the processor. Left out: workspaces of the matrix library (some ten MB),
 /// and freed memory that is kept beyond the peak.
 ///
 /// @throws InvalidArgument  a number exceeds uint64; `positions` is negative
