@@ -36,6 +36,18 @@ TEST(Csv, QuotesWhatNeedsQuotes) {
   EXPECT_EQ(to_csv(table), "name,n,x\n\"a,\"\"b\"\"\",3,0.1\nc,4,\n");
 }
 
+TEST(Csv, TextThatASpreadsheetWouldCalculateGetsAnApostrophe) {
+  for (const char* text :
+       {"=1+1", "+cmd", "-1+1", "@SUM(A1)", "-", "+-1", "-inf", "＝1", "－1", "+", "-5 apples", "'=1", "''+a"})
+    EXPECT_EQ(csv_field(text), "'" + std::string(text));
+  EXPECT_EQ(csv_field("\t=1"), "'\t=1");
+  EXPECT_EQ(csv_field("=A1,\"B\""), "\"'=A1,\"\"B\"\"\"");
+  EXPECT_EQ(csv_field("\r=1"), "\"'\r=1\"");
+  for (const char* text : {"-5", "+2.5e3", "-0.25", "a=b", "1-2", "'quoted'", "", "–"})
+    EXPECT_EQ(csv_field(text), text);
+  EXPECT_EQ(to_csv({"t", {"@name", "x"}, {{std::string("=run"), -0.5}}}), "'@name,x\n'=run,-0.5\n");
+}
+
 TEST(Html, NothingFromAFileIsMarkup) {
   EXPECT_EQ(escape_html("<a href='x'>\"&\""), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;&quot;");
 }
