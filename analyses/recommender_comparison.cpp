@@ -21,13 +21,10 @@ MetricGain gain_of(const RankingMetric& metric, const PairedUsers& pairs, const 
   const std::vector<SignedGroup> all = {all_users(pairs)};
   std::vector<std::int64_t> frequency;
   for (std::size_t user = 0; user < users.users(); ++user) frequency.push_back(users.target_count(user));
-  const std::vector<double> baseline = means_by_seed(pairs.baseline, pairs.users);
-  const std::vector<double> candidate = means_by_seed(pairs.candidate, pairs.users);
-  std::vector<double> differences;
-  for (std::size_t seed = 0; seed < baseline.size(); ++seed) differences.push_back(candidate[seed] - baseline[seed]);
+  const SeedMeans means = seed_means(pairs);
   return {metric,
-          differences,
-          compare_seeds(baseline, candidate, options.resampling),
+          means.differences,
+          compare_seeds(means, options.resampling),
           crossed_gain(pairs, all, GainScale::difference, unit),
           crossed_gain(pairs, all, GainScale::log_ratio, unit),
           bootstrap_gain(pairs, all, options.resamples),

@@ -172,12 +172,11 @@ std::vector<CsvTable> tables(const ComparedArms& arms) {
          {gain.seeds.relative, gain.seeds.naive_p, gain.seeds.signs.p, gain.seeds.ranks.p, gain.seeds.flips.p})
       row.push_back(cell(value));
     for (const auto* estimate : {&gain.difference, &gain.log_ratio}) {
-      if (*estimate) {
-        const analyses::CrossedEstimate& e = **estimate;
-        row.insert(row.end(), {e.value, e.interval.low, e.interval.high, e.p});
-      } else {
-        row.insert(row.end(), 4, empty_cell());
-      }
+      const auto interval = stated_interval(*estimate);
+      row.push_back(*estimate ? Cell((*estimate)->value) : empty_cell());
+      row.push_back(interval ? Cell(interval->low) : empty_cell());
+      row.push_back(interval ? Cell(interval->high) : empty_cell());
+      row.push_back(cell(stated_p(*estimate)));
     }
     const PaperGain* const paper = analyses::paper_gain(c, gain.metric);
     if (paper != nullptr)

@@ -54,7 +54,10 @@ std::string change_interval(const analyses::Interval& log_ratio) {
 }
 
 std::string change_interval(const Maybe<CrossedEstimate>& log_ratio) {
-  return log_ratio ? change_interval(log_ratio->interval) : missing_number;
+  if (!log_ratio) return missing_number;
+  if (log_ratio->interval) return change_interval(*log_ratio->interval);
+  if (log_ratio->range) return change_interval(*log_ratio->range) + " (range)";
+  return log_ratio->over_units ? change_interval(*log_ratio->over_units) + " (users alone)" : missing_number;
 }
 
 std::string p_number(const Measured& p) {
@@ -64,7 +67,7 @@ std::string p_number(const Measured& p) {
 }
 
 std::string p_number(const Maybe<CrossedEstimate>& estimate) {
-  return estimate ? p_number(Measured(estimate->p)) : missing_number;
+  return p_number(stated_p(estimate));
 }
 
 }  // namespace gainlens::reports

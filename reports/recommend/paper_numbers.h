@@ -21,7 +21,7 @@ std::string metric_number(const analyses::Maybe<analyses::ArmSummary>& arm, bool
 std::string change_number(const analyses::Measured& share);
 /// "+3.8%", of ln(1 + share).
 std::string change_of_log(const analyses::Maybe<analyses::CrossedEstimate>& log_ratio);
-/// "[+1.0%, +6.7%]", of a log ratio.
+/// "[+1.0%, +6.7%]", of a log ratio; with fewer than three seeds followed by "(range)" or "(users alone)".
 std::string change_interval(const analyses::Maybe<analyses::CrossedEstimate>& log_ratio);
 std::string change_interval(const analyses::Interval& log_ratio);
 /// ".087", ".0004", "<.0001"

@@ -79,10 +79,10 @@ PaperTable interaction_table(const ComparedArms& arms, std::size_t number) {
     for (std::size_t i = 0; i < gains.gains->size(); ++i) {
       const StratumInteraction& contrast = (*gains.gains)[i];
       const auto& difference = contrast.difference;
-      table.rows.push_back(
-          {comparison.metrics[i].metric.name(), change_of_log(contrast.log_ratio), change_interval(contrast.log_ratio),
-           p_number(contrast.log_ratio), difference ? shown(difference->value) : "–",
-           difference ? shown(analyses::Maybe<analyses::Interval>(difference->interval)) : "–", p_number(difference)});
+      table.rows.push_back({comparison.metrics[i].metric.name(), change_of_log(contrast.log_ratio),
+                            change_interval(contrast.log_ratio), p_number(contrast.log_ratio),
+                            difference ? shown(difference->value) : "–", shown(stated_interval(difference)),
+                            p_number(difference)});
     }
   }
   return table;
@@ -102,7 +102,7 @@ PaperTable slopes_table(const ComparedArms& arms, std::size_t number) {
     std::vector<std::string> row = {gain.metric.name()};
     for (const analyses::GainSlope* slope : {&gain.regression->frequency, &gain.regression->length}) {
       row.push_back(shown(slope->value));
-      row.push_back(slope->crossed ? shown(analyses::Maybe<analyses::Interval>(slope->crossed->interval)) : "–");
+      row.push_back(shown(stated_interval(slope->crossed)));
       row.push_back(p_number(slope->crossed));
     }
     table.rows.push_back(std::move(row));
@@ -145,13 +145,14 @@ std::vector<CsvTable> tables(const ComparedArms& arms) {
         const StratumComposition& who = gains.composition[i];
         const auto& d = gain.difference;
         const auto& l = gain.log_ratio;
+        const auto interval = stated_interval(l);
         table.rows.push_back({std::string(name_of(kind)), static_cast<std::int64_t>(i + 1), stratum_label(gains, i),
                               who.users, who.mean_target_count, who.mean_history_length,
                               arms.comparison.metrics[metric].metric.name(), cell(gain.baseline), cell(gain.candidate),
                               cell(gain.relative), cell(gain.naive_p), cell(gain.naive_holm),
-                              d ? Cell(d->value) : empty_cell(), d ? Cell(d->p) : empty_cell(), cell(gain.crossed_holm),
-                              l ? Cell(l->value) : empty_cell(), l ? Cell(l->interval.low) : empty_cell(),
-                              l ? Cell(l->interval.high) : empty_cell()});
+                              d ? Cell(d->value) : empty_cell(), cell(stated_p(d)), cell(gain.crossed_holm),
+                              l ? Cell(l->value) : empty_cell(), interval ? Cell(interval->low) : empty_cell(),
+                              interval ? Cell(interval->high) : empty_cell()});
       }
     }
   }
