@@ -10,7 +10,8 @@ void put_paper(OrderedJson& json, const ArmComparison& comparison, const Ranking
   const PaperGain* const paper = paper_gain(comparison, metric);
   if (paper == nullptr) {
     json["paper"] = nullptr;
-    json["paper_reason"] = "the paper has no such arms, backbone, data set or metric";
+    json["paper_reason"] =
+        "the paper prints nothing of such arms, of this backbone, of data of this size, or of this metric";
     return;
   }
   json["paper"] = {{"data_set", paper->data_set},

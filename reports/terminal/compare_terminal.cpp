@@ -1,5 +1,6 @@
 #include "reports/terminal/compare_terminal.h"
 
+#include "analyses/gain_decisions.h"
 #include "core/counted.h"
 #include "core/number_ranges.h"
 #include "reports/recommend/stratum_words.h"
@@ -72,6 +73,32 @@ std::string interval_heading(std::size_t seeds) {
 
 std::string arm(double mean, const Measured& deviation) {
   return fmt::format("{:.4f} ({})", mean, number(deviation));
+}
+
+/// What stands behind an interval that is none of the stated ones.
+std::string kind_of(const Maybe<CrossedEstimate>& log_ratio) {
+  if (!log_ratio || log_ratio->interval) return "";
+  return log_ratio->range ? " (range)" : " (users alone)";
+}
+
+constexpr const char* decision_line = "{:<10} {:>8}   {:<30} {:>7} {:>7} {:>8}  {}\n";
+
+/// The answer: one row for each comparison and metric.
+std::string answer(std::span<const ArmComparison> comparisons) {
+  const std::vector<analyses::GainDecision> decisions = analyses::decide(comparisons);
+  std::string text =
+      fmt::format(decision_line, "metric", "change", "95% of the change", "p", "Holm p", "naive p", "decision");
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    const analyses::GainDecision& row = decisions[i];
+    const ArmComparison& comparison = comparisons[row.comparison];
+    const MetricGain& gain = comparison.metrics[row.metric];
+    if (row.metric == 0)
+      text += fmt::format("{}, {}\n", comparison.title(), counted(comparison.baseline_seeds.size(), "seed"));
+    text += fmt::format(decision_line, "  " + gain.metric.name(), percent(gain.seeds.relative),
+                        percent_interval(gain.log_ratio) + kind_of(gain.log_ratio), p_number(row.p), p_number(row.holm),
+                        p_number(gain.seeds.naive_p), row.in_words());
+  }
+  return text;
 }
 
 constexpr const char* metric_line = "{:<8} {:<17} {:<17} {:>8} {:>8} {:>8}   {:>20} {:>8}\n";
@@ -175,12 +202,14 @@ std::string pooled_rows(const analyses::PooledComparison& pooled) {
 
 std::string print_comparisons(std::span<const ArmComparison> comparisons,
                               std::span<const analyses::PooledComparison> pooled) {
-  std::string text;
-  for (const ArmComparison& comparison : comparisons) text += (text.empty() ? "" : "\n") + one(comparison);
+  std::string text = answer(comparisons);
+  for (const ArmComparison& comparison : comparisons) text += "\n" + one(comparison);
   for (const analyses::PooledComparison& entry : pooled) text += "\n" + pooled_rows(entry);
   return text +
-         "\nnaive p: paired t over the seeds, which takes the users as fixed. The interval and p beside it count other "
-         "seeds\nand other users; users with one target item count as one. Changes are relative.\n";
+         "\np, which decides at 5%, and its interval count other seeds and other users; users with one target item "
+         "count "
+         "as one.\nHolm p: corrected for all rows. naive p: paired t over the seeds, which takes the users as fixed. "
+         "Changes are relative.\nnot shown: this does not say that there is no difference.\n";
 }
 
 }  // namespace gainlens::reports

@@ -118,6 +118,14 @@ TEST(Palette, RunsDifferInColourMarkerAndDashOrShape) {
   }
 }
 
+TEST(Palette, LayersDifferInTheirDashAndHaveNoColourOfARun) {
+  for (std::size_t a = 0; a < most_runs; ++a) {
+    for (std::size_t b = a + 1; b < most_runs; ++b)
+      EXPECT_TRUE(layer_style(a).dash != layer_style(b).dash || layer_style(a).colour != layer_style(b).colour);
+    for (std::size_t run = 0; run + 1 < most_runs; ++run) EXPECT_NE(layer_style(a).colour, run_style(run).colour);
+  }
+}
+
 TEST(Palette, SvgFollowsTheReadersScheme) {
   const std::string svg =
       with_schemes("<svg width=\"1\"><path stroke='rgb( 51,  51,  51)' fill='rgb(1,2,999)'/></svg>");
