@@ -1,5 +1,6 @@
 #include "analyses/crossed_estimate.h"
 
+#include "analyses/seed_comparison.h"
 #include "core/check.h"
 
 #include <boost/math/distributions/students_t.hpp>
@@ -15,17 +16,22 @@ double square(double x) {
   return x * x;
 }
 
+/// The variance, or 0 if it is that of rounding alone.
+double above_rounding(double variance, double scale) {
+  return is_rounding(std::sqrt(variance), scale) ? 0 : variance;
+}
+
 /// Variance of the mean over seeds.
-double variance_over_seeds(std::span<const double> by_seed) {
-  return square(mean_estimate(by_seed).error);
+double variance_over_seeds(std::span<const double> by_seed, double scale) {
+  return alike(by_seed, scale) ? 0 : square(mean_estimate(by_seed).error);
 }
 
 struct UnitVariances {
   double units = 0;  // of the means over seeds
-  double noise = 0;  // of what is left in each seed
+  double noise = 0;  // of what is left in each seed; 0 with one seed
 };
 
-UnitVariances unit_variances(std::span<const double> influence, std::size_t seeds) {
+UnitVariances unit_variances(std::span<const double> influence, std::size_t seeds, double scale) {
   const std::size_t units = influence.size() / seeds;
   std::vector<double> means(units, 0.0);
   for (std::size_t i = 0; i < influence.size(); ++i) means[i % units] += influence[i] / static_cast<double>(seeds);
@@ -35,44 +41,94 @@ UnitVariances unit_variances(std::span<const double> influence, std::size_t seed
     for (std::size_t unit = 0; unit < units; ++unit)
       variances.noise += square(influence[seed * units + unit] - means[unit]);
   }
-  variances.noise /= static_cast<double>(seeds) * static_cast<double>(seeds - 1);
+  variances.units = above_rounding(variances.units, scale);
+  if (seeds > 1)
+    variances.noise =
+        above_rounding(variances.noise / (static_cast<double>(seeds) * static_cast<double>(seeds - 1)), scale);
   return variances;
+}
+
+double two_sided_p(const Estimate& estimate) {
+  const boost::math::students_t student(estimate.degrees_of_freedom);
+  return 2 * boost::math::cdf(boost::math::complement(student, std::abs(estimate.value) / estimate.error));
+}
+
+/// The wider interval and the larger p of two errors of one value. An error of 0 takes no part.
+struct Judged {
+  Interval interval;
+  double p;
+};
+Judged judge(const Estimate& crossed, const Estimate& seeds) {
+  Judged judged{student_interval(crossed), two_sided_p(crossed)};
+  if (!(seeds.error > 0)) return judged;
+  const Interval alone = student_interval(seeds);
+  if (alone.low < judged.interval.low) judged.interval = alone;
+  judged.p = std::max(judged.p, two_sided_p(seeds));
+  return judged;
+}
+
+/// One run: nothing is known of other trainings.
+CrossedEstimate of_one_seed(double value, const Estimate& units, std::size_t count) {
+  const std::string reason =
+      fmt::format("an error over seeds needs at least {} seeds; there is 1", fewest_crossed_seeds);
+  const Measured none = Measured::none(reason);
+  const auto no_interval = Maybe<Interval>::none(reason);
+  return {value, 1,    count,       none, square(units.error), none,
+          none,  none, no_interval, none, no_interval,         student_interval(units)};
 }
 
 }  // namespace
 
 Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by_seed,
-                                        std::span<const double> influence, double unit_degrees_of_freedom) {
+                                        std::span<const double> influence, double unit_degrees_of_freedom,
+                                        double scale) {
   using Result = Maybe<CrossedEstimate>;
-  if (by_seed.size() < 2) {
-    return Result::none(
-        fmt::format("an error over seeds needs at least 2 seeds; there {}", by_seed.size() == 1 ? "is 1" : "are 0"));
-  }
+  const std::size_t seeds = by_seed.size();
+  ASSERT(seeds > 0 && influence.size() % seeds == 0, "{} influences in {} runs", influence.size(), seeds);
   if (!(unit_degrees_of_freedom >= 1)) return Result::none("an error over users needs at least 2 users in each group");
-  ASSERT(influence.size() % by_seed.size() == 0, "{} influences in {} runs", influence.size(), by_seed.size());
-  const double seed_variance = variance_over_seeds(by_seed);
-  const auto [unit_variance, noise_variance] = unit_variances(influence, by_seed.size());
+  const std::size_t units = influence.size() / seeds;
+  const auto [unit_variance, noise_variance] = unit_variances(influence, seeds, scale);
+  if (seeds == 1) {
+    if (!(unit_variance > 0)) return Result::none("the difference is the same for every user");
+    return of_one_seed(value, {value, std::sqrt(unit_variance), unit_degrees_of_freedom}, units);
+  }
+  const double seed_variance = variance_over_seeds(by_seed, scale);
   const double variance = std::max({seed_variance + unit_variance - noise_variance, seed_variance, unit_variance});
   if (!(variance > 0)) return Result::none("the difference is the same in every run and for every user");
-  const auto seed_degrees = static_cast<double>(by_seed.size() - 1);
-  const double degrees =
+  const auto seed_degrees = static_cast<double>(seeds - 1);
+  const double satterthwaite =
       square(variance) / (square(seed_variance) / seed_degrees + square(unit_variance) / unit_degrees_of_freedom +
                           square(noise_variance) / (seed_degrees * unit_degrees_of_freedom));
-  if (!(degrees >= 1))  // no interval of a size that tells anything; its quantile can exceed every number
-    return Result::none(fmt::format("the error has {:.2g} degrees of freedom, and 1 is needed: more seeds", degrees));
-  const Estimate estimate{value, std::sqrt(variance), degrees};
-  const double t = std::abs(value) / estimate.error;
-  const double p = 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(degrees), t));
+  const bool stated = seeds >= fewest_crossed_seeds;
+  if (stated &&
+      !(satterthwaite >= 1))  // no interval of a size that tells anything; its quantile can exceed every number
+    return Result::none(
+        fmt::format("the error has {:.2g} degrees of freedom, and 1 is needed: more seeds or units", satterthwaite));
+  // Two seeds have about one degree of freedom: where they alone count, the formula gives a little less.
+  const double degrees = std::max(satterthwaite, 1.0);
+  const Judged judged = judge({value, std::sqrt(variance), degrees}, {value, std::sqrt(seed_variance), seed_degrees});
+  const std::string below = "2 seeds give a range without a level; a 95% interval and a p need a third seed";
+  const std::string above = fmt::format("there are {} seeds: see the 95% interval", seeds);
   return CrossedEstimate{value,
-                         by_seed.size(),
-                         influence.size() / by_seed.size(),
+                         seeds,
+                         units,
                          seed_variance,
                          unit_variance,
                          noise_variance,
-                         estimate.error,
+                         std::sqrt(variance),
                          degrees,
-                         student_interval(estimate),
-                         p};
+                         stated ? Maybe<Interval>(judged.interval) : Maybe<Interval>::none(below),
+                         stated ? Measured(judged.p) : Measured::none(below),
+                         stated ? Maybe<Interval>::none(above) : Maybe<Interval>(judged.interval),
+                         Maybe<Interval>::none(stated ? above : below)};
+}
+
+Maybe<Interval> stated_interval(const Maybe<CrossedEstimate>& estimate) {
+  return estimate ? estimate->interval : Maybe<Interval>::none(estimate.reason());
+}
+
+Measured stated_p(const Maybe<CrossedEstimate>& estimate) {
+  return estimate ? estimate->p : Measured::none(estimate.reason());
 }
 
 OrderedJson to_json(const CrossedEstimate& estimate) {
@@ -80,13 +136,16 @@ OrderedJson to_json(const CrossedEstimate& estimate) {
   json["value"] = estimate.value;
   json["seeds"] = estimate.seeds;
   json["units"] = estimate.units;
-  json["seed_variance"] = estimate.seed_variance;
+  put(json, "seed_variance", estimate.seed_variance);
   json["unit_variance"] = estimate.unit_variance;
-  json["noise_variance"] = estimate.noise_variance;
-  json["standard_error"] = estimate.error;
-  json["degrees_of_freedom"] = estimate.degrees_of_freedom;
+  put(json, "noise_variance", estimate.noise_variance);
+  put(json, "standard_error", estimate.error);
+  put(json, "degrees_of_freedom", estimate.degrees_of_freedom);
   put(json, "interval_95", estimate.interval);
-  json["p"] = estimate.p;
+  put(json, "p", estimate.p);
+  if (estimate.range) put(json, "range", estimate.range);
+  if (estimate.over_units) put(json, "interval_95_over_users_alone", estimate.over_units);
+  if (const std::string note = small_p_note(estimate.seeds); estimate.p && !note.empty()) json["p_note"] = note;
   return json;
 }
 

@@ -4,6 +4,7 @@
 
 #include <boost/math/distributions/students_t.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <unordered_map>
@@ -75,7 +76,19 @@ RunFit fit_run(const Design& design, const PairedUsers& users, std::size_t seed)
 struct RegressionForm {
   std::array<std::vector<double>, term_count> by_seed;    // [term][seed]
   std::array<std::vector<double>, term_count> influence;  // [term][seed, cluster]
+  std::array<double, term_count> scale{};                 // [term] size of the terms of a coefficient
 };
+
+/// Sum of the sizes of what a coefficient of one run is summed of.
+double size_of_terms(const Design& design, const PairedUsers& users, std::size_t seed, std::size_t term) {
+  double size = 0;
+  for (std::size_t user = 0; user < users.users; ++user) {
+    const std::size_t at = seed * users.users + user;
+    size += std::abs(design.rows[user][term]) *
+            (std::abs(static_cast<double>(users.candidate[at])) + std::abs(static_cast<double>(users.baseline[at])));
+  }
+  return size;
+}
 
 RegressionForm linear_form(const Design& design, const PairedUsers& users, const std::vector<std::size_t>& cluster,
                            std::size_t clusters) {
@@ -86,6 +99,7 @@ RegressionForm linear_form(const Design& design, const PairedUsers& users, const
   for (std::size_t seed = 0; seed < users.seeds; ++seed) {
     const RunFit fit = fit_run(design, users, seed);
     for (std::size_t j = 0; j < term_count; ++j) {
+      form.scale[j] = std::max(form.scale[j], size_of_terms(design, users, seed, j));
       form.by_seed[j].push_back(fit.coefficients[j]);
       for (std::size_t user = 0; user < users.users; ++user)
         form.influence[j][seed * clusters + cluster[user]] += unbiased * design.rows[user][j] * fit.residuals[user];
@@ -94,24 +108,26 @@ RegressionForm linear_form(const Design& design, const PairedUsers& users, const
   return form;
 }
 
-GainSlope slope_of(const std::string& name, const std::vector<double>& by_seed, const std::vector<double>& influence) {
+GainSlope slope_of(const std::string& name, const std::vector<double>& by_seed, const std::vector<double>& influence,
+                   double scale) {
   const std::size_t clusters = influence.size() / by_seed.size();
   std::vector<double> means(clusters, 0.0);
   for (std::size_t i = 0; i < influence.size(); ++i)
     means[i % clusters] += influence[i] / static_cast<double>(by_seed.size());
   const double value = mean(by_seed), error = std::sqrt(product(means, means));
   const auto degrees = static_cast<double>(clusters - 1);
-  const double p = error > 0 ? 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(degrees),
-                                                                            std::abs(value) / error))
-                             : 1.0;  // all differences are equal: no slope can be shown
-  return {name, value, error, p, crossed_estimate(value, by_seed, influence, degrees)};
+  const Measured p = is_rounding(error, scale)
+                         ? Measured::none("nothing is left that varies over target items")
+                         : Measured(2 * boost::math::cdf(boost::math::complement(boost::math::students_t(degrees),
+                                                                                 std::abs(value) / error)));
+  return {name, value, error, p, crossed_estimate(value, by_seed, influence, degrees, scale)};
 }
 
 OrderedJson to_json(const GainSlope& slope) {
   OrderedJson json;
   json["value"] = slope.value;
   json["clustered_error"] = slope.clustered_error;
-  json["clustered_p"] = slope.clustered_p;
+  put(json, "clustered_p", slope.clustered_p);
   put(json, "crossed", slope.crossed);
   return json;
 }
@@ -134,7 +150,7 @@ Maybe<GainRegression> gain_regression(const PairedUsers& users, std::span<const 
   if (!design) return Result::none(design.reason());
   const RegressionForm form = linear_form(*design, users, cluster, numbers.size());
   const auto slope = [&](std::size_t j, const std::string& name) {
-    return slope_of(name, form.by_seed[j], form.influence[j]);
+    return slope_of(name, form.by_seed[j], form.influence[j], form.scale[j]);
   };
   return GainRegression{users.users, numbers.size(), slope(0, "mean difference"), slope(1, "ln(1 + target frequency)"),
                         slope(2, "ln(history length)")};

@@ -17,7 +17,7 @@ struct GainSlope {
   std::string name;
   double value;
   double clustered_error;          ///< over users alone, clustered by target item (CR1), of the mean over the runs
-  double clustered_p;              ///< two-sided, Student with clusters - 1 degrees of freedom
+  Measured clustered_p;            ///< two-sided, Student, clusters - 1 degrees of freedom; missing if nothing varies
   Maybe<CrossedEstimate> crossed;  ///< over seeds and target items
 };
 

@@ -1,8 +1,11 @@
 #include "analyses/paired_users.h"
 
+#include "analyses/statistics.h"
 #include "core/check.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace gainlens::analyses {
 namespace {
@@ -30,15 +33,33 @@ PairedUsers paired_users(const RankingMetric& metric, std::span<const float> bas
   return {seeds, users, values_of(metric, baseline_ranks, users), values_of(metric, candidate_ranks, users)};
 }
 
-std::vector<double> means_by_seed(std::span<const float> values, std::size_t users) {
-  ASSERT(users > 0 && values.size() % users == 0, "{} values of {} users", values.size(), users);
-  std::vector<double> means;
-  for (std::size_t first = 0; first < values.size(); first += users) {
-    double sum = 0;
-    for (const float value : values.subspan(first, users)) sum += value;
-    means.push_back(sum / static_cast<double>(users));
+SeedMeans seed_means(const PairedUsers& users, std::span<const std::size_t> group) {
+  ASSERT(!group.empty(), "means over no user");
+  SeedMeans means;
+  std::vector<double> differences;
+  double scale = 0;
+  const auto count = static_cast<double>(group.size());
+  for (std::size_t seed = 0; seed < users.seeds; ++seed) {
+    double baseline = 0, candidate = 0, difference = 0;
+    for (const std::size_t user : group) {
+      const std::size_t at = seed * users.users + user;
+      baseline += users.baseline[at];
+      candidate += users.candidate[at];
+      difference += static_cast<double>(users.candidate[at]) - static_cast<double>(users.baseline[at]);
+    }
+    means.baseline.push_back(baseline / count);
+    means.candidate.push_back(candidate / count);
+    differences.push_back(difference / count);
+    scale = std::max(scale, std::abs(baseline / count) + std::abs(candidate / count));
   }
+  means.differences = without_rounding(differences, scale);
   return means;
+}
+
+SeedMeans seed_means(const PairedUsers& users) {
+  std::vector<std::size_t> all(users.users);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return seed_means(users, all);
 }
 
 }  // namespace gainlens::analyses

@@ -21,8 +21,19 @@ struct PairedUsers {
 /// @throws InvalidArgument  no seed, no user, sizes that differ, a rank that is not finite or below 1
 PairedUsers paired_users(const RankingMetric& metric, std::span<const float> baseline_ranks,
                          std::span<const float> candidate_ranks, std::size_t seeds, std::size_t users);
-/// Mean over users, run by run. @param values  [seed, user]
-/// @returns  [seed]
-std::vector<double> means_by_seed(std::span<const float> values, std::size_t users);
+
+/// One metric of two arms in each of their runs: means over users.
+struct SeedMeans {
+  std::vector<double> baseline;     ///< [seed]
+  std::vector<double> candidate;    ///< [seed]
+  std::vector<double> differences;  ///< [seed] candidate - baseline
+};
+/// A difference is the sum over users of candidate - baseline, divided once by their number. For hit rates the sum is a
+/// whole number, so that equal differences are equal bit by bit, and opposite ones have one size. For other metrics,
+/// differences that differ by rounding alone are made equal (without_rounding()).
+/// @param group  positions on the user axis, at least one
+SeedMeans seed_means(const PairedUsers& users, std::span<const std::size_t> group);
+/// The same for all users.
+SeedMeans seed_means(const PairedUsers& users);
 
 }  // namespace gainlens::analyses

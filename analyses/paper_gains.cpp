@@ -1,10 +1,14 @@
 #include "analyses/paper_gains.h"
 
+#include "core/check.h"
+#include "core/nearest.h"
+
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <cctype>
+#include <cmath>
 #include <iterator>
-#include <string>
-#include <utility>
+#include <vector>
 
 namespace gainlens::analyses {
 namespace {
@@ -89,22 +93,21 @@ constexpr PaperStratum strata[] = {
     {"Sports", StratumKind::user_activity, 4, {0.025, 0.042, 0.046}},
 };
 
-/// What a data file's name contains, in small letters, and the paper's name of the data set.
-constexpr std::pair<std::string_view, std::string_view> data_sets[] = {
-    {"ml-1m", "ML-1M"}, {"ml1m", "ML-1M"}, {"sports", "Sports"}, {"instruments", "Instruments"},
-    {"games", "Games"}, {"toys", "Toys"},  {"beauty", "Beauty"}};
+constexpr PaperDataSet data_sets[] = {
+    {"ML-1M", 6040, 3416, 999000},    {"Instruments", 1429, 900, 10300}, {"Beauty", 22363, 12101, 198000},
+    {"Sports", 35598, 18357, 296000}, {"Toys", 19412, 11924, 167000},    {"Games", 24303, 10672, 233000},
+};
 
-/// Empty if the name contains none of the paper's names, or several.
-std::string_view paper_data_set(std::string_view data_name) {
-  std::string name;
-  for (const char c : data_name) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  std::string_view found;
-  for (const auto& [part, data_set] : data_sets) {
-    if (name.find(part) == std::string::npos || data_set == found) continue;
-    if (!found.empty()) return {};
-    found = data_set;
-  }
-  return found;
+std::string lower(std::string_view text) {
+  std::string small;
+  for (const char c : text) small += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return small;
+}
+
+/// Interactions are printed rounded, and not always to the nearest number.
+bool are_about(std::int64_t interactions, std::int64_t printed) {
+  constexpr double reach = 0.01;
+  return std::abs(static_cast<double>(interactions - printed)) <= reach * static_cast<double>(printed);
 }
 
 }  // namespace
@@ -117,20 +120,46 @@ std::span<const PaperStratum> paper_strata() {
   return strata;
 }
 
-const PaperGain* find_paper_gain(std::string_view backbone, std::string_view data_name, std::string_view metric) {
-  const std::string_view data_set = paper_data_set(data_name);
+std::span<const PaperDataSet> paper_data_sets() {
+  return data_sets;
+}
+
+std::string parse_paper_data_set(std::string_view name) {
+  std::vector<std::string> names;
+  for (const PaperDataSet& set : data_sets) names.emplace_back(set.name);
+  names.emplace_back(no_paper_data_set);
+  const auto found =
+      std::find_if(names.begin(), names.end(), [&](const auto& known) { return lower(known) == lower(name); });
+  CHECK(found != names.end(), "--paper: '{}'; must be one of {}{}", printable(name, 60), fmt::join(names, ", "),
+        did_you_mean(std::string(name), names));
+  return *found;
+}
+
+PaperMatch paper_match(std::string_view name, std::int64_t users, std::int64_t items, std::int64_t interactions) {
+  if (name == no_paper_data_set) return {};
+  if (!name.empty()) return {std::string(name), true};
+  const auto* found = std::find_if(std::begin(data_sets), std::end(data_sets), [&](const PaperDataSet& set) {
+    return set.users == users && set.items == items && are_about(interactions, set.interactions);
+  });
+  return found == std::end(data_sets) ? PaperMatch{} : PaperMatch{std::string(found->name), false};
+}
+
+std::string in_words(const PaperMatch& match) {
+  return match.data_set + (match.named ? ", which --paper names" : ", which has as many users and items as these data");
+}
+
+const PaperGain* find_paper_gain(std::string_view backbone, std::string_view data_set, std::string_view metric) {
   const auto* found = std::find_if(std::begin(gains), std::end(gains), [&](const PaperGain& gain) {
     return gain.backbone == backbone && gain.data_set == data_set && gain.metric == metric;
   });
   return found == std::end(gains) ? nullptr : found;
 }
 
-const double* find_paper_stratum(std::string_view backbone, std::string_view data_name, StratumKind kind,
+const double* find_paper_stratum(std::string_view backbone, std::string_view data_set, StratumKind kind,
                                  std::size_t stratum, std::string_view metric) {
   constexpr std::string_view metrics[] = {"hr@10", "ndcg@10", "mrr"};
   const auto* column = std::find(std::begin(metrics), std::end(metrics), metric);
   if (backbone != "sasrec" || column == std::end(metrics)) return nullptr;
-  const std::string_view data_set = paper_data_set(data_name);
   const auto* found = std::find_if(std::begin(strata), std::end(strata), [&](const PaperStratum& row) {
     return row.data_set == data_set && row.kind == kind && row.stratum == stratum;
   });

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace gainlens::analyses {
@@ -22,10 +24,35 @@ struct PaperGain {
 };
 std::span<const PaperGain> paper_gains();
 
-/// The paper's cell of a backbone and metric on a data set; null if there is none.
-/// @param data_name  name of a data file. It stands for a data set of the paper if it contains exactly one of the
-///     paper's names ("reviews_Beauty_5" is Beauty). The paper's version of the data may still be another one.
-const PaperGain* find_paper_gain(std::string_view backbone, std::string_view data_name, std::string_view metric);
+/// A data set of the paper with the sizes that it prints. Source: bft.tex, Table data-stats. There Sports has 25,598
+/// users, a misprint: the paper's own groups of users add up to 35,598, as Amazon's data do.
+struct PaperDataSet {
+  std::string_view name;
+  std::int64_t users, items;
+  std::int64_t interactions;  ///< rounded to thousands (Instruments: to hundreds)
+};
+std::span<const PaperDataSet> paper_data_sets();
+
+/// The data set of the paper beside which some data stand; `data_set` is empty if there is none.
+struct PaperMatch {
+  std::string data_set;  ///< name of a PaperDataSet
+  bool named = false;    ///< the user named it; otherwise the sizes are the same
+};
+/// What stands for "no data set of the paper" where one can be named.
+inline constexpr std::string_view no_paper_data_set = "none";
+/// A data set of the paper by its name, in any case; or "none".
+/// @throws InvalidArgument  no such name (nearest match named)
+std::string parse_paper_data_set(std::string_view name);
+/// @param name  as parse_paper_data_set() gave it; empty: the data set with the same numbers of users and items, and
+/// the
+///     same number of interactions within 1%. Names of files play no part. The paper's split is not known.
+PaperMatch paper_match(std::string_view name, std::int64_t users, std::int64_t items, std::int64_t interactions);
+/// "Beauty, which has as many users and items as these data", for captions.
+std::string in_words(const PaperMatch& match);
+
+/// The paper's cell of a backbone and metric on one of its data sets; null if there is none.
+/// @param data_set  name of a PaperDataSet, or empty
+const PaperGain* find_paper_gain(std::string_view backbone, std::string_view data_set, std::string_view metric);
 
 enum class StratumKind { item_frequency, user_activity };
 
@@ -39,7 +66,7 @@ struct PaperStratum {
 };
 std::span<const PaperStratum> paper_strata();
 /// The paper's relative gain in a stratum; null if there is none.
-const double* find_paper_stratum(std::string_view backbone, std::string_view data_name, StratumKind kind,
+const double* find_paper_stratum(std::string_view backbone, std::string_view data_set, StratumKind kind,
                                  std::size_t stratum, std::string_view metric);
 
 }  // namespace gainlens::analyses

@@ -1,6 +1,7 @@
 #include "analyses/pooled_data_sets.h"
 
 #include "analyses/holm.h"
+#include "analyses/seed_comparison.h"
 #include "core/check.h"
 
 #include <boost/math/distributions/chi_squared.hpp>
@@ -148,16 +149,20 @@ Maybe<RandomEffects> random_effects(std::span<const Estimate> estimates) {
 
 SignedTest joint_flips(std::span<const SeededDifferences> data_sets, const Resampling& resampling) {
   std::map<std::uint64_t, double> terms;
+  std::map<std::uint64_t, double> sizes;  // of the terms
   for (const SeededDifferences& runs : data_sets) {
     ASSERT(!runs.seeds.empty() && runs.seeds.size() == runs.differences.size(), "{} seeds of {} differences",
            runs.seeds.size(), runs.differences.size());
     const double scale = root_mean_square(runs.differences) * static_cast<double>(runs.seeds.size());
-    for (std::size_t i = 0; i < runs.seeds.size(); ++i)
-      terms[runs.seeds[i]] += scale > 0 ? runs.differences[i] / scale : 0;
+    for (std::size_t i = 0; i < runs.seeds.size(); ++i) {
+      const double term = scale > 0 ? runs.differences[i] / scale : 0;
+      terms[runs.seeds[i]] += term;
+      sizes[runs.seeds[i]] += std::abs(term);
+    }
   }
   std::vector<double> sums;
   sums.reserve(terms.size());
-  for (const auto& [seed, term] : terms) sums.push_back(term);
+  for (const auto& [seed, term] : terms) sums.push_back(is_rounding(term, sizes[seed]) ? 0 : term);
   return flip_test(sums, resampling);
 }
 
@@ -190,31 +195,38 @@ PooledDataSets pool_data_sets(std::span<const DataSetGain> data_sets, const Resa
   std::vector<Measured> naive, crossed;
   std::vector<double> signs, crossed_signs;
   std::vector<Estimate> relative;
+  std::size_t fewest_seeds = data_sets.front().runs.seeds.size();
   for (const DataSetGain& each : data_sets) {
+    fewest_seeds = std::min(fewest_seeds, each.runs.seeds.size());
     names.push_back(each.name);
     runs.push_back(each.runs);
     naive.push_back(each.naive_p);
     signs.push_back(mean(each.runs.differences));
-    crossed.push_back(each.relative ? Measured(each.relative->p) : Measured::none(each.relative.reason()));
+    crossed.push_back(stated_p(each.relative));
     crossed_signs.push_back(each.relative ? each.relative->value : 0);
-    if (each.relative) relative.push_back(each.relative->estimate());
+    if (crossed.back()) relative.push_back(each.relative->estimate());
   }
   const auto naive_p = all_present(naive), crossed_p = all_present(crossed);
+  SignedTest flips = joint_flips(runs, resampling);
+  // A data set whose difference is the same with every seed has one observation and not one for each seed.
+  if (!naive_p && flips.p) flips.p = Measured::none(naive_p.reason());
   using Stouffer = Maybe<StoufferTest>;
   return {names,
+          fewest_seeds,
           holm_where_present(naive),
           holm_where_present(crossed),
           naive_p ? Maybe<FisherTest>(fisher(*naive_p)) : Maybe<FisherTest>::none(naive_p.reason()),
           naive_p ? Stouffer(stouffer(*naive_p, signs)) : Stouffer::none(naive_p.reason()),
           crossed_p ? Stouffer(stouffer(*crossed_p, crossed_signs)) : Stouffer::none(crossed_p.reason()),
           crossed_p ? random_effects(relative) : Maybe<RandomEffects>::none(crossed_p.reason()),
-          joint_flips(runs, resampling),
+          flips,
           seed_correlation(runs)};
 }
 
 OrderedJson to_json(const PooledDataSets& pooled) {
   OrderedJson json;
   json["data_sets"] = pooled.names;
+  if (const std::string note = small_p_note(pooled.fewest_seeds); !note.empty()) json["p_note"] = note;
   put_all(json, "paired_t_naive_p_holm", pooled.names, pooled.naive_holm);
   put_all(json, "crossed_p_holm", pooled.names, pooled.crossed_holm);
   put_test(json, "fisher_naive", pooled.naive_fisher);

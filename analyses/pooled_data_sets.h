@@ -70,6 +70,7 @@ struct DataSetGain {
 /// One metric over all data sets. `naive` uses the paired t of the seeds, `crossed` the p over seeds and users.
 struct PooledDataSets {
   std::vector<std::string> names;
+  std::size_t fewest_seeds;            ///< of a data set
   std::vector<Measured> naive_holm;    ///< [data set] naive p after Holm's correction
   std::vector<Measured> crossed_holm;  ///< [data set]
   Maybe<FisherTest> naive_fisher;      ///< the paper's

@@ -21,13 +21,10 @@ MetricGain gain_of(const RankingMetric& metric, const PairedUsers& pairs, const 
   const std::vector<SignedGroup> all = {all_users(pairs)};
   std::vector<std::int64_t> frequency;
   for (std::size_t user = 0; user < users.users(); ++user) frequency.push_back(users.target_count(user));
-  const std::vector<double> baseline = means_by_seed(pairs.baseline, pairs.users);
-  const std::vector<double> candidate = means_by_seed(pairs.candidate, pairs.users);
-  std::vector<double> differences;
-  for (std::size_t seed = 0; seed < baseline.size(); ++seed) differences.push_back(candidate[seed] - baseline[seed]);
+  const SeedMeans means = seed_means(pairs);
   return {metric,
-          differences,
-          compare_seeds(baseline, candidate, options.resampling),
+          means.differences,
+          compare_seeds(means, options.resampling),
           crossed_gain(pairs, all, GainScale::difference, unit),
           crossed_gain(pairs, all, GainScale::log_ratio, unit),
           bootstrap_gain(pairs, all, options.resamples),
@@ -80,13 +77,18 @@ bool are_those_of_paper(const ArmComparison& comparison) {
 
 const PaperGain* paper_gain(const ArmComparison& comparison, const RankingMetric& metric) {
   if (!are_those_of_paper(comparison)) return nullptr;
-  return find_paper_gain(comparison.backbone, comparison.data_set, metric.name());
+  return find_paper_gain(comparison.backbone, comparison.paper.data_set, metric.name());
 }
 
 const double* paper_stratum(const ArmComparison& comparison, StratumKind kind, std::size_t stratum,
                             const RankingMetric& metric) {
   if (!are_those_of_paper(comparison)) return nullptr;
-  return find_paper_stratum(comparison.backbone, comparison.data_set, kind, stratum, metric.name());
+  return find_paper_stratum(comparison.backbone, comparison.paper.data_set, kind, stratum, metric.name());
+}
+
+PaperMatch paper_match_of(const runfile::RecommendRun& run, std::string_view name) {
+  return paper_match(name, std::ssize(run.users), std::ssize(run.item_train_count),
+                     run.request.at("data").at("interactions").get<std::int64_t>());
 }
 
 ArmComparison compare_arms(const ArmPair& pair, const RecommenderOptions& options) {
@@ -116,7 +118,8 @@ ArmComparison compare_arms(const ArmPair& pair, const RecommenderOptions& option
           .by_user = stratified(StratumKind::user_activity, users, metrics, options),
           .length_frequency_correlation = length_frequency_correlation(users),
           .baseline_curves = curves_of(pair.baseline),
-          .candidate_curves = curves_of(pair.candidate)};
+          .candidate_curves = curves_of(pair.candidate),
+          .paper = paper_match_of(run, options.paper)};
 }
 
 std::vector<PooledComparison> pool_comparisons(std::span<const ArmComparison> comparisons,

@@ -26,6 +26,7 @@ struct RecommenderOptions {
   std::vector<RankingMetric> metrics = {
       {RankingMetric::Kind::hit, 10}, {RankingMetric::Kind::gain, 10}, {RankingMetric::Kind::reciprocal_rank, 0}};
   std::vector<std::int64_t> item_edges;  ///< of the strata of items; empty: true quintiles of the catalogue
+  std::string paper;                     ///< the paper's data set: see paper_match(); empty: by the size of the data
   Resampling resampling;
   Resamples resamples;
 };
@@ -59,12 +60,16 @@ struct ArmComparison {
   double
       length_frequency_correlation;  ///< Pearson over users: known items, training count of the target. NaN: constant
   std::vector<ArmCurve> baseline_curves, candidate_curves;  ///< empty: an arm without training
+  PaperMatch paper;                                         ///< the paper's data set beside which this one stands
 
   /// "bft against plain on Beauty (sasrec)"
   std::string title() const;
   /// The same with the first digits of the split, for reports on two splits of one data file.
   std::string title_with_split() const;
 };
+
+/// The paper's data set of a run: see paper_match().
+PaperMatch paper_match_of(const runfile::RecommendRun& run, std::string_view name);
 
 /// What the paper prints for these arms, which are the backbone ("plain") and the backbone with BFT ("bft"); null for
 /// other arms, and where it prints nothing.

@@ -10,7 +10,8 @@ void put_paper(OrderedJson& json, const ArmComparison& comparison, const Ranking
   const PaperGain* const paper = paper_gain(comparison, metric);
   if (paper == nullptr) {
     json["paper"] = nullptr;
-    json["paper_reason"] = "the paper has no such arms, backbone, data set or metric";
+    json["paper_reason"] =
+        "the paper prints nothing of such arms, of this backbone, of data of this size, or of this metric";
     return;
   }
   json["paper"] = {{"data_set", paper->data_set},
@@ -63,6 +64,8 @@ OrderedJson to_json(const ArmComparison& comparison) {
                       {"items", comparison.items},
                       {"split", comparison.split},
                       {"metrics", metrics_json(comparison)}};
+  const std::string note = small_p_note(comparison.baseline_seeds.size());
+  if (!note.empty()) json["p_note"] = note;
   json["strata"] = {{"item_frequency", strata_json(comparison, comparison.by_item)},
                     {"user_activity", strata_json(comparison, comparison.by_user)}};
   json["length_frequency_correlation"] = comparison.length_frequency_correlation;  // NaN becomes null

@@ -3,6 +3,8 @@
 #include "core/check.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 
 namespace gainlens::analyses {
 namespace {
@@ -12,9 +14,40 @@ SeedValues over_seeds(std::vector<double> by_seed, const std::string& reason) {
   return {std::move(by_seed), summary};
 }
 
+/// Means of some users over seeds and users.
+class CrossedMeans {
+ public:
+  explicit CrossedMeans(const RecommenderArm& arm) : seeds_(arm.finished().size()), ranks_(arm.ranks()) {
+    unit_.assign(arm.run->target.begin(), arm.run->target.end());
+  }
+
+  Maybe<CrossedEstimate> of(const RankingMetric& metric, std::vector<std::size_t> users) {
+    if (seeds_ == 0) return Maybe<CrossedEstimate>::none("no seed is finished");
+    if (users.empty()) return Maybe<CrossedEstimate>::none("no user is in this group");
+    const std::vector<SignedGroup> group = {{std::move(users), 1}};
+    return crossed_gain(above_nothing(metric), group, GainScale::difference, unit_);
+  }
+
+ private:
+  /// A mean is a gain over 0.
+  const PairedUsers& above_nothing(const RankingMetric& metric) {
+    const auto [found, is_new] = values_.try_emplace(metric.name());
+    if (is_new) {
+      found->second = paired_users(metric, ranks_, ranks_, seeds_, unit_.size());
+      std::fill(found->second.baseline.begin(), found->second.baseline.end(), 0.0F);
+    }
+    return found->second;
+  }
+
+  std::size_t seeds_;
+  std::vector<float> ranks_;
+  std::vector<std::size_t> unit_;
+  std::map<std::string, PairedUsers> values_;
+};
+
 /// A metric of the users of one stratum.
 SeedValues stratum_values(const RecommenderArm& arm, const RankingMetric& metric, const Strata& strata,
-                          std::size_t stratum) {
+                          std::size_t stratum, CrossedMeans& crossed) {
   std::vector<double> means;
   for (const std::size_t seed : arm.finished()) {
     std::vector<float> ranks;
@@ -23,14 +56,22 @@ SeedValues stratum_values(const RecommenderArm& arm, const RankingMetric& metric
     }
     if (!ranks.empty()) means.push_back(mean_of(metric, ranks));
   }
-  return over_seeds(std::move(means), strata.users[stratum] == 0 ? "no user is in this group" : "no seed is finished");
+  std::vector<std::size_t> users;
+  for (std::size_t user = 0; user < strata.stratum.size(); ++user) {
+    if (strata.stratum[user] == static_cast<std::int64_t>(stratum)) users.push_back(user);
+  }
+  SeedValues values =
+      over_seeds(std::move(means), strata.users[stratum] == 0 ? "no user is in this group" : "no seed is finished");
+  values.crossed = crossed.of(metric, std::move(users));
+  return values;
 }
 
 std::vector<std::vector<SeedValues>> strata_of(const RecommenderArm& arm, const std::vector<RankingMetric>& metrics,
-                                               const Strata& strata) {
+                                               const Strata& strata, CrossedMeans& crossed) {
   std::vector<std::vector<SeedValues>> all(strata.users.size());
   for (std::size_t stratum = 0; stratum < all.size(); ++stratum) {
-    for (const RankingMetric& metric : metrics) all[stratum].push_back(stratum_values(arm, metric, strata, stratum));
+    for (const RankingMetric& metric : metrics)
+      all[stratum].push_back(stratum_values(arm, metric, strata, stratum, crossed));
   }
   return all;
 }
@@ -51,13 +92,17 @@ ArmResult result_of(const RecommenderArm& arm, const RecommenderResults& all) {
   for (const ArmCurve& curve : result.curves)
     validation.push_back(curve.values.at(static_cast<std::size_t>(curve.best_epoch - 1)));
   result.validation = over_seeds(std::move(validation), "no seed is trained");
+  CrossedMeans crossed(arm);
+  std::vector<std::size_t> everybody(arm.run->users.size());
+  std::iota(everybody.begin(), everybody.end(), std::size_t{0});
   for (const RankingMetric& metric : ranking_metrics()) {
     std::vector<double> values;
     for (const std::size_t seed : arm.finished()) values.push_back(arm.result(seed).test.at(metric.name()));
     result.test.push_back(over_seeds(std::move(values), "no seed is finished"));
+    result.test.back().crossed = crossed.of(metric, everybody);
   }
-  result.by_item = strata_of(arm, all.metrics, all.by_item.strata);
-  result.by_user = strata_of(arm, all.metrics, all.by_user.strata);
+  result.by_item = strata_of(arm, all.metrics, all.by_item.strata, crossed);
+  result.by_user = strata_of(arm, all.metrics, all.by_user.strata, crossed);
   return result;
 }
 
@@ -93,7 +138,8 @@ RecommenderResults recommender_results(const std::filesystem::path& path,
                              stratify(StratumKind::user_activity, users),
                              length_frequency_correlation(users),
                              {},
-                             {}};
+                             {},
+                             paper_match_of(*run, options.paper)};
   CHECK(results.finished() > 0, "{}: no seed is finished; repeat its gainlens train recommend command, which continues",
         printable(path.string()));
   std::vector<RecommenderArm> arms;
@@ -115,6 +161,7 @@ OrderedJson to_json(const SeedValues& values) {
   if (!values.over_seeds) return nullptr;
   OrderedJson json = to_json(*values.over_seeds);
   json["by_seed"] = values.by_seed;
+  put(json, "over_seeds_and_users", values.crossed);
   return json;
 }
 

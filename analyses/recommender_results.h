@@ -21,6 +21,8 @@ namespace gainlens::analyses {
 struct SeedValues {
   std::vector<double> by_seed;  ///< [finished seed]
   Maybe<ArmSummary> over_seeds;
+  /// The mean with its error over seeds and users; users with one target item err together.
+  Maybe<CrossedEstimate> crossed = Maybe<CrossedEstimate>::none("not computed");
 };
 
 /// Least and most of some counts.
@@ -51,6 +53,7 @@ struct RecommenderResults {
   double length_frequency_correlation;     ///< as in ArmComparison
   std::vector<ArmComparison> comparisons;  ///< of each later arm with the first, over the seeds that both have
   std::vector<std::string> not_compared;   ///< why an arm is not among them
+  PaperMatch paper;                        ///< the paper's data set beside which this one stands
 
   std::size_t finished() const;  ///< number of arms × seeds
   bool complete() const { return finished() == arms.size() * run->seeds.size(); }

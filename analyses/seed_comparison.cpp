@@ -15,7 +15,7 @@ namespace {
 void add_student(SeedComparison& comparison, const std::vector<double>& differences) {
   if (differences.size() < 2) return;
   const Estimate estimate = mean_estimate(differences);
-  if (!(estimate.error > 0)) {
+  if (alike(differences, 0)) {
     comparison.t = comparison.naive_p = Measured::none("the difference is the same with every seed");
     comparison.interval = Maybe<Interval>::none(comparison.t.reason());
     // Copies of one difference are one observation, for tests of signs too: arms without training have nothing else.
@@ -45,20 +45,20 @@ OrderedJson to_json(const ArmSummary& arm) {
   return json;
 }
 
-SeedComparison compare_seeds(std::span<const double> baseline, std::span<const double> candidate,
-                             const Resampling& resampling) {
-  ASSERT(!baseline.empty() && baseline.size() == candidate.size(), "{} and {} runs", baseline.size(), candidate.size());
-  std::vector<double> differences;
-  for (std::size_t seed = 0; seed < baseline.size(); ++seed) differences.push_back(candidate[seed] - baseline[seed]);
+SeedComparison compare_seeds(const SeedMeans& means, const Resampling& resampling) {
+  const std::vector<double>& differences = means.differences;
+  ASSERT(!differences.empty() && means.baseline.size() == differences.size() &&
+             means.candidate.size() == differences.size(),
+         "{} and {} runs, {} differences", means.baseline.size(), means.candidate.size(), differences.size());
   const std::string single = "a paired test needs at least 2 seeds; there is 1";
-  const ArmSummary before = arm_summary(baseline), after = arm_summary(candidate);
+  const ArmSummary before = arm_summary(means.baseline), after = arm_summary(means.candidate);
   SeedComparison comparison{
-      baseline.size(),
+      differences.size(),
       before,
       after,
       mean(differences),
       before.mean != 0 ? Measured(mean(differences) / before.mean) : Measured::none("the mean of the baseline is 0"),
-      correlation(baseline, candidate, {"the baseline", "the candidate"}).pearson,
+      correlation(means.baseline, means.candidate, {"the baseline", "the candidate"}).pearson,
       Measured::none(single),
       Measured::none(single),
       Maybe<Interval>::none(single),
@@ -67,6 +67,11 @@ SeedComparison compare_seeds(std::span<const double> baseline, std::span<const d
       flip_test(differences, resampling)};
   add_student(comparison, differences);
   return comparison;
+}
+
+std::string small_p_note(std::size_t seeds) {
+  if (seeds < 2 || seeds >= fewest_seeds_for_small_p) return "";
+  return fmt::format("with fewer than {} seeds, a p below .01 cannot be relied on", fewest_seeds_for_small_p);
 }
 
 OrderedJson to_json(const SeedComparison& comparison) {
@@ -79,6 +84,7 @@ OrderedJson to_json(const SeedComparison& comparison) {
   put(json, "correlation_of_pairs", comparison.correlation);
   put(json, "paired_t", comparison.t);
   put(json, "paired_t_naive_p", comparison.naive_p);
+  if (const std::string note = small_p_note(comparison.seeds); !note.empty()) json["p_note"] = note;
   put(json, "interval_95_same_users", comparison.interval);
   json["sign_test"] = to_json(comparison.signs);
   json["signed_rank_test"] = to_json(comparison.ranks);

@@ -2,6 +2,7 @@
 
 #include "analyses/measured.h"
 #include "analyses/options.h"
+#include "analyses/paired_users.h"
 #include "analyses/sign_tests.h"
 #include "core/json.h"
 
@@ -38,9 +39,15 @@ struct SeedComparison {
 };
 
 /// Source: bft.tex, "Main results" (paired t); docs/inference.md, "Gains over seeds".
-/// @param baseline, candidate  [seed] a metric of each run; same size, at least one, finite
-SeedComparison compare_seeds(std::span<const double> baseline, std::span<const double> candidate,
-                             const Resampling& resampling = {});
+/// Every test uses `means.differences`. If they are the same with every seed, nothing is tested.
+/// @param means  at least one run, finite
+SeedComparison compare_seeds(const SeedMeans& means, const Resampling& resampling = {});
+
+/// Below this number of seeds a small p rests on the form of the distribution over seeds, which nobody knows.
+/// Source: docs/analyses/seed-coverage.md.
+inline constexpr std::size_t fewest_seeds_for_small_p = 5;
+/// "with fewer than 5 seeds, a p below .01 cannot be relied on"; empty for one seed, which has no p, and from five on.
+std::string small_p_note(std::size_t seeds);
 
 OrderedJson to_json(const ArmSummary& arm);
 OrderedJson to_json(const SeedComparison& comparison);

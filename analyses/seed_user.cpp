@@ -15,17 +15,32 @@ struct ArmWeights {
   double candidate, baseline;
 };
 
-/// Means of a group over all seeds and its users.
-ArmWeights group_means(const PairedUsers& users, const SignedGroup& group) {
-  ArmWeights sums{0, 0};
+/// Sums over the users of a group, of each run. They are divided once, at the end: sums of hits are exact.
+struct GroupSums {
+  std::vector<double> candidate, baseline, difference;  // [seed]
+  double users;
+};
+
+GroupSums group_sums(const PairedUsers& users, const SignedGroup& group) {
+  GroupSums sums{{}, {}, {}, static_cast<double>(group.users.size())};
   for (std::size_t seed = 0; seed < users.seeds; ++seed) {
+    double candidate = 0, baseline = 0, difference = 0;
     for (const std::size_t user : group.users) {
-      sums.candidate += users.candidate[seed * users.users + user];
-      sums.baseline += users.baseline[seed * users.users + user];
+      const double after = users.candidate[seed * users.users + user],
+                   before = users.baseline[seed * users.users + user];
+      candidate += after;
+      baseline += before;
+      difference += after - before;
     }
+    sums.candidate.push_back(candidate);
+    sums.baseline.push_back(baseline);
+    sums.difference.push_back(difference);
   }
-  const double count = static_cast<double>(users.seeds) * static_cast<double>(group.users.size());
-  return {sums.candidate / count, sums.baseline / count};
+  return sums;
+}
+
+double total(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
 /// Numbers 0, 1, ... for the units of the users in the groups.
@@ -71,10 +86,11 @@ GroupUnits group_units(std::span<const SignedGroup> groups, std::span<const std:
 struct LinearForm {
   std::vector<double> by_seed;    // [seed]
   std::vector<double> influence;  // [seed, unit]
+  double scale = 0;               // size of the terms of a value
 };
 
-void add_group(LinearForm& form, const PairedUsers& users, const SignedGroup& group, const ArmWeights& weights,
-               const std::vector<std::size_t>& unit, std::size_t group_unit_count) {
+void add_influence(LinearForm& form, const PairedUsers& users, const SignedGroup& group, const ArmWeights& weights,
+                   const std::vector<std::size_t>& unit, std::size_t group_unit_count) {
   const std::size_t units = form.influence.size() / users.seeds;
   const auto size = static_cast<double>(group.users.size()), own_units = static_cast<double>(group_unit_count);
   const double unbiased = std::sqrt(own_units / (own_units - 1));
@@ -85,7 +101,6 @@ void add_group(LinearForm& form, const PairedUsers& users, const SignedGroup& gr
       values[i] = weights.candidate * users.candidate[at] - weights.baseline * users.baseline[at];
     }
     const double middle = mean(values);
-    form.by_seed[seed] += group.sign * middle;
     for (std::size_t i = 0; i < values.size(); ++i)
       form.influence[seed * units + unit[i]] += group.sign * unbiased * (values[i] - middle) / size;
   }
@@ -121,20 +136,26 @@ Maybe<CrossedEstimate> crossed_gain(const PairedUsers& users, std::span<const Si
   const GroupUnits units = group_units(groups, unit);
   if (units.smallest() < 2) return Result::none("an error over users needs at least 2 users in each group");
   LinearForm form{std::vector<double>(users.seeds, 0.0), std::vector<double>(users.seeds * units.total, 0.0)};
+  const auto seeds = static_cast<double>(users.seeds);
   double value = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    const ArmWeights means = group_means(users, groups[g]);
-    ArmWeights weights{1, 1};
-    if (scale == GainScale::log_ratio) {
-      if (!(means.candidate > 0 && means.baseline > 0)) return Result::none("a mean is 0: there is no ratio");
-      weights = {1 / means.candidate, 1 / means.baseline};
-      value += groups[g].sign * std::log(means.candidate / means.baseline);
-    } else {
-      value += groups[g].sign * (means.candidate - means.baseline);
+    const double sign = groups[g].sign;
+    const GroupSums sums = group_sums(users, groups[g]);
+    const double candidate = total(sums.candidate) / (seeds * sums.users),
+                 baseline = total(sums.baseline) / (seeds * sums.users);
+    const bool ratio = scale == GainScale::log_ratio;
+    if (ratio && !(candidate > 0 && baseline > 0)) return Result::none("a mean is 0: there is no ratio");
+    const ArmWeights weights = ratio ? ArmWeights{1 / candidate, 1 / baseline} : ArmWeights{1, 1};
+    value += sign * (ratio ? std::log(candidate / baseline) : total(sums.difference) / (seeds * sums.users));
+    for (std::size_t seed = 0; seed < users.seeds; ++seed) {
+      const double weighted = ratio ? weights.candidate * sums.candidate[seed] - weights.baseline * sums.baseline[seed]
+                                    : sums.difference[seed];
+      form.by_seed[seed] += sign * weighted / sums.users;
     }
-    add_group(form, users, groups[g], weights, units.unit[g], units.count[g]);
+    form.scale += std::abs(weights.candidate * candidate) + std::abs(weights.baseline * baseline);
+    add_influence(form, users, groups[g], weights, units.unit[g], units.count[g]);
   }
-  return crossed_estimate(value, form.by_seed, form.influence, static_cast<double>(units.smallest() - 1));
+  return crossed_estimate(value, form.by_seed, form.influence, static_cast<double>(units.smallest() - 1), form.scale);
 }
 
 }  // namespace gainlens::analyses

@@ -1,4 +1,5 @@
 #include "analyses/seed_user.h"
+#include "analyses/statistics.h"
 #include "core/check.h"
 #include "core/random.h"
 
@@ -97,9 +98,19 @@ struct Contrast {
 
   void add(double sign, double baseline, double candidate) {
     difference += sign * (candidate - baseline);
+    scale += std::abs(candidate) + std::abs(baseline);
     if (!(baseline > 0 && candidate > 0)) log_ratio.reset();
     if (log_ratio) *log_ratio += sign * std::log(candidate / baseline);
   }
+  /// Rounding alone is no gain and no loss: p counts the resamples on each side of 0.
+  Contrast without_rounding() const {
+    Contrast exact = *this;
+    if (is_rounding(difference, scale)) exact.difference = 0;
+    if (log_ratio && is_rounding(*log_ratio, 1)) exact.log_ratio = 0;
+    return exact;
+  }
+
+  double scale = 0;  // size of the terms of the difference
 };
 
 /// @param means  [group][arm, seed]
@@ -112,7 +123,7 @@ Contrast contrast_of(const std::vector<GroupRows>& groups, const std::vector<std
     contrast.add(groups[g].sign(), weighted_sum(seed_weights, both.first(seeds)),
                  weighted_sum(seed_weights, both.subspan(seeds)));
   }
-  return contrast;
+  return contrast.without_rounding();
 }
 
 Contrast observed(const PairedUsers& users, std::span<const SignedGroup> groups) {
@@ -128,7 +139,7 @@ Contrast observed(const PairedUsers& users, std::span<const SignedGroup> groups)
     const double count = static_cast<double>(users.seeds) * static_cast<double>(group.users.size());
     contrast.add(group.sign, baseline / count, candidate / count);
   }
-  return contrast;
+  return contrast.without_rounding();
 }
 
 void draw_seeds(Random& random, std::vector<double>& weights) {
@@ -180,7 +191,7 @@ OrderedJson to_json(const SeedUserBootstrap& bootstrap) {
   json["value"] = bootstrap.value;
   json["standard_error"] = bootstrap.error;
   put(json, bootstrap.is_95 ? "interval_95" : "range_without_level", bootstrap.range);
-  json["p"] = bootstrap.p;
+  put(json, "p", bootstrap.is_95 ? Measured(bootstrap.p) : Measured::none("a range without a level has no p"));
   json["resamples"] = bootstrap.resamples;
   json["seed"] = bootstrap.seed;
   return json;

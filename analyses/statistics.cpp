@@ -64,6 +64,34 @@ void check_pairs(std::span<const double> x, std::span<const double> y) {
 
 }  // namespace
 
+bool is_rounding(double number, double scale) {
+  return std::abs(number) <= rounding_share * scale;
+}
+
+bool alike(std::span<const double> values, double scale) {
+  ASSERT(!values.empty(), "the spread of nothing");
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return is_rounding(*most - *least, scale);
+}
+
+std::vector<double> without_rounding(std::span<const double> values, double scale) {
+  std::vector<double> magnitudes = {0};
+  for (const double value : values) magnitudes.push_back(std::abs(value));
+  std::sort(magnitudes.begin(), magnitudes.end());
+  std::vector<double> result;
+  result.reserve(values.size());
+  for (const double value : values) {
+    // Clusters are counted from the smallest magnitude on, so that none is wider than rounding.
+    double first = 0;
+    for (const double magnitude : magnitudes) {
+      if (magnitude > std::abs(value)) break;
+      if (!is_rounding(magnitude - first, scale)) first = magnitude;
+    }
+    result.push_back(value < 0 ? -first : first);
+  }
+  return result;
+}
+
 double mean(std::span<const double> values) {
   ASSERT(!values.empty(), "mean of nothing");
   return boost::math::statistics::mean(values.begin(), values.end());

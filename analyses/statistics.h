@@ -11,6 +11,19 @@ namespace gainlens::analyses {
 
 inline constexpr double confidence = 0.95;  ///< level of every interval, unless another is named
 
+/// Numbers that are measured or summed in single precision differ by rounding alone if they differ by at most this
+/// share of the size of what was summed (2^-23, the spacing of single precision).
+inline constexpr double rounding_share = 0x1p-23;
+/// Whether a number is rounding alone.
+/// @param scale  size of the terms that it was summed from; 0: only an exact 0 is
+bool is_rounding(double number, double scale);
+/// Whether the values differ by rounding alone. Their spread is then no result: no test and no interval may rest on it.
+/// @param values  at least one
+bool alike(std::span<const double> values, double scale);
+/// The values, with one magnitude for all whose magnitudes differ by rounding alone, and 0 for rounding alone. Ranks
+/// and signs then see ties and zeros, and values that differ by rounding alone have a spread of exactly 0.
+std::vector<double> without_rounding(std::span<const double> values, double scale);
+
 /// Arithmetic mean of at least one value.
 double mean(std::span<const double> values);
 /// Variance with ddof 0, of at least one value.

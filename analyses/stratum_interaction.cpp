@@ -9,17 +9,6 @@
 namespace gainlens::analyses {
 namespace {
 
-std::vector<double> group_means_by_seed(const PairedUsers& users, std::span<const float> values,
-                                        const SignedGroup& group) {
-  std::vector<double> means;
-  for (std::size_t seed = 0; seed < users.seeds; ++seed) {
-    double sum = 0;
-    for (const std::size_t user : group.users) sum += values[seed * users.users + user];
-    means.push_back(sum / static_cast<double>(group.users.size()));
-  }
-  return means;
-}
-
 StratumGain empty_stratum() {
   const Measured none = Measured::none("the stratum has no user");
   const auto no_gain = Maybe<CrossedEstimate>::none(none.reason());
@@ -28,9 +17,7 @@ StratumGain empty_stratum() {
 
 StratumGain gain_of(const PairedUsers& users, const SignedGroup& group, std::span<const std::size_t> unit) {
   if (group.users.empty()) return empty_stratum();
-  const std::vector<double> baseline = group_means_by_seed(users, users.baseline, group);
-  const std::vector<double> candidate = group_means_by_seed(users, users.candidate, group);
-  const SeedComparison over_seeds = compare_seeds(baseline, candidate);
+  const SeedComparison over_seeds = compare_seeds(seed_means(users, group.users));
   const std::span one(&group, 1);
   const Measured later = Measured::none("not corrected yet");
   return {group.users.size(),
@@ -48,7 +35,7 @@ void correct(std::vector<StratumGain>& strata) {
   std::vector<Measured> naive, crossed;
   for (const StratumGain& gain : strata) {
     naive.push_back(gain.naive_p);
-    crossed.push_back(gain.difference ? Measured(gain.difference->p) : Measured::none(gain.difference.reason()));
+    crossed.push_back(stated_p(gain.difference));
   }
   naive = holm_where_present(naive);
   crossed = holm_where_present(crossed);

@@ -34,8 +34,15 @@ struct Html {
   std::string text;
 };
 
+/// What stands between these two is folded: the reader sees the title with the numbers of the tables inside, and opens
+/// it. Folds do not nest.
+struct FoldStart {
+  std::string title;
+};
+struct FoldEnd {};
+
 /// One thing on the page. A table without rows is left out.
-using Block = std::variant<CaptionedFigure, PaperTable, Html>;
+using Block = std::variant<CaptionedFigure, PaperTable, Html, FoldStart, FoldEnd>;
 
 /// One part of a report: everything that is computed, written and shown of one subject. A section is a value of this
 /// type in a file of its own; a report is a list of sections (e.g. sweep/sections.h), and everything else (page,

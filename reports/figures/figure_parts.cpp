@@ -65,12 +65,14 @@ void start_panels(PlotScript& script, const PanelGrid& grid) {
               1 - grid.top / grid.height, grid.across / grid.width, grid.down / grid.height);
 }
 
+LegendEntry name_run(const std::string& label, std::size_t style, LegendMark mark) {
+  const RunStyle& drawn = run_style(style);
+  return {plain(label), drawn.colour, drawn.marker, mark == LegendMark::marker ? 0 : drawn.dash};
+}
+
 std::vector<LegendEntry> name_runs(std::span<const std::string> labels, LegendMark mark) {
   std::vector<LegendEntry> entries;
-  for (std::size_t run = 0; run < labels.size(); ++run) {
-    const RunStyle& style = run_style(run);
-    entries.push_back({plain(labels[run]), style.colour, style.marker, mark == LegendMark::marker ? 0 : style.dash});
-  }
+  for (std::size_t run = 0; run < labels.size(); ++run) entries.push_back(name_run(labels[run], run, mark));
   return entries;
 }
 

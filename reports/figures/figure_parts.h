@@ -49,7 +49,9 @@ struct LegendEntry {
 };
 /// How a legend shows runs: by marker and dash, or in figures without lines by marker alone.
 enum class LegendMark { line_and_marker, marker };
-/// The runs of these labels, each in its style (palette.h).
+/// One run in its style (palette.h).
+LegendEntry name_run(const std::string& label, std::size_t style, LegendMark mark = LegendMark::line_and_marker);
+/// The runs of these labels, each in the style of its place.
 /// @param labels  empty: no legend
 std::vector<LegendEntry> name_runs(std::span<const std::string> labels, LegendMark mark = LegendMark::line_and_marker);
 

@@ -18,6 +18,15 @@ constexpr std::array<RunStyle, most_runs> styles = {{
     {colour::grey, 15, 14, 2},
 }};
 
+constexpr std::array<LayerStyle, most_runs> layer_styles = {{
+    {colour::ink, 1},
+    {colour::ink, 2},
+    {colour::ink, 3},
+    {colour::ink, 4},
+    {colour::ink, 5},
+    {colour::grey, 1},
+}};
+
 /// Colours that are too dark, or too light, on a dark ground, and what stands for them there. The others are seen on
 /// both.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> dark_colours = {{
@@ -77,6 +86,11 @@ std::string with_one_notation(std::string_view svg) {
 const RunStyle& run_style(std::size_t run) {
   ASSERT(run < most_runs, "no style for run number {}", run);
   return styles[run];
+}
+
+const LayerStyle& layer_style(std::size_t layer) {
+  ASSERT(layer < most_runs, "no style for layer number {}", layer);
+  return layer_styles[layer];
 }
 
 std::string dark_rules() {

@@ -32,6 +32,14 @@ inline constexpr std::size_t most_runs = 6;
 /// @param run  below most_runs
 const RunStyle& run_style(std::size_t run);
 
+/// How one of several layers is drawn: by its dash, in ink, because colours are those of runs.
+struct LayerStyle {
+  std::string_view colour;
+  int dash;  ///< gnuplot's dash type
+};
+/// @param layer  below most_runs
+const LayerStyle& layer_style(std::size_t layer);
+
 /// CSS rules, without media query, that turn the colours above into those for a dark ground.
 std::string dark_rules();
 

@@ -2,28 +2,55 @@
 
 #include "core/check.h"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <system_error>
 
 namespace gainlens::reports {
 namespace {
 
 constexpr double empty = std::numeric_limits<double>::quiet_NaN();
 
-std::string csv_field(const Cell& cell) {
+std::string field_of(const Cell& cell) {
   if (const auto* number = std::get_if<double>(&cell)) return std::isfinite(*number) ? fmt::format("{}", *number) : "";
   if (const auto* integer = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *integer);
-  const std::string& text = std::get<std::string>(cell);
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  return csv_field(std::get<std::string>(cell));
+}
+
+/// "-5", "+2.5e3": digits, at most one point and an exponent.
+bool is_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);  // from_chars takes no plus
+  if (text.starts_with("+") || text.find_first_not_of("+-.0123456789eE") != std::string_view::npos) return false;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool looks_like_formula(std::string_view text) {
+  // the last four are the full-width forms of the first, which some spreadsheets take for them
+  constexpr std::array<std::string_view, 11> starts = {"=",  "+",      "-",      "@",      "\t",    "\r",
+                                                       "\n", "\uFF1D", "\uFF0B", "\uFF0D", "\uFF20"};
+  const std::string_view behind = text.substr(std::min(text.find_first_not_of('\''), text.size()));
+  return std::any_of(starts.begin(), starts.end(), [&](std::string_view start) { return behind.starts_with(start); }) &&
+         !is_number(text);
+}
+
+}  // namespace
+
+std::string csv_field(std::string_view text) {
+  std::string safe = looks_like_formula(text) ? "'" : "";
+  safe += text;
+  if (safe.find_first_of(",\"\r\n") == std::string::npos) return safe;
   std::string quoted = "\"";
-  for (const char c : text) {
+  for (const char c : safe) {
     if (c == '"') quoted += '"';
     quoted += c;
   }
   return quoted + '"';
 }
-
-}  // namespace
 
 Cell empty_cell() {
   return empty;
@@ -64,7 +91,7 @@ std::string to_csv(const CsvTable& table) {
   for (const std::vector<Cell>& line : lines) {
     ASSERT(line.size() == table.header.size(), "{}: {} cells under {} headings", table.name, line.size(),
            table.header.size());
-    for (std::size_t i = 0; i < line.size(); ++i) text += (i == 0 ? "" : ",") + csv_field(line[i]);
+    for (std::size_t i = 0; i < line.size(); ++i) text += (i == 0 ? "" : ",") + field_of(line[i]);
     text += '\n';
   }
   return text;

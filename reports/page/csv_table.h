@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -19,7 +20,13 @@ struct CsvTable {
   std::vector<std::vector<Cell>> rows;
 };
 
-/// RFC 4180 with a header line and line feeds; numbers in the fewest digits that give them back.
+/// A text as a field: quoted if it needs to be (RFC 4180). A spreadsheet takes a text that begins with = + - @, a tab
+/// or a line end for a formula. Such a text gets an apostrophe in front, which a spreadsheet does not show; so does one
+/// in which such a character follows apostrophes, so that taking one apostrophe away from what looks like this gives
+/// the text back. A text that is a number, for example "-5", stays. Source: OWASP, "CSV Injection".
+std::string csv_field(std::string_view text);
+
+/// RFC 4180 with a header line and line feeds; numbers in the fewest digits that give them back, texts as csv_field().
 std::string to_csv(const CsvTable& table);
 
 // Cells of results; what is missing is an empty cell.

@@ -5,6 +5,9 @@
 #include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 
+#include <span>
+#include <variant>
+
 namespace gainlens::reports {
 namespace {
 
@@ -20,7 +23,12 @@ class Page {
     if (!section.failure.empty())
       html_ += fmt::format("<p class=\"absent\">This section could not be made: {}.</p>\n",
                            escape_html(printable(section.failure, 400)));
-    for (const Block& block : section.blocks) std::visit([&](const auto& content) { add(content); }, block);
+    for (auto block = section.blocks.begin(); block != section.blocks.end(); ++block) {
+      if (const auto* fold = std::get_if<FoldStart>(&*block))
+        open(*fold, {block + 1, section.blocks.end()});
+      else
+        std::visit([&](const auto& content) { add(content); }, *block);
+    }
     html_ += "</section>\n";
   }
 
@@ -29,6 +37,10 @@ class Page {
 
  private:
   void add(const Html& html) { html_ += html.text; }
+  void add(const FoldStart&) {}  // see open()
+  void add(const FoldEnd&) { html_ += "</details>\n"; }
+  /// @param behind  the blocks after the start of the fold
+  void open(const FoldStart& fold, std::span<const Block> behind);
   void add(const PaperTable& table) {
     if (!table.rows.empty()) html_ += html_table(table, ++table_number_);
   }
@@ -40,6 +52,19 @@ class Page {
   int figure_number_ = 0;
   int table_number_ = 0;
 };
+
+void Page::open(const FoldStart& fold, std::span<const Block> behind) {
+  int tables = 0;
+  for (const Block& block : behind) {
+    if (std::holds_alternative<FoldEnd>(block)) break;
+    const auto* table = std::get_if<PaperTable>(&block);
+    tables += table != nullptr && !table->rows.empty() ? 1 : 0;
+  }
+  std::string numbers;  // a number that is not seen would be missed
+  if (tables == 1) numbers = fmt::format(" (Table {})", table_number_ + 1);
+  if (tables > 1) numbers = fmt::format(" (Tables {} to {})", table_number_ + 1, table_number_ + tables);
+  html_ += fmt::format("<details>\n<summary>{}{}</summary>\n", to_html(fold.title), numbers);
+}
 
 void Page::add(const CaptionedFigure& figure) {
   if (!figure.figure) {

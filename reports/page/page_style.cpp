@@ -83,6 +83,7 @@ code { font-size: .85em; overflow-wrap: anywhere; }
 body { font-size: 10.5pt; }
 main { max-width: none; padding: 0; }
 nav { display: none; }
+details::details-content { content-visibility: visible; block-size: auto; }
 a { color: inherit; }
 h2, h3 { break-after: avoid; }
 figure, tr, caption, li { break-inside: avoid; }

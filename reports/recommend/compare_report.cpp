@@ -4,13 +4,12 @@
 #include "reports/page/typography.h"
 #include "reports/recommend/sections.h"
 
-#include <algorithm>
-
 namespace gainlens::reports {
 
 std::span<const Section<ComparedArms>* const> compare_sections() {
   static const Section<ComparedArms>* const sections[] = {
-      &gains_section(), &learning_curves_section(), &strata_section(), &pooled_section(), &reading_section(),
+      &decisions_section(),       &gains_section(),  &pooled_section(),
+      &learning_curves_section(), &strata_section(), &reading_section(),
   };
   return sections;
 }
@@ -18,14 +17,9 @@ std::span<const Section<ComparedArms>* const> compare_sections() {
 WrittenReport write_compare_report(std::span<const analyses::ArmComparison> comparisons,
                                    const std::vector<analyses::PooledComparison>& pooled,
                                    const std::filesystem::path& out) {
-  std::vector<ComparedArms> arms;
+  const std::vector<ComparedArms> arms = compared_arms(comparisons, pooled);
   std::string list;
-  for (const analyses::ArmComparison& comparison : comparisons) {
-    const auto same = [&](const analyses::ArmComparison& other) { return other.title() == comparison.title(); };
-    const bool several = std::count_if(comparisons.begin(), comparisons.end(), same) > 1;
-    arms.push_back({comparison, &pooled, several ? comparison.title_with_split() : comparison.title()});
-    list += fmt::format("{}{}", list.empty() ? "" : "; ", escape_html(arms.back().title));
-  }
+  for (const ComparedArms& one : arms) list += (list.empty() ? "" : "; ") + escape_html(one.title);
   MadeReport report = make_report<ComparedArms>(compare_sections(), arms);
   report.title = "gainlens compare";
   report.header = fmt::format(

@@ -46,7 +46,7 @@ void draw_curve(PlotScript& script, const std::vector<FilterLayer>& layers, cons
     if (rows.empty()) continue;
     const std::string block = fmt::format("{}_{}", name, layer);
     script.data(block, rows);
-    const RunStyle& style = run_style(layer);
+    const LayerStyle& style = layer_style(layer);
     plot += fmt::format("{}${} using 1:2 with lines linewidth 2 dashtype {} linecolor rgb '{}' notitle",
                         plot.empty() ? "" : ", ", block, style.dash, style.colour);
   }
@@ -68,7 +68,7 @@ Maybe<Figure> filter_figure(const FilteredArm& arm, const std::string& name) {
         fmt::format("{} layers; {} can be told apart in one figure", arm.layers.size(), most_runs));
   std::vector<LegendEntry> legend;
   for (std::size_t layer = 0; layer < arm.layers.size(); ++layer)
-    legend.push_back({fmt::format("layer {}", layer), run_style(layer).colour, 0, run_style(layer).dash});
+    legend.push_back({fmt::format("layer {}", layer), layer_style(layer).colour, 0, layer_style(layer).dash});
   PanelGrid grid{page_width, 3.6 + legend_height(legend, page_width)};
   grid.rows = grid.columns = 2;
   grid.left = 0.6;
@@ -138,7 +138,9 @@ std::vector<Block> blocks(TrainedRuns runs) {
   const Caption caption = {
       "(a) The Kalman gain, (b) the precision of the stream before the layer, (c) the precision of what attention "
       "observes, (d) the process noise Q: means over positions, dimensions and seeds after each epoch, on training "
-      "sequences without dropout. A curve ends where the first seed ends. It begins when the filter is in force.",
+      "sequences without dropout. Layers differ in their dashes. A curve ends where the first seed ends. It begins "
+      "when "
+      "the filter is in force.",
       "A precision that grows from layer to layer while Q stays near 0 is a ratchet: each layer adds to what is known, "
       "nothing takes away from it, and the gain of later layers falls whatever they observe.",
       "A precision at its bound says nothing of the layer. Precisions have the scale of the stream; those of two "

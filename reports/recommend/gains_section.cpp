@@ -5,7 +5,6 @@
 #include "core/number_ranges.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace gainlens::reports {
 namespace {
@@ -14,65 +13,58 @@ using analyses::ArmComparison;
 using analyses::MetricGain;
 using analyses::PaperGain;
 
-/// Comparisons of the same two arms of one backbone: the rows of one table.
-std::vector<std::vector<const ArmComparison*>> grouped(Comparisons comparisons) {
-  std::vector<std::vector<const ArmComparison*>> groups;
-  const auto key = [](const ArmComparison& c) { return std::tie(c.backbone, c.baseline_arm, c.candidate_arm); };
+/// What the paper prints of one metric; empty if it prints nothing.
+std::vector<std::string> paper_row(const ArmComparison& comparison, const MetricGain& gain) {
+  const PaperGain* const paper = analyses::paper_gain(comparison, gain.metric);
+  if (paper == nullptr) return {};
+  return {"paper",
+          metric_number(paper->baseline, paper->baseline_deviation),
+          metric_number(paper->candidate, paper->candidate_deviation),
+          change_number(paper->relative),
+          "–",
+          "–",
+          std::string(paper->p)};
+}
+
+/// The names of the arms where all comparisons have the same, so that a table of one comparison reads by itself.
+std::string common_candidate(Comparisons comparisons) {
+  const std::string& first = comparisons.front().comparison.candidate;
+  const bool one = std::all_of(comparisons.begin(), comparisons.end(),
+                               [&](const ComparedArms& arms) { return arms.comparison.candidate == first; });
+  return one ? first : "candidate";
+}
+
+std::string common_baseline(Comparisons comparisons) {
+  const std::string name = baseline_of(comparisons);
+  return name == "the baseline" ? "baseline" : name;
+}
+
+PaperTable means_table(Comparisons comparisons) {
+  PaperTable table{
+      "comparison",
+      "Mean (standard deviation) over seeds on the test items, and the relative change Δ. The interval and p "
+      "are over seeds and users: this p decides. The naive p is the paired t over seeds, which takes the "
+      "users as fixed.",
+      {{"metric", true},
+       {common_baseline(comparisons)},
+       {common_candidate(comparisons)},
+       {"Δ"},
+       {"95% interval"},
+       {"p"},
+       {"naive p"}},
+      {},
+      {{"", 4}, {"seeds and users", 2}, {"seeds alone", 1}}};
+  const std::string paper = paper_clause(comparisons);
+  table.caption += paper;
+  if (!paper.empty()) table.caption += " The paper prints the naive p alone.";
   for (const ComparedArms& arms : comparisons) {
-    const auto found = std::find_if(groups.begin(), groups.end(),
-                                    [&](const auto& group) { return key(*group.front()) == key(arms.comparison); });
-    (found == groups.end() ? groups.emplace_back() : *found).push_back(&arms.comparison);
-  }
-  return groups;
-}
-
-std::vector<std::string> measured_row(const ArmComparison& comparison) {
-  std::vector<std::string> row = {comparison.data_set};
-  for (const MetricGain& gain : comparison.metrics) {
-    row.push_back(metric_number(gain.seeds.baseline));
-    row.push_back(metric_number(gain.seeds.candidate));
-    row.push_back(change_number(gain.seeds.relative));
-    row.push_back(p_number(gain.seeds.naive_p));
-  }
-  return row;
-}
-
-/// What the paper prints; empty if it prints nothing of this data set and backbone.
-std::vector<std::string> paper_row(const ArmComparison& comparison) {
-  std::vector<std::string> row;
-  bool any = false;
-  for (const MetricGain& gain : comparison.metrics) {
-    const PaperGain* const paper = analyses::paper_gain(comparison, gain.metric);
-    if (paper == nullptr) {
-      row.insert(row.end(), 4, "–");
-      continue;
+    table.rows.push_back({arms.title});
+    for (const MetricGain& gain : arms.comparison.metrics) {
+      table.rows.push_back({gain.metric.title(), metric_number(gain.seeds.baseline),
+                            metric_number(gain.seeds.candidate), change_number(gain.seeds.relative),
+                            change_interval(gain.log_ratio), p_number(gain.log_ratio), p_number(gain.seeds.naive_p)});
+      if (auto row = paper_row(arms.comparison, gain); !row.empty()) table.rows.push_back(std::move(row));
     }
-    any = true;
-    row.push_back(metric_number(paper->baseline, paper->baseline_deviation));
-    row.push_back(metric_number(paper->candidate, paper->candidate_deviation));
-    row.push_back(change_number(paper->relative));
-    row.emplace_back(paper->p);
-  }
-  if (!any) return {};
-  row.insert(row.begin(), "paper");
-  return row;
-}
-
-PaperTable paper_shape(const std::vector<const ArmComparison*>& group, std::size_t number) {
-  const ArmComparison& first = *group.front();
-  PaperTable table{numbered_stem("comparison", number), "", {{"data set", true}}, {}, {{"", 1}}};
-  table.caption = fmt::format(
-      "{}: {} against {}. Mean (standard deviation) over seeds on the test items; Δ is the relative change, p the "
-      "paired t over seeds, which takes the users as fixed. Rows called paper: bft.tex, 20 seeds, base against BFT.",
-      first.backbone, first.candidate_arm, first.baseline_arm);
-  for (const MetricGain& gain : first.metrics) {
-    table.spans.push_back({gain.metric.name(), 4});
-    for (const std::string& heading : {first.baseline_arm, first.candidate_arm, std::string("Δ"), std::string("p")})
-      table.columns.push_back({heading});
-  }
-  for (const ArmComparison* comparison : group) {
-    table.rows.push_back(measured_row(*comparison));
-    if (auto row = paper_row(*comparison); !row.empty()) table.rows.push_back(std::move(row));
   }
   return table;
 }
@@ -87,20 +79,21 @@ std::string bootstrap_range(const MetricGain& gain) {
 PaperTable errors_table(Comparisons comparisons) {
   PaperTable table{
       "gains",
-      "Gains with their errors over seeds and users. Users with one target item count as one unit, because "
+      "Gains with every test. The p over seeds alone are naive: they take the users as fixed. Users with one target "
+      "item count as one unit, because "
       "a model that has learned an item gains on all of them. \"r\" is the correlation of the two arms over "
       "seeds. The bootstrap draws seeds and users; below ten seeds its range has no level.",
       {{"metric", true}, {"Δ"}, {"95% interval"}, {"p"}, {"p"}, {"p"}, {"p"}, {"Δ"}, {"r"}},
       {},
-      {{"", 1}, {"seeds and users", 3}, {"seeds alone", 3}, {"bootstrap", 1}, {"", 1}}};
+      {{"", 1}, {"seeds and users", 3}, {"naive: seeds alone", 3}, {"bootstrap", 1}, {"", 1}}};
   table.columns[4].heading = "paired t";
   table.columns[5].heading = "signed ranks";
   table.columns[6].heading = "sign flips";
   table.columns[7].heading = "range of Δ";
   for (const ComparedArms& arms : comparisons) {
-    table.rows.push_back({arms.label()});
+    table.rows.push_back({arms.title});
     for (const MetricGain& gain : arms.comparison.metrics)
-      table.rows.push_back({gain.metric.name(), change_of_log(gain.log_ratio), change_interval(gain.log_ratio),
+      table.rows.push_back({gain.metric.title(), change_of_log(gain.log_ratio), change_interval(gain.log_ratio),
                             p_number(gain.log_ratio), p_number(gain.seeds.naive_p), p_number(gain.seeds.ranks.p),
                             p_number(gain.seeds.flips.p), bootstrap_range(gain), shown(gain.seeds.correlation)});
   }
@@ -114,15 +107,15 @@ std::string seeds_in_words(const ArmComparison& comparison) {
 }
 
 std::vector<Block> blocks(Comparisons comparisons) {
-  std::vector<Block> all;
-  const auto groups = grouped(comparisons);
-  for (std::size_t i = 0; i < groups.size(); ++i) all.emplace_back(paper_shape(groups[i], i));
-  all.emplace_back(errors_table(comparisons));
+  std::vector<Block> all = {means_table(comparisons)};
   for (const ComparedArms& arms : comparisons) {
     const ArmComparison& c = arms.comparison;
-    all.push_back(paragraph(fmt::format("{}: {} users, {} items, {}, split {}.", arms.label(), c.users, c.items,
-                                        seeds_in_words(c), printable(c.split, 64))));
+    all.push_back(paragraph(fmt::format("{}: {} users, {} items, {}, split {}.", arms.title, c.users, c.items,
+                                        seeds_in_words(c), short_checksum(c.split))));
   }
+  all.emplace_back(FoldStart{"Every test of these gains"});
+  all.emplace_back(errors_table(comparisons));
+  all.emplace_back(FoldEnd{});
   return all;
 }
 
@@ -145,9 +138,9 @@ std::vector<CsvTable> tables(const ComparedArms& arms) {
                   "candidate_deviation",
                   "relative_difference",
                   "paired_t_naive_p",
-                  "sign_p",
-                  "signed_rank_p",
-                  "sign_flip_p",
+                  "sign_naive_p",
+                  "signed_rank_naive_p",
+                  "sign_flip_naive_p",
                   "difference",
                   "difference_low",
                   "difference_high",
@@ -172,12 +165,11 @@ std::vector<CsvTable> tables(const ComparedArms& arms) {
          {gain.seeds.relative, gain.seeds.naive_p, gain.seeds.signs.p, gain.seeds.ranks.p, gain.seeds.flips.p})
       row.push_back(cell(value));
     for (const auto* estimate : {&gain.difference, &gain.log_ratio}) {
-      if (*estimate) {
-        const analyses::CrossedEstimate& e = **estimate;
-        row.insert(row.end(), {e.value, e.interval.low, e.interval.high, e.p});
-      } else {
-        row.insert(row.end(), 4, empty_cell());
-      }
+      const auto interval = stated_interval(*estimate);
+      row.push_back(*estimate ? Cell((*estimate)->value) : empty_cell());
+      row.push_back(interval ? Cell(interval->low) : empty_cell());
+      row.push_back(interval ? Cell(interval->high) : empty_cell());
+      row.push_back(cell(stated_p(*estimate)));
     }
     const PaperGain* const paper = analyses::paper_gain(c, gain.metric);
     if (paper != nullptr)

@@ -1,5 +1,6 @@
 #include "reports/recommend/learning_curves_figure.h"
 
+#include "core/ranking_metrics.h"
 #include "reports/figures/figure_parts.h"
 #include "reports/figures/palette.h"
 #include "reports/figures/plot_script.h"
@@ -40,9 +41,10 @@ bool has(std::span<const LabelledCurves> arms, Member member) {
 }
 
 /// Adds the data blocks of an arm, and returns what is plotted of them: thin lines first.
-std::string plot_arm(PlotScript& script, const Curves& curves, Member member, const std::string& panel,
+std::string plot_arm(PlotScript& script, const LabelledCurves& labelled, Member member, const std::string& panel,
                      std::size_t arm) {
-  const RunStyle& style = run_style(arm);
+  const RunStyle& style = run_style(labelled.style);
+  const Curves& curves = labelled.curves;
   std::string plot;
   const auto add = [&](const std::string& block, const Rows& rows, const std::string& drawn, const char* alpha = "") {
     if (rows.empty()) return;
@@ -67,7 +69,7 @@ void draw_panel(PlotScript& script, std::span<const LabelledCurves> arms, Member
     for (const ArmCurve& curve : arms[arm].curves) {
       for (const double value : curve.*member) low = std::min(low, value), high = std::max(high, value);
     }
-    plot += plot_arm(script, arms[arm].curves, member, name, arm);
+    plot += plot_arm(script, arms[arm], member, name, arm);
   }
   plot.resize(plot.size() - 2);
   script.y_axis(low, high, 0.06).line("plot {}", plot);
@@ -75,20 +77,20 @@ void draw_panel(PlotScript& script, std::span<const LabelledCurves> arms, Member
 
 }  // namespace
 
+std::string curve_metric_title() {
+  return parse_ranking_metric(std::string(analyses::curve_metric)).title();
+}
+
 Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const std::string& name) {
   if (!has(arms, &ArmCurve::values)) return Maybe<Figure>::none("no arm is trained");
-  if (arms.size() > most_runs)
-    return Maybe<Figure>::none(fmt::format("{} arms; {} can be told apart in one figure", arms.size(), most_runs));
-  std::vector<std::string> labels;
-  std::size_t epochs = 0;
+  std::size_t styles = 0, epochs = 0;
+  for (const LabelledCurves& arm : arms) styles = std::max(styles, arm.style + 1);
+  if (styles > most_runs)
+    return Maybe<Figure>::none(fmt::format("{} arms; {} can be told apart in one report", styles, most_runs));
+  std::vector<LegendEntry> legend;  // of the arms that are drawn
   for (const LabelledCurves& arm : arms) {
-    labels.push_back(arm.label);
     for (const ArmCurve& curve : arm.curves) epochs = std::max(epochs, curve.values.size());
-  }
-  std::vector<LegendEntry> legend;  // of the arms that are drawn, each in the style of its place
-  const std::vector<LegendEntry> names = name_runs(labels);
-  for (std::size_t arm = 0; arm < arms.size(); ++arm) {
-    if (!arms[arm].curves.empty()) legend.push_back(names[arm]);
+    if (!arm.curves.empty()) legend.push_back(name_run(arm.label, arm.style));
   }
   const bool loss = has(arms, &ArmCurve::loss);
   PanelGrid grid{page_width, 2.3 + legend_height(legend, page_width)};
@@ -106,7 +108,7 @@ Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const
     draw_legend(script, legend, grid.width, grid.height);
     draw_panel(script, arms, &ArmCurve::loss, "loss");
   }
-  script.panel(panel++, fmt::format("validation {}", plain(analyses::curve_metric)));
+  script.panel(panel++, fmt::format("validation {}", plain(curve_metric_title())));
   if (!loss) draw_legend(script, legend, grid.width, grid.height);
   draw_panel(script, arms, &ArmCurve::values, "metric");
   script.line("unset multiplot");
@@ -117,7 +119,7 @@ std::string learning_curves_in_words(std::span<const LabelledCurves> arms) {
   return fmt::format(
       "{}{} on the validation items after each epoch. Thin lines are seeds. Their markers are the epochs whose weights "
       "were tested. The thick line is the mean over seeds; it ends where the first seed ends.",
-      has(arms, &ArmCurve::loss) ? "(a) The mean training loss of each epoch. (b) " : "", analyses::curve_metric);
+      has(arms, &ArmCurve::loss) ? "(a) The mean training loss of each epoch. (b) " : "", curve_metric_title());
 }
 
 CsvTable learning_curves_csv(std::span<const LabelledCurves> arms) {

@@ -15,14 +15,18 @@ namespace gainlens::reports {
 struct LabelledCurves {
   std::string label;
   std::vector<analyses::ArmCurve> curves;  ///< empty: an arm without training
+  std::size_t style;                       ///< number of its style (palette.h)
 };
 
 /// The training loss and the validation metric of arms against epochs: each seed a thin line with its best epoch, the
 /// mean over seeds a thick one. The mean ends with the shortest training, so that every point of it holds all seeds.
 /// A run without losses has one panel. Missing if no arm is trained.
-/// @param arms  at most `most_runs`, in the order of their styles
+/// @param arms  with styles below `most_runs`
 /// @param name  stem of its files
 analyses::Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const std::string& name);
+
+/// "NDCG@10": the metric that chooses the epoch, as papers print it.
+std::string curve_metric_title();
 
 /// Its caption's sentence on what is drawn, without the names of the arms.
 std::string learning_curves_in_words(std::span<const LabelledCurves> arms);

@@ -1,24 +1,42 @@
 #include "reports/recommend/learning_curves_figure.h"
+#include "reports/recommend/paper_numbers.h"
 #include "reports/recommend/sections.h"
 
-#include <array>
+#include "core/counted.h"
 
 namespace gainlens::reports {
 namespace {
 
-std::array<LabelledCurves, 2> curves_of(const ComparedArms& arms) {
-  const analyses::ArmComparison& comparison = arms.comparison;
-  return {{{comparison.baseline, comparison.baseline_curves}, {comparison.candidate, comparison.candidate_curves}}};
+using Group = std::vector<const ComparedArms*>;
+
+LabelledCurves baseline_curves(const ComparedArms& arms) {
+  return {arms.comparison.baseline, arms.comparison.baseline_curves, arms.baseline_style};
+}
+
+LabelledCurves candidate_curves(const ComparedArms& arms) {
+  return {arms.comparison.candidate, arms.comparison.candidate_curves, arms.candidate_style};
+}
+
+/// Every arm on one split, the baseline once.
+std::vector<LabelledCurves> curves_of(const Group& group) {
+  std::vector<LabelledCurves> curves = {baseline_curves(*group.front())};
+  for (const ComparedArms* arms : group) curves.push_back(candidate_curves(*arms));
+  return curves;
 }
 
 std::vector<Block> blocks(Comparisons comparisons) {
   std::vector<Block> all;
-  for (std::size_t i = 0; i < comparisons.size(); ++i) {
-    const auto curves = curves_of(comparisons[i]);
-    const std::string name = numbered_stem("learning-curves", i);
+  for (const Group& group : by_split(comparisons)) {
+    const std::vector<LabelledCurves> curves = curves_of(group);
+    const analyses::ArmComparison& first = group.front()->comparison;
+    const std::string name = numbered_stem("learning-curves", all.size());
+    const std::string subject = group.size() == 1
+                                    ? group.front()->title
+                                    : fmt::format("{} on {} ({})", counted(curves.size(), "arm"),
+                                                  printable(first.data_set, 60), backbone_title(first.backbone));
     const Caption caption = {
-        fmt::format("{}. {}", comparisons[i].title, learning_curves_in_words(curves)),
-        "It shows whether both arms were trained to their end, and whether seeds or arms differ more.",
+        fmt::format("{}. {}", subject, learning_curves_in_words(curves)),
+        "It shows whether the arms were trained to their end, and whether seeds or arms differ more.",
         "The validation items chose the epochs. The heights of the markers are no unbiased results: these are those of "
         "the test items."};
     all.emplace_back(CaptionedFigure{name, "Learning curves", caption, learning_curves_figure(curves, name)});
@@ -27,7 +45,8 @@ std::vector<Block> blocks(Comparisons comparisons) {
 }
 
 std::vector<CsvTable> tables(const ComparedArms& arms) {
-  return {learning_curves_csv(curves_of(arms))};
+  const std::vector<LabelledCurves> both = {baseline_curves(arms), candidate_curves(arms)};
+  return {learning_curves_csv(both)};
 }
 
 std::vector<std::string> files() {
@@ -39,7 +58,7 @@ std::vector<std::string> files() {
 const Section<ComparedArms>& learning_curves_section() {
   static const Section<ComparedArms> section = {.name = "learning-curves",
                                                 .title = "Learning curves",
-                                                .question = "Were both arms trained to their end?",
+                                                .question = "Were the arms trained to their end?",
                                                 .files = files,
                                                 .keys = {},
                                                 .blocks = blocks,

@@ -1,6 +1,8 @@
 #include "reports/recommend/paper_numbers.h"
 
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 namespace gainlens::reports {
 namespace {
@@ -20,6 +22,24 @@ std::string without_zero(std::string text) {
 }
 
 }  // namespace
+
+std::string backbone_title(const std::string& backbone) {
+  constexpr std::pair<std::string_view, std::string_view> titles[] = {
+      {"sasrec", "SASRec"}, {"bert4rec", "BERT4Rec"}, {"hstu", "HSTU"}};
+  for (const auto& [name, title] : titles) {
+    if (backbone == name) return std::string(title);
+  }
+  return printable(backbone, 60);
+}
+
+std::string shown_title(const analyses::ArmComparison& comparison) {
+  return fmt::format("{} against {} on {} ({})", comparison.candidate, comparison.baseline,
+                     printable(comparison.data_set, 60), backbone_title(comparison.backbone));
+}
+
+std::string short_checksum(const std::string& checksum) {
+  return printable(checksum.substr(0, 12));
+}
 
 std::string metric_number(double value) {
   return without_zero(fmt::format("{:.4f}", value));
@@ -54,7 +74,18 @@ std::string change_interval(const analyses::Interval& log_ratio) {
 }
 
 std::string change_interval(const Maybe<CrossedEstimate>& log_ratio) {
-  return log_ratio ? change_interval(log_ratio->interval) : missing_number;
+  if (!log_ratio) return missing_number;
+  if (log_ratio->interval) return change_interval(*log_ratio->interval);
+  if (log_ratio->range) return change_interval(*log_ratio->range) + " (range)";
+  return log_ratio->over_units ? change_interval(*log_ratio->over_units) + " (users alone)" : missing_number;
+}
+
+Maybe<analyses::Interval> change_ends(const Maybe<CrossedEstimate>& log_ratio) {
+  if (!log_ratio) return Maybe<analyses::Interval>::none(log_ratio.reason());
+  for (const auto* ends : {&log_ratio->interval, &log_ratio->range, &log_ratio->over_units}) {
+    if (*ends) return analyses::Interval{std::expm1((*ends)->low), std::expm1((*ends)->high)};
+  }
+  return log_ratio->interval;
 }
 
 std::string p_number(const Measured& p) {
@@ -64,7 +95,7 @@ std::string p_number(const Measured& p) {
 }
 
 std::string p_number(const Maybe<CrossedEstimate>& estimate) {
-  return estimate ? p_number(Measured(estimate->p)) : missing_number;
+  return p_number(stated_p(estimate));
 }
 
 }  // namespace gainlens::reports

@@ -13,7 +13,7 @@ using analyses::PooledComparison;
 using analyses::PooledDataSets;
 
 const std::vector<PooledComparison>& pooled_of(Comparisons comparisons) {
-  return *comparisons.front().pooled;
+  return comparisons.front().shared->pooled;
 }
 
 PaperTable pooled_table(const PooledComparison& pooled, std::size_t number) {
@@ -29,18 +29,19 @@ PaperTable pooled_table(const PooledComparison& pooled, std::size_t number) {
                     {"p"},
                     {"r"}},
                    {},
-                   {{"", 1}, {"p, seeds alone", 3}, {"p, seeds and users", 1}, {"random effects", 3}, {"", 1}}};
+                   {{"", 1}, {"naive p, seeds alone", 3}, {"p, seeds and users", 1}, {"random effects", 3}, {"", 1}}};
   table.caption = fmt::format(
       "{}: {} against {} over {}. Fisher and Stouffer join the data sets that are here; Fisher forgets the signs. "
       "Random "
       "effects ask whether data sets of this kind gain on average. Sign flips take a seed of all data sets together. "
       "\"r\" is the mean correlation of the differences between data sets: Fisher and Stouffer need it to be 0.",
-      pooled.backbone, pooled.candidate_arm, pooled.baseline_arm, fmt::join(pooled.metrics.front().names, ", "));
+      backbone_title(pooled.backbone), pooled.candidate_arm, pooled.baseline_arm,
+      fmt::join(pooled.metrics.front().names, ", "));
   for (std::size_t i = 0; i < pooled.metrics.size(); ++i) {
     const PooledDataSets& metric = pooled.metrics[i];
     const auto& mean = metric.relative_gain;
     const auto p_of = [](const auto& test) { return test ? p_number(analyses::Measured(test->p)) : std::string("–"); };
-    table.rows.push_back({pooled.names[i].name(), p_of(metric.naive_fisher), p_of(metric.naive_stouffer),
+    table.rows.push_back({pooled.names[i].title(), p_of(metric.naive_fisher), p_of(metric.naive_stouffer),
                           p_number(metric.flips.p), p_of(metric.crossed_stouffer),
                           mean ? change_number(std::expm1(mean->mean)) : "–",
                           mean ? change_interval(mean->interval) : "–", p_of(mean), shown(metric.seed_correlation)});
@@ -50,23 +51,26 @@ PaperTable pooled_table(const PooledComparison& pooled, std::size_t number) {
 
 /// p of each data set after Holm's correction.
 PaperTable holm_table(const PooledComparison& pooled, std::size_t number) {
-  PaperTable table{numbered_stem("pooled-holm", number),
-                   fmt::format("{}: {} against {}. p of each data set after Holm's correction over data sets.",
-                               pooled.backbone, pooled.candidate_arm, pooled.baseline_arm),
-                   {{"data set", true}},
-                   {},
-                   {{"", 1}}};
+  PaperTable table{
+      numbered_stem("pooled-holm", number),
+      fmt::format(
+          "{}: {} against {}. p of each data set after Holm's correction over data sets. The naive p is that of "
+          "the seeds alone.",
+          backbone_title(pooled.backbone), pooled.candidate_arm, pooled.baseline_arm),
+      {{"data set", true}},
+      {},
+      {{"", 1}}};
   for (const RankingMetric& metric : pooled.names) {
-    table.spans.push_back({metric.name(), 2});
-    table.columns.push_back({"seeds alone"});
+    table.spans.push_back({metric.title(), 2});
     table.columns.push_back({"seeds and users"});
+    table.columns.push_back({"naive"});
   }
   const std::vector<std::string>& names = pooled.metrics.front().names;
   for (std::size_t set = 0; set < names.size(); ++set) {
     std::vector<std::string> row = {names[set]};
     for (const PooledDataSets& metric : pooled.metrics) {
-      row.push_back(p_number(metric.naive_holm[set]));
       row.push_back(p_number(metric.crossed_holm[set]));
+      row.push_back(p_number(metric.naive_holm[set]));
     }
     table.rows.push_back(std::move(row));
   }

@@ -6,6 +6,7 @@
 #include "reports/recommend/stratum_words.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace gainlens::reports {
@@ -26,16 +27,27 @@ struct Panel {
   const char* title;
 };
 
-/// stratum, mean, mean -+ deviation
+/// What the bar of a mean shows: the best that its number of seeds allows.
+Maybe<analyses::Interval> bar_of(const SeedValues& values) {
+  const auto& crossed = values.crossed;
+  if (!crossed) return Maybe<analyses::Interval>::none(crossed.reason());
+  for (const auto* ends : {&crossed->interval, &crossed->range, &crossed->over_units}) {
+    if (*ends) return **ends;
+  }
+  return crossed->interval;
+}
+
+/// stratum, mean, ends of its bar; a mean is never below 0
 Rows rows_of(const ArmResult& arm, const Panel& panel, std::size_t metric, double shift) {
   Rows rows;
   const Strata& strata = arm.*(panel.strata);
   for (std::size_t stratum = 0; stratum < strata.size(); ++stratum) {
     const auto& summary = strata[stratum][metric].over_seeds;
     if (!summary) continue;
-    const double reach = value_or_nan(summary->deviation);
-    rows.push_back(
-        {static_cast<double>(stratum + 1) + shift, summary->mean, summary->mean - reach, summary->mean + reach});
+    const auto bar = bar_of(strata[stratum][metric]);
+    constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+    rows.push_back({static_cast<double>(stratum + 1) + shift, summary->mean, bar ? std::max(bar->low, 0.0) : no_value,
+                    bar ? bar->high : no_value});
   }
   return rows;
 }
@@ -69,6 +81,26 @@ void draw_panel(PlotScript& script, const RecommenderResults& results, const Pan
 
 }  // namespace
 
+std::string quintile_bars_in_words(const RecommenderResults& results, std::size_t metric) {
+  bool stated = false, range = false, users = false;
+  for (const ArmResult& arm : results.arms) {
+    for (const Strata& strata : {arm.by_item, arm.by_user}) {
+      for (const auto& stratum : strata) {
+        const auto& crossed = stratum[metric].crossed;
+        stated = stated || (crossed && crossed->interval);
+        range = range || (crossed && crossed->range);
+        users = users || (crossed && crossed->over_units);
+      }
+    }
+  }
+  std::string text;
+  if (stated) text += "Bars are 95% intervals over seeds and users; users with one test item count as one. ";
+  if (range) text += "Bars of arms with two seeds are ranges over seeds and users, which have no level. ";
+  if (users) text += "Bars of arms with one seed are 95% intervals over users alone. ";
+  if (!text.empty()) text.pop_back();
+  return text.empty() ? "There are no bars, because no mean has an error." : text;
+}
+
 Maybe<Figure> quintiles_figure(const RecommenderResults& results, std::size_t metric, const std::string& name) {
   if (results.arms.size() > most_runs)
     return Maybe<Figure>::none(
@@ -90,7 +122,7 @@ Maybe<Figure> quintiles_figure(const RecommenderResults& results, std::size_t me
   PlotScript script;
   start_panels(script, grid);
   for (std::size_t i = 0; i < panels.size(); ++i) {
-    script.panel(i, fmt::format("{} {}", plain(results.metrics[metric].name()), panels[i].title));
+    script.panel(i, fmt::format("{} {}", plain(results.metrics[metric].title()), panels[i].title));
     if (i == 0) draw_legend(script, legend, grid.width, grid.height);
     draw_panel(script, results, panels[i], metric);
   }

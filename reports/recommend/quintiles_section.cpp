@@ -35,7 +35,7 @@ PaperTable quintiles_table(const RecommenderResults& results, const Grouping& gr
       stratum_rule(grouping.users) + " Metrics are on the test items: mean (standard deviation) over seeds.",
       {{stratum_heading(grouping.users.kind), true}, {"users"}, {"target count"}, {"known items"}},
       {}};
-  for (const RankingMetric& metric : results.metrics) table.columns.push_back({metric.name()});
+  for (const RankingMetric& metric : results.metrics) table.columns.push_back({metric.title()});
   for (const ArmResult& arm : results.arms) {
     if (results.arms.size() > 1) table.rows.push_back({arm.name});
     const Strata& strata = arm.*(grouping.strata);
@@ -61,13 +61,12 @@ std::size_t drawn_metric(const RecommenderResults& results) {
 CaptionedFigure captioned_figure(const RecommenderResults& results) {
   const std::size_t metric = drawn_metric(results);
   const Caption caption = {
-      fmt::format(
-          "Mean {} of the users of each group, on the test items. Bars are one standard deviation over seeds to "
-          "either side. The groups are those of the tables below.",
-          results.metrics[metric].name()),
+      fmt::format("Mean {} of the users of each group, on the test items. {} The groups are those of the tables below.",
+                  results.metrics[metric].title(), quintile_bars_in_words(results, metric)),
       "It shows whether rare items and users with few items are recommended as well as others.",
-      "The bars count seeds, not users: other users of a small group may differ by more. Groups of one kind may differ "
-      "in the other kind too."};
+      "Bars of two arms that overlap do not show that the arms are alike: the same users are behind both. Groups of "
+      "one "
+      "kind may differ in the other kind too."};
   return {"quintiles", "Who is recommended well", caption, quintiles_figure(results, metric, "quintiles")};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "analyses/paper_gains.h"
 #include "reports/section.h"
 
 #include <span>
@@ -7,10 +8,8 @@
 
 namespace gainlens::reports {
 
-/// On numbers that are copied from the paper.
-inline constexpr std::string_view paper_note =
-    "The paper's numbers stand beside ours by the name of the data file. The paper's version of the data may differ; "
-    "its split is not known.";
+/// On numbers that are copied from the paper; empty without a data set of the paper.
+std::string_view paper_note(const analyses::PaperMatch& paper);
 
 /// What the numbers of a comparison do not say.
 std::span<const std::string_view> comparison_notes();

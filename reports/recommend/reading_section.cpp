@@ -1,6 +1,7 @@
 #include "reports/recommend/reading_notes.h"
 #include "reports/recommend/sections.h"
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -18,9 +19,12 @@ constexpr std::string_view notes[] = {
     "A comparison is fair if both arms were tuned with equal effort. This page cannot show that.",
 };
 
-std::vector<Block> blocks(Comparisons) {
+std::vector<Block> blocks(Comparisons comparisons) {
   std::vector<std::string_view> all(std::begin(notes), std::end(notes));
-  all.push_back(paper_note);
+  for (const ComparedArms& arms : comparisons) {
+    const std::string_view note = paper_note(arms.comparison.paper);
+    if (!note.empty() && std::find(all.begin(), all.end(), note) == all.end()) all.push_back(note);
+  }
   return {list(all)};
 }
 
@@ -29,6 +33,16 @@ std::vector<std::string> files() {
 }
 
 }  // namespace
+
+std::string_view paper_note(const analyses::PaperMatch& paper) {
+  if (paper.data_set.empty()) return {};
+  if (paper.named)
+    return "The paper's numbers stand beside ours because --paper says so. Whether its data are the same is not "
+           "checked.";
+  return "The paper's numbers stand beside data with the numbers of users, items and interactions that it prints. Its "
+         "split "
+         "is not known.";
+}
 
 std::span<const std::string_view> comparison_notes() {
   return notes;

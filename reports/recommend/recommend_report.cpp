@@ -2,6 +2,7 @@
 
 #include "core/counted.h"
 #include "reports/page/typography.h"
+#include "reports/recommend/paper_numbers.h"
 #include "reports/recommend/run_sections.h"
 #include "reports/recommend/sections.h"
 
@@ -19,7 +20,7 @@ std::string header(const TrainedRun& trained) {
   return fmt::format(
       "<header>\n<h1>How well does it recommend?</h1>\n<p class=\"lead\">A recommender run: {} on {}, {} ({}), {}."
       "</p>\n</header>\n",
-      escape_html(printable(run.backbone(), 60)), escape_html(printable(run.data_name(), 60)),
+      escape_html(backbone_title(run.backbone())), escape_html(printable(run.data_name(), 60)),
       counted(run.arms.size(), "arm"), escape_html(fmt::format("{}", fmt::join(run.arms, ", "))),
       counted(run.seeds.size(), "seed"));
 }
@@ -34,30 +35,37 @@ void append(MadeReport& report, MadeReport part) {
   move_all(report.stems, part.stems);
 }
 
-void append_comparisons(MadeReport& report, const TrainedRun& trained) {
-  static const std::vector<analyses::PooledComparison> none;  // one data set
-  std::vector<ComparedArms> arms;
-  for (const analyses::ArmComparison& comparison : trained.results.comparisons)
-    arms.push_back({comparison, &none, comparison.title()});
-  OrderedJson summary = OrderedJson::object();
-  if (!trained.results.not_compared.empty()) report.summary["not_compared"] = trained.results.not_compared;
-  if (!arms.empty()) {
-    MadeReport part = make_report<ComparedArms>(arm_comparison_sections(), arms);
-    if (arms.size() == 1)
-      summary[arms.front().title] = std::move(part.summary);
-    else
-      summary = std::move(part.summary["runs"]);
-    append(report, std::move(part));
-  }
-  report.summary["comparisons"] = std::move(summary);
+/// The arms of the run that are compared.
+std::vector<ComparedArms> arms_of(const TrainedRun& trained) {
+  return compared_arms(trained.results.comparisons, {}, trained.run().arms);  // one data set: nothing is pooled
+}
+
+/// Adds what the sections show and say of the comparisons.
+/// @param summary  of summary.json: object by the keys of the comparisons
+void append_comparisons(MadeReport& report, std::span<const Section<ComparedArms>* const> sections,
+                        const std::vector<ComparedArms>& arms, OrderedJson& summary) {
+  if (arms.empty()) return;
+  MadeReport part = make_report<ComparedArms>(sections, arms);
+  for (const ComparedArms& one : arms)
+    summary[one.key].update(arms.size() == 1 ? part.summary : part.summary["runs"][one.key]);
+  append(report, std::move(part));
 }
 
 }  // namespace
 
+std::span<const Section<TrainedRun>* const> opening_run_sections() {
+  static const Section<TrainedRun>* const sections[] = {&run_summary_section()};
+  return sections;
+}
+
+std::span<const Section<ComparedArms>* const> answer_sections() {
+  static const Section<ComparedArms>* const sections[] = {&decisions_section()};
+  return sections;
+}
+
 std::span<const Section<TrainedRun>* const> run_sections() {
   static const Section<TrainedRun>* const sections[] = {
-      &run_summary_section(), &run_facts_section(), &test_metrics_section(),
-      &training_section(),    &filter_section(),    &quintiles_section(),
+      &run_facts_section(), &test_metrics_section(), &training_section(), &filter_section(), &quintiles_section(),
   };
   return sections;
 }
@@ -74,8 +82,16 @@ std::span<const Section<TrainedRun>* const> closing_run_sections() {
 
 WrittenReport write_recommend_report(const TrainedRun& run, const std::filesystem::path& out) {
   const TrainedRuns runs(&run, 1);
-  MadeReport report = make_report<TrainedRun>(run_sections(), runs);
-  append_comparisons(report, run);
+  const std::vector<ComparedArms> arms = arms_of(run);
+  OrderedJson comparisons = OrderedJson::object();
+  MadeReport report = make_report<TrainedRun>(opening_run_sections(), runs);
+  append_comparisons(report, answer_sections(), arms, comparisons);
+  MadeReport own = make_report<TrainedRun>(run_sections(), runs);
+  report.summary.update(own.summary);
+  append(report, std::move(own));
+  append_comparisons(report, arm_comparison_sections(), arms, comparisons);
+  if (!run.results.not_compared.empty()) report.summary["not_compared"] = run.results.not_compared;
+  report.summary["comparisons"] = std::move(comparisons);
   append(report, make_report<TrainedRun>(closing_run_sections(), runs));
   check_sections(report);
   report.title = "gainlens report";

@@ -1,6 +1,7 @@
 #include "reports/recommend/run_sections.h"
 
 #include "core/number_ranges.h"
+#include "reports/recommend/paper_numbers.h"
 
 #include <algorithm>
 
@@ -60,12 +61,12 @@ PaperTable facts_table(const TrainedRun& trained) {
                    {{"", true}, {"this run", true}},
                    {}};
   const auto add = [&](const std::string& what, const std::string& value) { table.rows.push_back({what, value}); };
-  add("backbone", printable(run.backbone(), 60));
+  add("backbone", backbone_title(run.backbone()));
   add("data set", printable(run.data_name(), 60));
   add("users", std::to_string(run.users.size()));
   add("items", std::to_string(run.item_train_count.size()));
   add("interactions", std::to_string(data.at("interactions").get<std::int64_t>()));
-  add("split", printable(run.split().substr(0, 12)));
+  add("split", short_checksum(run.split()));
   for (const analyses::ArmResult& arm : trained.results.arms) add("seeds of " + arm.name, seeds_of(arm));
   add("trainings finished", fmt::format("{} of {}", trained.results.finished(), run.results.size()));
   add("settings", settings_in_words(trained));
@@ -93,8 +94,7 @@ PaperTable settings_table(const TrainedRun& trained) {
 
 std::vector<Block> blocks(TrainedRuns runs) {
   const TrainedRun& trained = runs.front();
-  return {facts_table(trained), Html{"<details>\n<summary>All settings of the training</summary>\n"},
-          settings_table(trained), Html{"</details>\n"}};
+  return {facts_table(trained), FoldStart{"All settings of the training"}, settings_table(trained), FoldEnd{}};
 }
 
 void add_json(const TrainedRun& trained, OrderedJson& summary) {

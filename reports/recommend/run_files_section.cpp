@@ -1,6 +1,7 @@
 #include "reports/recommend/run_sections.h"
 
 #include "reports/page/typography.h"
+#include "reports/recommend/paper_numbers.h"
 
 namespace gainlens::reports {
 namespace {
@@ -11,8 +12,9 @@ std::vector<Block> blocks(TrainedRuns runs) {
       "<code>tables/*.csv</code>, and every table of this page as LaTeX in <code>tables/*.tex</code>. The paper is "
       "<cite>Precision Tracked Transformer via Kalman Filtering, Kriging and Process Noise</cite> (Long, Agarwal, "
       "Markovic-Voronov, Wang, Li). All numbers come from <code>run.h5</code>: the ranks of the test items, and the "
-      "learning curves. The SHA-256 of the split is:</p>\n<dl>\n<dt>split</dt><dd><code>{}</code></dd>\n</dl>\n",
-      escape_html(printable(runs.front().run().split(), 64)))}};
+      "learning curves. The SHA-256 of the split begins with <code>{}</code>; <code>summary.json</code> has the "
+      "whole.</p>\n",
+      escape_html(short_checksum(runs.front().run().split())))}};
 }
 
 std::vector<std::string> files() {

@@ -21,7 +21,7 @@ std::vector<Block> blocks(TrainedRuns runs) {
   std::vector<std::string_view> all(std::begin(notes), std::end(notes));
   if (!runs.front().results.comparisons.empty())
     all.insert(all.end(), comparison_notes().begin(), comparison_notes().end());
-  all.push_back(paper_note);
+  if (const std::string_view note = paper_note(runs.front().results.paper); !note.empty()) all.push_back(note);
   return {list(all)};
 }
 

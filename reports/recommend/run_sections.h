@@ -17,10 +17,12 @@ const Section<TrainedRun>& quintiles_section();
 const Section<TrainedRun>& run_reading_section();
 const Section<TrainedRun>& run_files_section();
 
-/// The sections of a report of one run that stand before the comparisons of its arms, and those after them.
+// The sections of a report of one run, in this order. Those of compared arms stand there if the run has several arms;
+// see sections.h.
+std::span<const Section<TrainedRun>* const> opening_run_sections();
+std::span<const Section<ComparedArms>* const> answer_sections();
 std::span<const Section<TrainedRun>* const> run_sections();
-std::span<const Section<TrainedRun>* const> closing_run_sections();
-/// The sections between them, if the run has several arms: see sections.h.
 std::span<const Section<ComparedArms>* const> arm_comparison_sections();
+std::span<const Section<TrainedRun>* const> closing_run_sections();
 
 }  // namespace gainlens::reports

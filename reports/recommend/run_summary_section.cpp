@@ -1,5 +1,6 @@
 #include "reports/recommend/run_sections.h"
 
+#include "analyses/gain_decisions.h"
 #include "core/counted.h"
 #include "core/number_ranges.h"
 #include "reports/recommend/paper_numbers.h"
@@ -14,13 +15,13 @@ using analyses::ArmResult;
 using analyses::PaperGain;
 using analyses::RecommenderResults;
 
-/// "hr@10 .0947 (.0009), ndcg@10 .0572 (.0007), mrr .0518 (.0009)", of the metrics that the strata have too.
+/// "HR@10 .0947 (.0009), NDCG@10 .0572 (.0007), MRR .0518 (.0009)", of the metrics that the strata have too.
 std::string metrics_in_words(const RecommenderResults& results, const ArmResult& arm) {
   std::string text;
   for (std::size_t i = 0; i < arm.test.size(); ++i) {
     const RankingMetric& metric = ranking_metrics()[i];
     if (std::find(results.metrics.begin(), results.metrics.end(), metric) == results.metrics.end()) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", metric.name(),
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", metric.title(),
                         metric_number(arm.test[i].over_seeds, arm.trained));
   }
   return text;
@@ -30,13 +31,14 @@ std::string paper_sentence(const RecommenderResults& results) {
   const runfile::RecommendRun& run = *results.run;
   std::string text;
   for (const RankingMetric& metric : results.metrics) {
-    const PaperGain* const paper = analyses::find_paper_gain(run.backbone(), run.data_name(), metric.name());
+    const PaperGain* const paper = analyses::find_paper_gain(run.backbone(), results.paper.data_set, metric.name());
     if (paper == nullptr) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", metric.name(),
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", metric.title(),
                         metric_number(paper->baseline, paper->baseline_deviation));
   }
   if (text.empty()) return {};
-  return fmt::format("The paper prints {} for this backbone without BFT, over 20 seeds. ", text);
+  return fmt::format("The paper prints {} for this backbone without BFT on {}, over 20 seeds. ", text,
+                     results.paper.data_set);
 }
 
 std::string results_in_words(const RecommenderResults& results) {
@@ -59,19 +61,19 @@ std::string ends_sentence(const RecommenderResults& results) {
   const auto &rare = arm.by_item.front()[at].over_seeds, &popular = arm.by_item.back()[at].over_seeds;
   if (!rare || !popular) return {};
   return fmt::format("{} of {} is {} if the test item is in the group \"{}\", and {} if it is in \"{}\". ",
-                     analyses::curve_metric, arm.name, metric_number(rare->mean), stratum_name(results.by_item, 0),
+                     metric->title(), arm.name, metric_number(rare->mean), stratum_name(results.by_item, 0),
                      metric_number(popular->mean), stratum_name(results.by_item, arm.by_item.size() - 1));
 }
 
 std::string gains_in_words(const RecommenderResults& results) {
   std::string text;
-  for (const analyses::ArmComparison& comparison : results.comparisons) {
-    for (const analyses::MetricGain& gain : comparison.metrics) {
-      if (gain.metric.name() != analyses::curve_metric || !gain.log_ratio) continue;
-      text += fmt::format("{} against {}: {} changes by {}, with the 95% interval {} over seeds and users. ",
-                          comparison.candidate, comparison.baseline, gain.metric.name(), change_of_log(gain.log_ratio),
-                          change_interval(gain.log_ratio));
-    }
+  for (const analyses::GainDecision& decision : analyses::decide(results.comparisons)) {
+    const analyses::ArmComparison& comparison = results.comparisons[decision.comparison];
+    const analyses::MetricGain& gain = comparison.metrics[decision.metric];
+    if (gain.metric.name() != analyses::curve_metric) continue;
+    text += fmt::format("{} against {}: {} changes by {} {}, which is {}. ", comparison.candidate, comparison.baseline,
+                        gain.metric.title(), change_of_log(gain.log_ratio), change_interval(gain.log_ratio),
+                        decision.in_words());
   }
   return text;
 }

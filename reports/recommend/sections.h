@@ -7,6 +7,7 @@
 
 namespace gainlens::reports {
 
+const Section<ComparedArms>& decisions_section();
 const Section<ComparedArms>& gains_section();
 const Section<ComparedArms>& learning_curves_section();
 const Section<ComparedArms>& strata_section();

@@ -3,6 +3,8 @@
 #include "reports/recommend/stratum_words.h"
 #include "reports/words/numbers.h"
 
+#include <algorithm>
+
 namespace gainlens::reports {
 namespace {
 
@@ -23,11 +25,22 @@ std::string stem_of(StratumKind kind) {
   return kind == StratumKind::item_frequency ? "strata-items" : "strata-users";
 }
 
-std::string caption_of(const std::string& title, const StratifiedGains& gains) {
-  return fmt::format(
-      "{}. {} Δ is the relative change, p is over seeds and users with Holm's correction over strata. \"paper\" is the "
-      "change that the paper prints for its own strata.",
-      title, stratum_rule(gains));
+/// Whether the paper prints something of these strata.
+bool paper_has(const ArmComparison& comparison, const StratifiedGains& gains) {
+  return gains.composition.size() == 5 &&
+         std::any_of(comparison.metrics.begin(), comparison.metrics.end(), [&](const MetricGain& gain) {
+           return analyses::paper_stratum(comparison, gains.kind, 0, gain.metric) != nullptr;
+         });
+}
+
+std::string caption_of(const ComparedArms& arms, const StratifiedGains& gains) {
+  std::string caption =
+      fmt::format("{}. {} Δ is the relative change, p is over seeds and users with Holm's correction over strata.",
+                  arms.title, stratum_rule(gains));
+  if (paper_has(arms.comparison, gains))
+    caption += fmt::format(" \"paper\" is the change that the paper prints for its own strata of {}.",
+                           in_words(arms.comparison.paper));
+  return caption;
 }
 
 std::vector<std::string> stratum_row(const ArmComparison& comparison, const StratifiedGains& gains, std::size_t i) {
@@ -39,7 +52,7 @@ std::vector<std::string> stratum_row(const ArmComparison& comparison, const Stra
     const double* const paper = analyses::paper_stratum(comparison, gains.kind, i, comparison.metrics[metric].metric);
     row.push_back(change_number(gain.relative));
     row.push_back(p_number(gain.crossed_holm));
-    row.push_back(paper != nullptr && gains.composition.size() == 5 ? change_number(*paper) : "–");
+    if (paper_has(comparison, gains)) row.push_back(paper != nullptr ? change_number(*paper) : "–");
   }
   return row;
 }
@@ -48,13 +61,15 @@ PaperTable strata_table(const ComparedArms& arms, StratumKind kind, std::size_t 
   const ArmComparison& comparison = arms.comparison;
   const StratifiedGains& gains = gains_of(comparison, kind);
   PaperTable table{numbered_stem(stem_of(kind), number),
-                   caption_of(arms.title, gains),
+                   caption_of(arms, gains),
                    {{stratum_heading(kind), true}, {"users"}, {"target count"}, {"known items"}},
                    {},
                    {{"", 4}}};
   for (const MetricGain& gain : comparison.metrics) {
-    table.spans.push_back({gain.metric.name(), 3});
-    for (const char* heading : {"Δ", "p", "paper"}) table.columns.push_back({heading});
+    const bool paper = paper_has(comparison, gains);
+    table.spans.push_back({gain.metric.title(), paper ? 3U : 2U});
+    for (const char* heading : {"Δ", "p"}) table.columns.push_back({heading});
+    if (paper) table.columns.push_back({"paper"});
   }
   for (std::size_t i = 0; i < gains.composition.size(); ++i) table.rows.push_back(stratum_row(comparison, gains, i));
   return table;
@@ -79,10 +94,10 @@ PaperTable interaction_table(const ComparedArms& arms, std::size_t number) {
     for (std::size_t i = 0; i < gains.gains->size(); ++i) {
       const StratumInteraction& contrast = (*gains.gains)[i];
       const auto& difference = contrast.difference;
-      table.rows.push_back(
-          {comparison.metrics[i].metric.name(), change_of_log(contrast.log_ratio), change_interval(contrast.log_ratio),
-           p_number(contrast.log_ratio), difference ? shown(difference->value) : "–",
-           difference ? shown(analyses::Maybe<analyses::Interval>(difference->interval)) : "–", p_number(difference)});
+      table.rows.push_back({comparison.metrics[i].metric.title(), change_of_log(contrast.log_ratio),
+                            change_interval(contrast.log_ratio), p_number(contrast.log_ratio),
+                            difference ? shown(difference->value) : "–", shown(stated_interval(difference)),
+                            p_number(difference)});
     }
   }
   return table;
@@ -99,10 +114,10 @@ PaperTable slopes_table(const ComparedArms& arms, std::size_t number) {
                    {}};
   for (const MetricGain& gain : comparison.metrics) {
     if (!gain.regression) continue;
-    std::vector<std::string> row = {gain.metric.name()};
+    std::vector<std::string> row = {gain.metric.title()};
     for (const analyses::GainSlope* slope : {&gain.regression->frequency, &gain.regression->length}) {
       row.push_back(shown(slope->value));
-      row.push_back(slope->crossed ? shown(analyses::Maybe<analyses::Interval>(slope->crossed->interval)) : "–");
+      row.push_back(shown(stated_interval(slope->crossed)));
       row.push_back(p_number(slope->crossed));
     }
     table.rows.push_back(std::move(row));
@@ -127,7 +142,12 @@ void add_blocks(std::vector<Block>& all, const ComparedArms& arms, std::size_t n
 
 std::vector<Block> blocks(Comparisons comparisons) {
   std::vector<Block> all;
-  for (std::size_t i = 0; i < comparisons.size(); ++i) add_blocks(all, comparisons[i], i);
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    const bool folded = comparisons.size() > 1;
+    if (folded) all.emplace_back(FoldStart{comparisons[i].title});
+    add_blocks(all, comparisons[i], i);
+    if (folded) all.emplace_back(FoldEnd{});
+  }
   return all;
 }
 
@@ -145,13 +165,14 @@ std::vector<CsvTable> tables(const ComparedArms& arms) {
         const StratumComposition& who = gains.composition[i];
         const auto& d = gain.difference;
         const auto& l = gain.log_ratio;
+        const auto interval = stated_interval(l);
         table.rows.push_back({std::string(name_of(kind)), static_cast<std::int64_t>(i + 1), stratum_label(gains, i),
                               who.users, who.mean_target_count, who.mean_history_length,
                               arms.comparison.metrics[metric].metric.name(), cell(gain.baseline), cell(gain.candidate),
                               cell(gain.relative), cell(gain.naive_p), cell(gain.naive_holm),
-                              d ? Cell(d->value) : empty_cell(), d ? Cell(d->p) : empty_cell(), cell(gain.crossed_holm),
-                              l ? Cell(l->value) : empty_cell(), l ? Cell(l->interval.low) : empty_cell(),
-                              l ? Cell(l->interval.high) : empty_cell()});
+                              d ? Cell(d->value) : empty_cell(), cell(stated_p(d)), cell(gain.crossed_holm),
+                              l ? Cell(l->value) : empty_cell(), interval ? Cell(interval->low) : empty_cell(),
+                              interval ? Cell(interval->high) : empty_cell()});
       }
     }
   }

@@ -15,13 +15,13 @@ bool is_shown(const RankingMetric& metric) {
   return metric != RankingMetric{RankingMetric::Kind::reciprocal_rank, 10};
 }
 
-const PaperGain* paper_of(const runfile::RecommendRun& run, const RankingMetric& metric) {
-  return analyses::find_paper_gain(run.backbone(), run.data_name(), metric.name());
+const PaperGain* paper_of(const TrainedRun& trained, const RankingMetric& metric) {
+  return analyses::find_paper_gain(trained.run().backbone(), trained.results.paper.data_set, metric.name());
 }
 
-bool paper_has(const runfile::RecommendRun& run) {
+bool paper_has(const TrainedRun& trained) {
   return std::any_of(ranking_metrics().begin(), ranking_metrics().end(),
-                     [&](const RankingMetric& metric) { return paper_of(run, metric) != nullptr; });
+                     [&](const RankingMetric& metric) { return paper_of(trained, metric) != nullptr; });
 }
 
 std::vector<std::string> arm_row(const ArmResult& arm) {
@@ -34,12 +34,12 @@ std::vector<std::string> arm_row(const ArmResult& arm) {
   return row;
 }
 
-std::vector<std::string> paper_row(const runfile::RecommendRun& run, const std::string& name, double PaperGain::*mean,
+std::vector<std::string> paper_row(const TrainedRun& trained, const std::string& name, double PaperGain::*mean,
                                    double PaperGain::*deviation) {
   std::vector<std::string> row = {name, "20"};
   for (const RankingMetric& metric : ranking_metrics()) {
     if (!is_shown(metric)) continue;
-    const PaperGain* const paper = paper_of(run, metric);
+    const PaperGain* const paper = paper_of(trained, metric);
     row.push_back(paper == nullptr ? "–" : metric_number(paper->*mean, paper->*deviation));
   }
   return row;
@@ -50,20 +50,21 @@ PaperTable metrics_table(const TrainedRun& trained) {
   PaperTable table{"test-metrics",
                    fmt::format("{} on {}: metrics on the test items, each ranked among the whole catalogue. Mean "
                                "(standard deviation) over seeds.",
-                               printable(run.backbone(), 60), printable(run.data_name(), 60)),
+                               backbone_title(run.backbone()), printable(run.data_name(), 60)),
                    {{"arm", true}, {"seeds"}},
                    {}};
   const auto& arms = trained.results.arms;
   if (std::any_of(arms.begin(), arms.end(), [](const ArmResult& arm) { return !arm.trained && !arm.finished.empty(); }))
     table.caption += " An arm without training is the same with every seed, so it has no deviation.";
   for (const RankingMetric& metric : ranking_metrics()) {
-    if (is_shown(metric)) table.columns.push_back({metric.name()});
+    if (is_shown(metric)) table.columns.push_back({metric.title()});
   }
   for (const ArmResult& arm : arms) table.rows.push_back(arm_row(arm));
-  if (!paper_has(run)) return table;
-  table.caption += " Rows called paper: bft.tex, the backbone alone and with BFT.";
-  table.rows.push_back(paper_row(run, "paper", &PaperGain::baseline, &PaperGain::baseline_deviation));
-  table.rows.push_back(paper_row(run, "paper, BFT", &PaperGain::candidate, &PaperGain::candidate_deviation));
+  if (!paper_has(trained)) return table;
+  table.caption += fmt::format(" Rows called paper: what the paper prints of the backbone alone and with BFT for {}.",
+                               in_words(trained.results.paper));
+  table.rows.push_back(paper_row(trained, "paper", &PaperGain::baseline, &PaperGain::baseline_deviation));
+  table.rows.push_back(paper_row(trained, "paper, BFT", &PaperGain::candidate, &PaperGain::candidate_deviation));
   return table;
 }
 
@@ -74,14 +75,14 @@ std::vector<Block> blocks(TrainedRuns runs) {
 void add_json(const TrainedRun& trained, OrderedJson& summary) {
   summary["arms"] = OrderedJson::object();
   for (const ArmResult& arm : trained.results.arms) summary["arms"][arm.name] = to_json(arm);
-  if (!paper_has(trained.run())) {
+  if (!paper_has(trained)) {
     summary["paper"] = nullptr;
-    summary["paper_reason"] = "the paper has no such backbone or data set";
+    summary["paper_reason"] = "the paper prints nothing of this backbone on data of this size";
     return;
   }
   summary["paper"] = OrderedJson::object();
   for (const RankingMetric& metric : ranking_metrics()) {
-    const PaperGain* const paper = paper_of(trained.run(), metric);
+    const PaperGain* const paper = paper_of(trained, metric);
     if (paper == nullptr) continue;
     summary["paper"][metric.name()] = {{"data_set", paper->data_set},
                                        {"baseline_mean", paper->baseline},

@@ -12,7 +12,7 @@ using analyses::ArmResult;
 
 std::vector<LabelledCurves> curves_of(const TrainedRun& trained) {
   std::vector<LabelledCurves> curves;
-  for (const ArmResult& arm : trained.results.arms) curves.push_back({arm.name, arm.curves});
+  for (const ArmResult& arm : trained.results.arms) curves.push_back({arm.name, arm.curves, curves.size()});
   return curves;
 }
 
@@ -33,7 +33,7 @@ PaperTable training_table(const TrainedRun& trained) {
   PaperTable table{"training",
                    fmt::format("How long the arms were trained, and {} at the best epoch, which the validation items "
                                "chose. Mean (standard deviation) over seeds.",
-                               analyses::curve_metric),
+                               curve_metric_title()),
                    {{"arm", true}, {"seeds"}, {"epochs"}, {"best epoch"}, {"validation"}, {"test"}},
                    {}};
   for (const ArmResult& arm : trained.results.arms) {

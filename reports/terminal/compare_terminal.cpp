@@ -1,5 +1,6 @@
 #include "reports/terminal/compare_terminal.h"
 
+#include "analyses/gain_decisions.h"
 #include "core/counted.h"
 #include "core/number_ranges.h"
 #include "reports/recommend/stratum_words.h"
@@ -45,19 +46,59 @@ std::string percent(const Measured& share) {
   return share ? fmt::format("{:+.1f}%", 100 * *share) : "-";
 }
 
-/// "-1.2% to +3.4%", of a log ratio.
-std::string percent_interval(const Maybe<CrossedEstimate>& log_ratio) {
-  if (!log_ratio) return "-";
-  return fmt::format("{:+.1f}% to {:+.1f}%", 100 * std::expm1(log_ratio->interval.low),
-                     100 * std::expm1(log_ratio->interval.high));
+std::string p_number(const Measured& p) {
+  return !p ? "-" : *p < 0.0001 ? "<.0001" : fmt::format("{:.4f}", *p);
 }
 
-std::string p_of(const Maybe<CrossedEstimate>& estimate) {
-  return estimate ? fmt::format("{:.4f}", estimate->p) : "-";
+/// "-1.2% to +3.4%", of a log ratio.
+std::string percent_interval(const analyses::Interval& log_ratio) {
+  return fmt::format("{:+.1f}% to {:+.1f}%", 100 * std::expm1(log_ratio.low), 100 * std::expm1(log_ratio.high));
+}
+
+/// What this number of seeds allows: an interval, a range without a level, or an interval over users alone.
+std::string percent_interval(const Maybe<CrossedEstimate>& log_ratio) {
+  if (!log_ratio) return "-";
+  for (const auto* ends : {&log_ratio->interval, &log_ratio->range, &log_ratio->over_units}) {
+    if (*ends) return percent_interval(**ends);
+  }
+  return "-";
+}
+
+/// The heading of these intervals.
+std::string interval_heading(std::size_t seeds) {
+  return seeds == 1                               ? "95%, users alone"
+         : seeds < analyses::fewest_crossed_seeds ? "range, no level"
+                                                  : "95% of the change";
 }
 
 std::string arm(double mean, const Measured& deviation) {
   return fmt::format("{:.4f} ({})", mean, number(deviation));
+}
+
+/// What stands behind an interval that is none of the stated ones.
+std::string kind_of(const Maybe<CrossedEstimate>& log_ratio) {
+  if (!log_ratio || log_ratio->interval) return "";
+  return log_ratio->range ? " (range)" : " (users alone)";
+}
+
+constexpr const char* decision_line = "{:<10} {:>8}   {:<30} {:>7} {:>7} {:>8}  {}\n";
+
+/// The answer: one row for each comparison and metric.
+std::string answer(std::span<const ArmComparison> comparisons) {
+  const std::vector<analyses::GainDecision> decisions = analyses::decide(comparisons);
+  std::string text =
+      fmt::format(decision_line, "metric", "change", "95% of the change", "p", "Holm p", "naive p", "decision");
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    const analyses::GainDecision& row = decisions[i];
+    const ArmComparison& comparison = comparisons[row.comparison];
+    const MetricGain& gain = comparison.metrics[row.metric];
+    if (row.metric == 0)
+      text += fmt::format("{}, {}\n", comparison.title(), counted(comparison.baseline_seeds.size(), "seed"));
+    text += fmt::format(decision_line, "  " + gain.metric.name(), percent(gain.seeds.relative),
+                        percent_interval(gain.log_ratio) + kind_of(gain.log_ratio), p_number(row.p), p_number(row.holm),
+                        p_number(gain.seeds.naive_p), row.in_words());
+  }
+  return text;
 }
 
 constexpr const char* metric_line = "{:<8} {:<17} {:<17} {:>8} {:>8} {:>8}   {:>20} {:>8}\n";
@@ -68,10 +109,10 @@ std::string metric_rows(const ArmComparison& comparison, Reasons& reasons) {
     const analyses::SeedComparison& seeds = gain.seeds;
     text += fmt::format(metric_line, gain.metric.name(), arm(seeds.baseline.mean, seeds.baseline.deviation),
                         arm(seeds.candidate.mean, seeds.candidate.deviation), percent(seeds.relative),
-                        number(seeds.naive_p), number(seeds.signs.p), percent_interval(gain.log_ratio),
-                        p_of(gain.log_ratio));
+                        p_number(seeds.naive_p), p_number(seeds.signs.p), percent_interval(gain.log_ratio),
+                        p_number(stated_p(gain.log_ratio)));
     for (const std::string& reason :
-         {seeds.relative.reason(), seeds.naive_p.reason(), seeds.signs.p.reason(), gain.log_ratio.reason()})
+         {seeds.relative.reason(), seeds.naive_p.reason(), seeds.signs.p.reason(), stated_p(gain.log_ratio).reason()})
       reasons.add(reason);
     const auto* paper = analyses::paper_gain(comparison, gain.metric);
     if (paper != nullptr)
@@ -100,11 +141,18 @@ std::string strata_rows(const ArmComparison& comparison, const StratifiedGains& 
   for (std::size_t i = 0; i < gains.gains->size(); ++i) {
     const Maybe<CrossedEstimate>& contrast = (*gains.gains)[i].log_ratio;
     text += fmt::format("  first against last, {}: ", comparison.metrics[i].metric.name());
-    text += contrast ? fmt::format("{} ({}), p {}\n", percent(std::expm1(contrast->value)), percent_interval(contrast),
-                                   p_of(contrast))
+    text += contrast ? fmt::format("{} ({}{}), p {}\n", percent(std::expm1(contrast->value)),
+                                   stated_interval(contrast) ? "" : interval_heading(contrast->seeds) + ": ",
+                                   percent_interval(contrast), p_number(stated_p(contrast)))
                      : fmt::format("-: {}\n", contrast.reason());
   }
   return text;
+}
+
+std::string notes_on_seeds(std::size_t seeds) {
+  if (seeds == 1) return "95%, users alone: other users of this kind. It says nothing about other trainings.\n";
+  const std::string note = analyses::small_p_note(seeds);
+  return note.empty() ? "" : "p: " + note + "\n";
 }
 
 std::string one(const ArmComparison& comparison) {
@@ -116,9 +164,9 @@ std::string one(const ArmComparison& comparison) {
       fmt::format("{}, {}, {}, {}\nseeds {}\n", comparison.title(), counted(comparison.baseline_seeds.size(), "seed"),
                   counted(comparison.users, "user"), counted(comparison.items, "item"), seeds);
   text += fmt::format(metric_line, "metric", "baseline (sd)", "candidate (sd)", "change", "naive p", "signs p",
-                      "95% of the change", "p");
+                      interval_heading(comparison.baseline_seeds.size()), "p");
   Reasons reasons;
-  text += metric_rows(comparison, reasons) + reasons.text();
+  text += metric_rows(comparison, reasons) + reasons.text() + notes_on_seeds(comparison.baseline_seeds.size());
   text += strata_rows(comparison, comparison.by_item) + strata_rows(comparison, comparison.by_user);
   if (std::isfinite(comparison.length_frequency_correlation))
     text += fmt::format("correlation of known items and target count over users: {:+.3f}\n",
@@ -140,28 +188,28 @@ std::string pooled_rows(const analyses::PooledComparison& pooled) {
     text += fmt::format("{:<8} {:>14} {:>16} {:>14} {:>22} {:>8}\n", pooled.names[i].name(),
                         metric.naive_fisher ? fmt::format("{:.2g}", metric.naive_fisher->p) : "-",
                         metric.crossed_stouffer ? fmt::format("{:.2g}", metric.crossed_stouffer->p) : "-",
-                        number(metric.flips.p),
-                        mean ? fmt::format("{:+.1f}% to {:+.1f}%", 100 * std::expm1(mean->interval.low),
-                                           100 * std::expm1(mean->interval.high))
-                             : "-",
-                        mean ? fmt::format("{:.4f}", mean->p) : "-");
+                        p_number(metric.flips.p), mean ? percent_interval(mean->interval) : "-",
+                        mean ? p_number(mean->p) : "-");
     for (const std::string& reason :
          {metric.naive_fisher.reason(), metric.crossed_stouffer.reason(), metric.flips.p.reason(), mean.reason()})
       reasons.add(reason);
   }
-  return text + reasons.text();
+  const std::string note = analyses::small_p_note(pooled.metrics.front().fewest_seeds);
+  return text + reasons.text() + (note.empty() ? "" : "p: " + note + "\n");
 }
 
 }  // namespace
 
 std::string print_comparisons(std::span<const ArmComparison> comparisons,
                               std::span<const analyses::PooledComparison> pooled) {
-  std::string text;
-  for (const ArmComparison& comparison : comparisons) text += (text.empty() ? "" : "\n") + one(comparison);
+  std::string text = answer(comparisons);
+  for (const ArmComparison& comparison : comparisons) text += "\n" + one(comparison);
   for (const analyses::PooledComparison& entry : pooled) text += "\n" + pooled_rows(entry);
   return text +
-         "\nnaive p: paired t over the seeds, which takes the users as fixed. The interval and p beside it count other "
-         "seeds\nand other users; users with one target item count as one. Changes are relative.\n";
+         "\np, which decides at 5%, and its interval count other seeds and other users; users with one target item "
+         "count "
+         "as one.\nHolm p: corrected for all rows. naive p: paired t over the seeds, which takes the users as fixed. "
+         "Changes are relative.\nnot shown: this does not say that there is no difference.\n";
 }
 
 }  // namespace gainlens::reports

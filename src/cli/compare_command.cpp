@@ -1,11 +1,13 @@
 #include "cli/commands.h"
 
 #include "analyses/arm_pairs.h"
+#include "analyses/gain_decisions.h"
 #include "analyses/recommender_comparison.h"
 #include "cli/given_run.h"
 #include "cli/name_list.h"
 #include "core/check.h"
 #include "core/console.h"
+#include "core/counted.h"
 #include "core/nearest.h"
 #include "core/quantity.h"
 #include "core/strata.h"
@@ -16,6 +18,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -28,6 +31,7 @@ struct CompareArguments {
   std::vector<std::string> runs;
   std::vector<std::string> metrics = {"hr@10", "ndcg@10", "mrr"};
   std::string edges = "quintiles";
+  std::vector<std::string> paper;
   analyses::Pairing pairing;
   std::string out;
   std::int64_t resamples = analyses::Resamples{}.count;
@@ -80,6 +84,26 @@ analyses::RecommenderOptions options_of(const CompareArguments& arguments, std::
   return options;
 }
 
+/// The paper's data set of each split, in the order of the pairs; empty: by the size of the data.
+/// @throws InvalidArgument  not one name for each split, an unknown name
+std::map<std::string, std::string> paper_names(const std::vector<std::string>& given,
+                                               const std::vector<analyses::ArmPair>& pairs) {
+  std::map<std::string, std::string> names;
+  if (given.empty()) return names;
+  std::vector<std::string> splits, data_sets;
+  for (const analyses::ArmPair& pair : pairs) {
+    const runfile::RecommendRun& run = *pair.baseline.run;
+    if (std::find(splits.begin(), splits.end(), run.split()) != splits.end()) continue;
+    splits.push_back(run.split());
+    data_sets.push_back(printable(run.data_name(), 60));
+  }
+  CHECK(given.size() == splits.size(),
+        "--paper: {} for {} ({}); give one name for each, in this order, with commas; none stands for no data set",
+        counted(given.size(), "name"), counted(splits.size(), "data set"), fmt::join(data_sets, ", "));
+  for (std::size_t i = 0; i < splits.size(); ++i) names[splits[i]] = analyses::parse_paper_data_set(given[i]);
+  return names;
+}
+
 /// @throws RunFailed  a section could not be made; the others are written
 void write_report(const std::vector<analyses::ArmComparison>& comparisons,
                   const std::vector<analyses::PooledComparison>& pooled, const fs::path& out) {
@@ -95,9 +119,14 @@ void compare(const CompareArguments& arguments, const GlobalOptions& global) {
   const analyses::RecommenderOptions options = options_of(arguments, global.seed);
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
   const std::vector<analyses::RecommenderArm> arms = read_arms(arguments.runs);
+  const std::vector<analyses::ArmPair> pairs = analyses::pair_arms(arms, arguments.pairing);
+  auto names = paper_names(arguments.paper, pairs);
   std::vector<analyses::ArmComparison> comparisons;
-  for (const analyses::ArmPair& pair : analyses::pair_arms(arms, arguments.pairing))
-    comparisons.push_back(analyses::compare_arms(pair, options));
+  for (const analyses::ArmPair& pair : pairs) {
+    analyses::RecommenderOptions own = options;
+    own.paper = names[pair.baseline.run->split()];
+    comparisons.push_back(analyses::compare_arms(pair, own));
+  }
   const std::vector<analyses::PooledComparison> pooled = analyses::pool_comparisons(comparisons, options);
   if (!arguments.out.empty()) write_report(comparisons, pooled, arguments.out);
   if (!global.json) {
@@ -106,6 +135,9 @@ void compare(const CompareArguments& arguments, const GlobalOptions& global) {
   }
   OrderedJson json = {{"comparisons", OrderedJson::array()}, {"pooled", OrderedJson::array()}};
   for (const analyses::ArmComparison& comparison : comparisons) json["comparisons"].push_back(to_json(comparison));
+  for (const analyses::GainDecision& row : analyses::decide(comparisons))
+    json["comparisons"][row.comparison]["metrics"][comparisons[row.comparison].metrics[row.metric].metric.name()]
+        ["decision"] = to_json(row);
   for (const analyses::PooledComparison& entry : pooled) json["pooled"].push_back(to_json(entry));
   print_result("{}\n", json.dump(2));
 }
@@ -129,6 +161,9 @@ void add_options(CLI::App& command, CompareArguments& arguments) {
       .add_option("--resamples", arguments.resamples,
                   "Number of draws of the bootstrap over seeds and users, which --json shows")
       ->capture_default_str();
+  add_name_list(command, "--paper", arguments.paper,
+                "The paper's data set beside which the data stand, one for each data set: ML-1M, Instruments, Beauty,\n"
+                "Sports, Toys, Games, or none (default: the one with as many users, items and interactions)");
   command.add_flag("--by-position", arguments.pairing.by_position,
                    "Pair the seeds of two arms in order although they differ. For a check: two runs of one arm that\n"
                    "differ in --seed alone should not differ");
@@ -142,12 +177,13 @@ void add_compare(CLI::App& app, const GlobalOptions& global, Action& action) {
       "Arms on the same split are compared with the first of them; a run without an arm stands for all of its\n"
       "arms. Every number comes from the ranks of the test items. If two arms are compared on several data sets,\n"
       "the results are pooled.\n"
+      "  95%, p    of the relative change, over other seeds and other users; users with the same test item count\n"
+      "            as one. This p decides, at 5%\n"
+      "  Holm p    p, corrected for all rows of the first table\n"
       "  naive p   paired t over the seeds, the usual test; it takes the test users as fixed\n"
       "  signs p   sign test over the seeds\n"
-      "  95%, p    of the relative change, over other seeds and other users; users with the same test item count\n"
-      "            as one\n"
-      "  paper     what the paper prints for plain against bft with this backbone and data set, by the name of the\n"
-      "            data file\n"
+      "  paper     what the paper prints for plain against bft with this backbone, if the data have as many users,\n"
+      "            items and interactions as one of its data sets, or if --paper names it\n"
       "docs/inference.md says how often each of them is wrong.");
   auto arguments = std::make_shared<CompareArguments>();
   add_options(*command, *arguments);

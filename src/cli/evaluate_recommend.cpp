@@ -3,13 +3,16 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
+#include "core/counted.h"
 #include "core/json.h"
 #include "core/ranking_metrics.h"
 #include "data/leave_one_out.h"
 #include "recommend/full_ranking.h"
 #include "recommend/sasrec.h"
 #include "recommend/sasrec_checkpoint.h"
+#include "reports/page/csv_table.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,14 +50,6 @@ void print(const std::vector<float>& ranks, const data::LeaveOneOut& split, bool
     print_result("{:<18} {:.4f}\n", metric.name(), metrics[metric.name()].get<double>());
 }
 
-/// A field of a CSV file: quoted if it needs to be (RFC 4180).
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 void write_recommendations(const std::string& path, const data::Interactions& interactions,
                            const recommend::Recommendations& found) {
   write_file_atomically(path, [&](OutputFile& file) {
@@ -62,10 +57,29 @@ void write_recommendations(const std::string& path, const data::Interactions& in
     for (std::size_t i = 0; i < found.items.size(); ++i) {
       const auto count = static_cast<std::size_t>(found.count);
       if (found.items[i] == 0) continue;  // the user has seen all the others
-      file.write(fmt::format("{},{},{},{:.7g}\n", csv_field(interactions.users[i / count]), i % count + 1,
-                             csv_field(interactions.items[static_cast<std::size_t>(found.items[i])]), found.scores[i]));
+      file.write(fmt::format("{},{},{},{:.7g}\n", reports::csv_field(interactions.users[i / count]), i % count + 1,
+                             reports::csv_field(interactions.items[static_cast<std::size_t>(found.items[i])]),
+                             found.scores[i]));
     }
   });
+}
+
+/// "3 items for each of 499 users, fewer for 1 user and none for 1 user: they have seen the others". Users run out of
+/// items that they have not seen.
+std::string counts_in_words(const recommend::Recommendations& found) {
+  const auto count = static_cast<std::size_t>(found.count);
+  std::size_t all = 0, fewer = 0, none = 0;
+  for (std::size_t first = 0; first < found.items.size(); first += count) {
+    const std::size_t items = count - static_cast<std::size_t>(std::count(
+                                          found.items.begin() + static_cast<std::ptrdiff_t>(first),
+                                          found.items.begin() + static_cast<std::ptrdiff_t>(first + count), 0));
+    ++(items == count ? all : items > 0 ? fewer : none);
+  }
+  std::string text = fmt::format("{} for each of {}", counted(count, "item"), counted(all, "user"));
+  if (fewer == 0 && none == 0) return text;
+  if (fewer > 0) text += fmt::format(", fewer for {}", counted(fewer, "user"));
+  if (none > 0) text += fmt::format(", none for {}", counted(none, "user"));
+  return text + "; the items that a user has seen are not recommended (--keep-seen keeps them)";
 }
 
 void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& global) {
@@ -81,8 +95,9 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
   const auto held_out = arguments.validation ? data::HeldOut::validation : data::HeldOut::test;
   print(rank_all(scorer, split, held_out, options), split, arguments.validation, global.json);
   if (arguments.out.empty()) return;
-  write_recommendations(arguments.out, split.interactions(), recommend_all(scorer, split, arguments.top_k, options));
-  print_notice("{}: {} items for each of {} users\n", arguments.out, arguments.top_k, split.users());
+  const recommend::Recommendations found = recommend_all(scorer, split, arguments.top_k, options);
+  write_recommendations(arguments.out, split.interactions(), found);
+  print_notice("{}: {}\n", printable(arguments.out), counts_in_words(found));
 }
 
 }  // namespace

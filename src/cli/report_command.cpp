@@ -34,6 +34,7 @@ struct ReportArguments {
   std::optional<std::string> at;
   std::optional<std::int64_t> deep_layers;
   double theory_margin = analyses::Options{}.theory_margin;
+  std::string paper;
 };
 
 /// The folder of a run, given as the folder or as its run.h5.
@@ -107,6 +108,8 @@ bool asks_for_recommenders(const ReportArguments& arguments) {
   std::vector<std::string> recommenders, others;
   for (const std::string& run : arguments.runs)
     (runfile::is_recommend_run(run) ? recommenders : others).push_back(printable(run));
+  CHECK(!recommenders.empty() || arguments.paper.empty(),
+        "--paper: is for recommender runs, and {} is none; leave it out", others.front());
   if (recommenders.empty()) return false;
   CHECK(others.empty(),
         "report: {} is a recommender run, and {} is not; give one recommender run alone, or sweeps alone",
@@ -126,6 +129,7 @@ void report_recommender(const ReportArguments& arguments, const GlobalOptions& g
   const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
   analyses::RecommenderOptions options;
   options.resampling.seed = options.resamples.seed = global.seed;
+  if (!arguments.paper.empty()) options.paper = analyses::parse_paper_data_set(arguments.paper);
   const auto run = std::make_shared<const runfile::RecommendRun>(runfile::read_recommend_run(path));
   const Json preset = Json(recommend::to_json(recommend::settings_of(recommend::preset("paper"), "--preset")));
   const reports::TrainedRun trained{printable(folder_of(path).filename().string()),
@@ -191,6 +195,10 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
                       "paper reports at most {}",
                       analyses::paper_theory_error))
       ->capture_default_str();
+  command->add_option(
+      "--paper", arguments->paper,
+      "Recommender runs: the paper's data set beside which the data stand: ML-1M, Instruments, Beauty,\n"
+      "Sports, Toys, Games, or none (default: the one with as many users, items and interactions)");
   command->callback([arguments, &global, &action] { action = [arguments, &global] { report(*arguments, global); }; });
 }
 

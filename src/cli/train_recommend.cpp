@@ -1,10 +1,12 @@
 #include "recommend/train_recommend.h"
+#include "analyses/seed_comparison.h"
 #include "cli/commands.h"
 #include "cli/interaction_options.h"
 #include "cli/knob_options.h"
 #include "cli/name_list.h"
 #include "core/check.h"
 #include "core/console.h"
+#include "core/counted.h"
 #include "core/json.h"
 #include "core/ranking_metrics.h"
 #include "recommend/arm.h"
@@ -15,7 +17,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -68,22 +69,31 @@ std::string data_name(const std::string& path) {
   return name.substr(0, name.find('.', 1));
 }
 
-struct Summary {
-  double mean = 0, deviation = 0;
-};
-
-Summary summary_of(const std::vector<double>& values) {
-  Summary summary;
-  for (const double value : values) summary.mean += value / static_cast<double>(values.size());
-  for (const double value : values) summary.deviation += (value - summary.mean) * (value - summary.mean);
-  summary.deviation = values.size() > 1 ? std::sqrt(summary.deviation / static_cast<double>(values.size() - 1)) : 0;
-  return summary;
-}
-
 OrderedJson to_json(const recommend::SeedOutcome& seed) {
   return {{"arm", seed.arm},       {"seed", seed.seed},       {"best_epoch", seed.best_epoch},
           {"epochs", seed.epochs}, {"seconds", seed.seconds}, {"validation", seed.validation},
           {"test", seed.test}};
+}
+
+/// Mean and standard deviation of each metric over the seeds of an arm. An arm without training is the same with every
+/// seed, and has no deviation, like one seed.
+std::string arm_lines(const std::string& arm, const recommend::RecommendOutcome& outcome) {
+  std::vector<const recommend::SeedOutcome*> seeds;
+  for (const auto& seed : outcome.seeds) {
+    if (seed.arm == arm) seeds.push_back(&seed);
+  }
+  std::string lines =
+      fmt::format("{}, mean (standard deviation) over {} on the test items:", arm, counted(seeds.size(), "seed"));
+  const bool trained = std::ranges::any_of(seeds, [](const auto* seed) { return seed->best_epoch > 0; });
+  for (const RankingMetric& metric : ranking_metrics()) {
+    std::vector<double> values;
+    for (const auto* seed : seeds) values.push_back(seed->test.at(metric.name()));
+    if (values.empty()) continue;
+    const analyses::ArmSummary summary = analyses::arm_summary(values);
+    lines += fmt::format("\n  {:<8} {:.4f} ({})", metric.name(), summary.mean,
+                         trained && summary.deviation ? fmt::format("{:.4f}", *summary.deviation) : "-");
+  }
+  return lines;
 }
 
 void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArguments& arguments, bool json) {
@@ -102,19 +112,7 @@ void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArgum
     print_result("{:<12} {:>6} {:>6} {:>7} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.1f}\n", seed.arm, seed.seed, seed.epochs,
                  seed.best_epoch, seed.test.at("hr@10"), seed.test.at("ndcg@10"), seed.test.at("mrr"), seed.seconds);
   }
-  for (const std::string& arm : arguments.arms) {
-    std::string line =
-        fmt::format("{}, mean (standard deviation) over {} seeds on the test items:", arm, arguments.seeds);
-    for (const RankingMetric& metric : ranking_metrics()) {
-      std::vector<double> values;
-      for (const auto& seed : outcome.seeds) {
-        if (seed.arm == arm) values.push_back(seed.test.at(metric.name()));
-      }
-      const Summary summary = summary_of(values);
-      line += fmt::format("\n  {:<8} {:.4f} ({:.4f})", metric.name(), summary.mean, summary.deviation);
-    }
-    print_result("{}\n", line);
-  }
+  for (const std::string& arm : arguments.arms) print_result("{}\n", arm_lines(arm, outcome));
 }
 
 /// Refuses options of the filter that act in no arm. Arms other than those named here use parts of the filter in their

@@ -11,6 +11,18 @@
 
 namespace gainlens {
 
+namespace {
+
+/// "1234 tokens/s", "2.5 epochs/s", "4.8 epochs/min", "1.2 epochs/h".
+std::string rate_in_words(double by_second, const std::string& unit) {
+  if (by_second >= 10) return fmt::format("{:.0f} {}/s", by_second, unit);
+  if (by_second >= 1) return fmt::format("{:.1f} {}/s", by_second, unit);
+  if (60 * by_second >= 1) return fmt::format("{:.1f} {}/min", 60 * by_second, unit);
+  return fmt::format("{:.2g} {}/h", 3600 * by_second, unit);
+}
+
+}  // namespace
+
 bool Progress::stderr_is_terminal() {
   return ::isatty(STDERR_FILENO) == 1;
 }
@@ -35,11 +47,18 @@ double Progress::elapsed() const {
 void Progress::advance(double cost, double amount, std::string_view label) {
   done_cost_ += cost;
   done_amount_ += amount;
-  show(label, done_cost_ >= total_cost_ * (1 - 1e-12));
+  show(label);
 }
 
-void Progress::show(std::string_view label, bool last) {
+void Progress::skip(double cost, std::string_view label) {
+  if (cost <= 0) return;
+  total_cost_ = std::max(total_cost_ - cost, 0.0);
+  show(label);
+}
+
+void Progress::show(std::string_view label) {
   if (style_ == Style::quiet) return;
+  const bool last = done_cost_ >= total_cost_ * (1 - 1e-12);
   const double now = elapsed();
   const double pause = style_ == Style::terminal ? 0.1 : 2.0;
   if (!last && now - last_shown_ < pause) return;
@@ -47,15 +66,15 @@ void Progress::show(std::string_view label, bool last) {
   const double share = total_cost_ > 0 ? std::min(1.0, done_cost_ / total_cost_) : 1.0;
   const std::string left =
       last ? "done in " + format_duration(now) : format_duration(share > 0 ? now * (1 - share) / share : 0) + " left";
-  const std::string rate = fmt::format("{:.0f} {}/s", now > 0 ? done_amount_ / now : 0, rate_unit_);
+  const std::string rate = done_amount_ > 0 && now > 0 ? rate_in_words(done_amount_ / now, rate_unit_) + "  " : "";
   if (style_ == Style::terminal) {
     constexpr int width = 24;
     const int filled = static_cast<int>(share * width);
-    print_notice("\r\033[K{} [{}{}] {:3.0f}%  {}  {}  {}", title_, std::string(filled, '#'),
+    print_notice("\r\033[K{} [{}{}] {:3.0f}%  {}  {}{}", title_, std::string(filled, '#'),
                  std::string(width - filled, '-'), 100 * share, label, rate, left);
     open_line_ = true;
   } else {
-    print_notice("{}: {:3.0f}%  {}  {}  {}\n", title_, 100 * share, label, rate, left);
+    print_notice("{}: {:3.0f}%  {}  {}{}\n", title_, 100 * share, label, rate, left);
   }
 }
 

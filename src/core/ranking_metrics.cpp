@@ -14,6 +14,12 @@ std::string RankingMetric::name() const {
   return cutoff == 0 ? base : fmt::format("{}@{}", base, cutoff);
 }
 
+std::string RankingMetric::title() const {
+  std::string text = name();
+  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return text;
+}
+
 double RankingMetric::of_rank(double rank) const {
   if (cutoff != 0 && rank > static_cast<double>(cutoff)) return 0;
   switch (kind) {

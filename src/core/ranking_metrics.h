@@ -18,7 +18,8 @@ struct RankingMetric {
   Kind kind;
   std::int64_t cutoff = 0;  ///< k; 0: none
 
-  std::string name() const;  ///< "hr@10", "ndcg@10", "mrr", "mrr@10"
+  std::string name() const;   ///< "hr@10", "ndcg@10", "mrr", "mrr@10": in options and files
+  std::string title() const;  ///< "HR@10", "NDCG@10", "MRR", "MRR@10": as papers print it
   /// @param rank  1 is the best; a half where items with the same score share ranks
   double of_rank(double rank) const;
   bool operator==(const RankingMetric&) const = default;

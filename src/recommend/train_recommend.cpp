@@ -266,7 +266,9 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
     check_request(request.out, document);
   }
 
-  SharedProgress progress(std::ssize(own) * request.settings.epochs, request.quiet || !replicas.leads());
+  double cost = 0;
+  for (const SeedJob& job : own) cost += cost_of(job, request.settings);
+  SharedProgress progress(cost, request.quiet || !replicas.leads());
   const SeedJobs shared{request, split, document, progress};
   at::set_num_threads(static_cast<int>(sharing.threads_of_seed));  // of each thread that trains
   RecommendOutcome outcome{{}, sharing.seeds_at_once, sharing.threads_of_seed};

@@ -68,21 +68,22 @@ SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training
   std::optional<training::TrainingFolder> folder;
   if (replicas.leads()) folder.emplace(job.folder / "training", own);
   training::TrainerOptions options = trainer_options(settings, task);
-  std::int64_t shown = 0;
+  std::int64_t reached = 0;  // 0: no epoch of this call has ended
   bool warned = false;
   options.evaluated = [&](const training::Evaluation& point) {
-    ++shown;
+    const std::int64_t epoch = point.step / task.steps_per_epoch();
+    if (reached == 0)
+      jobs.progress.skip(static_cast<double>(epoch - 1), fmt::format("{} seed {} goes on", job.arm, job.seed));
+    reached = epoch;
     const std::string warning = task.filter().warning();
     if (!warning.empty() && !warned && replicas.leads())
-      print_notice("gainlens: {} seed {}, epoch {}: {}\n", job.arm, job.seed, point.step / task.steps_per_epoch(),
-                   warning);
+      print_notice("gainlens: {} seed {}, epoch {}: {}\n", job.arm, job.seed, epoch, warning);
     warned = warned || !warning.empty();
-    jobs.progress.advance(
-        1, fmt::format("{} seed {}, epoch {}, loss {:.4f}, {}", job.arm, job.seed, point.step / task.steps_per_epoch(),
-                       point.training_loss, task.describe(point.validation_loss)));
+    jobs.progress.epoch_done(fmt::format("{} seed {}, epoch {}, loss {:.4f}, {}", job.arm, job.seed, epoch,
+                                         point.training_loss, task.describe(point.validation_loss)));
   };
   const training::TrainingOutcome outcome = training::train(task, folder ? &*folder : nullptr, options, replicas);
-  jobs.progress.advance(settings.epochs - shown, fmt::format("{} seed {} done", job.arm, job.seed));
+  jobs.progress.skip(static_cast<double>(settings.epochs - reached), fmt::format("{} seed {} done", job.arm, job.seed));
 
   SeedResult result;
   result.best_epoch = outcome.best_step / task.steps_per_epoch();
@@ -115,6 +116,11 @@ SeedOutcome outcome_of(const SeedJob& job, const SeedResult& result, double seco
 
 }  // namespace
 
+double cost_of(const SeedJob& job, const Settings& settings) {
+  constexpr double of_ranking = 0.1;  // of an epoch, whose own ranking is a small part of it
+  return find_arm(job.arm) != nullptr ? static_cast<double>(settings.epochs) : of_ranking;
+}
+
 SeedOutcome stored_outcome(const SeedJob& job) {
   return outcome_of(job, load_seed_result(job.folder / seed_result_name, job.arm, job.seed), 0);
 }
@@ -123,15 +129,18 @@ SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas
   const auto start = std::chrono::steady_clock::now();
   const std::filesystem::path file = job.folder / seed_result_name;
   if (replicas.text_of_first(std::filesystem::exists(file) ? "done" : "") == "done") {
-    jobs.progress.advance(jobs.request.settings.epochs, fmt::format("{} seed {} was done before", job.arm, job.seed));
+    jobs.progress.skip(cost_of(job, jobs.request.settings),
+                       fmt::format("{} seed {} was done before", job.arm, job.seed));
     return replicas.leads() ? stored_outcome(job) : SeedOutcome{.arm = job.arm, .seed = job.seed};
   }
   if (replicas.leads()) ensure_writable_folder(job.folder);
   SeedResult result;
-  if (const ArmParts* arm = find_arm(job.arm))
+  if (const ArmParts* arm = find_arm(job.arm)) {
     result = train_job(job, arm->arm, jobs, replicas);
-  else if (replicas.leads())
-    result = baseline_result(job, jobs.split);
+  } else {
+    if (replicas.leads()) result = baseline_result(job, jobs.split);
+    jobs.progress.ranked(cost_of(job, jobs.request.settings), fmt::format("{} seed {} done", job.arm, job.seed));
+  }
   if (!replicas.leads()) return {.arm = job.arm, .seed = job.seed};
   save_seed_result(file, job.arm, job.seed, result);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;

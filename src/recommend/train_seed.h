@@ -21,19 +21,30 @@ struct SeedJob {
   std::filesystem::path folder;
 };
 
-/// Shows the progress of several trainings on one line.
+/// What a job costs, in epochs: an arm without training ranks the test items once and has none.
+double cost_of(const SeedJob& job, const Settings& settings);
+
+/// Shows the progress of several trainings on one line. The unit of cost is an epoch.
 class SharedProgress {
  public:
-  SharedProgress(std::int64_t epochs, bool quiet)
-      : progress_("train recommend", static_cast<double>(epochs), "epochs",
-                  quiet ? Progress::Style::quiet : Progress::Style::automatic) {}
+  SharedProgress(double cost, bool quiet)
+      : progress_("train recommend", cost, "epochs", quiet ? Progress::Style::quiet : Progress::Style::automatic) {}
 
-  void advance(std::int64_t epochs, const std::string& label) {
+  void epoch_done(const std::string& label) { advance(1, 1, label); }
+  /// A job without epochs.
+  void ranked(double cost, const std::string& label) { advance(cost, 0, label); }
+  /// Epochs, or whole jobs, that need not be done.
+  void skip(double cost, const std::string& label) {
     const std::lock_guard lock(mutex_);
-    progress_.advance(static_cast<double>(epochs), static_cast<double>(epochs), label);
+    progress_.skip(cost, label);
   }
 
  private:
+  void advance(double cost, double epochs, const std::string& label) {
+    const std::lock_guard lock(mutex_);
+    progress_.advance(cost, epochs, label);
+  }
+
   std::mutex mutex_;
   Progress progress_;
 };

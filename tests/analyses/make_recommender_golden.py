@@ -86,7 +86,7 @@ def combine(value, seed, unit, noise, seed_df, unit_df):
     variance = max(seed + unit - noise, seed, unit)
     df = variance**2 / (seed**2 / seed_df + unit**2 / unit_df + noise**2 / (seed_df * unit_df))
     error = variance**0.5
-    reach = stats.t.ppf(0.975, df) * error
+    reach = max(stats.t.ppf(0.975, df) * error, stats.t.ppf(0.975, seed_df) * seed**0.5)
     return {
         "value": value,
         "seed_variance": seed,
@@ -95,7 +95,7 @@ def combine(value, seed, unit, noise, seed_df, unit_df):
         "error": error,
         "df": df,
         "interval": [value - reach, value + reach],
-        "p": 2 * stats.t.sf(abs(value) / error, df),
+        "p": max(2 * stats.t.sf(abs(value) / error, df), 2 * stats.t.sf(abs(value) / seed**0.5, seed_df)),
     }
 
 

@@ -126,7 +126,8 @@ TEST(RecommenderComparison, TwoDataSetsArePooledOneIsNot) {
 
 TEST(PaperGains, AreShownBesideTheArmsOfThePaperAlone) {
   ArmComparison comparison;
-  comparison.data_set = "Sports";
+  comparison.data_set = "any.name";
+  comparison.paper = {"Sports", false};
   comparison.backbone = "sasrec";
   comparison.baseline_arm = "plain";
   comparison.candidate_arm = "bft";
@@ -136,19 +137,53 @@ TEST(PaperGains, AreShownBesideTheArmsOfThePaperAlone) {
   comparison.baseline_arm = "markov";
   EXPECT_EQ(paper_gain(comparison, metric), nullptr);
   EXPECT_EQ(paper_stratum(comparison, StratumKind::item_frequency, 0, metric), nullptr);
+  comparison.baseline_arm = "plain";
+  comparison.paper = {};
+  EXPECT_EQ(paper_gain(comparison, metric), nullptr);
+}
+
+TEST(PaperGains, DataAreKnownByTheirSizeAndNotByTheNameOfAFile) {
+  // Amazon's own files, counted; the paper prints thousands.
+  EXPECT_EQ(paper_match("", 19412, 11924, 167597).data_set, "Toys");  // Toys_and_Games.txt
+  EXPECT_EQ(paper_match("", 24303, 10672, 231780).data_set, "Games");
+  EXPECT_EQ(paper_match("", 35598, 18357, 296337).data_set, "Sports");
+  EXPECT_EQ(paper_match("", 22363, 12101, 198502).data_set, "Beauty");
+  EXPECT_EQ(paper_match("", 1429, 900, 10261).data_set, "Instruments");
+  EXPECT_EQ(paper_match("", 6040, 3416, 999611).data_set, "ML-1M");
+  EXPECT_FALSE(paper_match("", 19412, 11924, 167597).named);
+  EXPECT_EQ(paper_match("", 25598, 18357, 296337).data_set, "");  // the misprint
+  EXPECT_EQ(paper_match("", 19412, 11924, 190000).data_set, "");
+  EXPECT_EQ(paper_match("", 19412, 11925, 167597).data_set, "");
+  MadeRecommender made;
+  made.data = "my-games-2024";
+  EXPECT_EQ(compare_arms(pair_of(made_recommend_run(made)), few_resamples()).paper.data_set, "");
+}
+
+TEST(PaperGains, AUserCanNameTheDataSet) {
+  EXPECT_EQ(parse_paper_data_set("toys"), "Toys");
+  EXPECT_EQ(parse_paper_data_set("None"), "none");
+  EXPECT_THAT(
+      testing::refusal_of([] { parse_paper_data_set("tosy"); }),
+      HasSubstr("--paper: 'tosy'; must be one of ML-1M, Instruments, Beauty, Sports, Toys, Games, none; did you mean"));
+  RecommenderOptions options = few_resamples();
+  options.paper = "Toys";
+  const ArmComparison comparison = compare_arms(pair_of(made_recommend_run()), options);
+  EXPECT_TRUE(comparison.paper.named);
+  EXPECT_EQ(in_words(comparison.paper), "Toys, which --paper names");
+  EXPECT_EQ(paper_gain(comparison, {RankingMetric::Kind::hit, 10})->baseline, 0.0872);
+  EXPECT_EQ(paper_match("none", 19412, 11924, 167597).data_set, "");
 }
 
 TEST(PaperGains, CellsOfTheTables) {
-  const PaperGain* const beauty = find_paper_gain("sasrec", "reviews_Beauty_5", "hr@10");
+  const PaperGain* const beauty = find_paper_gain("sasrec", "Beauty", "hr@10");
   ASSERT_NE(beauty, nullptr);
   EXPECT_EQ(beauty->baseline, 0.0881);
   EXPECT_EQ(beauty->candidate, 0.0890);
   EXPECT_EQ(beauty->p, ".087");
-  EXPECT_EQ(find_paper_gain("hstu", "Musical_Instruments", "hr@10")->relative, 0.151);
-  EXPECT_EQ(find_paper_gain("bert4rec", "games", "mrr")->relative, -0.005);
-  EXPECT_EQ(find_paper_gain("sasrec", "ml-1m", "hr@20"), nullptr);
-  EXPECT_EQ(find_paper_gain("sasrec", "ratings", "hr@10"), nullptr);
-  EXPECT_EQ(find_paper_gain("sasrec", "toys-and-games", "hr@10"), nullptr);  // two of the paper's names
+  EXPECT_EQ(find_paper_gain("hstu", "Instruments", "hr@10")->relative, 0.151);
+  EXPECT_EQ(find_paper_gain("bert4rec", "Games", "mrr")->relative, -0.005);
+  EXPECT_EQ(find_paper_gain("sasrec", "ML-1M", "hr@20"), nullptr);
+  EXPECT_EQ(find_paper_gain("sasrec", "", "hr@10"), nullptr);
   EXPECT_EQ(find_paper_gain("gru4rec", "Beauty", "hr@10"), nullptr);
 }
 
@@ -167,7 +202,7 @@ TEST(PaperGains, Strata) {
   const double* const rare = find_paper_stratum("sasrec", "Sports", StratumKind::item_frequency, 0, "ndcg@10");
   ASSERT_NE(rare, nullptr);
   EXPECT_EQ(*rare, 0.171);
-  EXPECT_EQ(*find_paper_stratum("sasrec", "ml-1m", StratumKind::user_activity, 4, "mrr"), 0.032);
+  EXPECT_EQ(*find_paper_stratum("sasrec", "ML-1M", StratumKind::user_activity, 4, "mrr"), 0.032);
   EXPECT_EQ(find_paper_stratum("sasrec", "Beauty", StratumKind::item_frequency, 0, "mrr"), nullptr);
   EXPECT_EQ(find_paper_stratum("hstu", "Sports", StratumKind::item_frequency, 0, "mrr"), nullptr);
 }

@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 
@@ -100,6 +101,62 @@ TEST_F(Recommend, ATrainedCheckpointIsEvaluatedInspectedAndHooked) {
   EXPECT_THAT(captured.out, HasSubstr("blocks.1.attn.hook_pattern               [1, 2, 3, 3]")) << captured.error;
   expect_refused(run_gainlens({"capture", checkpoint, "--text", items, "--hooks", "*", "--out", out + "2"}),
                  "is a recommender; give its items as --tokens");
+}
+
+TEST_F(Recommend, BestItemsAreCountedAndNoIdIsAFormula) {
+  // =all has seen every item, -near all but one.
+  data_ = write_file(folder_.path() / "seen.txt", ring() +
+                                                      "=all 1 2 3 4 5 6 7 8 9 10 11 12\n-near 1 2 3 4 5 6 7 8 9 10 11\n"
+                                                      "-7 1 2 3 4\n");
+  ASSERT_EQ(run_gainlens(training(run_)).exit_code, 0);
+  const std::string checkpoint = run_ + "/plain/seed-0", best = folder_.path() / "best.csv";
+  const auto evaluate = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"evaluate", "recommend", "--checkpoint", checkpoint, "--data", data_,
+                                      "--top-k",  "3",         "--out",        best};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  };
+  const ProgramResult evaluated = evaluate({});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.error;
+  EXPECT_THAT(evaluated.error,
+              HasSubstr(best + ": 3 items for each of 41 users, fewer for 1 user, none for 1 user; the "
+                               "items that a user has seen are not recommended (--keep-seen keeps them)\n"));
+  const std::string lines = bytes_of(best);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1 + 3 * 41 + 1);
+  EXPECT_THAT(lines, AllOf(HasSubstr("\n'-near,1,12,"), HasSubstr("\n-7,1,"), Not(HasSubstr("=all"))));
+  EXPECT_THAT(evaluate({"--keep-seen"}).error, HasSubstr("3 items for each of 43 users\n"));
+  EXPECT_THAT(bytes_of(best), AllOf(HasSubstr("\n'=all,1,"), Not(HasSubstr("\n=all"))));
+}
+
+TEST_F(Recommend, ThePaperStandsWhereItIsNamedOrTheDataHaveItsSize) {
+  data_ = write_file(folder_.path() / "my-games-2024.dat", ring());
+  ASSERT_EQ(run_gainlens(training(run_, {"--arm", "plain,bft", "--warm-up", "1", "--seeds", "2"})).exit_code, 0);
+  const auto paper_rows = [](const std::string& text) { return text.find("\n  paper ") != std::string::npos; };
+  EXPECT_FALSE(paper_rows(run_gainlens({"compare", run_}).out));
+  const ProgramResult named = run_gainlens({"compare", run_, "--paper", "toys"});
+  ASSERT_EQ(named.exit_code, 0) << named.error;
+  EXPECT_TRUE(paper_rows(named.out));
+  EXPECT_THAT(named.out, HasSubstr("0.0872 (0.0016)"));
+  EXPECT_FALSE(paper_rows(run_gainlens({"compare", run_, "--paper", "none"}).out));
+  expect_refused(run_gainlens({"compare", run_, "--paper", "tosy"}), "did you mean 'Toys'");
+  expect_refused(run_gainlens({"compare", run_, "--paper", "toys,beauty"}),
+                 "--paper: 2 names for 1 data set (my-games-2024); give one name for each");
+  ASSERT_EQ(run_gainlens({"report", run_, "--paper", "Toys"}).exit_code, 0);
+  EXPECT_THAT(bytes_of(run_ + "/report/report.html"), HasSubstr("for Toys, which --paper names"));
+  ASSERT_EQ(run_gainlens({"report", run_}).exit_code, 0);
+  EXPECT_THAT(bytes_of(run_ + "/report/report.html"), Not(HasSubstr("which --paper names")));
+  expect_refused(run_gainlens({"report", run_, "--paper", "x"}), "must be one of ML-1M");
+}
+
+TEST_F(Recommend, TheTimeLeftIsThatOfTrainings) {
+  const ProgramResult trained = run_gainlens(training(run_, {"--arm", "popularity,markov,plain", "--seeds", "2"}));
+  ASSERT_EQ(trained.exit_code, 0) << trained.error;
+  // 4 rankings of a tenth of an epoch each and 2 trainings of 4 epochs: the first line is about a ranking.
+  EXPECT_THAT(trained.error, StartsWith("train recommend:   1%  popularity seed 0 done  "));
+  EXPECT_THAT(trained.error, HasSubstr("100%"));
+  EXPECT_THAT(trained.error, Not(HasSubstr(" 0 epochs/")));
+  const ProgramResult again = run_gainlens(training(run_, {"--arm", "popularity,markov,plain", "--seeds", "2"}));
+  EXPECT_THAT(again.error, AllOf(HasSubstr("was done before"), Not(HasSubstr("epochs/"))));
 }
 
 TEST_F(Recommend, EveryArmGoesThroughEveryCommand) {

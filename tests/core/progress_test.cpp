@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 
 namespace gainlens {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
@@ -75,6 +78,37 @@ TEST(Progress, QuietSaysNothing) {
   CaptureStderr();
   Progress("sweep", 1, "tokens", Progress::Style::quiet).advance(1, 1, "a");
   EXPECT_EQ(GetCapturedStderr(), "");
+}
+
+TEST(Progress, SkippedWorkLeavesShareAndTimeLeft) {
+  CaptureStderr();
+  {
+    Progress progress("train", 120, "epochs", Progress::Style::lines);
+    progress.skip(80, "two of three were done before");  // first line: nothing of 40 is done
+    for (int epoch = 0; epoch < 10; ++epoch) progress.advance(1, 1, "epoch");
+    progress.skip(30, "ended early");
+  }
+  const std::string shown = GetCapturedStderr();
+  EXPECT_THAT(shown, StartsWith("train:   0%  two of three were done before  "));  // without a rate
+  EXPECT_THAT(shown, MatchesRegex(".*train: 100%  ended early  [0-9]+ epochs/s  done in [0-9.]+ s\n"));
+}
+
+TEST(Progress, SlowWorkHasARate) {
+  CaptureStderr();
+  {
+    Progress progress("train", 2, "epochs", Progress::Style::lines);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    progress.advance(1, 0.001, "slow");     // at most 3 in a minute
+    progress.advance(1, 0, "and nothing");  // at most 3 in a minute
+  }
+  EXPECT_THAT(GetCapturedStderr(),
+              AllOf(HasSubstr(" epochs/"), Not(HasSubstr(" epochs/s")), Not(HasSubstr("0 epochs"))));
+}
+
+TEST(Progress, WorkWithoutAnAmountHasNoRate) {
+  CaptureStderr();
+  Progress("train", 4.1, "epochs", Progress::Style::lines).advance(0.1, 0, "popularity");
+  EXPECT_THAT(GetCapturedStderr(), MatchesRegex("train:   2%  popularity  [0-9.]+ s left\n"));
 }
 
 TEST(Progress, AutomaticMeansLinesWhenCaptured) {

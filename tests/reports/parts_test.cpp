@@ -36,6 +36,18 @@ TEST(Csv, QuotesWhatNeedsQuotes) {
   EXPECT_EQ(to_csv(table), "name,n,x\n\"a,\"\"b\"\"\",3,0.1\nc,4,\n");
 }
 
+TEST(Csv, TextThatASpreadsheetWouldCalculateGetsAnApostrophe) {
+  for (const char* text :
+       {"=1+1", "+cmd", "-1+1", "@SUM(A1)", "-", "+-1", "-inf", "＝1", "－1", "+", "-5 apples", "'=1", "''+a"})
+    EXPECT_EQ(csv_field(text), "'" + std::string(text));
+  EXPECT_EQ(csv_field("\t=1"), "'\t=1");
+  EXPECT_EQ(csv_field("=A1,\"B\""), "\"'=A1,\"\"B\"\"\"");
+  EXPECT_EQ(csv_field("\r=1"), "\"'\r=1\"");
+  for (const char* text : {"-5", "+2.5e3", "-0.25", "a=b", "1-2", "'quoted'", "", "–"})
+    EXPECT_EQ(csv_field(text), text);
+  EXPECT_EQ(to_csv({"t", {"@name", "x"}, {{std::string("=run"), -0.5}}}), "'@name,x\n'=run,-0.5\n");
+}
+
 TEST(Html, NothingFromAFileIsMarkup) {
   EXPECT_EQ(escape_html("<a href='x'>\"&\""), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;&quot;");
 }
@@ -103,6 +115,14 @@ TEST(Palette, RunsDifferInColourMarkerAndDashOrShape) {
       EXPECT_NE(run_style(a).colour, run_style(b).colour);
       EXPECT_NE(run_style(a).marker, run_style(b).marker);
     }
+  }
+}
+
+TEST(Palette, LayersDifferInTheirDashAndHaveNoColourOfARun) {
+  for (std::size_t a = 0; a < most_runs; ++a) {
+    for (std::size_t b = a + 1; b < most_runs; ++b)
+      EXPECT_TRUE(layer_style(a).dash != layer_style(b).dash || layer_style(a).colour != layer_style(b).colour);
+    for (std::size_t run = 0; run + 1 < most_runs; ++run) EXPECT_NE(layer_style(a).colour, run_style(run).colour);
   }
 }
 

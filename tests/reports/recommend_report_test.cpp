@@ -4,6 +4,7 @@
 #include "core/atomic_file.h"
 #include "core/ranking_metrics.h"
 #include "ranks_by_hand.h"
+#include "reports/figures/palette.h"
 #include "reports/recommend/learning_curves_figure.h"
 #include "reports/recommend/run_sections.h"
 #include "runfile/made_recommend_run.h"
@@ -41,9 +42,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-TrainedRun trained(const runfile::RecommendRun& run, const Json& preset = {{"epochs", 5}}) {
+TrainedRun trained(const runfile::RecommendRun& run, const Json& preset = {{"epochs", 5}},
+                   const std::string& paper = "") {
   analyses::RecommenderOptions options;
   options.resamples.count = 50;
+  options.paper = paper;
   return {"run", analyses::recommender_results("run", std::make_shared<const runfile::RecommendRun>(run), options),
           preset};
 }
@@ -63,10 +66,8 @@ std::string words_of(const Section<TrainedRun>& section, const TrainedRun& run) 
   return text;
 }
 
-MadeRecommender on_beauty() {
-  MadeRecommender made;
-  made.data = "Beauty";
-  return made;
+TrainedRun beside_beauty(const runfile::RecommendRun& run) {
+  return trained(run, {{"epochs", 5}}, "Beauty");
 }
 
 std::map<std::string, std::string> contents(const fs::path& folder) {
@@ -82,12 +83,13 @@ TEST(TestMetrics, EachCellIsTheMeanOverSeedsOfTheRanks) {
   const PaperTable table = blocks_of<PaperTable>(test_metrics_section(), trained(run)).at(0);
   ASSERT_EQ(table.rows.size(), 3u);  // nothing of the paper
   const char* const metrics[] = {"hr@5", "hr@10", "hr@20", "ndcg@5", "ndcg@10", "ndcg@20", "mrr"};
+  const char* const titles[] = {"HR@5", "HR@10", "HR@20", "NDCG@5", "NDCG@10", "NDCG@20", "MRR"};
   ASSERT_EQ(table.columns.size(), 9u);
   for (std::size_t arm = 0; arm < 3; ++arm) {
     EXPECT_EQ(table.rows[arm][0], run.arms[arm]);
     EXPECT_EQ(table.rows[arm][1], arm == 1 ? "2 of 3" : "3");
     for (std::size_t i = 0; i < 7; ++i) {
-      EXPECT_EQ(table.columns[2 + i].heading, metrics[i]);
+      EXPECT_EQ(table.columns[2 + i].heading, titles[i]);
       const auto expected = over(by_seed(run, arm, metrics[i]));
       EXPECT_EQ(table.rows[arm][2 + i], arm == 2 ? printed(expected.mean) : printed(expected)) << metrics[i];
     }
@@ -95,8 +97,7 @@ TEST(TestMetrics, EachCellIsTheMeanOverSeedsOfTheRanks) {
 }
 
 TEST(TestMetrics, ThePaperStandsBesideItsDataSet) {
-  const PaperTable table =
-      blocks_of<PaperTable>(test_metrics_section(), trained(made_recommend_run(on_beauty()))).at(0);
+  const PaperTable table = blocks_of<PaperTable>(test_metrics_section(), beside_beauty(made_recommend_run())).at(0);
   ASSERT_EQ(table.rows.size(), 4u);
   // bft.tex, Table main-sasrec
   EXPECT_THAT(table.rows[2],
@@ -158,6 +159,26 @@ TEST(Quintiles, TheFigureHasAPanelOfEachKindAndASeriesOfEachArm) {
     EXPECT_THAT(figure.figure->script, HasSubstr(block));
 }
 
+TEST(Quintiles, BarsCountUsersToo) {
+  const runfile::RecommendRun run = made_recommend_run();
+  const TrainedRun report = trained(run);
+  const CaptionedFigure figure = blocks_of<CaptionedFigure>(quintiles_section(), report).at(0);
+  EXPECT_THAT(figure.caption.shows, HasSubstr("Bars are 95% intervals over seeds and users"));
+  const analyses::SeedValues& popular = report.results.arms[0].by_item.back()[1];
+  ASSERT_TRUE(popular.crossed) << popular.crossed.reason();
+  EXPECT_NEAR(popular.crossed->value, popular.over_seeds->mean, 1e-9);
+  const auto& interval = *popular.crossed->interval;
+  EXPECT_LT(interval.low, popular.over_seeds->mean);
+  // wider than that of the seeds alone: t with 2 degrees of freedom
+  EXPECT_GE(interval.high - interval.low, 2 * 4.3026 * *popular.over_seeds->deviation / std::sqrt(3.0) * (1 - 1e-4));
+  EXPECT_THAT(figure.figure->script,
+              HasSubstr(fmt::format("{:.9g} {:.9g}\n", std::max(interval.low, 0.0), interval.high)));
+  MadeRecommender made;
+  made.seeds = {0};
+  EXPECT_THAT(blocks_of<CaptionedFigure>(quintiles_section(), trained(made_recommend_run(made))).at(0).caption.shows,
+              HasSubstr("intervals over users alone"));
+}
+
 TEST(Quintiles, TheCsvFileHoldsEverySeed) {
   const runfile::RecommendRun run = made_recommend_run();
   const CsvTable table = quintiles_section().tables(trained(run)).at(0);
@@ -176,7 +197,7 @@ TEST(Quintiles, TheCsvFileHoldsEverySeed) {
 }
 
 TEST(LearningCurves, TheMeanEndsWithTheShortestSeed) {
-  const LabelledCurves arm = {"plain", {{0, {0.1, 0.3, 0.2}, 2, {3, 2, 1}}, {1, {0.3, 0.4}, 2, {5, 4}}}};
+  const LabelledCurves arm = {"plain", {{0, {0.1, 0.3, 0.2}, 2, {3, 2, 1}}, {1, {0.3, 0.4}, 2, {5, 4}}}, 0};
   const analyses::Maybe<Figure> figure = learning_curves_figure({&arm, 1}, "curves");
   ASSERT_TRUE(figure) << figure.reason();
   EXPECT_THAT(figure->script, AllOf(HasSubstr("$loss_mean_0 << EOD\n1 4\n2 3\nEOD"),
@@ -189,14 +210,15 @@ TEST(LearningCurves, TheMeanEndsWithTheShortestSeed) {
 }
 
 TEST(LearningCurves, WithoutLossesThereIsOnePanelAndWithoutTrainingNone) {
-  const LabelledCurves arm = {"plain", {{0, {0.1, 0.3}, 2}}};
+  const LabelledCurves arm = {"plain", {{0, {0.1, 0.3}, 2}}, 0};
   const analyses::Maybe<Figure> figure = learning_curves_figure({&arm, 1}, "curves");
   ASSERT_TRUE(figure);
   EXPECT_THAT(figure->script, Not(HasSubstr("$loss")));
   EXPECT_THAT(learning_curves_in_words({&arm, 1}), Not(HasSubstr("loss")));
-  const LabelledCurves none = {"markov", {}};
+  const LabelledCurves none = {"markov", {}, 0};
   EXPECT_EQ(learning_curves_figure({&none, 1}, "curves").reason(), "no arm is trained");
-  const std::vector<LabelledCurves> many(7, arm);
+  std::vector<LabelledCurves> many(7, arm);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i].style = i;
   EXPECT_THAT(learning_curves_figure(many, "curves").reason(), HasSubstr("7 arms; 6 can be told apart"));
 }
 
@@ -268,6 +290,8 @@ TEST(FilterSection, ShowsEachLayerAtTheTestedEpoch) {
   ASSERT_TRUE(figure.figure) << figure.figure.reason();
   EXPECT_THAT(figure.figure->script,
               AllOf(HasSubstr("$gain_1 << EOD\n2 211\n"), HasSubstr("layer 1"), Not(HasSubstr("$gain_2"))));
+  for (std::size_t arm = 0; arm < 2; ++arm)  // a colour is an arm in the figures around it
+    EXPECT_THAT(figure.figure->script, Not(HasSubstr(std::string(run_style(arm).colour))));
   const CsvTable csv = filter_section().tables(run).at(0);
   EXPECT_THAT(to_csv(csv), HasSubstr("bft,0,2,1,101,201,301,401,501,601,701,801\n"));
   EXPECT_THAT(filter_section().blocks({&run, 1}).size(), 2u);
@@ -287,12 +311,12 @@ TEST(RunSummary, UnfinishedSeedsAreNamed) {
 }
 
 TEST(RunSummary, SaysWhatTheTablesSay) {
-  const runfile::RecommendRun run = made_recommend_run(on_beauty());
+  const runfile::RecommendRun run = made_recommend_run();
   const auto ndcg = [&](std::size_t arm) { return printed(over(by_seed(run, arm, "ndcg@10"))); };
-  EXPECT_THAT(words_of(run_summary_section(), trained(run)),
-              AllOf(HasSubstr("ndcg@10 " + ndcg(0)), HasSubstr("ndcg@10 " + ndcg(1)),
-                    HasSubstr("The paper prints hr@10 .0881 (.0018), ndcg@10 .0504 (.0010), mrr .0453 (.0007)"),
-                    HasSubstr("bft against plain: ndcg@10 changes by ")));
+  EXPECT_THAT(words_of(run_summary_section(), beside_beauty(run)),
+              AllOf(HasSubstr("NDCG@10 " + ndcg(0)), HasSubstr("NDCG@10 " + ndcg(1)),
+                    HasSubstr("The paper prints HR@10 .0881 (.0018), NDCG@10 .0504 (.0010), MRR .0453 (.0007)"),
+                    HasSubstr("bft against plain: NDCG@10 changes by "), HasSubstr(", which is ")));
 }
 
 TEST(RecommenderResults, ArmsAreComparedOverTheSeedsThatBothHave) {
@@ -335,9 +359,10 @@ TEST(RecommendReport, EveryFileIsThereAndTheSameTwice) {
   for (const auto& [name, content] : one) names.push_back(name);
   EXPECT_THAT(
       names,
-      ElementsAre("learning-curves.pdf", "learning-curves.png", "learning-curves.svg", "quintiles.pdf", "quintiles.png",
-                  "quintiles.svg", "report.html", "summary.json", "tables/comparison.csv", "tables/comparison.tex",
-                  "tables/gains.tex", "tables/interactions.tex", "tables/learning-curves.csv",
+      ElementsAre("forest.pdf", "forest.png", "forest.svg", "learning-curves.pdf", "learning-curves.png",
+                  "learning-curves.svg", "quintiles.pdf", "quintiles.png", "quintiles.svg", "report.html",
+                  "summary.json", "tables/comparison.csv", "tables/comparison.tex", "tables/decisions.csv",
+                  "tables/decisions.tex", "tables/gains.tex", "tables/interactions.tex", "tables/learning-curves.csv",
                   "tables/quintiles-items.tex", "tables/quintiles-users.tex", "tables/quintiles.csv", "tables/run.tex",
                   "tables/settings.tex", "tables/slopes.tex", "tables/strata-items.tex", "tables/strata-users.tex",
                   "tables/strata.csv", "tables/test-metrics.csv", "tables/test-metrics.tex", "tables/training.tex"));
@@ -356,7 +381,10 @@ TEST(RecommendReport, TheSummaryHoldsEveryArmAndComparison) {
   EXPECT_EQ(summary.at("arms").at("bft").at("seeds_missing"), Json({1}));
   EXPECT_TRUE(summary.at("arms").at("popularity").at("validation_ndcg@10").is_null());
   EXPECT_EQ(summary.at("comparisons").size(), 2u);
-  EXPECT_EQ(summary.at("comparisons").at("popularity against plain on made (sasrec)").at("baseline"), "plain");
+  const Json& popularity = summary.at("comparisons").at("popularity against plain on made (sasrec)");
+  EXPECT_EQ(popularity.at("baseline"), "plain");
+  EXPECT_TRUE(popularity.at("decisions").at("mrr").contains("decision"));
+  EXPECT_TRUE(found.at("over_seeds_and_users").contains("interval_95"));
   EXPECT_EQ(summary.at("strata").at("item_frequency").at("arms").at("plain").at("mrr").size(), 5u);
   EXPECT_TRUE(fs::exists(folder.path() / "tables" / "run-2" / "comparison.csv"));
 }
@@ -385,6 +413,8 @@ void add_to_index(std::span<const Section<Run>* const> sections, std::string& in
 /// The table in docs/report.md is written by hand; this prints the right one where they differ.
 TEST(RecommendSections, TheIndexInTheDocumentationIsThisTable) {
   std::string index = "| section | what it answers | files |\n| --- | --- | --- |\n";
+  add_to_index(opening_run_sections(), index);
+  add_to_index(answer_sections(), index);
   add_to_index(run_sections(), index);
   add_to_index(arm_comparison_sections(), index);
   add_to_index(closing_run_sections(), index);
