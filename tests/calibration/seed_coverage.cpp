@@ -43,6 +43,8 @@ class CellCounter {
     ++counts.simulations;
     counts.tested += p ? 1 : 0;
     counts.rejected += p && *p <= analyses::significance ? 1 : 0;
+    counts.rejected_at_1 += p && *p <= 0.01 ? 1 : 0;
+    counts.rejected_at_0_1 += p && *p <= 0.001 ? 1 : 0;
     if (!interval) return;
     ++counts.intervals;
     counts.held += interval->low <= truth && truth <= interval->high ? 1 : 0;
@@ -52,7 +54,8 @@ class CellCounter {
   }
   void add(const std::string& method, bool stated, const Maybe<analyses::CrossedEstimate>& gain, double truth) {
     if (!gain) return add(method, stated, Measured::none(gain.reason()));
-    add(method, stated, gain->p, gain->interval, truth);
+    const bool level = static_cast<bool>(gain->interval);  // two seeds have a range without one
+    add(method, stated && level, gain->p, level ? gain->interval : gain->range, truth);
   }
   void add(const Maybe<analyses::SeedUserBootstrap>& gain, const std::string& scale, double truth) {
     if (gain) add("seed x user bootstrap, " + scale, gain->is_95, gain->p, gain->range, truth);
@@ -69,6 +72,8 @@ class CellCounter {
       row.simulations = static_cast<std::int64_t>(counts.simulations);
       row.tested = counts.tested / counts.simulations;
       row.rejected = counts.rejected / counts.simulations;
+      row.rejected_at_1 = counts.rejected_at_1 / counts.simulations;
+      row.rejected_at_0_1 = counts.rejected_at_0_1 / counts.simulations;
       row.covered = counts.intervals > 0 ? counts.held / counts.intervals : std::numeric_limits<double>::quiet_NaN();
     }
     return rows;
@@ -77,7 +82,7 @@ class CellCounter {
  private:
   struct Counts {
     bool stated = false;
-    double simulations = 0, tested = 0, rejected = 0, intervals = 0, held = 0;
+    double simulations = 0, tested = 0, rejected = 0, rejected_at_1 = 0, rejected_at_0_1 = 0, intervals = 0, held = 0;
   };
   SeedCoverage cell_;
   std::vector<std::string> methods_;
@@ -165,8 +170,7 @@ std::vector<SeedCoverage> cover_gains(const RecommenderCase& what, std::size_t s
     Random random(seed, static_cast<std::uint64_t>(i));
     const Population population = draw_users(what, users, effect, effect, random);
     const PairedUsers runs = observe(population.users, seeds, what.noise, random);
-    const auto over_seeds = analyses::compare_seeds(analyses::means_by_seed(runs.baseline, users),
-                                                    analyses::means_by_seed(runs.candidate, users));
+    const auto over_seeds = analyses::compare_seeds(seed_means(runs));
     const std::array all = {all_users(runs)};
     counter.add("paired t", false, over_seeds.naive_p, over_seeds.interval, truth.difference);
     counter.add("sign test", false, over_seeds.signs.p);
@@ -225,15 +229,14 @@ std::vector<SeedCoverage> cover_data_sets(const RecommenderCase& what, std::size
       const double gain = effect + (random.bits() & 1 ? spread : -spread);
       const std::size_t count = users / 2 + users * set / 5;
       const PairedUsers runs = observe(draw_users(what, count, gain, gain, random).users, seeds, what.noise, random);
-      const auto before = analyses::means_by_seed(runs.baseline, count),
-                 after = analyses::means_by_seed(runs.candidate, count);
+      const analyses::SeedMeans means = seed_means(runs);
       analyses::DataSetGain one{std::to_string(set),
                                 {},
-                                analyses::compare_seeds(before, after).naive_p,
+                                analyses::compare_seeds(means).naive_p,
                                 crossed_gain(runs, std::array{all_users(runs)}, GainScale::log_ratio)};
       for (std::size_t s = 0; s < seeds; ++s) {
         one.runs.seeds.push_back(s);
-        one.runs.differences.push_back(after[s] - before[s]);
+        one.runs.differences.push_back(means.differences[s]);
       }
       sets.push_back(one);
     }
