@@ -126,7 +126,7 @@ void report_recommender(const ReportArguments& arguments, const GlobalOptions& g
   const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
   analyses::RecommenderOptions options;
   options.resampling.seed = options.resamples.seed = global.seed;
-  const auto run = std::make_shared<const runfile::RecommendRun>(runfile::read_recommend_run(path));
+  const auto run = given_recommend_run(path);
   const Json preset = Json(recommend::to_json(recommend::settings_of(recommend::preset("paper"), "--preset")));
   const reports::TrainedRun trained{printable(folder_of(path).filename().string()),
                                     analyses::recommender_results(path, run, options), preset};
