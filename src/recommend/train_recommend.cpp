@@ -2,6 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/checked.h"
 #include "core/console.h"
 #include "core/nearest.h"
 #include "core/thread_count.h"
@@ -284,7 +285,14 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
     config.items = split.items();
     config.arm = arm->arm;
     check(config, "--arm " + name);
-    users_with_positions(split);
+    const std::int64_t batches =
+        (std::ssize(users_with_positions(split)) + request.settings.batch - 1) / request.settings.batch;
+    const std::int64_t steps = checked_multiply(batches, request.settings.epochs, "epochs");
+    if (config.has_gain() && config.filter.warm_up >= steps && replicas.leads())
+      print_notice(
+          "gainlens: warning: --arm {}: the filter does not act in this training: its warm-up takes {} steps "
+          "(--warm-up), and the training has {}\n",
+          name, config.filter.warm_up, steps);
     check_memory(request.settings, split, sharing.seeds_at_once, arm->arm);
   }
   const Json document =

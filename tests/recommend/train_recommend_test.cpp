@@ -16,6 +16,7 @@
 #include "support/text_file.h"
 #include "training/thread_replicas.h"
 #include "training/trainer.h"
+#include "training/training_state.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -513,7 +514,27 @@ TEST(TrainRecommend, ACheckpointOfAnotherArmIsRefused) {
   for (const char* file : {"config.json", "model.safetensors"})
     std::filesystem::copy_file(bft / file, gate / file, std::filesystem::copy_options::overwrite_existing);
   std::filesystem::remove(gate / seed_result_name);
+  EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }), HasSubstr("config.json: its sha256 is"));
+  // A training state of an earlier version does not know the checksums of its checkpoint.
+  training::TrainingState state = training::load_training_state(gate / "training/state.safetensors");
+  state.notes.at("task").erase("kept");
+  training::save_training_state(gate / "training/state.safetensors", state);
   EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }), HasSubstr("its checkpoint (arm bft) is not of"));
+}
+
+TEST(TrainRecommend, AFilterThatNeverActsIsSaid) {
+  const TemporaryFolder folder;
+  RecommendRequest request = one_seed_in(folder.path() / "run");
+  request.arms = {"plain", "bft"};
+  const auto said = [&](std::int64_t warm_up) {
+    request.out = folder.path() / std::to_string(warm_up);
+    request.settings.model.filter.warm_up = warm_up;
+    ::testing::internal::CaptureStderr();
+    train_recommend(request, ring_of(60, 23));
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(23), "");  // 6 epochs of 4 steps
+  EXPECT_THAT(said(24), HasSubstr("--arm bft: the filter does not act in this training: its warm-up takes 24 steps"));
 }
 
 TEST(TrainRecommend, NeedsUsersWithAPosition) {
