@@ -287,7 +287,7 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
     check(config, "--arm " + name);
     const std::int64_t batches =
         (std::ssize(users_with_positions(split)) + request.settings.batch - 1) / request.settings.batch;
-    const std::int64_t steps = checked_multiply(batches, request.settings.epochs, "epochs");
+    const std::int64_t steps = checked_mul(batches, request.settings.epochs, "epochs");
     if (config.has_gain() && config.filter.warm_up >= steps && replicas.leads())
       print_notice(
           "gainlens: warning: --arm {}: the filter does not act in this training: its warm-up takes {} steps "
