@@ -14,7 +14,7 @@ inline constexpr std::string_view curve_metric = "ndcg@10";
 
 /// The learning curves of one seed.
 struct ArmCurve {
-  std::int64_t seed;
+  std::uint64_t seed;
   std::vector<double> values;     ///< [epoch] `curve_metric`
   std::int64_t best_epoch;        ///< from 1
   std::vector<double> loss = {};  ///< [epoch] the training loss, nats; empty: the run does not hold it

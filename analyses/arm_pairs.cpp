@@ -14,7 +14,7 @@ namespace gainlens::analyses {
 namespace {
 
 std::string seeds_in_words(const RecommenderArm& arm) {
-  const std::vector<std::int64_t> seeds = arm.seeds();
+  const std::vector<std::uint64_t> seeds = arm.seeds();
   return seeds.empty() ? "none" : number_ranges(seeds, " to ");
 }
 
@@ -33,7 +33,7 @@ ArmPair pair_of(const RecommenderArm& baseline, const RecommenderArm& candidate,
   CHECK(baseline.run->users == candidate.run->users && baseline.run->target == candidate.run->target,
         "{} and {}: have the same checksum of the split, but other users; one of the files is damaged",
         baseline.where(), candidate.where());
-  const std::vector<std::int64_t> one = baseline.seeds(), other = candidate.seeds();
+  const std::vector<std::uint64_t> one = baseline.seeds(), other = candidate.seeds();
   CHECK(!one.empty() && !other.empty(),
         "{} and {}: have the finished seeds {} and {}; repeat the training command, "
         "which continues",
@@ -84,8 +84,8 @@ std::vector<std::size_t> RecommenderArm::finished() const {
   return places;
 }
 
-std::vector<std::int64_t> RecommenderArm::seeds() const {
-  std::vector<std::int64_t> numbers;
+std::vector<std::uint64_t> RecommenderArm::seeds() const {
+  std::vector<std::uint64_t> numbers;
   for (const std::size_t seed : finished()) numbers.push_back(run->seeds[seed]);
   return numbers;
 }

@@ -26,7 +26,7 @@ struct RecommenderArm {
   const std::string& name() const { return run->arms[arm]; }
   /// Positions on the seed axis of the finished seeds.
   std::vector<std::size_t> finished() const;
-  std::vector<std::int64_t> seeds() const;  ///< finished ones
+  std::vector<std::uint64_t> seeds() const;  ///< finished ones
   const runfile::TrainedSeed& result(std::size_t seed) const { return *run->result(arm, seed); }
   /// @returns  [finished seed, user]
   std::vector<float> ranks() const;

@@ -52,7 +52,7 @@ StratifiedGains stratified(StratumKind kind, const UserCounts& users, const std:
 DataSetGain data_set_gain(const ArmComparison& comparison, std::size_t metric) {
   const MetricGain& gain = comparison.metrics[metric];
   SeededDifferences runs;
-  for (const std::int64_t seed : comparison.baseline_seeds) runs.seeds.push_back(static_cast<std::uint64_t>(seed));
+  runs.seeds = comparison.baseline_seeds;
   runs.differences = gain.seed_differences;
   return {comparison.data_set, std::move(runs), gain.seeds.naive_p, gain.log_ratio};
 }

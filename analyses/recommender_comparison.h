@@ -53,7 +53,7 @@ struct ArmComparison {
   std::string data_set, backbone, split;    ///< data_set: name of the data file
   std::string baseline, candidate;          ///< labels
   std::string baseline_arm, candidate_arm;  ///< names of the arms in their runs
-  std::vector<std::int64_t> baseline_seeds, candidate_seeds;
+  std::vector<std::uint64_t> baseline_seeds, candidate_seeds;
   std::size_t users, items;
   std::vector<MetricGain> metrics;
   StratifiedGains by_item, by_user;

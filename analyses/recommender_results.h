@@ -31,7 +31,7 @@ using Reach = std::pair<std::int64_t, std::int64_t>;
 /// What one arm of a run reached.
 struct ArmResult {
   std::string name;
-  std::vector<std::int64_t> finished, missing;            ///< seeds of the run; an arm of another size has missing ones
+  std::vector<std::uint64_t> finished, missing;           ///< seeds of the run; an arm of another size has missing ones
   bool trained;                                           ///< false: an arm without training, the same with every seed
   std::vector<std::int64_t> epochs;                       ///< [finished seed] done; 0 without training
   std::vector<std::int64_t> best_epochs;                  ///< [finished seed] from 1; 0 without training

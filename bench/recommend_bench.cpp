@@ -123,7 +123,7 @@ void time_epochs(const Options& options) {
   const recommend::Settings settings;
   training::SingleReplica alone;
   recommend::RecommendTask task(
-      settings, recommend::Arm::plain, split, 0, [](const recommend::SasRec&) {}, alone);
+      settings, recommend::Arm::plain, split, 0, [](const recommend::SasRec&) { return Json(); }, alone);
   training::AdamW optimizer(task.parameters(), {});
   print_result("{} users, {} items; peak memory before training {:.0f} MB\n", split.users(), split.items(),
                peak_megabytes());
@@ -234,7 +234,7 @@ void time_arms(const Options& options) {
   std::vector<std::int64_t> next(arms.size(), 0);
   for (std::size_t i = 0; i < arms.size(); ++i) {
     tasks.push_back(std::make_unique<recommend::RecommendTask>(
-        arms[i].settings, arms[i].arm, split, 0, [](const recommend::SasRec&) {}, alone));
+        arms[i].settings, arms[i].arm, split, 0, [](const recommend::SasRec&) { return Json(); }, alone));
     optimizers.push_back(std::make_unique<training::AdamW>(tasks[i]->parameters(), training::AdamWOptions{}));
     steps.emplace_back([&, i] {
       for (int k = 0; k < 4; ++k) {

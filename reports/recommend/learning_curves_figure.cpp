@@ -129,7 +129,7 @@ CsvTable learning_curves_csv(std::span<const LabelledCurves> arms) {
     for (const ArmCurve& curve : arm.curves) {
       for (std::size_t epoch = 0; epoch < curve.values.size(); ++epoch) {
         const auto number = static_cast<std::int64_t>(epoch + 1);
-        table.rows.push_back({arm.label, curve.seed, number,
+        table.rows.push_back({arm.label, std::to_string(curve.seed), number,
                               epoch < curve.loss.size() ? Cell(curve.loss[epoch]) : empty_cell(), curve.values[epoch],
                               std::int64_t{number == curve.best_epoch ? 1 : 0}});
       }

@@ -115,8 +115,8 @@ std::vector<CsvTable> tables(const TrainedRun& trained) {
           for (std::size_t seed = 0; seed < values.size(); ++seed)
             table.rows.push_back({std::string(name_of(grouping.users.kind)), static_cast<std::int64_t>(i + 1),
                                   stratum_label(grouping.users, i), who.users, who.mean_target_count,
-                                  who.mean_history_length, arm.name, arm.finished[seed], results.metrics[metric].name(),
-                                  values[seed]});
+                                  who.mean_history_length, arm.name, std::to_string(arm.finished[seed]),
+                                  results.metrics[metric].name(), values[seed]});
         }
       }
     }

@@ -53,6 +53,19 @@ std::string seeds_of(const analyses::ArmResult& arm) {
   return arm.finished.empty() || arm.trained ? text : text + "; no training";
 }
 
+/// The trainings that have diverged; empty: none.
+std::string diverged_in_words(const runfile::RecommendRun& run) {
+  std::string text;
+  for (std::size_t i = 0; i < run.results.size(); ++i) {
+    const auto& result = run.results[i];
+    const std::string why = result ? runfile::divergence_of(*result, std::ssize(run.item_train_count)) : std::string();
+    if (!why.empty())
+      text += fmt::format("{}{} seed {}: {}", text.empty() ? "" : "; ", run.arms[i / run.seeds.size()],
+                          run.seeds[i % run.seeds.size()], why);
+  }
+  return text;
+}
+
 PaperTable facts_table(const TrainedRun& trained) {
   const runfile::RecommendRun& run = trained.run();
   const Json& data = run.request.at("data");
@@ -69,6 +82,7 @@ PaperTable facts_table(const TrainedRun& trained) {
   add("split", short_checksum(run.split()));
   for (const analyses::ArmResult& arm : trained.results.arms) add("seeds of " + arm.name, seeds_of(arm));
   add("trainings finished", fmt::format("{} of {}", trained.results.finished(), run.results.size()));
+  if (const std::string diverged = diverged_in_words(run); !diverged.empty()) add("diverged", diverged);
   add("settings", settings_in_words(trained));
   return table;
 }
@@ -108,6 +122,7 @@ void add_json(const TrainedRun& trained, OrderedJson& summary) {
           {"trainings_finished", trained.results.finished()},
           {"training", run.request.at("training")},
           {"other_than_preset", OrderedJson::object()}};
+  if (const std::string diverged = diverged_in_words(run); !diverged.empty()) json["diverged"] = diverged;
   for (const Setting& setting : different_settings(trained))
     json["other_than_preset"][setting.key] = {{"run", setting.value}, {"preset", setting.preset}};
 }

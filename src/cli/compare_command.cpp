@@ -47,9 +47,11 @@ std::pair<std::string, std::string> parse_run(const std::string& text) {
 /// The arms that the command line names, in its order; all arms of a run that is given without one.
 std::vector<analyses::RecommenderArm> read_arms(const std::vector<std::string>& texts) {
   std::vector<analyses::RecommenderArm> arms;
+  std::map<fs::path, std::shared_ptr<const runfile::RecommendRun>> runs;
   for (const std::string& text : texts) {
     const auto [path, wanted] = parse_run(text);
-    const auto run = std::make_shared<const runfile::RecommendRun>(runfile::read_recommend_run(path));
+    auto& run = runs[fs::weakly_canonical(path)];
+    if (run == nullptr) run = given_recommend_run(path);
     CHECK(wanted.empty() || std::find(run->arms.begin(), run->arms.end(), wanted) != run->arms.end(),
           "{}: has no arm '{}', but {}{}", printable(path), printable(wanted, 60), fmt::join(run->arms, ", "),
           did_you_mean(wanted, run->arms));

@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/given_run.h"
 #include "cli/interaction_options.h"
 #include "core/atomic_file.h"
 #include "core/check.h"
@@ -13,8 +14,10 @@
 #include "reports/page/csv_table.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::cli {
@@ -27,6 +30,7 @@ struct EvaluateRecommendArguments {
   InteractionArguments data;
   bool keep_seen = false;
   bool validation = false;
+  bool other_split = false;
   std::int64_t top_k = 0;
   std::string out;
 };
@@ -38,9 +42,40 @@ OrderedJson metrics_of(const std::vector<float>& ranks) {
   return found;
 }
 
-void print(const std::vector<float>& ranks, const data::LeaveOneOut& split, bool validation, bool json) {
-  const OrderedJson metrics = metrics_of(ranks);
+constexpr std::string_view name_of(recommend::SplitMatch match) {
+  return match == recommend::SplitMatch::same ? "same" : match == recommend::SplitMatch::other ? "other" : "unknown";
+}
+
+/// Refuses a split that the checkpoint was not trained on, unless it is wanted: test items may have been trained on.
+recommend::SplitMatch check_split(const recommend::SasRecCheckpoint& checkpoint, const data::LeaveOneOut& split,
+                                  const EvaluateRecommendArguments& arguments) {
+  const auto match = recommend::match_split(checkpoint, split);
+  const std::string data = printable(arguments.data.path), model = printable(arguments.checkpoint);
+  if (match == recommend::SplitMatch::unknown && arguments.layout == "gainlens")
+    print_notice(
+        "gainlens: {}: its config.json holds no checksum of the split that it was trained on, so it cannot be checked "
+        "whether test items were trained on\n",
+        model);
+  if (match != recommend::SplitMatch::other) return match;
+  CHECK(arguments.other_split,
+        "{}: is split otherwise than the data that {} was trained on, so test items may have been trained on; the "
+        "training had --ties {} --min-item-count {}: give the same file and options, or --other-split to rank it all "
+        "the same",
+        data, model, printable(checkpoint.data.ties, 40), checkpoint.data.min_item_count);
+  print_notice(
+      "gainlens: warning: {}: is split otherwise than the data that {} was trained on; test items may have been "
+      "trained "
+      "on, and then the metrics are too high\n",
+      data, model);
+  return match;
+}
+
+void print(const std::vector<float>& ranks, const data::LeaveOneOut& split, recommend::SplitMatch match,
+           const std::string& unproven, bool validation, bool json) {
+  OrderedJson metrics = metrics_of(ranks);
   if (json) {
+    metrics["split"] = name_of(match);
+    metrics["checksums"] = unproven.empty() ? "equal" : "not compared";
     print_result("{}\n", metrics.dump());
     return;
   }
@@ -84,16 +119,23 @@ std::string counts_in_words(const recommend::Recommendations& found) {
 
 void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& global) {
   CHECK((arguments.top_k > 0) == !arguments.out.empty(), "--top-k and --out belong together: give both or neither");
+  if (!arguments.out.empty()) check_holds_no_run(std::filesystem::absolute(arguments.out).parent_path());
   const auto layout = recommend::parse_checkpoint_layout(arguments.layout);
   auto checkpoint = recommend::load_sasrec(arguments.checkpoint, layout, arguments.heads);
   const data::LeaveOneOut split(arguments.data.read());
   recommend::check_catalogue(checkpoint, split.interactions(), printable(arguments.data.path));
+  const auto match = check_split(checkpoint, split, arguments);
+  const std::string unproven =
+      layout == recommend::CheckpointLayout::gainlens ? checkpoint.unproven : "it is of another layout";
+  if (layout == recommend::CheckpointLayout::gainlens && !unproven.empty())
+    print_notice("gainlens: {}: its files were not compared with checksums: {}\n", printable(arguments.checkpoint),
+                 unproven);
   const recommend::SasRec model(checkpoint.config, std::move(checkpoint.weights));
   recommend::SasRecScorer scorer(model);
   recommend::RankingOptions options;
   options.keep_seen = arguments.keep_seen;
   const auto held_out = arguments.validation ? data::HeldOut::validation : data::HeldOut::test;
-  print(rank_all(scorer, split, held_out, options), split, arguments.validation, global.json);
+  print(rank_all(scorer, split, held_out, options), split, match, unproven, arguments.validation, global.json);
   if (arguments.out.empty()) return;
   const recommend::Recommendations found = recommend_all(scorer, split, arguments.top_k, options);
   write_recommendations(arguments.out, split.interactions(), found);
@@ -123,6 +165,8 @@ void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Act
       ->capture_default_str();
   add_interaction_options(*command, arguments->data);
   command->add_flag("--keep-seen", arguments->keep_seen, "Items that the user has seen stay candidates");
+  command->add_flag("--other-split", arguments->other_split,
+                    "Rank although the data are split otherwise than those of the training");
   command->add_flag("--validation", arguments->validation, "Rank the last item but one instead of the last");
   command->add_option("--top-k", arguments->top_k, "Number of items to recommend to each user, written to --out");
   command->add_option("--out", arguments->out, "CSV file for the recommendations: user, position, item, score");

@@ -1,6 +1,8 @@
 #include "cli/given_run.h"
 
 #include "core/check.h"
+#include "core/console.h"
+#include "recommend/finished_seeds.h"
 #include "runfile/recommend_run.h"
 
 #include <algorithm>
@@ -39,6 +41,16 @@ bool holds_run(const fs::path& folder) {
          (fs::is_directory(folder / "shards", ignored) && fs::exists(folder / "request.json", ignored));
 }
 
+/// Whether the folder is ARM of a recommender run: it holds the folders of seeds.
+bool is_arm(const fs::path& folder) {
+  std::error_code ignored;
+  return std::any_of(fs::directory_iterator(folder, ignored), fs::directory_iterator(),
+                     [](const fs::directory_entry& entry) {
+                       return recommend::seed_of_folder(entry.path().filename().string()).has_value();
+                     }) &&
+         runfile::is_recommend_run(folder.parent_path());
+}
+
 }  // namespace
 
 void check_holds_no_run(const fs::path& folder) {
@@ -46,6 +58,20 @@ void check_holds_no_run(const fs::path& folder) {
   CHECK(!holds_run(real), "--out: {} is the folder of a run; choose another folder", printable(folder.string()));
   CHECK(real.filename() != "shards" || !holds_run(real.parent_path()),
         "--out: {} holds the shards of a run; choose another folder", printable(folder.string()));
+  check_lies_in_no_arm(folder);
+}
+
+void check_lies_in_no_arm(const fs::path& folder) {
+  const fs::path real = fs::weakly_canonical(folder);
+  for (fs::path at = real; at.has_relative_path(); at = at.parent_path())
+    CHECK(!is_arm(at), "--out: {} lies among the checkpoints of the run {}; choose another folder",
+          printable(folder.string()), printable(at.parent_path().string()));
+}
+
+std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const fs::path& path) {
+  recommend::ProvenRun proven = recommend::read_proven_run(path);
+  if (!proven.unproven.empty()) print_notice("gainlens: {}: {}\n", printable(path.string()), proven.unproven);
+  return std::make_shared<const runfile::RecommendRun>(std::move(proven.run));
 }
 
 GivenRun open_given_run(const fs::path& path) {

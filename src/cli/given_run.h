@@ -1,9 +1,11 @@
 #pragma once
 
+#include "runfile/recommend_run.h"
 #include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
 
 #include <filesystem>
+#include <memory>
 
 namespace gainlens::cli {
 
@@ -15,13 +17,23 @@ struct GivenRun {
 
 /// Refuses to write other files beside those of a run.
 /// @param folder  that the option --out names, or that holds the file that it names; may be absent
-/// @throws InvalidArgument  it holds a run, finished or not, or the shards of one
+/// @throws InvalidArgument  it holds a run, finished or not, or the shards of one; it lies among the checkpoints of a
+///     recommender run
 void check_holds_no_run(const std::filesystem::path& folder);
+
+/// Likewise, for commands that write a run of their own there.
+/// @throws InvalidArgument  it lies among the checkpoints of a recommender run
+void check_lies_in_no_arm(const std::filesystem::path& folder);
 
 /// Opens the run that was given on the command line.
 /// @param path  run folder or run.h5
 /// @throws InvalidArgument  it is a checkpoint (the message says how to sweep it); as runfile::prove_run() and
 ///     RunReader::open()
 GivenRun open_given_run(const std::filesystem::path& path);
+
+/// Reads the recommender run that was given on the command line, and proves the files of its trainings. Says on
+/// standard error what was not compared.
+/// @throws InvalidArgument  as recommend::read_proven_run()
+std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const std::filesystem::path& path);
 
 }  // namespace gainlens::cli

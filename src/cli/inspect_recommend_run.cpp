@@ -4,6 +4,7 @@
 #include "core/counted.h"
 #include "core/number_ranges.h"
 #include "core/ranking_metrics.h"
+#include "recommend/finished_seeds.h"
 #include "runfile/recommend_run.h"
 
 #include <fmt/ranges.h>
@@ -11,7 +12,8 @@
 namespace gainlens::cli {
 
 void inspect_recommend_run(const std::filesystem::path& path, Findings& findings) {
-  const runfile::RecommendRun run = runfile::read_recommend_run(path);
+  const recommend::ProvenRun proven = recommend::read_proven_run(path);
+  const runfile::RecommendRun& run = proven.run;
   findings.add("kind", "recommender run");
   findings.add("backbone", run.backbone());
   const Json& data = run.request.at("data");
@@ -34,6 +36,17 @@ void inspect_recommend_run(const std::filesystem::path& path, Findings& findings
     finished += of_arm;
   }
   findings.add("finished", fmt::format("{} of {}", finished, counted(run.results.size(), "training")), finished);
+  std::vector<std::string> diverged;
+  for (std::size_t i = 0; i < run.results.size(); ++i) {
+    const std::string why = run.results[i] ? divergence_of(*run.results[i], items) : "";
+    if (!why.empty())
+      diverged.push_back(
+          fmt::format("{} seed {}: {}", run.arms[i / run.seeds.size()], run.seeds[i % run.seeds.size()], why));
+  }
+  if (!diverged.empty()) findings.add("diverged", fmt::format("{}", fmt::join(diverged, "; ")), diverged);
+  findings.add("checksums",
+               proven.unproven.empty() ? "the files of every training are as it wrote them" : proven.unproven,
+               proven.compared);
   CHECK(finished > 0, "{}: no seed is finished; repeat its gainlens train recommend command, which continues",
         printable(path.string()));
 }

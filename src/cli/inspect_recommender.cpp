@@ -1,5 +1,6 @@
 #include "cli/inspect_parts.h"
 #include "core/counted.h"
+#include "core/error.h"
 #include "recommend/sasrec_checkpoint.h"
 
 #include <ATen/core/Tensor.h>
@@ -33,8 +34,18 @@ void inspect_recommender(const std::filesystem::path& path, Findings& findings) 
   for (const recommend::SasRecSlot& slot : recommend::sasrec_slots(config, checkpoint.weights))
     parameters += slot.tensor->numel();
   findings.add("parameters", fmt::format("{}", parameters), parameters);
-  findings.add("item names", checkpoint.item_names.empty() ? "1, 2, ..." : "sha256 " + checkpoint.item_names,
-               checkpoint.item_names);
+  findings.add("item names", checkpoint.data.item_names.empty() ? "1, 2, ..." : "sha256 " + checkpoint.data.item_names,
+               checkpoint.data.item_names);
+  findings.add("split",
+               checkpoint.data.split.empty()
+                   ? "not known: an earlier version made it"
+                   : fmt::format("sha256 {}; --ties {} --min-item-count {}", printable(checkpoint.data.split, 64),
+                                 printable(checkpoint.data.ties, 40), checkpoint.data.min_item_count),
+               checkpoint.data.split);
+  findings.add(
+      "checksums",
+      checkpoint.unproven.empty() ? "its files are as the training wrote them" : "not compared: " + checkpoint.unproven,
+      checkpoint.unproven.empty());
 }
 
 }  // namespace gainlens::cli

@@ -130,7 +130,7 @@ void report_recommender(const ReportArguments& arguments, const GlobalOptions& g
   analyses::RecommenderOptions options;
   options.resampling.seed = options.resamples.seed = global.seed;
   if (!arguments.paper.empty()) options.paper = analyses::parse_paper_data_set(arguments.paper);
-  const auto run = std::make_shared<const runfile::RecommendRun>(runfile::read_recommend_run(path));
+  const auto run = given_recommend_run(path);
   const Json preset = Json(recommend::to_json(recommend::settings_of(recommend::preset("paper"), "--preset")));
   const reports::TrainedRun trained{printable(folder_of(path).filename().string()),
                                     analyses::recommender_results(path, run, options), preset};

@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/given_run.h"
 #include "cli/knob_options.h"
 
 #include "core/check.h"
@@ -67,6 +68,9 @@ std::vector<std::string> draw(const language::LanguageModelOutcome& outcome) {
 void print(const language::LanguageModelOutcome& outcome, bool json) {
   const training::TrainingOutcome& training = outcome.training;
   const std::string curve = (outcome.folder / "training" / "loss-curve.svg").string();
+  if (!outcome.diverged.empty())
+    print_notice("gainlens: warning: the training has diverged: {}; a smaller 'learning_rate' may help\n",
+                 outcome.diverged);
   if (json) {
     const Json result = {{"checkpoint", outcome.folder.string()},
                          {"parameters", outcome.parameters},
@@ -77,6 +81,7 @@ void print(const language::LanguageModelOutcome& outcome, bool json) {
                          {"stopped_early", training.stopped_early},
                          {"best_step", training.best_step},
                          {"best_validation_loss", training.best_loss},
+                         {"diverged", outcome.diverged.empty() ? Json() : Json(outcome.diverged)},
                          {"loss_curve", curve}};
     print_result("{}\n", json_text(result));
     return;
@@ -102,6 +107,7 @@ void run(const TrainLanguageModelArguments& arguments, const GlobalOptions& glob
   request.seed = global.seed;
   request.quiet = global.quiet;
   read_arm(arguments, request);
+  check_holds_no_run(arguments.out);
   const auto outcome = language::train_language_model(request);
   draw(outcome);
   print(outcome, global.json);

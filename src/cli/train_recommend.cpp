@@ -1,6 +1,7 @@
 #include "recommend/train_recommend.h"
 #include "analyses/seed_comparison.h"
 #include "cli/commands.h"
+#include "cli/given_run.h"
 #include "cli/interaction_options.h"
 #include "cli/knob_options.h"
 #include "cli/name_list.h"
@@ -70,9 +71,14 @@ std::string data_name(const std::string& path) {
 }
 
 OrderedJson to_json(const recommend::SeedOutcome& seed) {
-  return {{"arm", seed.arm},       {"seed", seed.seed},       {"best_epoch", seed.best_epoch},
-          {"epochs", seed.epochs}, {"seconds", seed.seconds}, {"validation", seed.validation},
-          {"test", seed.test}};
+  return {{"arm", seed.arm},
+          {"seed", seed.seed},
+          {"best_epoch", seed.best_epoch},
+          {"epochs", seed.epochs},
+          {"seconds", seed.seconds},
+          {"validation", seed.validation},
+          {"test", seed.test},
+          {"diverged", seed.diverged.empty() ? Json() : Json(seed.diverged)}};
 }
 
 /// Mean and standard deviation of each metric over the seeds of an arm. An arm without training is the same with every
@@ -97,6 +103,11 @@ std::string arm_lines(const std::string& arm, const recommend::RecommendOutcome&
 }
 
 void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArguments& arguments, bool json) {
+  for (const auto& seed : outcome.seeds) {
+    if (!seed.diverged.empty())
+      print_notice("gainlens: warning: {} seed {} has diverged: {}; a smaller --learning-rate may help\n", seed.arm,
+                   seed.seed, seed.diverged);
+  }
   if (json) {
     OrderedJson seeds = OrderedJson::array();
     for (const auto& seed : outcome.seeds) seeds.push_back(to_json(seed));
@@ -115,6 +126,13 @@ void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArgum
   for (const std::string& arm : arguments.arms) print_result("{}\n", arm_lines(arm, outcome));
 }
 
+/// Refuses options of the training that change nothing beside the others.
+void check_idle_options(const TrainRecommendArguments& arguments, const recommend::Settings& settings) {
+  for (const char* key : {"negatives", "negative_exponent"})
+    CHECK(arguments.knobs.at(key).empty() || settings.loss == recommend::LossKind::sampled,
+          "{}: has no effect, because 'loss' is \"full\"; give --loss sampled too", knob_option(key));
+}
+
 /// Refuses options of the filter that act in no arm. Arms other than those named here use parts of the filter in their
 /// own way.
 void check_filter_options(const TrainRecommendArguments& arguments, const bft::FilterOptions& filter) {
@@ -122,6 +140,8 @@ void check_filter_options(const TrainRecommendArguments& arguments, const bft::F
   const auto has = [&](std::string_view arm) { return std::ranges::find(arguments.arms, arm) != arguments.arms.end(); };
   const auto is_known = [&](const std::string& arm) { return std::ranges::find(known, arm) != known.end(); };
   if (!std::ranges::all_of(arguments.arms, is_known)) return;
+  CHECK(has("bft") || arguments.knobs.at("precision_learning_rate").empty(),
+        "--precision-learning-rate: is an option of the filter; give --arm bft too");
   for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs()) {
     if (arguments.knobs.at(knob.key).empty()) continue;
     CHECK(has("bft"), "{}: is an option of the filter; give --arm bft too", knob_option(knob.key));
@@ -136,6 +156,9 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   recommend::RecommendRequest request;
   request.settings = settings_of(arguments);
   recommend::check_arms(arguments.arms);
+  recommend::check_seeds(global.seed, arguments.seeds);
+  check_lies_in_no_arm(arguments.out);
+  check_idle_options(arguments, request.settings);
   check_filter_options(arguments, request.settings.model.filter);
   request.arms = arguments.arms;
   request.seeds = arguments.seeds;
@@ -145,6 +168,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   request.seeds_at_once = arguments.seeds_at_once;
   request.quiet = global.quiet;
   request.program_version = GAINLENS_VERSION;
+  request.options = arguments.data.policy.options();
   request.data_name = data_name(arguments.data.path);
   CHECK(arguments.spread == "batches" || arguments.spread == "seeds", "--spread: '{}'; must be batches or seeds",
         printable(arguments.spread, 60));

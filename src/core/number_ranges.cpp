@@ -4,7 +4,8 @@
 
 namespace gainlens {
 
-std::string number_ranges(const std::vector<std::int64_t>& numbers, std::string_view to) {
+template <std::integral Number>
+std::string number_ranges(const std::vector<Number>& numbers, std::string_view to) {
   std::string text;
   for (std::size_t first = 0; first < numbers.size();) {
     std::size_t last = first;
@@ -15,5 +16,8 @@ std::string number_ranges(const std::vector<std::int64_t>& numbers, std::string_
   }
   return text;
 }
+
+template std::string number_ranges(const std::vector<std::int64_t>&, std::string_view);
+template std::string number_ranges(const std::vector<std::uint64_t>&, std::string_view);
 
 }  // namespace gainlens

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -8,7 +9,9 @@
 namespace gainlens {
 
 /// Ascending numbers in words, with three or more consecutive ones drawn together: "0-3, 7, 8".
+/// @tparam Number  std::int64_t or std::uint64_t
 /// @param to  what stands between the first and the last number of a range
-std::string number_ranges(const std::vector<std::int64_t>& numbers, std::string_view to = "-");
+template <std::integral Number = std::int64_t>
+std::string number_ranges(const std::vector<Number>& numbers, std::string_view to = "-");
 
 }  // namespace gainlens

@@ -54,6 +54,8 @@ training::Schedule read_schedule(ConfigReader& reader, const std::vector<Stage>&
   training::Schedule schedule;
   schedule.decay = training::parse_decay(reader.text("schedule", "cosine"));
   schedule.warmup_steps = reader.integer("warmup_steps", 0, most_steps, 0);
+  CHECK(schedule.decay == training::Decay::cosine || reader.find_non_null("final_factor") == nullptr,
+        "{}: 'final_factor' has no effect, because 'schedule' is constant; remove it", reader.where());
   schedule.final_factor = reader.number("final_factor", 0, 1, schedule.final_factor);
   schedule.total_steps = 0;
   for (const Stage& stage : stages) schedule.total_steps += stage.steps;

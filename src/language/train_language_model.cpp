@@ -3,6 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
+#include "core/divergence.h"
 #include "core/scratch_folder.h"
 #include "core/sha256.h"
 #include "data/text.h"
@@ -13,6 +14,7 @@
 #include "models/checkpoint/save_checkpoint.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/filter_config.h"
+#include "runfile/kept_files.h"
 #include "tokenizers/tokenizer.h"
 
 #include <cmath>
@@ -152,31 +154,10 @@ std::string vocabulary(const std::filesystem::path& out, const std::vector<std::
   return train_tokenizer(texts, recipe.tokenizer);
 }
 
-constexpr const char* kept_files[] = {"config.json", "model.safetensors"};
-
-/// The sha256 of the files of the best step, which the training state keeps.
-Json checksums_of(const std::filesystem::path& out) {
-  Json checksums = Json::object();
-  for (const char* file : kept_files) checksums[file] = sha256_file(out / file);
-  return checksums;
-}
-
-/// Proves that the files of the best step are there, and are as the training wrote them.
-/// @param kept  as returned by checksums_of; null in states of older versions
-void check_kept(const Json& kept, const std::filesystem::path& out, std::int64_t best_step,
-                const std::filesystem::path& state) {
-  for (const char* file : kept_files) {
-    const std::filesystem::path path = out / file;
-    CHECK(std::filesystem::exists(path), "{}: {} of the best step, {}, is missing; delete {} to train again",
-          printable(out.string()), file, best_step, printable(state.string()));
-    if (kept.is_null()) continue;
-    const std::string digest = sha256_file(path);
-    CHECK(kept.is_object() && kept.value(file, Json()) == digest,
-          "{}: its sha256 is {}, and the training state says {}: the file has changed since the training wrote it; "
-          "put it back, or delete {} to train again",
-          printable(path.string()), digest, printable((kept.is_object() ? kept.value(file, Json()) : kept).dump()),
-          printable(state.string()));
-  }
+/// The files of the best step. The training state keeps their checksums.
+runfile::KeptFiles kept_files(const std::filesystem::path& out) {
+  static constexpr const char* names[] = {"config.json", "model.safetensors"};
+  return {out, names};
 }
 
 /// Checks everything in a recipe that can be checked before a text is read.
@@ -240,7 +221,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
       recipe, config, models::initial_weights(config, request.seed), std::move(tokens), request.seed,
       [&](const models::DecoderWeights& weights) {
         models::save_checkpoint(out, document, weights, recipe.dtype);
-        return checksums_of(out);
+        return runfile::checksums_of(kept_files(out));
       },
       request.precision_learning_rate);
 
@@ -248,8 +229,13 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   write_file_atomically(folder.path() / "tokenizer.model", tokenizer_model);
   write_tokenizer(tokenizer_model, out);
   outcome.training = training::train(task, folder, trainer_options(recipe, request));
-  check_kept(task.kept(), out, outcome.training.best_step, folder.state_file());
+  runfile::prove_kept(task.kept(), kept_files(out),
+                      {fmt::format("the best step, {},", outcome.training.best_step), "the training state",
+                       fmt::format("delete {} to train again", printable(folder.state_file().string()))});
   write_file_atomically(folder.path() / "history.csv", training::history_csv(outcome.training.history));
+  std::vector<double> losses;
+  for (const training::Evaluation& point : outcome.training.history) losses.push_back(point.training_loss);
+  outcome.diverged = divergence(losses, config.vocabulary, {"up to the first evaluation", "token"});
   if (config.filter) write_file_atomically(folder.path() / "filter.csv", filter_csv(task.filter_points()));
   return outcome;
 }

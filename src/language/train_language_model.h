@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace gainlens::language {
@@ -29,6 +30,7 @@ struct LanguageModelOutcome {
   std::int64_t parameters = 0;
   std::int64_t training_tokens = 0;
   std::int64_t validation_tokens = 0;
+  std::string diverged;  ///< why the training has diverged (core/divergence.h); empty: it has not
 };
 
 /// Trains a vocabulary and one Decoder from scratch. Leaves a checkpoint in Hugging Face layout in `out`: the weights

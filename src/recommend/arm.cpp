@@ -50,6 +50,16 @@ std::string_view name_of(Arm arm) {
   return parts_of(arm).name;
 }
 
+const std::vector<std::string>& arm_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> found;
+    for (const ArmParts& parts : all_arms()) found.emplace_back(parts.name);
+    found.insert(found.end(), {"popularity", "markov"});
+    return found;
+  }();
+  return names;
+}
+
 const ArmParts* find_arm(std::string_view name) {
   const auto& arms = all_arms();
   const auto found = std::find_if(arms.begin(), arms.end(), [&](const ArmParts& parts) { return parts.name == name; });

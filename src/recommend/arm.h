@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +40,8 @@ struct ArmParts {
 const std::vector<ArmParts>& all_arms();
 const ArmParts& parts_of(Arm arm);
 std::string_view name_of(Arm arm);
+/// Of the arms that are trained, then popularity and markov: baselines without training, for scale.
+const std::vector<std::string>& arm_names();
 /// @returns  null if no arm that is trained has this name
 const ArmParts* find_arm(std::string_view name);
 

@@ -37,7 +37,7 @@ std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split) {
 }
 
 RecommendTask::RecommendTask(const Settings& settings, Arm arm, const data::LeaveOneOut& split, std::uint64_t seed,
-                             std::function<void(const SasRec&)> keep, training::Replicas& replicas)
+                             std::function<Json(const SasRec&)> keep, training::Replicas& replicas)
     : settings_(settings),
       split_(split),
       seed_(seed),
@@ -188,7 +188,9 @@ double RecommendTask::validation_loss() {
 }
 
 Json RecommendTask::notes() const {
-  return {{"validation", validation_}, {"filter", filter_.notes()}};
+  Json notes = {{"validation", validation_}, {"filter", filter_.notes()}};
+  if (!kept_.is_null()) notes["kept"] = kept_;
+  return notes;
 }
 
 void RecommendTask::restore(const Json& notes) {
@@ -196,6 +198,7 @@ void RecommendTask::restore(const Json& notes) {
   CHECK(validation_.size() == ranking_metrics().size(), "training state: {} metrics; must be {}", validation_.size(),
         ranking_metrics().size());
   filter_.restore(notes.at("filter"));
+  kept_ = notes.value("kept", Json());
 }
 
 std::string RecommendTask::name_of(std::int64_t step) const {

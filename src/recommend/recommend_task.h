@@ -30,17 +30,17 @@ std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split);
 class RecommendTask : public training::Task {
  public:
   /// @param split     must exist as long as the task, as must `replicas`
-  /// @param keep      called with the model at each new best validation loss
+  /// @param keep      stores the model, at each new best validation loss; returns the checksums of its files
   /// @param replicas  the processes that train together
   /// @throws InvalidArgument  no user has two training items
   RecommendTask(const Settings& settings, Arm arm, const data::LeaveOneOut& split, std::uint64_t seed,
-                std::function<void(const SasRec&)> keep, training::Replicas& replicas);
+                std::function<Json(const SasRec&)> keep, training::Replicas& replicas);
 
   std::vector<training::ParameterGroup> parameters() override;
   double accumulate_gradients(std::int64_t step) override;
   double amount(std::int64_t step) const override;
   double validation_loss() override;
-  void keep_best() override { keep_(model_); }
+  void keep_best() override { kept_ = keep_(model_); }
   Json notes() const override;
   void restore(const Json& notes) override;
   std::string name_of(std::int64_t step) const override;
@@ -49,6 +49,8 @@ class RecommendTask : public training::Task {
   std::int64_t steps_per_epoch() const;
   const SasRec& model() const { return model_; }
   const FilterTraining& filter() const { return filter_; }
+  /// What `keep` returned last, also before the training was resumed; null in states of older versions.
+  const Json& kept() const { return kept_; }
   /// Gives the model the weights of rank 0's `best`, of the same configuration. All processes call it.
   /// @param best  null in the other processes
   void take_weights(SasRecWeights* best);
@@ -80,7 +82,8 @@ class RecommendTask : public training::Task {
   training::DataOrder order_;
   std::optional<ItemSampler> sampler_;
   std::vector<std::vector<double>> validation_;
-  std::function<void(const SasRec&)> keep_;
+  std::function<Json(const SasRec&)> keep_;
+  Json kept_;
   training::Replicas& replicas_;
 };
 

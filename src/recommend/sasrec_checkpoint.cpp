@@ -6,6 +6,7 @@
 #include "core/sha256.h"
 #include "formats/tensor_file.h"
 #include "models/checkpoint/tensor_values.h"
+#include "recommend/finished_seeds.h"
 
 #include <ATen/ATen.h>
 #include <fmt/ranges.h>
@@ -108,6 +109,32 @@ void check_filter(const SasRecWeights& weights, const std::string& where) {
     check_range(weights.layers[i].filter.stretch, fmt::format("layers.{}.filter.stretch", i).c_str(), 1e-3, none);
 }
 
+OrderedJson to_json(const TrainedOn& data) {
+  OrderedJson document = {{"item_names", data.item_names}};
+  if (data.split.empty()) return document;
+  document["split"] = data.split;
+  document["ties"] = data.ties;
+  document["min_item_count"] = data.min_item_count;
+  return document;
+}
+
+/// The key 'data' of config.json. Earlier versions wrote 'item_names' alone.
+TrainedOn read_trained_on(const Json& data, const std::string& where) {
+  const auto text = [&](const char* key) {
+    CHECK(data.contains(key) && data[key].is_string(), "{}: 'data' has no text '{}'", where, key);
+    return data[key].get<std::string>();
+  };
+  CHECK(data.is_object(), "{}: 'data' must be an object with the checksum 'item_names'", where);
+  TrainedOn trained_on{text("item_names")};
+  if (!data.contains("split")) return trained_on;
+  trained_on.split = text("split");
+  trained_on.ties = text("ties");
+  CHECK(data.contains("min_item_count") && data["min_item_count"].is_number_unsigned(),
+        "{}: 'data' has no whole number 'min_item_count'", where);
+  trained_on.min_item_count = data["min_item_count"].get<std::int64_t>();
+  return trained_on;
+}
+
 }  // namespace
 
 CheckpointLayout parse_checkpoint_layout(std::string_view name) {
@@ -126,6 +153,15 @@ std::string item_names_checksum(const data::Interactions& interactions) {
   return hash.hex();
 }
 
+TrainedOn trained_on_split(const data::LeaveOneOut& split, const data::InteractionOptions& options) {
+  return {item_names_checksum(split.interactions()), split.checksum(), options.ties.name(), options.min_item_count};
+}
+
+SplitMatch match_split(const SasRecCheckpoint& checkpoint, const data::LeaveOneOut& split) {
+  if (checkpoint.data.split.empty()) return SplitMatch::unknown;
+  return checkpoint.data.split == split.checksum() ? SplitMatch::same : SplitMatch::other;
+}
+
 SasRecCheckpoint load_sasrec(const std::filesystem::path& path, CheckpointLayout layout, std::int64_t heads) {
   CHECK(std::filesystem::exists(path), "{}: no such file or folder", printable(path.string()));
   SasRecCheckpoint checkpoint;
@@ -139,12 +175,8 @@ SasRecCheckpoint load_sasrec(const std::filesystem::path& path, CheckpointLayout
   const std::filesystem::path config_file = path / "config.json";
   const Json document = read_json_file(config_file);
   checkpoint.config = parse_sasrec_config(document, printable(config_file.string()));
-  if (document.contains("data")) {
-    const Json& data = document["data"];
-    CHECK(data.is_object() && data.contains("item_names") && data["item_names"].is_string(),
-          "{}: 'data' must be an object with the checksum 'item_names'", printable(config_file.string()));
-    checkpoint.item_names = data["item_names"].get<std::string>();
-  }
+  if (document.contains("data")) checkpoint.data = read_trained_on(document["data"], printable(config_file.string()));
+  checkpoint.unproven = prove_checkpoint(path);
   const formats::TensorFile file = formats::TensorFile::open(path / weights_name);
   checkpoint.weights = read_weights(file, checkpoint.config, layout);
   check_filter(checkpoint.weights, printable(file.path().string()));
@@ -157,8 +189,8 @@ void check_catalogue(const SasRecCheckpoint& checkpoint, const data::Interaction
   CHECK(interactions.item_count() == checkpoint.config.items,
         "{}: the data set has {} items; the checkpoint was made for {}", where, interactions.item_count(),
         checkpoint.config.items);
-  if (!checkpoint.item_names.empty()) {
-    CHECK(item_names_checksum(interactions) == checkpoint.item_names,
+  if (!checkpoint.data.item_names.empty()) {
+    CHECK(item_names_checksum(interactions) == checkpoint.data.item_names,
           "{}: its items have other names than those that the checkpoint was trained on", where);
     return;
   }
@@ -170,7 +202,7 @@ void check_catalogue(const SasRecCheckpoint& checkpoint, const data::Interaction
 }
 
 void save_sasrec(const std::filesystem::path& folder, const SasRecConfig& config, SasRecWeights weights,
-                 const std::string& item_names, const std::string& seed) {
+                 const TrainedOn& data, const std::string& seed) {
   std::vector<at::Tensor> contiguous;  // must exist until the bytes are written
   std::vector<formats::TensorToWrite> tensors;
   for (const SasRecSlot& slot : sasrec_slots(config, weights)) {
@@ -183,7 +215,7 @@ void save_sasrec(const std::filesystem::path& folder, const SasRecConfig& config
   }
   ensure_writable_folder(folder);
   OrderedJson document = to_json(config);
-  if (!item_names.empty()) document["data"] = {{"item_names", item_names}};
+  if (!data.item_names.empty()) document["data"] = to_json(data);
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
   if (!seed.empty()) metadata["seed"] = seed;
   formats::write_tensors(folder / weights_name, tensors, metadata);

@@ -1,8 +1,10 @@
 #include "recommend/seed_result.h"
 
 #include "core/check.h"
+#include "formats/content_checksum.h"
 #include "formats/tensor_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <span>
@@ -27,40 +29,59 @@ std::vector<Number> numbers_of(const formats::TensorEntry& entry, formats::DType
   return numbers;
 }
 
-}  // namespace
+constexpr std::string_view repair =
+    "delete it and repeat its gainlens train recommend command, which computes it again";
 
-void save_seed_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed,
-                      const SeedResult& result) {
-  std::vector<formats::TensorToWrite> tensors;
-  for (const auto& [name, values] : result.curve)
-    tensors.push_back(tensor<double>(std::string(curve_prefix) + name, formats::DType::f64, values));
-  for (const auto& [name, values] : result.filter)
-    tensors.push_back(tensor<double>(std::string(filter_prefix) + name, formats::DType::f64, values));
-  for (const auto& [name, value] : result.test)
-    tensors.push_back(tensor<double>(std::string(test_prefix) + name, formats::DType::f64, {&value, 1}));
-  tensors.push_back(tensor<float>("rank", formats::DType::f32, result.rank));
-  formats::write_tensors(file, tensors,
-                         {{"format", std::string(result_format)},
-                          {"arm", arm},
-                          {"seed", std::to_string(seed)},
-                          {"best_epoch", std::to_string(result.best_epoch)}});
+/// Of the checksum: what the file says beside its tensors.
+std::string head(const std::string& arm, const std::string& seed, const std::string& best_epoch,
+                 const std::string& kept) {
+  return fmt::format("{}\n{}\n{}\n{}\n", arm, seed, best_epoch, kept);
 }
 
-SeedResult load_seed_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed) {
-  const formats::TensorFile stored = formats::TensorFile::open(file);
-  const std::string where = printable(file.string());
-  const auto& metadata = stored.metadata();
-  const auto format = metadata.find("format"), epoch = metadata.find("best_epoch");
-  CHECK(format != metadata.end() && format->second == result_format && epoch != metadata.end(),
+formats::TensorFile open_result(const std::filesystem::path& file) {
+  try {
+    return formats::TensorFile::open(file);
+  } catch (const InvalidArgument& error) {
+    CHECK(std::filesystem::exists(file), "{}", error.what());
+    throw_invalid("{}; {}", error.what(), repair);
+  }
+}
+
+/// The metadata of a result.
+struct Metadata {
+  std::string arm, seed, best_epoch, kept, sha256;
+};
+
+Metadata metadata_of(const formats::TensorFile& stored, const std::string& where) {
+  const auto& all = stored.metadata();
+  const auto text = [&](const char* key) {
+    const auto found = all.find(key);
+    return found == all.end() ? std::string() : found->second;
+  };
+  CHECK(text("format") == result_format && !text("best_epoch").empty(),
         "{}: not the result of a training; delete it to train again", where);
-  const auto of_arm = metadata.find("arm"), of_seed = metadata.find("seed");
-  CHECK(of_arm != metadata.end() && of_seed != metadata.end() && of_arm->second == arm &&
-            of_seed->second == std::to_string(seed),
-        "{}: not the result of arm {}, seed {}; delete it to train again", where, arm, seed);
+  return {text("arm"), text("seed"), text("best_epoch"), text("kept"), text("sha256")};
+}
+
+void prove(const formats::TensorFile& stored, const Metadata& metadata, const std::string& where) {
+  if (metadata.sha256.empty()) return;
+  std::vector<formats::TensorEntry> entries;
+  for (const auto& [name, entry] : stored.entries()) entries.push_back(entry);
+  const std::string found =
+      formats::content_checksum(head(metadata.arm, metadata.seed, metadata.best_epoch, metadata.kept), entries);
+  CHECK(found == metadata.sha256,
+        "{}: the sha256 of its content is {}, and it says itself {}: the file has changed since it was written; {}",
+        where, found, printable(metadata.sha256, 64), repair);
+}
+
+SeedResult read_result(const formats::TensorFile& stored, const Metadata& metadata, const std::string& where) {
   SeedResult result;
-  const char* const end = epoch->second.data() + epoch->second.size();
-  const auto parsed = std::from_chars(epoch->second.data(), end, result.best_epoch);
-  CHECK(parsed.ec == std::errc() && parsed.ptr == end, "{}: 'best_epoch' is no number", where);
+  const char* const end = metadata.best_epoch.data() + metadata.best_epoch.size();
+  const auto parsed = std::from_chars(metadata.best_epoch.data(), end, result.best_epoch);
+  CHECK(parsed.ec == std::errc() && parsed.ptr == end && result.best_epoch >= 0, "{}: 'best_epoch' is no number; {}",
+        where, repair);
+  if (!metadata.kept.empty()) result.kept = parse_json(metadata.kept, where + " (kept)");
+  result.has_checksum = !metadata.sha256.empty();
   for (const auto& [name, entry] : stored.entries()) {
     if (name.starts_with(curve_prefix)) {
       result.curve[name.substr(curve_prefix.size())] = numbers_of<double>(entry, formats::DType::f64, where);
@@ -76,6 +97,55 @@ SeedResult load_seed_result(const std::filesystem::path& file, const std::string
     }
   }
   return result;
+}
+
+}  // namespace
+
+bool is_finished(const SeedResult& result, std::int64_t epochs, std::int64_t patience) {
+  if (result.curve.empty()) return true;  // no training
+  const std::int64_t done = std::ssize(result.curve.begin()->second);
+  return done >= epochs || (patience > 0 && done - result.best_epoch >= patience);
+}
+
+void save_seed_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed,
+                      const SeedResult& result) {
+  std::vector<formats::TensorToWrite> tensors;
+  for (const auto& [name, values] : result.curve)
+    tensors.push_back(tensor<double>(std::string(curve_prefix) + name, formats::DType::f64, values));
+  for (const auto& [name, values] : result.filter)
+    tensors.push_back(tensor<double>(std::string(filter_prefix) + name, formats::DType::f64, values));
+  for (const auto& [name, value] : result.test)
+    tensors.push_back(tensor<double>(std::string(test_prefix) + name, formats::DType::f64, {&value, 1}));
+  tensors.push_back(tensor<float>("rank", formats::DType::f32, result.rank));
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  const std::string seed_text = std::to_string(seed), best_epoch = std::to_string(result.best_epoch);
+  const std::string kept = result.kept.is_null() ? "" : result.kept.dump();
+  std::map<std::string, std::string> metadata = {
+      {"format", std::string(result_format)},
+      {"arm", arm},
+      {"seed", seed_text},
+      {"best_epoch", best_epoch},
+      {"sha256", formats::content_checksum(head(arm, seed_text, best_epoch, kept), tensors)}};
+  if (!kept.empty()) metadata["kept"] = kept;
+  formats::write_tensors(file, tensors, metadata);
+}
+
+SeedResult load_seed_result(const std::filesystem::path& file) {
+  const formats::TensorFile stored = open_result(file);
+  const std::string where = printable(file.string());
+  const Metadata metadata = metadata_of(stored, where);
+  prove(stored, metadata, where);
+  return read_result(stored, metadata, where);
+}
+
+SeedResult load_seed_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed) {
+  const formats::TensorFile stored = open_result(file);
+  const std::string where = printable(file.string());
+  const Metadata metadata = metadata_of(stored, where);
+  CHECK(metadata.arm == arm && metadata.seed == std::to_string(seed),
+        "{}: not the result of arm {}, seed {}; delete it to train again", where, arm, seed);
+  prove(stored, metadata, where);
+  return read_result(stored, metadata, where);
 }
 
 }  // namespace gainlens::recommend

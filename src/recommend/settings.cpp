@@ -83,6 +83,11 @@ Settings settings_of(const Json& changes, const std::string& where) {
   return settings;
 }
 
+std::span<const char* const> growing_settings() {
+  static constexpr const char* places[] = {"/training/epochs"};
+  return places;
+}
+
 Json preset(std::string_view name) {
   if (name == "paper") return Json::object();
   if (name == "beauty-tuned") {

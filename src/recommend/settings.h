@@ -49,6 +49,10 @@ void check_settings(const Json& changes, const std::string& where);
 /// @throws InvalidArgument  as check_settings(); the values do not fit each other
 Settings settings_of(const Json& changes, const std::string& where);
 
+/// The settings that may grow in a run that exists, as JSON pointers into its request: more epochs continue a training,
+/// because its learning rate is constant and its patience is kept with its state.
+std::span<const char* const> growing_settings();
+
 /// Changes of a preset: "paper" (the defaults), "beauty-tuned" (what the paper changes for Beauty).
 /// @throws InvalidArgument  no such preset (nearest match named)
 Json preset(std::string_view name);

@@ -2,14 +2,18 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/checked.h"
+#include "core/console.h"
 #include "core/nearest.h"
 #include "core/thread_count.h"
+#include "recommend/finished_seeds.h"
 #include "recommend/recommend_task.h"
 #include "recommend/seed_result.h"
 #include "recommend/train_seed.h"
 #include "recommend/training_memory.h"
 #include "runfile/recommend_run.h"
 #include "runfile/run_file_name.h"
+#include "runfile/run_folder.h"
 #include "runfile/run_proof.h"
 #include "runfile/work_shares.h"
 #include "training/training_folder.h"
@@ -20,8 +24,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <exception>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -35,6 +39,9 @@ namespace {
 constexpr int training_version = 2;
 
 constexpr const char* request_name = "request.json";
+
+/// Of one call: run.h5 holds all of them, and each has a folder.
+constexpr std::int64_t most_seeds = 10'000;
 
 std::vector<SeedJob> jobs_of(const RecommendRequest& request) {
   std::vector<SeedJob> jobs;
@@ -81,6 +88,10 @@ Sharing share_threads(const RecommendRequest& request, std::int64_t jobs) {
       return {request.seeds_at_once > 0 ? std::min(request.seeds_at_once, jobs) : most, of_seed};
     }
   }
+  CHECK(request.seeds_at_once <= threads,
+        "--seeds-at-once: {} trainings side by side need a thread each; there are {} "
+        "(--threads)",
+        request.seeds_at_once, threads);
   const std::int64_t most = std::min(threads, jobs);
   const std::int64_t at_once = request.seeds_at_once > 0 ? std::min(request.seeds_at_once, most) : most;
   return {at_once, std::max<std::int64_t>(1, threads / at_once)};
@@ -94,14 +105,25 @@ Sharing share_threads(const RecommendRequest& request, std::int64_t jobs, traini
   return {common.at(0).get<std::int64_t>(), common.at(1).get<std::int64_t>()};
 }
 
-/// Refuses another request in the folder. Arms and number of seeds may differ.
+/// The name of the data that the run in the folder began with; empty if there is no run. A data file that was renamed
+/// or moved is the same request, because the split has a checksum.
+std::string stored_data_name(const std::filesystem::path& out) {
+  const std::filesystem::path file = out / request_name;
+  if (!std::filesystem::exists(file)) return {};
+  const Json stored = read_json_file(file);
+  const Json::json_pointer name("/data/name");
+  return stored.contains(name) && stored.at(name).is_string() ? stored.at(name).get<std::string>() : std::string();
+}
+
+/// Refuses another request in the folder. Arms and number of seeds may differ, and epochs may be more.
 void check_request(const std::filesystem::path& out, const Json& document) {
   const std::filesystem::path file = out / request_name;
   if (std::filesystem::exists(file)) {
-    training::check_same_request(read_json_file(file), document, out);
-  } else {
-    write_file_atomically(file, document.dump(2) + "\n");
+    const Json stored = read_json_file(file);
+    training::check_same_request(stored, document, out, growing_settings());
+    if (stored == document) return;
   }
+  write_file_atomically(file, document.dump(2) + "\n");
 }
 
 /// Returns when every process has come here.
@@ -109,11 +131,16 @@ void wait_for_all(training::Replicas& replicas) {
   if (replicas.size() > 1) replicas.sum({at::zeros({1})});
 }
 
+/// The request of all processes. The name of the data is that of rank 0, or of the run that it continues.
 /// @throws InvalidArgument  this process was asked for another run than rank 0
-void check_same_everywhere(const Json& document, const std::filesystem::path& out, training::Replicas& replicas) {
-  const std::string of_first = replicas.text_of_first(document.dump());
-  if (!replicas.leads()) training::check_same_request(Json::parse(of_first), document, out);
+Json common_request(Json document, const std::filesystem::path& out, training::Replicas& replicas) {
+  if (const std::string name = replicas.leads() ? stored_data_name(out) : ""; !name.empty())
+    document["data"]["name"] = name;
+  const Json of_first = Json::parse(replicas.text_of_first(document.dump()));
+  document["data"]["name"] = of_first["data"]["name"];
+  if (!replicas.leads()) training::check_same_request(of_first, document, out);
   wait_for_all(replicas);
+  return document;
 }
 
 /// Each job by one thread; several threads side by side.
@@ -142,28 +169,19 @@ std::vector<SeedOutcome> run_side_by_side(const std::vector<SeedJob>& own, const
 }
 
 /// The outcomes of all jobs; those of other processes are read from their files.
-std::vector<SeedOutcome> outcomes_of(const std::vector<SeedJob>& jobs, const std::vector<SeedOutcome>& done) {
+std::vector<SeedOutcome> outcomes_of(const std::vector<SeedJob>& jobs, const std::vector<SeedOutcome>& done,
+                                     std::int64_t items) {
   std::vector<SeedOutcome> all;
   for (const SeedJob& job : jobs) {
     const auto here = std::find_if(done.begin(), done.end(), [&](const SeedOutcome& outcome) {
       return outcome.arm == job.arm && outcome.seed == job.seed;
     });
-    all.push_back(here != done.end() ? *here : stored_outcome(job));
+    all.push_back(here != done.end() ? *here : stored_outcome(job, items));
   }
   return all;
 }
 
 }  // namespace
-
-const std::vector<std::string>& arm_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> found;
-    for (const ArmParts& parts : all_arms()) found.emplace_back(parts.name);
-    found.insert(found.end(), {"popularity", "markov"});
-    return found;
-  }();
-  return names;
-}
 
 void check_arms(const std::vector<std::string>& arms) {
   CHECK(!arms.empty(), "--arm: at least one is needed");
@@ -175,23 +193,36 @@ void check_arms(const std::vector<std::string>& arms) {
   }
 }
 
+void check_seeds(std::uint64_t seed, std::int64_t seeds) {
+  CHECK(seeds >= 1, "--seeds: {}; at least 1 is needed", seeds);
+  CHECK(seeds <= most_seeds, "--seeds: {}; at most {} are supported", seeds, most_seeds);
+  CHECK(static_cast<std::uint64_t>(seeds) - 1 <= std::numeric_limits<std::uint64_t>::max() - seed,
+        "--seeds: {} seeds from {} on (--seed) go beyond 2^64 - 1, the largest seed; give a smaller --seed", seeds,
+        seed);
+}
+
 void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& split, std::string_view program_version) {
-  std::map<std::pair<std::string, std::int64_t>, std::filesystem::path> found;
-  std::set<std::int64_t> seeds;
+  std::map<std::pair<std::string, std::uint64_t>, SeedResult> found;
+  std::set<std::uint64_t> seeds;
   runfile::RecommendRun run;
+  run.request = read_json_file(out / request_name);
+  const Settings settings = settings_of(run.request.at("training"), printable((out / request_name).string()));
   for (const std::string& arm : arm_names()) {
     if (!std::filesystem::is_directory(out / arm)) continue;
     run.arms.push_back(arm);
     for (const auto& entry : std::filesystem::directory_iterator(out / arm)) {
-      const std::string name = entry.path().filename().string();
-      const std::filesystem::path file = entry.path() / seed_result_name;
-      if (!name.starts_with("seed-") || !std::filesystem::exists(file)) continue;
-      const std::int64_t seed = std::strtoll(name.c_str() + 5, nullptr, 10);
-      seeds.insert(seed);
-      found[{arm, seed}] = file;
+      const auto seed = seed_of_folder(entry.path().filename().string());
+      if (!seed || !std::filesystem::exists(entry.path() / seed_result_name)) continue;
+      SeedResult stored = prove_seed(entry.path(), arm, *seed);
+      seeds.insert(*seed);
+      if (is_finished(stored, settings.epochs, settings.patience)) {
+        found[{arm, *seed}] = std::move(stored);
+      } else {
+        print_notice("gainlens: {} seed {}: has {} of {} epochs and is left out of run.h5; ask for it, to continue\n",
+                     arm, *seed, stored.curve.begin()->second.size(), settings.epochs);
+      }
     }
   }
-  run.request = read_json_file(out / request_name);
   run.seeds.assign(seeds.begin(), seeds.end());
   run.users = split.interactions().users;
   for (std::int64_t user = 0; user < split.users(); ++user) {
@@ -201,13 +232,13 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
   }
   run.item_train_count.assign(split.training_counts().begin() + 1, split.training_counts().end());
   for (const std::string& arm : run.arms) {
-    for (const std::int64_t seed : run.seeds) {
+    for (const std::uint64_t seed : run.seeds) {
       auto& result = run.results.emplace_back();
-      const auto file = found.find({arm, seed});
-      if (file == found.end()) continue;
-      SeedResult stored = load_seed_result(file->second, arm, static_cast<std::uint64_t>(seed));
-      CHECK(std::ssize(stored.rank) == split.users(), "{}: has ranks of {} users; the data set has {}",
-            printable(file->second.string()), stored.rank.size(), split.users());
+      const auto done = found.find({arm, seed});
+      if (done == found.end()) continue;
+      SeedResult& stored = done->second;
+      CHECK(std::ssize(stored.rank) == split.users(), "{}: arm {}, seed {} has ranks of {} users; the data set has {}",
+            printable(out.string()), arm, seed, stored.rank.size(), split.users());
       result = {std::move(stored.curve), std::move(stored.filter), stored.best_epoch, std::move(stored.test),
                 std::move(stored.rank)};
     }
@@ -243,7 +274,7 @@ Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split,
 RecommendOutcome train_recommend(const RecommendRequest& request, const data::LeaveOneOut& split,
                                  training::Replicas& replicas) {
   check_arms(request.arms);
-  CHECK(request.seeds >= 1, "--seeds: {}; at least 1 is needed", request.seeds);
+  check_seeds(request.seed, request.seeds);
   const std::vector<SeedJob> jobs = jobs_of(request);
   const std::vector<SeedJob> own = own_jobs(jobs, request, replicas);
   const Sharing sharing = share_threads(request, std::max<std::int64_t>(std::ssize(own), 1), replicas);
@@ -254,14 +285,21 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
     config.items = split.items();
     config.arm = arm->arm;
     check(config, "--arm " + name);
-    users_with_positions(split);
+    const std::int64_t batches =
+        (std::ssize(users_with_positions(split)) + request.settings.batch - 1) / request.settings.batch;
+    const std::int64_t steps = checked_mul(batches, request.settings.epochs, "epochs");
+    if (config.has_gain() && config.filter.warm_up >= steps && replicas.leads())
+      print_notice(
+          "gainlens: warning: --arm {}: the filter does not act in this training: its warm-up takes {} steps "
+          "(--warm-up), and the training has {}\n",
+          name, config.filter.warm_up, steps);
     check_memory(request.settings, split, sharing.seeds_at_once, arm->arm);
   }
-  const Json document = request_of(request, split, sharing.threads_of_seed, replicas.size());
-  check_same_everywhere(document, request.out, replicas);
+  const Json document =
+      common_request(request_of(request, split, sharing.threads_of_seed, replicas.size()), request.out, replicas);
   std::optional<runfile::FolderLock> lock;
   if (replicas.leads()) {
-    ensure_writable_folder(request.out);
+    runfile::prepare_run_folder(request.out);
     lock.emplace(request.out);
     check_request(request.out, document);
   }
@@ -277,7 +315,7 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
   } else {
     const std::vector<SeedOutcome> done = run_side_by_side(own, shared, sharing.seeds_at_once);
     wait_for_all(replicas);
-    if (replicas.leads()) outcome.seeds = outcomes_of(jobs, done);
+    if (replicas.leads()) outcome.seeds = outcomes_of(jobs, done, split.items());
   }
   if (replicas.leads()) combine_seeds(request.out, split, request.program_version);
   return outcome;

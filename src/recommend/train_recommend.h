@@ -22,9 +22,10 @@ enum class Spread {
 
 /// One call of `gainlens train recommend`.
 struct RecommendRequest {
-  std::string data_name;  ///< the data file without folder and extensions, for tables
+  std::string data_name;             ///< the data file without folder and extensions, for tables
+  data::InteractionOptions options;  ///< with which the data were read; a checkpoint names them
   Settings settings;
-  std::vector<std::string> arms = {"plain"};  ///< see arm_names()
+  std::vector<std::string> arms = {"plain"};  ///< of arm_names()
   std::int64_t seeds = 1;                     ///< number of seeds: `seed`, `seed` + 1, ...
   std::uint64_t seed = 0;
   std::filesystem::path out;
@@ -35,10 +36,12 @@ struct RecommendRequest {
   std::string program_version;  ///< stored in run.h5; empty: not known
 };
 
-/// The arms that are trained (recommend/arm.h), then popularity and markov: baselines without training, for scale.
-const std::vector<std::string>& arm_names();
-/// @throws InvalidArgument  no such arm (nearest match named), or one twice
+/// @throws InvalidArgument  a name is not in arm_names() (nearest match named), or stands twice
 void check_arms(const std::vector<std::string>& arms);
+
+/// @param seed, seeds  the first seed, and the number of seeds
+/// @throws InvalidArgument  fewer seeds than one, too many, or seeds beyond 2^64 - 1
+void check_seeds(std::uint64_t seed, std::int64_t seeds);
 
 /// The result of one arm with one seed.
 struct SeedOutcome {
@@ -48,6 +51,7 @@ struct SeedOutcome {
   std::map<std::string, double> validation;  ///< of the best epoch; empty for baselines
   std::int64_t best_epoch = 0;               ///< from 1; 0 for baselines
   std::int64_t epochs = 0;                   ///< done
+  std::string diverged;                      ///< why its training has diverged; empty: it has not
   double seconds = 0;                        ///< of this call's training and evaluation; 0 if it was done before
 };
 
@@ -60,9 +64,11 @@ struct RecommendOutcome {
 /// Trains each arm with each seed in OUT/ARM/seed-N: a checkpoint of the best epoch (config.json, model.safetensors),
 /// and result.safetensors with the learning curves, the test metrics and the rank of every user. Then writes
 /// OUT/run.h5. Arms with the same seed begin with the same weights and see the same batches. The same request continues
-/// where it was stopped, and ends with the numbers of an uninterrupted one.
+/// where it was stopped, and ends with the numbers of an uninterrupted one. So does a request for more epochs, and one
+/// whose data file has another name. What is finished is compared with its checksums.
 ///
-/// @throws InvalidArgument  settings out of range; `out` holds another request (the difference is named)
+/// @throws InvalidArgument  settings out of range; `out` holds another request (the difference is named) or foreign
+///                          files; a file of a finished training is missing or has changed
 /// @throws RunFailed        a loss is NaN or infinite (epoch and batch; the best model so far stays); the disk is full
 RecommendOutcome train_recommend(const RecommendRequest& request, const data::LeaveOneOut& split);
 
@@ -74,7 +80,8 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
 RecommendOutcome train_recommend(const RecommendRequest& request, const data::LeaveOneOut& split,
                                  training::Replicas& replicas);
 
-/// Writes OUT/run.h5 from all finished seeds in the folder, also those of earlier calls.
+/// Writes OUT/run.h5 from all finished seeds in the folder, also those of earlier calls. A seed of fewer epochs than
+/// the request now asks for is not finished: it is left out, with a notice.
 /// @throws RunFailed, InvalidArgument  it cannot be written; a result of the folder is broken
 void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& split,
                    std::string_view program_version = {});

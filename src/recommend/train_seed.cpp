@@ -3,13 +3,16 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
+#include "core/divergence.h"
 #include "core/ranking_metrics.h"
 #include "recommend/baselines.h"
+#include "recommend/finished_seeds.h"
 #include "recommend/recommend_task.h"
 #include "recommend/sasrec_checkpoint.h"
 #include "recommend/seed_result.h"
 #include "training/trainer.h"
 #include "training/training_folder.h"
+#include "training/training_state.h"
 
 #include <chrono>
 #include <map>
@@ -55,18 +58,26 @@ void take_best_weights(RecommendTask& task, const SeedJob& job, training::Replic
   task.take_weights(best ? &best->weights : nullptr);
 }
 
+/// Proves that the checkpoint of the best epoch is as the training wrote it.
+void prove_best(const RecommendTask& task, const SeedJob& job, std::int64_t epoch, const std::filesystem::path& state) {
+  runfile::prove_kept(task.kept(), checkpoint_files(job.folder),
+                      {fmt::format("the best epoch, {},", epoch), "the training state",
+                       fmt::format("delete {} to train again", printable(state.string()))});
+}
+
 SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training::Replicas& replicas) {
   const Settings& settings = jobs.request.settings;
-  const std::string item_names = item_names_checksum(jobs.split.interactions());
+  const TrainedOn trained_on = trained_on_split(jobs.split, jobs.request.options);
   const auto keep = [&](const SasRec& model) {
-    save_sasrec(job.folder, model.config(), model.weights(), item_names, std::to_string(job.seed));
+    save_sasrec(job.folder, model.config(), model.weights(), trained_on, std::to_string(job.seed));
+    return runfile::checksums_of(checkpoint_files(job.folder));
   };
   RecommendTask task(settings, arm, jobs.split, job.seed, keep, replicas);
   Json own = jobs.document;
   own["arm"] = job.arm;
   own["seed"] = job.seed;
   std::optional<training::TrainingFolder> folder;
-  if (replicas.leads()) folder.emplace(job.folder / "training", own);
+  if (replicas.leads()) folder.emplace(job.folder / "training", own, growing_settings());
   training::TrainerOptions options = trainer_options(settings, task);
   std::int64_t reached = 0;  // 0: no epoch of this call has ended
   bool warned = false;
@@ -92,9 +103,11 @@ SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training
   for (std::size_t i = 0; i < ranking_metrics().size(); ++i)
     result.curve[ranking_metrics()[i].name()] = task.validation()[i];
   result.filter = task.filter().curves();
+  if (folder) prove_best(task, job, result.best_epoch, folder->state_file());
   take_best_weights(task, job, replicas);
   result.rank = task.ranks(data::HeldOut::test);
   result.test = metrics_of(result.rank);
+  if (replicas.leads()) result.kept = runfile::checksums_of(checkpoint_files(job.folder));
   return result;
 }
 
@@ -105,13 +118,29 @@ SeedResult baseline_result(const SeedJob& job, const data::LeaveOneOut& split) {
   return result;
 }
 
-SeedOutcome outcome_of(const SeedJob& job, const SeedResult& result, double seconds) {
-  SeedOutcome outcome{job.arm, job.seed, result.test, {}, result.best_epoch, 0, seconds};
+SeedOutcome outcome_of(const SeedJob& job, const SeedResult& result, std::int64_t items, double seconds) {
+  SeedOutcome outcome{.arm = job.arm, .seed = job.seed, .test = result.test, .best_epoch = result.best_epoch};
+  outcome.seconds = seconds;
+  if (const auto loss = result.curve.find("training_loss"); loss != result.curve.end())
+    outcome.diverged = divergence(loss->second, items);
   for (const auto& [name, values] : result.curve) {
     outcome.epochs = std::ssize(values);
     if (result.best_epoch > 0) outcome.validation[name] = values.at(static_cast<std::size_t>(result.best_epoch) - 1);
   }
   return outcome;
+}
+
+/// The result of a job that has been done, with its files proven. A result of fewer epochs than are asked for now is
+/// removed: its training goes on and replaces its checkpoint.
+std::optional<SeedResult> finished_result(const SeedJob& job, const Settings& settings) {
+  const std::filesystem::path file = job.folder / seed_result_name;
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  SeedResult result = prove_seed(job.folder, job.arm, job.seed);
+  const std::filesystem::path state = job.folder / "training" / "state.safetensors";
+  if (std::filesystem::exists(state)) training::load_training_state(state);  // more epochs would continue from it
+  if (is_finished(result, settings.epochs, settings.patience)) return result;
+  std::filesystem::remove(file);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -121,17 +150,18 @@ double cost_of(const SeedJob& job, const Settings& settings) {
   return find_arm(job.arm) != nullptr ? static_cast<double>(settings.epochs) : of_ranking;
 }
 
-SeedOutcome stored_outcome(const SeedJob& job) {
-  return outcome_of(job, load_seed_result(job.folder / seed_result_name, job.arm, job.seed), 0);
+SeedOutcome stored_outcome(const SeedJob& job, std::int64_t items) {
+  return outcome_of(job, load_seed_result(job.folder / seed_result_name, job.arm, job.seed), items, 0);
 }
 
 SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas& replicas) {
   const auto start = std::chrono::steady_clock::now();
   const std::filesystem::path file = job.folder / seed_result_name;
-  if (replicas.text_of_first(std::filesystem::exists(file) ? "done" : "") == "done") {
+  const std::optional<SeedResult> done = replicas.leads() ? finished_result(job, jobs.request.settings) : std::nullopt;
+  if (replicas.text_of_first(done ? "done" : "") == "done") {
     jobs.progress.skip(cost_of(job, jobs.request.settings),
                        fmt::format("{} seed {} was done before", job.arm, job.seed));
-    return replicas.leads() ? stored_outcome(job) : SeedOutcome{.arm = job.arm, .seed = job.seed};
+    return done ? outcome_of(job, *done, jobs.split.items(), 0) : SeedOutcome{.arm = job.arm, .seed = job.seed};
   }
   if (replicas.leads()) ensure_writable_folder(job.folder);
   SeedResult result;
@@ -144,7 +174,7 @@ SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas
   if (!replicas.leads()) return {.arm = job.arm, .seed = job.seed};
   save_seed_result(file, job.arm, job.seed, result);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  return outcome_of(job, result, taken.count());
+  return outcome_of(job, result, jobs.split.items(), taken.count());
 }
 
 }  // namespace gainlens::recommend

@@ -12,8 +12,6 @@
 
 namespace gainlens::recommend {
 
-inline constexpr const char* seed_result_name = "result.safetensors";
-
 /// One arm with one seed.
 struct SeedJob {
   std::string arm;
@@ -64,6 +62,7 @@ struct SeedJobs {
 SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas& replicas);
 
 /// The outcome of a job that has been done, by whatever process.
-SeedOutcome stored_outcome(const SeedJob& job);
+/// @param items  of the catalogue
+SeedOutcome stored_outcome(const SeedJob& job, std::int64_t items);
 
 }  // namespace gainlens::recommend

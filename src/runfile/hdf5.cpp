@@ -246,13 +246,16 @@ Shape shape_at(hid_t parent, const std::string& path) {
   return shape_of(open_any(parent, path), path);
 }
 
+bool has_type(const Handle& dataset, hid_t type) {
+  const Handle stored(H5Dget_type(dataset.get()), H5Tclose, "type");
+  return H5Tequal(stored.get(), type) > 0;
+}
+
 Handle open_dataset(hid_t parent, const std::string& path, const Layout& layout) {
   Handle dataset = open_any(parent, path);
   const Shape shape = shape_of(dataset, path);
   require(shape == layout.shape, "dataset '{}' has shape {}; expected {}", path, shown(shape), shown(layout.shape));
-  const Handle type(H5Dget_type(dataset.get()), H5Tclose, "type");
-  require(H5Tequal(type.get(), layout.type) > 0, "dataset '{}' holds numbers of another type than the request says",
-          path);
+  require(has_type(dataset, layout.type), "dataset '{}' holds numbers of another type than the request says", path);
   check_storage(dataset, path, layout);
   return dataset;
 }

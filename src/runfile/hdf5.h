@@ -72,6 +72,8 @@ Handle open_dataset(hid_t parent, const std::string& path, const Layout& layout)
 /// Opens a dataset whatever it holds, to read its attributes.
 /// @throws Error  it is absent
 Handle open_any(hid_t parent, const std::string& path);
+/// Whether the elements of the dataset have this type on the disk.
+bool has_type(const Handle& dataset, hid_t type);
 /// The shape of a dataset, as an untrusted file claims it. Nothing may be allocated from it before open_dataset().
 /// @throws Error  it is absent
 Shape shape_at(hid_t parent, const std::string& path);

@@ -2,6 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/divergence.h"
 #include "core/ranking_metrics.h"
 #include "runfile/hdf5.h"
 #include "runfile/recommend_layout.h"
@@ -12,6 +13,7 @@
 #include <limits>
 #include <numeric>
 #include <system_error>
+#include <utility>
 
 namespace gainlens::runfile {
 namespace {
@@ -90,7 +92,7 @@ class RecommendWriter {
     };
     describe(text_scale("arm", run_.arms), "", "what was trained or evaluated");
     describe(text_scale("user", run_.users), "", "name of the user");
-    integer_scale(file_, "seed", run_.seeds, "seed of initial weights, data order and dropout");
+    seed_scale();
     if (epochs_ > 0)
       integer_scale(file_, "epoch", counted_from_one(epochs_), "number of passes over the training data, from 1");
     if (layers_ > 0) {
@@ -102,10 +104,25 @@ class RecommendWriter {
     integer_scale(items_, "item", counted_from_one(std::ssize(run_.item_train_count)), "id of the item");
   }
 
+  /// int64, as long as that holds every seed: readers of the first version know no other type.
+  void seed_scale() {
+    constexpr std::string_view meaning = "seed of initial weights, data order and dropout";
+    if (seeds_fit_int64(run_.seeds))
+      integer_scale(file_, "seed", std::vector<std::int64_t>(run_.seeds.begin(), run_.seeds.end()), meaning);
+    else
+      number_scale(file_, "seed", run_.seeds, H5T_STD_U64LE, H5T_NATIVE_UINT64, meaning);
+  }
+
   void integer_scale(const hdf5::Handle& folder, const std::string& name, const std::vector<std::int64_t>& values,
                      std::string_view meaning) {
-    hdf5::Handle made = hdf5::create_dataset(folder.get(), name, {H5T_STD_I64LE, {std::ssize(values)}, {}});
-    hdf5::write(made, H5T_NATIVE_INT64, values.data());
+    number_scale(folder, name, values, H5T_STD_I64LE, H5T_NATIVE_INT64, meaning);
+  }
+
+  template <typename Number>
+  void number_scale(const hdf5::Handle& folder, const std::string& name, const std::vector<Number>& values,
+                    hid_t disk_type, hid_t memory_type, std::string_view meaning) {
+    hdf5::Handle made = hdf5::create_dataset(folder.get(), name, {disk_type, {std::ssize(values)}, {}});
+    hdf5::write(made, memory_type, values.data());
     hdf5::make_scale(made, name);
     describe(made, "1", meaning);
     scales_[name] = std::move(made);
@@ -238,10 +255,19 @@ void check_sizes(const RecommendRun& run) {
 
 }  // namespace
 
+bool seeds_fit_int64(const std::vector<std::uint64_t>& seeds) {
+  return std::all_of(seeds.begin(), seeds.end(), [](std::uint64_t seed) { return std::in_range<std::int64_t>(seed); });
+}
+
 std::vector<std::string> curve_names() {
   std::vector<std::string> names = {"training_loss"};
   for (const RankingMetric& metric : ranking_metrics()) names.push_back(metric.name());
   return names;
+}
+
+std::string divergence_of(const TrainedSeed& seed, std::int64_t items) {
+  const auto losses = seed.curve.find(curve_names().front());
+  return losses == seed.curve.end() ? std::string() : divergence(losses->second, items);
 }
 
 const std::vector<FilterCurve>& filter_curves() {

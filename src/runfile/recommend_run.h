@@ -34,7 +34,7 @@ struct RecommendRun {
   /// checksum), "users", "items" and "interactions".
   Json request = Json::object();
   std::vector<std::string> arms;
-  std::vector<std::int64_t> seeds;
+  std::vector<std::uint64_t> seeds;
   std::vector<std::string> users;                   ///< [user] names
   std::vector<std::int64_t> target;                 ///< [user] id of the test item, from 1
   std::vector<std::int64_t> history_length;         ///< [user] number of items known at the test
@@ -52,6 +52,10 @@ struct RecommendRun {
 
 /// Names that a learning curve can have: "training_loss", and those of ranking_metrics().
 std::vector<std::string> curve_names();
+
+/// Why the training has diverged (core/divergence.h); empty if it has not, or if the run holds no losses.
+/// @param items  of the catalogue
+std::string divergence_of(const TrainedSeed& seed, std::int64_t items);
 
 /// What is known of the filter in each layer after each epoch: a name and what it means.
 struct FilterCurve {

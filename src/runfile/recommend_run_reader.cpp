@@ -35,7 +35,7 @@ class RecommendReader {
     run_.request =
         parse_json(hdf5::read_strings(file_.get(), "request", {}, most_text_bytes).front(), where_ + ": /request");
     run_.arms = texts("arm");
-    run_.seeds = integers("seed", {size_of("seed")}, 0, most_of_int64);
+    run_.seeds = seeds();
     run_.users = texts("user");
     run_.item_train_count = integers("item/train_count", {size_of("item/train_count")}, 0, most_count);
     check_request();
@@ -80,6 +80,19 @@ class RecommendReader {
     for (const std::int64_t value : values)
       CHECK(value >= least && value <= most, "{}: dataset '{}' holds {}; must be {} to {}", where_, path, value, least,
             most);
+    return values;
+  }
+
+  /// int64, or uint64 where a seed needs it.
+  std::vector<std::uint64_t> seeds() const {
+    const hdf5::Shape shape = {size_of("seed")};
+    if (!hdf5::has_type(hdf5::open_any(file_.get(), "seed"), H5T_STD_U64LE)) {
+      const std::vector<std::int64_t> small = integers("seed", shape, 0, most_of_int64);
+      return {small.begin(), small.end()};
+    }
+    const hdf5::Handle dataset = hdf5::open_dataset(file_.get(), "seed", {H5T_STD_U64LE, shape, {}});
+    std::vector<std::uint64_t> values(static_cast<std::size_t>(checked_elements(shape, "seed")));
+    hdf5::read(dataset, H5T_NATIVE_UINT64, values.data());
     return values;
   }
 
@@ -217,7 +230,7 @@ class RecommendReader {
     }
   }
 
-  void check_result(const TrainedSeed& result, const std::string& arm, std::int64_t seed) const {
+  void check_result(const TrainedSeed& result, const std::string& arm, std::uint64_t seed) const {
     const auto items = static_cast<float>(run_.item_train_count.size());
     for (const float rank : result.rank)
       CHECK(rank >= 1 && rank <= items && std::floor(2 * rank) == 2 * rank,

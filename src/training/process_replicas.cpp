@@ -1,13 +1,19 @@
 #include "training/process_replicas.h"
 
 #include "core/check.h"
+#include "core/console.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
 #include <charconv>
+#include <condition_variable>
 #include <cstring>
+#include <ctime>
 #include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
 
 #ifdef GAINLENS_GLOO
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -47,35 +53,79 @@ std::uint16_t port_of(const std::string& text) {
   return port;
 }
 
-c10::intrusive_ptr<c10d::Store> open_store(const runfile::ProcessGroup& group, const Environment& environment) {
+/// Says once, if the object lives long enough, that this process waits for others.
+class WaitingNotice {
+ public:
+  WaitingNotice(std::string text, std::chrono::milliseconds after)
+      : waiter_([this, text = std::move(text), after] {
+          std::unique_lock lock(mutex_);
+          if (!over_.wait_for(lock, after, [this] { return met_; })) print_notice("{}", text);
+        }) {}
+  WaitingNotice(const WaitingNotice&) = delete;
+  WaitingNotice& operator=(const WaitingNotice&) = delete;
+  ~WaitingNotice() {
+    {
+      const std::lock_guard lock(mutex_);
+      met_ = true;
+    }
+    over_.notify_one();
+    waiter_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool met_ = false;
+  std::thread waiter_;  // last: it uses the others
+};
+
+std::string waiting_text(const runfile::ProcessGroup& group, const Environment& environment,
+                         std::chrono::milliseconds patience) {
+  const std::time_t until = std::chrono::system_clock::to_time_t(
+      std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::system_clock::duration>(patience));
+  std::tm parts{};
+  ::gmtime_r(&until, &parts);
+  return fmt::format(
+      "gainlens: process {} of {} waits for {} at {}:{}, until {:02}:{:02}:{:02} UTC; start every process, or end this "
+      "one\n",
+      group.rank, group.size, group.rank == 0 ? "the others" : "process 0 and the others",
+      printable(required(environment, "MASTER_ADDR"), 100), port_of(required(environment, "MASTER_PORT")),
+      parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+c10::intrusive_ptr<c10d::Store> open_store(const runfile::ProcessGroup& group, const Environment& environment,
+                                           std::chrono::milliseconds patience) {
   c10d::TCPStoreOptions options;
   options.port = port_of(required(environment, "MASTER_PORT"));
   options.isServer = group.rank == 0 && environment("TORCHELASTIC_USE_AGENT_STORE").value_or("") != "True";
-  options.timeout = replicas_patience;
+  options.timeout = patience;
   auto store = c10::make_intrusive<c10d::TCPStore>(required(environment, "MASTER_ADDR"), options);
   // The agent of torchrun keeps its store when it starts the processes again.
   const std::string attempt = environment("TORCHELASTIC_RESTART_COUNT").value_or("0");
   return c10::make_intrusive<c10d::PrefixStore>("gainlens-" + attempt, std::move(store));
 }
 
-c10::intrusive_ptr<c10d::ProcessGroupGloo> connect(const runfile::ProcessGroup& group, const Environment& environment) {
-  auto options = c10d::ProcessGroupGloo::Options::create(replicas_patience);
+c10::intrusive_ptr<c10d::ProcessGroupGloo> connect(const runfile::ProcessGroup& group, const Environment& environment,
+                                                   const MeetingTimes& times) {
+  const WaitingNotice notice(waiting_text(group, environment, times.patience), times.notice);
+  auto options = c10d::ProcessGroupGloo::Options::create(times.patience);
   const auto interface = environment("GLOO_SOCKET_IFNAME");
   const std::string address = required(environment, "MASTER_ADDR");
   const bool one_machine = address == "localhost" || address.starts_with("127.");
   options->devices.push_back(interface     ? c10d::ProcessGroupGloo::createDeviceForInterface(*interface)
                              : one_machine ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
                                            : c10d::ProcessGroupGloo::createDefaultDevice());
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(open_store(group, environment), static_cast<int>(group.rank),
-                                                     static_cast<int>(group.size), std::move(options));
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(open_store(group, environment, times.patience),
+                                                     static_cast<int>(group.rank), static_cast<int>(group.size),
+                                                     std::move(options));
 }
 
 class GlooReplicas final : public Replicas {
  public:
-  GlooReplicas(const runfile::ProcessGroup& group, const Environment& environment)
+  GlooReplicas(const runfile::ProcessGroup& group, const Environment& environment, const MeetingTimes& times)
       : rank_(group.rank), size_(group.size) {
     try {
-      group_ = connect(group, environment);
+      group_ = connect(group, environment, times);
     } catch (const c10::Error& error) {
       throw_run_failed("process {} of {} could not connect to the others: {}", rank_, size_, first_line(error));
     }
@@ -165,12 +215,14 @@ bool can_connect_replicas() {
 #endif
 }
 
-std::unique_ptr<Replicas> connect_replicas(const runfile::ProcessGroup& group, const Environment& environment) {
+std::unique_ptr<Replicas> connect_replicas(const runfile::ProcessGroup& group, const Environment& environment,
+                                           const MeetingTimes& times) {
   if (group.size == 1) return std::make_unique<SingleReplica>();
 #ifdef GAINLENS_GLOO
-  return std::make_unique<GlooReplicas>(group, environment);
+  return std::make_unique<GlooReplicas>(group, environment, times);
 #else
   (void)environment;
+  (void)times;
   throw_invalid(
       "{} processes: this build cannot connect them, because it was made without the headers of gloo "
       "(libgloo-dev); unset RANK and WORLD_SIZE for a single process",

@@ -28,21 +28,30 @@ std::string first_difference(const Json& stored, const Json& asked) {
 
 }  // namespace
 
-void check_same_request(const Json& stored, const Json& asked, const std::filesystem::path& folder) {
-  const std::string difference = first_difference(stored, asked);
+void check_same_request(const Json& stored, const Json& asked, const std::filesystem::path& folder,
+                        std::span<const char* const> may_grow) {
+  Json grown = stored;
+  for (const char* place : may_grow) {
+    const Json::json_pointer at(place);
+    const bool numbers = stored.contains(at) && asked.contains(at) && stored.at(at).is_number_integer() &&
+                         asked.at(at).is_number_integer();
+    if (numbers && stored.at(at) < asked.at(at)) grown.at(at) = asked.at(at);
+  }
+  const std::string difference = first_difference(grown, asked);
   CHECK(difference.empty(), "{}: holds a training with another request: {}; choose another folder",
         printable(folder.string()), difference);
 }
 
-TrainingFolder::TrainingFolder(std::filesystem::path folder, const Json& request)
+TrainingFolder::TrainingFolder(std::filesystem::path folder, const Json& request, std::span<const char* const> may_grow)
     : folder_(std::move(folder)), lock_(made_writable(folder_)) {
   const std::filesystem::path file = folder_ / "request.json";
   // Without a saved state nothing can be lost: the new request replaces the old one.
-  if (!std::filesystem::exists(file) || !std::filesystem::exists(state_file())) {
-    write_file_atomically(file, request.dump(2) + "\n");
-    return;
+  if (std::filesystem::exists(file) && std::filesystem::exists(state_file())) {
+    const Json stored = read_json_file(file);
+    check_same_request(stored, request, folder_, may_grow);
+    if (stored == request) return;
   }
-  check_same_request(read_json_file(file), request, folder_);
+  write_file_atomically(file, request.dump(2) + "\n");
 }
 
 }  // namespace gainlens::training

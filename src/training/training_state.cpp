@@ -1,7 +1,7 @@
 #include "training/training_state.h"
 
 #include "core/check.h"
-#include "core/sha256.h"
+#include "formats/content_checksum.h"
 #include "formats/tensor_file.h"
 
 #include <ATen/ATen.h>
@@ -38,18 +38,18 @@ at::Tensor copy_of(const formats::TensorEntry& entry, const std::string& where) 
                 where, printable(entry.name, 100));
 }
 
-/// The sha256 over the step, the notes and every tensor's name and bytes. It prevents that a training continues from a
-/// file that was damaged on the disk.
-template <typename Tensors, typename BytesOf>
-std::string checksum(const std::string& step, const std::string& notes, const Tensors& tensors, BytesOf bytes_of) {
-  Sha256 hash;
-  hash.update(step + "\n" + notes + "\n");
-  for (const auto& entry : tensors) {
-    const std::span<const std::byte> bytes = bytes_of(entry);
-    hash.update(fmt::format("{} {}\n", entry.name, bytes.size()));
-    hash.update({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+/// The sha256 of a state. It prevents that a training continues from a file that was damaged on the disk.
+template <typename Tensors>
+std::string checksum(const std::string& step, const std::string& notes, const Tensors& tensors) {
+  return formats::content_checksum(step + "\n" + notes + "\n", tensors);
+}
+
+formats::TensorFile open_state(const std::filesystem::path& file) {
+  try {
+    return formats::TensorFile::open(file);
+  } catch (const InvalidArgument& error) {
+    throw_invalid("{}; delete it to train from the start", error.what());
   }
-  return hash.hex();
 }
 
 }  // namespace
@@ -65,14 +65,13 @@ void save_training_state(const std::filesystem::path& file, const TrainingState&
                        {static_cast<const std::byte*>(kept.const_data_ptr()), kept.nbytes()}});
   }
   const std::string step = std::to_string(state.step), notes = state.notes.dump();
-  const std::string sum =
-      checksum(step, notes, tensors, [](const formats::TensorToWrite& tensor) { return tensor.bytes; });
+  const std::string sum = checksum(step, notes, tensors);
   formats::write_tensors(file, tensors,
                          {{"format", std::string(format_name)}, {"step", step}, {"notes", notes}, {"sha256", sum}});
 }
 
 TrainingState load_training_state(const std::filesystem::path& file) {
-  const formats::TensorFile stored = formats::TensorFile::open(file);
+  const formats::TensorFile stored = open_state(file);
   const std::string where = printable(file.string());
   const auto& metadata = stored.metadata();
   const auto format = metadata.find("format"), step = metadata.find("step"), notes = metadata.find("notes");
@@ -82,8 +81,7 @@ TrainingState load_training_state(const std::filesystem::path& file) {
         "{}: not a training state of gainlens; delete it to train from the start", where);
   std::vector<formats::TensorEntry> entries;  // sorted by name, as they were written
   for (const auto& [name, entry] : stored.entries()) entries.push_back(entry);
-  CHECK(checksum(step->second, notes->second, entries, [](const formats::TensorEntry& entry) { return entry.bytes; }) ==
-            sum->second,
+  CHECK(checksum(step->second, notes->second, entries) == sum->second,
         "{}: has changed since it was written; delete it to train from the start", where);
   TrainingState state;
   const Json number = parse_json(step->second, where + " (step)");

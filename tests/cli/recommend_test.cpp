@@ -253,6 +253,165 @@ TEST_F(Recommend, ADamagedRunFileIsNamedAndWrittenAgain) {
   EXPECT_EQ(run_gainlens({"compare", run_}).exit_code, 0);
 }
 
+/// Changes one bit near the end of the file.
+void flip(const std::string& file) {
+  std::string bytes = bytes_of(file);
+  bytes[bytes.size() - 5] ^= 1;
+  write_file(file, bytes);
+}
+
+TEST_F(Recommend, DamagedFilesOfAFinishedTrainingAreNamedByEveryCommand) {
+  const std::vector<std::string> words = training(run_, {"--arm", "plain,popularity", "--seeds", "2", "--quiet"});
+  ASSERT_EQ(run_gainlens(words).exit_code, 0);
+  const std::string seed = run_ + "/plain/seed-0", combined = bytes_of(run_ + "/run.h5");
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out, HasSubstr("the files of every training are as it wrote them"));
+  EXPECT_THAT(run_gainlens({"inspect", seed}).out, HasSubstr("its files are as the training wrote them"));
+  const std::vector<std::vector<std::string>> readers = {
+      words, {"compare", run_}, {"report", run_}, {"evaluate", "recommend", "--checkpoint", seed, "--data", data_}};
+  for (const char* name : {"/result.safetensors", "/model.safetensors"}) {
+    const std::string file = seed + name, whole = bytes_of(file);
+    for (const bool emptied : {false, true}) {
+      SCOPED_TRACE(std::string(name) + (emptied ? " emptied" : " flipped"));
+      if (emptied)
+        write_file(file, "");
+      else
+        flip(file);
+      for (const auto& reader : readers) {
+        SCOPED_TRACE(reader[0]);
+        const ProgramResult result = run_gainlens(reader);
+        expect_refused(result, file);
+        EXPECT_THAT(result.error, HasSubstr("delete "));
+      }
+      for (const std::string& inspected : {run_, seed}) {
+        const ProgramResult result = run_gainlens({"inspect", inspected});
+        EXPECT_EQ(result.exit_code, 2);
+        EXPECT_THAT(result.out, AllOf(HasSubstr("usable"), HasSubstr(file)));
+      }
+      EXPECT_TRUE(bytes_of(run_ + "/run.h5") == combined);
+      std::filesystem::remove_all(name == std::string("/result.safetensors") ? file : seed);
+      for (const auto& reader : readers) EXPECT_EQ(run_gainlens(reader).exit_code, 0) << reader[0];
+      EXPECT_TRUE(bytes_of(file) == whole);
+      EXPECT_TRUE(bytes_of(run_ + "/run.h5") == combined);
+    }
+  }
+  // A run.h5 that is given alone, and a checkpoint that was copied, are read; what was not compared is said.
+  EXPECT_THAT(run_gainlens({"compare", run_ + "/run.h5"}).error, HasSubstr("were not compared"));
+  const std::string copy = folder_.path() / "copy";
+  std::filesystem::create_directory(copy);
+  for (const char* name : {"/config.json", "/model.safetensors"}) std::filesystem::copy_file(seed + name, copy + name);
+  const ProgramResult copied = run_gainlens({"evaluate", "recommend", "--checkpoint", copy, "--data", data_, "--json"});
+  EXPECT_THAT(copied.error, HasSubstr("its files were not compared with checksums: no result.safetensors lies beside"));
+  EXPECT_EQ(Json::parse(copied.out).at("checksums"), "not compared");
+}
+
+TEST_F(Recommend, ACheckpointKnowsItsSplit) {
+  std::string ratings;
+  for (int user = 0; user < 40; ++user) {
+    for (int i = 0; i < 6; ++i)  // the last three on one day
+      ratings += std::to_string(user) + "::" + std::to_string((user * 5 + i) % 12 + 1) +
+                 "::5::" + std::to_string(100 + std::min(i, 3)) + "\n";
+  }
+  data_ = write_file(folder_.path() / "ratings.dat", ratings);
+  ASSERT_EQ(run_gainlens(training(run_, {"--ties", "random:1"})).exit_code, 0);
+  const std::string checkpoint = run_ + "/plain/seed-0";
+  const std::vector<std::string> evaluate = {"evaluate", "recommend", "--checkpoint", checkpoint,
+                                             "--data",   data_,       "--json"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = evaluate;
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  };
+  const ProgramResult same = with({"--ties", "random:1"});
+  EXPECT_EQ(same.error, "");
+  EXPECT_EQ(Json::parse(same.out).at("split"), "same");
+  EXPECT_EQ(Json::parse(same.out).at("checksums"), "equal");
+  expect_refused(with({}),
+                 "is split otherwise than the data that " + checkpoint +
+                     " was trained on, so test items may have been "
+                     "trained on; the training had --ties random:1 --min-item-count 0: give the same file and options");
+  const ProgramResult other = with({"--other-split"});
+  EXPECT_EQ(other.exit_code, 0);
+  EXPECT_THAT(other.error, StartsWith("gainlens: warning: " + data_ + ": is split otherwise"));
+  EXPECT_EQ(Json::parse(other.out).at("split"), "other");
+  EXPECT_THAT(run_gainlens({"inspect", checkpoint}).out, HasSubstr("--ties random:1 --min-item-count 0"));
+
+  // As an earlier version wrote it.
+  Json config = Json::parse(bytes_of(checkpoint + "/config.json"));
+  const Json data = {{"item_names", config.at("data").at("item_names")}};
+  config["data"] = data;
+  write_file(checkpoint + "/config.json", config.dump());
+  std::filesystem::remove(checkpoint + "/result.safetensors");
+  const ProgramResult unknown = with({});
+  EXPECT_EQ(unknown.exit_code, 0);
+  EXPECT_THAT(unknown.error, HasSubstr("it cannot be checked whether test items were trained on"));
+  EXPECT_EQ(Json::parse(unknown.out).at("split"), "unknown");
+}
+
+TEST_F(Recommend, MoreEpochsAndAMovedDataFileContinueARun) {
+  ASSERT_EQ(run_gainlens(training(run_, {"--arm", "plain,markov", "--seeds", "2"})).exit_code, 0);
+  std::filesystem::rename(data_, folder_.path() / "moved.txt");
+  data_ = folder_.path() / "moved.txt";
+  std::vector<std::string> words = training(run_, {"--arm", "plain,markov", "--seeds", "2", "--json"});
+  *std::find(words.begin(), words.end(), "4") = "7";
+  const ProgramResult longer = run_gainlens(words);
+  ASSERT_EQ(longer.exit_code, 0) << longer.error;
+  EXPECT_EQ(Json::parse(longer.out).at("seeds")[0].at("epochs"), 7);
+  EXPECT_THAT(run_gainlens({"compare", run_}).out, HasSubstr("markov against plain on ring"));
+  EXPECT_EQ(run_gainlens({"report", run_}).exit_code, 0);
+  EXPECT_EQ(Json::parse(bytes_of(run_ + "/report/summary.json")).at("run").at("training").at("epochs"), 7);
+  expect_refused(run_gainlens(training(run_)), "/training/epochs is 7 in the stored request and 4 in this one");
+}
+
+TEST_F(Recommend, SeedsOfTheWholeRangeGoThroughEveryCommand) {
+  for (const std::string& seed : {"9223372036854775807", "9223372036854775808", "18446744073709551615"}) {
+    SCOPED_TRACE(seed);
+    const std::vector<std::string> words = training(run_, {"--arm", "plain,markov", "--seed", seed, "--json"});
+    const ProgramResult trained = run_gainlens(words);
+    ASSERT_EQ(trained.exit_code, 0) << trained.error;
+    EXPECT_EQ(Json::parse(trained.out).at("seeds")[0].at("seed").dump(), seed);
+    ASSERT_EQ(run_gainlens(words).exit_code, 0);
+    const ProgramResult evaluated = run_gainlens(
+        {"evaluate", "recommend", "--checkpoint", run_ + "/plain/seed-" + seed, "--data", data_, "--json"});
+    ASSERT_EQ(evaluated.exit_code, 0) << evaluated.error;
+    EXPECT_EQ(Json::parse(evaluated.out).at("hr@10"), Json::parse(trained.out).at("seeds")[0].at("test").at("hr@10"));
+  }
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out,
+              HasSubstr("9223372036854775807, 9223372036854775808, 18446744073709551615"));
+  EXPECT_THAT(run_gainlens({"compare", run_}).out, HasSubstr("18446744073709551615"));
+  EXPECT_EQ(run_gainlens({"report", run_}).exit_code, 0);
+  EXPECT_THAT(bytes_of(run_ + "/report/tables/learning-curves.csv"), HasSubstr("plain,18446744073709551615,1,"));
+}
+
+TEST_F(Recommend, ATrainingThatDivergesSaysSo) {
+  const ProgramResult trained = run_gainlens(training(run_, {"--learning-rate", "1000", "--json", "--quiet"}));
+  ASSERT_EQ(trained.exit_code, 0) << trained.error;
+  EXPECT_THAT(trained.error, HasSubstr("gainlens: warning: plain seed 0 has diverged: its last training loss is "));
+  EXPECT_THAT(Json::parse(trained.out).at("seeds")[0].at("diverged").get<std::string>(), HasSubstr("above"));
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out, HasSubstr("plain seed 0: its last training loss is "));
+  EXPECT_EQ(run_gainlens({"report", run_}).exit_code, 0);
+  EXPECT_THAT(bytes_of(run_ + "/report/report.html"), HasSubstr("plain seed 0: its last training loss is "));
+}
+
+TEST_F(Recommend, NothingIsWrittenAmongCheckpoints) {
+  ASSERT_EQ(run_gainlens(training(run_, {"--arm", "plain,markov", "--seeds", "2"})).exit_code, 0);
+  const std::string among = "lies among the checkpoints of the run " + run_;
+  for (const char* place : {"/plain", "/plain/seed-0", "/plain/new", "/markov/seed-1/new"}) {
+    expect_refused(run_gainlens({"report", run_, "--out", run_ + place}), among);
+    expect_refused(run_gainlens({"compare", run_, "--out", run_ + place}), among);
+    expect_refused(run_gainlens(training(run_ + place)), among);
+  }
+  expect_refused(run_gainlens({"evaluate", "recommend", "--checkpoint", run_ + "/plain/seed-0", "--data", data_,
+                               "--top-k", "3", "--out", run_ + "/plain/seed-0/model.safetensors"}),
+                 among);
+  expect_refused(run_gainlens({"evaluate", "recommend", "--checkpoint", run_ + "/plain/seed-0", "--data", data_,
+                               "--top-k", "3", "--out", run_ + "/run.h5"}),
+                 "is the folder of a run");
+  const std::string other = folder_.path() / "other";
+  std::filesystem::create_directory(other);
+  write_file(other + "/thesis.txt", "precious");
+  expect_refused(run_gainlens(training(other)), "is not empty and not a run (it holds 'thesis.txt'");
+}
+
 TEST_F(Recommend, SettingsNeedToFitEachOtherOnlyWhenAllAreKnown) {
   const std::string config = write_file(folder_.path() / "c.json", R"({"heads": 3})");
   std::vector<std::string> words = training(run_, {"--config", config});
@@ -272,6 +431,12 @@ TEST_F(Recommend, WrongRequestsAreOneLine) {
   refused({"--backbone", "sarsec"}, "must be sasrec");
   refused({"--preset", "pape"}, "did you mean 'paper'");
   refused({"--seeds", "0"}, "--seeds: 0; at least 1 is needed");
+  refused({"--seeds", "1000000", "--arm", "popularity"}, "--seeds: 1000000; at most 10000 are supported");
+  refused({"--seeds", "2", "--seed", "18446744073709551615"}, "go beyond 2^64 - 1, the largest seed");
+  refused({"--negatives", "5"}, "--negatives: has no effect, because 'loss' is \"full\"");
+  refused({"--negative-exponent", "0.5"}, "--negative-exponent: has no effect");
+  refused({"--precision-learning-rate", "5"}, "--precision-learning-rate: is an option of the filter");
+  refused({"--seeds", "3", "--seeds-at-once", "3"}, "--seeds-at-once: 3 trainings side by side need a thread each");
   refused({"--dropout", "1"}, "--dropout: 'dropout' is 1; must be at least 0 and below 1");
   refused({"--learning-rate", "fast"}, "must be a number");
   refused({"--heads", "3"}, "heads must divide the width");

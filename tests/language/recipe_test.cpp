@@ -51,7 +51,13 @@ TEST_P(WrongRecipes, AreRefusedInOneLine) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, WrongRecipes,
-    ::testing::Values(WrongRecipe{"unknown_key", [](Json& r) { r["learning_rat"] = 1; }, "learning_rat"},
+    ::testing::Values(WrongRecipe{"idle_factor",
+                                  [](Json& r) {
+                                    r["schedule"] = "constant";
+                                    r["final_factor"] = 0.5;
+                                  },
+                                  "'final_factor' has no effect, because 'schedule' is constant"},
+                      WrongRecipe{"unknown_key", [](Json& r) { r["learning_rat"] = 1; }, "learning_rat"},
                       WrongRecipe{"no_model", [](Json& r) { r.erase("model"); }, "'model' is missing"},
                       WrongRecipe{"no_rate", [](Json& r) { r.erase("learning_rate"); }, "learning_rate"},
                       WrongRecipe{"no_stages", [](Json& r) { r["stages"] = Json::array(); }, "'stages'"},

@@ -223,6 +223,14 @@ TEST(TrainLanguageModel, RefusesStagesBeyondThePositions) {
               ThrowsMessage<InvalidArgument>(HasSubstr("max_position_embeddings")));
 }
 
+TEST(TrainLanguageModel, AnExplodedLossIsSaid) {
+  const TemporaryFolder folder, exploded;
+  EXPECT_EQ(train_language_model(request_in(folder)).diverged, "");
+  Json recipe = testing::small_recipe();
+  recipe["learning_rate"] = 100;
+  EXPECT_THAT(train_language_model(request_in(exploded, recipe)).diverged, HasSubstr("its last training loss is "));
+}
+
 TEST(TrainLanguageModel, StopsWhenTheLossIsNanAndKeepsTheLastGoodCheckpoint) {
   const TemporaryFolder folder;
   Json recipe = testing::small_recipe();

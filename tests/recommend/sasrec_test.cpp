@@ -398,10 +398,14 @@ TEST(SasRecStart, WeightsOfTheSameNameStartAlike) {
 TEST(SasRecCheckpointFile, IsReadAsItWasWritten) {
   const TemporaryFolder folder;
   const SasRec model = model_of("sasrec-pre-start");
-  save_sasrec(folder.path() / "m", model.config(), model.weights(), "names");
+  save_sasrec(folder.path() / "m", model.config(), model.weights(),
+              {.item_names = "names", .split = "s", .ties = "item", .min_item_count = 3});
   SasRecCheckpoint read = load_sasrec(folder.path() / "m", CheckpointLayout::gainlens);
   EXPECT_EQ(read.config, model.config());
-  EXPECT_EQ(read.item_names, "names");
+  EXPECT_EQ(read.data.item_names, "names");
+  EXPECT_EQ(read.data.split, "s");
+  EXPECT_EQ(read.data.ties, "item");
+  EXPECT_EQ(read.data.min_item_count, 3);
   SasRecWeights weights = model.weights();
   const auto expected = sasrec_slots(model.config(), weights), found = sasrec_slots(read.config, read.weights);
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(*found[i].tensor, *expected[i].tensor));
@@ -414,7 +418,7 @@ TEST(SasRecCheckpointFile, BrokenOnesAreRefused) {
   EXPECT_THAT(refusal("/no/such", CheckpointLayout::gainlens), HasSubstr("no such file"));
   const TemporaryFolder folder;
   const SasRec model = model_of("sasrec-pre-start");
-  save_sasrec(folder.path(), model.config(), model.weights(), "");
+  save_sasrec(folder.path(), model.config(), model.weights(), {});
   EXPECT_THAT(refusal(folder.path(), CheckpointLayout::iclrec), HasSubstr("item_embeddings.weight"));
   EXPECT_THAT(refusal_of([&] { parse_sasrec_config(Json{{"model_type", "gpt2"}}, "c"); }), HasSubstr("'gpt2'"));
   Json document = Json(to_json(model.config()));

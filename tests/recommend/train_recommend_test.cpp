@@ -1,6 +1,8 @@
 #include "recommend/train_recommend.h"
 
 #include "core/error.h"
+#include "formats/tensor_file.h"
+#include "recommend/finished_seeds.h"
 #include "recommend/recommend_task.h"
 #include "recommend/sampled_softmax.h"
 #include "recommend/sasrec_checkpoint.h"
@@ -14,13 +16,20 @@
 #include "support/text_file.h"
 #include "training/thread_replicas.h"
 #include "training/trainer.h"
+#include "training/training_state.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <fstream>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace gainlens::recommend {
@@ -98,13 +107,13 @@ TEST(TrainRecommend, ProcessesTogetherComputeTheStepsOfOne) {
     for (std::int64_t step = 0; step < 3; ++step) {
       training::SingleReplica alone;
       RecommendTask one(
-          settings, arm, split, 7, [](const SasRec&) {}, alone);
+          settings, arm, split, 7, [](const SasRec&) { return Json(); }, alone);
       const auto [loss, gradients] = step_of(one, step, alone);
       const std::vector<float> ranks = one.ranks(data::HeldOut::validation);
       gainlens::testing::with_replicas(
           4, [&, loss = loss, arm = arm, &settings = settings, &gradients = gradients](training::Replicas& replicas) {
             RecommendTask part(
-                settings, arm, split, 7, [](const SasRec&) {}, replicas);
+                settings, arm, split, 7, [](const SasRec&) { return Json(); }, replicas);
             const auto [loss_of_four, gradients_of_four] = step_of(part, step, replicas);
             EXPECT_NEAR(loss_of_four, loss, 1e-6 * loss);
             ASSERT_EQ(gradients_of_four.size(), gradients.size());
@@ -134,7 +143,7 @@ auto train_in(const std::filesystem::path& folder, const Settings& settings, Arm
               std::int64_t stop_after) {
   training::SingleReplica alone;
   RecommendTask task(
-      settings, arm, split, 7, [](const SasRec&) {}, alone);
+      settings, arm, split, 7, [](const SasRec&) { return Json(); }, alone);
   training::TrainerOptions options;
   options.steps = settings.epochs * task.steps_per_epoch();
   options.evaluate_every = options.save_every = task.steps_per_epoch();
@@ -210,6 +219,206 @@ TEST(TrainRecommend, GrowsBySeedsAndRefusesAnotherRequest) {
               HasSubstr("in the stored request"));
 }
 
+/// A run of one seed with 6 epochs.
+RecommendRequest one_seed_in(const std::filesystem::path& out) {
+  RecommendRequest request = request_in(out);
+  request.seeds = 1;
+  return request;
+}
+
+/// Changes the last bit of the byte at `place`; negative places count from the end.
+void flip(const std::filesystem::path& file, std::ptrdiff_t place) {
+  std::string bytes = bytes_of(file);
+  bytes[place < 0 ? bytes.size() - static_cast<std::size_t>(-place) : static_cast<std::size_t>(place)] ^= 1;
+  gainlens::testing::write_file(file, bytes);
+}
+
+TEST(TrainRecommend, AChangedFileOfAFinishedTrainingIsNamedAndRestored) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  const RecommendRequest request = one_seed_in(folder.path() / "run");
+  train_recommend(request, split);
+  const std::filesystem::path seed = request.out / "plain/seed-3";
+  const std::string run = bytes_of(request.out / "run.h5");
+  const std::vector<std::pair<std::filesystem::path, std::filesystem::path>> cures = {
+      {seed / "result.safetensors", seed / "result.safetensors"},
+      {seed / "model.safetensors", seed},
+      {seed / "config.json", seed},
+      {seed / "training/state.safetensors", seed / "training/state.safetensors"}};
+  for (const auto& [file, cure] : cures) {
+    const std::string whole = bytes_of(file);
+    for (const char* damage : {"flipped", "emptied", "deleted"}) {
+      SCOPED_TRACE(file.string() + " " + damage);
+      const bool deleted = damage == std::string("deleted");
+      if (deleted)
+        std::filesystem::remove(file);
+      else
+        gainlens::testing::write_file(file, "");
+      if (damage == std::string("flipped")) {
+        gainlens::testing::write_file(file, whole);
+        flip(file, -5);
+      }
+      // A result that was deleted is computed again; a state is needed only by a training that goes on.
+      if (deleted && file == cure) {
+        train_recommend(request, split);
+      } else {
+        const std::string refusal = refusal_of([&] { train_recommend(request, split); });
+        EXPECT_THAT(refusal, HasSubstr(file.filename().string()));
+        EXPECT_THAT(refusal, HasSubstr("delete "));
+        EXPECT_TRUE(bytes_of(request.out / "run.h5") == run) << "run.h5 was made from damaged files";
+        std::filesystem::remove_all(cure);
+        train_recommend(request, split);
+      }
+      if (file.filename() != "state.safetensors") EXPECT_TRUE(bytes_of(file) == whole);
+      EXPECT_TRUE(bytes_of(request.out / "run.h5") == run);
+    }
+  }
+}
+
+TEST(TrainRecommend, ACheckpointThatChangedBeforeTheEndIsNamed) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  const RecommendRequest request = one_seed_in(folder.path() / "run");
+  train_recommend(request, split);
+  const std::filesystem::path seed = request.out / "plain/seed-3";
+  std::filesystem::remove(seed / seed_result_name);  // as if it had been killed before its end
+  flip(seed / "model.safetensors", -5);
+  EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }),
+              ::testing::AllOf(HasSubstr("model.safetensors: its sha256 is"), HasSubstr("the training state says"),
+                               HasSubstr("state.safetensors to train again")));
+  std::filesystem::remove(seed / "training/state.safetensors");
+  train_recommend(request, split);
+}
+
+/// Writes a result as earlier versions did: without checksums.
+void forget_checksums(const std::filesystem::path& file) {
+  const formats::TensorFile stored = formats::TensorFile::open(file);
+  std::map<std::string, std::string> metadata = stored.metadata();
+  metadata.erase("sha256");
+  metadata.erase("kept");
+  std::vector<std::string> bytes;
+  std::vector<formats::TensorToWrite> tensors;
+  bytes.reserve(stored.entries().size());
+  for (const auto& [name, entry] : stored.entries()) {
+    bytes.emplace_back(reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size());
+    tensors.push_back({name, entry.dtype, entry.shape, std::as_bytes(std::span(bytes.back()))});
+  }
+  formats::write_tensors(file, tensors, metadata);
+}
+
+TEST(TrainRecommend, ResultsOfEarlierVersionsAreReadAndTheirMetricsChecked) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  const RecommendRequest request = one_seed_in(folder.path() / "run");
+  train_recommend(request, split);
+  EXPECT_EQ(read_proven_run(request.out).compared, 1u);
+  EXPECT_EQ(read_proven_run(request.out).unproven, "");
+  EXPECT_THAT(read_proven_run(request.out / "run.h5").unproven, HasSubstr("without its folder"));
+  const std::filesystem::path seed = request.out / "plain/seed-3", file = seed / seed_result_name;
+  forget_checksums(file);
+  train_recommend(request, split);
+  EXPECT_EQ(read_proven_run(request.out).compared, 0u);
+  EXPECT_THAT(read_proven_run(request.out).unproven, HasSubstr("1 of 1 training were not compared"));
+  EXPECT_THAT(load_sasrec(seed, CheckpointLayout::gainlens).unproven, HasSubstr("earlier version"));
+  // One bit of the exponent of a rank: the tensor "rank" lies before those of the test.
+  const formats::TensorFile stored = formats::TensorFile::open(file);
+  const std::string bytes = bytes_of(file), ranks(reinterpret_cast<const char*>(stored.at("rank").bytes.data()), 240);
+  flip(file, static_cast<std::ptrdiff_t>(bytes.find(ranks)) + 3);
+  EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }), HasSubstr("and its ranks give"));
+  EXPECT_THAT(refusal_of([&] { read_proven_run(request.out); }), HasSubstr("and its ranks give"));
+}
+
+TEST(TrainRecommend, MoreEpochsContinueToTheBitsOfAnUninterruptedTraining) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  for (const std::int64_t patience : {0, 2}) {
+    SCOPED_TRACE(patience);
+    const std::string name = patience == 0 ? "all" : "patient";
+    RecommendRequest whole = request_in(folder.path() / (name + "-whole")), parts = request_in(folder.path() / name);
+    for (RecommendRequest* request : {&whole, &parts}) {
+      request->arms = {"plain", "bft", "markov"};
+      request->settings.patience = patience;
+      request->settings.epochs = 9;
+    }
+    train_recommend(whole, split);
+    parts.settings.epochs = 5;
+    train_recommend(parts, split);
+    parts.settings.epochs = 9;
+    parts.data_name = "moved";
+    train_recommend(parts, split);
+    for (const char* file :
+         {"run.h5", "request.json", "plain/seed-3/result.safetensors", "bft/seed-4/model.safetensors",
+          "bft/seed-4/result.safetensors", "bft/seed-4/training/state.safetensors",
+          "plain/seed-3/training/request.json", "markov/seed-3/result.safetensors"})
+      EXPECT_TRUE(bytes_of(parts.out / file) == bytes_of(whole.out / file)) << file;
+    parts.settings.epochs = 8;
+    EXPECT_THAT(refusal_of([&] { train_recommend(parts, split); }),
+                HasSubstr("/training/epochs is 9 in the stored request and 8 in this one"));
+  }
+}
+
+TEST(TrainRecommend, SeedsOfFewerEpochsAreLeftOutOfTheRunFile) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest request = request_in(folder.path() / "run");
+  request.settings.patience = 0;
+  train_recommend(request, split);
+  request.settings.epochs = 7;
+  request.seeds = 1;
+  train_recommend(request, split);
+  runfile::RecommendRun run = runfile::read_recommend_run(request.out);
+  EXPECT_EQ(run.request.at("training").at("epochs"), 7);
+  EXPECT_EQ(run.seeds, (std::vector<std::uint64_t>{3, 4}));
+  EXPECT_EQ(run.result(0, 0)->curve.at("hr@10").size(), 7u);
+  EXPECT_FALSE(run.result(0, 1).has_value());
+  request.seeds = 2;
+  train_recommend(request, split);
+  EXPECT_EQ(runfile::read_recommend_run(request.out).result(0, 1)->curve.at("hr@10").size(), 7u);
+}
+
+TEST(TrainRecommend, EverySeedIsReadBack) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest request = request_in(folder.path() / "run");
+  request.arms = {"plain", "popularity"};
+  request.settings.epochs = 1;
+  constexpr std::uint64_t half = std::uint64_t{1} << 63, most = std::numeric_limits<std::uint64_t>::max();
+  for (const auto& [seed, seeds] :
+       {std::pair<std::uint64_t, std::int64_t>{0, 1}, {half - 1, 2}, {most - 1, 2}, {most, 1}}) {
+    request.seed = seed;
+    request.seeds = seeds;
+    EXPECT_EQ(train_recommend(request, split).seeds.front().seed, seed);
+    EXPECT_EQ(train_recommend(request, split).seeds.front().seconds, 0) << "was trained again";
+  }
+  const ProvenRun proven = read_proven_run(request.out);
+  EXPECT_EQ(proven.run.seeds, (std::vector<std::uint64_t>{0, half - 1, half, most - 1, most}));
+  EXPECT_EQ(proven.compared, 10u);
+  EXPECT_THAT(refusal_of([] { check_seeds(most, 2); }), HasSubstr("go beyond 2^64 - 1"));
+  EXPECT_THAT(refusal_of([] { check_seeds(0, 1000000); }), HasSubstr("at most 10000 are supported"));
+  check_seeds(most - 9999, 10000);
+}
+
+TEST(TrainRecommend, AnExplodedLossIsSaid) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest request = one_seed_in(folder.path() / "run");
+  EXPECT_EQ(train_recommend(request, split).seeds[0].diverged, "");
+  request.out = folder.path() / "exploded";
+  request.settings.learning_rate = 1000;
+  EXPECT_THAT(train_recommend(request, split).seeds[0].diverged, HasSubstr("its last training loss is "));
+  EXPECT_THAT(train_recommend(request, split).seeds[0].diverged, HasSubstr("its last training loss is "));
+}
+
+TEST(TrainRecommend, TakesNoFolderWithForeignFiles) {
+  const TemporaryFolder folder;
+  RecommendRequest request = one_seed_in(folder.path() / "run");
+  std::filesystem::create_directory(request.out);
+  gainlens::testing::write_file(request.out / "thesis.txt", "precious");
+  EXPECT_THAT(refusal_of([&] { train_recommend(request, ring_of(60, 23)); }),
+              HasSubstr("is not empty and not a run (it holds 'thesis.txt' and no request.json)"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(request.out), {}), 1);
+}
+
 TEST(TrainRecommend, NanIsNamedByEpochAndBatch) {
   const TemporaryFolder folder;
   RecommendRequest request = request_in(folder.path() / "run");
@@ -259,7 +468,7 @@ TEST(TrainRecommend, NanInAPrecisionIsNamedByLayerAndStep) {
   training::SingleReplica alone;
   const Settings settings = small();
   RecommendTask task(
-      settings, Arm::bft, split, 7, [](const SasRec&) {}, alone);
+      settings, Arm::bft, split, 7, [](const SasRec&) { return Json(); }, alone);
   task.accumulate_gradients(0);
   task.accumulate_gradients(1);
   {
@@ -278,7 +487,7 @@ TEST(TrainRecommend, WarnsWhereAllPrecisionsAreAtTheirBound) {
   settings.model.filter.most_precision = 2;
   settings.model.filter.warm_up = 0;
   RecommendTask task(
-      settings, Arm::bft, split, 7, [](const SasRec&) {}, alone);
+      settings, Arm::bft, split, 7, [](const SasRec&) { return Json(); }, alone);
   task.accumulate_gradients(0);
   task.validation_loss();
   EXPECT_THAT(task.filter().warning(), HasSubstr("100.0% of the observation precisions of layer 0 are at the bound"));
@@ -305,7 +514,27 @@ TEST(TrainRecommend, ACheckpointOfAnotherArmIsRefused) {
   for (const char* file : {"config.json", "model.safetensors"})
     std::filesystem::copy_file(bft / file, gate / file, std::filesystem::copy_options::overwrite_existing);
   std::filesystem::remove(gate / seed_result_name);
+  EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }), HasSubstr("config.json: its sha256 is"));
+  // A training state of an earlier version does not know the checksums of its checkpoint.
+  training::TrainingState state = training::load_training_state(gate / "training/state.safetensors");
+  state.notes.at("task").erase("kept");
+  training::save_training_state(gate / "training/state.safetensors", state);
   EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }), HasSubstr("its checkpoint (arm bft) is not of"));
+}
+
+TEST(TrainRecommend, AFilterThatNeverActsIsSaid) {
+  const TemporaryFolder folder;
+  RecommendRequest request = one_seed_in(folder.path() / "run");
+  request.arms = {"plain", "bft"};
+  const auto said = [&](std::int64_t warm_up) {
+    request.out = folder.path() / std::to_string(warm_up);
+    request.settings.model.filter.warm_up = warm_up;
+    ::testing::internal::CaptureStderr();
+    train_recommend(request, ring_of(60, 23));
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(23), "");  // 6 epochs of 4 steps
+  EXPECT_THAT(said(24), HasSubstr("--arm bft: the filter does not act in this training: its warm-up takes 24 steps"));
 }
 
 TEST(TrainRecommend, NeedsUsersWithAPosition) {

@@ -17,7 +17,7 @@ struct MadeRecommender {
   std::string data = "made";
   std::string backbone = "sasrec";
   std::vector<std::string> arms = {"plain", "bft"};
-  std::vector<std::int64_t> seeds = {0, 1, 2};
+  std::vector<std::uint64_t> seeds = {0, 1, 2};
   std::size_t users = 60, items = 25;
   double gain = 0.3;             ///< share by which each later arm lowers the ranks
   std::uint64_t users_seed = 0;  ///< other users have other targets and another split
@@ -76,7 +76,7 @@ inline runfile::RecommendRun made_recommend_run(const MadeRecommender& made = {}
   run.arms = made.arms;
   run.seeds = made.seeds;
   for (std::size_t arm = 0; arm < made.arms.size(); ++arm) {
-    for (const std::int64_t seed : made.seeds) {
+    for (const std::uint64_t seed : made.seeds) {
       Random own(static_cast<std::uint64_t>(seed), arm);
       run.results.push_back(made_seed(run, made.gain * static_cast<double>(arm), own));
     }

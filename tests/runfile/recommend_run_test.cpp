@@ -159,9 +159,39 @@ TEST_F(RecommendRunFile, WrongValuesAreRefused) {
   EXPECT_THAT(refused([](RecommendRun& run) { run.history_length[3] = 1, run.training_length[3] = 2; }),
               HasSubstr("user 3 has 2 training items of 1 known items"));
   EXPECT_THAT(refused([](RecommendRun& run) { run.seeds[1] = run.seeds[0]; }), HasSubstr("a seed stands twice"));
-  EXPECT_THAT(refused([](RecommendRun& run) { run.seeds[1] = -4; }), HasSubstr("'seed' holds -4"));
   EXPECT_THAT(refused([](RecommendRun& run) { run.arms[1] = "plain"; }), HasSubstr("two arms have one name"));
   EXPECT_THAT(refused([](RecommendRun& run) { run.arms[1] = "a\nb"; }), HasSubstr("the arm 'a\\x0ab'"));
+}
+
+/// The numbers of the dataset of seeds, as int64.
+std::vector<std::int64_t> stored_seeds(const std::filesystem::path& file, hid_t type) {
+  const hdf5::Handle opened = hdf5::open_file(file);
+  std::vector<std::int64_t> seeds(static_cast<std::size_t>(hdf5::shape_at(opened.get(), "seed").at(0)));
+  hdf5::read(hdf5::open_dataset(opened.get(), "seed", {type, {std::ssize(seeds)}, {}}), H5T_NATIVE_INT64, seeds.data());
+  return seeds;
+}
+
+TEST_F(RecommendRunFile, SeedsBeyondInt64AreUnsigned) {
+  RecommendRun run = testing::uneven_recommend_run();
+  run.seeds = {0, 7, std::uint64_t{std::numeric_limits<std::int64_t>::max()}};
+  write_recommend_run(file(), run);
+  EXPECT_EQ(read_recommend_run(file()).seeds, run.seeds);
+  EXPECT_EQ(stored_seeds(file(), H5T_STD_I64LE)[1], 7);
+  run.seeds = {0, std::uint64_t{1} << 63, std::numeric_limits<std::uint64_t>::max()};
+  write_recommend_run(file(), run);
+  EXPECT_EQ(read_recommend_run(file()).seeds, run.seeds);
+  EXPECT_EQ(stored_seeds(file(), H5T_STD_U64LE)[0], 0);
+}
+
+TEST_F(RecommendRunFile, ANegativeSeedIsRefused) {
+  write_recommend_run(file(), testing::uneven_recommend_run());
+  const std::vector<std::int64_t> seeds = {0, -4, 2};
+  const hid_t opened = H5Fopen(file().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  const hid_t dataset = H5Dopen2(opened, "seed", H5P_DEFAULT);
+  EXPECT_GE(H5Dwrite(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, seeds.data()), 0);
+  H5Dclose(dataset);
+  H5Fclose(opened);
+  EXPECT_THAT(refusal_of([&] { read_recommend_run(file()); }), HasSubstr("'seed' holds -4"));
 }
 
 TEST_F(RecommendRunFile, WrongResultsAreRefused) {

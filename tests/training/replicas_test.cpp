@@ -9,10 +9,12 @@
 #include "training/trainer.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <thread>
@@ -147,6 +149,23 @@ TEST(ProcessReplicas, AProcessThatEndsIsNoticed) {
   const auto stays = connect_replicas({0, 2, 0}, environment);
   leaves.join();
   EXPECT_THROW(stays->sum({at::ones({1})}), ReplicaLost);
+}
+
+TEST(ProcessReplicas, AProcessThatWaitsSaysForWhomAndUntilWhen) {
+  if (!can_connect_replicas()) GTEST_SKIP() << "built without gloo";
+  const std::string port = free_port();
+  const Environment environment = environment_of({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}});
+  for (const std::int64_t rank : {1, 0}) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_THROW(
+        connect_replicas({rank, 2, rank}, environment, {std::chrono::seconds(1), std::chrono::milliseconds(50)}),
+        RunFailed);
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_THAT(
+        said, ::testing::ContainsRegex(fmt::format("gainlens: process {} of 2 waits for {} at 127.0.0.1:{}, until "
+                                                   "[0-9]+:[0-9]+:[0-9]+ UTC",
+                                                   rank, rank == 0 ? "the others" : "process 0 and the others", port)));
+  }
 }
 
 TEST(ProcessReplicas, OneProcessNeedsNoVariables) {

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "recommend/seed_result.h"
+#include "runfile/kept_files.h"
+#include "runfile/recommend_run.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gainlens::recommend {
+
+/// The files of a checkpoint whose checksums a training keeps.
+runfile::KeptFiles checkpoint_files(const std::filesystem::path& folder);
+
+/// The seed in the name of a folder "seed-N"; empty for other names.
+std::optional<std::uint64_t> seed_of_folder(std::string_view name);
+
+/// Proves the files of a finished training: result.safetensors by its own checksum, config.json and model.safetensors
+/// by those that the result holds. Of what earlier versions wrote, it is proven that the files can be read and that the
+/// metrics are those of the ranks.
+/// @param folder  ARM/seed-N of a run
+/// @throws InvalidArgument  a file is missing, broken or has changed; the message names it and says how to repair it
+SeedResult prove_seed(const std::filesystem::path& folder, const std::string& arm, std::uint64_t seed);
+
+/// The same for a checkpoint, of whatever arm and seed.
+/// @returns  why nothing was compared: there is no result beside it, or one of an earlier version. Empty: all is proven
+std::string prove_checkpoint(const std::filesystem::path& folder);
+
+/// A recommender run with what was proven about the files of its trainings.
+struct ProvenRun {
+  runfile::RecommendRun run;
+  std::size_t compared = 0;  ///< finished trainings whose files have their checksums
+  std::string unproven;      ///< a sentence on what was not compared; empty if everything was
+};
+
+/// Reads a run, and proves the files of the finished trainings in its folder.
+/// @param path  a run folder or a run.h5
+/// @throws InvalidArgument  as runfile::read_recommend_run() and prove_seed(); a training that run.h5 holds has no
+///     result in its folder
+ProvenRun read_proven_run(const std::filesystem::path& path);
+
+}  // namespace gainlens::recommend
