@@ -1,10 +1,18 @@
 #include "analyses/context.h"
 
 #include "analyses/statistics.h"
+#include "core/check.h"
+#include "core/quantity.h"
+#include "runfile/first_key.h"
+#include "runfile/query_windows.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
+#include <utility>
 
 namespace gainlens::analyses {
 namespace {
@@ -71,6 +79,15 @@ std::string no_change_reason(const Maybe<Aggregate>& shortest, const Maybe<Aggre
   return "no chunk has a finite value here or at the shortest length";
 }
 
+/// lambda_obs at one length divided by that at another.
+Maybe<TextRatio> precision_ratio(const ContextPoint& point, const ContextPoint& shortest,
+                                 const runfile::Request& request, const std::string& missing) {
+  const Maybe<Aggregate>&here = point.observation_precision, &there = shortest.observation_precision;
+  if (!here || !there) return Maybe<TextRatio>::none(missing);
+  const auto same = [](double value) { return value; };
+  return ratio_of_means(request, point.length, transformed(here, same), shortest.length, transformed(there, same));
+}
+
 void compare_ratio(ContextPoint& point, const ContextPoint& shortest, const runfile::Request& request,
                    const std::string& missing) {
   const auto refuse = [&](const std::string& reason) {
@@ -78,10 +95,7 @@ void compare_ratio(ContextPoint& point, const ContextPoint& shortest, const runf
     point.precision_ratio_interval = Maybe<Interval>::none(reason);
   };
   const Maybe<Aggregate>&here = point.observation_precision, &there = shortest.observation_precision;
-  if (!here || !there) return refuse(missing);
-  const auto same = [](double value) { return value; };
-  const auto found =
-      ratio_of_means(request, point.length, transformed(here, same), shortest.length, transformed(there, same));
+  const auto found = precision_ratio(point, shortest, request, missing);
   if (!found) return refuse(found.reason());
   point.precision_ratio = found->ratio;
   point.precision_ratio_deviation = here->deviation ? Measured(*here->deviation / there->mean) : here->deviation;
@@ -111,6 +125,8 @@ ContextPoint read_point(const runfile::RunReader& reader, const Length& length, 
   const Measured unset = Measured::none("not compared yet");
   const Change unknown = no_change(unset.reason(), margin);
   return {length,
+          false,
+          {},
           aggregate(reader, "n_eff", length, layers),
           aggregate(reader, "gate", length, layers),
           aggregate(reader, "observation_precision", length, layers),
@@ -146,16 +162,79 @@ void put(OrderedJson& object, const std::string& name, const Change& change) {
   object[name + "_flat"] = to_json(change.flat);
 }
 
+/// The windows of these layers that some chunk of a length fills: the longer ones never bind. Ascending.
+std::set<std::int64_t> binding_windows(const runfile::RunReader& reader, const std::vector<std::size_t>& layers,
+                                       std::int64_t longest) {
+  std::set<std::int64_t> windows;
+  for (const std::size_t layer : layers) {
+    const auto window = runfile::attention_window(reader.attention().at(layer));
+    if (window && *window < longest) windows.insert(*window);
+  }
+  return windows;
+}
+
+/// Why growth is not judged at a length; empty if it is.
+std::string reason_apart(const ContextPoint& point, const std::set<std::int64_t>& windows, std::int64_t positions) {
+  if (point.extrapolated) return fmt::format("beyond the model's {} positions", format_count(positions));
+  const std::int64_t seen = runfile::last_quarter_begin(point.length.tokens) + 1;  // by the first query
+  for (const std::int64_t window : windows) {
+    if (seen < window) return fmt::format("the window of {} keys is not full", format_count(window));
+  }
+  return {};
+}
+
+Growth growth_of(const std::vector<ContextPoint>& points, const runfile::Request& request, double margin) {
+  std::vector<std::size_t> judged;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (points[i].set_apart.empty()) judged.push_back(i);
+  }
+  Growth growth{0, 0, Measured::none("unset"), Maybe<Interval>::none("unset"), no_change("unset", margin)};
+  if (judged.size() < 2) {
+    const std::string reason =
+        points.size() < 2
+            ? "only one length has a complete chunk; a change needs a second one"
+            : fmt::format("growth can be judged at {} of {} lengths, and takes two", judged.size(), points.size());
+    growth.precision_ratio = Measured::none(reason);
+    growth.precision_ratio_interval = Maybe<Interval>::none(reason);
+    growth.log_precision = no_change(reason, margin);
+    return growth;
+  }
+  growth.first = judged.front();
+  growth.last = judged.back();
+  const ContextPoint &first = points[growth.first], &last = points[growth.last];
+  const std::string missing = no_change_reason(first.observation_precision, last.observation_precision);
+  const auto log = [](double x) { return std::log(x); };
+  growth.log_precision =
+      Comparer(request, last.length, first.length, margin)
+          .change(transformed(last.observation_precision, log), transformed(first.observation_precision, log), missing);
+  const auto ratio = precision_ratio(last, first, request, missing);
+  growth.precision_ratio = ratio ? Measured(ratio->ratio) : Measured::none(ratio.reason());
+  growth.precision_ratio_interval = ratio ? ratio->interval : Maybe<Interval>::none(ratio.reason());
+  return growth;
+}
+
 Context context_of(const runfile::RunReader& reader, const std::vector<std::size_t>& layers, const Options& options) {
   check(options);
   const double margin = options.equivalence_margin;
   const runfile::Request& request = reader.request();
   const std::vector<Length> lengths = usable_lengths(reader);
-  Context result{original_layers(reader, layers), is_paired(request), sharing_in_words(request, lengths), {}, margin,
+  std::vector<ContextPoint> points;
+  for (const Length& length : lengths) points.push_back(read_point(reader, length, layers, margin));
+  const std::set<std::int64_t> windows = binding_windows(reader, layers, lengths.back().tokens);
+  const ContextPoint shortest = points.front();
+  for (ContextPoint& point : points) {
+    point.extrapolated = request.max_positions > 0 && point.length.tokens > request.max_positions;
+    point.set_apart = reason_apart(point, windows, request.max_positions);
+    compare_with_shortest(point, shortest, request, margin);
+  }
+  Growth growth = growth_of(points, request, margin);
+  Context result{original_layers(reader, layers),
+                 is_paired(request),
+                 sharing_in_words(request, lengths),
+                 std::move(points),
+                 std::move(growth),
+                 margin,
                  margin_meaning(margin)};
-  for (const Length& length : lengths) result.points.push_back(read_point(reader, length, layers, margin));
-  const ContextPoint shortest = result.points.front();
-  for (ContextPoint& point : result.points) compare_with_shortest(point, shortest, request, margin);
   return result;
 }
 
@@ -183,6 +262,27 @@ std::vector<KindContext> context_by_attention(const runfile::RunReader& reader, 
   return contexts;
 }
 
+const KindContext& widest(const std::vector<KindContext>& kinds) {
+  ASSERT(!kinds.empty(), "the widest of no kinds of attention");
+  return *std::max_element(kinds.begin(), kinds.end(), [](const KindContext& a, const KindContext& b) {
+    return runfile::attention_window(a.attention) < runfile::attention_window(b.attention);
+  });
+}
+
+std::string set_apart_in_words(const Context& context) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // reason, lengths
+  for (const ContextPoint& point : context.points) {
+    if (point.set_apart.empty()) continue;
+    if (reasons.empty() || reasons.back().first != point.set_apart)
+      reasons.emplace_back(point.set_apart, std::vector<std::string>());
+    reasons.back().second.push_back(format_count(point.length.tokens));
+  }
+  std::string text;
+  for (const auto& [reason, lengths] : reasons)
+    text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", fmt::join(lengths, ", "), reason);
+  return text;
+}
+
 OrderedJson to_json(const Context& context) {
   OrderedJson json;
   json["deep_layers"] = context.deep_layers;
@@ -196,6 +296,7 @@ OrderedJson to_json(const Context& context) {
     OrderedJson entry;
     entry["tokens"] = point.length.tokens;
     entry["chunks"] = point.length.samples.size();
+    if (!point.set_apart.empty()) entry["set_apart"] = point.set_apart;
     put(entry, "n_eff", point.n_eff);
     put(entry, "gate", point.gate);
     put(entry, "observation_precision", point.observation_precision);
@@ -207,6 +308,16 @@ OrderedJson to_json(const Context& context) {
     put(entry, "logit_gate_less_log_precision_change", point.difference);
     json["points"].push_back(std::move(entry));
   }
+  OrderedJson& growth = json["growth"] = OrderedJson::object();
+  growth["from_tokens"] = nullptr;
+  growth["to_tokens"] = nullptr;
+  if (context.growth.judged()) {
+    growth["from_tokens"] = context.points[context.growth.first].length.tokens;
+    growth["to_tokens"] = context.points[context.growth.last].length.tokens;
+  }
+  analyses::put(growth, "observation_precision_ratio", context.growth.precision_ratio);
+  analyses::put(growth, "observation_precision_ratio_interval", context.growth.precision_ratio_interval);
+  put(growth, "log_observation_precision_change", context.growth.log_precision);
   return json;
 }
 

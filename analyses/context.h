@@ -23,6 +23,9 @@ struct Change {
 /// One context length of the context figure.
 struct ContextPoint {
   Length length;
+  bool extrapolated;  ///< longer than the model's positions
+  /// Why growth is not judged at this length, because something else than the context changes here; empty if it is.
+  std::string set_apart;
   Maybe<Aggregate> n_eff;
   Maybe<Aggregate> gate;                     ///< sigmoid of the gate's score, in (0, 1)
   Maybe<Aggregate> observation_precision;    ///< mean of lambda_obs over queries; not the lambda* of gain_theory()
@@ -36,6 +39,21 @@ struct ContextPoint {
   Change difference;     ///< logit_gate - log_precision, chunk by chunk
 };
 
+/// The growth of the evidence from the shortest to the longest length at which it can be judged. A change of regime
+/// looks like growth, so these lengths are set apart:
+/// - A window is not full: the first query of the last quarter sees fewer keys than the window, because the chunk has
+///   no more. Such queries see more keys in a longer chunk, and those of a full window do not. A window that is as long
+///   as the longest chunk never binds, and its layers count as global.
+/// - The length exceeds the model's positions.
+struct Growth {
+  std::size_t first = 0, last = 0;  ///< positions in Context::points; equal if fewer than two lengths are judged
+  Measured precision_ratio;         ///< as in ContextPoint, from `first` to `last`
+  Maybe<Interval> precision_ratio_interval;  ///< likewise
+  Change log_precision;                      ///< likewise; missing, with the reason, if fewer than two are judged
+
+  bool judged() const { return first != last; }
+};
+
 /// Does the gate follow the evidence? n_eff, gate and lambda_obs by context length, for the last-quarter queries of the
 /// deep layers. The gate and the precision are compared on the same scale, as logit(gate) and ln lambda_obs, because
 /// K = sigmoid(ln lambda_obs - ln lambda).
@@ -44,8 +62,9 @@ struct Context {
   bool paired;                            ///< whether changes are paired by chunk, see is_paired()
   std::string sharing;                    ///< which text the lengths share, and how changes allow for it: sentences
   std::vector<ContextPoint> points;       ///< shortest first; the first is T_min
-  double equivalence_margin;              ///< of logit(gate) and ln lambda_obs
-  std::string margin_meaning;             ///< what this margin means, in words
+  Growth growth;
+  double equivalence_margin;   ///< of logit(gate) and ln lambda_obs
+  std::string margin_meaning;  ///< what this margin means, in words
 };
 
 /// Source: bft.tex, Fig. gate-frozen; docs/method.md, "Context figure".
@@ -59,9 +78,16 @@ struct KindContext {
 };
 
 /// One per kind of attention, in the order of the layers; empty if all layers are of one kind. A window limits what a
-/// query sees at any context length, so a mean over both kinds would hide growth in the layers without a window.
+/// query sees at any context length, so a mean over both kinds is true of neither: it hides growth in the layers
+/// without a window, or takes a window that fills up for growth.
 /// @throws InvalidArgument  see usable_lengths()
 std::vector<KindContext> context_by_attention(const runfile::RunReader& reader, const Options& options = {});
+/// The kind with the longest window: "global" where there is one. Requires at least one kind.
+const KindContext& widest(const std::vector<KindContext>& kinds);
+
+/// "256 (the window of 512 keys is not full) and 64k (...)": the lengths that are set apart, with the reason; empty if
+/// there is none.
+std::string set_apart_in_words(const Context& context);
 OrderedJson to_json(const Context& context);
 
 }  // namespace gainlens::analyses

@@ -30,38 +30,31 @@ Measured fisher(const Measured& r) {
   return std::atanh(*r);
 }
 
-/// [stratum][unit] the correlations with this unit left out.
-using Strata = std::vector<std::vector<Correlations>>;
-
-/// Squared errors add up over strata. The bias is corrected with a single stratum only: with several, leaving out a
-/// unit also changes the shares of the strata, which moves every z(-i) and is no noise.
-Maybe<Interval> interval_of(const Measured& whole, const Strata& without, std::size_t which,
+Maybe<Interval> interval_of(const Measured& whole, const std::vector<Correlations>& without, std::size_t which,
                             double degrees_of_freedom) {
   const Measured z = fisher(whole);
   if (!z) return Maybe<Interval>::none(z.reason());
-  Estimate estimate{*z, 0, degrees_of_freedom};
-  double bias = 0, squared_error = 0;
-  for (const auto& stratum : without) {
-    std::vector<double> values;
-    for (const Correlations& correlations : stratum) {
-      const Measured value = fisher(correlations[which]);
-      if (!value) return Maybe<Interval>::none("with one unit left out: " + value.reason());
-      values.push_back(*value);
-    }
-    if (without.size() == 1) bias = (static_cast<double>(values.size()) - 1) * (mean(values) - *z);
-    squared_error += std::pow(jackknife_error(values), 2);
+  std::vector<double> values;
+  for (const Correlations& correlations : without) {
+    const Measured value = fisher(correlations[which]);
+    if (!value) return Maybe<Interval>::none("with one unit left out: " + value.reason());
+    values.push_back(*value);
   }
-  estimate.value -= bias;
-  estimate.error = std::sqrt(squared_error + bias * bias / 4);
-  const Interval ends = student_interval(estimate);
+  const double bias = (static_cast<double>(values.size()) - 1) * (mean(values) - *z);
+  const double squared_error = std::pow(jackknife_error(values), 2) + bias * bias / 4;
+  const Interval ends = student_interval({*z - bias, std::sqrt(squared_error), degrees_of_freedom});
   return Interval{std::tanh(ends.low), std::tanh(ends.high)};
 }
 
-Jackknife jackknife(const Correlations& whole, const Strata& without, std::size_t units, double degrees_of_freedom) {
-  const auto interval = [&](std::size_t which) {
-    return interval_of(whole[which], without, which, degrees_of_freedom);
-  };
-  return {units, degrees_of_freedom, interval(0), interval(1)};
+/// From the smallest to the largest of the correlations.
+Maybe<Interval> range_of(const std::vector<Correlations>& without, std::size_t which) {
+  std::vector<double> values;
+  for (const Correlations& correlations : without) {
+    if (!correlations[which]) return Maybe<Interval>::none("with one layer left out: " + correlations[which].reason());
+    values.push_back(*correlations[which]);
+  }
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return Interval{*low, *high};
 }
 
 Correlations without_layer(const ClusteredPairs& pairs, std::size_t left_out) {
@@ -131,25 +124,16 @@ Maybe<Interval> too_noisy(double share, std::string_view of) {
 
 }  // namespace
 
-Maybe<Jackknife> leave_out_layers(const ClusteredPairs& pairs, const std::vector<std::string>& kind) {
-  std::map<std::string_view, std::vector<std::size_t>> layers;  // kind -> layers
-  for (const std::size_t layer : std::set<std::size_t>(pairs.layer.begin(), pairs.layer.end()))
-    layers[kind.at(layer)].push_back(layer);
-  if (layers.empty()) return Maybe<Jackknife>::none("no head has both values");
-  Strata without;
-  std::size_t units = 0;
-  for (const auto& [name, members] : layers) {
-    if (members.size() < least_layers) {
-      return Maybe<Jackknife>::none(
-          fmt::format("no interval: it takes at least {} layers with {} attention; the run has {}", least_layers, name,
-                      members.size()));
-    }
-    units += members.size();
-    auto& stratum = without.emplace_back();
-    for (const std::size_t layer : members) stratum.push_back(without_layer(pairs, layer));
+Maybe<LayerRange> leave_out_layers(const ClusteredPairs& pairs) {
+  const std::set<std::size_t> layers(pairs.layer.begin(), pairs.layer.end());
+  if (layers.empty()) return Maybe<LayerRange>::none("no head has both values");
+  if (layers.size() < least_layers) {
+    return Maybe<LayerRange>::none(
+        fmt::format("no range: it takes at least {} layers; the run has {}", least_layers, layers.size()));
   }
-  const double degrees_of_freedom = static_cast<double>(units) - static_cast<double>(layers.size());
-  return jackknife(correlations(pairs.x, pairs.y, pairs.layer, pairs.names), without, units, degrees_of_freedom);
+  std::vector<Correlations> without;
+  for (const std::size_t layer : layers) without.push_back(without_layer(pairs, layer));
+  return LayerRange{layers.size(), range_of(without, 0), range_of(without, 1)};
 }
 
 Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs) {
@@ -162,19 +146,21 @@ Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs) {
                     least_stretches, format_count(pairs.text.scarcest), pairs.text.fewest));
   }
   std::vector<std::vector<double>> x, y;
-  Strata without(1);
+  std::vector<Correlations> without;
   bool whole = true;
   for (const std::size_t stretch : pairs.text.numbers) {
     x.push_back(means_without(pairs.x, pairs.text, stretch, points));
     y.push_back(means_without(pairs.y, pairs.text, stretch, points));
     const bool finite = all_finite(x.back()) && all_finite(y.back());
-    without.front().push_back(finite ? correlations(x.back(), y.back(), pairs.heads.layer, pairs.heads.names)
-                                     : no_correlations("a head has no value in the chunks that remain"));
+    without.push_back(finite ? correlations(x.back(), y.back(), pairs.heads.layer, pairs.heads.names)
+                             : no_correlations("a head has no value in the chunks that remain"));
     whole = whole && finite;
   }
   const auto& heads = pairs.heads;
-  Jackknife result = jackknife(correlations(heads.x, heads.y, heads.layer, heads.names), without,
-                               pairs.text.numbers.size(), static_cast<double>(pairs.text.fewest - 1));
+  const Correlations all = correlations(heads.x, heads.y, heads.layer, heads.names);
+  const auto degrees_of_freedom = static_cast<double>(pairs.text.fewest - 1);
+  Jackknife result{pairs.text.numbers.size(), degrees_of_freedom, interval_of(all[0], without, 0, degrees_of_freedom),
+                   interval_of(all[1], without, 1, degrees_of_freedom)};
   if (!whole) return result;
   const double x_noise = noise_of(x, points), y_noise = noise_of(y, points);
   const double pooled = std::max(x_noise / population_variance(heads.x), y_noise / population_variance(heads.y));
@@ -192,6 +178,18 @@ OrderedJson to_json(const Jackknife& jackknife) {
   json["interval_level"] = confidence;
   put(json, "pearson_interval", jackknife.pearson);
   put(json, "pearson_within_layers_interval", jackknife.pearson_within);
+  return json;
+}
+
+OrderedJson to_json(const LayerRange& range) {
+  OrderedJson json;
+  json["units"] = range.layers;
+  const Measured no_level = Measured::none(std::string(no_layer_interval));
+  put(json, "interval_level", no_level);
+  put(json, "pearson_interval", no_level);
+  put(json, "pearson_within_layers_interval", no_level);
+  put(json, "pearson_range", range.pearson);
+  put(json, "pearson_within_layers_range", range.pearson_within);
   return json;
 }
 

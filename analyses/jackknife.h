@@ -5,11 +5,12 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::analyses {
 
-/// Intervals, at level `confidence`, of Pearson correlations over heads, by leaving out one independent unit at a time.
+/// Intervals, at level `confidence`, of Pearson correlations over heads, by leaving out one stretch of text at a time.
 /// - The interval is Student's on the scale of Fisher's z = atanh r. Its centre is z - b, where
 ///   b = (G - 1)(mean z(-i) - z) is the bias that the noise of G units causes. Its squared error is that of
 ///   jackknife_error() plus (b / 2)^2, because b is not known well.
@@ -18,24 +19,33 @@ namespace gainlens::analyses {
 ///   few units miss far more often.
 /// - Spearman's correlation has no interval: leaving out a unit does not show how ranks change.
 struct Jackknife {
-  std::size_t units;  ///< number of units (layers, or stretches of text), left out one at a time
+  std::size_t units;  ///< number of stretches of text, left out one at a time
   double degrees_of_freedom;
   Maybe<Interval> pearson;         ///< pooled
   Maybe<Interval> pearson_within;  ///< within layers
 };
 
-inline constexpr std::size_t least_layers = 10;  ///< of each kind of attention, for leave_out_layers()
 /// Largest share of the variance over heads that chunk noise may have, in either number (for the correlation within
 /// layers: of the variance within layers). With more noise, intervals from few chunks miss too often
 /// (docs/analyses/coverage.md).
 inline constexpr double most_noise = 0.25;
 
-/// Leaves out whole layers. The layers of each kind of attention are a stratum; with several kinds b is 0, because
-/// leaving out a layer also changes the shares of the kinds. Neighbouring layers count as independent, an assumption
-/// that the permutation tests do not make. Missing with fewer than `least_layers` of a kind.
-/// @param kind  [layer position] kind of attention
-/// Source: Efron and Tibshirani 1993, chapter 11.
-Maybe<Jackknife> leave_out_layers(const ClusteredPairs& pairs, const std::vector<std::string>& kind);
+/// The smallest and the largest Pearson correlation over heads among those with one layer left out: how much a single
+/// layer decides. It is a range of this run without a level, and no interval. An interval over layers does not hold
+/// what it states: layers of a model differ in size, and neighbours are alike (docs/analyses/coverage.md, "Layers").
+struct LayerRange {
+  std::size_t layers;              ///< left out one at a time
+  Maybe<Interval> pearson;         ///< pooled
+  Maybe<Interval> pearson_within;  ///< within layers
+};
+inline constexpr std::size_t least_layers = 3;  ///< for leave_out_layers(): with one left out, two remain
+/// Why no interval over layers is given, for the places where one would stand.
+inline constexpr std::string_view no_layer_interval =
+    "no interval over layers holds what it states, because layers differ in size and neighbours are alike; the range "
+    "with one layer left out is given instead";
+
+/// Leaves out whole layers, one at a time. Missing with fewer than `least_layers`.
+Maybe<LayerRange> leave_out_layers(const ClusteredPairs& pairs);
 
 /// Values of heads chunk by chunk: a head's value is the mean over lengths of the mean over its chunks.
 struct ChunkedPairs {
@@ -52,5 +62,6 @@ struct ChunkedPairs {
 Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs);
 
 OrderedJson to_json(const Jackknife& jackknife);
+OrderedJson to_json(const LayerRange& range);
 
 }  // namespace gainlens::analyses

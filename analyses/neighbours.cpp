@@ -11,42 +11,46 @@
 namespace gainlens::analyses {
 namespace {
 
+double width(const Interval& interval) {
+  return interval.high - interval.low;
+}
+
+/// Why no interval allows for neighbours; empty if one does.
+std::string refusal(const Measured& correlation, const std::vector<std::int64_t>& chunks) {
+  if (!correlation) return correlation.reason();
+  if (chunks.size() < least_neighbours)
+    return fmt::format("{} chunks; an interval that allows for neighbours takes at least {}", chunks.size(),
+                       least_neighbours);
+  if (chunks.back() - chunks.front() + 1 != std::ssize(chunks))
+    return "a chunk is missing between others, and the interval needs the chunks one after another";
+  return {};
+}
+
 NeighbourCorrelation measure(std::string_view quantity, const Length& length, const std::vector<double>& values,
                              const std::vector<std::int64_t>& chunks) {
-  const std::size_t count = values.size();
   NeighbourCorrelation row{quantity,
                            length.tokens,
                            mean(values),
-                           count,
+                           values.size(),
                            lag_one_correlation(values, chunks),
-                           Measured::none("unset"),
                            mean_interval(values),
-                           Maybe<Interval>::none("unset")};
-  const auto refuse = [&](const std::string& reason) {
-    row.inflation = Measured::none(reason);
+                           Maybe<Interval>::none("unset"),
+                           Measured::none("unset")};
+  if (const std::string reason = refusal(row.correlation, chunks); !reason.empty()) {
     row.allowing = Maybe<Interval>::none(reason);
+    row.widening = Measured::none(reason);
     return row;
-  };
-  if (!row.correlation) return refuse(row.correlation.reason());
-  const auto n = static_cast<double>(count);
-  if (count < least_neighbours) {
-    return refuse(fmt::format(
-        "the correlation of {} chunks is too uncertain to be used: its standard error is about {:.2f}, its bias {:.2f}",
-        count, 1 / std::sqrt(n), -1 / n));
   }
-  const double corrected = *row.correlation + 1 / n;
-  if (!(std::abs(corrected) < 1)) return refuse("the correlation, corrected for its bias, is not between -1 and 1");
-  row.inflation = variance_inflation(corrected);
-  Estimate estimate = mean_estimate(values);
-  estimate.error *= std::sqrt(std::max(1.0, *row.inflation));
-  row.allowing = student_interval(estimate);
+  const Interval allowing = self_normalised_interval(values);
+  row.allowing = width(allowing) > width(*row.interval) ? allowing : *row.interval;
+  row.widening = width(*row.allowing) / width(*row.interval);
   return row;
 }
 
 NeighbourCorrelation without_value(std::string_view quantity, const Length& length, std::size_t chunks) {
   const Measured none = Measured::none("a chunk has no finite value");
   const auto no_interval = Maybe<Interval>::none(none.reason());
-  return {quantity, length.tokens, none, chunks, none, none, no_interval, no_interval};
+  return {quantity, length.tokens, none, chunks, none, no_interval, no_interval, none};
 }
 
 /// The chunk means of a quantity; their logarithm for lambda_obs.
@@ -78,27 +82,25 @@ std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
   std::size_t most = 0, used = 0;
   for (const NeighbourCorrelation& row : rows) {
     most = std::max(most, row.chunks);
-    if (!row.inflation) continue;
+    if (!row.allowing) continue;
     ++used;
     if (largest == nullptr || *row.correlation > *largest->correlation) largest = &row;
   }
+  constexpr std::string_view cure = "--spread lays the chunks apart, which makes them less alike";
   if (largest == nullptr) {
     if (rows.empty()) return fmt::format("{} This run has no attention statistics.", general);
-    return fmt::format(
-        "{} This run has at most {} per length, too few to estimate that correlation: it takes at least {}.", general,
-        counted(most, "chunk"), least_neighbours);
+    if (most >= least_neighbours) return fmt::format("{} {}.", general, cure);
+    return fmt::format("{} This run has at most {} per length; an interval that allows for it takes at least {}. {}.",
+                       general, counted(most, "chunk"), least_neighbours, cure);
   }
-  const std::string here = fmt::format(
+  return fmt::format(
       "{} Here the {} of neighbours is {:+.2f} ({} at {} tokens); by chance alone {} would lie within about {:.2f} of "
-      "{:.2f}",
+      "{:.2f}. The interval that allows for neighbours is {:.2f} times as wide there. It holds what it states up to a "
+      "correlation of {:g}. {}.",
       general, used == 1 ? "correlation" : fmt::format("largest of {} correlations", used), *largest->correlation,
       largest->quantity, format_count(largest->tokens), used == 1 ? "it" : "each",
-      2 / std::sqrt(static_cast<double>(largest->chunks)), -1 / static_cast<double>(largest->chunks));
-  if (!(*largest->inflation > 1)) return here + ". It does not make an interval too short.";
-  return fmt::format(
-      "{}. After correction for its bias of -1/n, it multiplies the variance of that mean by {:.2f} and the width of "
-      "its interval by {:.2f}.",
-      here, *largest->inflation, std::sqrt(*largest->inflation));
+      2 / std::sqrt(static_cast<double>(largest->chunks)), -1 / static_cast<double>(largest->chunks),
+      *largest->widening, most_correlation, cure);
 }
 
 }  // namespace
@@ -106,6 +108,19 @@ std::string in_words(const std::vector<NeighbourCorrelation>& rows) {
 double variance_inflation(double r) {
   ASSERT(std::abs(r) < 1, "a correlation of {}", r);
   return (1 + r) / (1 - r);
+}
+
+Interval self_normalised_interval(std::span<const double> values) {
+  ASSERT(values.size() >= 2, "an interval of {} values", values.size());
+  constexpr double factor = 6.747;  // 97.5% quantile
+  const double centre = mean(values), n = static_cast<double>(values.size());
+  double sum = 0, squares = 0;
+  for (const double value : values) {
+    sum += value - centre;
+    squares += sum * sum;
+  }
+  const double reach = factor * std::sqrt(squares) / (n * std::sqrt(n));
+  return {centre - reach, centre + reach};
 }
 
 Measured lag_one_correlation(std::span<const double> values, std::span<const std::int64_t> chunks) {
@@ -148,10 +163,10 @@ OrderedJson to_json(const Neighbours& neighbours) {
   for (const NeighbourCorrelation& row : neighbours.rows) {
     OrderedJson entry{{"quantity", row.quantity}, {"tokens", row.tokens}, {"chunks", row.chunks}};
     put(entry, "lag_one_correlation", row.correlation);
-    put(entry, "variance_inflation", row.inflation);
     put(entry, "mean", row.mean);
     put(entry, "interval", row.interval);
     put(entry, "interval_allowing_for_it", row.allowing);
+    put(entry, "widening", row.widening);
     json["rows"].push_back(std::move(entry));
   }
   return json;

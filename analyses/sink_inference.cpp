@@ -14,10 +14,6 @@ std::string verdict_of(const Measured& excess, const Measured& p) {
   return *excess > 0 ? "positive" : "negative";
 }
 
-SinkDecision by(std::string_view test, const TestedStatistic& statistic) {
-  return {test, statistic.value, statistic.null_mean, statistic.p, verdict_of(statistic.excess(), statistic.p)};
-}
-
 /// The reason if the layers of these points may not be shifted against each other.
 std::optional<std::string> mixed_kinds(const ClusteredPairs& pairs, const std::vector<std::string>& kind) {
   std::set<std::string> kinds;
@@ -26,30 +22,31 @@ std::optional<std::string> mixed_kinds(const ClusteredPairs& pairs, const std::v
   return fmt::format("the layers have {} kinds of attention ({})", kinds.size(), fmt::join(kinds, ", "));
 }
 
-void put(OrderedJson& json, std::string_view name, const Maybe<Jackknife>& jackknife) {
-  if (jackknife) {
-    json[std::string(name)] = to_json(*jackknife);
+template <typename LeftOut>
+void put_left_out(OrderedJson& json, std::string_view name, const Maybe<LeftOut>& result) {
+  if (result) {
+    json[std::string(name)] = to_json(*result);
   } else {
-    analyses::put(json, name, Measured::none(jackknife.reason()));
+    put(json, name, Measured::none(result.reason()));
   }
 }
 
 }  // namespace
 
-SinkDecision decide(const PermutationTest& blocks, const PermutationTest& shift) {
-  if (blocks.pearson.p) return by("block permutation", blocks.pearson);
-  if (shift.pearson.p) return by("circular shift", shift.pearson);
-  const std::string reason =
-      fmt::format("block permutation: {}; circular shift: {}", blocks.pearson.p.reason(), shift.pearson.p.reason());
-  return {"none", Measured::none(reason), Measured::none(reason), Measured::none(reason), "not decidable"};
+SinkDecision decide(const PermutationTest& blocks) {
+  const TestedStatistic& test = blocks.pearson;
+  if (test.p) return {"block permutation", test.value, test.null_mean, test.p, verdict_of(test.excess(), test.p)};
+  const Measured none =
+      Measured::none(fmt::format("block permutation: {}; {}", test.p.reason(), shift_decides_nothing));
+  return {"none", none, none, none, verdict_of(none, none)};
 }
 
 SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::string>& kind,
                              const Resampling& resampling) {
   PermutationTest blocks = permute_blocks(pairs.heads, resampling);
   PermutationTest shift = shift_layers(pairs.heads, mixed_kinds(pairs.heads, kind));
-  SinkDecision decision = decide(blocks, shift);
-  return {std::move(blocks), std::move(shift), leave_out_layers(pairs.heads, kind), leave_out_text(pairs),
+  SinkDecision decision = decide(blocks);
+  return {std::move(blocks), std::move(shift), leave_out_layers(pairs.heads), leave_out_text(pairs),
           std::move(decision)};
 }
 
@@ -65,12 +62,12 @@ OrderedJson to_json(const SinkInference& inference) {
   OrderedJson json;
   json["block_permutation"] = to_json(inference.blocks);
   json["circular_shift"] = to_json(inference.shift);
-  put(json, "layers_left_out", inference.layers);
-  put(json, "text_left_out", inference.text);
+  put_left_out(json, "layers_left_out", inference.layers);
+  put_left_out(json, "text_left_out", inference.text);
   json["decision"] = {{"test", inference.decision.test}, {"verdict", inference.decision.verdict}};
-  analyses::put(json["decision"], "statistic", inference.decision.statistic);
-  analyses::put(json["decision"], "null_mean", inference.decision.null_mean);
-  analyses::put(json["decision"], "p", inference.decision.p);
+  put(json["decision"], "statistic", inference.decision.statistic);
+  put(json["decision"], "null_mean", inference.decision.null_mean);
+  put(json["decision"], "p", inference.decision.p);
   return json;
 }
 

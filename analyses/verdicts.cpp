@@ -4,6 +4,8 @@
 #include "core/check.h"
 #include "core/quantity.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -51,10 +53,19 @@ std::string decision_in_words(const Maybe<SinkCorrelation>& correlation) {
   return fmt::format("{} ({}, p = {:.3g})", decision.verdict, relation_in_words(decision), *decision.p);
 }
 
-/// The name of the deciding test, with its weakness.
-std::string named(const SinkDecision& decision) {
-  const bool shift = decision.test == "circular shift";
-  return fmt::format("{}{}", decision.test, shift ? " (which cannot tell this from a trend with depth in both)" : "");
+/// Why a run without a sink decides nothing about sinks; empty if it has one, or no BOS mass at all.
+std::string no_sink(const SinkVsK& sinks) {
+  const SinkHeads& above = sinks.sinks.front();
+  double most = -1;
+  std::size_t heads = 0;
+  for (const SinkPoint& point : sinks.points) {
+    if (point.set_apart || !std::isfinite(point.bos_mass)) continue;
+    most = std::max(most, point.bos_mass);
+    ++heads;
+  }
+  if (above.heads > 0 || heads == 0) return {};
+  return fmt::format("no head is a sink: none of {} heads has a BOS mass above {:g}, the largest is {:.3g}", heads,
+                     above.threshold, most);
 }
 
 std::string verdict_of(const Maybe<SinkCorrelation>& correlation) {
@@ -65,6 +76,7 @@ std::string verdict_of(const Maybe<SinkCorrelation>& correlation) {
 std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
   const auto& k = sinks.correlations[measured_gain];
   if (!k) return {Ruling::not_decidable, k.reason()};
+  if (std::string reason = no_sink(sinks); !reason.empty()) return {Ruling::not_decidable, std::move(reason)};
   const SinkDecision& decision = k->inference.decision;
   if (!decision.p) return {Ruling::not_decidable, decision.p.reason()};
   if (decision.verdict == "not shown") {
@@ -72,7 +84,7 @@ std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
   }
   const bool rises = decision.verdict == "positive";
   const std::string found =
-      fmt::format("by the {}, sink heads have the {} K", named(decision), rises ? "larger" : "smaller");
+      fmt::format("by the {}, heads with more BOS mass have the {} K", decision.test, rises ? "larger" : "smaller");
   const auto &control = sinks.correlations[without_first], &scaled = sinks.correlations[scaled_gain];
   if (verdict_of(control) != decision.verdict) {
     return {Ruling::not_shown, fmt::format("{}, but arithmetic alone can cause this; K without key 0: {}", found,
@@ -95,15 +107,16 @@ Prediction sink_prediction(const SinkVsK& sinks) {
                                     k->pooled.points, list_lengths(sinks.lengths), shown(k->within_layers.pearson));
     claim.naive = fmt::format("p = {} over all heads", shown(k->pooled.pearson_naive_p, "{:.2g}"));
     const SinkInference& tests = k->inference;
-    claim.decisive =
-        fmt::format("{}; {}; K without key 0: {}; scaled K: {}", in_words("block permutation", tests.blocks),
-                    in_words("circular shift", tests.shift), decision_in_words(sinks.correlations[without_first]),
-                    decision_in_words(sinks.correlations[scaled_gain]));
+    claim.decisive = fmt::format(
+        "{}; {}; K without key 0: {}; scaled K: {}", in_words("block permutation", tests.blocks),
+        in_words("circular shift (decides nothing)", tests.shift), decision_in_words(sinks.correlations[without_first]),
+        decision_in_words(sinks.correlations[scaled_gain]));
   } else {
     claim.measurement = claim.naive = claim.decisive = "none: " + k.reason();
   }
   if (!sinks.bos) claim.reason += "; key 0 is ordinary text here";
-  return {1, "Sink heads are those with a gain near 1", {claim}, claim.ruling, claim.reason};
+  return {
+      1, "Heads with more BOS mass have the larger K, in a model with sink heads", {claim}, claim.ruling, claim.reason};
 }
 
 /// The caveat for consecutive chunks: lengths share only a part of their text, and the rest may cause a change.
@@ -117,36 +130,90 @@ void add_pairing(Claim& claim, const Context& context) {
     claim.reason += fmt::format("; {}", unlike_texts);
 }
 
-Claim evidence_claim(const Context& context) {
-  const ContextPoint &first = context.points.front(), &last = context.points.back();
-  const Change& change = last.log_precision;
+/// The caveat for lengths that the model was not made for.
+void add_extrapolation(Claim& claim, const Context& context) {
+  std::vector<std::string> lengths;
+  for (const ContextPoint& point : context.points) {
+    if (point.extrapolated) lengths.push_back(format_count(point.length.tokens));
+  }
+  if (lengths.empty()) return;
+  const std::string caveat =
+      fmt::format("; among the lengths are some beyond the model's positions: {}", fmt::join(lengths, ", "));
+  claim.decisive += caveat;
+  if (claim.ruling == Ruling::supported || claim.ruling == Ruling::contradicted) claim.reason += caveat;
+}
+
+/// "1k to 4k tokens, n_eff 18.1 to 16.8, ln lambda_obs -0.014; set apart: 256 (...)"
+std::string growth_in_words(const Context& context) {
+  const Growth& growth = context.growth;
+  const std::string apart = set_apart_in_words(context);
+  const std::string left_out = apart.empty() ? "" : "; set apart: " + apart;
+  if (!growth.judged()) return fmt::format("{}{}", growth.log_precision.mean.reason(), left_out);
+  const ContextPoint &first = context.points[growth.first], &last = context.points[growth.last];
+  return fmt::format("{} to {} tokens: n_eff {} to {}, ln lambda_obs {}{}", format_count(first.length.tokens),
+                     format_count(last.length.tokens), shown_mean(first.n_eff, "{:.2f}"),
+                     shown_mean(last.n_eff, "{:.2f}"), shown(growth.log_precision.mean), left_out);
+}
+
+/// What the test says about the growth in one set of layers, without the layers' name.
+std::pair<Ruling, std::string> rule_on_growth(const Growth& growth) {
+  const Change& change = growth.log_precision;
+  if (!change.flat.difference_p) return {Ruling::not_decidable, change.flat.difference_p.reason()};
+  if (*change.flat.difference_p > significance)
+    return {Ruling::not_shown, "the interval of the change of ln lambda_obs contains 0"};
+  return *change.mean > 0
+             ? std::pair{Ruling::supported, std::string("ln lambda_obs rises, by more than the noise of the chunks")}
+             : std::pair{Ruling::contradicted, std::string("ln lambda_obs falls")};
+}
+
+std::string layers_named(const KindContext& kind) {
+  return fmt::format("{} layers", kind.attention);
+}
+
+/// Adds the other kinds of attention, which decide nothing.
+void add_other_kinds(Claim& claim, const std::vector<KindContext>& kinds) {
+  const KindContext& deciding = widest(kinds);
+  claim.measurement = fmt::format("{}, {}", layers_named(deciding), claim.measurement);
+  claim.reason = fmt::format("{}: {}", layers_named(deciding), claim.reason);
+  for (const KindContext& kind : kinds) {
+    if (&kind == &deciding) continue;
+    claim.measurement += fmt::format("; {}, {}", layers_named(kind), growth_in_words(kind.context));
+    const auto [ruling, reason] = rule_on_growth(kind.context.growth);
+    claim.decisive +=
+        fmt::format("; {} decide nothing: {}", layers_named(kind),
+                    ruling == Ruling::not_decidable ? reason : shown(kind.context.growth.log_precision.interval));
+    claim.reason += fmt::format("; {}: {} ({})", layers_named(kind), in_words(ruling), reason);
+  }
+}
+
+/// Judged on the deep layers if all layers are of one kind of attention, else on all layers of the kind with the
+/// longest window.
+Claim evidence_claim(const Context& deep, const std::vector<KindContext>& kinds) {
+  const Context& context = kinds.empty() ? deep : widest(kinds).context;
+  const ContextPoint& only = context.points.front();
+  const Growth& growth = context.growth;
   Claim claim{"the evidence grows with the context", "", "", "", Ruling::not_decidable, ""};
-  if (context.points.size() < 2) {
-    claim.reason = no_second_length;
-    claim.measurement =
-        fmt::format("{} tokens: n_eff {}", format_count(first.length.tokens), shown_mean(first.n_eff, "{:.2f}"));
+  std::tie(claim.ruling, claim.reason) = rule_on_growth(growth);
+  claim.measurement = context.points.size() < 2 ? fmt::format("{} tokens: n_eff {}", format_count(only.length.tokens),
+                                                              shown_mean(only.n_eff, "{:.2f}"))
+                                                : growth_in_words(context);
+  if (!growth.judged()) {
     claim.naive = claim.decisive = "none: " + claim.reason;
-    return claim;
-  }
-  claim.measurement =
-      fmt::format("{} to {} tokens: n_eff {} to {}, ln lambda_obs {}", format_count(first.length.tokens),
-                  format_count(last.length.tokens), shown_mean(first.n_eff, "{:.2f}"), shown_mean(last.n_eff, "{:.2f}"),
-                  shown(change.mean));
-  claim.naive = fmt::format("lambda_obs multiplied by {}, standard deviation over cells {}",
-                            shown(last.precision_ratio, "{:.3f}"), shown(last.precision_ratio_deviation, "{:.3f}"));
-  claim.decisive = fmt::format("95% interval {} over {}", shown(change.interval), change.basis);
-  if (change.flat.difference_p) claim.contradiction_p = *change.mean < 0 ? *change.flat.difference_p : 1.0;
-  if (!change.flat.difference_p) {
-    claim.reason = change.flat.difference_p.reason();
-  } else if (*change.flat.difference_p > significance) {
-    claim.ruling = Ruling::not_shown;
-    claim.reason = "the interval of the change of ln lambda_obs contains 0";
   } else {
-    claim.ruling = *change.mean > 0 ? Ruling::supported : Ruling::contradicted;
-    claim.reason =
-        *change.mean > 0 ? "ln lambda_obs rises, by more than the noise of the chunks" : "ln lambda_obs falls";
+    const ContextPoint& last = context.points[growth.last];
+    const Maybe<Aggregate>& first = context.points[growth.first].observation_precision;
+    const Measured deviation = last.observation_precision && first && last.observation_precision->deviation
+                                   ? Measured(*last.observation_precision->deviation / first->mean)
+                                   : Measured::none("not known");
+    claim.naive = fmt::format("lambda_obs multiplied by {}, standard deviation over cells {}",
+                              shown(growth.precision_ratio, "{:.3f}"), shown(deviation, "{:.3f}"));
+    claim.decisive =
+        fmt::format("95% interval {} over {}", shown(growth.log_precision.interval), growth.log_precision.basis);
+    const Change& change = growth.log_precision;
+    if (change.flat.difference_p) claim.contradiction_p = *change.mean < 0 ? *change.flat.difference_p : 1.0;
   }
-  add_pairing(claim, context);
+  if (kinds.size() > 1) add_other_kinds(claim, kinds);
+  if (growth.judged()) add_pairing(claim, context);
   return claim;
 }
 
@@ -301,6 +368,7 @@ Claim gate_claim(const Context& context) {
                                shown(last.logit_gate.flat.interval), last.logit_gate.basis, context.equivalence_margin,
                                in_words(last.logit_gate.flat), shown(last.difference.interval));
   add_pairing(claim, context);
+  add_extrapolation(claim, context);
   return claim;
 }
 
@@ -336,14 +404,16 @@ std::pair<Ruling, std::string> combine(const std::vector<Claim>& claims) {
   return {Ruling::supported, "every claim is supported"};
 }
 
-Prediction tracking_prediction(const Context& context, const GainTheory& theory) {
+Prediction tracking_prediction(const Context& context, const std::vector<KindContext>& kinds,
+                               const GainTheory& theory) {
   Prediction prediction{
       2,
       "The evidence behind K rises with the context, K follows its formula, the trained gate stays flat",
       {},
       Ruling::not_decidable,
       ""};
-  prediction.claims = {evidence_claim(context), theory_claim(theory), gate_claim(context)};
+  prediction.claims = {evidence_claim(context, kinds), theory_claim(theory), gate_claim(context)};
+  if (theory.unseen) add_extrapolation(prediction.claims[1], context);
   std::tie(prediction.ruling, prediction.reason) = combine(prediction.claims);
   return prediction;
 }
@@ -378,8 +448,9 @@ std::string_view in_words(Ruling ruling) {
   ASSERT(false, "ruling {}", static_cast<int>(ruling));
 }
 
-Verdicts verdicts(const Context& context, const GainTheory& theory, const SinkVsK& sinks) {
-  return {{sink_prediction(sinks), tracking_prediction(context, theory), intervention_prediction()}};
+Verdicts verdicts(const Context& context, const std::vector<KindContext>& kinds, const GainTheory& theory,
+                  const SinkVsK& sinks) {
+  return {{sink_prediction(sinks), tracking_prediction(context, kinds, theory), intervention_prediction()}};
 }
 
 OrderedJson to_json(const Verdicts& verdicts) {

@@ -54,11 +54,17 @@ struct Verdicts {
 /// Rulings on the three predictions.
 /// - Prediction 1 is supported if K rises with BOS mass, and contradicted if it falls. BOS mass and K are coupled by
 ///   arithmetic, with a sign that depends on the scale of the values. In both cases, therefore, K without key 0 must
-///   agree, and scaled K must not say the opposite.
+///   agree, and scaled K must not say the opposite. It is not decidable if no head has a BOS mass above the smaller of
+///   sink_thresholds: a model without sinks says nothing about sinks.
+/// - Growth of the evidence is judged on the deep layers if all layers are of one kind of attention. Otherwise it is
+///   judged on all layers of the kind with the longest window, and the other kinds are named beside it. Lengths at
+///   which something else than the context changes are left out (see Growth).
 /// - The gate is flat, and K follows its formula, if the change and the error are equivalent to 0 within their margins
 ///   at every length above the shortest, each at 5%. Contradicted if at some length they are shown to be beyond the
 ///   margin, at 5% over all lengths (Holm).
-Verdicts verdicts(const Context& context, const GainTheory& theory, const SinkVsK& sinks);
+/// @param context  of the deep layers   @param kinds  see context_by_attention(); empty if all layers are of one kind
+Verdicts verdicts(const Context& context, const std::vector<KindContext>& kinds, const GainTheory& theory,
+                  const SinkVsK& sinks);
 OrderedJson to_json(const Verdicts& verdicts);
 
 }  // namespace gainlens::analyses

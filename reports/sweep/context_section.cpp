@@ -8,6 +8,7 @@
 #include "reports/words/numbers.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace gainlens::reports {
@@ -25,6 +26,7 @@ CsvTable csv_of(std::string stem, const analyses::Context& context) {
        {"logit_gate_change", "log_observation_precision_change", "logit_gate_less_log_precision_change"}) {
     for (const char* part : interval_columns) table.header.push_back(fmt::format("{}{}", name, part));
   }
+  table.header.emplace_back("set_apart");
   for (const analyses::ContextPoint& point : context.points) {
     std::vector<Cell> row = {point.length.tokens, cell(point.length.samples.size())};
     append(row, point.n_eff);
@@ -35,6 +37,7 @@ CsvTable csv_of(std::string stem, const analyses::Context& context) {
     append(row, point.logit_gate);
     append(row, point.log_precision);
     append(row, point.difference);
+    row.emplace_back(point.set_apart);
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -62,6 +65,17 @@ std::string shown_ratio(const analyses::ContextPoint& point, bool shortest) {
                   : with_interval(shown(point.precision_ratio), point.precision_ratio_interval);
 }
 
+/// "1k", or "256*" where growth is not judged.
+std::string marked_length(const analyses::ContextPoint& point) {
+  return format_count(point.length.tokens) + (point.set_apart.empty() ? "" : "*");
+}
+
+/// What the stars of a table mean: a sentence for each run that has some; empty where none has.
+std::string stars(Runs runs, const std::function<std::string(const SweepRun&)>& apart) {
+  const std::string said = of_runs(runs, apart);
+  return said.empty() ? "" : fmt::format(" * Growth is not judged at this length: {}.", said);
+}
+
 PaperTable context_table(Runs runs) {
   const auto has_gate = [](const SweepRun& run) { return bool(run.of(analyses::context).points.front().gate); };
   const bool gated = std::any_of(runs.begin(), runs.end(), has_gate);
@@ -83,10 +97,12 @@ PaperTable context_table(Runs runs) {
     for (const char* heading : {"gate", "Δ logit(gate) (nats)", "flat", "difference (nats)"})
       table.columns.push_back({heading});
   }
+  table.caption +=
+      stars(runs, [](const SweepRun& run) { return analyses::set_apart_in_words(run.of(analyses::context)); });
   add_runs(table, runs, [&](const SweepRun& run) {
     for (std::size_t i = 0; i < run.of(analyses::context).points.size(); ++i) {
       const analyses::ContextPoint& point = run.of(analyses::context).points[i];
-      std::vector<std::string> row = {format_count(point.length.tokens), shown(point.n_eff), shown_ratio(point, i == 0),
+      std::vector<std::string> row = {marked_length(point), shown(point.n_eff), shown_ratio(point, i == 0),
                                       i == 0 ? "–" : shown(point.log_precision)};
       if (gated) {
         row.push_back(shown(point.gate));
@@ -125,13 +141,23 @@ KindGains kind_gains(const SweepRun& run) {
   return gains;
 }
 
+/// "window:512 layers: 256 (the window of 512 keys is not full)"
+std::string kinds_set_apart(const SweepRun& run) {
+  std::string text;
+  for (const auto& [attention, context] : run.of(analyses::context_by_attention)) {
+    const std::string apart = analyses::set_apart_in_words(context);
+    if (!apart.empty()) text += fmt::format("{}{} layers: {}", text.empty() ? "" : "; ", attention, apart);
+  }
+  return text;
+}
+
 PaperTable table_by_attention(Runs runs) {
   PaperTable table{
       "context-by-attention",
       "Evidence by context length and kind of attention: means over all layers of a kind, last-quarter queries, with "
       "95% intervals of the mean over chunks; the ratio is of means, Δ the mean change of the chunks' logarithms since "
       "T_min, each with its own interval. A window bounds the keys a query can see whatever the context: a mean over "
-      "both kinds dilutes what the global layers do.",
+      "both kinds is true of neither.",
       {{"attention"},
        {"T (tokens)"},
        {"n_eff (keys)"},
@@ -140,6 +166,7 @@ PaperTable table_by_attention(Runs runs) {
        {"K"},
        {"scaled K"}},
       {}};
+  table.caption += stars(runs, kinds_set_apart);
   add_runs(table, runs, [&](const SweepRun& run) {
     const auto& kinds = run.of(analyses::context_by_attention);
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
@@ -148,7 +175,7 @@ PaperTable table_by_attention(Runs runs) {
       for (std::size_t i = 0; i < context.points.size(); ++i) {
         const analyses::ContextPoint& point = context.points[i];
         table.rows.push_back({i == 0 ? fmt::format("{}, {}", attention, layers_in_words(context.deep_layers)) : "",
-                              format_count(point.length.tokens), shown(point.n_eff), shown_ratio(point, i == 0),
+                              marked_length(point), shown(point.n_eff), shown_ratio(point, i == 0),
                               i == 0 ? "–" : shown(point.log_precision), shown(gains[i].gain), shown(gains[i].scaled)});
       }
     }
@@ -164,17 +191,28 @@ std::string range(const Mean& first, const Mean& last, const char* format) {
 }
 
 std::string context_numbers(const SweepRun& run, bool several) {
-  const analyses::ContextPoint &first = run.of(analyses::context).points.front(),
-                               &last = run.of(analyses::context).points.back();
-  std::string text =
-      fmt::format("from {} to {} tokens n_eff goes from {} keys and the mean of lambda_obs is multiplied by {}.",
-                  format_count(first.length.tokens), format_count(last.length.tokens),
-                  range(first.n_eff, last.n_eff, "{:.1f}"), shown(last.precision_ratio));
-  if (first.gate && run.of(analyses::context).points.size() > 1) {
+  const analyses::Context& context = run.of(analyses::context);
+  const analyses::ContextPoint &first = context.points.front(), &last = context.points.back();
+  const analyses::Growth& growth = context.growth;
+  std::string text;
+  if (growth.judged()) {
+    const analyses::ContextPoint &from = context.points[growth.first], &to = context.points[growth.last];
+    text = fmt::format("from {} to {} tokens n_eff goes from {} keys and the mean of lambda_obs is multiplied by {}.",
+                       format_count(from.length.tokens), format_count(to.length.tokens),
+                       range(from.n_eff, to.n_eff, "{:.1f}"), shown(growth.precision_ratio));
+  } else {
+    text = fmt::format("growth is not judged: {}.", growth.log_precision.mean.reason());
+  }
+  if (const std::string apart = analyses::set_apart_in_words(context); !apart.empty())
+    text += fmt::format(" Points where growth is not judged: {}.", apart);
+  if (!run.of(analyses::context_by_attention).empty())
+    text += " These layers are of several kinds of attention; the table by kind judges each on its own.";
+  if (first.gate && context.points.size() > 1) {
     text += fmt::format(
-        " The trained gate goes from {}; logit(gate) changes by {}, ln lambda_obs by {}, their difference is {} ({}).",
-        range(first.gate, last.gate, "{:.3f}"), shown(last.logit_gate), shown(last.log_precision),
-        shown(last.difference), last.difference.basis);
+        " From {} to {} tokens the trained gate goes from {}; logit(gate) changes by {}, ln lambda_obs by {}, their "
+        "difference is {} ({}).",
+        format_count(first.length.tokens), format_count(last.length.tokens), range(first.gate, last.gate, "{:.3f}"),
+        shown(last.logit_gate), shown(last.log_precision), shown(last.difference), last.difference.basis);
   } else if (!first.gate) {
     text += several ? " It has no values of a gate."
                     : fmt::format(" The gate's panel is left out: {}.", first.gate.reason());

@@ -22,7 +22,7 @@ PaperTable neighbours_table(Runs runs) {
   PaperTable table{"neighbours",
                    fmt::format("How alike neighbouring chunks of one length are: lag-1 correlation of chunk means over "
                                "the deep layers' last-quarter queries, in text order; from {} chunks on also the mean "
-                               "with the 95% interval that allows for it. {}",
+                               "with the 95% interval that allows for it (self-normalised). {}",
                                analyses::least_neighbours,
                                of_each(runs, [](const SweepRun& run) { return run.of(analyses::neighbours).finding; })),
                    {{"T (tokens)"}, {"chunks"}},

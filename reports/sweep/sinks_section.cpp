@@ -39,9 +39,11 @@ void append_inference(std::vector<Cell>& row, const analyses::SinkInference* inf
   row.emplace_back(inference->blocks.arrangements);
   row.push_back(cell(inference->shift.pearson.p));
   row.push_back(cell(inference->shift.pearson.null_mean));
-  for (const auto* left_out : {&inference->layers, &inference->text}) {
-    append(row, *left_out ? (*left_out)->pearson : analyses::Maybe<analyses::Interval>::none(left_out->reason()));
-  }
+  const auto add = [&](const auto& left_out) {
+    append(row, left_out ? left_out->pearson : analyses::Maybe<analyses::Interval>::none(left_out.reason()));
+  };
+  add(inference->layers);
+  add(inference->text);
   row.emplace_back(inference->decision.verdict);
 }
 
@@ -56,11 +58,12 @@ void append_correlation(CsvTable& table, std::string_view gain, const std::strin
 }
 
 CsvTable correlations_csv(const analyses::SinkVsK& result) {
-  CsvTable table{"sink-vs-k-correlations",
-                 {"gain", "heads", "points", "pearson", "pearson_naive_p", "spearman", "spearman_naive_p",
-                  "block_permutation_p", "block_null_mean", "block_arrangements", "circular_shift_p",
-                  "circular_shift_null_mean", "layers_low", "layers_high", "text_low", "text_high", "decision"},
-                 {}};
+  CsvTable table{
+      "sink-vs-k-correlations",
+      {"gain", "heads", "points", "pearson", "pearson_naive_p", "spearman", "spearman_naive_p", "block_permutation_p",
+       "block_null_mean", "block_arrangements", "circular_shift_p", "circular_shift_null_mean", "layers_range_low",
+       "layers_range_high", "text_low", "text_high", "decision"},
+      {}};
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     const auto& correlation = result.correlations[v];
     if (!correlation) continue;
@@ -90,10 +93,11 @@ std::string permutation(const analyses::PermutationTest& test) {
   return shown_p(test.pearson.p);
 }
 
-std::string left_out(const analyses::Maybe<analyses::Jackknife>& result,
-                     const analyses::Maybe<analyses::Interval> analyses::Jackknife::*which) {
+/// The ends for pooled heads: an interval without a text, a range without a layer.
+template <typename LeftOut>
+std::string left_out(const analyses::Maybe<LeftOut>& result) {
   if (!result) return "–";
-  const auto& interval = (*result).*which;
+  const auto& interval = result->pearson;
   return interval ? fmt::format("[{:+.2f}, {:+.2f}]", interval->low, interval->high) : "–";
 }
 
@@ -132,8 +136,10 @@ PaperTable inference_table(Runs runs) {
       "sink-vs-k-inference",
       fmt::format("BOS mass against K over heads: Pearson's r, its naive p (heads taken as independent) and the "
                   "inference that does not take them so. The block permutation exchanges KV groups within layers, the "
-                  "circular shift moves layers; what r is by chance alone, where that is not 0, stands behind it, and "
-                  "p is of the difference. 95% intervals leave out one layer, or one stretch of text, at a time. {}",
+                  "circular shift moves layers and decides nothing, because a common drift with depth looks like a "
+                  "relation to it; what r is by chance alone, where that is not 0, stands behind it, and p is of the "
+                  "difference. Without a layer: the range of r with one layer left out, which has no level. Without a "
+                  "text: the 95% interval from leaving out one stretch of text at a time. {}",
                   of_each(runs,
                           [](const SweepRun& run) {
                             return resampling_of(run.of(analyses::sink_vs_k)) + refusals(run.of(analyses::sink_vs_k));
@@ -143,8 +149,8 @@ PaperTable inference_table(Runs runs) {
        {"r pooled"},
        {"naive p"},
        {"shift p"},
-       {"without a layer"},
-       {"without a text"},
+       {"without a layer (range)"},
+       {"without a text (95%)"},
        {"r within"},
        {"naive p"},
        {"block p"},
@@ -163,8 +169,7 @@ PaperTable inference_table(Runs runs) {
       const analyses::Correlation &pooled = correlation->pooled, &within = correlation->within_layers;
       table.rows.push_back({std::string(analyses::gain_variants[v].meaning), std::to_string(pooled.points),
                             r(pooled.pearson, inference.shift.pearson.null_mean), shown_p(pooled.pearson_naive_p),
-                            permutation(inference.shift), left_out(inference.layers, &analyses::Jackknife::pearson),
-                            left_out(inference.text, &analyses::Jackknife::pearson),
+                            permutation(inference.shift), left_out(inference.layers), left_out(inference.text),
                             r(within.pearson, inference.blocks.pearson.null_mean), shown_p(within.pearson_naive_p),
                             permutation(inference.blocks), inference.decision.verdict});
     }

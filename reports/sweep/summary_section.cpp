@@ -12,30 +12,36 @@
 namespace gainlens::reports {
 namespace {
 
-/// "n_eff goes from 12.1 to 80.3 keys and the mean of lambda_obs is multiplied by 3.1"; empty where it is not known.
-std::string growth(const analyses::Context& context) {
-  const analyses::ContextPoint &first = context.points.front(), &last = context.points.back();
-  if (!first.n_eff || !last.n_eff || context.points.size() < 2) return {};
-  return fmt::format("n_eff goes from {:.1f} to {:.1f} keys and the mean of lambda_obs is multiplied by {}",
-                     first.n_eff->mean, last.n_eff->mean, shown(last.precision_ratio));
+/// "From 1k to 4k tokens n_eff goes from 12.1 to 80.3 keys in the deep layers (6-7), and the mean of lambda_obs is
+/// multiplied by 3.1. " Names the lengths at which growth is not judged. Empty where nothing is known.
+std::string growth_sentence(const analyses::Context& context, std::string_view layers) {
+  const std::string where = fmt::format("in the {} layers ({})", layers, number_ranges(context.deep_layers));
+  const std::string apart = analyses::set_apart_in_words(context);
+  const std::string left_out = apart.empty() ? "" : fmt::format("; not judged: {}", apart);
+  if (!context.growth.judged()) {
+    return apart.empty() ? "" : fmt::format("How the evidence grows {} cannot be said{}. ", where, left_out);
+  }
+  const analyses::ContextPoint &first = context.points[context.growth.first],
+                               &last = context.points[context.growth.last];
+  if (!first.n_eff || !last.n_eff) return {};
+  return fmt::format(
+      "From {} to {} tokens n_eff goes from {:.1f} to {:.1f} keys {}, and the mean of lambda_obs is multiplied by "
+      "{}{}. ",
+      format_count(first.length.tokens), format_count(last.length.tokens), first.n_eff->mean, last.n_eff->mean, where,
+      shown(context.growth.precision_ratio), left_out);
 }
 
-/// By kind of attention where there are several: a mean over them would be true of no layer.
+/// By kind of attention where there are several: a mean over them would be true of no layer. The kind that decides
+/// comes first.
 std::string growth_sentences(const SweepRun& run) {
-  const analyses::Context& context = run.of(analyses::context);
-  const std::string lengths = fmt::format("From {} to {} tokens ", format_count(context.points.front().length.tokens),
-                                          format_count(context.points.back().length.tokens));
   const auto& kinds = run.of(analyses::context_by_attention);
-  std::string text;
-  for (const auto& [attention, kind] : kinds) {
-    const std::string said = growth(kind);
-    if (!said.empty())
-      text += fmt::format("{}in the {} layers ({}) {}", text.empty() ? "" : "; ", attention,
-                          number_ranges(kind.deep_layers), said);
+  if (kinds.empty()) return growth_sentence(run.of(analyses::context), "deep");
+  const analyses::KindContext& deciding = analyses::widest(kinds);
+  std::string text = growth_sentence(deciding.context, deciding.attention);
+  for (const analyses::KindContext& kind : kinds) {
+    if (&kind != &deciding) text += growth_sentence(kind.context, kind.attention);
   }
-  if (kinds.empty() && !growth(context).empty())
-    text = fmt::format("in the deep layers ({}) {}", number_ranges(context.deep_layers), growth(context));
-  return text.empty() ? "" : lengths + text + ". ";
+  return text;
 }
 
 std::string sink_sentences(const SweepRun& run) {

@@ -48,7 +48,8 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
 }  // namespace
 
 analyses::Verdicts verdicts_of(const SweepRun& run) {
-  return analyses::verdicts(run.of(analyses::context), run.of(analyses::gain_theory), run.of(analyses::sink_vs_k));
+  return analyses::verdicts(run.of(analyses::context), run.of(analyses::context_by_attention),
+                            run.of(analyses::gain_theory), run.of(analyses::sink_vs_k));
 }
 
 const Section<SweepRun>& verdicts_section() {

@@ -60,21 +60,32 @@ std::string test_in_words(std::string_view name, const analyses::PermutationTest
   text += test.exact ? "all " + all : fmt::format("{} of {} (seed {})", test.resamples, all, test.seed);
   if (test.pearson.least_p) text += fmt::format(", smallest possible p {:.1e}", *test.pearson.least_p);
   if (!test.pearson.p) text += fmt::format("; {}", test.pearson.p.reason());
-  return text + '\n';
+  return text;
 }
 
 std::string interval(const analyses::Maybe<analyses::Interval>& ends) {
   return ends ? fmt::format("[{:+.3f}, {:+.3f}]", ends->low, ends->high) : "-";
 }
 
-std::string left_out_in_words(std::string_view name, const analyses::Maybe<analyses::Jackknife>& jackknife) {
-  if (!jackknife) return fmt::format("  {}: {}\n", name, jackknife.reason());
-  std::string text = fmt::format("  {} {}: Pearson {} pooled, {} within layers\n", jackknife->units, name,
-                                 interval(jackknife->pearson), interval(jackknife->pearson_within));
-  if (!jackknife->pearson) text += fmt::format("    none pooled: {}\n", jackknife->pearson.reason());
-  if (!jackknife->pearson_within)
-    text += fmt::format("    none within layers: {}\n", jackknife->pearson_within.reason());
+/// @param what  "95% interval over 5 stretches of text", "range over 18 layers"
+template <typename LeftOut>
+std::string left_out_in_words(std::string_view what, const LeftOut& found) {
+  std::string text = fmt::format("  {}: Pearson {} pooled, {} within layers\n", what, interval(found.pearson),
+                                 interval(found.pearson_within));
+  if (!found.pearson) text += fmt::format("    none pooled: {}\n", found.pearson.reason());
+  if (!found.pearson_within) text += fmt::format("    none within layers: {}\n", found.pearson_within.reason());
   return text;
+}
+
+/// The range over layers and the interval over text.
+std::string left_out(const analyses::SinkInference& inference) {
+  const auto& layers = inference.layers;
+  const auto& text = inference.text;
+  return (layers ? left_out_in_words(fmt::format("range over {}, without a level", counted(layers->layers, "layer")),
+                                     *layers)
+                 : fmt::format("  layers: {}\n", layers.reason())) +
+         (text ? left_out_in_words(fmt::format("95% interval over {} stretches of text", text->units), *text)
+               : fmt::format("  stretches of text: {}\n", text.reason()));
 }
 
 /// What stands beside the naive p: tests and intervals of the first gain, and the verdict on every gain.
@@ -83,10 +94,10 @@ std::string inference(const SinkVsK& result) {
   std::string text;
   if (first) {
     text += test_in_words("permutation p within layers: K permuted in blocks of a KV group", first->inference.blocks);
-    text += test_in_words("permutation p pooled: K shifted round the layers", first->inference.shift);
-    text += fmt::format("95% intervals of {}, leaving out one at a time of\n", analyses::gain_variants.front().meaning);
-    text += left_out_in_words("layers", first->inference.layers);
-    text += left_out_in_words("stretches of text", first->inference.text);
+    text += '\n' + test_in_words("permutation p pooled: K shifted round the layers", first->inference.shift);
+    text += "\n  it decides nothing: a common drift with depth looks like a relation to it\n";
+    text += fmt::format("{}, leaving out one at a time:\n", analyses::gain_variants.front().meaning);
+    text += left_out(first->inference);
   }
   text += "is BOS mass related to it?\n";
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {

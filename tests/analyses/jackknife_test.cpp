@@ -58,44 +58,40 @@ double width(const Maybe<Interval>& interval) {
   return interval->high - interval->low;
 }
 
-TEST(LeaveOutLayers, HoldsThePooledCorrelation) {
-  const ClusteredPairs pairs = noisy_pairs(100, 0.6);
-  const auto found = leave_out_layers(pairs, std::vector<std::string>(100, "global"));
+TEST(LeaveOutLayers, TheRangeIsOfTheCorrelationsWithoutALayer) {
+  ClusteredPairs pairs = noisy_pairs(4, 0.6);
+  for (std::size_t i = 0; i < 4; ++i) pairs.x[i] = pairs.y[i] = 10 * static_cast<double>(i);  // layer 0 makes r large
+  const auto found = leave_out_layers(pairs);
   ASSERT_TRUE(found) << found.reason();
-  EXPECT_EQ(found->units, 100u);
-  EXPECT_EQ(found->degrees_of_freedom, 99);
-  const double r = *correlation(pairs.x, pairs.y).pearson;
-  EXPECT_LT(found->pearson->low, r);
-  EXPECT_GT(found->pearson->high, r);
-  // Fisher's z gives 400 independent heads an interval of r -+ 1.96 (1 - r^2) / sqrt(397)
-  EXPECT_NEAR(width(found->pearson) / (2 * 1.96 * (1 - r * r) / std::sqrt(397)), 1,
-              0.1);  // a 90% interval would have 0.84
+  EXPECT_EQ(found->layers, 4u);
+  const auto without = [&](std::size_t layer) {
+    std::vector<double> x, y;
+    for (std::size_t i = 0; i < pairs.x.size(); ++i) {
+      if (pairs.layer[i] == layer) continue;
+      x.push_back(pairs.x[i]);
+      y.push_back(pairs.y[i]);
+    }
+    return *correlation(x, y).pearson;
+  };
+  EXPECT_DOUBLE_EQ(found->pearson->low, without(0));
+  EXPECT_DOUBLE_EQ(found->pearson->high, std::max({without(1), without(2), without(3)}));
+  EXPECT_LT(found->pearson->low, 0.9);
+  EXPECT_GT(found->pearson->high, 0.95);
 }
 
-TEST(LeaveOutLayers, NineLayersOfAKindAreRefused) {
-  EXPECT_THAT(leave_out_layers(noisy_pairs(9, 0.5), std::vector<std::string>(9, "global")).reason(),
-              HasSubstr("at least 10 layers with global attention; the run has 9"));
-  std::vector<std::string> kinds(20, "global");
-  for (std::size_t layer = 0; layer < 5; ++layer) kinds[layer] = "window:8";
-  EXPECT_THAT(leave_out_layers(noisy_pairs(20, 0.5), kinds).reason(), HasSubstr("window:8 attention; the run has 5"));
-}
-
-TEST(LeaveOutLayers, KindsAreStrata) {
-  // Layers of one kind are all alike: without any of a kind the correlation is the same, and what differs between kinds
-  // is no error
-  ClusteredPairs pairs = noisy_pairs(20, 0.5);
-  std::vector<std::string> kinds(20, "global");
-  for (std::size_t i = 0; i < pairs.x.size(); ++i) {
-    const bool second = pairs.layer[i] >= 10;
-    if (second) kinds[pairs.layer[i]] = "window:8";
-    pairs.x[i] = static_cast<double>(pairs.head[i]) + (second ? 5 : 0);
-    pairs.y[i] = static_cast<double>((3 * pairs.head[i] + 1) % 4) - (second ? 2 : 0);
+TEST(LeaveOutLayers, ARangeHasNoLevel) {
+  const OrderedJson json = to_json(*leave_out_layers(noisy_pairs(12, 0.5)));
+  for (const char* key : {"interval_level", "pearson_interval", "pearson_within_layers_interval"}) {
+    EXPECT_TRUE(json.at(key).is_null()) << key;
+    EXPECT_THAT(json.at(std::string(key) + "_reason"), HasSubstr("no interval over layers holds what it states"));
   }
-  const auto strata = leave_out_layers(pairs, kinds),
-             mixed = leave_out_layers(pairs, std::vector<std::string>(20, "global"));
-  EXPECT_EQ(strata->degrees_of_freedom, 18);
-  EXPECT_NEAR(width(strata->pearson), 0, 1e-9);
-  EXPECT_GT(width(mixed->pearson), 0.01);
+  EXPECT_EQ(json.at("pearson_range").size(), 2u);
+  EXPECT_LT(json.at("pearson_within_layers_range")[0], json.at("pearson_within_layers_range")[1]);
+}
+
+TEST(LeaveOutLayers, TwoLayersAreRefused) {
+  EXPECT_THAT(leave_out_layers(noisy_pairs(2, 0.5)).reason(), HasSubstr("at least 3 layers; the run has 2"));
+  EXPECT_THAT(leave_out_layers({}).reason(), HasSubstr("no head"));
 }
 
 TEST(LeaveOutText, EqualChunksHaveNoSpread) {

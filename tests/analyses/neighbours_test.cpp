@@ -66,11 +66,11 @@ TEST(Neighbours, AFewChunksAreTooUncertainToBeUsed) {
   const Neighbours found = neighbours(write_run(folder.path() / "run", run_of({1, 2, 3, 4})));
   const NeighbourCorrelation& row = row_of(found, "n_eff");
   EXPECT_NEAR(*row.correlation, 0.25, 1e-12);
-  EXPECT_THAT(row.inflation.reason(),
-              HasSubstr("4 chunks is too uncertain to be used: its standard error is about 0.50, its bias -0.25"));
-  EXPECT_EQ(row.allowing.reason(), row.inflation.reason());
+  EXPECT_EQ(row.allowing.reason(), "4 chunks; an interval that allows for neighbours takes at least 8");
+  EXPECT_EQ(row.widening.reason(), row.allowing.reason());
   EXPECT_THAT(found.finding, HasSubstr("the variance of a mean is up to 1.86 times as large"));
-  EXPECT_THAT(found.finding, HasSubstr("at most 4 chunks per length, too few"));
+  EXPECT_THAT(found.finding, HasSubstr("at most 4 chunks per length"));
+  EXPECT_THAT(found.finding, HasSubstr("--spread lays the chunks apart"));
 }
 
 TEST(Neighbours, OfEightChunksTheIntervalIsWidened) {
@@ -78,21 +78,31 @@ TEST(Neighbours, OfEightChunksTheIntervalIsWidened) {
   const std::vector<double> values{1, 2, 3, 4, 5, 6, 7, 8};
   const Neighbours found = neighbours(write_run(folder.path() / "run", run_of(values)));
   const NeighbourCorrelation& row = row_of(found, "n_eff");
-  EXPECT_NEAR(*row.correlation, 0.625, 1e-12);                  // correlation of a ramp: 1 - 3/n
-  EXPECT_NEAR(*row.inflation, (1 + 0.75) / (1 - 0.75), 1e-12);  // corrected for the bias of -1/8
-  EXPECT_NEAR((row.allowing->high - row.allowing->low) / (row.interval->high - row.interval->low), std::sqrt(7.0),
-              1e-9);
+  EXPECT_NEAR(*row.correlation, 0.625, 1e-12);  // correlation of a ramp: 1 - 3/n
+  // sums of deviations from 4.5: -3.5 -6 -7.5 -8 -7.5 -6 -3.5 0, squares 273
+  const double reach = 6.747 * std::sqrt(273.0) / std::pow(8, 1.5);
+  EXPECT_NEAR(row.allowing->low, 6.5 - reach, 1e-12);
+  EXPECT_NEAR(row.allowing->high, 6.5 + reach, 1e-12);
+  EXPECT_NEAR(*row.widening, 2 * reach / (row.interval->high - row.interval->low), 1e-12);
   EXPECT_THAT(found.finding, HasSubstr("correlations of neighbours is +0.62 (n_eff at 64 tokens); by chance alone each "
-                                       "would lie within about 0.71 of -0.12. After "
-                                       "correction for its bias of -1/n, it multiplies the variance of that mean by "
-                                       "7.00"));
+                                       "would lie within about 0.71 of -0.12. The interval that allows for neighbours "
+                                       "is 2.40 times as wide there"));
+}
+
+TEST(Neighbours, AGapBetweenTheChunksIsRefused) {
+  const TemporaryFolder folder;
+  SyntheticRun run = run_of({1, 2, 4, 3, 5, 8, 6, 7, 9, 10});
+  run.missing = {{64, 4}};
+  const NeighbourCorrelation& row = row_of(neighbours(write_run(folder.path() / "run", run)), "n_eff");
+  EXPECT_TRUE(row.correlation);
+  EXPECT_THAT(row.allowing.reason(), HasSubstr("a chunk is missing between others"));
 }
 
 TEST(Neighbours, AnIntervalIsNeverNarrowed) {
   const TemporaryFolder folder;
   const Neighbours found = neighbours(write_run(folder.path() / "run", run_of({1, -1, 1, -1, 1, -1, 1, -1, 1})));
   const NeighbourCorrelation& row = row_of(found, "n_eff");
-  EXPECT_LT(*row.inflation, 1);
+  EXPECT_EQ(*row.widening, 1);
   EXPECT_DOUBLE_EQ(row.allowing->low, row.interval->low);
 }
 

@@ -145,7 +145,7 @@ runfile::Request request_of(const SyntheticRun& run) {
   request.device = "cpu";
   request.threads = 2;
   request.statistics = run.statistics;
-  request.max_positions = 32768;
+  request.max_positions = run.max_positions;
   return request;
 }
 

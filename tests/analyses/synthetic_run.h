@@ -35,6 +35,7 @@ struct SyntheticRun {
   std::int64_t heads = 4;
   std::int64_t kv_heads = 2;
   std::int64_t head_dim = 64;
+  std::int64_t max_positions = 32768;
   std::vector<std::string> attention;  ///< empty: all global
   bool gated = true;
   bool statistics = true;

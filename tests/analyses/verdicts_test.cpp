@@ -56,7 +56,8 @@ Verdicts verdicts_of(const SyntheticRun& run) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", run);
   const Options options;
-  return verdicts(context(reader, options), gain_theory(reader, options), sink_vs_k(reader, options));
+  return verdicts(context(reader, options), context_by_attention(reader, options), gain_theory(reader, options),
+                  sink_vs_k(reader, options));
 }
 
 const Prediction& sink(const Verdicts& verdicts) {
@@ -81,7 +82,7 @@ TEST(Verdicts, SinkPredictionNeedsItsControl) {
   EXPECT_THAT(sink(coupled).reason, HasSubstr("but arithmetic alone can cause this; K without key 0: negative"));
   const Verdicts falls = verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = -1, .scaled_slope = -1}));
   EXPECT_EQ(sink(falls).ruling, Ruling::contradicted) << sink(falls).reason;
-  EXPECT_THAT(sink(falls).reason, HasSubstr("sink heads have the smaller K, and K without key 0"));
+  EXPECT_THAT(sink(falls).reason, HasSubstr("heads with more BOS mass have the smaller K, and K without key 0"));
   for (const double slope : {0.0, 1.0}) {  // arithmetic alone can also make K fall, so the control must fall too
     const Verdicts alone =
         verdicts_of(planted_run({.gain_slope = -1, .without_first_slope = slope, .scaled_slope = -1}));
@@ -124,11 +125,11 @@ TEST(Verdicts, OneKvHeadAndFewLayersDecideNothing) {
   const Verdicts found = verdicts_of(run);
   EXPECT_EQ(sink(found).ruling, Ruling::not_decidable);
   EXPECT_THAT(sink(found).reason, HasSubstr("at least 2 KV heads"));
-  EXPECT_THAT(sink(found).reason, HasSubstr("circular shift: not testable"));
+  EXPECT_THAT(sink(found).reason, HasSubstr("a circular shift of the layers decides nothing"));
   EXPECT_THAT(sink(found).claims[0].naive, HasSubstr("p = "));
 }
 
-TEST(Verdicts, TheShiftSaysWhatItCannotTellApart) {
+TEST(Verdicts, ACommonDriftWithDepthDecidesNothing) {
   SyntheticRun run = planted_run({});
   run.layers = 20;
   run.kv_heads = 1;
@@ -140,8 +141,81 @@ TEST(Verdicts, TheShiftSaysWhatItCannotTellApart) {
     return std::nullopt;
   };
   const Verdicts found = verdicts_of(run);
-  EXPECT_EQ(sink(found).ruling, Ruling::supported) << sink(found).reason;
-  EXPECT_THAT(sink(found).reason, HasSubstr("cannot tell this from a trend with depth in both"));
+  EXPECT_EQ(sink(found).ruling, Ruling::not_decidable) << sink(found).reason;
+  EXPECT_THAT(sink(found).reason, HasSubstr("takes a common drift with depth for a relation"));
+  EXPECT_THAT(sink(found).claims[0].decisive, HasSubstr("circular shift (decides nothing): p = 0.05 (all 20"));
+}
+
+TEST(Verdicts, AModelWithoutASinkSaysNothingAboutSinks) {
+  SyntheticRun run = planted_run({});
+  const auto planted_value = run.value;
+  run.value = [planted_value](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/bos_mass") return *planted_value(key) / 2;  // at most 0.035
+    return planted_value(key);
+  };
+  const Verdicts found = verdicts_of(run);
+  EXPECT_EQ(sink(found).ruling, Ruling::not_decidable);
+  EXPECT_EQ(sink(found).reason, "no head is a sink: none of 32 heads has a BOS mass above 0.05, the largest is 0.035");
+  EXPECT_THAT(sink(found).claims[0].decisive, HasSubstr("block permutation: p = "));  // the numbers stay
+}
+
+/// Four layers with a window of 32 keys and four without. ln lambda_obs rises by `filling` from 16 to 64 tokens and by
+/// `windowed` from 64 to 256 in the former, and by `global` at each step in the latter.
+SyntheticRun windowed_run(double filling, double windowed, double global) {
+  SyntheticRun run = planted_run({});
+  run.lengths = {16, 64, 256};
+  run.nested = true;
+  run.attention = {"window:32", "window:32", "global", "global", "window:32", "window:32", "global", "global"};
+  run.value = [=](const CellKey& key) -> std::optional<double> {
+    if (key.name != "summary/observation_precision") return std::nullopt;
+    const double noise = 0.01 * std::sin(7.0 * static_cast<double>(key.sample) + static_cast<double>(key.length));
+    const double steps = key.length == 16 ? 0 : key.length == 64 ? 1 : 2;
+    const bool is_global = key.layer % 4 >= 2;
+    return 10 * std::exp(noise + (is_global ? steps * global : (steps > 0 ? filling : 0) + (steps > 1 ? windowed : 0)));
+  };
+  return run;
+}
+
+TEST(Verdicts, AWindowThatFillsUpIsNoGrowth) {
+  const Verdicts found = verdicts_of(windowed_run(0.5, 0, 0));
+  EXPECT_EQ(evidence(found).ruling, Ruling::not_shown) << evidence(found).reason;
+  EXPECT_THAT(evidence(found).reason,
+              HasSubstr("global layers: the interval of the change of ln lambda_obs contains 0"));
+  EXPECT_THAT(evidence(found).reason, HasSubstr("window:32 layers: not shown"));
+  EXPECT_THAT(evidence(found).measurement, HasSubstr("global layers, 16 to 256 tokens: "));
+  EXPECT_THAT(evidence(found).measurement, HasSubstr("window:32 layers, 64 to 256 tokens: "));
+  EXPECT_THAT(evidence(found).measurement, HasSubstr("set apart: 16 (the window of 32 keys is not full)"));
+}
+
+TEST(Verdicts, GlobalLayersDecideOnGrowth) {
+  const Verdicts grows = verdicts_of(windowed_run(0.5, -0.3, 0.2));
+  EXPECT_EQ(evidence(grows).ruling, Ruling::supported) << evidence(grows).reason;
+  EXPECT_THAT(evidence(grows).reason, HasSubstr("window:32 layers: contradicted (ln lambda_obs falls)"));
+  const Verdicts windows = verdicts_of(windowed_run(0.5, 0.3, -0.2));
+  EXPECT_EQ(evidence(windows).ruling, Ruling::contradicted) << evidence(windows).reason;
+}
+
+TEST(Verdicts, OfOneKindOnlyFullWindowsCount) {
+  SyntheticRun run = windowed_run(0.5, 0, 0);
+  run.attention.assign(8, "window:32");
+  run.value = windowed_run(0.5, 0, 0.5).value;  // layers 6 and 7, the deep ones, rise at each step
+  EXPECT_EQ(evidence(verdicts_of(run)).ruling, Ruling::supported);
+  run.lengths = {16, 64};
+  const Verdicts one = verdicts_of(run);
+  EXPECT_EQ(evidence(one).ruling, Ruling::not_decidable);
+  EXPECT_EQ(evidence(one).reason, "growth can be judged at 1 of 2 lengths, and takes two");
+  run.attention.assign(8, "window:64");  // as long as the longest chunk: it hides no key
+  EXPECT_EQ(evidence(verdicts_of(run)).ruling, Ruling::supported);
+}
+
+TEST(Verdicts, LengthsBeyondTheModelsPositionsAreSetApart) {
+  SyntheticRun run = planted_run({});
+  run.max_positions = 32;
+  const Verdicts found = verdicts_of(run);
+  EXPECT_EQ(evidence(found).ruling, Ruling::not_decidable);
+  EXPECT_THAT(evidence(found).measurement, HasSubstr("set apart: 64 (beyond the model's 32 positions)"));
+  EXPECT_EQ(gate(found).ruling, Ruling::supported);
+  EXPECT_THAT(gate(found).reason, HasSubstr("among the lengths are some beyond the model's positions: 64"));
 }
 
 TEST(Verdicts, TheSignIsThatOfWhatTheSlotsDoNotExplain) {
@@ -277,7 +351,7 @@ TEST(Verdicts, TheTheorysMarginIsAnOption) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", theory_run(0.64, 0.001));
   const Options wide{.theory_margin = 0.1};
-  const Verdicts found = verdicts(context(reader, wide), gain_theory(reader, wide), sink_vs_k(reader, wide));
+  const Verdicts found = verdicts(context(reader, wide), {}, gain_theory(reader, wide), sink_vs_k(reader, wide));
   EXPECT_EQ(theory(found).ruling, Ruling::supported);
   EXPECT_THAT(theory(found).reason, HasSubstr("less than 10%"));
   EXPECT_EQ(to_json(gain_theory(reader, wide))["margin"], 0.1);
