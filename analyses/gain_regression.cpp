@@ -185,13 +185,14 @@ GainSlope slope_of(const std::string& name, const std::vector<double>& by_seed, 
                      : !(degrees >= 1)         ? Measured::none("one target item has nearly all of the weight")
                                                : Measured(2 * boost::math::cdf(boost::math::complement(
                                                                   boost::math::students_t(degrees), std::abs(value) / error)));
-  return {name, value, error, p, crossed_estimate(value, by_seed, influence, degrees, scale)};
+  return {name, value, error, degrees, p, crossed_estimate(value, by_seed, influence, degrees, scale)};
 }
 
 OrderedJson to_json(const GainSlope& slope) {
   OrderedJson json;
   json["value"] = slope.value;
   json["clustered_error"] = slope.clustered_error;
+  json["clustered_degrees_of_freedom"] = slope.clustered_degrees_of_freedom;
   put(json, "clustered_p", slope.clustered_p);
   put(json, "crossed", slope.crossed);
   return json;

@@ -17,9 +17,10 @@ struct GainSlope {
   std::string name;
   double value;
   double clustered_error;  ///< over users alone, of the mean over the runs: a jackknife that leaves out target items
-  /// Two-sided, Student. The degrees of freedom are the effective number of target items - 1: 1 / sum of squares of the
-  /// items' shares of the regressor's sum of squares. Missing if nothing varies, or if one item has nearly all weight.
-  Measured clustered_p;
+  /// Of this error: the effective number of target items - 1. This number is 1 / sum of squares of the items' shares of
+  /// the regressor's sum of squares.
+  double clustered_degrees_of_freedom;
+  Measured clustered_p;  ///< two-sided, Student; missing if nothing varies, or if one item has nearly all of the weight
   Maybe<CrossedEstimate> crossed;  ///< over seeds and target items
 };
 

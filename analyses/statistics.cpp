@@ -94,7 +94,7 @@ std::vector<double> without_rounding(std::span<const double> values, double scal
       if (magnitude > std::abs(value)) break;
       if (!is_rounding(magnitude - first, scale)) first = magnitude;
     }
-    result.push_back(value < 0 ? -first : first);
+    result.push_back(value < 0 && first > 0 ? -first : first);
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #include "analyses/seed_comparison.h"
 #include "analyses/stratum_interaction.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
@@ -99,6 +100,25 @@ std::vector<std::size_t> draw_targets(std::size_t users, Random& random) {
   for (std::size_t user = 0; user < users; ++user) {
     const double u = random.uniform();
     targets.push_back(static_cast<std::size_t>(u * u * static_cast<double>(users) / 2));
+  }
+  return targets;
+}
+
+/// Training count of an item: the median is 1, one item of ten has 6 or more, one of 100 has 46 or more.
+std::int64_t draw_item_count(Random& random) {
+  return static_cast<std::int64_t>(std::min(150.0, 1.2 * std::pow(1 - random.uniform(), -0.8)) - 1);
+}
+
+/// Target items, each as likely as it is frequent in training, as in real data: few items have many users.
+std::vector<std::size_t> popular_targets(const std::vector<std::int64_t>& item_count, std::size_t users,
+                                         Random& random) {
+  std::vector<double> up_to;
+  double sum = 0;
+  for (const std::int64_t count : item_count) up_to.push_back(sum += static_cast<double>(count) + 0.6);
+  std::vector<std::size_t> targets;
+  for (std::size_t user = 0; user < users; ++user) {
+    const auto found = std::upper_bound(up_to.begin(), up_to.end(), random.uniform() * sum);
+    targets.push_back(static_cast<std::size_t>(std::min(found, up_to.end() - 1) - up_to.begin()));
   }
   return targets;
 }
@@ -257,13 +277,13 @@ std::vector<SeedCoverage> cover_slopes(const RecommenderCase& what, std::size_t 
   const double truth = -effect / 3 * popular_items.mean_spread();
   for (std::int64_t i = 0; i < simulations; ++i) {
     Random random(seed, static_cast<std::uint64_t>(i));
-    const std::vector<std::size_t> targets = draw_targets(users, random);
     std::vector<double> own;
     std::vector<std::int64_t> item_count, frequency, length;
-    for (std::size_t item = 0; item < users; ++item) {
+    for (std::size_t item = 0; item < users / 2; ++item) {
       own.push_back(own_gain(what, random));
-      item_count.push_back(static_cast<std::int64_t>(30 * std::pow(random.uniform(), 3)));
+      item_count.push_back(draw_item_count(random));
     }
+    const std::vector<std::size_t> targets = popular_targets(item_count, users, random);
     std::vector<SimulatedUser> population;
     for (const std::size_t item : targets) {
       frequency.push_back(item_count[item]);
@@ -275,7 +295,7 @@ std::vector<SeedCoverage> cover_slopes(const RecommenderCase& what, std::size_t 
     const auto fit = gain_regression(runs, frequency, length, targets);
     if (!fit) continue;
     const analyses::GainSlope& slope = fit->frequency;
-    const analyses::Estimate clustered{slope.value, slope.clustered_error, static_cast<double>(fit->clusters - 1)};
+    const analyses::Estimate clustered{slope.value, slope.clustered_error, slope.clustered_degrees_of_freedom};
     counter.add("clustered by item", false, slope.clustered_p, student_interval(clustered), truth);
     counter.add("crossed by item", true, slope.crossed, truth);
   }
