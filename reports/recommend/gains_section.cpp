@@ -49,7 +49,7 @@ PaperTable means_table(Comparisons comparisons) {
        {common_baseline(comparisons)},
        {common_candidate(comparisons)},
        {"Δ"},
-       {"95% interval"},
+       {interval_heading(comparisons)},
        {"p"},
        {"naive p"}},
       {},
@@ -60,9 +60,11 @@ PaperTable means_table(Comparisons comparisons) {
   for (const ComparedArms& arms : comparisons) {
     table.rows.push_back({arms.title});
     for (const MetricGain& gain : arms.comparison.metrics) {
-      table.rows.push_back({gain.metric.title(), metric_number(gain.seeds.baseline),
-                            metric_number(gain.seeds.candidate), change_number(gain.seeds.relative),
-                            change_interval(gain.log_ratio), p_number(gain.log_ratio), p_number(gain.seeds.naive_p)});
+      table.rows.push_back({gain.metric.title(),
+                            metric_number(gain.seeds.baseline, !arms.comparison.baseline_curves.empty()),
+                            metric_number(gain.seeds.candidate, !arms.comparison.candidate_curves.empty()),
+                            change_number(gain.seeds.relative), change_interval(gain.log_ratio),
+                            p_number(gain.log_ratio), p_number(gain.seeds.naive_p)});
       if (auto row = paper_row(arms.comparison, gain); !row.empty()) table.rows.push_back(std::move(row));
     }
   }
@@ -83,7 +85,7 @@ PaperTable errors_table(Comparisons comparisons) {
       "item count as one unit, because "
       "a model that has learned an item gains on all of them. \"r\" is the correlation of the two arms over "
       "seeds. The bootstrap draws seeds and users; below ten seeds its range has no level.",
-      {{"metric", true}, {"Δ"}, {"95% interval"}, {"p"}, {"p"}, {"p"}, {"p"}, {"Δ"}, {"r"}},
+      {{"metric", true}, {"Δ"}, {interval_heading(comparisons)}, {"p"}, {"p"}, {"p"}, {"p"}, {"Δ"}, {"r"}},
       {},
       {{"", 1}, {"seeds and users", 3}, {"naive: seeds alone", 3}, {"bootstrap", 1}, {"", 1}}};
   table.columns[4].heading = "paired t";

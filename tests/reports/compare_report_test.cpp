@@ -150,6 +150,7 @@ TEST(CompareDecisions, TwoSeedsHaveARangeAndOneSeedItsUsers) {
   const Page two({with_seeds(2)}), one({with_seeds(1)});
   const std::vector<std::string> ranged = two.blocks<PaperTable>(decisions_section()).at(0).rows[2];
   EXPECT_THAT(ranged[2], HasSubstr("] (range)"));
+  EXPECT_THAT(headings(two.blocks<PaperTable>(decisions_section()).at(0)), Contains("interval"));
   EXPECT_EQ(ranged[3], "–");
   EXPECT_EQ(ranged[6], "not decidable: 2 seeds");
   const std::vector<std::string> alone = one.blocks<PaperTable>(decisions_section()).at(0).rows[2];
