@@ -109,12 +109,14 @@ PairedDifference side_by_side(const ComparedQuantity& quantity, const ChunkValue
 PairedDifference paired(const ComparedQuantity& quantity, const ChunkValues& first, const ChunkValues& second) {
   ChunkValues common_first, common_second;
   std::vector<double> differences;
+  double scale = 0;
   for (const auto& [sample, value] : first.values) {
     const auto other = second.values.find(sample);
     if (other == second.values.end()) continue;
     common_first.values[sample] = value;
     common_second.values[sample] = other->second;
     differences.push_back(other->second - value);
+    scale = std::max(scale, std::abs(value) + std::abs(other->second));
   }
   if (differences.empty()) {
     const std::string missing =
@@ -122,8 +124,11 @@ PairedDifference paired(const ComparedQuantity& quantity, const ChunkValues& fir
     return side_by_side(quantity, first, second,
                         first.values.empty() || second.values.empty() ? missing : "no chunk has a value in both runs");
   }
-  return {quantity,          mean_of(common_first),      mean_of(common_second),
-          mean(differences), mean_interval(differences), differences.size()};
+  // A spread at rounding would make an interval of no width.
+  const Maybe<Interval> interval = differences.size() > 1 && alike(differences, scale)
+                                       ? Maybe<Interval>::none(same_in_every_chunk)
+                                       : mean_interval(differences);
+  return {quantity, mean_of(common_first), mean_of(common_second), mean(differences), interval, differences.size()};
 }
 
 std::vector<std::string> comparison_caveats(const Request& first, const Request& second, const Comparison& comparison) {

@@ -12,9 +12,8 @@
 namespace gainlens::analyses {
 namespace {
 
-/// P(T > difference / error); if the differences do not vary, it is 0 or 1.
+/// P(T > difference / error)
 double upper_tail(double difference, double error, double degrees_of_freedom) {
-  if (error == 0) return difference > 0 ? 0.0 : 1.0;
   return boost::math::cdf(boost::math::complement(boost::math::students_t(degrees_of_freedom), difference / error));
 }
 
@@ -50,7 +49,8 @@ Equivalence no_equivalence(double margin, std::size_t pairs, const std::string& 
 }
 
 Equivalence test_equivalence(const Estimate& estimate, std::size_t pairs, double margin) {
-  ASSERT(margin > 0 && std::isfinite(margin), "an equivalence margin of {}", margin);
+  ASSERT(margin > 0 && std::isfinite(margin) && estimate.error > 0, "a margin of {}, an error of {}", margin,
+         estimate.error);
   const auto& [centre, error, degrees] = estimate;
   const double p = std::max(upper_tail(margin + centre, error, degrees), upper_tail(margin - centre, error, degrees));
   const double difference_p = std::min(1.0, 2 * upper_tail(std::abs(centre), error, degrees));
@@ -69,6 +69,9 @@ Equivalence test_equivalence(std::span<const double> differences, double margin,
     return no_equivalence(margin, differences.size(),
                           differences.empty() ? reason : "an equivalence test needs at least 2 chunks; there is 1");
   }
+  double scale = 1;
+  for (const double difference : differences) scale = std::max(scale, std::abs(difference));
+  if (alike(differences, scale)) return no_equivalence(margin, differences.size(), same_in_every_chunk);
   return test_equivalence(mean_estimate(differences), differences.size(), margin);
 }
 

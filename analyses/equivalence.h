@@ -15,7 +15,7 @@ enum class Flatness {
   equivalent,  ///< equivalent to flat: the 90% interval lies within the margin
   changes,     ///< the 95% interval excludes 0, and equivalence is not shown
   not_shown,   ///< neither of these
-  unknown      ///< too few pairs
+  unknown      ///< too few pairs, or all of them alike
 };
 
 /// Two one-sided Student tests of the mean difference against +-margin, and a two-sided test against 0. At level 0.05,
@@ -31,14 +31,15 @@ struct Equivalence {
   Flatness flatness;
 };
 
-/// @param estimate  a normal mean with its Student error
+/// @param estimate  a normal mean with its Student error, which is above 0
 /// @param pairs     number of units behind the estimate
 Equivalence test_equivalence(const Estimate& estimate, std::size_t pairs, double margin);
 /// The result if no test is possible.
 Equivalence no_equivalence(double margin, std::size_t pairs, const std::string& reason);
 
 /// Source: Schuirmann 1987; docs/inference.md, "Gate is flat".
-/// @param differences  independent (one per chunk), finite
+/// If the differences are the same up to rounding there is no test, because nothing shows their error.
+/// @param differences  independent (one per chunk), finite; of logarithms, or of other numbers of about size 1
 /// @param reason       used if `differences` is empty
 Equivalence test_equivalence(std::span<const double> differences, double margin,
                              const std::string& reason = "there is no pair");

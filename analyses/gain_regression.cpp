@@ -72,6 +72,67 @@ RunFit fit_run(const Design& design, const PairedUsers& users, std::size_t seed)
   return fit;
 }
 
+/// What a target item does to the coefficients: with its users left out, they change by `change` times the sum over its
+/// users of regressors times residuals.
+struct ItemInfluence {
+  std::vector<std::array<Terms, term_count>> change;  // [cluster][coefficient][term]
+  Terms degrees_of_freedom{};                         // [coefficient] of the variance over target items
+};
+
+using Square = std::array<Terms, term_count>;
+
+/// Inverse of a symmetric matrix by its adjugate; missing if it is singular.
+Maybe<Square> inverse(const Square& m) {
+  Square adjugate{};
+  for (std::size_t i = 0; i < term_count; ++i) {
+    for (std::size_t j = 0; j < term_count; ++j) {
+      const std::size_t a = (i + 1) % term_count, b = (i + 2) % term_count, c = (j + 1) % term_count,
+                        d = (j + 2) % term_count;
+      adjugate[j][i] = m[a][c] * m[b][d] - m[a][d] * m[b][c];
+    }
+  }
+  double determinant = 0, size = 1;
+  for (std::size_t i = 0; i < term_count; ++i) {
+    determinant += m[0][i] * adjugate[i][0];
+    size *= m[i][i];
+  }
+  if (!(determinant > 1e-10 * size)) return Maybe<Square>::none("singular");
+  for (Terms& row : adjugate) {
+    for (double& value : row) value /= determinant;
+  }
+  return adjugate;
+}
+
+/// Missing if the users of all other items do not fix the coefficients.
+Maybe<ItemInfluence> item_influence(const Design& design, const std::vector<std::size_t>& cluster,
+                                    std::size_t clusters) {
+  Square all{};
+  std::vector<Square> own(clusters, Square{});
+  for (std::size_t user = 0; user < cluster.size(); ++user) {
+    const Terms& x = design.regressors[user];
+    for (std::size_t i = 0; i < term_count; ++i) {
+      for (std::size_t j = 0; j < term_count; ++j) {
+        all[i][j] += x[i] * x[j];
+        own[cluster[user]][i][j] += x[i] * x[j];
+      }
+    }
+  }
+  ItemInfluence influence;
+  Terms squares{};  // sum over items of the square of an item's share of a regressor's sum of squares
+  for (const Square& item : own) {
+    Square others = all;
+    for (std::size_t i = 0; i < term_count; ++i) {
+      for (std::size_t j = 0; j < term_count; ++j) others[i][j] -= item[i][j];
+      squares[i] += std::pow(item[i][i] / all[i][i], 2);
+    }
+    const auto inverted = inverse(others);
+    if (!inverted) return Maybe<ItemInfluence>::none("without the users of one target item there is no regression");
+    influence.change.push_back(*inverted);
+  }
+  for (std::size_t j = 0; j < term_count; ++j) influence.degrees_of_freedom[j] = 1 / squares[j] - 1;
+  return influence;
+}
+
 /// All runs of all coefficients, in the form that crossed_estimate takes.
 struct RegressionForm {
   std::array<std::vector<double>, term_count> by_seed;    // [term][seed]
@@ -90,43 +151,48 @@ double size_of_terms(const Design& design, const PairedUsers& users, std::size_t
   return size;
 }
 
+/// The jackknife over target items: what remains of a user is small where one item has much weight in the fit.
 RegressionForm linear_form(const Design& design, const PairedUsers& users, const std::vector<std::size_t>& cluster,
-                           std::size_t clusters) {
+                           const ItemInfluence& items) {
+  const std::size_t clusters = items.change.size();
   RegressionForm form;
   for (auto& influence : form.influence) influence.assign(users.seeds * clusters, 0.0);
-  const auto n = static_cast<double>(users.users), groups = static_cast<double>(clusters);
-  const double unbiased = std::sqrt(groups / (groups - 1) * (n - 1) / (n - static_cast<double>(term_count)));
+  const double jackknife = std::sqrt(static_cast<double>(clusters - 1) / static_cast<double>(clusters));
   for (std::size_t seed = 0; seed < users.seeds; ++seed) {
     const RunFit fit = fit_run(design, users, seed);
     for (std::size_t j = 0; j < term_count; ++j) {
       form.scale[j] = std::max(form.scale[j], size_of_terms(design, users, seed, j));
       form.by_seed[j].push_back(fit.coefficients[j]);
-      for (std::size_t user = 0; user < users.users; ++user)
-        form.influence[j][seed * clusters + cluster[user]] += unbiased * design.rows[user][j] * fit.residuals[user];
+      for (std::size_t user = 0; user < users.users; ++user) {
+        double change = 0;
+        for (std::size_t i = 0; i < term_count; ++i)
+          change += items.change[cluster[user]][j][i] * design.regressors[user][i];
+        form.influence[j][seed * clusters + cluster[user]] += jackknife * change * fit.residuals[user];
+      }
     }
   }
   return form;
 }
 
 GainSlope slope_of(const std::string& name, const std::vector<double>& by_seed, const std::vector<double>& influence,
-                   double scale) {
+                   double degrees, double scale) {
   const std::size_t clusters = influence.size() / by_seed.size();
   std::vector<double> means(clusters, 0.0);
   for (std::size_t i = 0; i < influence.size(); ++i)
     means[i % clusters] += influence[i] / static_cast<double>(by_seed.size());
   const double value = mean(by_seed), error = std::sqrt(product(means, means));
-  const auto degrees = static_cast<double>(clusters - 1);
-  const Measured p = is_rounding(error, scale)
-                         ? Measured::none("nothing is left that varies over target items")
-                         : Measured(2 * boost::math::cdf(boost::math::complement(boost::math::students_t(degrees),
-                                                                                 std::abs(value) / error)));
-  return {name, value, error, p, crossed_estimate(value, by_seed, influence, degrees, scale)};
+  const Measured p = is_rounding(error, scale) ? Measured::none("nothing is left that varies over target items")
+                     : !(degrees >= 1)         ? Measured::none("one target item has nearly all of the weight")
+                                               : Measured(2 * boost::math::cdf(boost::math::complement(
+                                                                  boost::math::students_t(degrees), std::abs(value) / error)));
+  return {name, value, error, degrees, p, crossed_estimate(value, by_seed, influence, degrees, scale)};
 }
 
 OrderedJson to_json(const GainSlope& slope) {
   OrderedJson json;
   json["value"] = slope.value;
   json["clustered_error"] = slope.clustered_error;
+  json["clustered_degrees_of_freedom"] = slope.clustered_degrees_of_freedom;
   put(json, "clustered_p", slope.clustered_p);
   put(json, "crossed", slope.crossed);
   return json;
@@ -148,9 +214,11 @@ Maybe<GainRegression> gain_regression(const PairedUsers& users, std::span<const 
     return Result::none("the regression needs at least 4 users and 2 target items");
   const auto design = design_of(centred_logarithms(frequency, 1), centred_logarithms(length, 0));
   if (!design) return Result::none(design.reason());
-  const RegressionForm form = linear_form(*design, users, cluster, numbers.size());
+  const auto items = item_influence(*design, cluster, numbers.size());
+  if (!items) return Result::none(items.reason());
+  const RegressionForm form = linear_form(*design, users, cluster, *items);
   const auto slope = [&](std::size_t j, const std::string& name) {
-    return slope_of(name, form.by_seed[j], form.influence[j], form.scale[j]);
+    return slope_of(name, form.by_seed[j], form.influence[j], items->degrees_of_freedom[j], form.scale[j]);
   };
   return GainRegression{users.users, numbers.size(), slope(0, "mean difference"), slope(1, "ln(1 + target frequency)"),
                         slope(2, "ln(history length)")};

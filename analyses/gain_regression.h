@@ -16,8 +16,11 @@ namespace gainlens::analyses {
 struct GainSlope {
   std::string name;
   double value;
-  double clustered_error;          ///< over users alone, clustered by target item (CR1), of the mean over the runs
-  Measured clustered_p;            ///< two-sided, Student, clusters - 1 degrees of freedom; missing if nothing varies
+  double clustered_error;  ///< over users alone, of the mean over the runs: a jackknife that leaves out target items
+  /// Of this error: the effective number of target items - 1. This number is 1 / sum of squares of the items' shares of
+  /// the regressor's sum of squares.
+  double clustered_degrees_of_freedom;
+  Measured clustered_p;  ///< two-sided, Student; missing if nothing varies, or if one item has nearly all of the weight
   Maybe<CrossedEstimate> crossed;  ///< over seeds and target items
 };
 
@@ -33,7 +36,8 @@ struct GainRegression {
 
 /// Differences are in units of the metric: where the baseline is higher, there is more to gain or to lose.
 /// Missing if a regressor does not vary, if both are proportional, with fewer than four users or two target items.
-/// Source: Cameron and Miller 2015 (clustered errors); docs/inference.md, "Strata of users".
+/// Also missing if the users of all target items but one do not fix the coefficients.
+/// Source: Cameron and Miller 2015 (clustered errors; the jackknife is their CR3); docs/inference.md, "Strata of users".
 /// @param frequency  [user] training count of the target item, at least 0
 /// @param length     [user] number of known items, at least 1
 /// @param target     [user] target item

@@ -82,7 +82,7 @@ std::vector<std::pair<Blocks, Blocks>> whole_groups(const ClusteredPairs& pairs)
         y.back().push_back(pairs.y[point]);
       }
     }
-    if (x.size() >= 2) layers.emplace_back(std::move(x), std::move(y));
+    if (x.size() >= 2) layers.emplace_back(same_where_alike(std::move(x)), same_where_alike(std::move(y)));
   }
   return layers;
 }

@@ -43,6 +43,20 @@ Measured allowed(double p, double least_p, double arrangements) {
 
 }  // namespace
 
+Blocks same_where_alike(Blocks blocks) {
+  for (std::size_t slot = 0; slot < blocks.front().size(); ++slot) {
+    std::vector<double> values;
+    double scale = 0;
+    for (const auto& block : blocks) {
+      values.push_back(block[slot]);
+      scale = std::max(scale, std::abs(block[slot]));
+    }
+    if (!alike(values, scale)) continue;
+    for (auto& block : blocks) block[slot] = values.front();
+  }
+  return blocks;
+}
+
 Blocks without_mean(Blocks blocks) {
   const double middle = exact_mean(all_of(blocks));
   for (auto& block : blocks) {

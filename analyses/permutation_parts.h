@@ -12,6 +12,9 @@ namespace gainlens::analyses {
 /// [block][slot]: the values of one layer's whole KV groups or, for the shift, of all layers. A block moves as a whole.
 using Blocks = std::vector<std::vector<double>>;
 
+/// The values; where those of a slot differ by rounding alone, the first of them stands in every block. They then tie,
+/// as values and as ranks.
+Blocks same_where_alike(Blocks blocks);
 /// The values minus their mean; exact zeros if all are equal, because rounding must not look like variation.
 Blocks without_mean(Blocks blocks);
 /// The values minus the mean of their slot over the blocks; exact zeros likewise.

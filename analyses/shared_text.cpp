@@ -64,6 +64,15 @@ std::string few_pairs(std::size_t count) {
   return fmt::format("an interval needs at least 2 chunks; there is {}", count);
 }
 
+/// Size of the numbers that differences are taken of. Logarithms and relative values have rounding of size 1 at least.
+double scale_of(const ByChunk& longer, const ByChunk& shorter) {
+  double scale = 1;
+  for (const ByChunk* const chunks : {&longer, &shorter}) {
+    for (const auto& [chunk, value] : *chunks) scale = std::max(scale, std::abs(value));
+  }
+  return scale;
+}
+
 Maybe<TextDifference> paired_difference(const ByChunk& longer, const ByChunk& shorter) {
   std::vector<double> differences;
   for (const auto& [chunk, value] : longer) {
@@ -72,10 +81,12 @@ Maybe<TextDifference> paired_difference(const ByChunk& longer, const ByChunk& sh
   if (differences.empty())
     return Maybe<TextDifference>::none("no chunk has a finite value both here and at the shortest length");
   const std::size_t pairs = differences.size();
-  return TextDifference{
-      mean(differences),
-      pairs < 2 ? Maybe<Estimate>::none(few_pairs(pairs)) : Maybe<Estimate>(mean_estimate(differences)),
-      counted(pairs, "paired chunk")};
+  const bool same = alike(differences, scale_of(longer, shorter));
+  return TextDifference{mean(differences),
+                        pairs < 2 ? Maybe<Estimate>::none(few_pairs(pairs))
+                        : same    ? Maybe<Estimate>::none(same_in_every_chunk)
+                                  : Maybe<Estimate>(mean_estimate(differences)),
+                        counted(pairs, "paired chunk")};
 }
 
 /// Mean of the values whose chunk lies in any other stretch.
@@ -121,7 +132,7 @@ Maybe<TextDifference> difference_of_means(const runfile::Request& request, const
   if (longer.empty() || shorter.empty())
     return Maybe<TextDifference>::none("no chunk has a finite value here or at the shortest length");
   const std::vector<double> x = values_of(longer), y = values_of(shorter);
-  const double value = mean(x) - mean(y);
+  const double value = mean(x) - mean(y), scale = scale_of(longer, shorter);
   const std::string counts =
       fmt::format("{} of {} and {} of {}", counted(x.size(), "chunk"), format_count(longer_length.tokens), y.size(),
                   format_count(shorter_length.tokens));
@@ -132,7 +143,10 @@ Maybe<TextDifference> difference_of_means(const runfile::Request& request, const
     for (const std::size_t stretch : text.numbers) {
       without.push_back(mean_without(x, text.of_chunk[1], stretch) - mean_without(y, text.of_chunk[0], stretch));
     }
-    return TextDifference{value, Estimate{value, jackknife_error(without), static_cast<double>(text.fewest - 1)},
+    return TextDifference{value,
+                          alike(without, scale)
+                              ? Maybe<Estimate>::none(same_in_every_chunk)
+                              : Estimate{value, jackknife_error(without), static_cast<double>(text.fewest - 1)},
                           fmt::format("{} in {} stretches of text", counts, text.numbers.size())};
   }
   const std::size_t fewest = std::min(x.size(), y.size());
@@ -141,8 +155,10 @@ Maybe<TextDifference> difference_of_means(const runfile::Request& request, const
   const double shared = std::sqrt(shared_part(layout, longer_length.tokens, longer, shorter_length.tokens, shorter) *
                                   shared_part(layout, shorter_length.tokens, shorter, longer_length.tokens, longer));
   const double a = mean_estimate(x).error, b = mean_estimate(y).error;
+  const double error = std::sqrt(a * a + b * b + 2 * shared * a * b);
   return TextDifference{value,
-                        Estimate{value, std::sqrt(a * a + b * b + 2 * shared * a * b), static_cast<double>(fewest - 1)},
+                        is_rounding(error, scale) ? Maybe<Estimate>::none(same_in_every_chunk)
+                                                  : Estimate{value, error, static_cast<double>(fewest - 1)},
                         fmt::format("{}, with the largest covariance that shared text allows", counts)};
 }
 

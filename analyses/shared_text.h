@@ -57,7 +57,7 @@ struct TextDifference {
 ///   freedom are those of the length with fewer chunks.
 ///
 /// Missing if there is no pair, or if a length has no value. With one pair, or one value at a length, only the error is
-/// missing.
+/// missing; so it is if nothing but rounding varies. The values are logarithms, or other numbers of about size 1.
 Maybe<TextDifference> difference_of_means(const runfile::Request& request, const Length& longer_length,
                                           const ByChunk& longer, const Length& shorter_length, const ByChunk& shorter);
 

@@ -15,8 +15,14 @@
 namespace gainlens::analyses {
 namespace {
 
+double largest_size(std::span<const double> values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
 bool constant(std::span<const double> values) {
-  return std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); });
+  return alike(values, largest_size(values));
 }
 
 /// Two-sided p of a correlation r under independence of the points.
@@ -50,10 +56,11 @@ Correlation correlate(const Pairs& pairs, std::size_t means_taken, PairNames nam
           naive_p(spearman, degrees_of_freedom)};
 }
 
-/// Appends the values minus their mean; exact zeros if all are equal, because rounding must not look like variation.
+/// Appends the values minus their mean; exact zeros if they are alike, because rounding must not look like variation.
 void append_centred(std::vector<double>& to, std::span<const double> values) {
-  const double centre = constant(values) ? values.front() : mean(values);
-  for (const double value : values) to.push_back(value - centre);
+  const bool zeros = constant(values);
+  const double centre = mean(values);
+  for (const double value : values) to.push_back(zeros ? 0 : value - centre);
 }
 
 void check_pairs(std::span<const double> x, std::span<const double> y) {
@@ -87,7 +94,7 @@ std::vector<double> without_rounding(std::span<const double> values, double scal
       if (magnitude > std::abs(value)) break;
       if (!is_rounding(magnitude - first, scale)) first = magnitude;
     }
-    result.push_back(value < 0 ? -first : first);
+    result.push_back(value < 0 && first > 0 ? -first : first);
   }
   return result;
 }

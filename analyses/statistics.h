@@ -20,6 +20,8 @@ bool is_rounding(double number, double scale);
 /// Whether the values differ by rounding alone. Their spread is then no result: no test and no interval may rest on it.
 /// @param values  at least one
 bool alike(std::span<const double> values, double scale);
+/// The reason where differences of chunks are alike.
+inline constexpr const char* same_in_every_chunk = "the difference is the same in every chunk, up to rounding";
 /// The values, with one magnitude for all whose magnitudes differ by rounding alone, and 0 for rounding alone. Ranks
 /// and signs then see ties and zeros, and values that differ by rounding alone have a spread of exactly 0.
 std::vector<double> without_rounding(std::span<const double> values, double scale);

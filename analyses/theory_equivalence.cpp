@@ -93,10 +93,12 @@ Maybe<LeftOutErrors> left_out_errors(const ByLength& values, double prior_varian
   return LeftOutErrors{sums.max_relative, sums.max_constant, sums.skill()};
 }
 
-TheoryError judge(std::int64_t tokens, const std::vector<double>& pseudo_values, double constant_error, double margin) {
+Maybe<TheoryError> judge(std::int64_t tokens, const std::vector<double>& pseudo_values, double constant_error,
+                         double margin) {
   const Equivalence test = test_equivalence(pseudo_values, std::log1p(margin));
+  if (!test.interval) return Maybe<TheoryError>::none(test.interval.reason());
   const Interval interval{std::expm1(test.interval->low), std::expm1(test.interval->high)};
-  return {tokens, std::expm1(mean(pseudo_values)), interval, test, constant_error};
+  return TheoryError{tokens, std::expm1(mean(pseudo_values)), interval, test, constant_error};
 }
 
 }  // namespace
@@ -134,7 +136,9 @@ Maybe<TheoryEquivalence> test_theory(const ByLength& values, const std::vector<s
   const double shortest = mean_without(values.front(), none_left_out).gain;
   for (std::size_t i = 0; i < pseudo_values.size(); ++i) {
     const double constant_error = shortest / mean_without(values[i + 1], none_left_out).gain - 1;
-    test.lengths.push_back(judge(tokens[i + 1], pseudo_values[i], constant_error, margin));
+    const auto error = judge(tokens[i + 1], pseudo_values[i], constant_error, margin);
+    if (!error) return Result::none(error.reason());
+    test.lengths.push_back(*error);
   }
   return test;
 }

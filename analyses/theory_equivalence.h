@@ -47,7 +47,8 @@ struct TheoryEquivalence {
 
 /// @param values  [length][chunk], shortest length first; the same chunks at every length
 /// @param tokens  [length]
-/// Missing with one length, with fewer than `least_theory_chunks`, or if a fit does not have 0 < K < 1.
+/// Missing with one length, with fewer than `least_theory_chunks`, if a fit does not have 0 < K < 1, or if the error is
+/// the same in every chunk up to rounding.
 /// Source: docs/inference.md, "K theory v. measured"; Tukey 1958.
 Maybe<TheoryEquivalence> test_theory(const std::vector<std::vector<GainMeans>>& values,
                                      const std::vector<std::int64_t>& tokens, double prior_variance, double margin);

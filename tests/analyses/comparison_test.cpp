@@ -1,5 +1,6 @@
 #include "analyses/comparison.h"
 
+#include "analyses/statistics.h"
 #include "analyses/synthetic_run.h"
 #include "core/error.h"
 #include "support/shared_data.h"
@@ -67,6 +68,7 @@ TEST(Comparison, PairsChunksByHand) {
   EXPECT_EQ(n_eff.pairs, 3u);
   EXPECT_NEAR(*n_eff.second - *n_eff.first, 2, 1e-9);
   EXPECT_DOUBLE_EQ(*find(comparison, 0, "kalman_gain").difference, 0);
+  EXPECT_EQ(find(comparison, 0, "kalman_gain").interval.reason(), same_in_every_chunk);  // and no interval of no width
   EXPECT_THAT(comparison.caveats.front(), HasSubstr("one training run"));
 }
 

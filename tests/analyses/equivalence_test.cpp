@@ -45,11 +45,14 @@ TEST(Equivalence, BeyondTheMarginIsWhereThe95PercentIntervalIs) {
   EXPECT_NEAR(*test_equivalence(std::array{-0.19, -0.21}, 0.2 - 12.7062 * 0.01).exceeds_p, 0.05, 1e-6);
 }
 
-TEST(Equivalence, EqualDifferencesAreCertain) {
-  EXPECT_EQ(*test_equivalence(std::array{0.0, 0.0}, 0.1).p, 0);
-  EXPECT_EQ(*test_equivalence(std::array{0.0, 0.0}, 0.1).difference_p, 1);
-  EXPECT_EQ(*test_equivalence(std::array{0.5, 0.5}, 0.1).p, 1);
-  EXPECT_EQ(test_equivalence(std::array{0.5, 0.5}, 0.1).flatness, Flatness::changes);
+TEST(Equivalence, ASpreadAtRoundingIsNoResult) {
+  for (const double change : {0.0, 0.05, 0.5}) {
+    const Equivalence found = test_equivalence(std::array{change, change + 1e-16, change}, 0.1);
+    EXPECT_EQ(found.flatness, Flatness::unknown) << change;
+    EXPECT_EQ(found.difference_p.reason(), same_in_every_chunk);
+    EXPECT_FALSE(found.p || found.exceeds_p || found.interval);
+  }
+  EXPECT_EQ(test_equivalence(std::array{0.5, 0.501}, 0.1).flatness, Flatness::changes);
 }
 
 TEST(Equivalence, OneChunkIsNotKnown) {

@@ -241,22 +241,28 @@ def regression(random):
     b = as_float32(random.uniform(0, 1, size=a.shape) + 0.05 * numpy.log1p(frequency))
     x = numpy.stack([numpy.log1p(frequency), numpy.log(length)], axis=1)
     x = sm.add_constant(x - x.mean(axis=0))
-    fit = lambda d: sm.OLS(d, x).fit(
-        cov_type="cluster", cov_kwds={"groups": target, "df_correction": True}, use_t=True
-    )
-    result = fit((b - a).mean(axis=0))
-    runs = [fit(d) for d in b - a]
-    by_seed = numpy.array([run.params for run in runs])
+    items = sorted(set(target.tolist()))
+    fit = lambda d, keep=slice(None): sm.OLS(d[keep], x[keep]).fit().params
+    # How each coefficient changes if the users of one item are left out.
+    changes = lambda d: numpy.array([fit(d) - fit(d, target != item) for item in items])
+    shrink = (len(items) - 1) / len(items)
+    variance = lambda d: shrink * numpy.sum(changes(d) ** 2, axis=0)
+    shares = numpy.array([numpy.sum(x[target == item] ** 2, axis=0) for item in items]) / numpy.sum(x**2, axis=0)
+    unit_df = 1 / numpy.sum(shares**2, axis=0) - 1
+    runs = b - a
+    values = fit(runs.mean(axis=0))
+    errors = numpy.sqrt(variance(runs.mean(axis=0)))
+    by_seed = numpy.array([fit(d) for d in runs])
     # The noise: what is left of each run's slopes after taking off the mean over the runs.
-    noise = [fit(d - (b - a).mean(axis=0)).bse ** 2 for d in b - a]
+    noise = numpy.sum([variance(d - runs.mean(axis=0)) for d in runs], axis=0)
     crossed_terms = [
         combine(
-            float(result.params[j]),
+            float(values[j]),
             by_seed[:, j].var(ddof=1) / seeds_count,
-            float(result.bse[j] ** 2),
-            float(numpy.sum(noise, axis=0)[j]) / (seeds_count * (seeds_count - 1)),
+            float(errors[j] ** 2),
+            float(noise[j]) / (seeds_count * (seeds_count - 1)),
             seeds_count - 1,
-            len(set(target.tolist())) - 1,
+            float(unit_df[j]),
         )
         for j in range(3)
     ]
@@ -268,10 +274,10 @@ def regression(random):
         "length": length.tolist(),
         "baseline": a.ravel().tolist(),
         "candidate": b.ravel().tolist(),
-        "clusters": len(set(target.tolist())),
-        "values": result.params.tolist(),
-        "errors": result.bse.tolist(),
-        "p": result.pvalues.tolist(),
+        "clusters": len(items),
+        "values": values.tolist(),
+        "errors": errors.tolist(),
+        "p": (2 * stats.t.sf(numpy.abs(values) / errors, unit_df)).tolist(),
         "crossed": crossed_terms,
     }
 

@@ -99,6 +99,13 @@ TEST(BlockPermutation, EqualXCountsLikeEqualY) {
   EXPECT_DOUBLE_EQ(*permute_blocks(pairs_of(all, few), {}).pearson.p, 1.0 / 144);
 }
 
+/// A spread at rounding could follow x in every layer: neither values nor ranks may see it.
+TEST(BlockPermutation, ASpreadAtRoundingIsNoSpread) {
+  const PermutationTest test = permute_blocks(pairs_of(Rows(6, {0.0, 1.0}), Rows(6, {0.9, 0.9 + 1e-12})), {});
+  EXPECT_THAT(test.pearson.p.reason(), HasSubstr("y is constant within layers"));
+  EXPECT_THAT(test.spearman.p.reason(), HasSubstr("y is constant within layers"));
+}
+
 TEST(BlockPermutation, DrawnAgreesWithEnumerated) {
   Rows x, y;
   for (int layer = 0; layer < 3; ++layer) {

@@ -1,4 +1,5 @@
 #include "analyses/gain_regression.h"
+#include "analyses/means_of_runs.h"
 #include "analyses/pooled_data_sets.h"
 #include "analyses/seed_comparison.h"
 #include "analyses/stratum_interaction.h"
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <numeric>
 
 namespace gainlens::analyses {
@@ -16,6 +18,7 @@ namespace {
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::means_of_runs;
 using ::testing::ThrowsMessage;
 
 TEST(PairedUsers, BadInputIsNamed) {
@@ -29,7 +32,7 @@ TEST(PairedUsers, BadInputIsNamed) {
 TEST(PairedUsers, MeansBySeed) {
   const std::vector<float> ranks = {1, 2, 4, 4};
   const PairedUsers users = paired_users({RankingMetric::Kind::reciprocal_rank}, ranks, ranks, 2, 2);
-  EXPECT_THAT(means_by_seed(users.baseline, 2), ElementsAre(0.75, 0.25));
+  EXPECT_THAT(seed_means(users).baseline, ElementsAre(0.75, 0.25));
 }
 
 TEST(SignTests, FivePairsCannotReachFivePercent) {
@@ -77,7 +80,7 @@ TEST(SignTests, DrawnFlipsAgreeWithAllOfThem) {
 }
 
 TEST(SeedComparison, OneSeedHasNoTest) {
-  const SeedComparison found = compare_seeds(std::array{0.5}, std::array{0.6});
+  const SeedComparison found = compare_seeds(means_of_runs({0.5}, {0.6}));
   EXPECT_NEAR(found.difference, 0.1, 1e-15);
   EXPECT_NEAR(*found.relative, 0.2, 1e-15);
   EXPECT_FALSE(found.naive_p || found.interval || found.baseline.deviation || found.correlation || found.signs.p);
@@ -85,13 +88,13 @@ TEST(SeedComparison, OneSeedHasNoTest) {
 }
 
 TEST(SeedComparison, EqualDifferencesHaveNoSpread) {
-  const SeedComparison found = compare_seeds(std::array{0.0, 1.0}, std::array{0.5, 1.5});
+  const SeedComparison found = compare_seeds(means_of_runs({0.0, 1.0}, {0.5, 1.5}));
   EXPECT_THAT(found.t.reason(), HasSubstr("the same with every seed"));
   // Two arms without training: six copies of one difference are not six observations.
-  const SeedComparison copies = compare_seeds(std::vector<double>(6, 0.25), std::vector<double>(6, 0.5));
+  const SeedComparison copies = compare_seeds(means_of_runs(std::vector<double>(6, 0.25), std::vector<double>(6, 0.5)));
   for (const SignedTest* const test : {&copies.signs, &copies.ranks, &copies.flips})
     EXPECT_THAT(test->p.reason(), HasSubstr("the same with every seed"));
-  const SeedComparison zero = compare_seeds(std::array{0.0, 0.0}, std::array{0.5, 1.5});
+  const SeedComparison zero = compare_seeds(means_of_runs({0.0, 0.0}, {0.5, 1.5}));
   EXPECT_THAT(zero.relative.reason(), HasSubstr("baseline is 0"));
 }
 
@@ -105,11 +108,11 @@ TEST(Crossed, TwoSeedsAndTwoUsersByHand) {
   const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference);
   ASSERT_TRUE(found) << found.reason();
   EXPECT_DOUBLE_EQ(found->value, 3);
-  EXPECT_DOUBLE_EQ(found->seed_variance, 1);      // means 2 and 4: variance 2, over 2 seeds
-  EXPECT_DOUBLE_EQ(found->unit_variance, 2.25);   // means 1.5 and 4.5: variance 4.5, over 2 users
-  EXPECT_DOUBLE_EQ(found->noise_variance, 0.25);  // remainders of 0.5: mean square 1, over 4 values
-  EXPECT_DOUBLE_EQ(found->error * found->error, 3);
-  EXPECT_DOUBLE_EQ(found->degrees_of_freedom, 9 / (1 + 2.25 * 2.25 + 0.25 * 0.25));
+  EXPECT_DOUBLE_EQ(*found->seed_variance, 1);      // means 2 and 4: variance 2, over 2 seeds
+  EXPECT_DOUBLE_EQ(found->unit_variance, 2.25);    // means 1.5 and 4.5: variance 4.5, over 2 users
+  EXPECT_DOUBLE_EQ(*found->noise_variance, 0.25);  // remainders of 0.5: mean square 1, over 4 values
+  EXPECT_DOUBLE_EQ(*found->error * *found->error, 3);
+  EXPECT_DOUBLE_EQ(*found->degrees_of_freedom, 9 / (1 + 2.25 * 2.25 + 0.25 * 0.25));
 }
 
 TEST(Crossed, UsersThatErrTogetherAreOneUnit) {
@@ -119,19 +122,92 @@ TEST(Crossed, UsersThatErrTogetherAreOneUnit) {
   ASSERT_TRUE(found) << found.reason();
   EXPECT_EQ(found->units, 2u);
   EXPECT_DOUBLE_EQ(found->unit_variance, 16.0 / 9);  // sums of remainders -2 and 2, over 3 users: 2 (4 + 4) / 9
-  EXPECT_NEAR(found->noise_variance, 0, 1e-15);
+  EXPECT_NEAR(*found->noise_variance, 0, 1e-15);
 }
 
 TEST(Crossed, WhatCannotBeEstimatedHasAReason) {
-  const PairedUsers one_seed{1, 2, {0, 1}, {1, 1}}, equal{2, 2, {0, 0, 0, 0}, {1, 1, 1, 1}};
+  const PairedUsers equal{2, 2, {0, 0, 0, 0}, {1, 1, 1, 1}}, equal_once{1, 2, {0, 0}, {1, 1}};
   const auto reason = [](const PairedUsers& users, GainScale scale) {
     return crossed_gain(users, std::array{all_users(users)}, scale).reason();
   };
-  EXPECT_THAT(reason(one_seed, GainScale::difference), HasSubstr("at least 2 seeds; there is 1"));
   EXPECT_THAT(reason(equal, GainScale::difference), HasSubstr("the same in every run"));
+  EXPECT_THAT(reason(equal_once, GainScale::difference), HasSubstr("the same for every user"));
   EXPECT_THAT(reason(equal, GainScale::log_ratio), HasSubstr("a mean is 0"));
   EXPECT_THAT(crossed_gain(equal, std::array{SignedGroup{{0}, 1}}, GainScale::difference).reason(),
               HasSubstr("at least 2 users"));
+}
+
+TEST(Crossed, TwoSeedsGiveARangeWithoutALevel) {
+  const PairedUsers users = two_by_two();
+  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference);
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_FALSE(found->interval || found->p || found->over_units);
+  ASSERT_TRUE(found->range);
+  EXPECT_NEAR(found->range->low, 3 - 12.7062047, 1e-6);  // that of the seeds alone, t(0.975, 1), is the wider one
+  EXPECT_NEAR(found->range->low + found->range->high, 6, 1e-12);
+  const OrderedJson json = to_json(*found);
+  EXPECT_TRUE(json["p"].is_null() && json["interval_95"].is_null());
+  for (const char* const reason : {"p_reason", "interval_95_reason"})
+    EXPECT_EQ(json[reason], "2 seeds give a range without a level; a 95% interval and a p need a third seed");
+  EXPECT_EQ(json["range"][0], found->range->low);
+  EXPECT_FALSE(json.contains("interval_95_over_users_alone"));
+  EXPECT_EQ(stated_p(found).reason(), json["p_reason"]);
+  EXPECT_EQ(stated_interval(found).reason(), json["p_reason"]);
+}
+
+/// Two seeds whose users gain alike: the error rests on one degree of freedom, and the range is there nevertheless.
+TEST(Crossed, TwoSeedsWithUsersAlikeHaveARange) {
+  const PairedUsers users{2, 3, {0, 0, 0, 0, 0, 0}, {1, 1, 1, 2, 2, 2.0001f}};
+  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference);
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_EQ(*found->degrees_of_freedom, 1);
+  EXPECT_NEAR(found->range->high - found->range->low, 2 * 12.7062047 * 0.5, 0.01);
+}
+
+TEST(Crossed, OneSeedHasAnIntervalOverUsersAlone) {
+  const PairedUsers users{1, 3, {0, 0, 0}, {1, 2, 6}};
+  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference);
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_DOUBLE_EQ(found->value, 3);
+  EXPECT_DOUBLE_EQ(found->unit_variance, 7.0 / 3);
+  EXPECT_FALSE(found->interval || found->p || found->range || found->seed_variance || found->error);
+  EXPECT_NEAR(found->over_units->high, 3 + 4.30265273 * std::sqrt(7.0 / 3), 1e-7);  // t(0.975, 2)
+  const OrderedJson json = to_json(*found);
+  EXPECT_EQ(json["p_reason"], "an error over seeds needs at least 3 seeds; there is 1");
+  EXPECT_EQ(json["interval_95_over_users_alone"][1], found->over_units->high);
+  EXPECT_TRUE(json["interval_95"].is_null() && !json.contains("range") && !json.contains("p_note"));
+}
+
+/// The interval is never shorter than that of the seeds alone, and p never smaller.
+TEST(Crossed, OtherUsersNeverMakeTheEvidenceStronger) {
+  const PairedUsers users{3, 4, std::vector<float>(12, 0), {2, 1, 3, 2, 3, 2, 5, 3, 4, 2, 6, 3}};
+  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference);
+  ASSERT_TRUE(found) << found.reason();
+  const SeedComparison alone = compare_seeds(seed_means(users));
+  EXPECT_GE(*found->p, *alone.naive_p * (1 - 1e-12));
+  EXPECT_LE(found->interval->low, alone.interval->low + 1e-12);
+  // Here the spread over seeds is large beside that over users, whose error has more degrees of freedom.
+  const PairedUsers many = [] {
+    PairedUsers runs{3, 400, std::vector<float>(1200, 0), {}};
+    for (std::size_t i = 0; i < 1200; ++i)
+      runs.candidate.push_back(static_cast<float>(i / 400) + 1 + static_cast<float>(i % 2) * 20);
+    return runs;
+  }();
+  const auto wide = crossed_gain(many, std::array{all_users(many)}, GainScale::difference);
+  const SeedComparison seeds = compare_seeds(seed_means(many));
+  EXPECT_DOUBLE_EQ(*wide->p, *seeds.naive_p);
+  EXPECT_NEAR(wide->interval->low, seeds.interval->low, 1e-9);
+  EXPECT_GT(*wide->degrees_of_freedom, 2.5);
+}
+
+TEST(Crossed, BelowFiveSeedsASmallPIsNoted) {
+  EXPECT_EQ(small_p_note(1), "");
+  EXPECT_EQ(small_p_note(4), "with fewer than 5 seeds, a p below .01 cannot be relied on");
+  EXPECT_EQ(small_p_note(5), "");
+  const PairedUsers users{3, 4, std::vector<float>(12, 0), {2, 1, 3, 2, 3, 2, 5, 3, 4, 2, 6, 3}};
+  const OrderedJson json = to_json(*crossed_gain(users, std::array{all_users(users)}, GainScale::difference));
+  EXPECT_EQ(json["p_note"], small_p_note(3));
+  EXPECT_EQ(to_json(compare_seeds(seed_means(users)))["p_note"], small_p_note(3));
 }
 
 TEST(Bootstrap, SeedAndCountAreStoredAndFixEverything) {
@@ -183,7 +259,7 @@ TEST(StratumInteraction, TheContrastIsTheDifferenceOfGains) {
   EXPECT_NEAR(found.difference->value, rare.difference->value - popular.difference->value, 1e-12);
   EXPECT_NEAR(found.difference->value, 0.3, 0.02);
   EXPECT_NEAR(found.log_ratio->value, rare.log_ratio->value - popular.log_ratio->value, 1e-12);
-  EXPECT_LT(found.difference->p, 0.001);
+  EXPECT_LT(*found.difference->p, 0.001);
   EXPECT_DOUBLE_EQ(found.bootstrap.difference->value, found.difference->value);
   EXPECT_GT(found.bootstrap.difference->range.low, 0.2);
   EXPECT_DOUBLE_EQ(*rare.naive_holm, 2 * *rare.naive_p);  // two strata with users
@@ -209,8 +285,10 @@ TEST(GainRegression, WhatCannotBeFittedHasAReason) {
 DataSetGain data_set(const std::string& name, std::vector<double> differences) {
   std::vector<std::uint64_t> seeds(differences.size());
   std::iota(seeds.begin(), seeds.end(), std::uint64_t{0});
-  const double p = *compare_seeds(std::vector<double>(differences.size(), 0.0), differences).naive_p;
-  const CrossedEstimate gain{mean(differences), differences.size(), 9, 1, 1, 1, 1, 5, {-1, 1}, 0.04};
+  const double p = *compare_seeds(means_of_runs(std::vector<double>(differences.size(), 0.0), differences)).naive_p;
+  const auto none = Maybe<Interval>::none("an interval is stated");
+  const CrossedEstimate gain{
+      mean(differences), differences.size(), 9, 1.0, 1, 1.0, 1.0, 5.0, Interval{-1, 1}, 0.04, none, none};
   return {name, {seeds, std::move(differences)}, p, gain};
 }
 
@@ -234,6 +312,7 @@ TEST(PooledDataSets, OneDataSetHasNoSpreadAndAMissingPIsNamed) {
   const PooledDataSets pooled = pool_data_sets(std::array{alone, data_set("b", {1, 2, 4})});
   EXPECT_THAT(pooled.naive_fisher.reason(), HasSubstr("a data set has no p: only one seed"));
   EXPECT_THAT(pooled.flips.p.reason(), HasSubstr("with 8 patterns of signs"));
+  EXPECT_EQ(to_json(pooled)["p_note"], "with fewer than 5 seeds, a p below .01 cannot be relied on");
 }
 
 TEST(PooledDataSets, SignsCancelInStoufferButNotInFisher) {

@@ -87,8 +87,7 @@ TEST(DifferenceOfMeans, NumbersPairNothingWhereTextIsConsecutive) {
   const auto found =
       difference_of_means(request, length_with(8, 6, 1), by_chunk(longer), length_with(4, 6), by_chunk(shorter));
   EXPECT_NEAR(found->value, 0, 1e-12);
-  EXPECT_NEAR(found->estimate->error, 0, 1e-12);      // all stretches agree
-  EXPECT_EQ(found->estimate->degrees_of_freedom, 2);  // from the length 4, whose chunks lie in 3 stretches
+  EXPECT_EQ(found->estimate.reason(), same_in_every_chunk);  // all stretches agree
   EXPECT_EQ(found->basis, "6 chunks of 8 and 6 of 4 in 6 stretches of text");
 }
 

@@ -112,5 +112,17 @@ TEST(Measured, MissingIsNullWithItsReason) {
   EXPECT_EQ(json.dump(), R"({"r":0.5,"p":null,"p_reason":"too few","interval":[1.0,2.0]})");
 }
 
+TEST(Rounding, NumbersThatDifferByRoundingAloneAreMadeEqual) {
+  const double tiny = 1e-10;
+  EXPECT_EQ(without_rounding(std::array{0.5, -0.5 - tiny, tiny, 0.7, -0.7}, 1),
+            (std::vector<double>{0.5, -0.5, 0, 0.7, -0.7}));
+  EXPECT_EQ(without_rounding(std::array{3.0 / 7, -3.0 / 7}, 1), (std::vector<double>{3.0 / 7, -3.0 / 7}));
+  EXPECT_TRUE(alike(std::array{0.5, 0.5 + tiny}, 1));
+  EXPECT_FALSE(alike(std::array{0.5, 0.5 + tiny}, 0));  // exact
+  EXPECT_FALSE(alike(std::array{0.5, 0.500001}, 1));
+  EXPECT_EQ(correlation(std::array{1.0, 1.0 + 1e-12, 1.0}, std::array{1.0, 2.0, 3.0}).pearson.reason(),
+            "x is constant");
+}
+
 }  // namespace
 }  // namespace gainlens::analyses

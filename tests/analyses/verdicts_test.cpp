@@ -287,7 +287,7 @@ TEST(Verdicts, TheTheorysMarginIsAnOption) {
 }
 
 TEST(Verdicts, AConstantThatDoesAsWellIsSaid) {
-  SyntheticRun run = theory_run(0.5, 0);
+  SyntheticRun run = theory_run(0.5, 1e-4);
   const auto planted_value = run.value;
   run.value = [planted_value](const CellKey& key) -> std::optional<double> {
     return key.name == "summary/n_eff" ? std::optional(1.0) : planted_value(key);
@@ -310,7 +310,7 @@ TEST(Verdicts, ManyLengthsAreManyChancesToContradict) {
 }
 
 TEST(Verdicts, ManyClaimsAreManyChancesToContradict) {
-  SyntheticRun run = theory_run(2.0 / 3, 0);
+  SyntheticRun run = theory_run(2.0 / 3, 1e-4);
   run.nested = true;  // paired chunks
   const SyntheticRun barely = planted_run({.gate_change = 0.12, .gate_noise = 0.03});
   const auto theory_value = run.value, gate_value = barely.value;
@@ -328,7 +328,8 @@ TEST(Verdicts, EvidenceThatGrowsIsSupported) {
   SyntheticRun falling = planted_run({});
   const auto planted_value = falling.value;
   falling.value = [planted_value](const CellKey& key) -> std::optional<double> {
-    if (key.name == "summary/observation_precision") return key.length == 64 ? 9.0 : 10.0;
+    if (key.name == "summary/observation_precision")
+      return (key.length == 64 ? 9.0 : 10.0) + 0.001 * static_cast<double>(key.sample * key.length);
     return planted_value(key);
   };
   EXPECT_EQ(evidence(verdicts_of(falling)).ruling, Ruling::contradicted);

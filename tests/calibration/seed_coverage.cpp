@@ -6,6 +6,7 @@
 #include "analyses/seed_comparison.h"
 #include "analyses/stratum_interaction.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
@@ -43,6 +44,8 @@ class CellCounter {
     ++counts.simulations;
     counts.tested += p ? 1 : 0;
     counts.rejected += p && *p <= analyses::significance ? 1 : 0;
+    counts.rejected_at_1 += p && *p <= 0.01 ? 1 : 0;
+    counts.rejected_at_0_1 += p && *p <= 0.001 ? 1 : 0;
     if (!interval) return;
     ++counts.intervals;
     counts.held += interval->low <= truth && truth <= interval->high ? 1 : 0;
@@ -52,7 +55,8 @@ class CellCounter {
   }
   void add(const std::string& method, bool stated, const Maybe<analyses::CrossedEstimate>& gain, double truth) {
     if (!gain) return add(method, stated, Measured::none(gain.reason()));
-    add(method, stated, gain->p, gain->interval, truth);
+    const bool level = static_cast<bool>(gain->interval);  // two seeds have a range without one
+    add(method, stated && level, gain->p, level ? gain->interval : gain->range, truth);
   }
   void add(const Maybe<analyses::SeedUserBootstrap>& gain, const std::string& scale, double truth) {
     if (gain) add("seed x user bootstrap, " + scale, gain->is_95, gain->p, gain->range, truth);
@@ -69,6 +73,8 @@ class CellCounter {
       row.simulations = static_cast<std::int64_t>(counts.simulations);
       row.tested = counts.tested / counts.simulations;
       row.rejected = counts.rejected / counts.simulations;
+      row.rejected_at_1 = counts.rejected_at_1 / counts.simulations;
+      row.rejected_at_0_1 = counts.rejected_at_0_1 / counts.simulations;
       row.covered = counts.intervals > 0 ? counts.held / counts.intervals : std::numeric_limits<double>::quiet_NaN();
     }
     return rows;
@@ -77,7 +83,7 @@ class CellCounter {
  private:
   struct Counts {
     bool stated = false;
-    double simulations = 0, tested = 0, rejected = 0, intervals = 0, held = 0;
+    double simulations = 0, tested = 0, rejected = 0, rejected_at_1 = 0, rejected_at_0_1 = 0, intervals = 0, held = 0;
   };
   SeedCoverage cell_;
   std::vector<std::string> methods_;
@@ -94,6 +100,25 @@ std::vector<std::size_t> draw_targets(std::size_t users, Random& random) {
   for (std::size_t user = 0; user < users; ++user) {
     const double u = random.uniform();
     targets.push_back(static_cast<std::size_t>(u * u * static_cast<double>(users) / 2));
+  }
+  return targets;
+}
+
+/// Training count of an item: the median is 1, one item of ten has 6 or more, one of 100 has 46 or more.
+std::int64_t draw_item_count(Random& random) {
+  return static_cast<std::int64_t>(std::min(150.0, 1.2 * std::pow(1 - random.uniform(), -0.8)) - 1);
+}
+
+/// Target items, each as likely as it is frequent in training, as in real data: few items have many users.
+std::vector<std::size_t> popular_targets(const std::vector<std::int64_t>& item_count, std::size_t users,
+                                         Random& random) {
+  std::vector<double> up_to;
+  double sum = 0;
+  for (const std::int64_t count : item_count) up_to.push_back(sum += static_cast<double>(count) + 0.6);
+  std::vector<std::size_t> targets;
+  for (std::size_t user = 0; user < users; ++user) {
+    const auto found = std::upper_bound(up_to.begin(), up_to.end(), random.uniform() * sum);
+    targets.push_back(static_cast<std::size_t>(std::min(found, up_to.end() - 1) - up_to.begin()));
   }
   return targets;
 }
@@ -165,8 +190,7 @@ std::vector<SeedCoverage> cover_gains(const RecommenderCase& what, std::size_t s
     Random random(seed, static_cast<std::uint64_t>(i));
     const Population population = draw_users(what, users, effect, effect, random);
     const PairedUsers runs = observe(population.users, seeds, what.noise, random);
-    const auto over_seeds = analyses::compare_seeds(analyses::means_by_seed(runs.baseline, users),
-                                                    analyses::means_by_seed(runs.candidate, users));
+    const auto over_seeds = analyses::compare_seeds(seed_means(runs));
     const std::array all = {all_users(runs)};
     counter.add("paired t", false, over_seeds.naive_p, over_seeds.interval, truth.difference);
     counter.add("sign test", false, over_seeds.signs.p);
@@ -225,15 +249,14 @@ std::vector<SeedCoverage> cover_data_sets(const RecommenderCase& what, std::size
       const double gain = effect + (random.bits() & 1 ? spread : -spread);
       const std::size_t count = users / 2 + users * set / 5;
       const PairedUsers runs = observe(draw_users(what, count, gain, gain, random).users, seeds, what.noise, random);
-      const auto before = analyses::means_by_seed(runs.baseline, count),
-                 after = analyses::means_by_seed(runs.candidate, count);
+      const analyses::SeedMeans means = seed_means(runs);
       analyses::DataSetGain one{std::to_string(set),
                                 {},
-                                analyses::compare_seeds(before, after).naive_p,
+                                analyses::compare_seeds(means).naive_p,
                                 crossed_gain(runs, std::array{all_users(runs)}, GainScale::log_ratio)};
       for (std::size_t s = 0; s < seeds; ++s) {
         one.runs.seeds.push_back(s);
-        one.runs.differences.push_back(after[s] - before[s]);
+        one.runs.differences.push_back(means.differences[s]);
       }
       sets.push_back(one);
     }
@@ -254,13 +277,13 @@ std::vector<SeedCoverage> cover_slopes(const RecommenderCase& what, std::size_t 
   const double truth = -effect / 3 * popular_items.mean_spread();
   for (std::int64_t i = 0; i < simulations; ++i) {
     Random random(seed, static_cast<std::uint64_t>(i));
-    const std::vector<std::size_t> targets = draw_targets(users, random);
     std::vector<double> own;
     std::vector<std::int64_t> item_count, frequency, length;
-    for (std::size_t item = 0; item < users; ++item) {
+    for (std::size_t item = 0; item < users / 2; ++item) {
       own.push_back(own_gain(what, random));
-      item_count.push_back(static_cast<std::int64_t>(30 * std::pow(random.uniform(), 3)));
+      item_count.push_back(draw_item_count(random));
     }
+    const std::vector<std::size_t> targets = popular_targets(item_count, users, random);
     std::vector<SimulatedUser> population;
     for (const std::size_t item : targets) {
       frequency.push_back(item_count[item]);
@@ -272,7 +295,7 @@ std::vector<SeedCoverage> cover_slopes(const RecommenderCase& what, std::size_t 
     const auto fit = gain_regression(runs, frequency, length, targets);
     if (!fit) continue;
     const analyses::GainSlope& slope = fit->frequency;
-    const analyses::Estimate clustered{slope.value, slope.clustered_error, static_cast<double>(fit->clusters - 1)};
+    const analyses::Estimate clustered{slope.value, slope.clustered_error, slope.clustered_degrees_of_freedom};
     counter.add("clustered by item", false, slope.clustered_p, student_interval(clustered), truth);
     counter.add("crossed by item", true, slope.crossed, truth);
   }

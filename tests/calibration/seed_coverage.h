@@ -11,17 +11,19 @@ namespace gainlens::testing {
 
 /// How often a test rejects and an interval holds the true value, on simulated recommenders.
 struct SeedCoverage {
-  std::string question;  ///< "gain", "rare minus popular", "data sets", "slope"
+  std::string question;  ///< "gain", "rare minus popular", "data sets", "slope", "levels"
   std::string method;    ///< "paired t", ...
   bool stated;           ///< whether reports state its p at 5% and its interval at 95%; false for the naive methods
   std::string runs;      ///< what varies: "equal users", "own gains", "strong seeds", ...
   std::size_t seeds;
-  std::size_t users;
-  double effect;  ///< mean gain; 0: the null hypothesis is true
+  std::size_t users;  ///< of "levels": units
+  double effect;      ///< mean gain; 0: the null hypothesis is true
   std::int64_t simulations;
-  double tested;    ///< share of simulations in which the test is possible
-  double rejected;  ///< share of all simulations in which p <= 5%
-  double covered;   ///< share of the intervals that hold the truth; NaN without an interval
+  double tested;               ///< share of simulations in which the test is possible
+  double rejected;             ///< share of all simulations in which p <= 5%
+  double covered;              ///< share of the intervals that hold the truth; NaN without an interval
+  double rejected_at_1 = 0;    ///< share of all simulations in which p <= 1%
+  double rejected_at_0_1 = 0;  ///< and p <= 0.1%
 };
 
 /// What differs between users and between runs, beside chance.
@@ -50,8 +52,24 @@ std::vector<SeedCoverage> cover_data_sets(const RecommenderCase& what, std::size
 std::vector<SeedCoverage> cover_slopes(const RecommenderCase& what, std::size_t seeds, std::size_t users, double effect,
                                        std::int64_t simulations, std::uint64_t seed);
 
+/// What varies in a comparison whose parts are normal numbers: standard deviations of the mean over users in one run.
+struct LevelCase {
+  std::string name;
+  double seed;           ///< of a seed's effect
+  double unit;           ///< of the units' own gains
+  double noise;          ///< of what neither explains
+  bool uniform = false;  ///< a seed's effect is uniform instead of normal
+};
+const std::vector<LevelCase>& level_cases();
+/// Level of the tests at 5, 1 and 0.1%, and coverage, without a gain. 100 units. With one seed: coverage of the
+/// interval over users alone, for these trainings and for others.
+std::vector<SeedCoverage> cover_levels(const LevelCase& what, std::size_t seeds, std::int64_t simulations,
+                                       std::uint64_t seed);
+
 /// All rows of the table.
-/// @param most_simulations  of a cell; half of it with 10 or more seeds, and half of that with 20,000 users
+/// @param most_simulations  of a cell; half of it with 10 or more seeds, and half of that with 20,000 users; of
+/// "levels"
+///     40 times as many with up to 5 seeds, and 20 times with more
 std::vector<SeedCoverage> seed_coverage_table(std::int64_t most_simulations);
 std::string seed_coverage_csv(const std::vector<SeedCoverage>& rows);
 /// One line for each question, method, case, number of users and effect; one column for each number of seeds. Log

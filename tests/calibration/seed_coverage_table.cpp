@@ -1,14 +1,15 @@
 #include "calibration/seed_coverage.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 
 namespace gainlens::testing {
 namespace {
 
-constexpr std::size_t seed_counts[] = {3, 5, 10, 20};
+constexpr std::size_t seed_counts[] = {1, 2, 3, 4, 5, 10, 20};
 constexpr double small_effect = 0.1, large_effect = 0.3;  // 5% and 15% of the hit rate
 
 std::string percent(double share) {
@@ -17,9 +18,17 @@ std::string percent(double share) {
 
 /// Rejections and coverage of a cell; the coverage in brackets if no level is stated.
 std::string cell_text(const SeedCoverage& row) {
-  const std::string rejected = row.tested == 0 ? "–" : percent(row.rejected);
+  std::string rejected = row.tested == 0 ? "–" : percent(row.rejected);
+  if (row.question == "levels" && row.tested > 0)
+    rejected += fmt::format(" · {:.2f} · {:.2f}", 100 * row.rejected_at_1, 100 * row.rejected_at_0_1);
   if (!std::isfinite(row.covered)) return rejected;
   return rejected + (row.stated ? " / " + percent(row.covered) : " / (" + percent(row.covered) + ")");
+}
+
+std::string repeated(const std::string& text, std::size_t times) {
+  std::string all;
+  for (std::size_t i = 0; i < times; ++i) all += text;
+  return all;
 }
 
 /// The log ratio of a gain behaves as its difference: the tables leave it to the CSV file.
@@ -40,6 +49,14 @@ std::vector<SeedCoverage> seed_coverage_table(std::int64_t most_simulations) {
   const auto& cases = recommender_cases();
   const RecommenderCase &equal = cases[0], &own = cases[1], &strong = cases[2], &items = cases[3];
   for (const std::size_t seeds : seed_counts) {
+    for (const LevelCase& what : level_cases())
+      add(cover_levels(what, seeds, most_simulations * (seeds < 10 ? 40 : 20), ++seed));
+  }
+  for (const std::size_t seeds : {2u, 4u}) {
+    for (const RecommenderCase& what : {equal, own, strong, items})
+      add(cover_gains(what, seeds, 2000, 0, most_simulations, ++seed));
+  }
+  for (const std::size_t seeds : {3u, 5u, 10u, 20u}) {
     const std::int64_t simulations = seeds < 10 ? most_simulations : most_simulations / 2;
     for (const RecommenderCase& what : {equal, own, strong, items})
       add(cover_gains(what, seeds, 2000, 0, simulations, ++seed));
@@ -64,20 +81,29 @@ std::vector<SeedCoverage> seed_coverage_table(std::int64_t most_simulations) {
 }
 
 std::string seed_coverage_csv(const std::vector<SeedCoverage>& rows) {
-  std::string text = "question,method,runs,seeds,users,effect,stated,simulations,tested,rejected,covered\n";
+  std::string text =
+      "question,method,runs,seeds,users,effect,stated,simulations,tested,rejected,covered,rejected_at_1,rejected_at_0."
+      "1\n";
   for (const SeedCoverage& row : rows) {
-    text += fmt::format("\"{}\",\"{}\",\"{}\",{},{},{},{},{},{:.4f},{:.4f},{}\n", row.question, row.method, row.runs,
-                        row.seeds, row.users, row.effect, row.stated ? "yes" : "no", row.simulations, row.tested,
-                        row.rejected, std::isfinite(row.covered) ? fmt::format("{:.4f}", row.covered) : "");
+    text += fmt::format(
+        "\"{}\",\"{}\",\"{}\",{},{},{},{},{},{:.4f},{:.4f},{},{:.4f},{:.4f}\n", row.question, row.method, row.runs,
+        row.seeds, row.users, row.effect, row.stated ? "yes" : "no", row.simulations, row.tested, row.rejected,
+        std::isfinite(row.covered) ? fmt::format("{:.4f}", row.covered) : "", row.rejected_at_1, row.rejected_at_0_1);
   }
   return text;
 }
 
 std::string seed_coverage_markdown(const std::vector<SeedCoverage>& rows) {
   std::string text;
-  for (const char* question : {"gain", "rare minus popular", "data sets", "slope"}) {
-    text += fmt::format("\n### {}\n| runs | users | effect | method | 3 | 5 | 10 | 20 |\n", question);
-    text += "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const char* question : {"levels", "gain", "rare minus popular", "data sets", "slope"}) {
+    std::vector<std::size_t> columns;
+    for (const std::size_t seeds : seed_counts) {
+      if (std::any_of(rows.begin(), rows.end(),
+                      [&](const SeedCoverage& row) { return row.question == question && row.seeds == seeds; }))
+        columns.push_back(seeds);
+    }
+    text += fmt::format("\n### {}\n| runs | users | effect | method | {} |\n", question, fmt::join(columns, " | "));
+    text += fmt::format("| --- | --- | --- | --- |{}\n", repeated(" --- |", columns.size()));
     std::vector<const SeedCoverage*> lines;  // the first row of each line
     for (const SeedCoverage& row : rows) {
       bool known = row.question != question || left_out(row);
@@ -86,7 +112,7 @@ std::string seed_coverage_markdown(const std::vector<SeedCoverage>& rows) {
     }
     for (const SeedCoverage* line : lines) {
       text += fmt::format("| {} | {} | {} | {} |", line->runs, line->users, line->effect, line->method);
-      for (const std::size_t seeds : seed_counts) {
+      for (const std::size_t seeds : columns) {
         std::string cell = "";
         for (const SeedCoverage& row : rows) {
           if (row.seeds == seeds && line_of(row) == line_of(*line)) cell = cell_text(row);

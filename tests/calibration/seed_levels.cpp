@@ -1,0 +1,142 @@
+#include "analyses/crossed_estimate.h"
+#include "calibration/seed_coverage.h"
+#include "core/check.h"
+#include "core/random.h"
+
+#include <boost/math/distributions/students_t.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gainlens::testing {
+namespace {
+
+using analyses::CrossedEstimate;
+using analyses::Estimate;
+using analyses::Interval;
+
+constexpr std::size_t units = 100;
+constexpr double levels[] = {0.05, 0.01, 0.001};
+
+/// Two normal numbers at a time (Box and Muller 1958).
+class Normal {
+ public:
+  explicit Normal(Random& random) : random_(random) {}
+  double draw() {
+    if (has_second_) {
+      has_second_ = false;
+      return second_;
+    }
+    const double radius = std::sqrt(-2 * std::log1p(-random_.uniform())), angle = 2 * M_PI * random_.uniform();
+    second_ = radius * std::sin(angle);
+    has_second_ = true;
+    return radius * std::cos(angle);
+  }
+
+ private:
+  Random& random_;
+  double second_ = 0;
+  bool has_second_ = false;
+};
+
+/// Counts one method of one cell.
+struct LevelCount {
+  double rejected[3] = {0, 0, 0}, held = 0;  // at the three levels; intervals of 95%
+
+  void add(double p, const Interval& interval, double truth) {
+    for (std::size_t level = 0; level < 3; ++level) rejected[level] += p <= levels[level] ? 1 : 0;
+    held += interval.low <= truth && truth <= interval.high ? 1 : 0;
+  }
+  void add(const Estimate& estimate, double truth) { add(p_of(estimate), student_interval(estimate), truth); }
+  static double p_of(const Estimate& estimate) {
+    const boost::math::students_t student(estimate.degrees_of_freedom);
+    return 2 * boost::math::cdf(boost::math::complement(student, std::abs(estimate.value) / estimate.error));
+  }
+};
+
+/// The linear form of one simulated comparison, as crossed_estimate takes it.
+struct SimulatedForm {
+  std::vector<double> by_seed, influence;
+  double value = 0;
+  double of_trainings = 0;  // mean over the seeds of the seed's own effect: the truth for these trainings
+};
+
+SimulatedForm draw_form(const LevelCase& what, std::size_t seeds, Normal& normal, Random& random) {
+  const double root = std::sqrt(static_cast<double>(units));
+  const double unbiased = std::sqrt(static_cast<double>(units) / static_cast<double>(units - 1));
+  SimulatedForm form;
+  form.influence.resize(seeds * units);
+  double own[units];
+  for (double& unit : own) unit = what.unit * root * normal.draw();
+  for (std::size_t seed = 0; seed < seeds; ++seed) {
+    const double effect = what.seed * (what.uniform ? std::sqrt(3.0) * (2 * random.uniform() - 1) : normal.draw());
+    double sum = 0;
+    for (std::size_t unit = 0; unit < units; ++unit) {
+      const double value = own[unit] + what.noise * root * normal.draw();
+      form.influence[seed * units + unit] = value;
+      sum += value;
+    }
+    const double middle = sum / static_cast<double>(units);
+    for (std::size_t unit = 0; unit < units; ++unit) {
+      double& value = form.influence[seed * units + unit];
+      value = unbiased * (value - middle) / static_cast<double>(units);
+    }
+    form.by_seed.push_back(effect + middle);
+    form.value += form.by_seed.back() / static_cast<double>(seeds);
+    form.of_trainings += effect / static_cast<double>(seeds);
+  }
+  return form;
+}
+
+}  // namespace
+
+const std::vector<LevelCase>& level_cases() {
+  // Standard deviations of the mean over users in one run: of a seed's effect, of own gains of units, of noise.
+  static const std::vector<LevelCase> cases = {{"noise alone", 0, 0, 1},
+                                               {"seeds alone", 3, 0, 1},
+                                               {"seeds, and units half as strong", 3, 0.9, 0.3},
+                                               {"seeds and units alike", 1, 0.6, 0.3},
+                                               {"units twice as strong as seeds", 1, 1.2, 1},
+                                               {"units alone", 0, 2, 1},
+                                               {"uniform seeds alone", 3, 0, 0.3, true},
+                                               {"uniform seeds, and units half as strong", 3, 0.9, 0.3, true}};
+  return cases;
+}
+
+std::vector<SeedCoverage> cover_levels(const LevelCase& what, std::size_t seeds, std::int64_t simulations,
+                                       std::uint64_t seed) {
+  LevelCount naive, crossed, stated, users;
+  Random random(seed);
+  Normal normal(random);
+  for (std::int64_t i = 0; i < simulations; ++i) {
+    const SimulatedForm form = draw_form(what, seeds, normal, random);
+    const auto found =
+        analyses::crossed_estimate(form.value, form.by_seed, form.influence, static_cast<double>(units - 1), 1);
+    ASSERT(found, "a simulation without an estimate: {}", found.reason());
+    if (seeds == 1) {
+      users.add({form.value - form.of_trainings, std::sqrt(found->unit_variance), static_cast<double>(units - 1)}, 0);
+      stated.add(1, {found->over_units->low, found->over_units->high}, 0);
+      continue;
+    }
+    const Estimate alone{form.value, std::sqrt(*found->seed_variance), static_cast<double>(seeds - 1)};
+    naive.add(alone, 0);
+    crossed.add(found->estimate(), 0);
+    stated.add(std::max(LevelCount::p_of(alone), LevelCount::p_of(found->estimate())),
+               *(found->interval ? found->interval : found->range), 0);
+  }
+  const auto row = [&](const std::string& method, bool is_stated, const LevelCount& count, double tested = 1) {
+    const auto all = static_cast<double>(simulations);
+    const auto rate = [&](std::size_t level) { return tested * count.rejected[level] / all; };
+    return SeedCoverage{"levels",    method, is_stated, what.name,        seeds,   units,  0,
+                        simulations, tested, rate(0),   count.held / all, rate(1), rate(2)};
+  };
+  if (seeds == 1) {
+    return {row("users alone, for these trainings", true, users, 0),
+            row("users alone, for other trainings", false, stated, 0)};
+  }
+  const bool is_stated = seeds >= analyses::fewest_crossed_seeds;
+  return {row("paired t", false, naive), row("sum of variances alone", false, crossed),
+          row("seeds and units", is_stated, stated)};
+}
+
+}  // namespace gainlens::testing

@@ -1,0 +1,62 @@
+// What the terminal says of a comparison of few seeds.
+
+#include "analyses/recommender_comparison.h"
+#include "reports/terminal/compare_terminal.h"
+#include "runfile/made_recommend_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string printed(const std::vector<std::int64_t>& seeds) {
+  testing::MadeRecommender made;
+  made.seeds = seeds;
+  const auto run = std::make_shared<const runfile::RecommendRun>(testing::made_recommend_run(made));
+  std::vector<analyses::RecommenderArm> arms = {{"run", run, 0}, {"run", run, 1}};
+  analyses::name_arms(arms);
+  analyses::RecommenderOptions options;
+  options.resamples.count = 50;
+  const std::vector<analyses::ArmComparison> comparisons = {analyses::compare_arms({arms[0], arms[1]}, options)};
+  return print_comparisons(comparisons, {});
+}
+
+constexpr const char* note = "p: with fewer than 5 seeds, a p below .01 cannot be relied on";
+
+TEST(FewSeeds, OneHasAnIntervalOverUsersAlone) {
+  const std::string text = printed({0});
+  EXPECT_THAT(text, HasSubstr("95%, users alone"));
+  EXPECT_THAT(text, HasSubstr("It says nothing about other trainings."));
+  EXPECT_THAT(text, HasSubstr("-: an error over seeds needs at least 3 seeds; there is 1"));
+  EXPECT_THAT(text, HasSubstr("(95%, users alone: "));  // of the first stratum against the last
+  EXPECT_THAT(text, Not(HasSubstr("95% of the change")));
+}
+
+TEST(FewSeeds, TwoHaveARangeWithoutALevel) {
+  const std::string text = printed({0, 1});
+  EXPECT_THAT(text, HasSubstr("range, no level"));
+  EXPECT_THAT(text, HasSubstr("-: 2 seeds give a range without a level; a 95% interval and a p need a third seed"));
+  EXPECT_THAT(text, HasSubstr(note));
+  EXPECT_THAT(text, Not(HasSubstr("95% of the change")));
+}
+
+TEST(FewSeeds, ThreeHaveAnIntervalAndANoteThatFiveDoNotNeed) {
+  for (const std::vector<std::int64_t>& seeds : {std::vector<std::int64_t>{0, 1, 2}, {0, 1, 2, 3, 4}}) {
+    const std::string text = printed(seeds);
+    EXPECT_THAT(text, HasSubstr("95% of the change"));
+    EXPECT_EQ(text.find(note) != std::string::npos, seeds.size() < 5);
+    EXPECT_THAT(text, Not(HasSubstr("no level")));
+    EXPECT_THAT(text, Not(HasSubstr(" 0.0000\n")));  // a p is never 0
+  }
+}
+
+}  // namespace
+}  // namespace gainlens::reports
