@@ -108,13 +108,23 @@ std::string seeds_in_words(const ArmComparison& comparison) {
   return fmt::format("seeds {} paired in order with {}", one, number_ranges(comparison.candidate_seeds, " to "));
 }
 
-std::vector<Block> blocks(Comparisons comparisons) {
-  std::vector<Block> all = {means_table(comparisons)};
+/// What was compared, each sentence once.
+std::vector<std::string> data_in_words(Comparisons comparisons) {
+  std::vector<std::string> sentences;
   for (const ComparedArms& arms : comparisons) {
     const ArmComparison& c = arms.comparison;
-    all.push_back(paragraph(fmt::format("{}: {} users, {} items, {}, split {}.", arms.title, c.users, c.items,
-                                        seeds_in_words(c), short_checksum(c.split))));
+    std::string sentence =
+        fmt::format("{} ({}): {} users, {} items, {}, split {}.", printable(c.data_set, 60), backbone_title(c.backbone),
+                    c.users, c.items, seeds_in_words(c), short_checksum(c.split));
+    if (std::find(sentences.begin(), sentences.end(), sentence) == sentences.end())
+      sentences.push_back(std::move(sentence));
   }
+  return sentences;
+}
+
+std::vector<Block> blocks(Comparisons comparisons) {
+  std::vector<Block> all = {means_table(comparisons)};
+  for (const std::string& sentence : data_in_words(comparisons)) all.push_back(paragraph(sentence));
   all.emplace_back(FoldStart{"Every test of these gains"});
   all.emplace_back(errors_table(comparisons));
   all.emplace_back(FoldEnd{});

@@ -307,7 +307,7 @@ TEST(CompareLearningCurves, ArmsOfOneDataSetShareAFigureAndKeepTheirStyle) {
   for (const char* block : {"$loss_mean_0 <<", "$loss_mean_1 <<", "$loss_mean_2 <<"})
     EXPECT_THAT(figures[0].figure->script, HasSubstr(block));
   EXPECT_THAT(figures[0].figure->script, Not(HasSubstr("$loss_mean_3")));  // plain once
-  EXPECT_THAT(figures[0].caption.shows, HasSubstr("3 arms on made (SASRec)"));
+  EXPECT_THAT(figures[0].caption.shows, HasSubstr("3 trained arms on made (SASRec)"));
   EXPECT_EQ(page.all()[1].candidate_style, 2u);
   EXPECT_EQ(page.all()[2].baseline_style, 0u);
   EXPECT_EQ(page.all()[2].candidate_style, 1u);  // bft, as on the first data set
