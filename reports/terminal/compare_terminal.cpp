@@ -126,8 +126,8 @@ std::string metric_rows(const ArmComparison& comparison, Reasons& reasons) {
     const auto* paper = analyses::paper_gain(comparison, gain.metric);
     if (paper != nullptr)
       text += fmt::format(metric_line, "  paper", arm(paper->baseline, paper->baseline_deviation),
-                          arm(paper->candidate, paper->candidate_deviation), percent(paper->relative), "", "", paper->p,
-                          "");
+                          arm(paper->candidate, paper->candidate_deviation), percent(paper->relative), "-", "-",
+                          paper->p, "-");
   }
   return text;
 }

@@ -89,7 +89,7 @@ TEST(Progress, SkippedWorkLeavesShareAndTimeLeft) {
     progress.skip(30, "ended early");
   }
   const std::string shown = GetCapturedStderr();
-  EXPECT_THAT(shown, StartsWith("train:   0%  two of three were done before  "));  // without a rate
+  EXPECT_THAT(shown, StartsWith("train:   0%  two of three were done before  begins\n"));  // without a rate
   EXPECT_THAT(shown, MatchesRegex(".*train: 100%  ended early  [0-9]+ epochs/s  done in [0-9.]+ s\n"));
 }
 
