@@ -6,7 +6,6 @@
 #include "reports/recommend/paper_numbers.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -24,7 +23,6 @@ using analyses::MetricGain;
 
 /// What the interval of a row is.
 enum class Kind { stated, range, users_alone };
-constexpr std::array<Kind, 3> kinds = {Kind::stated, Kind::range, Kind::users_alone};
 
 int dash_of(Kind kind) {
   return kind == Kind::stated ? 1 : kind == Kind::range ? 2 : 3;
