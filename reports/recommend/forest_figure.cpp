@@ -30,7 +30,6 @@ int dash_of(Kind kind) {
 
 /// One row; numbers in percent.
 struct Row {
-  std::string name;
   std::size_t style;
   double value;
   Interval ends;
@@ -47,13 +46,13 @@ Interval percent(const Interval& log_ratio) {
 }
 
 /// The change of one metric. Missing with the reason of the estimate.
-Maybe<Row> row_of(const std::string& name, const ComparedArms& arms, const MetricGain& gain) {
+Maybe<Row> row_of(const ComparedArms& arms, const MetricGain& gain) {
   const Maybe<CrossedEstimate>& estimate = gain.log_ratio;
   if (!estimate) return Maybe<Row>::none(estimate.reason());
   auto naive = naive_relative_interval(gain.seeds);
   if (naive) naive = Interval{100 * naive->low, 100 * naive->high};
   const auto row = [&](const Interval& ends, Kind kind) {
-    return Row{name, arms.candidate_style, percent(estimate->value), percent(ends), kind, naive};
+    return Row{arms.candidate_style, percent(estimate->value), percent(ends), kind, naive};
   };
   if (estimate->interval) return row(*estimate->interval, Kind::stated);
   if (estimate->range) return row(*estimate->range, Kind::range);
@@ -87,6 +86,7 @@ double reach_of(const Row& row) {
 /// The rows of the metrics, and which comparisons set the axis.
 struct Forest {
   std::vector<std::string> metrics;           ///< titles
+  std::vector<std::string> names;             ///< [comparison]
   std::vector<std::vector<Maybe<Row>>> rows;  ///< [metric][comparison]
   Axis axis;
 
@@ -135,9 +135,9 @@ Forest forest_of(Comparisons comparisons) {
   for (std::size_t metric = 0; metric < metrics; ++metric) {
     forest.metrics.push_back(comparisons.front().comparison.metrics[metric].metric.title());
     auto& group = forest.rows.emplace_back();
-    for (const ComparedArms& arms : comparisons)
-      group.push_back(row_of(row_name(comparisons, arms), arms, arms.comparison.metrics[metric]));
+    for (const ComparedArms& arms : comparisons) group.push_back(row_of(arms, arms.comparison.metrics[metric]));
   }
+  for (const ComparedArms& arms : comparisons) forest.names.push_back(row_name(comparisons, arms));
   forest.axis = axis_of(forest.rows, comparisons.size());
   return forest;
 }
@@ -227,7 +227,7 @@ std::vector<LegendEntry> legend_of(const Forest& forest) {
 /// Inches that the names of the rows need, with their indentation.
 double name_width(const Forest& forest) {
   std::size_t longest = 0;
-  for (const auto& row : forest.rows.front()) longest = std::max(longest, row ? row->name.size() : 0);
+  for (const std::string& name : forest.names) longest = std::max(longest, name.size());
   return 0.062 * static_cast<double>(longest) + 0.2;
 }
 
@@ -238,8 +238,10 @@ void draw_names(PlotScript& script, const Forest& forest) {
     script.line("set label \"{{/:Bold {}}}\" at graph 0, first {} right offset {:.2f},0", plain(forest.metrics[metric]),
                 y, -0.5);
     y -= 1;
-    for (const auto& row : forest.rows[metric]) {
-      if (row) ticks += fmt::format("{}\"{}\" {}", ticks.empty() ? "" : ", ", plain(row->name), y);
+    for (std::size_t i = 0; i < forest.names.size(); ++i) {
+      ticks += fmt::format("{}\"{}\" {}", ticks.empty() ? "" : ", ", plain(forest.names[i]), y);
+      if (!forest.rows[metric][i])
+        script.line("set label \"no interval\" at graph 0.03, first {} left textcolor rgb '{}'", y, colour::grey);
       y -= 1;
     }
   }

@@ -197,14 +197,16 @@ TEST(CompareForest, ACandidateFarOffLeavesTheOthersTheAxis) {
   for (std::size_t i = 6; i < 9; ++i) {
     for (float& rank : run.results[i]->rank) rank = rank == 1 ? 8 : 20;
   }
-  // bft gains some percent; popularity loses nearly all
+  // bft gains some percent of two users; popularity loses nearly all
   for (std::size_t i = 3; i < 6; ++i) {
+    for (const std::size_t user : {0u, 30u}) run.results[i - 3]->rank[user] = 4;
     run.results[i]->rank = run.results[i - 3]->rank;
-    for (std::size_t user = 0; user < 60; user += 10) run.results[i]->rank[user] = 1;
+    for (const std::size_t user : {0u, 30u}) run.results[i]->rank[user] = 1;
   }
   const CaptionedFigure figure = Page({run}).blocks<CaptionedFigure>(decisions_section()).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();
   EXPECT_THAT(figure.figure->script, HasSubstr("set label \"← −"));
+  EXPECT_THAT(figure.figure->script, HasSubstr("no interval"));  // the hits of bft are those of plain
   EXPECT_THAT(figure.caption.shows, HasSubstr("A number with an arrow is a change beyond the axis."));
 }
 
