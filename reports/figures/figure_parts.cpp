@@ -90,11 +90,14 @@ void draw_legend(PlotScript& script, const std::vector<LegendEntry>& entries, do
     const double y = (legend_line * (static_cast<double>(lines.size() - line) - 0.5) + 0.02) / height;
     for (const LegendEntry* entry : lines[line]) {
       if (entry->dash > 0) {
+        ++arrow;
+        // Neighbours differ in width by nothing that is seen: gnuplot forgets the dash of an arrow that has the colour
+        // and the width of the one before it.
         script.line(
-            "set arrow {} from screen {:.5f}, screen {:.5f} to screen {:.5f}, screen {:.5f} nohead linewidth 1.3 "
-            "dashtype {} linecolor rgb "
-            "'{}'",
-            ++arrow, x / width, y, (x + legend_sample) / width, y, entry->dash, entry->colour);
+            "set arrow {} from screen {:.5f}, screen {:.5f} to screen {:.5f}, screen {:.5f} nohead linewidth {} "
+            "dashtype {} linecolor rgb '{}'",
+            arrow, x / width, y, (x + legend_sample) / width, y, arrow % 2 == 0 ? 1.3 : 1.31, entry->dash,
+            entry->colour);
       }
       if (entry->marker > 0) {
         script.line(

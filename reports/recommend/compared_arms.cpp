@@ -46,6 +46,13 @@ std::string baseline_of(Comparisons comparisons) {
   return one ? first : "the baseline";
 }
 
+std::string interval_heading(Comparisons comparisons) {
+  const bool stated = std::all_of(comparisons.begin(), comparisons.end(), [](const ComparedArms& arms) {
+    return arms.comparison.baseline_seeds.size() >= analyses::fewest_crossed_seeds;
+  });
+  return stated ? "95% interval" : "interval";
+}
+
 std::vector<std::vector<const ComparedArms*>> by_split(Comparisons comparisons) {
   std::vector<std::vector<const ComparedArms*>> groups;
   for (const ComparedArms& arms : comparisons) {

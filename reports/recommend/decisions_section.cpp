@@ -22,7 +22,7 @@ PaperTable decisions_table(Comparisons comparisons) {
       "decisions",
       "Who is better, and how sure. Δ is the relative change of the mean on the test items. Its interval and "
       "p count other seeds and other users: this p decides, at 5%. ",
-      {{"metric", true}, {"Δ"}, {"95% interval"}, {"p"}, {"Holm's p"}, {"naive p"}, {"decision", true}},
+      {{"metric", true}, {"Δ"}, {interval_heading(comparisons)}, {"p"}, {"Holm's p"}, {"naive p"}, {"decision", true}},
       {},
       {{"", 1}, {"seeds and users", 4}, {"seeds alone", 1}, {"", 1}}};
   if (tested > 1) table.caption += fmt::format("Holm's p is corrected for the {} rows that have a p. ", tested);

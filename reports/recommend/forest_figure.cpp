@@ -6,7 +6,6 @@
 #include "reports/recommend/paper_numbers.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -24,7 +23,6 @@ using analyses::MetricGain;
 
 /// What the interval of a row is.
 enum class Kind { stated, range, users_alone };
-constexpr std::array<Kind, 3> kinds = {Kind::stated, Kind::range, Kind::users_alone};
 
 int dash_of(Kind kind) {
   return kind == Kind::stated ? 1 : kind == Kind::range ? 2 : 3;
@@ -32,7 +30,6 @@ int dash_of(Kind kind) {
 
 /// One row; numbers in percent.
 struct Row {
-  std::string name;
   std::size_t style;
   double value;
   Interval ends;
@@ -49,13 +46,13 @@ Interval percent(const Interval& log_ratio) {
 }
 
 /// The change of one metric. Missing with the reason of the estimate.
-Maybe<Row> row_of(const std::string& name, const ComparedArms& arms, const MetricGain& gain) {
+Maybe<Row> row_of(const ComparedArms& arms, const MetricGain& gain) {
   const Maybe<CrossedEstimate>& estimate = gain.log_ratio;
   if (!estimate) return Maybe<Row>::none(estimate.reason());
   auto naive = naive_relative_interval(gain.seeds);
   if (naive) naive = Interval{100 * naive->low, 100 * naive->high};
   const auto row = [&](const Interval& ends, Kind kind) {
-    return Row{name, arms.candidate_style, percent(estimate->value), percent(ends), kind, naive};
+    return Row{arms.candidate_style, percent(estimate->value), percent(ends), kind, naive};
   };
   if (estimate->interval) return row(*estimate->interval, Kind::stated);
   if (estimate->range) return row(*estimate->range, Kind::range);
@@ -89,6 +86,7 @@ double reach_of(const Row& row) {
 /// The rows of the metrics, and which comparisons set the axis.
 struct Forest {
   std::vector<std::string> metrics;           ///< titles
+  std::vector<std::string> names;             ///< [comparison]
   std::vector<std::vector<Maybe<Row>>> rows;  ///< [metric][comparison]
   Axis axis;
 
@@ -137,16 +135,19 @@ Forest forest_of(Comparisons comparisons) {
   for (std::size_t metric = 0; metric < metrics; ++metric) {
     forest.metrics.push_back(comparisons.front().comparison.metrics[metric].metric.title());
     auto& group = forest.rows.emplace_back();
-    for (const ComparedArms& arms : comparisons)
-      group.push_back(row_of(row_name(comparisons, arms), arms, arms.comparison.metrics[metric]));
+    for (const ComparedArms& arms : comparisons) group.push_back(row_of(arms, arms.comparison.metrics[metric]));
   }
+  for (const ComparedArms& arms : comparisons) forest.names.push_back(row_name(comparisons, arms));
   forest.axis = axis_of(forest.rows, comparisons.size());
   return forest;
 }
 
-/// The blocks of one drawing: rows of low, high, y; and of value, y.
+/// The blocks of one drawing.
 struct Drawn {
-  Rows lines, points;
+  Rows lines;   // low, high, y; as far as they lie on the axis
+  Rows ends;    // x, y: solid, because a dash may stop before the end. A line that goes on beyond the axis has no end
+                // there
+  Rows points;  // value, y
 };
 
 /// Everything that is plotted, in the order of the drawing.
@@ -155,9 +156,9 @@ class Drawing {
   Drawing(PlotScript& script, const Axis& edges) : script_(script), edges_(edges) {}
 
   void add(const Row& row, double y) {
-    if (row.naive) line(naive_.lines, *row.naive, y - 0.3);
+    if (row.naive) line(naive_, *row.naive, y - 0.3);
     Drawn& drawn = drawn_[{row.style, row.kind}];
-    line(drawn.lines, row.ends, y);
+    line(drawn, row.ends, y);
     if (row.value >= edges_.low && row.value <= edges_.high) {
       drawn.points.push_back({row.value, y});
     } else {
@@ -171,18 +172,20 @@ class Drawing {
 
   void plot() {
     std::string commands;
-    const auto lines = [&](const std::string& block, const Rows& rows, double width, int dash,
-                           std::string_view colour) {
+    const auto vectors = [&](const std::string& block, const Rows& rows, const char* columns, double width, int dash,
+                             std::string_view colour) {
       if (rows.empty()) return;
       script_.data(block, rows);
-      commands += fmt::format(
-          "${} using 1:3:($2-$1):(0) with vectors nohead linewidth {} dashtype {} linecolor rgb '{}' notitle, ", block,
-          width, dash, colour);
+      commands += fmt::format("${} using {} with vectors nohead linewidth {} dashtype {} linecolor rgb '{}' notitle, ",
+                              block, columns, width, dash, colour);
     };
-    lines("naive", naive_.lines, 1.1, 1, colour::grey);
+    constexpr const char* along = "1:3:($2-$1):(0)";
+    vectors("naive", naive_.lines, along, 1.1, 1, colour::grey);
     for (const auto& [key, drawn] : drawn_) {
       const auto& [style, kind] = key;
-      lines(fmt::format("lines_{}_{}", style, dash_of(kind)), drawn.lines, 2, dash_of(kind), run_style(style).colour);
+      const std::string name = fmt::format("{}_{}", style, dash_of(kind));
+      vectors("lines_" + name, drawn.lines, along, 2, dash_of(kind), run_style(style).colour);
+      vectors("ends_" + name, drawn.ends, "1:($2-0.16):(0):(0.32)", 1.2, 1, run_style(style).colour);
     }
     for (const auto& [key, drawn] : drawn_) {
       if (drawn.points.empty()) continue;
@@ -198,10 +201,12 @@ class Drawing {
   }
 
  private:
-  /// What of an interval lies on the axis.
-  void line(Rows& rows, const Interval& ends, double y) const {
+  void line(Drawn& drawn, const Interval& ends, double y) const {
     const double low = std::max(ends.low, edges_.low), high = std::min(ends.high, edges_.high);
-    if (low < high) rows.push_back({low, high, y});
+    if (low < high) drawn.lines.push_back({low, high, y});
+    for (const double end : {ends.low, ends.high}) {
+      if (end >= edges_.low && end <= edges_.high) drawn.ends.push_back({end, y});
+    }
   }
 
   PlotScript& script_;
@@ -222,23 +227,24 @@ std::vector<LegendEntry> legend_of(const Forest& forest) {
 /// Inches that the names of the rows need, with their indentation.
 double name_width(const Forest& forest) {
   std::size_t longest = 0;
-  for (const auto& row : forest.rows.front()) longest = std::max(longest, row ? row->name.size() : 0);
+  for (const std::string& name : forest.names) longest = std::max(longest, name.size());
   return 0.062 * static_cast<double>(longest) + 0.2;
 }
 
-void draw_names(PlotScript& script, const Forest& forest, double left) {
+void draw_names(PlotScript& script, const Forest& forest) {
   std::string ticks;
   double y = 0;
   for (std::size_t metric = 0; metric < forest.metrics.size(); ++metric) {
     script.line("set label \"{{/:Bold {}}}\" at graph 0, first {} right offset {:.2f},0", plain(forest.metrics[metric]),
                 y, -0.5);
     y -= 1;
-    for (const auto& row : forest.rows[metric]) {
-      if (row) ticks += fmt::format("{}\"{}\" {}", ticks.empty() ? "" : ", ", plain(row->name), y);
+    for (std::size_t i = 0; i < forest.names.size(); ++i) {
+      ticks += fmt::format("{}\"{}\" {}", ticks.empty() ? "" : ", ", plain(forest.names[i]), y);
+      if (!forest.rows[metric][i])
+        script.line("set label \"no interval\" at graph 0.03, first {} left textcolor rgb '{}'", y, colour::grey);
       y -= 1;
     }
   }
-  static_cast<void>(left);
   script.line("set ytics ({}) scale 0", ticks).line("set yrange [{}:0.6]", y + 0.4);
 }
 
@@ -271,7 +277,7 @@ Maybe<Figure> forest_figure(Comparisons comparisons, const std::string& name) {
   const Axis edges{forest.axis.low - margin, forest.axis.high + margin};
   script.line("set xlabel \"change against {} (%)\" offset 0,0.5", plain(baseline_of(comparisons)));
   script.line("set arrow 1 from 0, graph 0 to 0, graph 1 nohead linewidth 0.9 linecolor rgb '{}'", colour::ink);
-  draw_names(script, forest, grid.left);
+  draw_names(script, forest);
   draw_legend(script, legend, grid.width, grid.height);
   Drawing drawing(script, edges);
   double y = 0;

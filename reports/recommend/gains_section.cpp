@@ -49,7 +49,7 @@ PaperTable means_table(Comparisons comparisons) {
        {common_baseline(comparisons)},
        {common_candidate(comparisons)},
        {"Δ"},
-       {"95% interval"},
+       {interval_heading(comparisons)},
        {"p"},
        {"naive p"}},
       {},
@@ -60,9 +60,11 @@ PaperTable means_table(Comparisons comparisons) {
   for (const ComparedArms& arms : comparisons) {
     table.rows.push_back({arms.title});
     for (const MetricGain& gain : arms.comparison.metrics) {
-      table.rows.push_back({gain.metric.title(), metric_number(gain.seeds.baseline),
-                            metric_number(gain.seeds.candidate), change_number(gain.seeds.relative),
-                            change_interval(gain.log_ratio), p_number(gain.log_ratio), p_number(gain.seeds.naive_p)});
+      table.rows.push_back({gain.metric.title(),
+                            metric_number(gain.seeds.baseline, !arms.comparison.baseline_curves.empty()),
+                            metric_number(gain.seeds.candidate, !arms.comparison.candidate_curves.empty()),
+                            change_number(gain.seeds.relative), change_interval(gain.log_ratio),
+                            p_number(gain.log_ratio), p_number(gain.seeds.naive_p)});
       if (auto row = paper_row(arms.comparison, gain); !row.empty()) table.rows.push_back(std::move(row));
     }
   }
@@ -83,7 +85,7 @@ PaperTable errors_table(Comparisons comparisons) {
       "item count as one unit, because "
       "a model that has learned an item gains on all of them. \"r\" is the correlation of the two arms over "
       "seeds. The bootstrap draws seeds and users; below ten seeds its range has no level.",
-      {{"metric", true}, {"Δ"}, {"95% interval"}, {"p"}, {"p"}, {"p"}, {"p"}, {"Δ"}, {"r"}},
+      {{"metric", true}, {"Δ"}, {interval_heading(comparisons)}, {"p"}, {"p"}, {"p"}, {"p"}, {"Δ"}, {"r"}},
       {},
       {{"", 1}, {"seeds and users", 3}, {"naive: seeds alone", 3}, {"bootstrap", 1}, {"", 1}}};
   table.columns[4].heading = "paired t";
@@ -106,13 +108,23 @@ std::string seeds_in_words(const ArmComparison& comparison) {
   return fmt::format("seeds {} paired in order with {}", one, number_ranges(comparison.candidate_seeds, " to "));
 }
 
-std::vector<Block> blocks(Comparisons comparisons) {
-  std::vector<Block> all = {means_table(comparisons)};
+/// What was compared, each sentence once.
+std::vector<std::string> data_in_words(Comparisons comparisons) {
+  std::vector<std::string> sentences;
   for (const ComparedArms& arms : comparisons) {
     const ArmComparison& c = arms.comparison;
-    all.push_back(paragraph(fmt::format("{}: {} users, {} items, {}, split {}.", arms.title, c.users, c.items,
-                                        seeds_in_words(c), short_checksum(c.split))));
+    std::string sentence =
+        fmt::format("{} ({}): {} users, {} items, {}, split {}.", printable(c.data_set, 60), backbone_title(c.backbone),
+                    c.users, c.items, seeds_in_words(c), short_checksum(c.split));
+    if (std::find(sentences.begin(), sentences.end(), sentence) == sentences.end())
+      sentences.push_back(std::move(sentence));
   }
+  return sentences;
+}
+
+std::vector<Block> blocks(Comparisons comparisons) {
+  std::vector<Block> all = {means_table(comparisons)};
+  for (const std::string& sentence : data_in_words(comparisons)) all.push_back(paragraph(sentence));
   all.emplace_back(FoldStart{"Every test of these gains"});
   all.emplace_back(errors_table(comparisons));
   all.emplace_back(FoldEnd{});

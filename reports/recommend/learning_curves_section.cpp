@@ -4,6 +4,8 @@
 
 #include "core/counted.h"
 
+#include <algorithm>
+
 namespace gainlens::reports {
 namespace {
 
@@ -30,9 +32,11 @@ std::vector<Block> blocks(Comparisons comparisons) {
     const std::vector<LabelledCurves> curves = curves_of(group);
     const analyses::ArmComparison& first = group.front()->comparison;
     const std::string name = numbered_stem("learning-curves", all.size());
+    const auto trained =
+        std::count_if(curves.begin(), curves.end(), [](const auto& arm) { return !arm.curves.empty(); });
     const std::string subject = group.size() == 1
                                     ? group.front()->title
-                                    : fmt::format("{} on {} ({})", counted(curves.size(), "arm"),
+                                    : fmt::format("{} on {} ({})", counted(trained, "trained arm"),
                                                   printable(first.data_set, 60), backbone_title(first.backbone));
     const Caption caption = {
         fmt::format("{}. {}", subject, learning_curves_in_words(curves)),

@@ -73,7 +73,10 @@ CaptionedFigure captioned_figure(const RecommenderResults& results) {
 std::vector<Block> blocks(TrainedRuns runs) {
   const RecommenderResults& results = runs.front().results;
   std::vector<Block> all = {captioned_figure(results)};
+  const bool folded = results.arms.size() > 2;
+  if (folded) all.emplace_back(FoldStart{"The groups of all arms in numbers"});
   for (const Grouping& grouping : groupings_of(results)) all.emplace_back(quintiles_table(results, grouping));
+  if (folded) all.emplace_back(FoldEnd{});
   // The comparisons below say it too.
   const std::string correlation = correlation_sentence(results.length_frequency_correlation);
   if (results.comparisons.empty() && !correlation.empty()) all.push_back(paragraph(correlation));

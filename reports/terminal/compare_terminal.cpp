@@ -75,6 +75,11 @@ std::string arm(double mean, const Measured& deviation) {
   return fmt::format("{:.4f} ({})", mean, number(deviation));
 }
 
+/// An arm without training is the same with every seed and has no deviation.
+std::string arm(const analyses::ArmSummary& summary, const std::vector<analyses::ArmCurve>& curves) {
+  return curves.empty() ? fmt::format("{:.4f} (-)", summary.mean) : arm(summary.mean, summary.deviation);
+}
+
 /// What stands behind an interval that is none of the stated ones.
 std::string kind_of(const Maybe<CrossedEstimate>& log_ratio) {
   if (!log_ratio || log_ratio->interval) return "";
@@ -86,8 +91,12 @@ constexpr const char* decision_line = "{:<10} {:>8}   {:<30} {:>7} {:>7} {:>8}  
 /// The answer: one row for each comparison and metric.
 std::string answer(std::span<const ArmComparison> comparisons) {
   const std::vector<analyses::GainDecision> decisions = analyses::decide(comparisons);
+  const bool stated = std::all_of(comparisons.begin(), comparisons.end(), [](const ArmComparison& comparison) {
+    return comparison.baseline_seeds.size() >= analyses::fewest_crossed_seeds;
+  });
   std::string text =
-      fmt::format(decision_line, "metric", "change", "95% of the change", "p", "Holm p", "naive p", "decision");
+      fmt::format(decision_line, "metric", "change", stated ? "95% of the change" : "interval of the change", "p",
+                  "Holm p", "naive p", "decision");
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     const analyses::GainDecision& row = decisions[i];
     const ArmComparison& comparison = comparisons[row.comparison];
@@ -101,24 +110,24 @@ std::string answer(std::span<const ArmComparison> comparisons) {
   return text;
 }
 
-constexpr const char* metric_line = "{:<8} {:<17} {:<17} {:>8} {:>8} {:>8}   {:>20} {:>8}\n";
+constexpr const char* metric_line = "{:<8} {:<17} {:<17} {:>8}   {:>20} {:>7} {:>8} {:>8}\n";
 
 std::string metric_rows(const ArmComparison& comparison, Reasons& reasons) {
   std::string text;
   for (const MetricGain& gain : comparison.metrics) {
     const analyses::SeedComparison& seeds = gain.seeds;
-    text += fmt::format(metric_line, gain.metric.name(), arm(seeds.baseline.mean, seeds.baseline.deviation),
-                        arm(seeds.candidate.mean, seeds.candidate.deviation), percent(seeds.relative),
-                        p_number(seeds.naive_p), p_number(seeds.signs.p), percent_interval(gain.log_ratio),
-                        p_number(stated_p(gain.log_ratio)));
+    text += fmt::format(metric_line, gain.metric.name(), arm(seeds.baseline, comparison.baseline_curves),
+                        arm(seeds.candidate, comparison.candidate_curves), percent(seeds.relative),
+                        percent_interval(gain.log_ratio), p_number(stated_p(gain.log_ratio)), p_number(seeds.naive_p),
+                        p_number(seeds.signs.p));
     for (const std::string& reason :
          {seeds.relative.reason(), seeds.naive_p.reason(), seeds.signs.p.reason(), stated_p(gain.log_ratio).reason()})
       reasons.add(reason);
     const auto* paper = analyses::paper_gain(comparison, gain.metric);
     if (paper != nullptr)
-      text +=
-          fmt::format("{:<8} {:<17} {:<17} {:>8} {:>8}\n", "  paper", arm(paper->baseline, paper->baseline_deviation),
-                      arm(paper->candidate, paper->candidate_deviation), percent(paper->relative), paper->p);
+      text += fmt::format(metric_line, "  paper", arm(paper->baseline, paper->baseline_deviation),
+                          arm(paper->candidate, paper->candidate_deviation), percent(paper->relative), "-", "-",
+                          paper->p, "-");
   }
   return text;
 }
@@ -163,8 +172,8 @@ std::string one(const ArmComparison& comparison) {
   std::string text =
       fmt::format("{}, {}, {}, {}\nseeds {}\n", comparison.title(), counted(comparison.baseline_seeds.size(), "seed"),
                   counted(comparison.users, "user"), counted(comparison.items, "item"), seeds);
-  text += fmt::format(metric_line, "metric", "baseline (sd)", "candidate (sd)", "change", "naive p", "signs p",
-                      interval_heading(comparison.baseline_seeds.size()), "p");
+  text += fmt::format(metric_line, "metric", "baseline (sd)", "candidate (sd)", "change",
+                      interval_heading(comparison.baseline_seeds.size()), "p", "naive p", "signs p");
   Reasons reasons;
   text += metric_rows(comparison, reasons) + reasons.text() + notes_on_seeds(comparison.baseline_seeds.size());
   text += strata_rows(comparison, comparison.by_item) + strata_rows(comparison, comparison.by_user);

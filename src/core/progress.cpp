@@ -64,8 +64,9 @@ void Progress::show(std::string_view label) {
   if (!last && now - last_shown_ < pause) return;
   last_shown_ = now;
   const double share = total_cost_ > 0 ? std::min(1.0, done_cost_ / total_cost_) : 1.0;
-  const std::string left =
-      last ? "done in " + format_duration(now) : format_duration(share > 0 ? now * (1 - share) / share : 0) + " left";
+  const std::string left = last        ? "done in " + format_duration(now)
+                           : share > 0 ? format_duration(now * (1 - share) / share) + " left"
+                                       : "begins";
   const std::string rate = done_amount_ > 0 && now > 0 ? rate_in_words(done_amount_ / now, rate_unit_) + "  " : "";
   if (style_ == Style::terminal) {
     constexpr int width = 24;

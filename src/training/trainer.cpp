@@ -48,6 +48,7 @@ class Trainer {
       if (last || best_.exhausted() || step_ % options_.save_every == 0) save();
       progress.advance(1, amount, label());
     }
+    progress.skip(static_cast<double>(options_.steps - step_), "ended early");
     progress.finish();
     outcome_.steps = step_;
     outcome_.stopped_early = step_ < options_.steps;

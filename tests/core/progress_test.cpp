@@ -89,7 +89,7 @@ TEST(Progress, SkippedWorkLeavesShareAndTimeLeft) {
     progress.skip(30, "ended early");
   }
   const std::string shown = GetCapturedStderr();
-  EXPECT_THAT(shown, StartsWith("train:   0%  two of three were done before  "));  // without a rate
+  EXPECT_THAT(shown, StartsWith("train:   0%  two of three were done before  begins\n"));  // without a rate
   EXPECT_THAT(shown, MatchesRegex(".*train: 100%  ended early  [0-9]+ epochs/s  done in [0-9.]+ s\n"));
 }
 
@@ -99,10 +99,10 @@ TEST(Progress, SlowWorkHasARate) {
     Progress progress("train", 2, "epochs", Progress::Style::lines);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     progress.advance(1, 0.001, "slow");     // at most 3 in a minute
-    progress.advance(1, 0, "and nothing");  // at most 3 in a minute
+    progress.advance(1, 0, "and nothing");
   }
   EXPECT_THAT(GetCapturedStderr(),
-              AllOf(HasSubstr(" epochs/"), Not(HasSubstr(" epochs/s")), Not(HasSubstr("0 epochs"))));
+              AllOf(HasSubstr(" epochs/"), Not(HasSubstr(" epochs/s")), Not(HasSubstr(" 0 epochs"))));
 }
 
 TEST(Progress, WorkWithoutAnAmountHasNoRate) {

@@ -150,6 +150,7 @@ TEST(CompareDecisions, TwoSeedsHaveARangeAndOneSeedItsUsers) {
   const Page two({with_seeds(2)}), one({with_seeds(1)});
   const std::vector<std::string> ranged = two.blocks<PaperTable>(decisions_section()).at(0).rows[2];
   EXPECT_THAT(ranged[2], HasSubstr("] (range)"));
+  EXPECT_THAT(headings(two.blocks<PaperTable>(decisions_section()).at(0)), Contains("interval"));
   EXPECT_EQ(ranged[3], "–");
   EXPECT_EQ(ranged[6], "not decidable: 2 seeds");
   const std::vector<std::string> alone = one.blocks<PaperTable>(decisions_section()).at(0).rows[2];
@@ -196,14 +197,16 @@ TEST(CompareForest, ACandidateFarOffLeavesTheOthersTheAxis) {
   for (std::size_t i = 6; i < 9; ++i) {
     for (float& rank : run.results[i]->rank) rank = rank == 1 ? 8 : 20;
   }
-  // bft gains some percent; popularity loses nearly all
+  // bft gains some percent of two users; popularity loses nearly all
   for (std::size_t i = 3; i < 6; ++i) {
+    for (const std::size_t user : {0u, 30u}) run.results[i - 3]->rank[user] = 4;
     run.results[i]->rank = run.results[i - 3]->rank;
-    for (std::size_t user = 0; user < 60; user += 10) run.results[i]->rank[user] = 1;
+    for (const std::size_t user : {0u, 30u}) run.results[i]->rank[user] = 1;
   }
   const CaptionedFigure figure = Page({run}).blocks<CaptionedFigure>(decisions_section()).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();
   EXPECT_THAT(figure.figure->script, HasSubstr("set label \"← −"));
+  EXPECT_THAT(figure.figure->script, HasSubstr("no interval"));  // the hits of bft are those of plain
   EXPECT_THAT(figure.caption.shows, HasSubstr("A number with an arrow is a change beyond the axis."));
 }
 
@@ -306,7 +309,7 @@ TEST(CompareLearningCurves, ArmsOfOneDataSetShareAFigureAndKeepTheirStyle) {
   for (const char* block : {"$loss_mean_0 <<", "$loss_mean_1 <<", "$loss_mean_2 <<"})
     EXPECT_THAT(figures[0].figure->script, HasSubstr(block));
   EXPECT_THAT(figures[0].figure->script, Not(HasSubstr("$loss_mean_3")));  // plain once
-  EXPECT_THAT(figures[0].caption.shows, HasSubstr("3 arms on made (SASRec)"));
+  EXPECT_THAT(figures[0].caption.shows, HasSubstr("3 trained arms on made (SASRec)"));
   EXPECT_EQ(page.all()[1].candidate_style, 2u);
   EXPECT_EQ(page.all()[2].baseline_style, 0u);
   EXPECT_EQ(page.all()[2].candidate_style, 1u);  // bft, as on the first data set
