@@ -269,7 +269,9 @@ TEST(TrainRecommend, AChangedFileOfAFinishedTrainingIsNamedAndRestored) {
         std::filesystem::remove_all(cure);
         train_recommend(request, split);
       }
-      if (file.filename() != "state.safetensors") EXPECT_TRUE(bytes_of(file) == whole);
+      if (file.filename() != "state.safetensors") {
+        EXPECT_TRUE(bytes_of(file) == whole);
+      }
       EXPECT_TRUE(bytes_of(request.out / "run.h5") == run);
     }
   }
