@@ -98,7 +98,7 @@ std::vector<CsvTable> tables(const TrainedRun& trained) {
   for (const RankingMetric& metric : ranking_metrics()) table.header.push_back(metric.name());
   for (const ArmResult& arm : trained.results.arms) {
     for (std::size_t seed = 0; seed < arm.finished.size(); ++seed) {
-      std::vector<Cell> row = {arm.name, arm.finished[seed], arm.epochs[seed], arm.best_epochs[seed]};
+      std::vector<Cell> row = {arm.name, std::to_string(arm.finished[seed]), arm.epochs[seed], arm.best_epochs[seed]};
       for (const analyses::SeedValues& values : arm.test) row.emplace_back(values.by_seed[seed]);
       table.rows.push_back(std::move(row));
     }

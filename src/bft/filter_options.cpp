@@ -80,6 +80,9 @@ std::string why_idle(const FilterOptions& options, std::string_view key) {
   const auto is = [&](const char* other) { return fmt::format("'{}' is {}", other, all.at(other).dump()); };
   const bool from_gain =
       options.initial_precision == InitialPrecision::content || options.initial_precision == InitialPrecision::count;
+  const bool has_prior = options.estimator != Estimator::reml_naive && options.estimator != Estimator::sandwich &&
+                         options.estimator != Estimator::delta;
+  if ((key == "prior_strength" || key == "prior_variance") && !has_prior) return is("estimator");
   if (key == "score_noise" && options.estimator != Estimator::delta_weight_free) return is("estimator");
   if (key == "jacobian_rank" && options.jacobian != JacobianForm::low_rank) return is("jacobian");
   if (key == "running_jacobian" && options.jacobian == JacobianForm::none) return is("jacobian");

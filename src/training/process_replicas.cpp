@@ -81,6 +81,8 @@ class WaitingNotice {
 
 std::string waiting_text(const runfile::ProcessGroup& group, const Environment& environment,
                          std::chrono::milliseconds patience) {
+  const std::string address = required(environment, "MASTER_ADDR");
+  const std::uint16_t port = port_of(required(environment, "MASTER_PORT"));
   const std::time_t until = std::chrono::system_clock::to_time_t(
       std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::system_clock::duration>(patience));
   std::tm parts{};
@@ -88,9 +90,8 @@ std::string waiting_text(const runfile::ProcessGroup& group, const Environment& 
   return fmt::format(
       "gainlens: process {} of {} waits for {} at {}:{}, until {:02}:{:02}:{:02} UTC; start every process, or end this "
       "one\n",
-      group.rank, group.size, group.rank == 0 ? "the others" : "process 0 and the others",
-      printable(required(environment, "MASTER_ADDR"), 100), port_of(required(environment, "MASTER_PORT")),
-      parts.tm_hour, parts.tm_min, parts.tm_sec);
+      group.rank, group.size, group.rank == 0 ? "the others" : "process 0 and the others", printable(address, 100),
+      port, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 c10::intrusive_ptr<c10d::Store> open_store(const runfile::ProcessGroup& group, const Environment& environment,

@@ -78,6 +78,11 @@ TEST(FilterOptions, ThatChangeNothingBesideOthersHaveAReason) {
     const bool acts = knob.key != "score_noise" && knob.key != "discount";
     EXPECT_EQ(why_idle(FilterOptions(), knob.key).empty(), acts) << knob.key;
   }
+  for (const char* key : {"prior_strength", "prior_variance"}) {
+    for (const char* estimator : {"sandwich", "delta"})
+      EXPECT_THAT(why_idle(with({{"estimator", estimator}}), key), HasSubstr(estimator));
+    EXPECT_EQ(why_idle(with({{"estimator", "kish"}}), key), "");
+  }
   EXPECT_EQ(why_idle(with({{"jacobian", "exact"}}), "jacobian_rank"), "'jacobian' is \"exact\"");
   EXPECT_EQ(why_idle(with({{"jacobian", "none"}}), "running_jacobian"), "'jacobian' is \"none\"");
   EXPECT_EQ(why_idle(with({{"jacobian", "exact"}}), "running_jacobian"), "");

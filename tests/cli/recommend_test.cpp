@@ -364,7 +364,7 @@ TEST_F(Recommend, MoreEpochsAndAMovedDataFileContinueARun) {
 }
 
 TEST_F(Recommend, SeedsOfTheWholeRangeGoThroughEveryCommand) {
-  for (const std::string& seed : {"9223372036854775807", "9223372036854775808", "18446744073709551615"}) {
+  for (const std::string seed : {"9223372036854775807", "9223372036854775808", "18446744073709551615"}) {
     SCOPED_TRACE(seed);
     const std::vector<std::string> words = training(run_, {"--arm", "plain,markov", "--seed", seed, "--json"});
     const ProgramResult trained = run_gainlens(words);
