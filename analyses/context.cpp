@@ -283,6 +283,15 @@ std::string set_apart_in_words(const Context& context) {
   return text;
 }
 
+std::string set_apart_in_words(const std::vector<KindContext>& kinds) {
+  std::string text;
+  for (const auto& [attention, context] : kinds) {
+    const std::string apart = set_apart_in_words(context);
+    if (!apart.empty()) text += fmt::format("{}{} layers: {}", text.empty() ? "" : "; ", attention, apart);
+  }
+  return text;
+}
+
 OrderedJson to_json(const Context& context) {
   OrderedJson json;
   json["deep_layers"] = context.deep_layers;

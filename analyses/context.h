@@ -88,6 +88,8 @@ const KindContext& widest(const std::vector<KindContext>& kinds);
 /// "256 (the window of 512 keys is not full) and 64k (...)": the lengths that are set apart, with the reason; empty if
 /// there is none.
 std::string set_apart_in_words(const Context& context);
+/// "window:512 layers: 256 (the window of 512 keys is not full)": the same for each kind that has some.
+std::string set_apart_in_words(const std::vector<KindContext>& kinds);
 OrderedJson to_json(const Context& context);
 
 }  // namespace gainlens::analyses

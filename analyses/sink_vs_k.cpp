@@ -321,6 +321,20 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
   return result;
 }
 
+std::string no_sink(const SinkVsK& sinks) {
+  const SinkHeads& above = sinks.sinks.front();
+  double most = -1;
+  std::size_t heads = 0;
+  for (const SinkPoint& point : sinks.points) {
+    if (point.set_apart || !std::isfinite(point.bos_mass)) continue;
+    most = std::max(most, point.bos_mass);
+    ++heads;
+  }
+  if (above.heads > 0 || heads == 0) return {};
+  return fmt::format("no head is a sink: none of {} heads has a BOS mass above {:g}, the largest is {:.3g}", heads,
+                     above.threshold, most);
+}
+
 OrderedJson to_json(const SinkVsK& result) {
   OrderedJson json;
   json["lengths"] = tokens_of(result.lengths);
@@ -340,6 +354,8 @@ OrderedJson to_json(const SinkVsK& result) {
     }
   }
   json["sinks"] = sinks_to_json(result.sinks);
+  const std::string without = no_sink(result);
+  json["no_sink"] = without.empty() ? OrderedJson(nullptr) : OrderedJson(without);
   json["late_layers"] = {{"layers", result.late_layers}};
   put(json["late_layers"], "kalman_gain_range", result.late_gain);
   put(json["late_layers"], "largest_bos_mass", result.late_bos_mass);

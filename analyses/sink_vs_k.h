@@ -93,6 +93,9 @@ struct SinkVsK {
 /// Source: bft.tex, Fig. sink-vs-K; docs/method.md, "Sink against K".
 /// @throws InvalidArgument  see sink_lengths() and deep_layers()
 SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options = {});
+/// Why this run decides nothing about sinks: no head has a BOS mass above the smaller of sink_thresholds. Empty if some
+/// head has, or if no head has a BOS mass at all. Heads that are set apart do not count.
+std::string no_sink(const SinkVsK& sinks);
 OrderedJson to_json(const SinkVsK& result);
 
 }  // namespace gainlens::analyses

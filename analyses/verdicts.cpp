@@ -53,21 +53,6 @@ std::string decision_in_words(const Maybe<SinkCorrelation>& correlation) {
   return fmt::format("{} ({}, p = {:.3g})", decision.verdict, relation_in_words(decision), *decision.p);
 }
 
-/// Why a run without a sink decides nothing about sinks; empty if it has one, or no BOS mass at all.
-std::string no_sink(const SinkVsK& sinks) {
-  const SinkHeads& above = sinks.sinks.front();
-  double most = -1;
-  std::size_t heads = 0;
-  for (const SinkPoint& point : sinks.points) {
-    if (point.set_apart || !std::isfinite(point.bos_mass)) continue;
-    most = std::max(most, point.bos_mass);
-    ++heads;
-  }
-  if (above.heads > 0 || heads == 0) return {};
-  return fmt::format("no head is a sink: none of {} heads has a BOS mass above {:g}, the largest is {:.3g}", heads,
-                     above.threshold, most);
-}
-
 std::string verdict_of(const Maybe<SinkCorrelation>& correlation) {
   return correlation ? correlation->inference.decision.verdict : "not decidable";
 }

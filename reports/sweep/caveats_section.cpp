@@ -5,6 +5,7 @@
 #include "core/quantity.h"
 #include "reports/page/typography.h"
 #include "reports/words/counts.h"
+#include "runfile/query_windows.h"
 
 #include <fmt/ranges.h>
 
@@ -29,6 +30,22 @@ void add_length_caveats(Caveats& list, const SweepRun& run) {
     if (request.max_positions > 0 && facts.length.tokens > request.max_positions)
       list.push_back(fmt::format("{} tokens exceed the model's {} positions. These chunks are extrapolation.", tokens,
                                  request.max_positions));
+  }
+}
+
+/// Lengths at which something else than the context changes, and lengths with few queries.
+void add_growth_caveats(Caveats& list, const SweepRun& run) {
+  constexpr std::int64_t few_queries = 32;
+  const auto& kinds = run.of(analyses::context_by_attention);
+  const std::string apart =
+      kinds.empty() ? analyses::set_apart_in_words(run.of(analyses::context)) : analyses::set_apart_in_words(kinds);
+  if (!apart.empty()) list.push_back(fmt::format("Growth of the evidence is not judged at every length: {}.", apart));
+  for (const analyses::ContextPoint& point : run.of(analyses::context).points) {
+    const std::int64_t queries = point.length.tokens - runfile::last_quarter_begin(point.length.tokens);
+    if (queries < few_queries)
+      list.push_back(fmt::format("The last quarter of {} tokens has {}. Means over so few queries are noisy.",
+                                 format_count(point.length.tokens),
+                                 queries == 1 ? "1 query" : fmt::format("{} queries", queries)));
   }
 }
 
@@ -91,6 +108,7 @@ Caveats caveats(const SweepRun& run) {
         "The chunks are consecutive: a longer length reads text that a shorter one does not. Differences between "
         "lengths are therefore differences between texts too.");
   add_length_caveats(list, run);
+  add_growth_caveats(list, run);
   add_model_caveats(list, run);
   return list;
 }

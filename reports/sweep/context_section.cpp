@@ -141,16 +141,6 @@ KindGains kind_gains(const SweepRun& run) {
   return gains;
 }
 
-/// "window:512 layers: 256 (the window of 512 keys is not full)"
-std::string kinds_set_apart(const SweepRun& run) {
-  std::string text;
-  for (const auto& [attention, context] : run.of(analyses::context_by_attention)) {
-    const std::string apart = analyses::set_apart_in_words(context);
-    if (!apart.empty()) text += fmt::format("{}{} layers: {}", text.empty() ? "" : "; ", attention, apart);
-  }
-  return text;
-}
-
 PaperTable table_by_attention(Runs runs) {
   PaperTable table{
       "context-by-attention",
@@ -166,7 +156,8 @@ PaperTable table_by_attention(Runs runs) {
        {"K"},
        {"scaled K"}},
       {}};
-  table.caption += stars(runs, kinds_set_apart);
+  table.caption += stars(
+      runs, [](const SweepRun& run) { return analyses::set_apart_in_words(run.of(analyses::context_by_attention)); });
   add_runs(table, runs, [&](const SweepRun& run) {
     const auto& kinds = run.of(analyses::context_by_attention);
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {

@@ -222,6 +222,8 @@ std::string sink_numbers(const SweepRun& run) {
       text += fmt::format(" ({}, smallest K {})", layers_in_words(heads.layers), shown(heads.smallest_gain));
   }
   text += '.';
+  if (const std::string without = analyses::no_sink(sinks); !without.empty())
+    text += " No head is a sink, so this run decides nothing about sinks.";
   if (sinks.late_gain) {
     text += fmt::format(" Late {}: K from {} to {}, largest BOS mass {}.", layers_in_words(sinks.late_layers),
                         shown(sinks.late_gain->low), shown(sinks.late_gain->high), shown(sinks.late_bos_mass));

@@ -145,6 +145,8 @@ std::string print_sink_vs_k(const SinkVsK& result) {
     text += fmt::format("late {}: K {:.3f} to {:.3f}, largest BOS mass {}\n", layers_in_words(result.late_layers),
                         result.late_gain->low, result.late_gain->high, number(result.late_bos_mass, "{:.3f}"));
   }
+  if (const std::string without = analyses::no_sink(result); !without.empty())
+    text += fmt::format("{}; so this run decides nothing about sinks, whatever stands above\n", without);
   text += layers_apart(result);
   for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
   return text +

@@ -2,9 +2,10 @@
 //
 //   gainlens_calibration [OUT = .] [SIMULATIONS = 1000]
 //
-// writes OUT/calibration.csv, .json, .svg, .pdf and .png, and calibration-slots.csv and calibration-theory.csv. Every
-// run gives the same numbers. 1,000 simulations take about a minute and a half.
+// writes OUT/calibration.csv, .json, .svg, .pdf and .png, and calibration-slots.csv, calibration-theory.csv and
+// calibration-drift.csv. Every run gives the same numbers. 1,000 simulations take about a minute and a half.
 
+#include "calibration/made_up_runs.h"
 #include "calibration/simulation.h"
 #include "calibration/theory_simulation.h"
 #include "core/atomic_file.h"
@@ -76,6 +77,48 @@ Rows slot_rejections(std::int64_t simulations) {
         "({:.3f})\n",
         slots, effect, rates.naive_within, rates.block_permutation, rates.block_sign, rates.circular_shift,
         rates.shift_sign);
+  }
+  return rows;
+}
+
+/// 32 layers of 4 heads on one KV head, without any relation but a drift with depth in both x and y. Rows: drift,
+/// whether it is bent, rejections of the circular shift, and of the shift with a straight line taken off.
+Rows drift_rejections(std::int64_t simulations) {
+  Rows rows;
+  for (const bool bent : {false, true}) {
+    for (const double drift : {0.0, 1.4, 2.9, 4.3, 5.7}) {
+      const ClusteredModel model{.layers = 32,
+                                 .heads = 4,
+                                 .group_size = 4,
+                                 .layer_share = clustered,
+                                 .autocorrelation = 0,
+                                 .drift = drift,
+                                 .bent = bent};
+      const RejectionRates rates = rejection_rates(model, simulations, permutations, 1300 + rows.size());
+      rows.push_back({drift, bent ? 1.0 : 0.0, rates.circular_shift, rates.shift_without_line});
+      fmt::print("{} drift of {:.1f}: circular shift {:.3f}, without a line {:.3f}\n", bent ? "bent" : "straight",
+                 drift, rates.circular_shift, rates.shift_without_line);
+    }
+  }
+  return rows;
+}
+
+/// Rulings on prediction 1 of 25 made-up unrelated runs each. Rows: KV heads, drift, number of each ruling in the order
+/// of Ruling.
+Rows made_up_rulings() {
+  Rows rows;
+  for (const std::int64_t kv_heads : {1, 4}) {
+    for (const double drift : {0.0, 5.7}) {
+      auto counts = rule_on_made_up_runs({.kv_heads = kv_heads, .drift = drift});
+      rows.push_back({static_cast<double>(kv_heads), drift});
+      std::string text;
+      for (const auto ruling : {analyses::Ruling::supported, analyses::Ruling::contradicted,
+                                analyses::Ruling::not_shown, analyses::Ruling::not_decidable}) {
+        rows.back().push_back(static_cast<double>(counts[ruling]));
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counts[ruling], in_words(ruling));
+      }
+      fmt::print("made-up runs with {} KV heads, drift {:.1f}: {}\n", kv_heads, drift, text);
+    }
   }
   return rows;
 }
@@ -185,6 +228,7 @@ void calibrate(const std::filesystem::path& out, std::int64_t simulations) {
   const Rows something = rejections({0, 0.1, 0.2, 0.3, 0.4, 0.5}, simulations, true);
   const Rows equivalent = equivalences(deviations, simulations);
   const Rows slots = slot_rejections(simulations), theory = theory_rulings(10 * simulations);
+  const Rows drift = drift_rejections(simulations), made_up = made_up_rulings();
   const std::string tests = ",naive_pooled,naive_within_layers,block_permutation,circular_shift";
   std::filesystem::create_directories(out);
   write_file_atomically(out / "calibration.csv",
@@ -198,6 +242,9 @@ void calibrate(const std::filesystem::path& out, std::int64_t simulations) {
                         csv("chunks,correlation,within_at_one_length_at_margin,within_without_error,beyond_at_all_"
                             "lengths_at_margin,beyond_at_3_margins",
                             theory));
+  write_file_atomically(out / "calibration-drift.csv",
+                        csv("drift,bent,circular_shift,circular_shift_without_a_line", drift) + "\n" +
+                            csv("kv_heads,drift,supported,contradicted,not_shown,not_decidable", made_up));
   const OrderedJson json = {{"simulations", simulations},
                             {"layers", 28},
                             {"heads", 16},
@@ -210,7 +257,9 @@ void calibrate(const std::filesystem::path& out, std::int64_t simulations) {
                             {"effect_at_shared_0.8", something},
                             {"equivalent", equivalent},
                             {"slots", slots},
-                            {"theory", theory}};
+                            {"theory", theory},
+                            {"drift", drift},
+                            {"made_up_runs", made_up}};
   write_file_atomically(out / "calibration.json", json.dump(1) + "\n");
   reports::render(figure_of(nothing, something, equivalent, deviations), out);
 }

@@ -1,4 +1,5 @@
 #include "calibration/binomial_level.h"
+#include "calibration/made_up_runs.h"
 #include "calibration/simulation.h"
 #include "calibration/theory_simulation.h"
 
@@ -55,6 +56,36 @@ TEST(Calibration, SlotsOfKvGroupsLeaveTheLevelAndTheSign) {
     EXPECT_GT(found.block_sign, 0.8) << effect;
     EXPECT_EQ(found.block_sign, found.block_permutation) << effect;
   }
+}
+
+/// 32 layers of 4 heads on one KV head, as in models with multi-query attention.
+ClusteredModel one_kv_head(double drift, bool bent) {
+  return {.layers = 32,
+          .heads = 4,
+          .group_size = 4,
+          .layer_share = 0.8,
+          .autocorrelation = 0,
+          .drift = drift,
+          .bent = bent};
+}
+
+TEST(Calibration, AShiftTakesADriftForARelationEvenWithoutItsLine) {
+  constexpr std::int64_t simulations = 300;
+  const RejectionRates still = rejection_rates(one_kv_head(0, false), simulations, 19, 11),
+                       line = rejection_rates(one_kv_head(5.7, false), simulations, 19, 12),
+                       bent = rejection_rates(one_kv_head(5.7, true), simulations, 19, 13);
+  EXPECT_TRUE(is_at_level(still.circular_shift, simulations));
+  EXPECT_GT(line.circular_shift, 0.7);
+  EXPECT_TRUE(is_at_level(line.shift_without_line, simulations));
+  EXPECT_GT(bent.shift_without_line, 0.15);  // so a line taken off is no remedy
+  EXPECT_EQ(line.block_permutation, 0);      // it refuses
+}
+
+TEST(Calibration, UnrelatedRunsThatDriftAreNotSupported) {
+  const auto one = rule_on_made_up_runs({.runs = 5, .drift = 5.7});
+  EXPECT_EQ(one.at(analyses::Ruling::not_decidable), 5u);
+  const auto four = rule_on_made_up_runs({.runs = 20, .kv_heads = 4, .drift = 5.7});
+  EXPECT_GE(four.at(analyses::Ruling::not_shown), 17u);  // the block permutation does not see what layers share
 }
 
 TEST(Calibration, TheoryRulingsAreAtTheirLevel) {

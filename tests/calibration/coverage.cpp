@@ -2,6 +2,7 @@
 
 #include "analyses/equivalence.h"
 #include "analyses/jackknife.h"
+#include "analyses/neighbours.h"
 #include "calibration/simulation.h"
 
 #include <algorithm>
@@ -9,7 +10,11 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <span>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 namespace gainlens::testing {
 namespace {
@@ -210,6 +215,50 @@ double resampled(const ChunkedPairs& pairs, const std::vector<std::size_t>& draw
   return pearson(x, y);
 }
 
+/// The interval of a mean that was used before: Student's, with the variance inflated by the correlation of neighbours,
+/// which is corrected for its bias.
+Interval inflated(const Values& values, const std::vector<std::int64_t>& chunks) {
+  const double r = *analyses::lag_one_correlation(values, chunks) + 1 / static_cast<double>(values.size());
+  analyses::Estimate estimate = analyses::mean_estimate(values);
+  if (std::abs(r) < 1) estimate.error *= std::sqrt(std::max(1.0, analyses::variance_inflation(r)));
+  return student_interval(estimate);
+}
+
+/// x and y less the means of their layer, all of `heads` heads.
+ClusteredPairs without_layer_means(ClusteredPairs pairs, std::size_t heads) {
+  for (auto* side : {&pairs.x, &pairs.y}) {
+    for (std::size_t first = 0; first < side->size(); first += heads) {
+      const double middle = analyses::mean(std::span(*side).subspan(first, heads));
+      for (std::size_t i = first; i < first + heads; ++i) (*side)[i] -= middle;
+    }
+  }
+  return pairs;
+}
+
+/// The two intervals of r from leaving out layers: as over stretches of text, and with the error of the undivided
+/// differences z(-i) - z and Satterthwaite's degrees of freedom.
+std::pair<Interval, Interval> layers_left_out(const ClusteredPairs& pairs, std::size_t heads) {
+  const double z = std::atanh(pearson(pairs.x, pairs.y));
+  Values without;
+  for (std::size_t first = 0; first < pairs.x.size(); first += heads) {
+    Values x = pairs.x, y = pairs.y;
+    for (Values* side : {&x, &y})
+      side->erase(side->begin() + std::ptrdiff_t(first), side->begin() + std::ptrdiff_t(first + heads));
+    without.push_back(std::atanh(pearson(x, y)));
+  }
+  const auto count = static_cast<double>(without.size());
+  const double centre = analyses::mean(without), bias = (count - 1) * (centre - z);
+  double squares = 0, fourths = 0, undivided = 0;
+  for (const double value : without) {
+    squares += std::pow(value - centre, 2);
+    fourths += std::pow(value - centre, 4);
+    undivided += std::pow(value - z, 2);
+  }
+  const auto back = [](const Interval& ends) { return Interval{std::tanh(ends.low), std::tanh(ends.high)}; };
+  return {back(student_interval({z - bias, std::hypot(analyses::jackknife_error(without), bias / 2), count - 1})),
+          back(student_interval({z, std::sqrt(undivided), std::max(1.0, squares * squares / fourths)}))};
+}
+
 }  // namespace
 
 std::vector<Coverage> cover_means(std::size_t chunks, double neighbours, std::int64_t simulations, std::uint64_t seed) {
@@ -292,7 +341,26 @@ std::vector<Coverage> cover_correlations(std::size_t chunks, bool consecutive, d
   return rows_of(counters);
 }
 
-std::vector<Coverage> cover_layers(std::size_t layers, double neighbours, std::int64_t simulations,
+std::vector<Coverage> cover_alike_chunks(std::size_t chunks, double neighbours, std::int64_t simulations,
+                                         std::uint64_t seed) {
+  std::vector<Counter> counters = {
+      {"self-normalised", "mean over chunks", 0, chunks, neighbours},
+      {"Student with an inflated variance (not used)", "mean over chunks", 0, chunks, neighbours},
+      {"Student, chunks as independent", "mean over chunks", 0, chunks, neighbours}};
+  std::vector<std::int64_t> numbers(chunks);
+  std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
+  for (std::int64_t i = 0; i < simulations; ++i) {
+    Random random(seed, static_cast<std::uint64_t>(i));
+    const Values values = autoregression(chunks, neighbours, random);
+    const Interval plain = *analyses::mean_interval(values), own = analyses::self_normalised_interval(values);
+    counters[0].add(own.high - own.low > plain.high - plain.low ? own : plain, 0);
+    counters[1].add(inflated(values, numbers), 0);
+    counters[2].add(plain, 0);
+  }
+  return rows_of(counters);
+}
+
+std::vector<Coverage> cover_layers(std::size_t layers, double sizes, double neighbours, std::int64_t simulations,
                                    std::uint64_t seed) {
   ClusteredModel model;
   model.layers = layers;
@@ -302,31 +370,44 @@ std::vector<Coverage> cover_layers(std::size_t layers, double neighbours, std::i
   model.autocorrelation = neighbours;
   model.effect = 0.6;
   // y is its own value plus the effect times the part of x that is not shared by the layer, which has half of the
-  // variance.
+  // variance. The size of a layer is the same in x and y, so it changes neither correlation.
   const double rest = 1 - model.layer_share;
-  const double pooled = model.effect * rest / std::sqrt(1 + model.effect * model.effect * rest);
-  const double within = model.effect / std::sqrt(1 + model.effect * model.effect);
-  std::vector<Counter> counters = {{"layers left out", "Pearson", 0, layers, neighbours},
-                                   {"layers left out", "Pearson within layers", 0, layers, neighbours},
-                                   {"percentile bootstrap of layers (not used)", "Pearson", 0, layers, neighbours}};
+  const double truths[] = {model.effect * rest / std::sqrt(1 + model.effect * model.effect * rest),
+                           model.effect / std::sqrt(1 + model.effect * model.effect)};
+  std::vector<Counter> counters;
+  for (const std::string within : {"", " within layers"}) {
+    for (const char* method : {"layers left out, Student (not used)", "layers left out, Satterthwaite (not used)",
+                               "percentile bootstrap of layers (not used)"}) {
+      counters.emplace_back(method, fmt::format("Pearson{}, sizes {:g}", within, sizes), 0, layers, neighbours);
+    }
+  }
   for (std::int64_t i = 0; i < simulations; ++i) {
     Random random(seed, static_cast<std::uint64_t>(i));
-    const ClusteredPairs pairs = simulate(model, random);
-    const auto found = leave_out_layers(pairs, std::vector<std::string>(layers, "global"));
-    counters[0].add(found ? found->pearson : Maybe<Interval>::none(found.reason()), pooled);
-    counters[1].add(found ? found->pearson_within : Maybe<Interval>::none(found.reason()), within);
-    counters[2].add(percentile(layers, random,
-                               [&](const std::vector<std::size_t>& drawn) {
-                                 Values x, y;
-                                 for (const std::size_t layer : drawn) {
-                                   for (std::size_t head = 0; head < model.heads; ++head) {
-                                     x.push_back(pairs.x[layer * model.heads + head]);
-                                     y.push_back(pairs.y[layer * model.heads + head]);
-                                   }
-                                 }
-                                 return pearson(x, y);
-                               }),
-                    pooled);
+    ClusteredPairs pairs = simulate(model, random);
+    for (std::size_t first = 0; first < pairs.x.size(); first += model.heads) {
+      const double size = std::exp(sizes * normal(random));
+      for (std::size_t head = first; head < first + model.heads; ++head) {
+        pairs.x[head] *= size;
+        pairs.y[head] *= size;
+      }
+    }
+    for (const std::size_t within : {0, 1}) {
+      if (within == 1) pairs = without_layer_means(std::move(pairs), model.heads);
+      const auto [student, satterthwaite] = layers_left_out(pairs, model.heads);
+      counters[3 * within].add(student, truths[within]);
+      counters[3 * within + 1].add(satterthwaite, truths[within]);
+      const auto resampled_layers = [&](const std::vector<std::size_t>& drawn) {
+        Values x, y;
+        for (const std::size_t layer : drawn) {
+          for (std::size_t head = 0; head < model.heads; ++head) {
+            x.push_back(pairs.x[layer * model.heads + head]);
+            y.push_back(pairs.y[layer * model.heads + head]);
+          }
+        }
+        return pearson(x, y);
+      };
+      counters[3 * within + 2].add(percentile(layers, random, resampled_layers), truths[within]);
+    }
   }
   return rows_of(counters);
 }
@@ -343,7 +424,14 @@ std::vector<Coverage> coverage_table(std::int64_t simulations) {
         add(cover_correlations(chunks, false, noise, neighbours, simulations, ++seed));
       add(cover_correlations(chunks, true, 0.5, neighbours, simulations, ++seed));
     }
-    for (const std::size_t layers : layer_counts) add(cover_layers(layers, neighbours, simulations, ++seed));
+  }
+  for (const double neighbours : alike_correlations) {
+    for (const std::size_t chunks : alike_counts) add(cover_alike_chunks(chunks, neighbours, simulations, ++seed));
+  }
+  for (const double neighbours : {0.0, layer_correlation}) {
+    for (const double sizes : layer_sizes) {
+      for (const std::size_t layers : layer_counts) add(cover_layers(layers, sizes, neighbours, simulations, ++seed));
+    }
   }
   return table;
 }
@@ -364,10 +452,11 @@ std::string coverage_markdown(const std::vector<Coverage>& rows) {
     return fmt::format("{:.1f}{}", 100 * row.covered,
                        row.stated < 1 ? fmt::format(" ({:.0f}% stated)", 100 * row.stated) : "");
   };
-  const auto line = [&](const std::vector<std::size_t>& units, const Coverage& of) {
+  const auto line = [&](const std::vector<double>& correlations, const std::vector<std::size_t>& units,
+                        const Coverage& of) {
     std::string text =
         fmt::format("| {} | {} | {} |", of.method, of.number, of.noise > 0 ? fmt::format("{:g}", of.noise) : "");
-    for (const double neighbours : {0.0, neighbour_correlation}) {
+    for (const double neighbours : correlations) {
       for (const std::size_t count : units) {
         for (const Coverage& row : rows) {
           if (row.units != count || row.neighbours != neighbours) continue;
@@ -378,14 +467,22 @@ std::string coverage_markdown(const std::vector<Coverage>& rows) {
     }
     return text + "\n";
   };
-  std::string chunks, layers;
-  for (const Coverage& row : rows) {
-    if (row.neighbours != 0 || row.units != chunk_counts.front())
-      continue;  // 3 chunks and 3 layers: the first row of each method
-    const bool over_layers = row.method.find("layers") != std::string::npos;
-    (over_layers ? layers : chunks) += line(over_layers ? layer_counts : chunk_counts, row);
+  const auto holds = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  std::string chunks, alike, layers;
+  for (const Coverage& row : rows) {  // the first row of each method names it
+    if (row.neighbours != 0) continue;
+    if (holds(row.method, "layers")) {
+      if (row.units == layer_counts.front()) layers += line({0.0, layer_correlation}, layer_counts, row);
+    } else if (row.method == "self-normalised" || holds(row.method, "inflated") ||
+               holds(row.method, "as independent")) {
+      if (row.units == alike_counts.front()) alike += line(alike_correlations, alike_counts, row);
+    } else if (row.units == chunk_counts.front()) {
+      chunks += line({0.0, neighbour_correlation}, chunk_counts, row);
+    }
   }
-  return chunks + "\n" + layers;
+  return chunks + "\n" + alike + "\n" + layers;
 }
 
 }  // namespace gainlens::testing

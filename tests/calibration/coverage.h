@@ -21,8 +21,12 @@ struct Coverage {
 
 /// Chunk counts and layer counts of the table.
 inline const std::vector<std::size_t> chunk_counts = {3, 5, 10, 20};
-inline const std::vector<std::size_t> layer_counts = {3, 5, 10, 20, 30};
+inline const std::vector<std::size_t> layer_counts = {10, 20, 32};
+inline const std::vector<std::size_t> alike_counts = {8, 10, 20};  ///< chunks whose neighbours are alike
 inline constexpr double neighbour_correlation = 0.3;
+inline const std::vector<double> alike_correlations = {0, 0.3, 0.5, 0.7};
+inline constexpr double layer_correlation = 0.7;
+inline const std::vector<double> layer_sizes = {0, 0.5, 1, 2, 2.8};  ///< standard deviations of a layer's ln(size)
 
 /// Student intervals of a mean over chunks: at 95%, and at 90% as in the equivalence test.
 std::vector<Coverage> cover_means(std::size_t chunks, double neighbours, std::int64_t simulations, std::uint64_t seed);
@@ -35,15 +39,22 @@ std::vector<Coverage> cover_changes(std::size_t chunks, double neighbours, std::
 /// @param consecutive  two lengths, where a chunk of the longer holds two chunks of the shorter; otherwise one length
 std::vector<Coverage> cover_correlations(std::size_t chunks, bool consecutive, double noise, double neighbours,
                                          std::int64_t simulations, std::uint64_t seed);
-/// Correlations over layers of 8 heads that share half of their variance. Two methods: leaving out layers, and the
-/// percentile interval of a bootstrap of layers.
-std::vector<Coverage> cover_layers(std::size_t layers, double neighbours, std::int64_t simulations, std::uint64_t seed);
+/// Mean over chunks whose neighbours are alike: the self-normalised interval, at least as wide as Student's, and the
+/// method used before it, Student's with a variance inflated by the measured correlation.
+std::vector<Coverage> cover_alike_chunks(std::size_t chunks, double neighbours, std::int64_t simulations,
+                                         std::uint64_t seed);
+/// Correlations over layers of 8 heads that share half of their variance. Three methods, of which none is used: leaving
+/// out layers with Student's factor, the same with a larger error and fewer degrees of freedom, and the percentile
+/// interval of a bootstrap of layers.
+/// @param sizes  standard deviation of the logarithm of a layer's size, by which all its numbers are multiplied
+std::vector<Coverage> cover_layers(std::size_t layers, double sizes, double neighbours, std::int64_t simulations,
+                                   std::uint64_t seed);
 
 /// All rows of the table. Each cell has its own random stream, so that the table does not depend on the order.
 std::vector<Coverage> coverage_table(std::int64_t simulations);
 std::string coverage_csv(const std::vector<Coverage>& rows);
-/// One line for each method, number and noise. The columns are the unit counts, first without and then with correlated
-/// neighbours.
+/// Three tables: chunks, chunks whose neighbours are alike, layers. One line for each method, number and noise. The
+/// columns are the correlations of neighbours, and for each of them the unit counts.
 std::string coverage_markdown(const std::vector<Coverage>& rows);
 
 }  // namespace gainlens::testing

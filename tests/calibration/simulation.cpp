@@ -4,6 +4,7 @@
 #include "analyses/statistics.h"
 
 #include <cmath>
+#include <utility>
 
 namespace gainlens::testing {
 namespace {
@@ -47,6 +48,27 @@ Side simulate_side(const ClusteredModel& model, Random& random) {
   return side;
 }
 
+/// The common drift at one layer.
+double drift_at(const ClusteredModel& model, std::size_t layer) {
+  const double depth = static_cast<double>(layer) / static_cast<double>(model.layers - 1);
+  constexpr double steepness = 12;
+  const double share = model.bent ? -std::expm1(-steepness * depth) / -std::expm1(-steepness) : depth;
+  return model.drift * std::sqrt(model.layer_share) * share;
+}
+
+/// The values less their least-squares line over the layers.
+std::vector<double> without_line(std::vector<double> values, const std::vector<std::size_t>& layer) {
+  const std::vector<double> depth(layer.begin(), layer.end());
+  const double middle = analyses::mean(depth), level = analyses::mean(values);
+  double products = 0, squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    products += (depth[i] - middle) * (values[i] - level);
+    squares += (depth[i] - middle) * (depth[i] - middle);
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= level + products / squares * (depth[i] - middle);
+  return values;
+}
+
 bool rejects(const analyses::Measured& p) {
   return p && *p <= analyses::significance;
 }
@@ -68,8 +90,9 @@ analyses::ClusteredPairs simulate(const ClusteredModel& model, Random& random) {
   pairs.group_size = model.group_size;
   for (std::size_t i = 0; i < x.layer.size(); ++i) {
     const double slot = std::sqrt(model.slot_share) * slots[i % model.heads % model.group_size];
-    pairs.x.push_back(x.layer[i] + slot + x.rest[i]);
-    pairs.y.push_back(y.layer[i] + slot + y.rest[i] + model.effect * x.rest[i]);
+    const double drift = drift_at(model, i / model.heads);
+    pairs.x.push_back(x.layer[i] + slot + drift + x.rest[i]);
+    pairs.y.push_back(y.layer[i] + slot + drift + y.rest[i] + model.effect * x.rest[i]);
     pairs.layer.push_back(i / model.heads);
     pairs.head.push_back(i % model.heads);
   }
@@ -96,6 +119,10 @@ RejectionRates rejection_rates(const ClusteredModel& model, std::int64_t simulat
     rates.circular_shift += rejects(shift.p) ? unit : 0;
     rates.block_sign += signed_right(blocks) ? unit : 0;
     rates.shift_sign += signed_right(shift) ? unit : 0;
+    analyses::ClusteredPairs level = pairs;
+    level.x = without_line(std::move(level.x), pairs.layer);
+    level.y = without_line(std::move(level.y), pairs.layer);
+    rates.shift_without_line += rejects(analyses::shift_layers(level, std::nullopt).pearson.p) ? unit : 0;
   }
   return rates;
 }

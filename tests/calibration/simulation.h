@@ -21,6 +21,10 @@ struct ClusteredModel {
   double slot_share = 0;         ///< share of the variance; the effect of a slot is the same in all layers and groups
   double autocorrelation = 0.7;  ///< correlation between the effects of neighbouring layers
   double effect = 0;             ///< y gets this times the part of x without the effects of layer and slot
+  /// A drift with depth that x and y have in common: its range from the first to the last layer, in standard deviations
+  /// of the layers' effects.
+  double drift = 0;
+  bool bent = false;  ///< the drift is exponential and ends within the first quarter of the layers; else it is a line
 };
 
 /// A standard normal number, by the polar form of Box and Muller's method.
@@ -37,6 +41,8 @@ struct RejectionRates {
   /// Rate at which block permutations reject with the sign of the effect (without an effect: with a positive sign).
   double block_sign = 0;
   double shift_sign = 0;  ///< as block_sign, for circular shifts
+  /// Circular shifts of x and y less their straight lines over depth.
+  double shift_without_line = 0;
 };
 
 /// @param permutations  random arrangements in each block permutation test

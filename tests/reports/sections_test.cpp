@@ -86,6 +86,46 @@ TEST(ContextCaption, WithoutAGateSaysNothingOfOne) {
   EXPECT_THAT(figure_of(context_section(), {report_run(2), 2}).caption.shows, HasSubstr("hollow ones logit(gate)"));
 }
 
+/// Three layers at 64 and 128 tokens. A window of 60 keys is full for the last quarter of 128, and not of 64.
+SyntheticRun windowed(std::vector<std::string> attention) {
+  SyntheticRun run = report_run(3);
+  run.attention = std::move(attention);
+  return run;
+}
+
+TEST(ContextCaption, NamesTheLengthsAtWhichGrowthIsNotJudged) {
+  const Overlaid one(windowed({"window:60", "window:60", "window:60"}), 1);
+  const Caption caption = figure_of(context_section(), one).caption;
+  EXPECT_THAT(caption.shows, HasSubstr("Growth is not judged: growth can be judged at 1 of 2 lengths, and takes two"));
+  EXPECT_THAT(caption.shows, HasSubstr("Points where growth is not judged: 64 (the window of 60 keys is not full)"));
+  EXPECT_THAT(figure_of(context_section(), {report_run(3), 1}).caption.shows, Not(HasSubstr("not judged")));
+  for (const Block& block : context_section().blocks(one.runs())) {
+    const auto* table = std::get_if<PaperTable>(&block);
+    if (table == nullptr || table->name != "context") continue;
+    EXPECT_THAT(table->caption, HasSubstr("* Growth is not judged at this length: 64 (the window"));
+    EXPECT_EQ(table->rows.front().front(), "64*");
+    EXPECT_EQ(table->rows.back().front(), "128");
+  }
+}
+
+TEST(Summary, LeadsWithTheKindThatDecides) {
+  const Overlaid mixed(windowed({"window:60", "global", "global"}), 1);
+  const std::string html = std::get<Html>(summary_section().blocks(mixed.runs()).front()).text;
+  EXPECT_THAT(html, HasSubstr("From 64 to 128 tokens"));
+  EXPECT_LT(html.find("in the global layers (1-2)"), html.find("in the window:60 layers (0)"));
+  EXPECT_THAT(html, HasSubstr("in the window:60 layers (0) cannot be said; not judged: 64 (the window of 60 keys"));
+}
+
+TEST(Caveats, NameFillingWindowsAndFewQueries) {
+  OrderedJson summary;
+  const Overlaid mixed(windowed({"window:60", "global", "global"}), 1);
+  caveats_section().add_json(mixed.runs().front(), summary);
+  const std::string caveats = summary["caveats"].dump();
+  EXPECT_THAT(caveats, HasSubstr("not judged at every length: window:60 layers: 64 (the window of 60 keys"));
+  EXPECT_THAT(caveats, HasSubstr("The last quarter of 64 tokens has 16 queries."));
+  EXPECT_THAT(caveats, Not(HasSubstr("The last quarter of 128")));
+}
+
 TEST(GainTheoryCaption, HasIntervalsWhereThereAreSome) {
   EXPECT_THAT(figure_of(gain_theory_section(), {report_run(3), 1}).caption.shows,
               HasSubstr("(markers, 95% intervals over chunks)"));

@@ -27,7 +27,9 @@ TEST(SinkTerminal, PermutationPStandsBesideTheNaiveOne) {
   EXPECT_THAT(text, HasSubstr("blocks of a KV group: all 256 permutations, smallest possible p 7.8e-03"));
   EXPECT_THAT(text, HasSubstr("K shifted round the layers: all 8 permutations"));
   EXPECT_THAT(text, HasSubstr("not testable: with 8 permutations the smallest possible p is 0.12"));
-  EXPECT_THAT(text, HasSubstr("layers: no interval: it takes at least 10 layers with global attention; the run has 8"));
+  EXPECT_THAT(text, HasSubstr("it decides nothing: a common drift with depth looks like a relation to it"));
+  EXPECT_THAT(text, HasSubstr("\n  range over 8 layers, without a level: Pearson ["));
+  EXPECT_THAT(text, Not(HasSubstr("no head is a sink")));
   EXPECT_THAT(
       text,
       HasSubstr(
@@ -39,7 +41,17 @@ TEST(SinkTerminal, PermutationPStandsBesideTheNaiveOne) {
 TEST(SinkTerminal, StretchesOfTextAreCounted) {
   SyntheticRun run;
   run.nested = true;
-  EXPECT_THAT(printed(run), HasSubstr("\n  3 stretches of text: Pearson ["));
+  EXPECT_THAT(printed(run), HasSubstr("\n  95% interval over 3 stretches of text: Pearson ["));
+}
+
+TEST(SinkTerminal, AModelWithoutASinkIsSaidToDecideNothing) {
+  SyntheticRun run;
+  run.value = [](const gainlens::testing::CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/bos_mass") return 0.01 + 0.004 * static_cast<double>(key.layer);
+    return std::nullopt;
+  };
+  EXPECT_THAT(printed(run), HasSubstr("no head is a sink: none of 32 heads has a BOS mass above 0.05, the largest is "
+                                      "0.038; so this run decides nothing about sinks"));
 }
 
 TEST(SinkTerminal, DrawsAndSeedArePrinted) {
