@@ -4,26 +4,15 @@
 #include "core/quantity.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 
 namespace gainlens::analyses {
 namespace {
 
-constexpr std::int64_t paper_lengths[] = {4096, 8192};  // the lengths of the sink figure in the paper
-
 const Length* find(const std::vector<Length>& lengths, std::int64_t tokens) {
   const auto found =
       std::find_if(lengths.begin(), lengths.end(), [&](const Length& length) { return length.tokens == tokens; });
   return found == lengths.end() ? nullptr : &*found;
-}
-
-std::vector<Length> paper_lengths_in(const std::vector<Length>& lengths) {
-  std::vector<Length> present;
-  for (const std::int64_t tokens : paper_lengths) {
-    if (const Length* length = find(lengths, tokens)) present.push_back(*length);
-  }
-  return present;
 }
 
 std::vector<Length> asked_lengths(const std::vector<Length>& usable, std::vector<std::int64_t> at) {
@@ -67,7 +56,6 @@ std::vector<Length> usable_lengths(const runfile::RunReader& reader) {
 std::vector<Length> sink_lengths(const runfile::RunReader& reader, const Options& options) {
   const std::vector<Length> usable = usable_lengths(reader);
   if (!options.at.empty()) return asked_lengths(usable, options.at);
-  if (const auto present = paper_lengths_in(usable); !present.empty()) return present;
   const std::size_t count = std::min<std::size_t>(usable.size(), 2);
   return {usable.end() - static_cast<std::ptrdiff_t>(count), usable.end()};
 }
@@ -76,10 +64,7 @@ std::string sink_lengths_rule(const runfile::RunReader& reader, const Options& o
   if (!options.at.empty()) return "given with --at";
   const std::vector<Length> usable = usable_lengths(reader);
   if (usable.size() == 1) return "the only length";
-  const std::size_t present = paper_lengths_in(usable).size();
-  if (present == std::size(paper_lengths)) return "the paper's lengths; change with --at";
-  return present == 1 ? "the only one of the paper's lengths, 4k and 8k; change with --at"
-                      : "the two longest; change with --at";
+  return "the two longest; change with --at";
 }
 
 std::vector<std::size_t> deep_layers(const runfile::RunReader& reader, const Options& options) {

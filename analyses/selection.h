@@ -28,8 +28,7 @@ std::vector<Length> all_lengths(const runfile::RunReader& reader);
 /// @throws InvalidArgument  no chunk is complete
 std::vector<Length> usable_lengths(const runfile::RunReader& reader);
 
-/// Lengths of the sink analyses, shortest first: `options.at` if given; else 4k and 8k, or the one of them that the run
-/// has; else the two longest, or the only one.
+/// Lengths of the sink analyses, shortest first: `options.at` if given; else the two longest, or the only one.
 /// @throws InvalidArgument  a length of `options.at` is not in the run or has no complete chunk
 std::vector<Length> sink_lengths(const runfile::RunReader& reader, const Options& options);
 /// How sink_lengths() chose the lengths, and how to change them, in words: "the two longest; change with --at".

@@ -140,7 +140,8 @@ std::string holds_in_words(const SinkLemma& lemma) {
         lemma.violated, counted(lemma.judged, "head"), -lemma.slack_min);
   }
   return fmt::format(
-      "The bound holds at every query of {}, as it must by the triangle inequality (smallest weight - bound: {:.2g}).",
+      "The bound holds at every query of {}, as it must by the triangle inequality (smallest weight less bound, also "
+      "where the bound is negative: {:.2g}).",
       counted(lemma.judged, "head"), lemma.slack_min);
 }
 
@@ -173,6 +174,10 @@ std::string in_words(const SinkLemma& lemma) {
 }
 
 }  // namespace
+
+Measured least_slack(const LemmaHead& head) {
+  return head.vacuous < 1 ? Measured(head.slack_min) : Measured::none("the bound is negative at every query");
+}
 
 bool binds_more(const LemmaHead& a, const LemmaHead& b) {
   return std::pair(a.bound, a.bos_mass) > std::pair(b.bound, b.bos_mass);

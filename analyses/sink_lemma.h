@@ -31,10 +31,15 @@ struct LemmaHead {
   double bound;          ///< max(0, 1 - (delta + epsilon) / (mu c)), the lemma's lower bound on alpha_1
   double vacuous;        ///< share of queries whose bound is vacuous: not above 0
   Measured slack;        ///< alpha_1 - bound, over the queries with a bound above 0
-  double slack_min;      ///< smallest alpha_1 - bound of any query, chunk and length; by the lemma not below 0
+  /// Smallest alpha_1 - B of any query, chunk and length, with the bound B as it is: where B is negative, this is more
+  /// than alpha_1 itself. By the lemma not below 0.
+  double slack_min;
   double gain_bound;     ///< the bound with ||K o e|| in place of delta
   double gain_violated;  ///< share of queries whose alpha_1 is below that bound
 };
+
+/// slack_min of a head with a bound above 0 at some query. Elsewhere the distance to a negative bound says nothing.
+Measured least_slack(const LemmaHead& head);
 
 /// Order of heads in tables: by the bound, equal bounds by the weight of key 0, largest first. Where most bounds are
 /// vacuous the weight decides: those heads are the sinks that the lemma does not explain.

@@ -177,7 +177,9 @@ void describe_late_layers(SinkVsK& result) {
   if (!masses.empty()) result.late_bos_mass = *std::max_element(masses.begin(), masses.end());
 }
 
-std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::vector<Length>& lengths) {
+/// @param on_key_0  set to what is counted for key 0
+std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::vector<Length>& lengths,
+                                 SinkCount* on_key_0 = nullptr) {
   const auto column_mean = Cells::read(reader, "summary/column_mean");
   if (!column_mean) return std::vector<Measured>(runfile::first_keys, Measured::none(column_mean.reason()));
   std::vector<Measured> shares;
@@ -189,6 +191,7 @@ std::vector<Measured> sink_share(const runfile::RunReader& reader, const std::ve
       layers_counted += layers.size();
       for (const std::int64_t sample : length.samples) count.add(*column_mean, length.index, sample, layers, key);
     }
+    if (key == 0 && on_key_0 != nullptr) *on_key_0 = count;
     const std::string_view nothing =
         layers_counted == 0 ? "key 0 is outside the window of every layer" : "no chunk has a value for this key";
     shares.push_back(count.cells == 0 ? Measured::none(std::string(nothing)) : Measured(count.share()));
@@ -305,9 +308,11 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
       .late_bos_mass = Measured::none("the late layers have no BOS mass, or all of them are excluded"),
       .apart = {},
       .notes = {},
-      .sink_share = sink_share(reader, lengths),
+      .sink_share = {},
+      .sinks_on_key_0 = {},
       .sink_share_by_length = {},
   };
+  result.sink_share = sink_share(reader, lengths, &result.sinks_on_key_0);
   for (const Length& length : lengths) result.sink_share_by_length.push_back(sink_share(reader, {length}));
   result.points = std::move(points);
   for (const double threshold : sink_thresholds) result.sinks.push_back(heads_above(result.points, threshold));
@@ -361,6 +366,7 @@ OrderedJson to_json(const SinkVsK& result) {
   put(json["late_layers"], "largest_bos_mass", result.late_bos_mass);
   json["set_apart"] = apart_to_json(result.apart);
   json["sink_share"] = shares_to_json(result.sink_share);
+  json["sinks_on_key_0"] = {{"sinks", result.sinks_on_key_0.sinks}, {"head_chunk_pairs", result.sinks_on_key_0.cells}};
   json["sink_share_by_length"] = OrderedJson::array();
   for (std::size_t i = 0; i < result.lengths.size(); ++i) {
     OrderedJson entry = {{"tokens", result.lengths[i].tokens}};

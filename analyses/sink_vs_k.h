@@ -2,6 +2,7 @@
 
 #include "analyses/options.h"
 #include "analyses/selection.h"
+#include "analyses/sink_count.h"
 #include "analyses/sink_inference.h"
 #include "analyses/statistics.h"
 
@@ -86,6 +87,7 @@ struct SinkVsK {
   /// [key m] Share of (chunk, layer, head) whose column mean at key m exceeds 0.3 (Gu et al.). Layers with key 0
   /// outside their window at a length are excluded there: they cannot have a sink on it.
   std::vector<Measured> sink_share;
+  SinkCount sinks_on_key_0;  ///< what sink_share[0] counts
   std::vector<std::vector<Measured>>
       sink_share_by_length;  ///< [length of `lengths`][key]; column means shrink with longer contexts
 };

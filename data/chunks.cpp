@@ -1,8 +1,13 @@
 #include "data/chunks.h"
 
 #include "core/check.h"
+#include "core/counted.h"
 #include "core/quantity.h"
 #include "runfile/text_layout.h"
+
+#include <fmt/ranges.h>
+
+#include <numeric>
 
 namespace gainlens::data {
 namespace {
@@ -19,6 +24,21 @@ void check(const ChunkPlan& plan) {
   }
 }
 
+/// What to do if chunks need more tokens than there are.
+std::string remedies(const ChunkPlan& plan, runfile::TextLayout layout, std::int64_t length, std::int64_t available) {
+  std::int64_t fits = 0, too_long = plan.nested ? plan.lengths.back() : length;
+  while (too_long - fits > 1) {
+    const std::int64_t tried = std::midpoint(fits, too_long);
+    layout.lengths = {tried};
+    (runfile::tokens_needed(layout, tried) <= available ? fits : too_long) = tried;
+  }
+  std::vector<std::string> all = {"a longer text"};
+  if (plan.samples > 1) all.emplace_back("fewer --samples");
+  constexpr std::int64_t shortest = 2;
+  if (fits >= shortest) all.push_back(fmt::format("--lengths of at most {}", fits));
+  return fmt::format("{}", fmt::join(all, " or "));
+}
+
 }  // namespace
 
 std::vector<Chunk> cut(std::span<const tokenizers::TokenId> tokens, const ChunkPlan& plan) {
@@ -29,11 +49,10 @@ std::vector<Chunk> cut(std::span<const tokenizers::TokenId> tokens, const ChunkP
   std::vector<Chunk> chunks;
   for (const std::int64_t length : plan.lengths) {
     const std::int64_t needed = runfile::tokens_needed(layout, length);
-    CHECK(needed <= available,
-          "chunks: the text has {} tokens, but {} samples of length {}{}{} need {}; give a longer text, "
-          "fewer --samples or shorter --lengths",
-          available, plan.samples, format_count(plan.nested ? plan.lengths.back() : length),
-          plan.nested ? " (nested)" : "", plan.spread ? " (spread)" : "", needed);
+    CHECK(needed <= available, "chunks: the text has {} tokens, but {} of length {}{}{} {} {}; give {}", available,
+          counted(plan.samples, "sample"), format_count(plan.nested ? plan.lengths.back() : length),
+          plan.nested ? " (nested)" : "", plan.spread ? " (spread)" : "", plan.samples == 1 ? "needs" : "need", needed,
+          remedies(plan, layout, length, available));
     for (std::int64_t sample = 0; sample < plan.samples; ++sample) {
       Chunk chunk{length, sample, {}};
       chunk.tokens.reserve(static_cast<std::size_t>(length));

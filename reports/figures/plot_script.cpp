@@ -3,6 +3,8 @@
 #include "core/check.h"
 #include "core/quantity.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -25,6 +27,14 @@ double tick_step(double reach) {
     if (reach / (factor * power) <= 5) return factor * power;
   }
   return 10 * power;
+}
+
+constexpr std::size_t most_layer_colours = 8;
+
+/// Whether layers with others between them have a colour each.
+bool are_apart(const std::vector<std::int64_t>& layers) {
+  const bool neighbours = layers.back() - layers.front() + 1 == static_cast<std::int64_t>(layers.size());
+  return !neighbours && layers.size() <= most_layer_colours;
 }
 
 }  // namespace
@@ -100,10 +110,25 @@ PlotScript& PlotScript::viridis() {
       "8 '#B4DE2C', 9 '#FDE725')");
 }
 
+double layer_colour(const std::vector<std::int64_t>& layers, std::int64_t layer) {
+  if (!are_apart(layers)) return static_cast<double>(layer);
+  return static_cast<double>(std::lower_bound(layers.begin(), layers.end(), layer) - layers.begin());
+}
+
+PlotScript& PlotScript::layer_colours(const std::vector<std::int64_t>& layers) {
+  if (!are_apart(layers)) return layer_colours(static_cast<double>(layers.front()), static_cast<double>(layers.back()));
+  viridis();
+  std::vector<std::string> tics;
+  for (std::size_t i = 0; i < layers.size(); ++i) tics.push_back(fmt::format("'{}' {}", layers[i], i));
+  line("set palette maxcolors {}", layers.size())
+      .line("set cbrange [-0.5:{}]", static_cast<double>(layers.size()) - 0.5);
+  return line("set cbtics ({}) out scale 0.4", fmt::join(tics, ", "));
+}
+
 PlotScript& PlotScript::layer_colours(double first, double last) {
   viridis();
   const double layers = last - first + 1;
-  if (layers > 8) {
+  if (layers > static_cast<double>(most_layer_colours)) {
     line("set cbrange [{}:{}]", first, last);
     return line("set cbtics autofreq out scale 0.4");
   }

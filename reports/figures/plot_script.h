@@ -40,6 +40,9 @@ class PlotScript {
   PlotScript& viridis();
   /// viridis over layer numbers; the colour bar itself is the figure's affair.
   PlotScript& layer_colours(double first, double last);
+  /// The same for layers that are not neighbours: of at most eight each has a colour, at layer_colour(layers, layer) of
+  /// the range.
+  PlotScript& layer_colours(const std::vector<std::int64_t>& layers);
   /// Starts panel number `index` (a, b, ...) with its title, left above the axes. Leaves labels of earlier panels
   /// behind.
   PlotScript& panel(std::size_t index, std::string_view title);
@@ -49,6 +52,10 @@ class PlotScript {
  private:
   std::string text_;
 };
+
+/// Where a layer lies in the colours of layer_colours(layers).
+/// @param layers  sorted, each once; one of them is `layer`
+double layer_colour(const std::vector<std::int64_t>& layers, std::int64_t layer);
 
 /// Text from a file for a gnuplot string in double quotes: nothing in it is markup.
 std::string plain(std::string_view text);

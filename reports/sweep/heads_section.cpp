@@ -1,5 +1,6 @@
 #include "reports/sweep/sections.h"
 
+#include "analyses/cells.h"
 #include "analyses/heatmap.h"
 #include "core/check.h"
 #include "core/quantity.h"
@@ -16,6 +17,35 @@ CsvTable map_csv(const analyses::Heatmap& map) {
   for (std::size_t layer = 0; layer < map.layers.size(); ++layer) {
     for (std::size_t head = 0; head < map.heads; ++head)
       table.rows.push_back({map.layers[layer], cell(head), map.at(layer, head)});
+  }
+  return table;
+}
+
+/// Every head at every length: its kind of attention, and means over chunks of all numbers of its summary.
+CsvTable heads_csv(const runfile::RunReader& reader) {
+  CsvTable table{"heads", {"tokens", "chunks", "layer", "head", "kv_head", "attention", "key_0_visible"}, {}};
+  std::vector<analyses::Cells> columns;
+  for (const runfile::HeadQuantity& quantity : runfile::head_quantities()) {
+    const auto cells = analyses::Cells::read(reader, fmt::format("summary/{}", quantity.name));
+    if (!cells) continue;
+    columns.push_back(*cells);
+    table.header.emplace_back(quantity.name);
+  }
+  const auto heads = static_cast<std::size_t>(reader.heads()), kv_heads = static_cast<std::size_t>(reader.kv_heads());
+  for (const analyses::Length& length : analyses::usable_lengths(reader)) {
+    for (std::size_t layer = 0; layer < reader.layers().size(); ++layer) {
+      const std::string& attention = reader.attention()[layer];
+      const bool visible = runfile::first_key_visibility(attention, length.tokens) != runfile::FirstKey::hidden;
+      for (std::size_t head = 0; head < heads; ++head) {
+        std::vector<Cell> row = {length.tokens,        cell(length.samples.size()),   reader.layers()[layer],
+                                 cell(head),           cell(head * kv_heads / heads), attention,
+                                 std::int64_t{visible}};
+        std::size_t left_out = 0;
+        for (const analyses::Cells& cells : columns)
+          row.emplace_back(analyses::mean_over_samples(cells, length, layer, head, 0, left_out));
+        table.rows.push_back(std::move(row));
+      }
+    }
   }
   return table;
 }
@@ -92,7 +122,7 @@ std::vector<std::string> group_names(Runs runs) {
 
 /// Figures are named after their first dataset; each dataset has a CSV file.
 std::vector<std::string> files() {
-  std::vector<std::string> stems;
+  std::vector<std::string> stems = {"heads"};
   for (const MapFigure& figure : map_figures) {
     for (const std::string_view name : {figure.name, figure.beside}) {
       if (!name.empty()) stems.push_back(fmt::format("heatmap-{}", name));
@@ -107,6 +137,9 @@ std::vector<Block> blocks(Runs runs) {
     all.push_back(CaptionedFigure{"heatmap-" + name, std::string(figure_named(name).title), heatmap_caption(runs, name),
                                   heatmap_figure(runs, name)});
   }
+  all.push_back(Html{
+      "<p><code>tables/heads.csv</code> holds every head at every length: its kind of attention (global or a window), "
+      "and the means over chunks of all its statistics.</p>\n"});
   return all;
 }
 
@@ -126,7 +159,7 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
 }
 
 std::vector<CsvTable> tables(const SweepRun& run) {
-  std::vector<CsvTable> all;
+  std::vector<CsvTable> all = {heads_csv(run.reader())};
   for (const HeatmapGroup& group : run.of(heatmap_groups)) {
     for (const auto& [quantity, map] : group.maps) {
       if (map) all.push_back(map_csv(*map));

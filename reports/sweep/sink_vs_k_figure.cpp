@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <set>
 
 namespace gainlens::reports {
 namespace {
@@ -47,11 +48,23 @@ std::size_t group_of(const SinkPoint& point) {
   return point.attention == "global" ? 2 : 1;
 }
 
+/// The layers whose points are coloured, or all if none is.
+std::vector<std::int64_t> coloured_layers(const SinkVsK& result) {
+  std::set<std::int64_t> coloured, all;
+  for (const SinkPoint& point : result.points) {
+    all.insert(point.layer);
+    if (groups[group_of(point)].coloured) coloured.insert(point.layer);
+  }
+  const auto& chosen = coloured.empty() ? all : coloured;
+  return {chosen.begin(), chosen.end()};
+}
+
 Rows rows_of(const SinkVsK& result, std::size_t variant, std::size_t group) {
   Rows rows;
+  const std::vector<std::int64_t> layers = coloured_layers(result);
   for (const SinkPoint& point : result.points) {
     if (group_of(point) != group || !std::isfinite(point.bos_mass) || !std::isfinite(point.gain[variant])) continue;
-    rows.push_back({point.gain[variant], point.bos_mass, static_cast<double>(point.layer)});
+    rows.push_back({point.gain[variant], point.bos_mass, layer_colour(layers, point.layer)});
   }
   return rows;
 }
@@ -139,21 +152,10 @@ double largest_mass(Runs runs) {
   return largest;
 }
 
-/// First and last layer, and whether the points of one run need a key of shapes.
-struct LayerRange {
-  std::int64_t first;
-  std::int64_t last;
-  bool shapes_differ;
-};
-
-LayerRange layers_of(const SinkVsK& result) {
-  LayerRange range{result.points.front().layer, result.points.front().layer, false};
-  for (const SinkPoint& point : result.points) {
-    range.first = std::min(range.first, point.layer);
-    range.last = std::max(range.last, point.layer);
-    range.shapes_differ = range.shapes_differ || group_of(point) != 2;
-  }
-  return range;
+/// Whether the points of one run need a key of shapes.
+bool shapes_differ(const SinkVsK& result) {
+  return std::any_of(result.points.begin(), result.points.end(),
+                     [](const SinkPoint& point) { return group_of(point) != 2; });
 }
 
 /// The shapes that occur among the points.
@@ -191,10 +193,9 @@ Maybe<Figure> sink_vs_k_figure(Runs runs) {
   if (std::none_of(runs.begin(), runs.end(), drawable))
     return Maybe<Figure>::none(runs.front().of(analyses::sink_vs_k).correlations[0].reason());
   const bool one = runs.size() == 1;
-  const LayerRange layers = layers_of(runs.front().of(analyses::sink_vs_k));
-  const std::vector<LegendEntry> legend = one && layers.shapes_differ
-                                              ? name_shapes(runs.front().of(analyses::sink_vs_k))
-                                              : name_runs(labels_of(runs), LegendMark::marker);
+  const SinkVsK& first = runs.front().of(analyses::sink_vs_k);
+  const std::vector<LegendEntry> legend =
+      one && shapes_differ(first) ? name_shapes(first) : name_runs(labels_of(runs), LegendMark::marker);
   const double strip = legend_height(legend, page_width);
   const double top = std::max((one ? 1.3 : 1.05) * largest_mass(runs), 0.02);  // room for the coefficients
 
@@ -206,7 +207,7 @@ Maybe<Figure> sink_vs_k_figure(Runs runs) {
   grid.bottom += strip;
   PlotScript script;
   start_panels(script, grid);
-  script.layer_colours(static_cast<double>(layers.first), static_cast<double>(layers.last)).line("unset colorbox");
+  script.layer_colours(coloured_layers(first)).line("unset colorbox");
   script.y_axis(0, top, 0).line("unset key");
   threshold_lines(script, largest_mass(runs));
   for (std::size_t i = 0; i < panels.size(); ++i) {

@@ -179,8 +179,8 @@ PaperTable inference_table(Runs runs) {
 
 PaperTable sinks_table(Runs runs) {
   PaperTable table{"sinks",
-                   fmt::format("The strongest sink heads: means over chunks at {}. Sink share: share of chunks whose "
-                               "mean attention to key 0 exceeds 0.3.",
+                   fmt::format("The strongest sink heads: means over chunks at {}. Sink share: share of the head's "
+                               "chunks whose mean attention to key 0 exceeds 0.3.",
                                of_each(runs,
                                        [](const SweepRun& run) {
                                          return analyses::list_lengths(run.of(analyses::sink_vs_k).lengths);
@@ -228,8 +228,11 @@ std::string sink_numbers(const SweepRun& run) {
     text += fmt::format(" Late {}: K from {} to {}, largest BOS mass {}.", layers_in_words(sinks.late_layers),
                         shown(sinks.late_gain->low), shown(sinks.late_gain->high), shown(sinks.late_bos_mass));
   }
-  if (!sinks.sink_share.empty() && sinks.sink_share[0])
-    text += fmt::format(" Sink share at key 0 (mean attention above 0.3): {}.", shown_percent(sinks.sink_share[0]));
+  if (const analyses::SinkCount& count = sinks.sinks_on_key_0; count.cells > 0)
+    text += fmt::format(
+        " Sink share at key 0: in {} of {} (head, chunk) pairs ({}) the queries put more than 0.3 of their attention "
+        "on it on average.",
+        count.sinks, count.cells, shown_percent(sinks.sink_share[0]));
   return text;
 }
 

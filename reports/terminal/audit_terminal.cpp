@@ -45,12 +45,13 @@ std::string header() {
 
 std::string row(const LemmaHead& head) {
   const std::string slack = head.slack ? fmt::format("{:.3f}", *head.slack) : "-";
+  const analyses::Measured least = analyses::least_slack(head);
   return fmt::format(
-      "{:>5} {:>4}  {:>7.3g} {:>7.3g} {:>5.2f} {:>7.3g}  {:>6.3f} {:>7.3f} {:>7} {:>9.2g} {:>7.1f}%  {:>7.3f} "
+      "{:>5} {:>4}  {:>7.3g} {:>7.3g} {:>5.2f} {:>7.3g}  {:>6.3f} {:>7.3f} {:>7} {:>9} {:>7.1f}%  {:>7.3f} "
       "{:>5.1f}%{}\n",
       head.layer, head.head, head.first_norm, head.min_norm, head.alignment, head.estimate_norm, head.bound,
-      head.bos_mass, slack, head.slack_min, 100 * head.vacuous, head.gain_bound, 100 * head.gain_violated,
-      head.set_apart ? fmt::format("  {}, excluded", printable(head.attention)) : "");
+      head.bos_mass, slack, least ? fmt::format("{:.2g}", *least) : "-", 100 * head.vacuous, head.gain_bound,
+      100 * head.gain_violated, head.set_apart ? fmt::format("  {}, excluded", printable(head.attention)) : "");
 }
 
 bool nearer(const LemmaHead* a, const LemmaHead* b) {
@@ -81,8 +82,11 @@ std::string table(const SinkLemma& lemma, bool all_heads) {
   for (const LemmaHead* head : first_heads(
            lemma, strongest_heads, [](const LemmaHead*a, const LemmaHead*b) { return analyses::binds_more(*a, *b); }))
     text += row(*head);
-  text += "Heads where it is met most narrowly\n" + header();
-  for (const LemmaHead* head : first_heads(lemma, least_met_heads, nearer)) text += row(*head);
+  auto near = first_heads(lemma, lemma.heads.size(), nearer);
+  std::erase_if(near, [](const LemmaHead* head) { return !analyses::least_slack(*head); });
+  near.resize(std::min(near.size(), least_met_heads));
+  if (!near.empty()) text += "Heads where it is met most narrowly\n" + header();
+  for (const LemmaHead* head : near) text += row(*head);
   return text + fmt::format("({} in all; --all prints every one)\n", counted(lemma.heads.size(), "head"));
 }
 
@@ -93,8 +97,9 @@ std::string lemma_text(const analyses::Audit& audit, bool all_heads) {
   text += wrapped(
       "alpha_1: weight of key 0; epsilon: norm of its value; mu: smallest norm of another value; c = min(1, ||vbar|| / "
       "mu), vbar the mean of the other values; delta = ||e||. bound: 0 where it is below. slack: alpha_1 - bound over "
-      "queries where the bound is above 0; least: smallest of any query. with K: the bound with ||K o e|| for delta; "
-      "below: share of queries whose alpha_1 is below that.",
+      "queries where the bound is above 0; least: smallest of any query, a negative bound taken as it is ('-': every "
+      "bound is negative). with K: the bound with ||K o e|| for delta; below: share of queries whose alpha_1 is below "
+      "that.",
       2);
   return text;
 }

@@ -41,9 +41,9 @@ void add_audit(CLI::App& app, const GlobalOptions& global, Action& action) {
       "sweep. A run made before sweeps stored these norms has no lemma; the reason is printed.");
   auto arguments = std::make_shared<AuditArguments>();
   command->add_option("run", arguments->run, "Run folder or run.h5")->required();
-  command->add_option("--at", arguments->at,
-                      "Context lengths in tokens to average over, comma-separated; 1k is 1024 (default: 4k and 8k if "
-                      "the run has them, else its two longest)");
+  command->add_option(
+      "--at", arguments->at,
+      "Context lengths in tokens to average over, comma-separated; 1k is 1024 (default: the two longest of the run)");
   command->add_flag(
       "--all", arguments->all,
       "Print every head, not only the heads with the strongest bounds and those that meet theirs most narrowly");

@@ -116,6 +116,7 @@ struct Opened {
 /// A language model over the start of a text.
 Opened open_decoder(const CaptureArguments& arguments) {
   const models::CheckpointSource checkpoint = models::open_checkpoint(arguments.model, arguments.ignored_config_keys);
+  for (const std::string& note : checkpoint.notes) print_notice("gainlens: warning: {}\n", note);
   const data::Chunk chunk = first_chunk(arguments, checkpoint.config, checkpoint.path);
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");

@@ -48,7 +48,7 @@ void print(const language::LanguageModelLoss& loss, std::int64_t context, const 
   print_result("tokens             {} in {} chunks of at most {}; {}\n", loss.tokens, loss.chunks, context, bos);
   print_result("loss               {:.4f} nats per token (perplexity {:.2f})\n", loss.loss, std::exp(loss.loss));
   print_result("unigram entropy    {:.4f} nats per token\n", loss.unigram_entropy);
-  print_result("below it by        {:.1f}%\n", 100 * below);
+  print_result("{} it by        {:.1f}%\n", below < 0 ? "above" : "below", 100 * std::abs(below));
 }
 
 void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& global) {
@@ -59,6 +59,7 @@ void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& g
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   load.ignored_keys = arguments.ignored_config_keys;
   models::Checkpoint checkpoint = models::load_checkpoint(formats::locate_checkpoint(arguments.model), load);
+  for (const std::string& note : checkpoint.notes) print_notice("gainlens: warning: {}\n", note);
   const models::DecoderConfig config = checkpoint.config;
   const auto source = sweep::read_tokens(arguments.text.source(), checkpoint.path, config.vocabulary, config.bos_token);
   const std::int64_t context = length.value_or(std::min<std::int64_t>(config.max_positions, 2048));

@@ -15,7 +15,7 @@ void Findings::add(const std::string& name, const std::string& text, const Json&
 }
 
 void Findings::conclude(const std::string& reason) {
-  add_line("usable", reason.empty() ? "yes" : "no: " + reason);
+  add_line("usable", !reason.empty() ? "no: " + reason : how_.empty() ? "yes" : "yes " + how_);
   add_json("usable", reason.empty());
   if (!reason.empty()) add_json("reason", reason);
 }

@@ -23,11 +23,15 @@ class Findings {
   /// @param reason  why it is not usable; empty if it is usable
   void conclude(const std::string& reason);
 
+  /// How what is inspected can be used, as the end of "yes ...": "in bfloat16; ...".
+  void usable_how(std::string how) { how_ = std::move(how); }
+
   void print(bool json) const;
 
  private:
   std::vector<std::pair<std::string, std::string>> lines_;
   OrderedJson json_ = OrderedJson::object();
+  std::string how_;
 };
 
 }  // namespace gainlens::cli

@@ -3,9 +3,7 @@
 #include "core/error.h"
 #include "core/quantity.h"
 #include "models/checkpoint/checkpoint_source.h"
-#include "models/checkpoint/compute_dtype.h"
 #include "models/checkpoint/describe.h"
-#include "models/checkpoint/memory_needed.h"
 #include "models/checkpoint/model_size.h"
 #include "models/checkpoint/stored_tensors.h"
 #include "models/decoder/attention_layout.h"
@@ -158,22 +156,6 @@ void add_tokenizer(const std::filesystem::path& path, Findings& findings) {
   }
 }
 
-void add_memory(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
-  const std::int64_t length = question.length.empty() ? config.max_positions : parse_count(question.length, "--length");
-  const auto dtype = models::parse_compute_dtype(question.dtype, "--dtype");
-  const auto memory = models::memory_needed(config, {.dtype = dtype, .positions = length});
-  const auto available = available_memory();
-  findings.add_line(
-      fmt::format("memory at {}", format_count(length)),
-      fmt::format("about {} in {}{}{}", format_bytes(memory.total()), models::name_of(dtype),
-                  length > config.max_positions ? "; beyond the context limit, for --allow-extrapolation" : "",
-                  available ? fmt::format("; {} available", format_bytes(*available)) : ""));
-  findings.add_json("memory", {{"length", length},
-                               {"dtype", models::name_of(dtype)},
-                               {"bytes", memory.total()},
-                               {"available", available ? Json(*available) : Json(nullptr)}});
-}
-
 /// Opens the checkpoint. If the weights cannot be opened, adds the findings about the configuration before it throws.
 models::CheckpointSource open_or_say_the_rest(const std::filesystem::path& path,
                                               const std::vector<std::string>& ignored, Findings& findings) {
@@ -197,10 +179,14 @@ void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion&
   add_config(source.config, findings);
   add_files(source, findings);
   add_tokenizer(source.path, findings);
-  add_memory(source.config, question, findings);
-  if (!question.length.empty()) computations.add_time(source.config, question, findings);
+  if (const std::string doubt = sink_test_doubt(source.config); !doubt.empty()) {
+    findings.add_line("sink-vs-k", doubt);
+    findings.add_json("sink_vs_k_doubt", doubt);
+  }
+  add_memory(source.config, question, available_memory(), findings);
   check_rope(source.config);
   models::check_tensors(source);
+  if (computations.add_time) computations.add_time(source.config, question, findings);
 }
 
 }  // namespace gainlens::cli

@@ -7,8 +7,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,7 @@ struct MemoryQuestion {
 
 /// The findings that need libtorch. A program without it hands over to one that has it instead of returning.
 struct InspectComputations {
-  /// Adds the time of a sweep. The question has a length.
+  /// Adds the time of a sweep at inspected_length(). Null: none is added.
   std::function<void(const models::DecoderConfig&, const MemoryQuestion&, Findings&)> add_time;
   /// inspect_recommender()
   std::function<void(const std::filesystem::path&, Findings&)> inspect_recommender;
@@ -38,8 +40,20 @@ void add_inspect_with(CLI::App& app, const GlobalOptions& global, Action& action
 void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion& question,
                         const InspectComputations& computations, Findings& findings);
 
-/// Adds the time of a sweep at a length, at the speed of this machine. It is measured, which takes about half a second.
-/// @param question  has a length
+/// The context length of the estimates: that of the question, else the model's number of positions.
+/// @throws InvalidArgument  the question's length is not a number of tokens
+std::int64_t inspected_length(const models::DecoderConfig& config, const MemoryQuestion& question);
+
+/// Adds the memory of a sweep at inspected_length() and, where it is more than there is, what makes it fit. A number of
+/// bytes that is not known, because the system does not tell, is null.
+void add_memory(const models::DecoderConfig& config, const MemoryQuestion& question,
+                std::optional<std::uint64_t> available, Findings& findings);
+
+/// Why no test of `sink-vs-k` can decide about this model, or which one alone can; empty if the test within layers can.
+std::string sink_test_doubt(const models::DecoderConfig& config);
+
+/// Adds the time of a sweep at inspected_length(), at the speed of this machine. It is measured, which takes about half
+/// a second.
 void add_expected_time(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings);
 
 /// As inspect_checkpoint(), for a recommender that `train recommend` wrote (recommend::is_sasrec). It reads the

@@ -18,7 +18,7 @@ std::string duration_text(double seconds) {
 }  // namespace
 
 void add_expected_time(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
-  const std::int64_t length = parse_count(question.length, "--length");
+  const std::int64_t length = inspected_length(config, question);
   const auto dtype = models::parse_dtype(question.dtype, "--dtype");
   const auto rates = sweep::measured_rates(dtype, config.head_dim);
   const sweep::ExpectedTime time = sweep::expected_time(config, length, rates);

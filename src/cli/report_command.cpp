@@ -184,8 +184,8 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
   add_name_list(*command, "--names", arguments->names,
                 "Names of the runs, comma-separated, one for each run (default: the names of their folders)");
   command->add_option("--at", arguments->at,
-                      "Context lengths in tokens for the sink figures, comma-separated; 1k is 1024 (default: 4k and 8k "
-                      "if the run has them, else its two longest)");
+                      "Context lengths in tokens for the sink figures, comma-separated; 1k is 1024 (default: the two "
+                      "longest of the run)");
   command->add_option("--deep-layers", arguments->deep_layers,
                       "Number of last layers that count as deep (default: a quarter of the run's layers, rounded up)");
   command

@@ -35,9 +35,9 @@ void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(app, subcommand_named("sink-vs-k"), "gainlens sink-vs-k RUN");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("run", arguments->run, "Run folder or run.h5")->required();
-  command->add_option("--at", arguments->at,
-                      "Context lengths in tokens to average over, comma-separated; 1k is 1024 (default: 4k and 8k if "
-                      "the run has them, else its two longest)");
+  command->add_option(
+      "--at", arguments->at,
+      "Context lengths in tokens to average over, comma-separated; 1k is 1024 (default: the two longest of the run)");
   analyses::Resampling& resampling = arguments->options.resampling;
   command
       ->add_option("--permutations", resampling.permutations,

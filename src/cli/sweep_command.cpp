@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/ignored_keys.h"
+#include "cli/inspect_parts.h"
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -8,6 +9,7 @@
 #include "core/quantity.h"
 #include "formats/hub_cache.h"
 #include "kernels/linear/product_kernel.h"
+#include "models/checkpoint/read_config.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "runfile/process_group.h"
 #include "sweep/moments.h"
@@ -160,9 +162,15 @@ void print(const sweep::SweepOutcome& outcome, bool json) {
   }
 }
 
+void say_what_cannot_be_tested(const sweep::SweepOptions& options) {
+  const auto config = models::read_decoder_config(options.model, options.ignored_config_keys);
+  if (const std::string doubt = sink_test_doubt(config); !doubt.empty()) print_notice("gainlens: note: {}\n", doubt);
+}
+
 /// If several processes share the run, only rank 0 prints the result. Each process prints its own warning.
 void sweep_and_print(const SweepArguments& arguments, const GlobalOptions& global) {
   const sweep::SweepOptions options = options_of(arguments, global);
+  if (options.group.rank == 0 && options.statistics && !global.quiet) say_what_cannot_be_tested(options);
   const sweep::SweepOutcome outcome = sweep::run_sweep(options);
   if (!global.json) warn(outcome);
   if (options.group.rank == 0) print(outcome, global.json);

@@ -55,6 +55,15 @@ void add_coordinates(Attributes& attributes, std::span<const Axis> axes, Group g
   if (!names.empty()) attributes.emplace_back("coordinates", names);
 }
 
+/// In a model with learned sink logits: whether the weights of a number are those among the keys, or of keys and sink.
+std::string_view share_of_sink(const DatasetInfo& info) {
+  const auto begins = [&](std::string_view start) { return info.name.starts_with(start); };
+  if (info.group == Group::values || begins("gate") || begins("nll") || begins("sink_logit_mass")) return "";
+  if (begins("bos_mass") || begins("first_mass") || begins("column_mean"))
+    return "; of weights that sum to 1 over the keys and the learned sink logit together";
+  return "; of weights renormalised to sum to 1 over the keys, without the learned sink logit";
+}
+
 }  // namespace
 
 Attributes attributes_of_run(const Request& request, std::string_view program_version) {
@@ -93,6 +102,7 @@ Attributes attributes_of(const DatasetInfo& info, const Request& request) {
     if (const std::size_t at = meaning.find(reml); at != std::string::npos)
       meaning.replace(at, reml.size(), fmt::format("observation precision ({})", words_of(request.estimator)));
   }
+  if (request.sink_logits) meaning += share_of_sink(info);
   Attributes attributes = {{"units", info.unit}, {"long_name", meaning}};
   add_coordinates(attributes, info.run_axes(), info.group, request);
   if (const std::string_view comment = comment_on(info); !comment.empty()) attributes.emplace_back("comment", comment);

@@ -53,12 +53,12 @@ TEST(Selection, WindowOfFourHidesKeyZeroFromQueriesFourOn) {
   EXPECT_THAT([] { first_key_visibility("window:x", 8); }, ThrowsMessage<InvalidArgument>(HasSubstr("'window:x'")));
 }
 
-TEST(Selection, SinkLengthsPreferFourAndEightK) {
+TEST(Selection, SinkLengthsAreTheTwoLongest) {
   const TemporaryFolder folder;
   SyntheticRun run = small_run();
   run.lengths = {1024, 4096, 8192, 10240};
   const auto reader = write_run(folder.path() / "paper", run);
-  EXPECT_THAT(tokens(sink_lengths(reader, {})), ElementsAre(4096, 8192));
+  EXPECT_THAT(tokens(sink_lengths(reader, {})), ElementsAre(8192, 10240));
   EXPECT_THAT(tokens(sink_lengths(reader, {.at = {10240, 1024, 1024}})), ElementsAre(1024, 10240));
   EXPECT_THAT([&] { sink_lengths(reader, {.at = {512}}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("512 tokens; it has 1k, 4k, 8k and 10k")));
@@ -76,12 +76,8 @@ TEST(Selection, TheRuleOfTheSinkLengthsSaysHowToChangeThem) {
     return sink_lengths_rule(write_run(folder.path() / name, run), options);
   };
   run.lengths = {1024, 4096, 8192};
-  EXPECT_EQ(rule("both", {}), "the paper's lengths; change with --at");
+  EXPECT_EQ(rule("three", {}), "the two longest; change with --at");
   EXPECT_EQ(rule("given", {.at = {1024}}), "given with --at");
-  run.lengths = {1024, 4096};
-  EXPECT_EQ(rule("four", {}), "the only one of the paper's lengths, 4k and 8k; change with --at");
-  run.lengths = {16, 32, 64};
-  EXPECT_EQ(rule("short", {}), "the two longest; change with --at");
   run.lengths = {16};
   EXPECT_EQ(rule("one", {}), "the only length");
 }

@@ -254,6 +254,9 @@ TEST(SinkVsK, SinkShareLeavesOutLayersThatCannotSeeKeyZero) {
   EXPECT_DOUBLE_EQ(*result.sink_share_by_length[0][0], 0.5);
   EXPECT_DOUBLE_EQ(*result.sink_share_by_length[1][0], 1);
   EXPECT_DOUBLE_EQ(*result.sink_share[0], 2.0 / 3);  // 6 of 9 heads in each chunk
+  EXPECT_EQ(result.sinks_on_key_0.sinks * 3, result.sinks_on_key_0.cells * 2);
+  EXPECT_EQ(result.sinks_on_key_0.cells % 9, 0u);
+  EXPECT_EQ(to_json(result)["sinks_on_key_0"]["head_chunk_pairs"], result.sinks_on_key_0.cells);
   run.attention = {"window:2", "window:2"};
   const SinkVsK hidden = sink_vs_k(write_run(folder.path() / "hidden", run));
   EXPECT_EQ(hidden.sink_share[0].reason(), "key 0 is outside the window of every layer");

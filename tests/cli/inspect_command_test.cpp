@@ -53,31 +53,95 @@ TEST(Inspect, ACheckpointForPeople) {
                     HasSubstr(" available\n"), HasSubstr("usable             yes\n")));
 }
 
-/// The tiny checkpoint, with a key that no family knows.
-std::filesystem::path checkpoint_with_mystery(const std::filesystem::path& folder) {
+TEST(Inspect, TimeStandsBesideMemoryAtTheSameLength) {
+  const auto result = run_gainlens({"inspect", tiny_checkpoint});
+  const auto memory = result.out.find("memory at "), time = result.out.find("time at ");
+  ASSERT_NE(time, std::string::npos);
+  const auto length = [&](std::size_t at, std::size_t words) {
+    return result.out.substr(at + words, result.out.find(' ', at + words) - at - words);
+  };
+  EXPECT_EQ(length(memory, 10), length(time, 8));
+  EXPECT_THAT(run_gainlens({"inspect", "--help"}).out,
+              HasSubstr("'memory' and 'time' are those of a sweep at --length"));
+}
+
+/// The tiny checkpoint, with a key that its reference reads and no family here computes.
+std::filesystem::path checkpoint_in_chunks(const std::filesystem::path& folder) {
   const auto model = copy_checkpoint(folder);
   Json config = Json::parse(bytes_of(model / "config.json"));
-  config["mystery"] = 7;
+  config["attention_chunk_size"] = 7;
   return write_file(model / "config.json", config.dump()).parent_path();
+}
+
+TEST(Sweep, SaysBeforeItStartsThatNoTestCanDecide) {
+  const TemporaryFolder folder;
+  const auto said_of = [&](const std::string& model, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"sweep",     golden / "models" / model,
+                                      "--tokens",  write_ids(folder.path(), 100),
+                                      "--lengths", "16",
+                                      "--samples", "1",
+                                      "--out",     folder.path() / model};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words).error;
+  };
+  const std::string doubt = "gainlens: note: one KV head a layer: no permutation test can decide";
+  EXPECT_THAT(said_of("falcon", {}), HasSubstr(doubt));
+  EXPECT_THAT(said_of("falcon", {"--quiet"}), Not(HasSubstr(doubt)));
+  EXPECT_THAT(said_of("llama", {}), Not(HasSubstr("KV head")));
+  EXPECT_THAT(run_gainlens({"inspect", golden / "models/falcon"}).out,
+              HasSubstr("sink-vs-k          one KV head a layer"));
+}
+
+TEST(Inspect, KeysThatTheReferenceDoesNotReadAreNamed) {
+  const TemporaryFolder folder;
+  const auto model = copy_checkpoint(folder.path());
+  Json config = Json::parse(bytes_of(model / "config.json"));
+  config["mask_value"] = -1;
+  write_file(model / "config.json", config.dump());
+  const std::string said = "does not read: 'mask_value'; it is ignored";
+  const auto inspected = run_gainlens({"inspect", model});
+  EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
+  EXPECT_THAT(inspected.out, HasSubstr(said));
+  const std::string ids = write_ids(folder.path(), 100);
+  EXPECT_THAT(run_gainlens({"sweep", model, "--tokens", ids, "--lengths", "16", "--samples", "1", "--quiet", "--out",
+                            folder.path() / "run"})
+                  .error,
+              HasSubstr(said));
+  EXPECT_THAT(run_gainlens({"evaluate", "language-model", model, "--tokens", ids, "--length", "16"}).error,
+              HasSubstr(said));
+  EXPECT_THAT(run_gainlens({"capture", model, "--tokens", ids, "--hooks", "blocks.0.hook_resid_pre", "--out",
+                            folder.path() / "c.safetensors"})
+                  .error,
+              HasSubstr(said));
+}
+
+TEST(Evaluate, ALossAboveTheUnigramEntropySaysAbove) {
+  const TemporaryFolder folder;
+  const std::string ids = write_file(folder.path() / "ids.json", "[5, 5, 5, 5, 5, 6]");
+  const auto result = run_gainlens({"evaluate", "language-model", tiny_checkpoint, "--tokens", ids});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("above it by        "), Not(HasSubstr("by        -"))));
 }
 
 TEST(Inspect, KeysThatAreIgnored) {
   const TemporaryFolder folder;
-  const auto model = checkpoint_with_mystery(folder.path());
-  expect_unusable(model,
-                  "unknown key 'mystery' (= 7) may change what the model computes; if it does not, remove it or give "
-                  "--ignore-config-key mystery");
-  EXPECT_EQ(run_gainlens({"inspect", model, "--ignore-config-key", "mystery"}).exit_code, 0);
-  EXPECT_EQ(run_gainlens({"hooks", model, "--ignore-config-key", "mystery"}).exit_code, 0);
-  EXPECT_THAT(run_gainlens({"inspect", tiny_checkpoint, "--ignore-config-key", "mystery"}).error,
-              HasSubstr("config.json has no key 'mystery'"));
-  EXPECT_THAT(run_gainlens({"inspect", golden / "gguf/llama.gguf", "--ignore-config-key", "mystery"}).error,
-              HasSubstr("is a GGUF file, which has no config.json"));
+  const auto model = checkpoint_in_chunks(folder.path());
+  expect_unusable(
+      model,
+      "unknown key 'attention_chunk_size' (= 7) may change what the model computes; if it does not, remove it or give "
+      "--ignore-config-key attention_chunk_size");
+  EXPECT_EQ(run_gainlens({"inspect", model, "--ignore-config-key", "attention_chunk_size"}).exit_code, 0);
+  EXPECT_EQ(run_gainlens({"hooks", model, "--ignore-config-key", "attention_chunk_size"}).exit_code, 0);
+  EXPECT_THAT(run_gainlens({"inspect", tiny_checkpoint, "--ignore-config-key", "attention_chunk_size"}).error,
+              HasSubstr("config.json has no key 'attention_chunk_size'"));
+  EXPECT_THAT(
+      run_gainlens({"inspect", golden / "gguf/llama.gguf", "--ignore-config-key", "attention_chunk_size"}).error,
+      HasSubstr("is a GGUF file, which has no config.json"));
 }
 
 TEST(Sweep, StoresTheKeysThatAreIgnored) {
   const TemporaryFolder folder;
-  const auto model = checkpoint_with_mystery(folder.path());
+  const auto model = checkpoint_in_chunks(folder.path());
   const auto sweep = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words = {"sweep",     model,   "--tokens",           write_ids(folder.path(), 100),
                                       "--lengths", "16",    "--samples",          "1",
@@ -86,11 +150,11 @@ TEST(Sweep, StoresTheKeysThatAreIgnored) {
     return run_gainlens(words);
   };
   EXPECT_EQ(sweep({}).exit_code, 2);
-  const auto result = sweep({"--ignore-config-key", "mystery"});
+  const auto result = sweep({"--ignore-config-key", "attention_chunk_size"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   const Json request = Json::parse(bytes_of(folder.path() / "run/request.json"));
-  EXPECT_EQ(request.at("ignored_config_keys"), Json::array({"mystery"}));
-  EXPECT_EQ(sweep({"--ignore-config-key", "mystery"}).exit_code, 0);
+  EXPECT_EQ(request.at("ignored_config_keys"), Json::array({"attention_chunk_size"}));
+  EXPECT_EQ(sweep({"--ignore-config-key", "attention_chunk_size"}).exit_code, 0);
 }
 
 TEST(Inspect, ACheckpointForPrograms) {

@@ -70,6 +70,19 @@ TEST(Chunks, ATextTooShortToSpreadIsRefused) {
       ThrowsMessage<InvalidArgument>(HasSubstr("the text has 5 tokens, but 2 samples of length 3 (spread) need 6")));
 }
 
+TEST(Chunks, ATextTooShortIsToldTheLongestLengthThatFits) {
+  const auto refused = [](std::int64_t tokens, const ChunkPlan& plan, const char* message) {
+    EXPECT_THAT([&] { cut(count_to(tokens), plan); }, ThrowsMessage<InvalidArgument>(HasSubstr(message)));
+  };
+  refused(5, {.lengths = {8}, .samples = 1, .bos = 9},
+          "the text has 5 tokens, but 1 sample of length 8 needs 7; give a longer text or --lengths of at most 6");
+  refused(5, {.lengths = {2, 8}, .samples = 2},
+          "2 samples of length 8 need 16; give a longer text or fewer --samples or --lengths of at most 2");
+  refused(6, {.lengths = {2, 8}, .samples = 2, .nested = true}, "--lengths of at most 3");
+  refused(1, {.lengths = {8}, .samples = 9}, "9 samples of length 8 need 72; give a longer text or fewer --samples");
+  EXPECT_EQ(cut(count_to(5), {.lengths = {6}, .samples = 1, .bos = 9}).size(), 1u);
+}
+
 TEST(Chunks, ExactlyEnoughIsEnough) {
   EXPECT_EQ(cut(count_to(6), {.lengths = {3}, .samples = 2}).size(), 2u);
   EXPECT_THAT([] { cut(count_to(5), {.lengths = {3}, .samples = 2}); },

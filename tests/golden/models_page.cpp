@@ -67,13 +67,26 @@ reference computes, or is refused with a reason. `gainlens inspect MODEL` shows 
 checkpoint of any size.
 
 Other keys of `config.json` are judged by their values. A key passes if it is null, if it says what is computed anyway
-(another spelling of a size, or the absence of a part), or if it cannot change a number (training, generation, names). A
-class or code that is not the family's own (`architectures`, `auto_map`) is refused. If you know that a refused key
-changes nothing, give `--ignore-config-key NAME`; the request of a sweep stores it.
+(another spelling of a size, or the absence of a part), if it cannot change a number (training, generation, names), or
+if its value is what the reference takes for an absent key. A key that the reference does not read at all is ignored,
+and `inspect`, `sweep`, `capture` and `evaluate` name it. Which keys the reference of a family reads is derived from the
+source of Hugging Face transformers 5.23.0 and 4.57.1: its configuration class and its modeling code
+(`tests/models/configs/make_reference_keys.py`). Still refused are
+
+- a key that the reference reads and gainlens does not compute
+- a key that the reference does not read, if other programs compute something by it (a window, another activation or
+  position encoding), if it looks like a misspelt key of the family, or if the checkpoint comes with code of its own
+  (`auto_map`), which may read it
+- a class or code that is not the family's own (`architectures`, `auto_map`).
+
+If you know that a refused key changes nothing, give `--ignore-config-key NAME`; the request of a sweep stores it.
+
+Some keys are read by the reference and not used. gainlens follows the reference and says so: in Gemma 3
+`attn_logit_softcapping` caps no score, and in its multimodal checkpoints `final_logit_softcapping` caps no logit.
 
 The test suite holds 147 configurations of published checkpoints, as they were found in public repositories
-(`tests/models/configs/published.json`). 107 are read. 11 of these families are refused: 3 with weights quantised by a
-method that is not read, 6 that somebody edited for another program, an early file of GPT-J, and OPT 350M, whose norms
+(`tests/models/configs/published.json`). 110 are read. 8 of these families are refused: 3 with weights quantised by a
+method that is not read, 3 that somebody edited for another program, an early file of GPT-J, and OPT 350M, whose norms
 come after the sums. 29 belong to families that are not read, for example with Mamba layers. That file gives the reason
 of each refusal.
 

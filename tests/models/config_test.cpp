@@ -1,14 +1,18 @@
 #include "checkpoint_folder.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/model_size.h"
+#include "models/families/class_names.h"
 #include "models/families/config_reader.h"
 #include "models/families/inert_keys.h"
+#include "models/families/other_keys.h"
+#include "models/families/reference_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
+#include <sstream>
 
 namespace gainlens::models {
 namespace {
@@ -105,10 +109,9 @@ TEST(Config, TooManyExpertsTogether) {
 TEST(Config, OtherMathematicsIsRefused) {
   expect_refused({
       {"llama", R"({"logit_scale": 0.5})", "'logit_scale' is 0.5; this family computes only 1.0: the factor on the"},
-      {"llama", R"({"norm_scale": 0.5})",
-       "unknown key 'norm_scale' (= 0.5) may change what the model computes; if it does not, remove it or give "
-       "--ignore-config-key "
-       "norm_scale"},
+      {"llama", R"({"attention_chunk_size": 5})",
+       "unknown key 'attention_chunk_size' (= 5) may change what the model computes; if it does not, remove it or give "
+       "--ignore-config-key attention_chunk_size"},
       {"llama", R"({"rope_thetta": 5e5})", "did you mean 'rope_theta'?"},
       {"llama", R"({"sliding_window": 512})", "unknown key 'sliding_window'"},
       {"qwen2", R"({"headwise_attn_output_gate": true})",
@@ -157,7 +160,8 @@ TEST(Config, KeysThatAreAcceptedByTheirValue) {
        "the kinds of the layers"},
       {"llama", R"({"position_embedding_type": "rope"})", R"({"position_embedding_type": "alibi"})", "unknown key"},
       {"llama", R"({"is_causal": true})", R"({"is_causal": false})", "a query sees no later key"},
-      {"llama", R"({"hidden_dropout_prob": 0.1})", R"({"token_dropout": true})", "unknown key 'token_dropout'"},
+      {"llama", R"({"hidden_dropout_prob": 0.1})",
+       R"({"hidden_dropoutt": true, "classifier_dropout": 1, "is_causal": false})", "a query sees no later key"},
       {"llama", R"({"n_special": 0})", R"({"n_special": 3})", "such tokens are not computed"},
       {"llama", R"({"seq_length": 99})", R"({"seq_length": 0})", "unknown key 'seq_length'"},
       {"gemma2", R"({"sliding_window_size": 4096})", R"({"sliding_window_size": 64})", "the window"},
@@ -281,8 +285,8 @@ TEST(Config, BosOutsideOfTheTextConfig) {
   EXPECT_THAT(message_of([&] { read(both); }),
               HasSubstr("'bos_token_id' is 3 and 'text_config.bos_token_id' is 2; they must agree"));
   Json unknown = outer;
-  unknown["text_config"]["mystery"] = 1;
-  EXPECT_THAT(message_of([&] { read(unknown); }), HasSubstr("unknown key 'text_config.mystery'"));
+  unknown["text_config"]["attention_chunk_size"] = 1;
+  EXPECT_THAT(message_of([&] { read(unknown); }), HasSubstr("unknown key 'text_config.attention_chunk_size'"));
 }
 
 TEST(Config, WhatTheReferenceItselfSaves) {
@@ -317,7 +321,7 @@ TEST(Config, KeysOfGgufFilesAreNotThoseOfConfigurations) {
   for (const char* family : {"gemma", "gemma2", "gemma3_text"}) {
     Json config = tiny_config(family);
     config["norm_offset"] = 0;
-    EXPECT_THAT(message_of([&] { read(config); }), HasSubstr("unknown key 'norm_offset'")) << family;
+    EXPECT_EQ(read(config).norm_offset, 1) << family;
   }
 }
 
@@ -404,7 +408,7 @@ TEST(Config, NoObject) {
 }
 
 TEST(Config, AKeyWithControlCharactersStaysOnOneLine) {
-  const std::string message = message_of([] { read(tiny_with({{"a\nb", 1}})); });
+  const std::string message = message_of([] { read(tiny_with({{"rope_\nthet", 1}})); });
   EXPECT_THAT(message, HasSubstr("unknown key"));
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }
@@ -416,6 +420,101 @@ TEST(Config, InertKeysChangeNothing) {
   const DecoderConfig with = read(config), without = read(tiny_config());
   EXPECT_EQ(with.layers, without.layers);
   EXPECT_EQ(parameter_count(with), parameter_count(without));
+}
+
+/// What the user is told about the keys of a configuration that is read.
+std::vector<std::string> notes_of(const Json& config) {
+  ConfigReader reader(config, "config.json");
+  const Family& family = family_of_config(reader);
+  check_class_names(reader, family);
+  const DecoderConfig parsed = family.parse(reader);
+  check_other_keys(reader, parsed, family, !has_own_code(reader));
+  return reader.notes();
+}
+
+TEST(Config, AKeyThatTheReferenceDoesNotReadIsIgnoredAndNamed) {
+  EXPECT_THAT(notes_of(tiny_config()), ::testing::IsEmpty());
+  EXPECT_THAT(notes_of(tiny_with({{"mask_value", -1}})),
+              ::testing::ElementsAre("a key of config.json that the Python reference of model_type 'llama' does not "
+                                     "read: 'mask_value'; it is ignored"));
+  EXPECT_THAT(notes_of(tiny_with({{"norm_scale", 0.5}, {"linear_impl_type", "x"}, {"a\nb", {{"c", 1}}}})),
+              ::testing::ElementsAre(AllOf(HasSubstr("'linear_impl_type', 'norm_scale'; they are ignored"),
+                                           ::testing::Not(HasSubstr("\n")))));
+  Json text = tiny_config("gemma3_text");
+  text["mystery"] = 1;
+  EXPECT_THAT(notes_of({{"model_type", "gemma3"}, {"text_config", text}, {"riddle", 2}}),
+              ::testing::ElementsAre(HasSubstr("'gemma3_text' does not read: 'text_config.mystery'"),
+                                     HasSubstr("'gemma3' does not read: 'riddle'")));
+}
+
+TEST(Config, AKeyThatMayMeanSomethingIsNotIgnored) {
+  const Json own_code = {{"AutoModelForCausalLM", "modeling_llama.LlamaForCausalLM"}};
+  expect_refused({
+      {"mistral", R"({"sliding_windw": 64})", "did you mean 'sliding_window'?"},
+      {"llama", R"({"attention_window_size": 64})", "unknown key 'attention_window_size'"},
+      {"llama", R"({"attention_chunk_size": 8192})", "unknown key 'attention_chunk_size'"},
+      {"llama", R"({"text_config": {"a": 1}})", "unknown key 'text_config'"},
+      {"llama", R"({"num_mtp_layers": 3})", "'num_mtp_layers' is 3"},
+  });
+  EXPECT_THAT(message_of([&] {
+                read(tiny_with({{"auto_map", own_code}, {"mystery", 1}}));
+              }),
+              HasSubstr("unknown key 'mystery'"));
+  EXPECT_EQ(message_of([&] { read(tiny_with({{"auto_map", {{"AutoTokenizer", "a.B"}}}, {"mystery", 1}})); }), "");
+}
+
+TEST(Config, AKeyOfTheReferenceAtItsUsualValueSaysNothing) {
+  EXPECT_THAT(notes_of(tiny_with({{"slow_but_exact", false}}, "llama")), ::testing::SizeIs(1));  // BLOOM's alone
+  EXPECT_THAT(notes_of(tiny_with({{"base_config_key", ""}})), ::testing::IsEmpty());
+  EXPECT_THAT(message_of([] { read(tiny_with({{"base_config_key", "x"}})); }), HasSubstr("base_config_key"));
+  EXPECT_TRUE(reference_key("llama", "rope_theta").read);
+  EXPECT_EQ(reference_key("llama", "hidden_act").usual_value, "\"silu\"");
+  EXPECT_EQ(reference_key("qwen2", "tie_word_embeddings").usual_value, "false");  // of the family, not of all
+  EXPECT_TRUE(reference_key("gpt2", "max_position_embeddings").read);             // another name of n_positions
+  EXPECT_FALSE(reference_key("llama", "mask_value").read);
+  EXPECT_TRUE(reference_key("no_such_family", "mask_value").read);
+}
+
+TEST(Config, TheReferenceOfEveryFamilyIsKnown) {
+  for (const Family& family : families()) {
+    EXPECT_FALSE(reference_key(family.name, "no_such_key").read) << family.name;
+    EXPECT_TRUE(reference_key(family.name, "vocab_size").read) << family.name;
+  }
+  for (const auto& [model_type, keys] : reference::family_keys()) {
+    EXPECT_EQ(family_named(model_type, "").name, model_type);
+    std::istringstream words{std::string(keys) + " " + std::string(reference::shared_keys)};
+    for (std::string word; words >> word;) {
+      const auto equals = word.find('=');
+      EXPECT_TRUE(equals == std::string::npos || Json::accept(word.substr(equals + 1))) << word;
+    }
+  }
+}
+
+TEST(Config, NamesOfModelsAndFilesAreNotRefused) {
+  const Json own_code = {{"AutoModelForCausalLM", "modeling_llama.LlamaForCausalLM"}};
+  const Json names = {{"_model_name_or_path", "/a/b"},
+                      {"_name_or_path", "c"},
+                      {"model_name", "d"},
+                      {"base_model_name_or_path", "e"},
+                      {"auto_map", own_code}};
+  EXPECT_THAT(notes_of(tiny_with(names)), ::testing::IsEmpty());
+}
+
+// The reference reads these numbers and does not use them.
+TEST(Config, SoftCapsThatTheReferenceOfGemma3DoesNotApply) {
+  const Json caps = {{"attn_logit_softcapping", 5}, {"final_logit_softcapping", 7}};
+  const DecoderConfig alone = read(tiny_with(caps, "gemma3_text"));
+  EXPECT_EQ(alone.attention_soft_cap, 0);
+  EXPECT_EQ(alone.logit_soft_cap, 7);
+  EXPECT_THAT(notes_of(tiny_with(caps, "gemma3_text")),
+              ::testing::ElementsAre(HasSubstr("'attn_logit_softcapping' is 5; as in the Python reference it is not")));
+  const Json inside = {{"model_type", "gemma3"}, {"text_config", tiny_with(caps, "gemma3_text")}};
+  EXPECT_EQ(read(inside).attention_soft_cap, 0);
+  EXPECT_EQ(read(inside).logit_soft_cap, 0);
+  EXPECT_THAT(notes_of(inside), ::testing::ElementsAre(HasSubstr("'text_config.attn_logit_softcapping' is 5"),
+                                                       HasSubstr("'text_config.final_logit_softcapping' is 7")));
+  EXPECT_EQ(read(tiny_with(caps, "gemma2")).attention_soft_cap, 5);
+  expect_refused({{"gemma3_text", R"({"attn_logit_softcapping": -1})", "'attn_logit_softcapping' is -1"}});
 }
 
 TEST(Config, EachInertKeyIsInOneGroupWithAReason) {

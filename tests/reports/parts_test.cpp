@@ -163,6 +163,19 @@ TEST(PlotScript, YAxisKeepsZeroAndGivesOtherEndsRoom) {
   EXPECT_THAT(PlotScript().y_axis(1, 2, 0).text(), HasSubstr("set yrange [0.94:2]\nset ytics 0.2\n"));
 }
 
+TEST(PlotScript, FewLayersThatAreNoNeighboursHaveAColourEach) {
+  const std::vector<std::int64_t> apart = {5, 11, 17};
+  EXPECT_THAT(PlotScript().layer_colours(apart).text(),
+              ::testing::AllOf(HasSubstr("set palette maxcolors 3"), HasSubstr("set cbrange [-0.5:2.5]"),
+                               HasSubstr("set cbtics ('5' 0, '11' 1, '17' 2) out")));
+  EXPECT_EQ(layer_colour(apart, 11), 1);
+  const std::vector<std::int64_t> neighbours = {4, 5, 6};
+  EXPECT_EQ(PlotScript().layer_colours(neighbours).text(), PlotScript().layer_colours(4, 6).text());
+  EXPECT_EQ(layer_colour(neighbours, 5), 5);
+  const std::vector<std::int64_t> many = {0, 2, 4, 6, 8, 10, 12, 14, 16};
+  EXPECT_EQ(PlotScript().layer_colours(many).text(), PlotScript().layer_colours(0, 16).text());
+}
+
 TEST(PlotScript, MissingNumbersAreNaN) {
   PlotScript script;
   EXPECT_THAT(script.data("d", {{1, std::numeric_limits<double>::infinity()}}).text(),

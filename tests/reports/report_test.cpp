@@ -81,8 +81,8 @@ TEST(Report, EveryFileIsThereAndTheSameTwice) {
     for (const char* format : {"svg", "pdf", "png"})
       EXPECT_TRUE(one.contains(fmt::format("{}.{}", figure, format))) << figure << "." << format;
   }
-  for (const char* file :
-       {"summary.json", "report.html", "tables/context.csv", "tables/sink-vs-k.csv", "tables/sinks.csv"})
+  for (const char* file : {"summary.json", "report.html", "tables/context.csv", "tables/heads.csv",
+                           "tables/sink-vs-k.csv", "tables/sinks.csv"})
     EXPECT_TRUE(one.contains(file)) << file;
 }
 

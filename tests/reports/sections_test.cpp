@@ -141,6 +141,49 @@ TEST(SinkCaption, HollowMarkersAreExplainedWhereThereAreSome) {
 
 // The table of sections
 
+TEST(SinkCaption, TheSinkShareHasItsDenominator) {
+  SyntheticRun run = report_run(2);
+  run.value = [](const testing::CellKey& key) -> std::optional<double> {
+    if (key.name != "summary/column_mean") return std::nullopt;
+    return key.last == 0 && key.layer == 0 && key.head == 0 && key.sample == 0 ? 0.4 : 0.1;
+  };
+  const Overlaid one(run, 1);
+  const std::string shown = figure_of(sinks_section(), one).caption.shows;
+  // 2 lengths x 2 chunks x 3 layers x 2 heads
+  EXPECT_THAT(shown, HasSubstr("Sink share at key 0: in 2 of 24 (head, chunk) pairs (8.33%) the queries put more than "
+                               "0.3 of their attention on it on average."));
+}
+
+TEST(HeadsTable, HasEveryHeadAtEveryLengthWithItsAttention) {
+  SyntheticRun run = report_run(2);
+  run.attention = {"window:16", "global", "global"};
+  run.value = [](const testing::CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/n_eff") return static_cast<double>(key.length + key.layer * 10 + key.head + key.sample);
+    return std::nullopt;
+  };
+  const Overlaid one(run, 1);
+  const auto tables = heads_section().tables(one.runs().front());
+  const auto found =
+      std::find_if(tables.begin(), tables.end(), [](const CsvTable& table) { return table.name == "heads"; });
+  ASSERT_NE(found, tables.end());
+  const std::vector<std::string> first(found->header.begin(), found->header.begin() + 7);
+  EXPECT_THAT(first, ElementsAre("tokens", "chunks", "layer", "head", "kv_head", "attention", "key_0_visible"));
+  EXPECT_EQ(found->rows.size(), 2u * 3u * 2u);
+  const auto column = [&](const std::string& name) {
+    return std::find(found->header.begin(), found->header.end(), name) - found->header.begin();
+  };
+  for (const char* name : {"n_eff", "entropy", "kalman_gain", "kalman_gain_scaled", "bos_mass", "gate"})
+    EXPECT_LT(column(name), std::ssize(found->header)) << name;
+  const auto& row = found->rows.at(1);  // 64 tokens, layer 0, head 1, chunks 0 and 1
+  EXPECT_EQ(std::get<std::int64_t>(row.at(0)), 64);
+  EXPECT_EQ(std::get<std::int64_t>(row.at(4)), 0);
+  EXPECT_EQ(std::get<std::string>(row.at(5)), "window:16");
+  EXPECT_EQ(std::get<std::int64_t>(row.at(6)), 0);
+  EXPECT_EQ(std::get<double>(row.at(static_cast<std::size_t>(column("n_eff")))), 64 + 1 + 0.5);
+  EXPECT_EQ(std::get<std::string>(found->rows.back().at(5)), "global");
+  EXPECT_EQ(std::get<std::int64_t>(found->rows.back().at(6)), 1);
+}
+
 TEST(SweepSections, NamesAndFilesAreGivenOnce) {
   std::set<std::string_view> names;
   std::set<std::string> stems;

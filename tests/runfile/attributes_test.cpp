@@ -116,6 +116,24 @@ TEST(Attributes, DatasetsKeepUnitAndMeaning) {
   EXPECT_EQ(file.attribute("complete", "long_name"), "1 where the chunk has been measured");
 }
 
+TEST(Attributes, ARunWithSinkLogitsSaysWhichWeightsANumberIsAbout) {
+  const TemporaryFolder folder;
+  Request request = made_request();
+  request.sink_logits = true;
+  write_run_file(folder.path() / "run.h5", request, {});
+  const StoredFile file(folder.path() / "run.h5");
+  for (const char* path : {"summary/n_eff", "summary/entropy_var", "profile/kalman_gain", "queries/24/residual",
+                           "summary/sink_bound", "summary/kalman_gain_half"})
+    EXPECT_THAT(file.attribute(path, "long_name"), HasSubstr("; of weights renormalised to sum to 1 over the keys"))
+        << path;
+  for (const char* path : {"summary/bos_mass", "profile/bos_mass", "summary/first_mass", "summary/column_mean"})
+    EXPECT_THAT(file.attribute(path, "long_name"), HasSubstr("over the keys and the learned sink logit together"))
+        << path;
+  for (const char* path :
+       {"summary/nll", "values/norm", "values/first_norm", "summary/gate", "profile/sink_logit_mass"})
+    EXPECT_EQ(file.attribute(path, "long_name").find("weights "), std::string::npos) << path;
+}
+
 TEST(Attributes, AFileOfTheFirstEditionIsReadAsItIs) {
   const TemporaryFolder folder;
   testing::make_run(folder.path(), made_request());

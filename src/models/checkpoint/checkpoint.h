@@ -21,6 +21,7 @@ struct Checkpoint {
   /// The files that determine the numbers: config.json, then the weight files (and their index); or the parts of the
   /// GGUF.
   std::vector<std::filesystem::path> files;
+  std::vector<std::string> notes;  ///< CheckpointSource::notes
 };
 
 struct LoadOptions {

@@ -23,7 +23,11 @@ constexpr std::int64_t max_experts = std::int64_t{1} << 18;
 struct FamilyConfig {
   const Family* family;
   DecoderConfig config;
+  std::vector<std::string> notes;  ///< what the user should know about the keys
 };
+
+/// Whose keys a configuration has.
+enum class KeysOf { reference, gguf };
 
 /// Removes a key, or a key of an object in it: "rope_scaling.attn_factor".
 void remove_key(Json& object, const std::string& name, const std::string& where) {
@@ -38,7 +42,7 @@ void remove_key(Json& object, const std::string& name, const std::string& where)
   }
 }
 
-FamilyConfig parse_config(const Json& given, const std::string& where, const IgnoredKeys& ignored = {}) {
+FamilyConfig parse_config(const Json& given, const std::string& where, KeysOf keys, const IgnoredKeys& ignored = {}) {
   CHECK(ignored.empty() || given.is_object(), "{}: is not a JSON object", where);
   Json document = given;
   for (const std::string& key : ignored) remove_key(document, key, where);
@@ -52,19 +56,19 @@ FamilyConfig parse_config(const Json& given, const std::string& where, const Ign
     config.filter = parse_filter(*filter, place);
     check_filter(config, place);
   }
-  check_other_keys(reader, config, family.keys, family.inert_keys);
+  check_other_keys(reader, config, family, keys == KeysOf::reference && !has_own_code(reader));
   const std::int64_t experts = config.layers * config.experts.count;
   CHECK(experts <= max_experts, "{}: {} layers of {} experts are {} experts; at most {} are supported", where,
         config.layers, config.experts.count, experts, max_experts);
   const std::int64_t parameters = parameter_count(config);
   CHECK(parameters <= max_parameters, "{}: the sizes describe {} parameters; at most {} are supported", where,
         parameters, max_parameters);
-  return {&family, std::move(config)};
+  return {&family, std::move(config), reader.notes()};
 }
 
 FamilyConfig read_config(const std::filesystem::path& folder, const IgnoredKeys& ignored) {
   const std::filesystem::path file = folder / "config.json";
-  return parse_config(read_json_file(file, max_config_bytes), printable(file.string()), ignored);
+  return parse_config(read_json_file(file, max_config_bytes), printable(file.string()), KeysOf::reference, ignored);
 }
 
 /// The GGUF file at `path`; empty if `path` is a folder in Hugging Face layout.
@@ -162,7 +166,7 @@ CheckpointSource open_gguf(const std::filesystem::path& path) {
   auto file = formats::GgufFile::open(path);
   source.files = file.files();
   GgufDescription description = describe_gguf(file);
-  source.config = parse_config(description.config, printable(path.string())).config;
+  source.config = parse_config(description.config, printable(path.string()), KeysOf::gguf).config;
   source.family = description.family;
   source.remarks = std::move(description.remarks);
   source.notes = std::move(description.notes);
@@ -187,7 +191,9 @@ CheckpointSource open_folder(const std::filesystem::path& path, const IgnoredKey
   source.files = directory.files();
   source.files.insert(source.files.begin(), source.path / "config.json");
   source.names = names_in(directory.entries(), *source.family, tensor_names(*source.family, source.config));
-  source.notes = directory.remarks();
+  source.notes = std::move(described.notes);
+  const auto remarks = directory.remarks();
+  source.notes.insert(source.notes.end(), remarks.begin(), remarks.end());
   source.inert_prefixes = further_layers(directory.entries(), *source.family, source.names, source.config.layers);
   if (const std::size_t further = source.inert_prefixes.size(); further > 0)
     source.notes.push_back(fmt::format(
@@ -218,13 +224,14 @@ CheckpointSource open_checkpoint(const std::filesystem::path& path, const Ignore
 DecoderConfig read_decoder_config(const std::filesystem::path& path, const IgnoredKeys& ignored) {
   if (const auto gguf = gguf_at(path)) {
     refuse_ignored_keys(*gguf, ignored);
-    return parse_config(describe_gguf(formats::GgufFile::open(*gguf)).config, printable(gguf->string())).config;
+    return parse_config(describe_gguf(formats::GgufFile::open(*gguf)).config, printable(gguf->string()), KeysOf::gguf)
+        .config;
   }
   return read_config(formats::resolve_checkpoint_folder(path), ignored).config;
 }
 
 DecoderConfig parse_decoder_config(const Json& document, const std::string& where) {
-  return parse_config(document, where).config;
+  return parse_config(document, where, KeysOf::reference).config;
 }
 
 }  // namespace gainlens::models

@@ -55,12 +55,14 @@ std::vector<std::string> read_architectures(ConfigReader& reader) {
   return names;
 }
 
+// Other entries of auto_map are for tokenizers, and for other tasks with the same weights.
+constexpr std::string_view code_entries[] = {"AutoConfig", "AutoModel", "AutoModelForCausalLM"};
+
 void check_auto_map(ConfigReader& reader, const Family& family) {
   const Json* map = reader.find_non_null("auto_map");
   if (map == nullptr) return;
   CHECK(map->is_object(), "{}: 'auto_map' is {}; must be an object", reader.where(), brief(*map));
-  // Other entries are for tokenizers, and for other tasks with the same weights.
-  for (const char* entry : {"AutoConfig", "AutoModel", "AutoModelForCausalLM"}) {
+  for (const std::string_view entry : code_entries) {
     const auto found = map->find(entry);
     if (found == map->end() || found->is_null()) continue;
     CHECK(found->is_string(), "{}: 'auto_map.{}' is {}; must be the name of a class", reader.where(), entry,
@@ -75,6 +77,14 @@ void check_auto_map(ConfigReader& reader, const Family& family) {
 }
 
 }  // namespace
+
+bool has_own_code(const ConfigReader& reader) {
+  const auto map = reader.json().find("auto_map");
+  return map != reader.json().end() && map->is_object() &&
+         std::ranges::any_of(code_entries, [&](std::string_view entry) {
+           return map->contains(entry) && !map->at(std::string(entry)).is_null();
+         });
+}
 
 const Family& family_of_config(ConfigReader& reader) {
   if (reader.find_non_null("model_type") != nullptr) return family_named(reader.text("model_type"), reader.where());

@@ -14,4 +14,7 @@ const Family& family_of_config(ConfigReader& reader);
 /// @throws InvalidArgument  another class, which may compute something else under the same model_type
 void check_class_names(ConfigReader& reader, const Family& family);
 
+/// Whether `auto_map` names code that comes with the checkpoint and computes the model, in place of the reference.
+bool has_own_code(const ConfigReader& reader);
+
 }  // namespace gainlens::models

@@ -48,7 +48,6 @@ Family cohere2() {
           .parse = parse,
           .keys = keys,
           .tensors = names(),
-          .inert_keys = {"cache_implementation", "use_parallel_embedding"},
           .gguf = {.architecture = "cohere2",
                    .tensors = gguf_paired_names(),
                    .keys = {{"attention.sliding_window", "sliding_window"}, {"logit_scale", "logit_scale"}},

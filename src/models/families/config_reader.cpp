@@ -96,6 +96,14 @@ std::vector<std::string> ConfigReader::unread() const {
   return keys;
 }
 
+bool ConfigReader::is_misspelt(std::string_view key) const {
+  constexpr std::size_t letters = 2, shortest = 6;
+  return key.size() >= shortest && std::ranges::any_of(read_, [key](const std::string& known) {
+           const auto [shorter, longer] = std::minmax(key.size(), known.size());
+           return longer - shorter <= letters && edit_distance(key, known) <= letters;
+         });
+}
+
 std::string ConfigReader::unknown(const std::string& key, std::span<const std::string_view> known) const {
   std::vector<std::string> names(read_.begin(), read_.end());
   names.insert(names.end(), known.begin(), known.end());

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gainlens::models {
@@ -50,8 +51,14 @@ class ConfigReader {
   /// The same without quotes, as --ignore-config-key takes it.
   std::string unquoted(std::string_view key) const;
 
+  /// Keeps something about the file that the user should know.
+  void note(std::string text) { notes_.push_back(std::move(text)); }
+  const std::vector<std::string>& notes() const { return notes_; }
+
   /// The keys that were not read, in alphabetical order.
   std::vector<std::string> unread() const;
+  /// Whether a key differs from one that was asked for by at most two letters.
+  bool is_misspelt(std::string_view key) const;
   /// @throws InvalidArgument  always: the key of a config.json may change what the model computes (the message suggests
   /// the
   ///     nearest key of those that were read and of `known`)
@@ -68,6 +75,7 @@ class ConfigReader {
   std::string where_;
   std::string prefix_;
   std::set<std::string, std::less<>> read_;
+  std::vector<std::string> notes_;
 };
 
 /// A JSON value for a message, cut to 60 bytes.

@@ -68,6 +68,13 @@ DecoderConfig parse_gemma2(ConfigReader& reader) {
   return config;
 }
 
+/// A soft cap that the reference does not apply. No published file has one.
+void note_unused_cap(ConfigReader& reader, std::string_view key, std::string_view why) {
+  const double cap = parse_optional_positive(reader, key, std::nullopt);
+  if (cap == 0) return;
+  reader.note(fmt::format("{} is {}; as in the Python reference it is not applied: {}", reader.quoted(key), cap, why));
+}
+
 DecoderConfig parse_gemma3(ConfigReader& reader) {
   // Heads and vocabulary have defaults, since the files of the multimodal models leave them out.
   DecoderConfig config = parse_gemma(reader, {.max_positions = 131072, .heads = 8, .vocabulary = 262208}, gemma3_keys);
@@ -75,14 +82,22 @@ DecoderConfig parse_gemma3(ConfigReader& reader) {
   const std::int64_t pattern =
       reader.integer("sliding_window_pattern", 1, 4096, reader.integer("_sliding_window_pattern", 1, 4096, 6));
   config.window = parse_alternating_windows(reader, config.layers, pattern, 4096);
-  config.attention_soft_cap = parse_optional_positive(reader, "attn_logit_softcapping", std::nullopt);
+  note_unused_cap(reader, "attn_logit_softcapping", "its attention stores this number and caps no score");
   config.logit_soft_cap = parse_optional_positive(reader, "final_logit_softcapping", std::nullopt);
   return config;
 }
 
 /// The text model inside a multimodal checkpoint.
 DecoderConfig parse_gemma3_multimodal(ConfigReader& reader) {
-  return parse_text_config(reader, "gemma3", parse_gemma3, gemma3_keys, gemma_inert);
+  DecoderConfig config = parse_text_config(reader, "gemma3");
+  if (config.logit_soft_cap > 0) {
+    reader.note(fmt::format(
+        "'text_config.final_logit_softcapping' is {}; as in the Python reference it is not applied: its class for text "
+        "and images caps no logit",
+        config.logit_soft_cap));
+    config.logit_soft_cap = 0;
+  }
+  return config;
 }
 
 /// For Gemma 2 and 3. Norms in the file hold 1 + w. The scores are scaled by the size of a head; in the largest model

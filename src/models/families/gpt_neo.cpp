@@ -113,8 +113,6 @@ Family gpt_neo() {
           .parse = parse,
           .keys = keys,
           .tensors = names(),
-          .inert_keys = {"summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels",
-                         "summary_first_dropout"},
           .inert_tensors = {".attn.attention.bias", ".attn.attention.masked_bias"}};  // masks
 }
 

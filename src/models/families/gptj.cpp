@@ -81,8 +81,6 @@ Family gptj() {
           .parse = parse,
           .keys = keys,
           .tensors = names(),
-          .inert_keys = {"n_ctx", "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels",
-                         "summary_first_dropout"},
           .inert_tensors = {".attn.bias", ".attn.masked_bias"}};  // masks
 }
 

@@ -7,8 +7,8 @@ namespace gainlens::models {
 std::span<const InertGroup> inert_groups() {
   static const std::vector<InertGroup> groups = {
       {"who wrote the file, with what, and from where",
-       {"_name_or_path", "name_or_path", "_commit_hash", "transformers_version", "transformers.js_config",
-        "unsloth_version", "unsloth_fixed", "is_llama_config", "_from_model_config", "trust_remote_code"}},
+       {"_name_or_path", "name_or_path", "_commit_hash", "transformers_version", "unsloth_version", "unsloth_fixed",
+        "_from_model_config", "trust_remote_code"}},
       {"which class reads texts, and how layers are spread over devices",
        {"tokenizer_class", "processor_class", "base_model_pp_plan", "base_model_tp_plan", "base_model_ep_plan",
         "pretraining_tp"}},
@@ -18,29 +18,10 @@ std::span<const InertGroup> inert_groups() {
        {"initializer_range", "initializer_factor", "attention_dropout", "hidden_dropout", "embd_pdrop", "resid_pdrop",
         "attn_pdrop", "classifier_dropout", "gradient_checkpointing", "use_gradient_checkpointing"}},
       {"how the reference implementation runs, not what it computes: caches, attention kernels, what is returned",
-       {"use_cache",
-        "return_dict",
-        "output_attentions",
-        "output_hidden_states",
-        "output_past",
-        "torchscript",
-        "use_bfloat16",
-        "fp16",
-        "bf16",
-        "xla_device",
-        "model_parallel",
-        "fp32",
-        "_attn_implementation",
-        "attn_implementation",
-        "_attn_implementation_autoset",
-        "_attn_implementation_internal",
-        "_experts_implementation",
-        "_flash_attn_2_enabled",
-        "chunk_size_feed_forward",
-        "is_decoder",
-        "tie_last_hidden_states",
-        "tie_encoder_decoder",
-        "keys_to_ignore_at_inference"}},
+       {"use_cache", "return_dict", "output_attentions", "output_hidden_states", "torchscript", "use_bfloat16", "fp16",
+        "bf16", "_attn_implementation", "attn_implementation", "_attn_implementation_autoset",
+        "_attn_implementation_internal", "_experts_implementation", "_flash_attn_2_enabled", "chunk_size_feed_forward",
+        "is_decoder", "tie_last_hidden_states", "tie_encoder_decoder", "keys_to_ignore_at_inference"}},
       {"generation: how tokens are picked from the logits, and which ids stop it",
        {"eos_token_id",
         "pad_token_id",
@@ -48,9 +29,7 @@ std::span<const InertGroup> inert_groups() {
         "decoder_start_token_id",
         "forced_bos_token_id",
         "forced_eos_token_id",
-        "predict_special_tokens",
         "generation_config",
-        "renormalize_logits",
         "min_new_tokens",
         "min_p",
         "temperature",
@@ -79,8 +58,7 @@ std::span<const InertGroup> inert_groups() {
         "remove_invalid_values",
         "prefix"}},
       {"labels and tasks of heads other than the language model",
-       {"id2label", "label2id", "num_labels", "_num_labels", "problem_type", "finetuning_task",
-        "task_specific_params"}},
+       {"id2label", "label2id", "num_labels", "problem_type", "finetuning_task", "task_specific_params"}},
   };
   return groups;
 }
@@ -123,6 +101,8 @@ bool is_inert_by_kind(std::string_view key, const Json& value) {
   if (has("dropout") || has("pdrop") || has("layerdrop")) return is_share(value);
   if (has("initializer") || has("init")) return true;
   if (has("loss")) return value.is_number() || value.is_boolean() || value.is_string();
+  // Names of files, and of the model.
+  if (key.ends_with("name_or_path") || key.ends_with("model_name")) return value.is_string();
   // Ids and tokenizers.
   if (key.ends_with("_token_id") || key.ends_with("_token_ids") || key.ends_with("_token_index")) return is_id(value);
   if (key.starts_with("tokenizer")) return value.is_string() || value.is_number();

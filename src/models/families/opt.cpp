@@ -54,7 +54,6 @@ Family opt() {
           .parse = parse,
           .keys = keys,
           .tensors = names(),
-          .inert_keys = {"weight_path"},
           .layouts = {{"decoder.", "lm_head"}}};
 }
 

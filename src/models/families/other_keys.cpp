@@ -2,6 +2,9 @@
 
 #include "core/check.h"
 #include "models/families/inert_keys.h"
+#include "models/families/reference_keys.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -187,14 +190,33 @@ const Statement* statement_of(std::string_view key) {
   return nullptr;
 }
 
+constexpr std::string_view activation_keys[] = {"hidden_act", "hidden_activation", "activation_function", "activation"};
+constexpr std::string_view position_keys[] = {"position_embedding_type", "position_encoding_type"};
+constexpr std::string_view length_keys[] = {"max_position_embeddings",
+                                            "max_sequence_length",
+                                            "max_seq_length",
+                                            "max_seq_len",
+                                            "seq_length",
+                                            "seq_len",
+                                            "n_positions",
+                                            "n_ctx",
+                                            "model_max_length",
+                                            "max_context_length"};
+
+/// Whether a key has a meaning in other families or programs, so that another value than the accepted ones asks for
+/// another computation.
+bool has_meaning(std::string_view key) {
+  return contains(activation_keys, key) || contains(position_keys, key) || contains(length_keys, key);
+}
+
 /// The activation under the names that other families use for its key.
 bool states_activation(const DecoderConfig& config, std::string_view key, const Json& value) {
-  static constexpr std::string_view keys[] = {"hidden_act", "hidden_activation", "activation_function", "activation"};
-  return contains(keys, key) && value.is_string() && activation_named(value.get<std::string>()) == config.activation;
+  return contains(activation_keys, key) && value.is_string() &&
+         activation_named(value.get<std::string>()) == config.activation;
 }
 
 bool states_positions(const DecoderConfig& config, std::string_view key, const Json& value) {
-  if (key != "position_embedding_type" && key != "position_encoding_type") return false;
+  if (!contains(position_keys, key)) return false;
   switch (config.positions) {
     case Positions::rotary:
       return value == "rope" || value == "rotary";
@@ -209,17 +231,7 @@ bool states_positions(const DecoderConfig& config, std::string_view key, const J
 /// The longest text. It decides no number: what does (learned positions, some scalings of the rotary embedding) is read
 /// from the family's own key.
 bool limits_length(std::string_view key, const Json& value) {
-  static constexpr std::string_view keys[] = {"max_position_embeddings",
-                                              "max_sequence_length",
-                                              "max_seq_length",
-                                              "max_seq_len",
-                                              "seq_length",
-                                              "seq_len",
-                                              "n_positions",
-                                              "n_ctx",
-                                              "model_max_length",
-                                              "max_context_length"};
-  return contains(keys, key) && value.is_number_integer() && value > 0;
+  return contains(length_keys, key) && value.is_number_integer() && value > 0;
 }
 
 /// A window that the file itself switches off.
@@ -244,20 +256,34 @@ void check_statement(const ConfigReader& reader, const DecoderConfig& config, co
                 brief(computed), statement.what);
 }
 
+bool is_usual(const Json& value, const ReferenceKey& known) {
+  return !known.usual_value.empty() && value == Json::parse(known.usual_value);
+}
+
 }  // namespace
 
-void check_other_keys(const ConfigReader& reader, const DecoderConfig& config, const CommonKeys& keys,
-                      std::span<const std::string_view> inert) {
+void check_other_keys(ConfigReader& reader, const DecoderConfig& config, const Family& family, bool by_reference) {
+  std::vector<std::string> ignored;
   for (const std::string& key : reader.unread()) {
     const Json& value = reader.json().at(key);
-    if (value.is_null() || contains(inert_keys(), key) || contains(inert, key) || is_inert_by_kind(key, value))
+    if (value.is_null() || contains(inert_keys(), key) || contains(family.inert_keys, key) ||
+        is_inert_by_kind(key, value))
       continue;
     if (limits_length(key, value) || is_unused_window(reader, key, value)) continue;
     if (states_activation(config, key, value) || states_positions(config, key, value)) continue;
-    const Statement* statement = statement_of(key);
-    if (statement == nullptr) reader.refuse(key, inert_keys());
-    check_statement(reader, config, keys, key, *statement, inert_keys());
+    if (const Statement* statement = statement_of(key)) {
+      check_statement(reader, config, family.keys, key, *statement, inert_keys());
+      continue;
+    }
+    const ReferenceKey known = reference_key(family.name, key);
+    if (known.read && is_usual(value, known)) continue;
+    if (known.read || !by_reference || has_meaning(key) || reader.is_misspelt(key)) reader.refuse(key, inert_keys());
+    ignored.push_back(reader.quoted(key));
   }
+  if (ignored.empty()) return;
+  reader.note(fmt::format("{} that the Python reference of model_type '{}' does not read: {}; {} ignored",
+                          ignored.size() == 1 ? "a key of config.json" : "keys of config.json", family.name,
+                          fmt::join(ignored, ", "), ignored.size() == 1 ? "it is" : "they are"));
 }
 
 }  // namespace gainlens::models

@@ -48,11 +48,11 @@ std::vector<std::string_view> moe_inert() {
 }
 
 DecoderConfig parse_dense_multimodal(ConfigReader& reader) {
-  return parse_text_config(reader, "qwen3_5", parse_dense, qwen3_5_keys, text_inert);
+  return parse_text_config(reader, "qwen3_5");
 }
 
 DecoderConfig parse_moe_multimodal(ConfigReader& reader) {
-  return parse_text_config(reader, "qwen3_5_moe", parse_moe, qwen3_5_keys, moe_inert());
+  return parse_text_config(reader, "qwen3_5_moe");
 }
 
 TensorNames dense_names() {

@@ -20,8 +20,7 @@ std::optional<std::int64_t> parse_outer_bos(ConfigReader& reader, ConfigReader& 
 
 }  // namespace
 
-DecoderConfig parse_text_config(ConfigReader& reader, std::string_view family, DecoderConfig (*parse)(ConfigReader&),
-                                const CommonKeys& keys, std::span<const std::string_view> inert) {
+DecoderConfig parse_text_config(ConfigReader& reader, std::string_view family) {
   auto text = reader.object("text_config");
   CHECK(text.has_value(), "{}: no 'text_config'; a {} checkpoint needs it to describe its language model",
         reader.where(), family);
@@ -32,8 +31,9 @@ DecoderConfig parse_text_config(ConfigReader& reader, std::string_view family, D
           reader.where(), printable(name, 60), family, text_family.name);
   }
   check_class_names(*text, text_family);
-  DecoderConfig config = parse(*text);
-  check_other_keys(*text, config, keys, inert);
+  DecoderConfig config = text_family.parse(*text);
+  check_other_keys(*text, config, text_family, !has_own_code(reader));
+  for (const std::string& note : text->notes()) reader.note(note);
   config.tied_head = reader.boolean("tie_word_embeddings", config.tied_head);
   config.bos_token = parse_outer_bos(reader, *text, config);
   return config;

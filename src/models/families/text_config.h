@@ -1,10 +1,8 @@
 #pragma once
 
 #include "models/decoder/decoder_config.h"
-#include "models/families/common_keys.h"
 #include "models/families/config_reader.h"
 
-#include <span>
 #include <string_view>
 
 namespace gainlens::models {
@@ -12,11 +10,8 @@ namespace gainlens::models {
 /// Reads the text model inside a multimodal checkpoint: the object `text_config`, and `tie_word_embeddings` and
 /// `bos_token_id` beside it.
 /// @param family  of the multimodal checkpoint; that of its text model has the same name and "_text"
-/// @param parse   of the family of the text model
-/// @param keys, inert  of the family of the text model
 /// @throws InvalidArgument  there is no text_config, or it names another family or class; a key of it is refused
 ///     (check_other_keys); the two BOS differ
-DecoderConfig parse_text_config(ConfigReader& reader, std::string_view family, DecoderConfig (*parse)(ConfigReader&),
-                                const CommonKeys& keys, std::span<const std::string_view> inert);
+DecoderConfig parse_text_config(ConfigReader& reader, std::string_view family);
 
 }  // namespace gainlens::models

@@ -20,16 +20,11 @@ SUPPORTED = ("bloom cohere2 deepseek_v2 deepseek_v3 ernie4_5 exaone4 falcon gemm
 LEFT_OUT = ["_name_or_path", "transformers_version"]
 
 # Configurations of supported families that are refused: a part of the message, and the reason.
-MASK_VALUE = ("unknown key 'mask_value'", "the file was edited for another program; no published file has this key")
 REFUSED = {
     "EleutherAI__gpt-j-6B__as-gpt-neo":
         ("'rotary' is true", "an early file of GPT-J; the class that it names does not rotate, so it computes GPT-Neo"),
     "Qwen__Qwen1.5-14B":
         ("weights quantised by gptq are not read", "the weights are quantised by a method that is not read"),
-    "Qwen__Qwen2-1.5B-Instruct__edited": MASK_VALUE,
-    "Qwen__Qwen2.5-0.5B-Instruct__edited": MASK_VALUE,
-    "Qwen__Qwen2.5-3B-Instruct__edited":
-        ("unknown key 'linear_impl_type'", "the file was edited for another program; no published file has this key"),
     "Qwen__Qwen3-235B-A22B-FP8":
         ("'architectures' names Qwen3MoeForCausalLM", "the file was edited: model_type says another family"),
     "Qwen__Qwen3-32B-FP8-Static-PerTensor":
