@@ -6,6 +6,7 @@
 #include "cli/name_list.h"
 #include "core/check.h"
 #include "core/console.h"
+#include "core/json.h"
 #include "core/nearest.h"
 #include "core/quantity.h"
 #include "core/strata.h"
@@ -107,7 +108,7 @@ void compare(const CompareArguments& arguments, const GlobalOptions& global) {
   OrderedJson json = {{"comparisons", OrderedJson::array()}, {"pooled", OrderedJson::array()}};
   for (const analyses::ArmComparison& comparison : comparisons) json["comparisons"].push_back(to_json(comparison));
   for (const analyses::PooledComparison& entry : pooled) json["pooled"].push_back(to_json(entry));
-  print_result("{}\n", json.dump(2));
+  print_result("{}\n", json_text(json, 2));
 }
 
 void add_options(CLI::App& command, CompareArguments& arguments) {

@@ -38,7 +38,7 @@ OrderedJson metrics_of(const std::vector<float>& ranks) {
 void print(const std::vector<float>& ranks, const data::LeaveOneOut& split, bool validation, bool json) {
   const OrderedJson metrics = metrics_of(ranks);
   if (json) {
-    print_result("{}\n", metrics.dump());
+    print_result("{}\n", json_text(metrics));
     return;
   }
   print_result("users              {}; {} items are ranked for each\n", ranks.size(), split.items());

@@ -22,7 +22,7 @@ void Findings::conclude(const std::string& reason) {
 
 void Findings::print(bool json) const {
   if (json) {
-    print_result("{}\n", json_.dump(2));
+    print_result("{}\n", json_text(json_, 2));
     return;
   }
   for (const auto& [name, text] : lines_) print_result("{:<18} {}\n", name, text);
