@@ -94,8 +94,7 @@ fs::path locate_checkpoint(const fs::path& given, const Environment& environment
   const fs::path cache = *folder / own;
   CHECK(fs::is_directory(cache / "snapshots", error),
         "{}: no such folder, and no such model in the cache of the Hugging Face Hub, {}; {}{}", name,
-        printable(folder->string()), may_be_path ? "correct the path, or fetch the model. " : "",
-        may_be_path ? "G" + fetch.substr(1) : fetch);
+        printable(folder->string()), may_be_path ? "correct the path, or fetch the model: " : "", fetch);
   const fs::path snapshot = snapshot_of_cache(cache);
   CHECK(!has_dead_link(snapshot), "{}: a file of this snapshot is missing in blobs; {} again",
         printable(snapshot.string()), fetch);
