@@ -3,6 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
+#include "core/terminal_text.h"
 #include "core/thread_count.h"
 
 #include <algorithm>
@@ -57,7 +58,7 @@ constexpr std::array all_subcommands = {
 };
 
 int fail(ExitCode code, std::string_view message) {
-  print_notice("gainlens: error: {}\n", message);
+  print_notice("gainlens: error: {}\n", terminal_line(message));
   return code;
 }
 

@@ -51,7 +51,8 @@ bool is_limited(__rlimit_resource resource) {
 /// theirs. True if that cannot be tried.
 bool can_be_loaded(const std::filesystem::path& program) {
   std::string name = program.string(), trial = "LD_TRACE_LOADED_OBJECTS=1";
-  std::vector<char*> arguments{name.data(), nullptr}, variables;
+  std::string harmless = "--version";  // for a loader that does not know the variable
+  std::vector<char*> arguments{name.data(), harmless.data(), nullptr}, variables;
   for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
   variables.insert(variables.end(), {trial.data(), nullptr});
   posix_spawn_file_actions_t files;

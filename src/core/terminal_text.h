@@ -10,7 +10,10 @@ namespace gainlens {
 /// printable() makes a name from a file safe for one line.
 std::string terminal_text(std::string_view text);
 
-/// The same for the text of JSON, which stays JSON of the same values: \u009b.
+/// The same, and line breaks and tabs as \xNN too: for what has to stay on one line.
+std::string terminal_line(std::string_view text);
+
+/// As terminal_text(), for the text of JSON, which stays JSON of the same values: \u009b.
 /// @param json  valid UTF-8
 std::string terminal_json(std::string_view json);
 

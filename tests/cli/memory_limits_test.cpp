@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace gainlens::testing {
 namespace {
@@ -59,7 +60,9 @@ class MemoryLimits : public ::testing::Test {
     EXPECT_THAT(result.exit_code, AnyOf(0, 1, 2)) << what << ": " << result.error;
     EXPECT_EQ(std::ranges::count(result.error, '\n'), result.exit_code == 0 ? 0 : 1) << what << ": " << result.error;
     EXPECT_THAT(result.error, Not(HasSubstr("fetch the file again"))) << what;  // the files are whole
-    if (result.exit_code != 0) EXPECT_THAT(result.error, StartsWith("gainlens: error: ")) << what;
+    if (result.exit_code != 0) {
+      EXPECT_THAT(result.error, StartsWith("gainlens: error: ")) << what;
+    }
   }
 
   std::string sweep_into(const std::string& run) const {
@@ -86,18 +89,20 @@ TEST_F(MemoryLimits, SoDoesEachCommandWhereLibtorchHardlyFits) {
   const std::string text = demo_ + "/text.txt", model = demo_ + "/plain";
   for (const int limit : {(least_ + least_that_computes_) / 2, least_that_computes_ - step, least_that_computes_,
                           least_that_computes_ + step}) {
-    for (const std::string& command :
-         {"hooks " + model,
-          "capture " + model + " --text " + text + " --length 64 --hooks hook_embed --out " +
-              (folder_.path() / std::to_string(limit)).string(),
-          "--quiet estimators --draws 10 --n-eff 2", "inspect " + model, sweep_into("run" + std::to_string(limit))}) {
+    const std::vector<std::string> commands = {
+        "hooks " + model,
+        "capture " + model + " --text " + text + " --length 64 --hooks hook_embed --out " +
+            (folder_.path() / std::to_string(limit)).string(),
+        "--quiet estimators --draws 10 --n-eff 2", "inspect " + model, sweep_into("run" + std::to_string(limit))};
+    for (const std::string& command : commands)
       expect_one_line(run_limited(limit, command), command + " with " + std::to_string(limit) + " KiB");
-    }
   }
 }
 
 TEST_F(MemoryLimits, ALimitOfDataToo) {
-  for (int limit = 8 << 10; limit < 512 << 10; limit *= 2)
+  const int least = least_limit([](int kib) { return run_limited(kib, "--help", "-d").exit_code == 0; });
+  ASSERT_GT(least, 0);
+  for (int limit = least; limit < 1 << 20; limit *= 2)
     expect_one_line(run_limited(limit, sweep_into("data" + std::to_string(limit)), "-d"),
                     std::to_string(limit) + " KiB");
 }

@@ -11,6 +11,7 @@
 #include "support/shared_data.h"
 #include "tokenizers/sentencepiece_model.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

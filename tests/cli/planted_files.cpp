@@ -102,23 +102,31 @@ struct Hdf5Place {
   std::string object, attribute;
 };
 
-std::vector<Hdf5Place> places_of(const fs::path& file) {
-  const hdf5::Handle opened = hdf5::open_file(file);
-  std::vector<Hdf5Place> places;
-  const auto visit = [](hid_t root, const char* name, const H5O_info2_t*, void* data) -> herr_t {
-    auto& all = *static_cast<std::vector<Hdf5Place>*>(data);
-    const std::string object = name;
-    if (object != ".") all.push_back({object, ""});
-    const auto add = [](hid_t, const char* attribute, const H5A_info_t*, void* names) -> herr_t {
-      static_cast<std::vector<std::string>*>(names)->push_back(attribute);
-      return 0;
-    };
-    std::vector<std::string> attributes;
-    H5Aiterate_by_name(root, name, H5_INDEX_NAME, H5_ITER_INC, nullptr, add, &attributes, H5P_DEFAULT);
-    for (const std::string& attribute : attributes) all.push_back({object, attribute});
+void add_attributes(hid_t file, const std::string& object, std::vector<Hdf5Place>& places) {
+  const auto add = [](hid_t, const char* attribute, const H5A_info_t*, void* names) -> herr_t {
+    static_cast<std::vector<std::string>*>(names)->push_back(attribute);
     return 0;
   };
-  EXPECT_GE(H5Ovisit3(opened.get(), H5_INDEX_NAME, H5_ITER_INC, visit, &places, H5O_INFO_BASIC), 0);
+  std::vector<std::string> attributes;
+  EXPECT_GE(
+      H5Aiterate_by_name(file, object.c_str(), H5_INDEX_NAME, H5_ITER_INC, nullptr, add, &attributes, H5P_DEFAULT), 0);
+  for (const std::string& attribute : attributes) places.push_back({object, attribute});
+}
+
+std::vector<Hdf5Place> places_of(const fs::path& file) {
+  const hdf5::Handle opened = hdf5::open_file(file);
+  const auto add = [](hid_t, const char* name, const H5L_info_t*, void* names) -> herr_t {
+    static_cast<std::vector<std::string>*>(names)->push_back(name);
+    return 0;
+  };
+  std::vector<std::string> objects;
+  EXPECT_GE(H5Lvisit(opened.get(), H5_INDEX_NAME, H5_ITER_INC, add, &objects), 0);
+  std::vector<Hdf5Place> places;
+  add_attributes(opened.get(), ".", places);
+  for (const std::string& object : objects) {
+    places.push_back({object, ""});
+    add_attributes(opened.get(), object, places);
+  }
   return places;
 }
 

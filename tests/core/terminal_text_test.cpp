@@ -24,6 +24,10 @@ TEST(TerminalText, WhatATerminalObeysIsMadeVisible) {
   EXPECT_EQ(terminal_text("\u202e"), "\\xe2\\x80\\xae");  // turns the direction of writing
 }
 
+TEST(TerminalText, ALineHasNoBreaks) {
+  EXPECT_EQ(terminal_line("a\nb\tc\x1b"), "a\\x0ab\\x09c\\x1b");
+}
+
 TEST(TerminalText, JsonKeepsItsValues) {
   const OrderedJson json = {{"name\u009b", "\x1b\x7f\u202e\u00fc\n"}};
   const std::string text = json_text(json);
