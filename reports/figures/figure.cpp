@@ -44,6 +44,18 @@ std::string with_kept_spaces(std::string_view svg) {
   return text;
 }
 
+/// Whether what a program drew has its end. A program may not notice that it could not write all of it.
+bool has_its_end(std::string_view format, std::string_view bytes) {
+  if (format == "svg") return bytes.find("</svg>") != bytes.npos;
+  const std::string_view last = bytes.substr(bytes.size() - std::min<std::size_t>(bytes.size(), 16));
+  return last.find(format == "pdf" ? "%%EOF" : "IEND") != last.npos;
+}
+
+[[noreturn]] void refuse_part(std::string_view program, std::string_view file, std::size_t bytes) {
+  throw_run_failed("{}: wrote {} bytes of {} and not its end; a full disk or a limit may have stopped it", program,
+                   bytes, file);
+}
+
 }  // namespace
 
 int pixels(double inches) {
@@ -58,6 +70,7 @@ std::vector<std::string> render(const Figure& figure, const std::filesystem::pat
   const std::string drawn = run_program({"gnuplot", "--default-settings", main_file}, folder, {{"LC_ALL", "C.UTF-8"}},
                                         "gnuplot (Debian: gnuplot-nox)");
   if (drawn.empty()) throw_run_failed("gnuplot: drew nothing for {}", figure.name);
+  if (!has_its_end("svg", drawn)) refuse_part("gnuplot", figure.name, drawn.size());
 
   const std::string svg = figure.name + ".svg";
   write_file_atomically(folder / svg, with_kept_spaces(drawn));
@@ -68,6 +81,7 @@ std::vector<std::string> render(const Figure& figure, const std::filesystem::pat
     const std::string converted = run_program(words, folder, {{"LC_ALL", "C.UTF-8"}, {"SOURCE_DATE_EPOCH", "0"}},
                                               "rsvg-convert (Debian: librsvg2-bin)");
     if (converted.empty()) throw_run_failed("rsvg-convert: made no {} of {}", format, svg);
+    if (!has_its_end(format, converted)) refuse_part("rsvg-convert", figure.name + "." + format, converted.size());
     write_file_atomically(folder / (figure.name + "." + format), converted);
   };
   convert("pdf", {});

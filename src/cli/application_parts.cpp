@@ -3,6 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
+#include "core/terminal_text.h"
 #include "core/thread_count.h"
 
 #include <algorithm>
@@ -57,7 +58,7 @@ constexpr std::array all_subcommands = {
 };
 
 int fail(ExitCode code, std::string_view message) {
-  print_notice("gainlens: error: {}\n", message);
+  print_notice("gainlens: error: {}\n", terminal_line(message));
   return code;
 }
 
@@ -112,6 +113,13 @@ void describe_application(CLI::App& app, GlobalOptions& global, const std::funct
   app.add_flag("--json", global.json, "Print results to stdout as JSON");
 }
 
+void check_working_folder() {
+  std::error_code error;
+  std::filesystem::current_path(error);
+  CHECK(error != std::errc::no_such_file_or_directory,
+        "the working folder was deleted; change to one that exists (cd) and run the command again");
+}
+
 void check_global_options(const GlobalOptions& global) {
   check_threads(global.threads);
   if (global.device.starts_with("cuda"))
@@ -148,9 +156,10 @@ int exit_code_of(const std::function<void()>& run) {
                 fmt::format("{}: {}", printable(error.path1().string()), error.code().message()));
   } catch (const std::bad_alloc&) {
     return fail(run_failed,
-                "out of memory; use shorter --lengths, or --dtype bfloat16, which halves the memory of the weights");
+                "out of memory; free some, or raise the limits (ulimit -v, ulimit -d). A sweep needs less with shorter "
+                "--lengths, --stream-weights, or --dtype bfloat16, which halves the memory of the weights");
   } catch (const std::exception& error) {
-    return fail(run_failed, first_line(error.what()));
+    return fail(run_failed, printable(first_line(error.what()), 400));
   }
 }
 

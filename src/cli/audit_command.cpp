@@ -4,6 +4,7 @@
 #include "cli/given_run.h"
 #include "core/console.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/quantity.h"
 #include "reports/terminal/audit_terminal.h"
 
@@ -23,7 +24,7 @@ void audit(const AuditArguments& arguments, bool json) {
   if (!arguments.at.empty()) options.at = parse_counts(arguments.at, "--at");
   const analyses::Audit result = analyses::audit(run.reader, options);
   if (json) {
-    print_result("{}\n", analyses::to_json(result).dump(2));
+    print_result("{}\n", json_text(analyses::to_json(result), 2));
   } else {
     print_result("{}", reports::print_audit(result, arguments.all));
   }

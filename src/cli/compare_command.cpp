@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
+#include "core/json.h"
 #include "core/nearest.h"
 #include "core/quantity.h"
 #include "core/strata.h"
@@ -141,7 +142,7 @@ void compare(const CompareArguments& arguments, const GlobalOptions& global) {
     json["comparisons"][row.comparison]["metrics"][comparisons[row.comparison].metrics[row.metric].metric.name()]
         ["decision"] = to_json(row);
   for (const analyses::PooledComparison& entry : pooled) json["pooled"].push_back(to_json(entry));
-  print_result("{}\n", json.dump(2));
+  print_result("{}\n", json_text(json, 2));
 }
 
 void add_options(CLI::App& command, CompareArguments& arguments) {

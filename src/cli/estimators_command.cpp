@@ -4,6 +4,7 @@
 #include "cli/given_run.h"
 #include "core/console.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/progress.h"
 #include "reports/estimators/estimators_report.h"
 #include "reports/terminal/estimators_terminal.h"
@@ -48,7 +49,7 @@ void judge_estimators(EstimatorsArguments arguments, const GlobalOptions& global
   progress.finish();
   if (!arguments.out.empty()) write_estimators(truth, arguments.out);
   if (global.json) {
-    print_result("{}\n", analyses::to_json(truth).dump(2));
+    print_result("{}\n", json_text(analyses::to_json(truth), 2));
   } else {
     print_result("{}", reports::print_estimators(truth));
   }

@@ -42,7 +42,7 @@ void print(const language::LanguageModelLoss& loss, std::int64_t context, const 
         {"standard_error", std::isnan(loss.standard_error) ? Json(nullptr) : Json(loss.standard_error)},
         {"below_unigram", below},
         {"bos_policy", bos}};
-    print_result("{}\n", result.dump());
+    print_result("{}\n", json_text(result));
     return;
   }
   print_result("tokens             {} in {} chunks of at most {}; {}\n", loss.tokens, loss.chunks, context, bos);

@@ -76,7 +76,7 @@ void print(const std::vector<float>& ranks, const data::LeaveOneOut& split, reco
   if (json) {
     metrics["split"] = name_of(match);
     metrics["checksums"] = unproven.empty() ? "equal" : "not compared";
-    print_result("{}\n", metrics.dump());
+    print_result("{}\n", json_text(metrics));
     return;
   }
   print_result("users              {}; {} items are ranked for each\n", ranks.size(), split.items());

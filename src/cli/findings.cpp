@@ -2,6 +2,7 @@
 
 #include "core/console.h"
 #include "core/error.h"
+#include "core/terminal_text.h"
 
 #include <algorithm>
 
@@ -22,10 +23,10 @@ void Findings::conclude(const std::string& reason) {
 
 void Findings::print(bool json) const {
   if (json) {
-    print_result("{}\n", json_.dump(2));
+    print_result("{}\n", json_text(json_, 2));
     return;
   }
-  for (const auto& [name, text] : lines_) print_result("{:<18} {}\n", name, text);
+  for (const auto& [name, text] : lines_) print_result("{:<18} {}\n", name, terminal_line(text));
 }
 
 }  // namespace gainlens::cli

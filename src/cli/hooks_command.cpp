@@ -34,7 +34,7 @@ void list_sites(const HooksArguments& arguments, bool json) {
     Json list = Json::array();
     for (const auto& site : sites)
       list.push_back({{"name", site.site.name}, {"shape", site.shape}, {"on_request", site.on_request}});
-    print_result("{}\n", list.dump());
+    print_result("{}\n", json_text(list));
     return;
   }
   for (const auto& site : sites) {

@@ -186,7 +186,12 @@ void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion&
   add_memory(source.config, question, available_memory(), findings);
   check_rope(source.config);
   models::check_tensors(source);
-  if (computations.add_time) computations.add_time(source.config, question, findings);
+  if (!question.length.empty()) {
+    computations.add_time(source.config, question, findings);
+  } else {
+    findings.add_line("time", fmt::format("not estimated; --length {} measures the speed of this machine",
+                                          format_count(inspected_length(source.config, question))));
+  }
 }
 
 }  // namespace gainlens::cli

@@ -70,8 +70,8 @@ void add_inspect_with(CLI::App& app, const GlobalOptions& global, Action& action
       "Of a checkpoint it reads headers and configuration, but no weights: time and memory do not grow with the\n"
       "files. Sizes are sizes on disk. 'weights' shows the bytes of each type and, in brackets, its number of\n"
       "tensors. 'filled in' shows settings that a GGUF file leaves out and that gainlens adds from its knowledge of\n"
-      "the family. --json lists the attention of every layer. 'memory' and 'time' are those of a sweep at --length:\n"
-      "memory by an estimate, time at the speed of this machine, which is measured in half a second.\n"
+      "the family. --json lists the attention of every layer. 'memory' is an estimate of a sweep's. 'time' is added with\n"
+      "--length: the speed of this machine is measured, which takes half a second.\n"
       "Of a run it compares every shard and run.h5 with their checksums; 'checksums' says what was compared.\n"
       "A data set holds interactions of users with items: RecBole's .inter, lines `user item item ...`, MovieLens\n"
       "or Amazon reviews, plain or gzipped. Of each user the last item is for the test, the one before it for\n"
@@ -85,7 +85,7 @@ void add_inspect_with(CLI::App& app, const GlobalOptions& global, Action& action
   command->add_option(
       "--length", arguments->memory.length,
       "Context length in tokens for the estimates of memory and time; 1k is 1024 (default: the model's number of "
-      "positions)");
+      "positions, and no time)");
   command
       ->add_option("--dtype", arguments->memory.dtype,
                    "Compute dtype for the estimates of memory and time: float64, float32, bfloat16 or float16 (or "

@@ -25,7 +25,7 @@ struct MemoryQuestion {
 
 /// The findings that need libtorch. A program without it hands over to one that has it instead of returning.
 struct InspectComputations {
-  /// Adds the time of a sweep at inspected_length(). Null: none is added.
+  /// Adds the time of a sweep. The question has a length.
   std::function<void(const models::DecoderConfig&, const MemoryQuestion&, Findings&)> add_time;
   /// inspect_recommender()
   std::function<void(const std::filesystem::path&, Findings&)> inspect_recommender;
@@ -52,8 +52,8 @@ void add_memory(const models::DecoderConfig& config, const MemoryQuestion& quest
 /// Why no test of `sink-vs-k` can decide about this model, or which one alone can; empty if the test within layers can.
 std::string sink_test_doubt(const models::DecoderConfig& config);
 
-/// Adds the time of a sweep at inspected_length(), at the speed of this machine. It is measured, which takes about half
-/// a second.
+/// Adds the time of a sweep at the question's length, at the speed of this machine. It is measured, which takes about
+/// half a second.
 void add_expected_time(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings);
 
 /// As inspect_checkpoint(), for a recommender that `train recommend` wrote (recommend::is_sasrec). It reads the

@@ -158,6 +158,11 @@ std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& erro
   // Options of a subcommand that is missing are not known here, so the subcommand goes first.
   if (!chosen.empty() && !commands.empty()) return explain_subcommand(where, commands, app.remaining(true));
 
+  // A word where the subcommand should be is a misspelt one, whatever follows it.
+  if (const auto left = app.remaining(true);
+      chosen.empty() && !commands.empty() && !left.empty() && !left.front().starts_with("-"))
+    return explain_subcommand(where, commands, left);
+
   std::vector<std::string> options;
   append_option_names(app, options);
   for (const CLI::App* command : chosen) append_option_names(*command, options);

@@ -24,8 +24,8 @@ void add_subcommands(CLI::App& app, const GlobalOptions& global, Action& action,
   }
 }
 
-/// Whether the help that the command line asks for needs no subcommand but `inspect`.
-bool knows_help(const CLI::App& app) {
+/// Whether the command line names no subcommand but `inspect`, so that all that it can mean is known here.
+bool knows_subcommand(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() || (chosen.size() == 1 && chosen.front()->get_name() == "inspect");
 }
@@ -33,19 +33,32 @@ bool knows_help(const CLI::App& app) {
 void parse_and_run(int argc, const char* const* argv, const std::function<void()>& compute) {
   CLI::App app;
   GlobalOptions global;
-  describe_application(app, global, [] { return std::string(); });
+  describe_application(app, global, [] { return std::string("gainlens " GAINLENS_VERSION); });
   Action action;
   add_subcommands(app, global, action, compute);
   try {
     parse_command_line(app, argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    if (!knows_help(app)) compute();
+    if (!knows_subcommand(app)) compute();
     print_help(app, help);
     return;
-  } catch (const CLI::Success&) {  // the version, which describes the processor, or the help of every subcommand
+  } catch (const CLI::CallForVersion& version) {  // the other program describes the processor too
+    try {
+      compute();
+    } catch (const RunFailed& failure) {
+      print_help(app, version);
+      print_notice("gainlens: warning: {}\n", failure.what());
+      return;
+    }
+  } catch (const CLI::Success&) {  // the help of every subcommand
     compute();
   } catch (const InvalidArgument&) {  // an option of another subcommand, or a mistake: explaining it takes all options
-    compute();
+    try {
+      compute();
+    } catch (const RunFailed&) {
+      if (!knows_subcommand(app)) throw;
+    }
+    throw;
   }
   if (!action) compute();
   check_global_options(global);

@@ -4,6 +4,7 @@
 #include "cli/given_run.h"
 #include "core/console.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/quantity.h"
 #include "reports/terminal/sink_vs_k_terminal.h"
 
@@ -23,7 +24,7 @@ void correlate(Arguments arguments, std::uint64_t seed, bool json) {
   arguments.options.resampling.seed = seed;
   const analyses::SinkVsK result = analyses::sink_vs_k(run.reader, arguments.options);
   if (json) {
-    print_result("{}\n", analyses::to_json(result).dump(2));
+    print_result("{}\n", json_text(analyses::to_json(result), 2));
   } else {
     print_result("{}", reports::print_sink_vs_k(result));
   }

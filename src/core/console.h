@@ -16,9 +16,11 @@ class ReaderGone : public RunFailed {
 };
 
 /// Progress, notices and errors, on standard error. Never fails: a text that cannot be shown (full disk, closed
-/// terminal) is lost, and no result depends on it.
+/// terminal) is lost, and no result depends on it. What a terminal would obey is made visible (terminal_text()).
 void write_notice(std::string_view text) noexcept;
-/// Results, on standard output.
+/// An escape sequence of our own, on standard error, as it is. Never for a text that comes from anywhere else.
+void write_control(std::string_view sequence) noexcept;
+/// Results, on standard output. What a terminal would obey is made visible, as in write_notice().
 /// @throws RunFailed  they cannot be written; ReaderGone if the reader has closed standard output
 void write_result(std::string_view text);
 /// Writes what is still in the buffer of standard output. @throws as write_result

@@ -1,6 +1,7 @@
 #include "core/json.h"
 
 #include "core/check.h"
+#include "core/terminal_text.h"
 
 #include <fstream>
 #include <set>
@@ -70,13 +71,15 @@ Json parse_json(std::string_view text, std::string_view where) {
   return document;
 }
 
-std::string json_text(const OrderedJson& json) {
-  return json.dump(-1, ' ', /*ensure_ascii=*/false, OrderedJson::error_handler_t::replace);
+std::string json_text(const OrderedJson& json, int indent) {
+  return terminal_json(json.dump(indent, ' ', /*ensure_ascii=*/false, OrderedJson::error_handler_t::replace));
 }
 
 std::string read_text_file(const std::filesystem::path& path, std::uintmax_t max_bytes) {
   std::error_code error;
-  CHECK(std::filesystem::exists(path, error), "{}: no such file", printable(path.string()));
+  const bool exists = std::filesystem::exists(path, error);
+  CHECK(!error, "{}: cannot be read: {}", printable(path.string()), error.message());
+  CHECK(exists, "{}: no such file", printable(path.string()));
   CHECK(std::filesystem::is_regular_file(path, error), "{}: not a regular file", printable(path.string()));
   const auto size = std::filesystem::file_size(path, error);
   CHECK(!error && size <= max_bytes, "{}: {} bytes; a file of this kind may have at most {}", printable(path.string()),

@@ -21,8 +21,9 @@ Json parse_json(std::string_view text, std::string_view where);
 /// @throws InvalidArgument  as parse_json; the file is missing, unreadable or larger than `max_bytes`
 Json read_json_file(const std::filesystem::path& path, std::uintmax_t max_bytes = 256u << 20);
 
-/// The text of JSON on one line. Bytes that are not UTF-8 (Linux allows them in file names) become U+FFFD.
-std::string json_text(const OrderedJson& json);
+/// The text of JSON, on one line or indented by `indent` spaces. Bytes that are not UTF-8 (Linux allows them in file
+/// names) become U+FFFD. Safe to print: see terminal_json().
+std::string json_text(const OrderedJson& json, int indent = -1);
 
 /// Whole content of a small file.
 /// @throws InvalidArgument  missing, not a regular file, unreadable, or larger than `max_bytes`

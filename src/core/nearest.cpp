@@ -1,5 +1,7 @@
 #include "core/nearest.h"
 
+#include "core/error.h"
+
 #include <algorithm>
 
 namespace gainlens {
@@ -38,7 +40,7 @@ std::string nearest_match(std::string_view name, std::span<const std::string> ca
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
   const std::string match = nearest_match(name, candidates);
-  return match.empty() ? std::string() : "; did you mean '" + match + "'?";
+  return match.empty() ? std::string() : "; did you mean '" + printable(match) + "'?";
 }
 
 }  // namespace gainlens

@@ -13,7 +13,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 /// The candidate closest to `name`. Empty if every candidate is more than max(2, length of `name` / 3) edits away.
 std::string nearest_match(std::string_view name, std::span<const std::string> candidates);
 
-/// "; did you mean 'X'?" or an empty string: appended to messages about a misspelt name.
+/// "; did you mean 'X'?" or an empty string: appended to messages about a misspelt name. The candidates may come from a
+/// file: X is printable().
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace gainlens

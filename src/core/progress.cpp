@@ -71,8 +71,9 @@ void Progress::show(std::string_view label) {
   if (style_ == Style::terminal) {
     constexpr int width = 24;
     const int filled = static_cast<int>(share * width);
-    print_notice("\r\033[K{} [{}{}] {:3.0f}%  {}  {}{}", title_, std::string(filled, '#'),
-                 std::string(width - filled, '-'), 100 * share, label, rate, left);
+    write_control("\r\033[K");
+    print_notice("{} [{}{}] {:3.0f}%  {}  {}{}", title_, std::string(filled, '#'), std::string(width - filled, '-'),
+                 100 * share, label, rate, left);
     open_line_ = true;
   } else {
     print_notice("{}: {:3.0f}%  {}  {}{}\n", title_, 100 * share, label, rate, left);

@@ -82,16 +82,19 @@ bool is_hub_name(const std::string& text) {
 fs::path locate_checkpoint(const fs::path& given, const Environment& environment) {
   const std::string name = given.string();
   std::error_code error;
-  if (fs::exists(given, error) || !is_hub_name(name) || fs::is_directory(given.parent_path(), error)) return given;
+  if (fs::exists(given, error) || !is_hub_name(name)) return given;
   const std::string fetch = fmt::format("gainlens downloads nothing: run `hf download {}`", name);
   const auto folder = hub_cache_folder(environment);
+  // Where its first part is a folder here, the name may be a path that is misspelt.
+  const bool may_be_path = fs::is_directory(given.parent_path(), error);
+  if (!folder && may_be_path) return given;
   CHECK(folder, "{}: no such folder, and HOME is not set, so the cache of the Hugging Face Hub is not known", name);
   std::string own = "models--" + name;
   own.replace(own.find('/'), 1, "--");
   const fs::path cache = *folder / own;
   CHECK(fs::is_directory(cache / "snapshots", error),
-        "{}: no such folder, and no such model in the cache of the Hugging Face Hub, {}; {}", name,
-        printable(folder->string()), fetch);
+        "{}: no such folder, and no such model in the cache of the Hugging Face Hub, {}; {}{}", name,
+        printable(folder->string()), may_be_path ? "correct the path, or fetch the model: " : "", fetch);
   const fs::path snapshot = snapshot_of_cache(cache);
   CHECK(!has_dead_link(snapshot), "{}: a file of this snapshot is missing in blobs; {} again",
         printable(snapshot.string()), fetch);

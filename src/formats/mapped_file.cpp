@@ -1,5 +1,6 @@
 #include "formats/mapped_file.h"
 
+#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/checked.h"
 #include "formats/tensor_file.h"
@@ -28,7 +29,10 @@ namespace {
                     printable(target.string()));
     throw_invalid("{}: no such file", where);
   }
-  throw_invalid("{}: cannot be opened for reading: {}", where, std::generic_category().message(error));
+  const std::string message =
+      fmt::format("{}: cannot be opened for reading: {}", where, std::generic_category().message(error));
+  if (may_work_later(error)) throw RunFailed(message);
+  throw InvalidArgument(message);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 enum class Kind { tokenizer_json, sentencepiece, gpt2 };
 
 Kind find_kind(const fs::path& folder) {
-  const auto there = [&](const char* name) { return fs::exists(folder / name); };
+  const auto there = [&](const char* name) { return is_there(folder / name); };
   if (there(tokenizer_json_file)) return Kind::tokenizer_json;
   if (there(sentencepiece_file)) return Kind::sentencepiece;
   if (there(vocabulary_file) && there(merges_file)) return Kind::gpt2;
@@ -46,7 +46,7 @@ std::vector<fs::path> files_in_folder(const fs::path& folder) {
       files = {folder / vocabulary_file, folder / merges_file};
       break;
   }
-  if (fs::exists(folder / tokenizer_config_file)) files.push_back(folder / tokenizer_config_file);
+  if (is_there(folder / tokenizer_config_file)) files.push_back(folder / tokenizer_config_file);
   return files;
 }
 

@@ -32,7 +32,9 @@ class SentencePiece : public Tokenizer {
           *invalid);
     std::vector<int> ids;
     const auto status = processor_.Encode(absl::string_view(text.data(), text.size()), &ids);
-    if (!status.ok()) throw_run_failed("{}: SentencePiece could not encode the text: {}", where, status.message());
+    // The text is in order, so the vocabulary is not: for example, a control piece that pieces of text merge to.
+    CHECK(status.ok(), "{}: SentencePiece cannot encode a text with this vocabulary ({}); fetch the file again", where,
+          printable(status.message()));
     return {ids.begin(), ids.end()};
   }
 

@@ -18,7 +18,7 @@ std::optional<bool> TokenizerConfig::adds_bos() const {
 TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder) {
   const auto path = folder / tokenizer_config_file;
   TokenizerConfig config;
-  if (!std::filesystem::exists(path)) return config;
+  if (!is_there(path)) return config;
   const std::string where = printable(path.string());
   const Json document = parse_json(formats::read_plain_or_gzip(path, largest_tokenizer_file), where);
   const JsonNode root(document, where + ":");

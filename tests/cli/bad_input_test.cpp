@@ -126,6 +126,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(CommandLine, MisspeltSubcommand) {
   expect_error(run_gainlens({"sweeep"}), 2, "unknown subcommand 'sweeep'; did you mean 'sweep'?");
+  expect_error(run_gainlens({"sweeep", "model", "--lengths", "64"}), 2,
+               "unknown subcommand 'sweeep'; did you mean 'sweep'?");
+  expect_error(run_gainlens({"--quiet", "reprot", "--out", "x"}), 2,
+               "unknown subcommand 'reprot'; did you mean 'report'?");
 }
 TEST(CommandLine, NoSubcommand) {
   expect_error(run_gainlens({}), 2, "a subcommand is required; known are sweep");

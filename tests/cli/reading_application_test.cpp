@@ -1,5 +1,6 @@
 // The two programs: gainlens answers inspect and help without libtorch, and executes gainlens-compute for the rest.
 #include "cli/tiny_checkpoint.h"
+#include "support/file_bytes.h"
 #include "support/program.h"
 #include "support/shared_data.h"
 
@@ -16,8 +17,10 @@ namespace gainlens::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 const fs::path program = GAINLENS_PROGRAM;
 const fs::path compute_program = program.parent_path() / "gainlens-compute";
@@ -101,6 +104,7 @@ TEST(ReadingApplication, AnswersLikeTheProgramWithEverySubcommand) {
       {"inspect", tiny, "--device", "tpu"},
       {"inspect", tiny, "--seed", "-1"},
       {"inspekt", tiny},
+      {"inspekt", tiny, "--lenght", "3"},
       {"--lenght", "3"},
       {"train"},
       {"hooks", tiny},
@@ -127,18 +131,100 @@ TEST(ReadingApplication, FindsTheOtherProgramBehindALinkAndInThePath) {
   }
 }
 
-TEST(ReadingApplication, SaysThatTheOtherProgramIsMissing) {
+/// A copy of gainlens, and what lies beside it in place of the other program.
+class OtherProgram : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::copy_file(program, copy_); }
+  ProgramResult run(const std::string& arguments) const {
+    return run_shell("exec timeout 20 " + copy_.string() + " " + arguments, "");
+  }
+  /// What `hooks`, which needs the other program, is answered with.
+  std::string refusal() const {
+    const auto result = run("hooks " + tiny_checkpoint.string());
+    EXPECT_EQ(result.exit_code, 1) << result.out << result.error;
+    EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
+    EXPECT_THAT(result.error, StartsWith("gainlens: error: " + other_.string() + ": "));
+    return result.error;
+  }
+  void expect_answers_without_it() const {
+    const auto version = run("--version");
+    EXPECT_EQ(version.exit_code, 0);
+    EXPECT_THAT(version.out, StartsWith("gainlens "));
+    EXPECT_THAT(version.error, StartsWith("gainlens: warning: " + other_.string()));
+    EXPECT_EQ(run("--help").exit_code, 0);
+    EXPECT_EQ(run("inspect " + tiny_checkpoint.string()).exit_code, 0);
+    for (const auto& [line, message] : std::vector<std::pair<std::string, std::string>>{
+             {"", "a subcommand is required"},
+             {"swep --length 3", "unknown subcommand 'swep'; did you mean 'sweep'?"},
+             {"--sed 3", "unknown option '--sed'; did you mean '--seed'?"},
+             {"inspect --lenght 3", "unknown option '--lenght'; did you mean '--length'?"}}) {
+      const auto result = run(line);
+      EXPECT_EQ(result.exit_code, 2) << line;
+      EXPECT_THAT(result.error, HasSubstr(message)) << line;
+    }
+  }
+
+  TemporaryFolder folder_;
+  fs::path copy_ = fs::canonical(folder_.path()) / "gainlens", other_ = copy_.parent_path() / "gainlens-compute";
+};
+
+TEST_F(OtherProgram, ThatIsMissingIsNamed) {
+  EXPECT_THAT(refusal(), HasSubstr("/gainlens-compute: cannot be started: No such file or directory; gainlens needs it "
+                                   "in its own folder, install both again\n"));
+  expect_answers_without_it();
+}
+
+TEST_F(OtherProgram, ThatIsThisOneIsNotStarted) {
+  fs::copy_file(program, other_);
+  EXPECT_THAT(refusal(), HasSubstr(": is the program gainlens, not gainlens-compute; "));
+  for (const fs::path& target : {copy_, program}) {
+    fs::remove(other_);
+    fs::create_symlink(target, other_);
+    EXPECT_THAT(refusal(), HasSubstr(": is the program gainlens, not gainlens-compute; "));
+  }
+  expect_answers_without_it();
+}
+
+TEST_F(OtherProgram, ThatIsCutShortIsNotStarted) {
+  const std::uintmax_t size = fs::file_size(compute_program);
+  fs::copy_file(compute_program, other_);
+  for (const std::uintmax_t bytes : {size - 1, size / 2, std::uintmax_t{4096}, std::uintmax_t{63}, std::uintmax_t{0}}) {
+    fs::resize_file(other_, bytes);
+    EXPECT_THAT(refusal(), HasSubstr(": is cut short; ")) << bytes;
+  }
+  write_file(other_, "#!/bin/sh\necho started\n" + std::string(100, ' '));
+  fs::permissions(other_, fs::perms::owner_all);
+  EXPECT_THAT(refusal(), HasSubstr(": is not a program of gainlens; "));
+  fs::remove(other_);
+  fs::copy_file("/bin/sh", other_);
+  EXPECT_THAT(refusal(), HasSubstr(": is not a program of gainlens"));
+  expect_answers_without_it();
+}
+
+TEST_F(OtherProgram, OfAnotherBuildIsNotStarted) {
+  std::string bytes = bytes_of(compute_program);
+  const std::string begin = "gainlens-compute\n";
+  const std::size_t stamp = bytes.find(begin);
+  ASSERT_NE(stamp, std::string::npos);
+  bytes[stamp + begin.size()] = '9';  // the version
+  write_file(other_, bytes);
+  fs::permissions(other_, fs::perms::owner_all);
+  EXPECT_THAT(refusal(), ContainsRegex(": is of another build \\(9[^)]*\\) than gainlens \\([0-9][^)]*\\); "));
+  expect_answers_without_it();
+}
+
+TEST(ReadingApplication, ADeletedWorkingFolderIsSaid) {
   const TemporaryFolder folder;
-  const fs::path alone = folder.path() / "gainlens";
-  fs::copy_file(program, alone);
-  const fs::path data = write_file(folder.path() / "data.txt", "1 1 2 3\n2 2 3 4\n3 1 3 4 2\n");
-  EXPECT_EQ(run_shell(alone.string() + " inspect " + data.string(), "").exit_code, 0);
-  const auto result = run_shell(alone.string() + " hooks " + tiny_checkpoint.string(), "");
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_EQ(result.out, "");
-  EXPECT_EQ(result.error, "gainlens: error: " + fs::canonical(folder.path()).string() +
-                              "/gainlens-compute: cannot be started: No such file or directory; gainlens needs it in "
-                              "its own folder, install both again\n");
+  for (const std::string& begun : {program.string(), compute_program.string()}) {
+    for (const std::string& command : {"hooks " + tiny_checkpoint.string(), std::string("--version")}) {
+      const auto result =
+          run_shell("mkdir gone && cd gone && rmdir ../gone && exec " + begun + " " + command, folder.path());
+      EXPECT_EQ(result.exit_code, 2) << begun << " " << command;
+      EXPECT_EQ(result.error,
+                "gainlens: error: the working folder was deleted; change to one that exists (cd) and run the command "
+                "again\n");
+    }
+  }
 }
 
 }  // namespace

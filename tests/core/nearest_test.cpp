@@ -55,5 +55,10 @@ TEST(DidYouMean, ReadsAsTheEndOfAMessage) {
   EXPECT_EQ(did_you_mean("estimators", commands), "");
 }
 
+TEST(DidYouMean, ANameFromAFileIsSafeForATerminal) {
+  const std::vector<std::string> names{"layer\x1b[2Jnorm\n"};
+  EXPECT_EQ(did_you_mean("layer-norm", names), "; did you mean 'layer\\x1b[2Jnorm\\x0a'?");
+}
+
 }  // namespace
 }  // namespace gainlens

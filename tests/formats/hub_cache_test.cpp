@@ -67,6 +67,22 @@ TEST(HubCache, AModelThatIsNotThereComesWithTheCommandThatFetchesIt) {
   EXPECT_THAT([&] { locate_checkpoint("google/gemma-3-270m", with({})); }, refused_with("HOME is not set"));
 }
 
+TEST(HubCache, AFolderOfTheFirstPartHidesNoName) {
+  const TemporaryFolder folder;
+  const Path cache = write_model(folder.path()), old = std::filesystem::current_path();
+  std::filesystem::create_directories(folder.path() / "here" / "Qwen");
+  std::filesystem::current_path(folder.path() / "here");
+  const Environment environment = with({{"HF_HUB_CACHE", folder.path()}});
+  EXPECT_EQ(locate_checkpoint("Qwen/Qwen3-0.6B", environment), cache / "snapshots" / "abc1");
+  EXPECT_THAT([&] { locate_checkpoint("Qwen/Qwen3-0.7B", environment); },
+              refused_with("Qwen/Qwen3-0.7B: no such folder, and no such model in the cache of the Hugging Face Hub, " +
+                           folder.path().string() +
+                           "; correct the path, or fetch the model: gainlens downloads nothing: run `hf download "
+                           "Qwen/Qwen3-0.7B`"));
+  EXPECT_EQ(locate_checkpoint("Qwen/Qwen3-0.6B", with({})), "Qwen/Qwen3-0.6B");
+  std::filesystem::current_path(old);
+}
+
 TEST(HubCache, NamesThatLeadElsewhereAreNoNames) {
   const TemporaryFolder folder;
   write_model(folder.path());

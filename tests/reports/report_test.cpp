@@ -201,6 +201,20 @@ TEST(Report, MissingGnuplotSaysWhatToInstallAndLeavesNothing) {
   EXPECT_TRUE(fs::is_empty(folder.path() / "out"));
 }
 
+TEST(Report, AFigureThatWasNotWrittenToItsEndIsBlamedOnItsProgram) {
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", report_run());
+  const std::string path = (folder.path() / "bin").string() + ":" + std::getenv("PATH");
+  const auto expect = [&](const std::string& message) {
+    const Path set(path);
+    EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); }, ThrowsMessage<RunFailed>(HasSubstr(message)));
+  };
+  write_program(folder.path() / "bin", "rsvg-convert", "printf '%%PDF-1.5 and no more'");
+  expect("rsvg-convert: wrote 21 bytes of ");
+  write_program(folder.path() / "bin", "gnuplot", "printf '<svg><g>'");  // gnuplot ignores that it could not write
+  expect("gnuplot: wrote 8 bytes of ");
+}
+
 TEST(Report, FailingGnuplotIsQuotedAndLeavesTheOldReport) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", report_run());

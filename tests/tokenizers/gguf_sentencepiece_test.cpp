@@ -45,6 +45,15 @@ void expect_error(const GgufBytes& gguf, const std::string& part) {
                   AllOf(HasSubstr("model.gguf"), HasSubstr(part), HasSubstr("--tokens"), Not(HasSubstr("\n")))));
 }
 
+TEST(GgufSentencePieceTest, AVocabularyThatLosesTextIsToBlame) {
+  Pieces pieces;
+  pieces.tokens[2] = "\u2581a";  // a control piece that pieces of text merge to
+  const auto tokenizer = testing::open_tokenizer(pieces.gguf());
+  EXPECT_THAT([&] { tokenizer->encode("ab  <s>12 a"); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("cannot encode a text with this vocabulary"),
+                                                   HasSubstr("fetch the file again"), Not(HasSubstr("\n")))));
+}
+
 TEST(SentencePieceModelTest, BytesByHand) {
   SentencePieceModel model;
   model.pieces = {{"u", 0, PieceType::unknown}, {"a", -1.5f, PieceType::normal}};

@@ -33,6 +33,19 @@ TEST_F(OpenTokenizer, GgufFileIsItsOwnTokenizer) {
   EXPECT_THAT(tokenizer_files(file), ElementsAre(file));
 }
 
+TEST_F(OpenTokenizer, ALoopOfLinksIsATokenizerThatCannotBeRead) {
+  for (const char* name : {"tokenizer.model", "tokenizer.json"}) {
+    std::filesystem::create_symlink(name, path(name));
+    EXPECT_THAT([&] { open_tokenizer(folder_.path()); },
+                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(name), HasSubstr("Too many levels of symbolic links"))));
+  }
+  std::filesystem::remove(path("tokenizer.json"));
+  put_json();
+  std::filesystem::create_symlink("tokenizer_config.json", path("tokenizer_config.json"));
+  EXPECT_THAT([&] { open_tokenizer(folder_.path()); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("tokenizer_config.json: cannot be read: Too many levels")));
+}
+
 TEST_F(OpenTokenizer, FolderWithOneGgufStandsForIt) {
   const auto file = gguf().write(path("model.gguf"));
   EXPECT_EQ(open_tokenizer(folder_.path())->vocabulary_size(), 2);

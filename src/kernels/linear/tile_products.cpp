@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "kernels/elementwise/row_vectors.h"
+#include "kernels/linear/brgemm.h"
 #include "kernels/linear/pair_strips.h"
 #include "kernels/linear/tile_kernels.h"
 #include "kernels/row_alignment.h"
@@ -88,14 +89,9 @@ void TileProducts::multiply_panel(const PackedWeight& weight, std::int64_t panel
   for (std::int64_t first = 0; first < inputs_; first += step) {
     const std::int64_t count = std::min(step, inputs_ - first);
     const std::byte* const right = weight.panel(panel, first);
-    if (kernel_ == ProductKernel::brgemm && type_ == at::kBFloat16) {
-      at::native::cpublas::brgemm(rows_, columns, count, left_stride_, columns, stride_, first > 0,
-                                  reinterpret_cast<const at::BFloat16*>(input_) + first,
-                                  reinterpret_cast<const at::BFloat16*>(right), tile, true);
-    } else if (kernel_ == ProductKernel::brgemm) {
-      at::native::cpublas::brgemm(rows_, columns, count, left_stride_, columns, stride_, first > 0,
-                                  reinterpret_cast<const float*>(input_) + first, reinterpret_cast<const float*>(right),
-                                  tile, false);
+    if (kernel_ == ProductKernel::brgemm) {
+      brgemm({type_, rows_, columns, count, left_stride_, stride_, first > 0},
+             input_ + first * static_cast<std::int64_t>(c10::elementSize(type_)), right, tile);
     } else if (kernel_ == ProductKernel::pair_strips) {
       multiply_pairs(strips, count / 2, left_.const_data_ptr<at::BFloat16>() + first, left_stride_, right, first > 0,
                      tile, stride_);
