@@ -4,6 +4,8 @@
 #include "core/quantity.h"
 #include "runfile/text_layout.h"
 
+#include <algorithm>
+
 namespace gainlens::data {
 namespace {
 
@@ -19,12 +21,25 @@ void check(const ChunkPlan& plan) {
   }
 }
 
+runfile::TextLayout layout_of(const ChunkPlan& plan) {
+  return {plan.lengths, plan.samples, plan.nested, std::nullopt, plan.bos.has_value()};
+}
+
 }  // namespace
+
+std::optional<std::int64_t> tokens_needed(const ChunkPlan& plan) {
+  check(plan);
+  if (plan.spread) return std::nullopt;
+  const runfile::TextLayout layout = layout_of(plan);
+  std::int64_t most = 0;
+  for (const std::int64_t length : plan.lengths) most = std::max(most, runfile::tokens_needed(layout, length));
+  return most;
+}
 
 std::vector<Chunk> cut(std::span<const tokenizers::TokenId> tokens, const ChunkPlan& plan) {
   check(plan);
   const auto available = static_cast<std::int64_t>(tokens.size());
-  runfile::TextLayout layout{plan.lengths, plan.samples, plan.nested, std::nullopt, plan.bos.has_value()};
+  runfile::TextLayout layout = layout_of(plan);
   if (plan.spread) layout.spread = available;
   std::vector<Chunk> chunks;
   for (const std::int64_t length : plan.lengths) {
