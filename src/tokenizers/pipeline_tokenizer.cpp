@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "tokenizers/code_points.h"
 
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -120,7 +121,10 @@ class Pipeline : public Tokenizer {
     CHECK(!invalid, "{}: the text is not UTF-8 at byte {}; convert it, for example with iconv -t UTF-8", where_,
           *invalid);
     std::vector<TokenId> ids;
-    Bpe::Cache cache;
+    // A text comes in many parts. A second thread has words of its own.
+    Bpe::Cache own;
+    const std::unique_lock lock(words_in_use_, std::try_to_lock);
+    Bpe::Cache& cache = lock ? words_ : own;
     for (const auto& part : before_.split(text)) {
       if (part.token)
         ids.push_back(*part.token);
@@ -245,6 +249,8 @@ class Pipeline : public Tokenizer {
   std::string where_;
   AddedTokenFinder before_, after_;  ///< tokens to look for before and after normalisation
   std::int64_t size_ = 0;
+  mutable std::mutex words_in_use_;
+  mutable Bpe::Cache words_;
 };
 
 }  // namespace

@@ -20,12 +20,12 @@ constexpr std::size_t never_too_large = std::size_t{4} << 20;
 }  // namespace
 
 TextEncoder::TextEncoder(const Tokenizer& tokenizer, Options options)
-    : tokenizer_(tokenizer), options_(std::move(options)), want_(options_.part), part_(options_.part) {}
+    : tokenizer_(tokenizer), options_(std::move(options)), want_(options_.part) {}
 
 void TextEncoder::add(std::string_view text) {
   // A long part is taken in pieces, so that no more than one of them waits here.
   while (!text.empty() && !has_enough()) {
-    std::size_t length = std::min(text.size(), part_);
+    std::size_t length = std::min(text.size(), options_.part);
     while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) ++length;
     text_ += text.substr(0, length);
     text.remove_prefix(length);
@@ -57,8 +57,7 @@ void TextEncoder::encode_what_is_certain() {
   const std::size_t kept = start_of_last(text_, cut);
   text_.erase(0, kept);
   begin_ = cut - kept;
-  part_ = std::min(2 * part_, options_.largest_part);
-  want_ = part_;
+  want_ = options_.part;
 }
 
 void TextEncoder::encode_to(std::size_t end) {

@@ -19,10 +19,9 @@ namespace gainlens::tokenizers {
 class TextEncoder {
  public:
   struct Options {
-    std::string where;                                ///< names the text in messages
-    std::optional<std::size_t> enough;                ///< ids that are needed from the start of the text; absent: all
-    std::size_t part = std::size_t{64} << 10;         ///< bytes that are encoded at once, at first
-    std::size_t largest_part = std::size_t{1} << 20;  ///< parts grow to this size; larger ones are not faster
+    std::string where;                         ///< names the text in messages
+    std::optional<std::size_t> enough;         ///< ids that are needed from the start of the text; absent: all
+    std::size_t part = std::size_t{16} << 10;  ///< bytes that are encoded at once; larger parts are slower
   };
   TextEncoder(const Tokenizer& tokenizer, Options options);
 
@@ -47,7 +46,6 @@ class TextEncoder {
   std::string text_;       // from the last cut on, with the character before it
   std::size_t begin_ = 0;  // of the text that is not yet encoded
   std::size_t want_;       // bytes at which a cut is looked for next
-  std::size_t part_;       // bytes to encode at once
   std::size_t size_ = 0;   // of all blocks
   std::vector<std::vector<TokenId>> blocks_;
 };

@@ -41,7 +41,7 @@ std::string mixed(const std::vector<std::string>& from, Random& random, std::siz
 
 /// Encodes a text in parts, which are given in pieces of any size.
 Ids in_parts(const Tokenizer& tokenizer, std::string_view text, std::size_t part, Random& random) {
-  TextEncoder encoder(tokenizer, {.where = "text", .enough = {}, .part = part, .largest_part = part});
+  TextEncoder encoder(tokenizer, {.where = "text", .enough = {}, .part = part});
   while (!text.empty()) {
     std::size_t length = std::min(text.size(), 1 + below(random, 2 * part));
     while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) ++length;
