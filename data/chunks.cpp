@@ -7,6 +7,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace gainlens::data {
@@ -22,6 +23,10 @@ void check(const ChunkPlan& plan) {
     CHECK(i == 0 || plan.lengths[i - 1] < plan.lengths[i],
           "chunks: context length {} after {}; give them sorted, each once", plan.lengths[i], plan.lengths[i - 1]);
   }
+}
+
+runfile::TextLayout layout_of(const ChunkPlan& plan) {
+  return {plan.lengths, plan.samples, plan.nested, std::nullopt, plan.bos.has_value()};
 }
 
 /// What to do if chunks need more tokens than there are.
@@ -41,10 +46,19 @@ std::string remedies(const ChunkPlan& plan, runfile::TextLayout layout, std::int
 
 }  // namespace
 
+std::optional<std::int64_t> tokens_needed(const ChunkPlan& plan) {
+  check(plan);
+  if (plan.spread) return std::nullopt;
+  const runfile::TextLayout layout = layout_of(plan);
+  std::int64_t most = 0;
+  for (const std::int64_t length : plan.lengths) most = std::max(most, runfile::tokens_needed(layout, length));
+  return most;
+}
+
 std::vector<Chunk> cut(std::span<const tokenizers::TokenId> tokens, const ChunkPlan& plan) {
   check(plan);
   const auto available = static_cast<std::int64_t>(tokens.size());
-  runfile::TextLayout layout{plan.lengths, plan.samples, plan.nested, std::nullopt, plan.bos.has_value()};
+  runfile::TextLayout layout = layout_of(plan);
   if (plan.spread) layout.spread = available;
   std::vector<Chunk> chunks;
   for (const std::int64_t length : plan.lengths) {

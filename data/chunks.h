@@ -24,6 +24,10 @@ struct Chunk {
   std::vector<tokenizers::TokenId> tokens;  ///< `length` ids, BOS included
 };
 
+/// Tokens of text that the chunks of a plan need, from its start on; nothing if they need all, as spread chunks do.
+/// @throws InvalidArgument  lengths or samples are wrong
+std::optional<std::int64_t> tokens_needed(const ChunkPlan& plan);
+
 /// Cuts the chunks of each length; runfile::text_span() gives their places. Shortest lengths first, samples in order.
 /// @throws InvalidArgument  too few tokens for a length (says how many there are and how many are needed); a length
 ///     below 2 with a BOS

@@ -76,11 +76,21 @@ std::vector<hooks::Glob> parse_globs(const std::string& text) {
   return globs;
 }
 
+/// How many tokens of the text are read: some more than can be run, to know whether it has more.
+std::optional<std::int64_t> most_tokens(const CaptureArguments& arguments, const models::DecoderConfig& config) {
+  if (!arguments.length.empty()) return parse_count(arguments.length, "--length");
+  if (arguments.allow_extrapolation) return std::nullopt;
+  return checked_add(config.max_positions, std::int64_t{1}, "positions of the model");
+}
+
 /// The number of tokens to run: --length, or all that there are.
-/// @param available  tokens of the text, with the BOS if there is one
+/// @param available  tokens of the text that were read, with the BOS if there is one
+/// @param whole      whether these are all tokens of the text
 std::int64_t length_to_run(const CaptureArguments& arguments, const models::DecoderConfig& config,
-                           std::int64_t available, bool has_bos) {
-  const auto text = [&] { return fmt::format("the text has {} tokens{}", available, has_bos ? " with BOS" : ""); };
+                           std::int64_t available, bool has_bos, bool whole) {
+  const auto text = [&] {
+    return fmt::format("the text has {}{} tokens{}", whole ? "" : "at least ", available, has_bos ? " with BOS" : "");
+  };
   const std::int64_t limit =
       arguments.allow_extrapolation ? std::numeric_limits<std::int64_t>::max() : config.max_positions;
   if (arguments.length.empty()) {
@@ -98,12 +108,14 @@ std::int64_t length_to_run(const CaptureArguments& arguments, const models::Deco
 
 /// The start of the text, as the first chunk of a sweep.
 data::Chunk first_chunk(const CaptureArguments& arguments, const models::DecoderConfig& config,
-                        const std::filesystem::path& folder) {
+                        const std::filesystem::path& folder, bool quiet) {
   const sweep::TokenSource source =
-      sweep::read_tokens(arguments.text.source(), folder, config.vocabulary, config.bos_token);
+      sweep::read_tokens(arguments.text.source(), folder, config.vocabulary, config.bos_token,
+                         [&](bool) { return most_tokens(arguments, config); });
   const bool has_bos = source.bos.token.has_value();
   const std::int64_t available = std::ssize(source.tokens) + (has_bos ? 1 : 0);
-  const std::int64_t length = length_to_run(arguments, config, available, has_bos);
+  const std::int64_t length = length_to_run(arguments, config, available, has_bos, source.whole);
+  if (length == available && !quiet) sweep::tell_of_line_end(source);
   return data::cut(source.tokens, {.lengths = {length}, .bos = source.bos.token}).front();
 }
 
@@ -114,10 +126,10 @@ struct Opened {
 };
 
 /// A language model over the start of a text.
-Opened open_decoder(const CaptureArguments& arguments) {
+Opened open_decoder(const CaptureArguments& arguments, bool quiet) {
   const models::CheckpointSource checkpoint = models::open_checkpoint(arguments.model, arguments.ignored_config_keys);
   for (const std::string& note : checkpoint.notes) print_notice("gainlens: warning: {}\n", note);
-  const data::Chunk chunk = first_chunk(arguments, checkpoint.config, checkpoint.path);
+  const data::Chunk chunk = first_chunk(arguments, checkpoint.config, checkpoint.path, quiet);
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   load.ignored_keys = arguments.ignored_config_keys;
@@ -140,10 +152,10 @@ Opened open_recommender(const CaptureArguments& arguments) {
   return {std::make_unique<recommend::SasRec>(read.config, std::move(read.weights)), sweep::one_sequence(items)};
 }
 
-std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments) {
+std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments, bool quiet) {
   const auto globs = parse_globs(arguments.globs);
   const auto [model, tokens] =
-      recommend::is_sasrec(arguments.model) ? open_recommender(arguments) : open_decoder(arguments);
+      recommend::is_sasrec(arguments.model) ? open_recommender(arguments) : open_decoder(arguments, quiet);
 
   std::map<std::string, at::Tensor> tensors;
   hooks::Hooks hooks;
@@ -185,11 +197,11 @@ void check_out(const std::string& out) {
   check_holds_no_run(folder);
 }
 
-void capture(const CaptureArguments& arguments, bool json) {
+void capture(const CaptureArguments& arguments, const GlobalOptions& global) {
   check_out(arguments.out);
-  const auto tensors = captured(arguments);
+  const auto tensors = captured(arguments, global.quiet);
   const std::uint64_t bytes = write(arguments.out, tensors);
-  if (json) {
+  if (global.json) {
     Json shapes = Json::object();
     for (const auto& [name, tensor] : tensors) shapes[name] = tensor.sizes().vec();
     print_result("{}\n", json_text({{"file", arguments.out}, {"bytes", bytes}, {"tensors", shapes}}));
@@ -233,7 +245,7 @@ void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->callback([arguments, &global, &action] {
     action = [arguments, &global] {
       arguments->model = formats::locate_checkpoint(arguments->model);
-      capture(*arguments, global.json);
+      capture(*arguments, global);
     };
   });
 }

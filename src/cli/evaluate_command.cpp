@@ -62,6 +62,7 @@ void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& g
   for (const std::string& note : checkpoint.notes) print_notice("gainlens: warning: {}\n", note);
   const models::DecoderConfig config = checkpoint.config;
   const auto source = sweep::read_tokens(arguments.text.source(), checkpoint.path, config.vocabulary, config.bos_token);
+  if (source.one_line && !global.quiet) sweep::tell_of_line_end(source);
   const std::int64_t context = length.value_or(std::min<std::int64_t>(config.max_positions, 2048));
   models::Decoder model(config, std::move(checkpoint.weights));
   print(language::evaluate_language_model(model, source.tokens, source.bos.token, context, global.quiet), context,

@@ -18,7 +18,8 @@ sweep::TokenSourceOptions TextOptions::source() const {
 
 void add_text_options(CLI::App& command, TextOptions& options) {
   command.add_option("--text", options.text,
-                     "File with UTF-8 text, plain or gzipped; the checkpoint's tokenizer turns it into tokens");
+                     "File with UTF-8 text, plain or gzipped, or - for standard input; the checkpoint's tokenizer "
+                     "turns it into tokens");
   command.add_option("--tokens", options.tokens,
                      "File with token ids, to use instead of --text: a JSON array, plain or gzipped");
   command

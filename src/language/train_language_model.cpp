@@ -1,9 +1,11 @@
 #include "language/train_language_model.h"
 
 #include "core/atomic_file.h"
+#include "core/available_memory.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/divergence.h"
+#include "core/quantity.h"
 #include "core/scratch_folder.h"
 #include "core/sha256.h"
 #include "data/text.h"
@@ -15,6 +17,7 @@
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/filter_config.h"
 #include "runfile/kept_files.h"
+#include "tokenizers/text_encoder.h"
 #include "tokenizers/tokenizer.h"
 
 #include <cmath>
@@ -25,8 +28,11 @@ namespace {
 /// Version of the training procedure, part of a request. To be raised when the same request would give other weights.
 constexpr int training_version = 2;
 
-/// Of one text, unpacked. SentencePiece encodes half a GiB at once, and a text is encoded in two parts.
+/// Of one text, unpacked.
 constexpr std::uint64_t most_text_bytes = std::uint64_t{1} << 30;
+/// Bytes that making a vocabulary takes for each byte of the texts, beside the texts: measured on WikiText.
+constexpr std::uint64_t memory_per_byte = 20;
+constexpr std::uint64_t never_too_large = std::uint64_t{16} << 20;
 
 /// The absolute path of the checkpoint folder, without "..", links and doubled slashes, so that the folder that is
 /// checked is the one that is written to.
@@ -45,6 +51,23 @@ void check_is_free(const std::filesystem::path& out) {
   }
 }
 
+/// Reads the texts whole: the vocabulary is made from all of them. Refuses texts for which memory does not suffice.
+std::vector<std::string> read_texts(const std::vector<std::filesystem::path>& paths) {
+  std::vector<std::string> texts;
+  std::uint64_t bytes = 0;
+  for (const auto& path : paths) {
+    texts.push_back(data::read_text(path, most_text_bytes));
+    bytes += texts.back().size();
+    const auto available = available_memory();
+    CHECK(bytes < never_too_large || !available || memory_per_byte * bytes <= *available,
+          "{}: the texts have {} so far; to make a vocabulary of them takes about {} of memory, and {} are available; "
+          "give less text",
+          printable(path.string()), format_bytes(bytes), format_bytes(memory_per_byte * bytes),
+          format_bytes(*available));
+  }
+  return texts;
+}
+
 Json request_of(const LanguageModelRequest& request, const Recipe& recipe, const std::vector<std::string>& texts) {
   Json hashes = Json::array();
   for (const std::string& text : texts) hashes.push_back(sha256_hex(text));
@@ -60,33 +83,31 @@ Json request_of(const LanguageModelRequest& request, const Recipe& recipe, const
   return asked;
 }
 
-/// Cuts off the end of a text and returns it as held out. Cuts at the next start of a line if at least half of the
-/// wanted length remains after it, else at the next character.
-std::string take_validation(std::string& text, double fraction) {
+/// Where the end of a text begins that is held out. This is the next start of a line if at least half of the wanted
+/// length remains after it, else the next character.
+std::size_t start_of_validation(std::string_view text, double fraction) {
   const auto wanted = static_cast<std::size_t>(static_cast<double>(text.size()) * (1 - fraction));
   const std::size_t newline = text.find('\n', wanted);
-  std::size_t cut = newline == std::string::npos ? text.size() : newline + 1;
+  std::size_t cut = newline == std::string_view::npos ? text.size() : newline + 1;
   if (text.size() - cut < (text.size() - wanted) / 2) {
     cut = wanted;
     while (cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80)
       ++cut;  // skip the continuation bytes of a UTF-8 character
   }
-  std::string validation = text.substr(cut);
-  text.resize(cut);
-  return validation;
+  return cut;
 }
 
 TrainingTokens encode(const std::vector<std::string>& texts, const Recipe& recipe,
                       const tokenizers::Tokenizer& tokenizer) {
   TrainingTokens tokens;
-  for (std::string text : texts) {
-    const std::string validation = take_validation(text, recipe.validation_fraction);
-    const auto append = [&tokenizer](std::vector<tokenizers::TokenId>& stream, const std::string& part) {
-      const auto ids = tokenizer.encode(part);
+  for (const std::string_view text : texts) {
+    const std::size_t cut = start_of_validation(text, recipe.validation_fraction);
+    const auto append = [&tokenizer](std::vector<tokenizers::TokenId>& stream, std::string_view part) {
+      const auto ids = tokenizers::encode_in_parts(tokenizer, part, "training text");
       stream.insert(stream.end(), ids.begin(), ids.end());
     };
-    append(tokens.training, text);
-    append(tokens.validation, validation);
+    append(tokens.training, text.substr(0, cut));
+    append(tokens.validation, text.substr(cut));
   }
   const auto bos = tokenizer.bos_token();
   ASSERT(bos.has_value(), "the trained vocabulary has no BOS");
@@ -198,8 +219,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   const std::string where = printable(request.recipe.string());
   check(recipe, request, where);
   CHECK(!request.texts.empty(), "--text: at least one text is needed");
-  std::vector<std::string> texts;
-  for (const auto& path : request.texts) texts.push_back(data::read_text(path, most_text_bytes));
+  std::vector<std::string> texts = read_texts(request.texts);
   const std::filesystem::path out = resolved(request.out);
   check_is_free(out);
 
@@ -209,6 +229,8 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   write_tokenizer(tokenizer_model, scratch.path());
   const auto tokenizer = tokenizers::open_tokenizer(scratch.path());
   TrainingTokens tokens = encode(texts, recipe, *tokenizer);
+  const Json asked = request_of(request, recipe, texts);
+  texts = {};  // only the tokens are needed from here on
   const OrderedJson document = checkpoint_config(recipe, request.filter, *tokenizer);
   const models::DecoderConfig config = models::parse_decoder_config(Json(document), where + ": 'model'");
 
@@ -225,7 +247,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
       },
       request.precision_learning_rate);
 
-  const training::TrainingFolder folder(out / "training", request_of(request, recipe, texts));
+  const training::TrainingFolder folder(out / "training", asked);
   write_file_atomically(folder.path() / "tokenizer.model", tokenizer_model);
   write_tokenizer(tokenizer_model, out);
   outcome.training = training::train(task, folder, trainer_options(recipe, request));

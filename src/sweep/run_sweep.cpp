@@ -141,8 +141,16 @@ struct Job {
   std::vector<std::int64_t> lengths;
   TokenSource source;
   std::vector<data::Chunk> chunks;
+  std::optional<std::int64_t> spread;  ///< tokens of the text, where the chunks are spread over it
   SweepPlan plan;
 };
+
+/// Whether every process that opens the path reads the whole of it. Nothing is a path too.
+bool is_read_again(const std::filesystem::path& path) {
+  std::error_code error;
+  return path.empty() || std::filesystem::is_regular_file(path, error) ||
+         (path != "-" && !std::filesystem::exists(path, error));
+}
 
 SweepPlan plan_of(const SweepOptions& options, const models::DecoderConfig& config) {
   return {.layers = measured_layers(options, config),
@@ -152,6 +160,21 @@ SweepPlan plan_of(const SweepOptions& options, const models::DecoderConfig& conf
           .allow_extrapolation = options.allow_extrapolation,
           .kernel = kernels::chosen_backend(options.kernel, at::kCPU, options.estimator),
           .estimator = options.estimator};
+}
+
+void read_chunks(const SweepOptions& options, Job& job) {
+  // Each process would take a part of what the others need.
+  CHECK(options.group.size == 1 || (is_read_again(options.source.text) && is_read_again(options.source.token_ids)),
+        "--text: a pipe can be read only once, and {} processes share this run; give a file", options.group.size);
+  const auto plan = [&](std::optional<tokenizers::TokenId> bos) {
+    return data::ChunkPlan{job.lengths, options.samples, options.nested, options.spread, bos};
+  };
+  job.source = read_tokens(options.source, job.checkpoint, job.config.vocabulary, job.config.bos_token, [&](bool bos) {
+    return data::tokens_needed(plan(bos ? std::optional<tokenizers::TokenId>(0) : std::nullopt));
+  });
+  job.chunks = data::cut(job.source.tokens, plan(job.source.bos.token));
+  if (options.spread) job.spread = std::ssize(job.source.tokens);
+  job.source.tokens = {};
 }
 
 Job read_job(const SweepOptions& options) {
@@ -171,9 +194,7 @@ Job read_job(const SweepOptions& options) {
   check_lengths(job.lengths, options, job.config);
   job.plan = plan_of(options, job.config);
   tell_of_linear_layers(options, job.config, job.plan.layers);
-  job.source = read_tokens(options.source, job.checkpoint, job.config.vocabulary, job.config.bos_token);
-  job.chunks = data::cut(job.source.tokens,
-                         {job.lengths, options.samples, options.nested, options.spread, job.source.bos.token});
+  read_chunks(options, job);
   return job;
 }
 
@@ -188,7 +209,7 @@ runfile::Request make_request(const SweepOptions& options, const Job& job,
   request.ignored_config_keys.assign(ignored.begin(), ignored.end());
   request.samples = options.samples;
   request.nested = options.nested;
-  if (options.spread) request.spread = std::ssize(job.source.tokens);
+  request.spread = job.spread;
   if (job.source.bos.token) request.bos = *job.source.bos.token;
   request.bos_policy = job.source.bos.explanation;
   request.dtype = models::dtype_name(options.dtype);

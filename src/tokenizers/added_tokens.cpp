@@ -60,6 +60,8 @@ void AddedTokenFinder::add(const AddedToken& token, std::string_view written) {
   if (nodes_[node].token != nothing) return;
   nodes_[node].token = tokens_.size();
   tokens_.push_back(token);
+  longest_ = std::max(longest_, written.size());
+  takes_space_ = takes_space_ || token.left_strip || token.right_strip;
 }
 
 std::optional<AddedTokenFinder::Match> AddedTokenFinder::longest_at(std::string_view text, std::size_t begin) const {
@@ -79,6 +81,21 @@ bool AddedTokenFinder::stands_alone(std::string_view text, const Match& match) c
   const bool word_before = match.begin > 0 && is_word(previous_code_point(text, before));
   const bool word_behind = match.end < text.size() && is_word(code_point_at(text, match.end));
   return !word_before && !word_behind;
+}
+
+/// No text that is looked for crosses the place, touches it, or touches the white space around it where white space is
+/// taken. Texts that are found and passed over (single_word) count as well.
+bool AddedTokenFinder::may_cut(std::string_view text, std::size_t place) const {
+  if (empty()) return true;
+  const std::size_t begin = takes_space_ ? without_space_before(text, place) : place;
+  const std::size_t end = takes_space_ ? behind_space(text, place) : place;
+  if (takes_space_ && (begin == 0 || end == text.size())) return false;
+  if (end + longest_ > text.size()) return false;  // what stands there is not known whole
+  for (std::size_t from = begin - std::min(begin, longest_); from <= end; ++from) {
+    const auto match = longest_at(text, from);
+    if (match && match->end >= begin) return false;
+  }
+  return true;
 }
 
 std::vector<AddedTokenFinder::Part> AddedTokenFinder::split(std::string_view text) const {

@@ -40,6 +40,11 @@ class AddedTokenFinder {
   /// @param text  valid UTF-8; the parts point into it
   std::vector<Part> split(std::string_view text) const;
 
+  /// Whether the search can be cut at a place of a text: whatever follows the text, the tokens found are those of
+  /// text[0, place), and then those of the rest.
+  /// @param place  between 0 and the end; not within a token or the white space that it takes (see split)
+  bool may_cut(std::string_view text, std::size_t place) const;
+
  private:
   static constexpr std::size_t nothing = ~std::size_t{0};
   struct Match {
@@ -53,6 +58,8 @@ class AddedTokenFinder {
   bool stands_alone(std::string_view text, const Match& match) const;
 
   std::vector<AddedToken> tokens_;
+  std::size_t longest_ = 0;                         ///< bytes of the longest text to look for
+  bool takes_space_ = false;                        ///< whether any token takes white space beside it
   std::vector<Node> nodes_ = std::vector<Node>(1);  ///< a trie by bytes, the root first
 };
 

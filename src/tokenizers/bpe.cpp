@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "tokenizers/code_points.h"
 
+#include <algorithm>
 #include <queue>
 
 namespace gainlens::tokenizers {
@@ -29,6 +30,11 @@ Bpe::Bpe(Vocabulary vocabulary, const std::vector<Merge>& merges, BpeOptions opt
   CHECK(merges.size() < std::size_t{INT32_MAX}, "{}: {} merges are too many", where_, merges.size());
   merges_.reserve(merges.size());
   for (std::size_t rank = 0; rank < merges.size(); ++rank) add_merge(merges[rank], rank);
+  const auto is_byte = [](const std::string& side) { return side.size() == 6 && side.starts_with("<0x"); };
+  bytes_stay_ = options_.byte_fallback &&
+                std::all_of(bytes_.begin(), bytes_.end(), [](const auto& id) { return id.has_value(); }) &&
+                std::none_of(merges.begin(), merges.end(),
+                             [&](const Merge& merge) { return is_byte(merge.first) || is_byte(merge.second); });
 }
 
 void Bpe::add_merge(const Merge& merge, std::size_t rank) {
@@ -59,11 +65,17 @@ void Bpe::note_neighbours(std::string_view token) {
   }
 }
 
-/// Whether no merge can ever join these two characters: both are known, and no merged token has them side by side. A
-/// word may be cut between them without changing its tokens. Without such cuts a text without a pre-tokenizer would be
-/// one word of millions of characters.
+/// Whether no merge can ever join these two characters: both are known, and no merged token has them side by side, or
+/// one of them becomes bytes, which are never merged. A word may be cut between them without changing its tokens.
+/// Without such cuts a text without a pre-tokenizer would be one word of millions of characters.
 bool Bpe::never_joined(char32_t left, char32_t right) const {
-  return characters_.contains(left) && characters_.contains(right) && !neighbours_.contains(pair_key(left, right));
+  const bool left_known = characters_.contains(left), right_known = characters_.contains(right);
+  if (left_known && right_known) return !neighbours_.contains(pair_key(left, right));
+  return bytes_stay_;  // every unknown character becomes bytes
+}
+
+bool Bpe::always_cut(char32_t left, char32_t right) const {
+  return !options_.ignore_merges && never_joined(left, right);  // else a word that is a token is looked up whole
 }
 
 void Bpe::encode(std::string_view word, Cache& cache, std::vector<TokenId>& ids) const {

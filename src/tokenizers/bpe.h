@@ -39,6 +39,9 @@ class Bpe {
   /// @throws InvalidArgument  a character that is not in the vocabulary, if there is no unknown token
   void encode(std::string_view word, Cache& cache, std::vector<TokenId>& ids) const;
 
+  /// Whether a word can be cut between these two characters: the ids of the whole are those of the two parts.
+  bool always_cut(char32_t left, char32_t right) const;
+
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
@@ -64,6 +67,7 @@ class Bpe {
   std::unordered_map<std::uint64_t, Ranked> merges_;  ///< by (left id, right id)
   std::unordered_set<std::uint64_t> neighbours_;      ///< character pairs inside some merged token
   std::vector<std::optional<TokenId>> bytes_;         ///< ids of <0x00> to <0xFF>
+  bool bytes_stay_ = false;  ///< an unknown character becomes its bytes, and no merge takes one of these
 };
 
 /// A merge in the form "a b".

@@ -11,6 +11,8 @@
 #include <unicode/uchar.h>
 #include <unicode/unistr.h>
 
+#include <algorithm>
+
 namespace gainlens::tokenizers {
 namespace {
 
@@ -32,10 +34,15 @@ class UnicodeForm : public Normalizer {
     normalizer_->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink, nullptr,
                                status);
     if (U_FAILURE(status)) throw_run_failed("{}: ICU could not normalise the text: {}", where_, u_errorName(status));
-    return {std::move(result), from.at_start};
+    return {std::move(result), from.at_start, from.continues};
   }
 
  private:
+  bool cuts_before(std::string_view right) const override {
+    std::size_t position = 0;
+    return !right.empty() && normalizer_->hasBoundaryBefore(static_cast<UChar32>(next_code_point(right, position)));
+  }
+
   const icu::Normalizer2* normalizer_ = nullptr;  // owned by ICU
   std::string where_;
 };
@@ -44,18 +51,22 @@ class Prepend : public Normalizer {
  public:
   explicit Prepend(std::string prefix) : prefix_(std::move(prefix)) {}
   NormalizedText apply(NormalizedText from) const override {
-    if (!from.text.empty()) from.text.insert(0, prefix_);
+    if (!from.text.empty() && !from.continues) from.text.insert(0, prefix_);
     return from;
   }
 
  private:
+  bool cuts_before(std::string_view /*right*/) const override { return true; }
+
   std::string prefix_;
 };
 
 /// Replaces every match of a pattern by a literal text. Strip and StripAccents use it with an empty text.
 class Replace : public Normalizer {
  public:
-  Replace(Pattern pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  /// @param by_character  whether the result is that of each character alone
+  Replace(Pattern pattern, std::string content, bool by_character)
+      : pattern_(std::move(pattern)), content_(std::move(content)), by_character_(by_character) {}
   NormalizedText apply(NormalizedText from) const override {
     std::string result;
     bool at_start = from.at_start;
@@ -65,12 +76,15 @@ class Replace : public Normalizer {
       result += span.matched ? std::string_view(content_)
                              : std::string_view(from.text).substr(span.begin, span.end - span.begin);
     }
-    return {std::move(result), at_start};
+    return {std::move(result), at_start, from.continues};
   }
 
  private:
+  bool cuts_before(std::string_view /*right*/) const override { return by_character_; }
+
   Pattern pattern_;
   std::string content_;
+  bool by_character_;
 };
 
 /// Converts each character alone, so a final sigma is treated like any other sigma, as in the reference.
@@ -91,8 +105,11 @@ class Lowercase : public Normalizer {
           .toLower(icu::Locale::getRoot())
           .toUTF8String(result);
     }
-    return {std::move(result), from.at_start};
+    return {std::move(result), from.at_start, from.continues};
   }
+
+ private:
+  bool cuts_before(std::string_view /*right*/) const override { return true; }
 };
 
 class ByteLevel : public Normalizer {
@@ -100,8 +117,11 @@ class ByteLevel : public Normalizer {
   NormalizedText apply(NormalizedText from) const override {
     std::string result;
     append_byte_level(from.text, result);
-    return {std::move(result), from.at_start};
+    return {std::move(result), from.at_start, from.continues};
   }
+
+ private:
+  bool cuts_before(std::string_view /*right*/) const override { return true; }
 };
 
 class Sequence : public Normalizer {
@@ -110,6 +130,9 @@ class Sequence : public Normalizer {
   NormalizedText apply(NormalizedText from) const override {
     for (const auto& step : steps_) from = step->apply(std::move(from));
     return from;
+  }
+  bool cut(std::string& left, std::string& right) const override {
+    return std::all_of(steps_.begin(), steps_.end(), [&](const auto& step) { return step->cut(left, right); });
   }
 
  private:
@@ -121,7 +144,7 @@ std::unique_ptr<Normalizer> make_strip(const JsonNode& node) {
   const bool left = node.at("strip_left").boolean(), right = node.at("strip_right").boolean();
   if (!left && !right) return nullptr;
   const char* pattern = left && right ? R"(\A\s+|\s+\z)" : left ? R"(\A\s+)" : R"(\s+\z)";
-  return std::make_unique<Replace>(Pattern::oniguruma(pattern, node.where()), "");
+  return std::make_unique<Replace>(Pattern::oniguruma(pattern, node.where()), "", false);
 }
 
 std::unique_ptr<Normalizer> make_sequence(const JsonNode& node) {
@@ -140,12 +163,19 @@ std::unique_ptr<Normalizer> make_plain(const JsonNode& node, const std::string& 
   if (type == "NFKC") return std::make_unique<UnicodeForm>(&icu::Normalizer2::getNFKCInstance, node.where());
   if (type == "NFKD") return std::make_unique<UnicodeForm>(&icu::Normalizer2::getNFKDInstance, node.where());
   if (type == "Lowercase") return std::make_unique<Lowercase>();
-  if (type == "StripAccents") return std::make_unique<Replace>(Pattern::oniguruma(R"(\p{M}+)", node.where()), "");
+  if (type == "StripAccents") return std::make_unique<Replace>(Pattern::oniguruma(R"(\p{M}+)", node.where()), "", true);
   if (type == "ByteLevel") return std::make_unique<ByteLevel>();
   node.unsupported(fmt::format("normalizer '{}'", printable(type)));
 }
 
 }  // namespace
+
+bool Normalizer::cut(std::string& left, std::string& right) const {
+  if (!cuts_before(right)) return false;
+  left = apply({std::move(left), false, true}).text;
+  right = apply({std::move(right), false, true}).text;
+  return !left.empty() && !right.empty();
+}
 
 std::unique_ptr<Normalizer> make_normalizer(const JsonNode& node) {
   if (node.is_null()) return nullptr;
@@ -158,7 +188,9 @@ std::unique_ptr<Normalizer> make_normalizer(const JsonNode& node) {
   }
   if (type == "Replace") {
     node.allow_only({"type", "pattern", "content"});
-    return std::make_unique<Replace>(read_pattern(node.at("pattern")), node.at("content").text());
+    const JsonNode pattern = node.at("pattern");
+    const bool by_character = pattern.has("String") && only_code_point(pattern.at("String").text());
+    return std::make_unique<Replace>(read_pattern(pattern), node.at("content").text(), by_character);
   }
   return make_plain(node, type);
 }

@@ -9,7 +9,8 @@ namespace gainlens::tokenizers {
 
 struct NormalizedText {
   std::string text;
-  bool at_start = true;  ///< whether it starts where the whole text starts; false after its start was cut off
+  bool at_start = true;    ///< whether it starts where the whole text starts; false after its start was cut off
+  bool continues = false;  ///< whether it starts at a cut (Normalizer::cut): nothing is put before it
 };
 
 /// Rewrites a text before it is cut into words. The Unicode tables are those of ICU and PCRE2. Their Unicode version
@@ -20,6 +21,18 @@ class Normalizer {
   /// @param from  valid UTF-8
   /// @throws InvalidArgument  a text of 2 GiB or more, if ICU is needed; a pattern reaches its match limit
   virtual NormalizedText apply(NormalizedText from) const = 0;
+  /// Normalises what stands on both sides of a place in a text, if the text can be cut there: if the normalised text
+  /// is, whatever stands around them, that of everything before the place, and then that of the rest as one that
+  /// continues.
+  /// @param left   the text before the place, from an ASCII character (or the start of the text) on
+  /// @param right  the text behind the place, up to an ASCII character, which is left out
+  /// @return false if the text cannot be cut there, or it is not known; then both are of no use
+  virtual bool cut(std::string& left, std::string& right) const;
+
+ private:
+  /// Whether the place before `right` is such a place, for a normaliser that looks at single characters or at a
+  /// character with the marks on it.
+  virtual bool cuts_before(std::string_view /*right*/) const { return false; }
 };
 
 /// The `normalizer` of tokenizer.json: NFC, NFD, NFKC, NFKD (ICU), Prepend, Replace, Strip, StripAccents, Lowercase,

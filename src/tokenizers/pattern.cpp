@@ -9,6 +9,7 @@
 #include <pcre2.h>
 
 #include <array>
+#include <new>
 
 namespace gainlens::tokenizers {
 namespace {
@@ -53,7 +54,7 @@ bool is_script(std::string_view name) {
 struct Pattern::Compiled {
   Owned<pcre2_code> code;
   std::string source, where;
-  bool just_in_time = false;
+  bool literal = false;
 
   static std::unique_ptr<Compiled> make(std::string_view pattern, std::string_view source, std::string_view where,
                                         std::uint32_t options) {
@@ -66,42 +67,52 @@ struct Pattern::Compiled {
     compiled->code = std::move(compilation.code);
     compiled->source = source;
     compiled->where = where;
-    compiled->just_in_time = pcre2_jit_compile(compiled->code.get(), PCRE2_JIT_COMPLETE) == 0;
+    compiled->literal = (options & PCRE2_LITERAL) != 0;
+    // Without the just-in-time compiler, patterns are interpreted.
+    pcre2_jit_compile(compiled->code.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
     return compiled;
   }
 };
 
 namespace {
 
+/// What PCRE2 needs for matching: each thread has one. To make it takes longer than to search a word.
+struct Scratch {
+  Scratch()
+      : data(pcre2_match_data_create(1, nullptr)),
+        context(pcre2_match_context_create(nullptr)),
+        stack(pcre2_jit_stack_create(32 << 10, 16 << 20, nullptr)) {
+    if (!data || !context) throw std::bad_alloc();
+    pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+  }
+  Owned<pcre2_match_data> data;
+  Owned<pcre2_match_context> context;
+  Owned<pcre2_jit_stack> stack;
+};
+
 /// One pass over one text.
 class Search {
  public:
-  Search(const pcre2_code* code, bool just_in_time, std::string_view text)
-      : code_(code),
-        text_(text),
-        data_(pcre2_match_data_create(1, nullptr)),
-        context_(pcre2_match_context_create(nullptr)) {
-    ASSERT(data_ && context_, "PCRE2 has no memory");
-    if (!just_in_time) return;
-    stack_.reset(pcre2_jit_stack_create(32 << 10, 16 << 20, nullptr));
-    pcre2_jit_stack_assign(context_.get(), nullptr, stack_.get());
+  Search(const pcre2_code* code, std::string_view text) : code_(code), text_(text) {
+    static thread_local Scratch scratch;
+    scratch_ = &scratch;
   }
 
   /// PCRE2's return code; on a match the span is in begin() and end().
-  int at(std::size_t start) {
+  /// @param certain  the code is PCRE2_ERROR_PARTIAL as soon as the end of the text is looked at
+  int at(std::size_t start, bool certain) {
     // The text is checked once by the caller; checking it at every match would make the work quadratic.
-    return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), start, PCRE2_NO_UTF_CHECK,
-                       data_.get(), context_.get());
+    return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), start,
+                       PCRE2_NO_UTF_CHECK | (certain ? PCRE2_PARTIAL_HARD : 0), scratch_->data.get(),
+                       scratch_->context.get());
   }
-  std::size_t begin() const { return pcre2_get_ovector_pointer(data_.get())[0]; }
-  std::size_t end() const { return pcre2_get_ovector_pointer(data_.get())[1]; }
+  std::size_t begin() const { return pcre2_get_ovector_pointer(scratch_->data.get())[0]; }
+  std::size_t end() const { return pcre2_get_ovector_pointer(scratch_->data.get())[1]; }
 
  private:
   const pcre2_code* code_;
   std::string_view text_;
-  Owned<pcre2_match_data> data_;
-  Owned<pcre2_match_context> context_;
-  Owned<pcre2_jit_stack> stack_;
+  Scratch* scratch_;
 };
 
 }  // namespace
@@ -127,12 +138,33 @@ Pattern::~Pattern() = default;
 
 std::vector<Span> Pattern::spans(std::string_view text) const {
   if (text.empty()) return {Span{}};
+  return find_spans(text, false);
+}
+
+std::vector<Span> Pattern::certain_spans(std::string_view text) const {
+  return find_spans(text, true);
+}
+
+bool Pattern::starts_anywhere() const {
+  std::uint32_t lookbehind = 0, matches_empty = 0;
+  pcre2_pattern_info(compiled_->code.get(), PCRE2_INFO_MAXLOOKBEHIND, &lookbehind);
+  pcre2_pattern_info(compiled_->code.get(), PCRE2_INFO_MATCHEMPTY, &matches_empty);
+  if (lookbehind > 0 || matches_empty != 0) return false;
+  if (compiled_->literal) return true;
+  const std::string_view source = compiled_->source;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    if (source[i] == '^' && (i == 0 || source[i - 1] != '[')) return false;  // an anchor, or the sign itself
+  }
+  return source.find("\\A") == std::string_view::npos && source.find("\\G") == std::string_view::npos;
+}
+
+std::vector<Span> Pattern::find_spans(std::string_view text, bool certain) const {
   std::vector<Span> spans;
-  Search search(compiled_->code.get(), compiled_->just_in_time, text);
+  Search search(compiled_->code.get(), text);
   std::size_t covered = 0;
   for (std::size_t start = 0; start <= text.size();) {
-    const int code = search.at(start);
-    if (code == PCRE2_ERROR_NOMATCH) break;
+    const int code = search.at(start, certain);
+    if (code == PCRE2_ERROR_NOMATCH || code == PCRE2_ERROR_PARTIAL) break;
     CHECK(code >= 0, "{}: the pattern '{}' stops at byte {} of the text: {}; give ids with --tokens FILE.json",
           compiled_->where, printable(compiled_->source), start, reason(code));
     if (search.begin() == search.end() && !spans.empty() && search.begin() == covered) {
@@ -148,7 +180,7 @@ std::vector<Span> Pattern::spans(std::string_view text) const {
     spans.push_back({search.begin(), search.end(), true});
     covered = start = search.end();
   }
-  if (covered != text.size()) spans.push_back({covered, text.size(), false});
+  if (!certain && covered != text.size()) spans.push_back({covered, text.size(), false});
   return spans;
 }
 

@@ -39,10 +39,18 @@ class Pattern {
   /// @param text  valid UTF-8
   /// @throws InvalidArgument  PCRE2's match limit is reached
   std::vector<Span> spans(std::string_view text) const;
+  /// The first spans of `text`, as far as they are the same whatever follows it. Matches that looked at the end of the
+  /// text are left out, with everything behind them.
+  /// @throws InvalidArgument  PCRE2's match limit is reached
+  std::vector<Span> certain_spans(std::string_view text) const;
+  /// Whether a match depends on where it starts alone: the search can then go on at the end of any span, without the
+  /// text before it. Not so with a lookbehind, an anchor such as ^ or \A, or a match that may be empty.
+  bool starts_anywhere() const;
 
  private:
   struct Compiled;
   explicit Pattern(std::unique_ptr<Compiled> compiled);
+  std::vector<Span> find_spans(std::string_view text, bool certain) const;
   std::unique_ptr<Compiled> compiled_;
 };
 

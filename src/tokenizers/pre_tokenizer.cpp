@@ -2,10 +2,12 @@
 
 #include "core/check.h"
 #include "tokenizers/byte_level.h"
+#include "tokenizers/code_points.h"
 #include "tokenizers/pattern.h"
 #include "tokenizers/split.h"
 #include "tokenizers/unicode_scripts.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace gainlens::tokenizers {
@@ -19,36 +21,97 @@ void send(std::string_view text, bool at_start, const std::vector<Span>& pieces,
   }
 }
 
+/// Candidates for a cut that are looked at. Nearly always one of the first is right.
+constexpr int most_candidates = 32;
+
+/// The last place p <= most between two pieces where the text can be cut. `certain` are pieces that nothing behind them
+/// changes, so the rest of the text, cut off there, has the same pieces. The text before has them only if none of its
+/// matches depends on what follows: "\s+(?!\S)" leaves the last space to the next word, and takes it at the end of a
+/// text. So `pieces_of` is asked for the pieces of this text alone.
+template <typename PiecesOf>
+std::size_t last_cut_between(const std::vector<Span>& certain, std::string_view text, std::size_t most,
+                             const PiecesOf& pieces_of) {
+  const auto same_place = [](const Span& a, const Span& b) { return a.begin == b.begin && a.end == b.end; };
+  int candidates = 0;
+  for (std::size_t i = certain.size(); i-- > 1 && candidates < most_candidates;) {
+    const std::size_t place = certain[i].begin;
+    if (place > most || place == 0) continue;
+    ++candidates;
+    const std::vector<Span> alone = pieces_of(text.substr(0, place));
+    if (alone.size() == i && std::equal(alone.begin(), alone.end(), certain.begin(), same_place)) return place;
+  }
+  return 0;
+}
+
 class Split : public PreTokenizer {
  public:
-  Split(Pattern pattern, SplitBehavior behavior, bool invert)
-      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
-  void apply(std::string_view text, bool at_start, const Sink& sink) const override {
-    std::vector<Span> spans = pattern_.spans(text);
-    if (invert_) {
-      for (Span& span : spans) span.matched = !span.matched;
-    }
-    send(text, at_start, split_spans(std::move(spans), behavior_), sink);
+  /// @param character  the pattern, if it is this character
+  Split(Pattern pattern, SplitBehavior behavior, bool invert, std::optional<char32_t> character = {})
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert), character_(character) {}
+  void apply(std::string_view text, TextPlace place, const Sink& sink) const override {
+    send(text, place.at_start, pieces(pattern_.spans(text)), sink);
+  }
+  std::size_t last_cut(std::string_view text, TextPlace /*place*/, std::size_t most) const override {
+    if (!pattern_.starts_anywhere()) return 0;
+    return last_cut_between(certain_pieces(pattern_.certain_spans(text)), text, most,
+                            [this](std::string_view alone) { return pieces(pattern_.spans(alone)); });
+  }
+  /// A match is one character, so none is near.
+  std::optional<std::pair<char32_t, char32_t>> within_word(char32_t left, char32_t right) const override {
+    if (!character_ || left == *character_ || right == *character_) return std::nullopt;
+    return std::pair{left, right};
   }
 
  private:
+  std::vector<Span> pieces(std::vector<Span> spans) const {
+    if (invert_) {
+      for (Span& span : spans) span.matched = !span.matched;
+    }
+    return split_spans(std::move(spans), behavior_);
+  }
+  /// Whether a span is joined to the one before it depends on these two alone. So all pieces are certain, but the last:
+  /// the next span may be joined to it.
+  std::vector<Span> certain_pieces(std::vector<Span> spans) const {
+    std::vector<Span> all = pieces(std::move(spans));
+    if (!all.empty()) all.pop_back();
+    return all;
+  }
+
   Pattern pattern_;
   SplitBehavior behavior_;
   bool invert_;
+  std::optional<char32_t> character_;
 };
 
 class ByteLevel : public PreTokenizer {
  public:
   ByteLevel(bool add_prefix_space, std::optional<Pattern> pattern)
       : add_prefix_space_(add_prefix_space), pattern_(std::move(pattern)) {}
-  void apply(std::string_view text, bool at_start, const Sink& sink) const override {
-    if (!add_prefix_space_ || text.empty() || text.starts_with(' ')) return cut(text, at_start, sink);
+  void apply(std::string_view text, TextPlace place, const Sink& sink) const override {
+    if (!is_prefixed(text, place)) return cut(text, place.at_start, sink);
     std::string prefixed(1, ' ');
     prefixed += text;
-    cut(prefixed, at_start, sink);
+    cut(prefixed, place.at_start, sink);
+  }
+  std::size_t last_cut(std::string_view text, TextPlace place, std::size_t most) const override {
+    if (!pattern_ || !pattern_->starts_anywhere()) return 0;
+    if (!is_prefixed(text, place)) return last_cut_of(text, most);
+    std::string prefixed(1, ' ');
+    prefixed += text;
+    const std::size_t found = last_cut_of(prefixed, most + 1);
+    return found > 0 ? found - 1 : 0;
   }
 
  private:
+  bool is_prefixed(std::string_view text, TextPlace place) const {
+    return add_prefix_space_ && !place.continues && !text.empty() && !text.starts_with(' ');
+  }
+
+  std::size_t last_cut_of(std::string_view text, std::size_t most) const {
+    return last_cut_between(pattern_->certain_spans(text), text, most,
+                            [this](std::string_view alone) { return pattern_->spans(alone); });
+  }
+
   void cut(std::string_view text, bool at_start, const Sink& sink) const {
     std::string mapped;
     const auto map = [&](std::string_view word, bool first) {
@@ -73,7 +136,7 @@ class Metaspace : public PreTokenizer {
         prepend_(prepend),
         split_(split),
         pattern_(Pattern::literal(replacement_, where)) {}
-  void apply(std::string_view text, bool at_start, const Sink& sink) const override {
+  void apply(std::string_view text, TextPlace place, const Sink& sink) const override {
     if (text.empty()) return;
     std::string replaced;
     for (const char byte : text) {
@@ -82,10 +145,22 @@ class Metaspace : public PreTokenizer {
       else
         replaced += byte;
     }
-    const bool wanted = prepend_ == Prepend::always || (prepend_ == Prepend::first && at_start);
+    const bool wanted =
+        !place.continues && (prepend_ == Prepend::always || (prepend_ == Prepend::first && place.at_start));
     if (wanted && !replaced.starts_with(replacement_)) replaced.insert(0, replacement_);
-    if (!split_) return sink(replaced, at_start);
-    send(replaced, at_start, split_spans(pattern_.spans(replaced), SplitBehavior::merged_with_next), sink);
+    if (!split_) return sink(replaced, place.at_start);
+    send(replaced, place.at_start, split_spans(pattern_.spans(replaced), SplitBehavior::merged_with_next), sink);
+  }
+  /// Before a space.
+  std::size_t last_cut(std::string_view text, TextPlace /*place*/, std::size_t most) const override {
+    if (!split_ || most == 0) return 0;
+    const std::size_t space = text.rfind(' ', most);
+    return space == std::string_view::npos ? 0 : space;
+  }
+  std::optional<std::pair<char32_t, char32_t>> within_word(char32_t left, char32_t right) const override {
+    if (split_) return std::nullopt;
+    const char32_t sign = code_point(replacement_, 0);
+    return std::pair{left == U' ' ? sign : left, right == U' ' ? sign : right};
   }
 
  private:
@@ -97,20 +172,32 @@ class Metaspace : public PreTokenizer {
 
 class UnicodeScripts : public PreTokenizer {
  public:
-  void apply(std::string_view text, bool at_start, const Sink& sink) const override {
-    send(text, at_start, script_pieces(text), sink);
+  void apply(std::string_view text, TextPlace place, const Sink& sink) const override {
+    send(text, place.at_start, script_pieces(text), sink);
+  }
+  std::size_t last_cut(std::string_view text, TextPlace /*place*/, std::size_t most) const override {
+    return last_cut_between(script_pieces(text), text, most, script_pieces);
   }
 };
 
 class Sequence : public PreTokenizer {
  public:
   explicit Sequence(std::vector<std::unique_ptr<PreTokenizer>> steps) : steps_(std::move(steps)) {}
-  void apply(std::string_view text, bool at_start, const Sink& sink) const override { run(0, text, at_start, sink); }
+  void apply(std::string_view text, TextPlace place, const Sink& sink) const override { run(0, text, place, sink); }
+  /// Between words of the first step: the later steps see one of these words at a time.
+  std::size_t last_cut(std::string_view text, TextPlace place, std::size_t most) const override {
+    return steps_.empty() ? 0 : steps_.front()->last_cut(text, place, most);
+  }
+  std::optional<std::pair<char32_t, char32_t>> within_word(char32_t left, char32_t right) const override {
+    return steps_.size() == 1 ? steps_.front()->within_word(left, right) : std::nullopt;
+  }
 
  private:
-  void run(std::size_t step, std::string_view text, bool at_start, const Sink& sink) const {
-    if (step == steps_.size()) return sink(text, at_start);
-    steps_[step]->apply(text, at_start, [&](std::string_view word, bool first) { run(step + 1, word, first, sink); });
+  void run(std::size_t step, std::string_view text, TextPlace place, const Sink& sink) const {
+    if (step == steps_.size()) return sink(text, place.at_start);
+    steps_[step]->apply(text, place, [&](std::string_view word, bool first) {
+      run(step + 1, word, {first, false}, sink);
+    });
   }
 
   std::vector<std::unique_ptr<PreTokenizer>> steps_;
@@ -137,8 +224,11 @@ std::unique_ptr<PreTokenizer> make_metaspace(const JsonNode& node) {
 
 std::unique_ptr<PreTokenizer> make_split(const JsonNode& node) {
   node.allow_only({"type", "pattern", "behavior", "invert"});
-  return std::make_unique<Split>(read_pattern(node.at("pattern")), read_split_behavior(node.at("behavior")),
-                                 node.at("invert").boolean_or(false));
+  const JsonNode pattern = node.at("pattern");
+  std::optional<char32_t> character;
+  if (pattern.has("String")) character = only_code_point(pattern.at("String").text());
+  return std::make_unique<Split>(read_pattern(pattern), read_split_behavior(node.at("behavior")),
+                                 node.at("invert").boolean_or(false), character);
 }
 
 std::unique_ptr<PreTokenizer> make_digits(const JsonNode& node) {

@@ -44,6 +44,60 @@ class Message {
   std::string bytes_;
 };
 
+/// Reads the fields of a protobuf message one after the other.
+class Fields {
+ public:
+  explicit Fields(std::string_view bytes) : bytes_(bytes) {}
+
+  /// Goes to the next field. False at the end, and where the bytes are not a message.
+  bool next() {
+    const auto tag = varint();
+    if (!tag) return false;
+    field_ = *tag >> 3;
+    switch (*tag & 7) {
+      case 0: {
+        const auto value = varint();
+        number_ = value.value_or(0);
+        return value.has_value();
+      }
+      case 1:
+        return take(8);
+      case 2: {
+        const auto size = varint();
+        return size && take(*size);
+      }
+      case 5:
+        return take(4);
+      default:
+        return false;
+    }
+  }
+  std::uint64_t field() const { return field_; }
+  std::uint64_t number() const { return number_; }
+  std::string_view content() const { return content_; }
+
+ private:
+  std::optional<std::uint64_t> varint() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64 && !bytes_.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(bytes_.front());
+      bytes_.remove_prefix(1);
+      value |= std::uint64_t{byte & 0x7Fu} << shift;
+      if (byte < 0x80) return value;
+    }
+    return std::nullopt;
+  }
+  bool take(std::uint64_t size) {
+    if (size > bytes_.size()) return false;
+    content_ = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return true;
+  }
+
+  std::string_view bytes_, content_;
+  std::uint64_t field_ = 0, number_ = 0;
+};
+
 std::string piece_message(const Piece& piece) {
   Message message;
   message.bytes(1, piece.text);
@@ -79,6 +133,30 @@ std::string normalizer_message(const SentencePieceModel& model) {
 }
 
 }  // namespace
+
+SentencePieceFacts read_facts(std::string_view model) {
+  SentencePieceFacts facts;
+  // The defaults of the fields.
+  bool suffix = false, removes_spaces = true, escapes = true, has_map = false;
+  for (Fields fields(model); fields.next();) {
+    Fields inner(fields.content());
+    if (fields.field() == 2) {  // trainer_spec
+      while (inner.next()) {
+        if (inner.field() == 3) facts.algorithm = static_cast<SentencePieceFacts::Algorithm>(inner.number());
+        if (inner.field() == 24) suffix = inner.number() != 0;  // treat_whitespace_as_suffix
+        if (inner.field() == 35) facts.byte_fallback = inner.number() != 0;
+      }
+    } else if (fields.field() == 3) {  // normalizer_spec
+      while (inner.next()) {
+        if (inner.field() == 2) has_map = !inner.content().empty();
+        if (inner.field() == 4) removes_spaces = inner.number() != 0;
+        if (inner.field() == 5) escapes = inner.number() != 0;
+      }
+    }
+  }
+  facts.plain = !suffix && !removes_spaces && escapes && !has_map;
+  return facts;
+}
 
 std::string serialise(const SentencePieceModel& model) {
   Message message;

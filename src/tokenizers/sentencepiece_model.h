@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::tokenizers {
@@ -31,5 +32,17 @@ struct SentencePieceModel {
 /// The bytes of a `ModelProto`, for SentencePiece to load. Checks nothing: the library does that. Source:
 /// sentencepiece_model.proto of google/sentencepiece; encoding: protobuf.dev, "Encoding".
 std::string serialise(const SentencePieceModel& model);
+
+/// What decides whether a text can be encoded in parts.
+struct SentencePieceFacts {
+  enum class Algorithm : std::uint8_t { unigram = 1, bpe, word, character };
+  Algorithm algorithm = Algorithm::unigram;
+  bool byte_fallback = false;
+  /// The text is not changed, but for a space that is put before it and the sign for spaces.
+  bool plain = false;
+};
+
+/// Reads these from the bytes of a `ModelProto` that the library has accepted.
+SentencePieceFacts read_facts(std::string_view model);
 
 }  // namespace gainlens::tokenizers

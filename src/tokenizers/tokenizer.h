@@ -14,6 +14,9 @@ namespace gainlens::tokenizers {
 using TokenId = std::int32_t;
 
 /// Turns text into token ids. encode() never adds BOS: the chunk plan does that (docs/method.md, "Sweep protocol").
+///
+/// A long text is encoded in parts, cut where no word and no merge can cross (TextEncoder). The ids are those of the
+/// whole text.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -21,7 +24,20 @@ class Tokenizer {
   /// says.
   /// @throws InvalidArgument  text that is not UTF-8 (names the byte offset), if the tokenizer needs UTF-8; text longer
   ///     than longest_text()
-  virtual std::vector<TokenId> encode(std::string_view text) const = 0;
+  std::vector<TokenId> encode(std::string_view text) const { return encode_from(text, 0); }
+  /// The ids of text[begin, end), where `begin` is 0 or a cut.
+  /// @param text  valid UTF-8; holds at least the character before `begin`
+  /// @throws InvalidArgument  as encode
+  virtual std::vector<TokenId> encode_from(std::string_view text, std::size_t begin) const = 0;
+  /// The last place, begin < place < text.size(), where a text that starts with `text` can be cut: whatever follows
+  /// `text`, the ids of the whole are those of text[begin, place), followed by those of encode_from(whole, place).
+  /// @param text   valid UTF-8
+  /// @param begin  as for encode_from
+  /// @return `begin` if there is no such place, or none is found
+  virtual std::size_t last_cut(std::string_view text, std::size_t begin) const = 0;
+  /// Whether encode_from takes a `begin` other than 0. Without it only the text up to a cut can be encoded, from its
+  /// start.
+  virtual bool continues_at_cuts() const = 0;
   /// Bytes of the longest text that encode() takes.
   virtual std::size_t longest_text() const = 0;
   virtual std::int64_t vocabulary_size() const = 0;

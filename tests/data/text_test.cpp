@@ -1,10 +1,12 @@
 #include "data/text.h"
 
 #include "core/error.h"
+#include "core/utf8.h"
 #include "support/text_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace gainlens::data {
 namespace {
@@ -72,6 +74,60 @@ TEST_F(Text, EmptyMissingAndFolderAreRefused) {
   expect_refused(gzipped(""), "empty");
   EXPECT_THAT([&] { read_text(folder_.path() / "none"); }, ThrowsMessage<InvalidArgument>(HasSubstr("no such file")));
   EXPECT_THAT([&] { read_text(folder_.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("not a regular file")));
+}
+
+/// Reads a text in parts, and joins these.
+std::string joined(TextReader& reader) {
+  std::string text;
+  for (std::string_view part = reader.next(); !part.empty(); part = reader.next()) {
+    EXPECT_EQ(first_invalid_utf8(part), std::nullopt);
+    text += part;
+  }
+  return text;
+}
+
+TEST_F(Text, PartsHaveWholeCharacters) {
+  std::string text = "x";
+  while (text.size() < 2'000'000) text += "\xF0\x9F\x98\x80\xC3\xA4";  // no block ends between two of them
+  for (const auto& path : {file(text), write_file(folder_.path() / "packed", gzipped(text))}) {
+    TextReader reader(path);
+    EXPECT_EQ(joined(reader), text);
+    EXPECT_EQ(reader.sha256(), sha256_hex(text));
+  }
+}
+
+TEST_F(Text, PartsNameTheByteThatIsNotUtf8) {
+  const std::string text(700'000, 'x');
+  const auto expect_invalid = [&](const std::string& end) {
+    TextReader reader(file(text + end));
+    EXPECT_THAT([&] { joined(reader); }, ThrowsMessage<InvalidArgument>(HasSubstr("not UTF-8 at byte 700000;")));
+  };
+  expect_invalid("\xFF" + text);
+  expect_invalid("\xF0\x9F\x98");  // cut off
+}
+
+TEST_F(Text, PartsOfATextThatIsEmptyOrTooLargeAreRefused) {
+  TextReader empty(file(gzipped("")));
+  EXPECT_THAT([&] { joined(empty); }, ThrowsMessage<InvalidArgument>(HasSubstr("empty; give a text")));
+  TextReader large(file(gzipped(std::string(3'000'000, 'x'))), 2'000'000);
+  EXPECT_THAT([&] { joined(large); }, ThrowsMessage<InvalidArgument>(HasSubstr("larger than 1.9 MiB unpacked")));
+}
+
+/// The path by which a process reads one of its pipes, which holds this content and is closed for writing.
+std::filesystem::path pipe_with(std::string_view content) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  EXPECT_EQ(::write(ends[1], content.data(), content.size()), std::ssize(content));
+  ::close(ends[1]);
+  return "/dev/fd/" + std::to_string(ends[0]);
+}
+
+TEST_F(Text, PipesAreReadOnce) {
+  EXPECT_EQ(read_text(pipe_with("one two\n")), "one two\n");
+  EXPECT_EQ(read_text(pipe_with(gzipped("packed"))), "packed");
+  EXPECT_EQ(read_token_ids(pipe_with("[3, 4]")), (std::vector<tokenizers::TokenId>{3, 4}));
+  EXPECT_THAT([&] { formats::read_plain_or_gzip(pipe_with("{}"), 100); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("not a regular file")));
 }
 
 TEST_F(Text, TokenIdsPlainAndGzipped) {

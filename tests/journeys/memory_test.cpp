@@ -5,6 +5,7 @@
 #include "models/checkpoint/memory_needed.h"
 #include "models/checkpoint/save_checkpoint.h"
 #include "models/decoder/decoder_weights.h"
+#include "support/file_bytes.h"
 #include "support/program.h"
 #include "support/shared_data.h"
 
@@ -16,7 +17,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -86,11 +89,10 @@ void write_model(const fs::path& folder, const OrderedJson& config, std::int64_t
   });
 }
 
-std::uint64_t peak_of_sweep(const fs::path& folder, std::vector<std::string> arguments) {
+std::uint64_t peak_of(const fs::path& model, const std::vector<std::string>& arguments) {
   const TemporaryFolder place;
-  std::vector<std::string> words = {
-      GAINLENS_PROGRAM,     "sweep",   folder,      "--tokens", folder / "ids.json", "--out",
-      place.path() / "run", "--quiet", "--threads", "2"};
+  std::vector<std::string> words = {GAINLENS_PROGRAM,     "sweep",   model,       "--out",
+                                    place.path() / "run", "--quiet", "--threads", "2"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return peak_of_child([&] {
     std::vector<char*> argv;
@@ -103,6 +105,11 @@ std::uint64_t peak_of_sweep(const fs::path& folder, std::vector<std::string> arg
     ::execv(argv[0], argv.data());
     ::_exit(127);
   });
+}
+
+std::uint64_t peak_of_sweep(const fs::path& folder, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"--tokens", folder / "ids.json"});
+  return peak_of(folder, arguments);
 }
 
 /// A llama-like configuration, with some keys changed.
@@ -274,6 +281,64 @@ TEST(Memory, TheEstimateIsWithin15PercentOfThePeak) {
         mebibytes(needed.sequences), mebibytes(needed.attention), mebibytes(needed.mlp), mebibytes(needed.likelihood));
     EXPECT_NEAR(estimate / measured, 1, 0.15) << one.name;
   }
+}
+
+/// The demo's text, again and again.
+fs::path text_of(const fs::path& folder, std::size_t bytes) {
+  const std::string once = bytes_of(GAINLENS_SOURCE_DIR "/data/demo/text.txt");
+  const fs::path path = folder / (std::to_string(bytes) + ".txt");
+  std::ofstream file(path);
+  for (std::size_t written = 0; written < bytes; written += once.size()) file << once;
+  return path;
+}
+
+TEST(Memory, ASweepDoesNotGrowWithItsText) {
+  const TemporaryFolder folder;
+  const fs::path small = text_of(folder.path(), 1 << 20), large = text_of(folder.path(), 16 << 20);
+  const auto peak = [&](const fs::path& text, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--text", text, "--lengths", "64", "--samples", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return peak_of(GAINLENS_SOURCE_DIR "/data/demo/plain", words);
+  };
+  const std::uint64_t of_small = peak(small, {}), of_large = peak(large, {});
+  std::cout << fmt::format("1 MiB: {}, 16 MiB: {}\n", mebibytes(of_small), mebibytes(of_large));
+  EXPECT_LT(of_large, of_small + (4 << 20));
+}
+
+/// Writes zeros as one gzip member.
+void write_zeros(const fs::path& path, std::size_t bytes) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  const std::string block(1 << 20, '\0');
+  for (std::size_t written = 0; written < bytes; written += block.size())
+    gzwrite(file, block.data(), static_cast<unsigned>(block.size()));
+  gzclose(file);
+}
+
+TEST(Memory, ASmallFileThatUnpacksToALargeTextIsRead) {
+  const TemporaryFolder folder;
+  write_zeros(folder.path() / "zeros.gz", 64 << 20);
+  const auto sweep = [&](const std::string& model) {
+    return run_shell("ulimit -v 1500000; " GAINLENS_PROGRAM " sweep " + model +
+                         " --text zeros.gz --lengths 64 --samples 1 --quiet --threads 1 --out run",
+                     folder.path());
+  };
+  // A vocabulary with bytes: each zero is a token.
+  const ProgramResult read = sweep(GAINLENS_SOURCE_DIR "/data/demo/plain");
+  EXPECT_EQ(read.exit_code, 0) << read.error;
+  // Words of GPT-2's pattern: the text is one word.
+  const fs::path model = folder.path() / "model";
+  fs::create_directory(model);
+  for (const char* name : {"config.json", "model.safetensors"})
+    fs::copy_file(fs::path(GAINLENS_SOURCE_DIR "/data/demo/plain") / name, model / name);
+  std::ofstream(model / "tokenizer.json")
+      << R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},)"
+         R"("model": {"type": "BPE", "vocab": {"\u0100": 0}, "merges": []}})";
+  const ProgramResult refused = sweep("model");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error,
+              AllOf(StartsWith("gainlens: zeros.gz: "),
+                    HasSubstr("without a place where this tokenizer certainly ends"), HasSubstr("are available")));
+  EXPECT_EQ(std::count(refused.error.begin(), refused.error.end(), '\n'), 1) << refused.error;
 }
 
 TEST(Memory, ASweepThatDoesNotFitIsToldSoBeforeItLoads) {

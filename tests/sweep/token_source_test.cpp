@@ -3,9 +3,11 @@
 #include "core/error.h"
 #include "support/shared_data.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace gainlens::sweep {
@@ -64,6 +66,50 @@ TEST(Text, OfARealCheckpoint) {
   EXPECT_EQ(source.bos.token, 1);
   EXPECT_EQ(source.text_sha256.size(), 64u);
   EXPECT_EQ(source.tokenizer_sha256.size(), 64u);
+}
+
+TEST(Text, IsEncodedAsFarAsTokensAreNeeded) {
+  const std::filesystem::path demo = GAINLENS_SOURCE_DIR "/data/demo";
+  const TokenSourceOptions options{demo / "text.txt", {}, data::BosPolicy::automatic};
+  const auto whole = read_tokens(options, demo / "gated", 2048, 1);
+  const auto start = read_tokens(options, demo / "gated", 2048, 1, [](bool bos) {
+    EXPECT_TRUE(bos);
+    return 100;
+  });
+  EXPECT_TRUE(whole.whole);
+  EXPECT_FALSE(start.whole);
+  EXPECT_EQ(start.text_sha256, whole.text_sha256);
+  ASSERT_GE(start.tokens.size(), 100u);
+  EXPECT_LT(start.tokens.size(), whole.tokens.size());
+  EXPECT_TRUE(std::equal(start.tokens.begin(), start.tokens.end(), whole.tokens.begin()));
+}
+
+class Prompt : public TokenIds {
+ protected:
+  TokenSource read(const std::string& text) const {
+    const auto path = folder_.path() / "prompt.txt";
+    std::ofstream(path) << text;
+    return read_tokens({path, {}, data::BosPolicy::automatic}, GAINLENS_SOURCE_DIR "/data/demo/gated", 2048, 1);
+  }
+  std::string told(const std::string& text) const {
+    ::testing::internal::CaptureStderr();
+    tell_of_line_end(read(text));
+    return ::testing::internal::GetCapturedStderr();
+  }
+};
+
+TEST_F(Prompt, ItsLineEndIsATokenThatIsTold) {
+  const auto with = std::ssize(read("The river\n").tokens), without = std::ssize(read("The river").tokens);
+  ASSERT_EQ(with, without + 1);
+  EXPECT_EQ(told("The river\n"),
+            fmt::format("gainlens: the text ends in a line end, which is a part of its {} tokens; without it there are "
+                        "{} (printf '%s' writes none)\n",
+                        with, without));
+  EXPECT_EQ(told("The river"), "");
+  EXPECT_EQ(told("The\nriver"), "");
+  EXPECT_EQ(told(std::string(20'000, 'a') + "\n"), "");  // not a prompt
+  EXPECT_TRUE(read("The river\r\n").one_line);
+  EXPECT_FALSE(read("The\nriver\n").one_line);
 }
 
 }  // namespace
