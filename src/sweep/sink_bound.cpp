@@ -14,7 +14,7 @@ namespace {
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();
 
 /// 1 if the condition holds, else 0. Its mean over queries is a share.
-double counted(bool condition) {
+double one_if(bool condition) {
   return condition ? 1.0 : 0.0;
 }
 
@@ -48,11 +48,11 @@ SinkBoundSummary summarise_sink_bound(const SinkRows& rows, double first, double
     const bool has_gain = !std::isnan(rows.gained_estimate_norm[i]);  // some estimators define no K for a query
     if (has_gain) gain_bound[i] = std::max(0.0, gained_bound);
     alignment[i] = sink_alignment(norms);
-    vacuous[i] = counted(!(plain_bound > 0));
+    vacuous[i] = one_if(!(plain_bound > 0));
     if (plain_bound > 0) slack[i] = weight - plain_bound;
     if (std::isfinite(plain_bound))
       slack_min = std::fmin(slack_min, weight - plain_bound);  // fmin ignores the NaN that slack_min starts with
-    if (has_gain) violated[i] = counted(weight < gained_bound - bound_rounding);
+    if (has_gain) violated[i] = one_if(weight < gained_bound - bound_rounding);
   }
   return {moments(bound).mean,   moments(gain_bound).mean, moments(alignment).mean,
           moments(vacuous).mean, moments(slack).mean,      slack_min,

@@ -3,7 +3,7 @@
 //   gainlens_seed_coverage [OUT = .] [SIMULATIONS = 1000]
 //
 // writes OUT/seed-coverage.csv and prints the lines of the tables of docs/analyses/seed-coverage.md. Every run gives
-// the same numbers and takes about six minutes.
+// the same numbers and takes about seven minutes.
 
 #include "calibration/seed_coverage.h"
 #include "core/atomic_file.h"

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -85,6 +86,23 @@ TEST(SeedCoverage, TheSeedFixesEverything) {
   EXPECT_EQ(seed_coverage_csv(once), seed_coverage_csv(again));
 }
 
+TEST(SeedCoverage, TwoSeedsKeepNoLevelAndThreeDoWithTheSeedsOwnInterval) {
+  const LevelCase uniform{"uniform seeds", 3, 0.9, 0.3, true};
+  const auto two = cover_levels(uniform, 2, 4000, 6), three = cover_levels(uniform, 3, 4000, 7);
+  EXPECT_LT(row_of(two, "sum of variances alone").covered, 0.87);
+  EXPECT_FALSE(row_of(two, "seeds and units").stated);
+  EXPECT_GT(row_of(three, "sum of variances alone").rejected, 0.09);
+  EXPECT_GT(row_of(three, "sum of variances alone").rejected_at_0_1, 0.015);
+  EXPECT_LT(row_of(three, "seeds and units").rejected, 0.085);
+  EXPECT_LT(row_of(three, "seeds and units").rejected_at_0_1, 0.005);
+}
+
+TEST(SeedCoverage, OneSeedSpeaksOfItsOwnTrainingAlone) {
+  const auto rows = cover_levels({"seeds alone", 3, 0, 1}, 1, 4000, 8);
+  EXPECT_NEAR(row_of(rows, "users alone, for these trainings").covered, 0.95, 0.012);  // 3.5 standard errors
+  EXPECT_LT(row_of(rows, "users alone, for other trainings").covered, 0.6);
+}
+
 /// The cells of a line of the stored table. A comma inside quotes separates nothing.
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells = {""};
@@ -99,6 +117,11 @@ std::vector<std::string> cells_of(const std::string& line) {
     }
   }
   return cells;
+}
+
+/// Standard error of a simulated rate.
+double error_of(double rate, double simulations) {
+  return std::sqrt(rate * (1 - rate) / simulations);
 }
 
 /// What the reports state is based on the table of the documentation.
@@ -117,8 +140,10 @@ TEST(SeedCoverage, StatedIntervalsAndTestsOfTheStoredTableHoldTheirLevel) {
       continue;
     }
     ++judged;
-    EXPECT_LE(cells[5] == "0" ? std::stod(cells[9]) : 0, most_rejected) << line;
-    EXPECT_GE(cells[10].empty() ? 1 : std::stod(cells[10]), least_coverage) << line;
+    const double simulations = std::stod(cells[7]);
+    EXPECT_LE(cells[5] == "0" ? std::stod(cells[9]) : 0, most_rejected + error_of(most_rejected, simulations)) << line;
+    EXPECT_GE(cells[10].empty() ? 1 : std::stod(cells[10]), least_coverage - error_of(least_coverage, simulations))
+        << line;
   }
   EXPECT_GE(judged, 100u);
   EXPECT_GE(naive, 100u);
