@@ -97,8 +97,7 @@ std::string answer(std::span<const ArmComparison> comparisons) {
   std::string text =
       fmt::format(decision_line, "metric", "change", stated ? "95% of the change" : "interval of the change", "p",
                   "Holm p", "naive p", "decision");
-  for (std::size_t i = 0; i < decisions.size(); ++i) {
-    const analyses::GainDecision& row = decisions[i];
+  for (const analyses::GainDecision& row : decisions) {
     const ArmComparison& comparison = comparisons[row.comparison];
     const MetricGain& gain = comparison.metrics[row.metric];
     if (row.metric == 0)
