@@ -202,7 +202,7 @@ void check_seeds(std::uint64_t seed, std::int64_t seeds) {
 }
 
 void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& split, std::string_view program_version) {
-  std::map<std::pair<std::string, std::uint64_t>, SeedResult> found;
+  std::map<std::pair<std::string, std::uint64_t>, SeedResult> found, begun;
   std::set<std::uint64_t> seeds;
   runfile::RecommendRun run;
   run.request = read_json_file(out / request_name);
@@ -215,14 +215,12 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
       if (!seed || !std::filesystem::exists(entry.path() / seed_result_name)) continue;
       SeedResult stored = prove_seed(entry.path(), arm, *seed);
       seeds.insert(*seed);
-      if (is_finished(stored, settings.epochs, settings.patience)) {
-        found[{arm, *seed}] = std::move(stored);
-      } else {
-        print_notice("gainlens: {} seed {}: has {} of {} epochs and is left out of run.h5; ask for it, to continue\n",
-                     arm, *seed, stored.curve.begin()->second.size(), settings.epochs);
-      }
+      (is_finished(stored, settings.epochs, settings.patience) ? found : begun)[{arm, *seed}] = std::move(stored);
     }
   }
+  for (const auto& [job, result] : begun)
+    print_notice("gainlens: {} seed {}: has {} of {} epochs and is left out of run.h5; ask for it, to continue\n",
+                 job.first, job.second, result.curve.begin()->second.size(), settings.epochs);
   run.seeds.assign(seeds.begin(), seeds.end());
   run.users = split.interactions().users;
   for (std::int64_t user = 0; user < split.users(); ++user) {

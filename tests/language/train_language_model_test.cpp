@@ -227,7 +227,7 @@ TEST(TrainLanguageModel, AnExplodedLossIsSaid) {
   const TemporaryFolder folder, exploded;
   EXPECT_EQ(train_language_model(request_in(folder)).diverged, "");
   Json recipe = testing::small_recipe();
-  recipe["learning_rate"] = 30;
+  recipe["learning_rate"] = 20;
   recipe["final_factor"] = 0.5;
   EXPECT_THAT(train_language_model(request_in(exploded, recipe)).diverged, HasSubstr("its last training loss is "));
 }
