@@ -3,6 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/available_memory.h"
 #include "core/check.h"
+#include "core/checked.h"
 #include "core/console.h"
 #include "core/divergence.h"
 #include "core/quantity.h"
@@ -30,8 +31,10 @@ constexpr int training_version = 2;
 
 /// Of one text, unpacked.
 constexpr std::uint64_t most_text_bytes = std::uint64_t{1} << 30;
-/// Bytes that making a vocabulary takes for each byte of the texts, beside the texts: measured on WikiText.
-constexpr std::uint64_t memory_per_byte = 20;
+/// Bytes that making a vocabulary takes for each byte of the texts: measured on WikiText.
+std::uint64_t memory_per_byte(const TokenizerRecipe& recipe) {
+  return recipe.algorithm == "unigram" ? 100 : 8;
+}
 constexpr std::uint64_t never_too_large = std::uint64_t{16} << 20;
 
 /// The absolute path of the checkpoint folder, without "..", links and doubled slashes, so that the folder that is
@@ -52,18 +55,18 @@ void check_is_free(const std::filesystem::path& out) {
 }
 
 /// Reads the texts whole: the vocabulary is made from all of them. Refuses texts for which memory does not suffice.
-std::vector<std::string> read_texts(const std::vector<std::filesystem::path>& paths) {
+std::vector<std::string> read_texts(const std::vector<std::filesystem::path>& paths, const TokenizerRecipe& recipe) {
   std::vector<std::string> texts;
   std::uint64_t bytes = 0;
   for (const auto& path : paths) {
     texts.push_back(data::read_text(path, most_text_bytes));
     bytes += texts.back().size();
     const auto available = available_memory();
-    CHECK(bytes < never_too_large || !available || memory_per_byte * bytes <= *available,
+    const std::uint64_t needed = checked_mul(memory_per_byte(recipe), bytes, "memory for a vocabulary");
+    CHECK(bytes < never_too_large || !available || needed <= *available,
           "{}: the texts have {} so far; to make a vocabulary of them takes about {} of memory, and {} are available; "
           "give less text",
-          printable(path.string()), format_bytes(bytes), format_bytes(memory_per_byte * bytes),
-          format_bytes(*available));
+          printable(path.string()), format_bytes(bytes), format_bytes(needed), format_bytes(*available));
   }
   return texts;
 }
@@ -219,7 +222,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   const std::string where = printable(request.recipe.string());
   check(recipe, request, where);
   CHECK(!request.texts.empty(), "--text: at least one text is needed");
-  std::vector<std::string> texts = read_texts(request.texts);
+  std::vector<std::string> texts = read_texts(request.texts, recipe.tokenizer);
   const std::filesystem::path out = resolved(request.out);
   check_is_free(out);
 

@@ -106,7 +106,7 @@ void tell_of_line_end(const TokenSource& source) {
   print_notice(
       "gainlens: the text ends in a line end, which is a part of its {}; without it there {} (printf '%s' writes "
       "none)\n",
-      counted(tokens, "token"),
+      gainlens::counted(tokens, "token"),
       *source.without_line_end == 1 ? "is 1" : fmt::format("are {}", *source.without_line_end));
 }
 
