@@ -3,6 +3,7 @@
 #include "cli/ignored_keys.h"
 #include "cli/text_options.h"
 #include "core/console.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
@@ -45,7 +46,8 @@ void print(const language::LanguageModelLoss& loss, std::int64_t context, const 
     print_result("{}\n", json_text(result));
     return;
   }
-  print_result("tokens             {} in {} chunks of at most {}; {}\n", loss.tokens, loss.chunks, context, bos);
+  print_result("tokens             {} in {} of at most {}; {}\n", loss.tokens, counted(loss.chunks, "chunk"), context,
+               bos);
   print_result("loss               {:.4f} nats per token (perplexity {:.2f})\n", loss.loss, std::exp(loss.loss));
   print_result("unigram entropy    {:.4f} nats per token\n", loss.unigram_entropy);
   print_result("{} it by        {:.1f}%\n", below < 0 ? "above" : "below", 100 * std::abs(below));

@@ -107,7 +107,9 @@ class Fake : public tokenizers::Tokenizer {
  public:
   Fake(std::optional<tokenizers::TokenId> bos, bool adds, std::string doubt = {})
       : bos_(bos), adds_(adds), doubt_(std::move(doubt)) {}
-  std::vector<tokenizers::TokenId> encode(std::string_view) const override { return {}; }
+  std::vector<tokenizers::TokenId> encode_from(std::string_view, std::size_t) const override { return {}; }
+  std::size_t last_cut(std::string_view, std::size_t begin) const override { return begin; }
+  bool continues_at_cuts() const override { return false; }
   std::size_t longest_text() const override { return 100; }
   std::int64_t vocabulary_size() const override { return 10; }
   std::optional<tokenizers::TokenId> bos_token() const override { return bos_; }

@@ -62,6 +62,9 @@ TEST(PrintedText, NumbersMayDifferInTheirLastPlaceAlone) {
   EXPECT_EQ(difference_of_printed("x +0.000", "x -0.000"), "");
   EXPECT_EQ(difference_of_printed("x 9.99", "x 10.00"), "");
   EXPECT_EQ(difference_of_printed("3 MiB; 12 GiB available", "3 MiB; 1.5 GiB available"), "");
+  EXPECT_EQ(difference_of_printed("about 0.1 s for each sequence, and 0.0 s for its likelihood",
+                                  "about 2 min for each sequence, and 3.1 s for its likelihood"),
+            "");
   EXPECT_NE(difference_of_printed("3 MiB; 12 GiB available", "4 MiB; 12 GiB available"), "");
   for (const auto& [expected, found] :
        {std::pair{"r +0.198", "r +0.200"}, std::pair{"p 1.3e-01", "p 1.3e-02"}, std::pair{"60 heads", "61 heads"},
