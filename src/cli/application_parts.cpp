@@ -115,7 +115,7 @@ void describe_application(CLI::App& app, GlobalOptions& global, const std::funct
 
 void check_working_folder() {
   std::error_code error;
-  std::filesystem::current_path(error);
+  [[maybe_unused]] const std::filesystem::path ignored = std::filesystem::current_path(error);
   CHECK(error != std::errc::no_such_file_or_directory,
         "the working folder was deleted; change to one that exists (cd) and run the command again");
 }
