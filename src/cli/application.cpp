@@ -50,7 +50,6 @@ void parse_and_run(int argc, const char* const* argv) {
 int run_application(int argc, const char* const* argv) {
   return exit_code_of([argc, argv] {
     try {
-      check_working_folder();
       parse_and_run(argc, argv);
     } catch (const c10::Error& error) {  // the other lines of its message say where in libtorch it arose
       if (std::string_view(error.what_without_backtrace()).find("can't allocate memory") != std::string_view::npos)
