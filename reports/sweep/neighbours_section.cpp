@@ -10,20 +10,10 @@
 namespace gainlens::reports {
 namespace {
 
-/// "+0.31", and where it can be used the mean with the interval that allows for it.
-std::string shown_correlation(const analyses::NeighbourCorrelation& row) {
-  if (!row.correlation) return "–";
-  const std::string correlation = shown_signed(row.correlation);
-  if (!row.allowing) return correlation;
-  return fmt::format("{}; {}", correlation, with_interval(shown(row.mean), row.allowing));
-}
-
 PaperTable neighbours_table(Runs runs) {
   PaperTable table{"neighbours",
                    fmt::format("How alike neighbouring chunks of one length are: lag-1 correlation of chunk means over "
-                               "the deep layers' last-quarter queries, in text order; from {} chunks on also the mean "
-                               "with the 95% interval that allows for it (self-normalised). {}",
-                               analyses::least_neighbours,
+                               "the deep layers' last-quarter queries, in text order. {}",
                                of_each(runs, [](const SweepRun& run) { return run.of(analyses::neighbours).finding; })),
                    {{"T (tokens)"}, {"chunks"}},
                    {}};
@@ -35,7 +25,8 @@ PaperTable neighbours_table(Runs runs) {
       cells[0] = format_count(row.tokens);
       cells[1] = std::to_string(row.chunks);
       for (std::size_t i = 0; i < std::size(analyses::neighbour_quantities); ++i) {
-        if (analyses::neighbour_quantities[i].second == row.quantity) cells[i + 2] = shown_correlation(row);
+        if (analyses::neighbour_quantities[i].second == row.quantity)
+          cells[i + 2] = row.correlation ? shown_signed(row.correlation) : "–";
       }
     }
     for (auto& [tokens, cells] : rows) table.rows.push_back(std::move(cells));

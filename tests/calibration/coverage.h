@@ -39,8 +39,8 @@ std::vector<Coverage> cover_changes(std::size_t chunks, double neighbours, std::
 /// @param consecutive  two lengths, where a chunk of the longer holds two chunks of the shorter; otherwise one length
 std::vector<Coverage> cover_correlations(std::size_t chunks, bool consecutive, double noise, double neighbours,
                                          std::int64_t simulations, std::uint64_t seed);
-/// Mean over chunks whose neighbours are alike: the self-normalised interval, at least as wide as Student's, and the
-/// method used before it, Student's with a variance inflated by the measured correlation.
+/// Mean over chunks whose neighbours are alike. Two methods that are not used: the self-normalised interval, at least
+/// as wide as Student's, and Student's with a variance inflated by the measured correlation.
 std::vector<Coverage> cover_alike_chunks(std::size_t chunks, double neighbours, std::int64_t simulations,
                                          std::uint64_t seed);
 /// Correlations over layers of 8 heads that share half of their variance. Three methods, of which none is used: leaving

@@ -55,7 +55,7 @@ TEST(Inspect, ACheckpointForPeople) {
 
 TEST(Inspect, TimeStandsBesideMemoryAtTheSameLength) {
   EXPECT_THAT(run_gainlens({"inspect", tiny_checkpoint}).out,
-              ContainsRegex("time +not estimated; --length [0-9k]+ measures the speed of this machine\n"));
+              ::testing::ContainsRegex("time +not estimated; --length [0-9k]+ measures the speed of this machine\n"));
   const auto result = run_gainlens({"inspect", tiny_checkpoint, "--length", "64"});
   const auto memory = result.out.find("memory at "), time = result.out.find("time at ");
   ASSERT_NE(time, std::string::npos);

@@ -131,7 +131,8 @@ TEST_F(PlantedEscapes, IndexOfShards) {
   const fs::path made = checkpoint_like(tiny_checkpoint);
   Json index = {{"metadata", {{"total_size", 1}}}, {"weight_map", Json::object()}};
   const std::string header = bytes_of(tiny_checkpoint / "model.safetensors");
-  for (const auto& [name, entry] : safetensors_header(header).items()) {
+  const Json tensors = safetensors_header(header);
+  for (const auto& [name, entry] : tensors.items()) {
     if (name != "__metadata__") index["weight_map"][name] = "a.safetensors";
   }
   fs::rename(made / "model.safetensors", made / "a.safetensors");

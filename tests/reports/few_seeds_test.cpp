@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string printed(const std::vector<std::int64_t>& seeds) {
+std::string printed(const std::vector<std::uint64_t>& seeds) {
   testing::MadeRecommender made;
   made.seeds = seeds;
   const auto run = std::make_shared<const runfile::RecommendRun>(testing::made_recommend_run(made));
@@ -49,7 +49,7 @@ TEST(FewSeeds, TwoHaveARangeWithoutALevel) {
 }
 
 TEST(FewSeeds, ThreeHaveAnIntervalAndANoteThatFiveDoNotNeed) {
-  for (const std::vector<std::int64_t>& seeds : {std::vector<std::int64_t>{0, 1, 2}, {0, 1, 2, 3, 4}}) {
+  for (const std::vector<std::uint64_t>& seeds : {std::vector<std::uint64_t>{0, 1, 2}, {0, 1, 2, 3, 4}}) {
     const std::string text = printed(seeds);
     EXPECT_THAT(text, HasSubstr("95% of the change"));
     EXPECT_EQ(text.find(note) != std::string::npos, seeds.size() < 5);
