@@ -130,9 +130,8 @@ TEST_F(PlantedEscapes, HeadersOfSafetensors) {
 TEST_F(PlantedEscapes, IndexOfShards) {
   const fs::path made = checkpoint_like(tiny_checkpoint);
   Json index = {{"metadata", {{"total_size", 1}}}, {"weight_map", Json::object()}};
-  const std::string header = bytes_of(tiny_checkpoint / "model.safetensors");
-  const Json tensors = safetensors_header(header);
-  for (const auto& [name, entry] : tensors.items()) {
+  const Json header = safetensors_header(bytes_of(tiny_checkpoint / "model.safetensors"));
+  for (const auto& [name, entry] : header.items()) {
     if (name != "__metadata__") index["weight_map"][name] = "a.safetensors";
   }
   fs::rename(made / "model.safetensors", made / "a.safetensors");

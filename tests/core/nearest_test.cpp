@@ -56,8 +56,8 @@ TEST(DidYouMean, ReadsAsTheEndOfAMessage) {
 }
 
 TEST(DidYouMean, ANameFromAFileIsSafeForATerminal) {
-  const std::vector<std::string> names{"layer\x1b[2Jnorm\n"};
-  EXPECT_EQ(did_you_mean("layer-norm", names), "; did you mean 'layer\\x1b[2Jnorm\\x0a'?");
+  const std::vector<std::string> names{"post_attention_\x1b[2Jlayernorm\n"};
+  EXPECT_EQ(did_you_mean("post_attention_layernorm", names), "; did you mean 'post_attention_\\x1b[2Jlayernorm\\x0a'?");
 }
 
 }  // namespace
