@@ -174,7 +174,8 @@ std::string one(const ArmComparison& comparison) {
   text += fmt::format(metric_line, "metric", "baseline (sd)", "candidate (sd)", "change",
                       interval_heading(comparison.baseline_seeds.size()), "p", "naive p", "signs p");
   Reasons reasons;
-  text += metric_rows(comparison, reasons) + reasons.text() + notes_on_seeds(comparison.baseline_seeds.size());
+  text += metric_rows(comparison, reasons);  // in a statement of its own: it fills `reasons`
+  text += reasons.text() + notes_on_seeds(comparison.baseline_seeds.size());
   text += strata_rows(comparison, comparison.by_item) + strata_rows(comparison, comparison.by_user);
   if (std::isfinite(comparison.length_frequency_correlation))
     text += fmt::format("correlation of known items and target count over users: {:+.3f}\n",
