@@ -336,7 +336,7 @@ TEST(Memory, ASmallFileThatUnpacksToALargeTextIsRead) {
   const ProgramResult refused = sweep("model");
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.error,
-              AllOf(StartsWith("gainlens: zeros.gz: "),
+              AllOf(StartsWith("gainlens: error: zeros.gz: "),
                     HasSubstr("without a place where this tokenizer certainly ends"), HasSubstr("are available")));
   EXPECT_EQ(std::count(refused.error.begin(), refused.error.end(), '\n'), 1) << refused.error;
 }
