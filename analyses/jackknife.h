@@ -41,8 +41,8 @@ struct LayerRange {
 inline constexpr std::size_t least_layers = 3;  ///< for leave_out_layers(): with one left out, two remain
 /// Why no interval over layers is given, for the places where one would stand.
 inline constexpr std::string_view no_layer_interval =
-    "no interval over layers holds what it states, because layers differ in size and neighbours are alike; the range "
-    "with one layer left out is given instead";
+    "the usual interval over layers holds less than it states, because layers differ in size and neighbours are alike; "
+    "the range with one layer left out is given instead";
 
 /// Leaves out whole layers, one at a time. Missing with fewer than `least_layers`.
 Maybe<LayerRange> leave_out_layers(const ClusteredPairs& pairs);

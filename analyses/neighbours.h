@@ -25,8 +25,8 @@ double variance_inflation(double r);
 Measured lag_one_correlation(std::span<const double> values, std::span<const std::int64_t> chunks);
 
 /// The correlation of neighbouring chunks of one length in one quantity, beside the interval of the mean, which takes
-/// chunks as independent. No interval allows for neighbours: none that was tried holds what it states
-/// (docs/analyses/coverage.md).
+/// chunks as independent. No interval allows for neighbours: those that were tried and are narrow enough to tell
+/// something hold less than they state (docs/analyses/coverage.md).
 struct NeighbourCorrelation {
   std::string_view quantity;  ///< one of neighbour_quantities
   std::int64_t tokens;        ///< context length

@@ -2,11 +2,8 @@
 #include "core/quantity.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "models/checkpoint/memory_needed.h"
-#include "models/decoder/attention_layout.h"
 
 #include <fmt/ranges.h>
-
-#include <set>
 
 namespace gainlens::cli {
 namespace {
@@ -91,16 +88,8 @@ void add_memory(const models::DecoderConfig& config, const MemoryQuestion& quest
 
 std::string sink_test_doubt(const models::DecoderConfig& config) {
   if (config.kv_heads > 1) return "";
-  const std::vector<std::string> kinds = models::attention_layout(config).kinds();
-  // A shift of the layers against each other needs 20 of one kind to reach p = 0.05.
-  constexpr std::size_t least_layers = 20;
-  const bool alike = std::set(kinds.begin(), kinds.end()).size() == 1;
-  return alike && kinds.size() >= least_layers
-             ? "one KV head a layer: nothing can be permuted within a layer. The test that shifts layers is left, "
-               "which "
-               "cannot tell a relation from a trend with depth"
-             : "one KV head a layer: no permutation test can decide whether sink heads have the larger K, so sink-vs-k "
-               "will say 'not decidable'";
+  return "one KV head a layer: no permutation test can decide whether sink heads have the larger K, so sink-vs-k will "
+         "say 'not decidable'";
 }
 
 }  // namespace gainlens::cli

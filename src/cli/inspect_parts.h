@@ -49,7 +49,7 @@ std::int64_t inspected_length(const models::DecoderConfig& config, const MemoryQ
 void add_memory(const models::DecoderConfig& config, const MemoryQuestion& question,
                 std::optional<std::uint64_t> available, Findings& findings);
 
-/// Why no test of `sink-vs-k` can decide about this model, or which one alone can; empty if the test within layers can.
+/// Why no test of `sink-vs-k` can decide about this model; empty if the test within layers can.
 std::string sink_test_doubt(const models::DecoderConfig& config);
 
 /// Adds the time of a sweep at the question's length, at the speed of this machine. It is measured, which takes about

@@ -77,14 +77,13 @@ TEST(InspectMemory, SaysHowAModelFitsThatNeedsMoreMemory) {
 
 TEST(InspectMemory, OneKvHeadIsSaidBeforehand) {
   Json keys = read_json_file(GAINLENS_SOURCE_DIR "/tests/golden/models/llama/config.json", 1 << 20);
-  const auto doubt = [&](std::int64_t kv_heads, std::int64_t layers) {
+  const auto doubt = [&](std::int64_t kv_heads) {
     keys["num_key_value_heads"] = kv_heads;
-    keys["num_hidden_layers"] = layers;
+    keys["num_hidden_layers"] = 32;  // more layers do not help
     return sink_test_doubt(models::parse_decoder_config(keys, "here"));
   };
-  EXPECT_EQ(doubt(2, 4), "");
-  EXPECT_THAT(doubt(1, 19), HasSubstr("sink-vs-k will say 'not decidable'"));
-  EXPECT_THAT(doubt(1, 20), HasSubstr("The test that shifts layers is left"));
+  EXPECT_EQ(doubt(2), "");
+  EXPECT_THAT(doubt(1), HasSubstr("sink-vs-k will say 'not decidable'"));
 }
 
 }  // namespace
