@@ -3,6 +3,7 @@
 
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace gainlens::analyses {
 namespace {
@@ -61,7 +62,7 @@ TestedStatistic shift(Blocks x, Blocks y, const PairNames& names) {
 }  // namespace
 
 PermutationTest shift_layers(const ClusteredPairs& pairs, const std::optional<std::string>& mixed) {
-  const Grid grid = grid_of(pairs);
+  Grid grid = grid_of(pairs);
   const auto layers = static_cast<double>(grid.layers);
   const TestedStatistic none = no_statistic("no head has both values");
   PermutationTest test{layers, true, static_cast<std::int64_t>(grid.layers), 0, none, none};
@@ -72,6 +73,8 @@ PermutationTest shift_layers(const ClusteredPairs& pairs, const std::optional<st
         test.spearman = {Measured::none(refusal), Measured::none(refusal), 1 / layers, Measured::none(refusal)};
     return test;
   }
+  grid.x = same_where_alike(std::move(grid.x));
+  grid.y = same_where_alike(std::move(grid.y));
   test.pearson = shift(grid.x, grid.y, pairs.names);
   test.spearman = shift(ranked(grid.x), ranked(grid.y), pairs.names);
   return test;

@@ -48,8 +48,8 @@ struct CrossedEstimate {
 ///     so that the sum of the squares over units is an unbiased variance
 /// @param unit_degrees_of_freedom  of the variance over units
 /// @param scale      size of the terms that `by_seed` is summed of: a spread at rounding counts as none
-/// Missing with less than one unit degree of freedom, if nothing varies, and, from three seeds on, if the error has less
-/// than one degree of freedom.
+/// Missing with less than one unit degree of freedom, if nothing varies, and, from three seeds on, if the error has
+/// less than one degree of freedom.
 Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by_seed,
                                         std::span<const double> influence, double unit_degrees_of_freedom,
                                         double scale);

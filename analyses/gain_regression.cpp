@@ -181,10 +181,12 @@ GainSlope slope_of(const std::string& name, const std::vector<double>& by_seed, 
   for (std::size_t i = 0; i < influence.size(); ++i)
     means[i % clusters] += influence[i] / static_cast<double>(by_seed.size());
   const double value = mean(by_seed), error = std::sqrt(product(means, means));
+  const auto two_sided_p = [&] {
+    return 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(degrees), std::abs(value) / error));
+  };
   const Measured p = is_rounding(error, scale) ? Measured::none("nothing is left that varies over target items")
                      : !(degrees >= 1)         ? Measured::none("one target item has nearly all of the weight")
-                                               : Measured(2 * boost::math::cdf(boost::math::complement(
-                                                                  boost::math::students_t(degrees), std::abs(value) / error)));
+                                               : Measured(two_sided_p());
   return {name, value, error, degrees, p, crossed_estimate(value, by_seed, influence, degrees, scale)};
 }
 

@@ -37,7 +37,8 @@ struct GainRegression {
 /// Differences are in units of the metric: where the baseline is higher, there is more to gain or to lose.
 /// Missing if a regressor does not vary, if both are proportional, with fewer than four users or two target items.
 /// Also missing if the users of all target items but one do not fix the coefficients.
-/// Source: Cameron and Miller 2015 (clustered errors; the jackknife is their CR3); docs/inference.md, "Strata of users".
+/// Source: Cameron and Miller 2015 (clustered errors; the jackknife is their CR3); docs/inference.md, "Strata of
+/// users".
 /// @param frequency  [user] training count of the target item, at least 0
 /// @param length     [user] number of known items, at least 1
 /// @param target     [user] target item

@@ -70,7 +70,7 @@ void add_inspect_with(CLI::App& app, const GlobalOptions& global, Action& action
       "Of a checkpoint it reads headers and configuration, but no weights: time and memory do not grow with the\n"
       "files. Sizes are sizes on disk. 'weights' shows the bytes of each type and, in brackets, its number of\n"
       "tensors. 'filled in' shows settings that a GGUF file leaves out and that gainlens adds from its knowledge of\n"
-      "the family. --json lists the attention of every layer. 'memory' is an estimate of a sweep's. 'time' is added with\n"
+      "the family. --json lists the attention of every layer. 'memory' is an estimate. 'time' is added with\n"
       "--length: the speed of this machine is measured, which takes half a second.\n"
       "Of a run it compares every shard and run.h5 with their checksums; 'checksums' says what was compared.\n"
       "A data set holds interactions of users with items: RecBole's .inter, lines `user item item ...`, MovieLens\n"

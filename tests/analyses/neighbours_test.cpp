@@ -59,6 +59,8 @@ TEST(LagOneCorrelation, TwoChunksAndEqualOnesHaveAReason) {
   EXPECT_THAT(lag_one_correlation(std::array{1.0, 2.0}, std::array<std::int64_t, 2>{0, 1}).reason(),
               HasSubstr("2 chunks"));
   EXPECT_THAT(lag_one_correlation(std::array{1.0, 1.0, 1.0, 1.0}, four).reason(), HasSubstr("all equal"));
+  // Differ by rounding alone.
+  EXPECT_THAT(lag_one_correlation(std::array{0.1 + 0.2, 0.3, 0.3, 0.1 + 0.2}, four).reason(), HasSubstr("all equal"));
 }
 
 TEST(Neighbours, TheFindingNamesTheCureAndNoIntervalThatAllowsForThem) {

@@ -63,8 +63,7 @@ TEST(Inspect, TimeStandsBesideMemoryAtTheSameLength) {
     return result.out.substr(at + words, result.out.find(' ', at + words) - at - words);
   };
   EXPECT_EQ(length(memory, 10), length(time, 8));
-  EXPECT_THAT(run_gainlens({"inspect", "--help"}).out,
-              HasSubstr("'time' is added with\n--length"));
+  EXPECT_THAT(run_gainlens({"inspect", "--help"}).out, HasSubstr("'time' is added with\n--length"));
 }
 
 /// The tiny checkpoint, with a key that its reference reads and no family here computes.

@@ -98,7 +98,7 @@ TEST(Progress, SlowWorkHasARate) {
   {
     Progress progress("train", 2, "epochs", Progress::Style::lines);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    progress.advance(1, 0.001, "slow");     // at most 3 in a minute
+    progress.advance(1, 0.001, "slow");  // at most 3 in a minute
     progress.advance(1, 0, "and nothing");
   }
   EXPECT_THAT(GetCapturedStderr(),

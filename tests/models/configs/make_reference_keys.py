@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/models/families/reference_key_table.cpp: the keys of config.json that the reference reads, family by family.
+"""Writes src/models/families/reference_key_table.cpp: the keys of config.json that the reference reads, by family.
 
 Usage: make_reference_keys.py SOURCE [SOURCE ...]. Each SOURCE is the unpacked wheel of a version of transformers (`pip
 download --no-deps transformers==VERSION`, then unzip). Nothing of it is run or imported: its files are parsed.
@@ -33,7 +33,8 @@ SHARED = ("modeling_utils.py", "modeling_rope_utils.py", "modeling_layers.py", "
           "integrations/flex_attention.py", "integrations/heterogeneity")
 CONFIGURATION = re.compile(r"(^|_)config$")
 # Configurations of other things than a language model.
-OTHER = re.compile(r"(quantization|generation|vision|audio|adapter|peft|tp|ep|fsdp|kernel|distributed|deepspeed)_config$")
+OTHER = re.compile(
+    r"(quantization|generation|vision|audio|adapter|peft|tp|ep|fsdp|kernel|distributed|deepspeed)_config$")
 # Attributes with computed names that stand for keys of a language model (get_text_config of the base class).
 FOLLOWED = {"text_config", "decoder", "generator", "text_encoder"}
 NOTHING = object()
