@@ -318,11 +318,13 @@ OrderedJson to_json(const Context& context) {
     json["points"].push_back(std::move(entry));
   }
   OrderedJson& growth = json["growth"] = OrderedJson::object();
-  growth["from_tokens"] = nullptr;
-  growth["to_tokens"] = nullptr;
   if (context.growth.judged()) {
     growth["from_tokens"] = context.points[context.growth.first].length.tokens;
     growth["to_tokens"] = context.points[context.growth.last].length.tokens;
+  } else {
+    const Measured none = Measured::none(context.growth.precision_ratio.reason());
+    analyses::put(growth, "from_tokens", none);
+    analyses::put(growth, "to_tokens", none);
   }
   analyses::put(growth, "observation_precision_ratio", context.growth.precision_ratio);
   analyses::put(growth, "observation_precision_ratio_interval", context.growth.precision_ratio_interval);

@@ -359,8 +359,7 @@ OrderedJson to_json(const SinkVsK& result) {
     }
   }
   json["sinks"] = sinks_to_json(result.sinks);
-  const std::string without = no_sink(result);
-  json["no_sink"] = without.empty() ? OrderedJson(nullptr) : OrderedJson(without);
+  if (const std::string without = no_sink(result); !without.empty()) json["no_sink"] = without;
   json["late_layers"] = {{"layers", result.late_layers}};
   put(json["late_layers"], "kalman_gain_range", result.late_gain);
   put(json["late_layers"], "largest_bos_mass", result.late_bos_mass);

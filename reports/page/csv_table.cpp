@@ -22,8 +22,11 @@ std::string field_of(const Cell& cell) {
 
 /// "-5", "+2.5e3": digits, at most one point and an exponent.
 bool is_number(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);  // from_chars takes no plus
-  if (text.starts_with("+") || text.find_first_not_of("+-.0123456789eE") != std::string_view::npos) return false;
+  const bool plus = text.starts_with('+');
+  if (plus) text.remove_prefix(1);  // from_chars takes none
+  if (text.starts_with('+') || (plus && text.starts_with('-')) ||
+      text.find_first_not_of("+-.0123456789eE") != std::string_view::npos)
+    return false;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();

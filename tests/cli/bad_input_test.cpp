@@ -261,12 +261,12 @@ TEST(Input, MisspeltFamily) {
 TEST(Input, UnknownConfigKeyIsRefused) {
   const TemporaryFolder folder;
   const auto model = copy_checkpoint(folder.path());
-  ASSERT_EQ(run_shell("sed -i 's/\"model_type\"/\"attention_temperature\": 2, \"model_type\"/' " +
+  ASSERT_EQ(run_shell("sed -i 's/\"model_type\"/\"attention_chunk_size\": 2, \"model_type\"/' " +
                           (model / "config.json").string(),
                       "")
                 .exit_code,
             0);
-  expect_error(run_gainlens({"hooks", model}), 2, "attention_temperature");
+  expect_error(run_gainlens({"hooks", model}), 2, "attention_chunk_size");
 }
 
 TEST(Input, NaNInWeightsNamesTheTensor) {

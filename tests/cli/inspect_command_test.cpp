@@ -312,7 +312,7 @@ TEST(Inspect, MemoryDoesNotGrowWithTheFile) {
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.out, AllOf(HasSubstr("parameters         8.03 billion\n"),
                                 HasSubstr("weights            291 tensors: 15 GiB BF16 (291)\n"),
-                                HasSubstr("usable             yes\n")));
+                                HasSubstr("usable             yes")));
   rusage used{};
   ::getrusage(RUSAGE_CHILDREN, &used);
   EXPECT_LT(used.ru_maxrss, 300 * 1024) << "KiB";

@@ -210,7 +210,7 @@ TEST(Report, AFigureThatWasNotWrittenToItsEndIsBlamedOnItsProgram) {
     EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); }, ThrowsMessage<RunFailed>(HasSubstr(message)));
   };
   write_program(folder.path() / "bin", "rsvg-convert", "printf '%%PDF-1.5 and no more'");
-  expect("rsvg-convert: wrote 21 bytes of ");
+  expect("rsvg-convert: wrote 20 bytes of ");
   write_program(folder.path() / "bin", "gnuplot", "printf '<svg><g>'");  // gnuplot ignores that it could not write
   expect("gnuplot: wrote 8 bytes of ");
 }
