@@ -219,6 +219,7 @@ Context context_of(const runfile::RunReader& reader, const std::vector<std::size
   const runfile::Request& request = reader.request();
   const std::vector<Length> lengths = usable_lengths(reader);
   std::vector<ContextPoint> points;
+  points.reserve(lengths.size());
   for (const Length& length : lengths) points.push_back(read_point(reader, length, layers, margin));
   const std::set<std::int64_t> windows = binding_windows(reader, layers, lengths.back().tokens);
   const ContextPoint shortest = points.front();
