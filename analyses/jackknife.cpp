@@ -132,6 +132,7 @@ Maybe<LayerRange> leave_out_layers(const ClusteredPairs& pairs) {
         fmt::format("no range: it takes at least {} layers; the run has {}", least_layers, layers.size()));
   }
   std::vector<Correlations> without;
+  without.reserve(layers.size());
   for (const std::size_t layer : layers) without.push_back(without_layer(pairs, layer));
   return LayerRange{layers.size(), range_of(without, 0), range_of(without, 1)};
 }
