@@ -5,8 +5,11 @@
 
 #include "core/counted.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 namespace gainlens::reports {
@@ -41,6 +44,44 @@ PaperTable decisions_table(Comparisons comparisons) {
   return table;
 }
 
+/// "bft against plain on Beauty (SASRec) in HR@10 and MRR" for the rows that a test keeps; empty if it keeps none.
+std::string rows_in_words(Comparisons comparisons, const std::function<bool(const GainDecision&)>& keeps) {
+  std::vector<std::string> all;
+  for (const ComparedArms& arms : comparisons) {
+    std::vector<std::string> metrics;
+    for (const GainDecision& row : arms.decisions()) {
+      if (keeps(row)) metrics.push_back(arms.comparison.metrics[row.metric].metric.title());
+    }
+    if (!metrics.empty()) all.push_back(fmt::format("{} in {}", arms.title, fmt::join(metrics, ", ")));
+  }
+  return fmt::format("{}", fmt::join(all, "; "));
+}
+
+/// Who wins, in a few sentences.
+std::string answer(Comparisons comparisons) {
+  using analyses::Decision;
+  const auto corrected = [](const GainDecision& row) { return row.holm && *row.holm <= analyses::decision_level; };
+  const auto is = [](Decision decision) { return [=](const GainDecision& row) { return row.decision == decision; }; };
+  const auto with_holm = [&](Decision decision) {
+    return rows_in_words(comparisons, [&](const GainDecision& row) { return is(decision)(row) && corrected(row); });
+  };
+  const auto without_holm = [&](Decision decision) {
+    return rows_in_words(comparisons, [&](const GainDecision& row) { return is(decision)(row) && !corrected(row); });
+  };
+  if (rows_in_words(comparisons, [](const GainDecision& row) { return bool(row.p); }).empty())
+    return "Nothing is decided: no row has a p, and the table says why.";
+  std::string text;
+  const auto add = [&](const std::string& found, std::string_view what) {
+    if (!found.empty()) text += fmt::format("{}{}: {}.", text.empty() ? "" : " ", what, found);
+  };
+  add(with_holm(Decision::better), "Better, also after Holm's correction");
+  if (text.empty()) text = "No candidate is shown to be better after Holm's correction.";
+  add(with_holm(Decision::worse), "Worse, also after Holm's correction");
+  add(without_holm(Decision::better), "Better at 5% without the correction alone");
+  add(without_holm(Decision::worse), "Worse at 5% without the correction alone");
+  return text;
+}
+
 /// What the numbers of seeds mean, each sentence once.
 std::vector<std::string> notes_of(Comparisons comparisons) {
   std::vector<std::string> notes;
@@ -66,7 +107,7 @@ std::vector<std::string> notes_of(Comparisons comparisons) {
 }
 
 std::vector<Block> blocks(Comparisons comparisons) {
-  std::vector<Block> all = {decisions_table(comparisons)};
+  std::vector<Block> all = {paragraph(answer(comparisons)), decisions_table(comparisons)};
   for (const std::string& note : notes_of(comparisons)) all.push_back(paragraph(note));
   const Caption caption = {
       forest_in_words(comparisons),

@@ -123,6 +123,9 @@ Axis axis_of(const std::vector<std::vector<Maybe<Row>>>& rows, std::size_t compa
       if (!group[i] || reach[i] > most_reaches * smallest) continue;
       axis.low = std::min({axis.low, group[i]->ends.low, group[i]->value});
       axis.high = std::max({axis.high, group[i]->ends.high, group[i]->value});
+      if (!group[i]->naive) continue;
+      axis.low = std::min(axis.low, group[i]->naive->low);
+      axis.high = std::max(axis.high, group[i]->naive->high);
     }
   }
   if (axis.low == axis.high) axis = {-1, 1};

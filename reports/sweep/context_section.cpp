@@ -73,7 +73,11 @@ std::string marked_length(const analyses::ContextPoint& point) {
 /// What the stars of a table mean: a sentence for each run that has some; empty where none has.
 std::string stars(Runs runs, const std::function<std::string(const SweepRun&)>& apart) {
   const std::string said = of_runs(runs, apart);
-  return said.empty() ? "" : fmt::format(" * Growth is not judged at this length: {}.", said);
+  return said.empty() ? ""
+                      : fmt::format(
+                            " * Growth is not judged at this length: {}. A change since such a length contains what "
+                            "sets it apart.",
+                            said);
 }
 
 PaperTable context_table(Runs runs) {

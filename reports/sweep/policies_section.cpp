@@ -67,8 +67,8 @@ Policies policies(const SweepRun& run) {
       {"neighbouring_chunks", run.of(analyses::neighbours).finding},
       {"spread",
        "A standard deviation (a band, in figures of one run) is the population one over chunk, layer, head and query. "
-       "Intervals of means are 95% Student intervals over chunks. Intervals of a correlation over heads leave out one "
-       "layer, or one stretch of text, at a time, on Fisher's z."},
+       "Intervals of means are 95% Student intervals over chunks. The interval of a correlation over heads leaves out "
+       "one stretch of text at a time, on Fisher's z. The range with one layer left out has no level."},
   };
 }
 

@@ -150,8 +150,8 @@ std::string print_sink_vs_k(const SinkVsK& result) {
   text += layers_apart(result);
   for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
   return text +
-         "The naive p takes heads as independent points. Heads of one layer or KV group are not; the permutation p "
-         "allows for that. BOS mass and K are coupled by arithmetic: compare K without key 0.\n";
+         "The naive p takes heads as independent points. Heads of one layer or KV group are not; the block "
+         "permutation allows for that. BOS mass and K are coupled by arithmetic: compare K without key 0.\n";
 }
 
 }  // namespace gainlens::reports
