@@ -49,12 +49,13 @@ StratifiedGains stratified(StratumKind kind, const UserCounts& users, const std:
   return result;
 }
 
-DataSetGain data_set_gain(const ArmComparison& comparison, std::size_t metric) {
+/// @param name  of the data set; results are stored by it
+DataSetGain data_set_gain(const ArmComparison& comparison, std::size_t metric, std::string name) {
   const MetricGain& gain = comparison.metrics[metric];
   SeededDifferences runs;
   runs.seeds = comparison.baseline_seeds;
   runs.differences = gain.seed_differences;
-  return {comparison.data_set, std::move(runs), gain.seeds.naive_p, gain.log_ratio};
+  return {std::move(name), std::move(runs), gain.seeds.naive_p, gain.log_ratio};
 }
 
 }  // namespace
@@ -141,7 +142,13 @@ std::vector<PooledComparison> pool_comparisons(std::span<const ArmComparison> co
     for (std::size_t metric = 0; metric < options.metrics.size(); ++metric) {
       std::vector<DataSetGain> gains;
       gains.reserve(group.size());
-      for (const ArmComparison* comparison : group) gains.push_back(data_set_gain(*comparison, metric));
+      for (const ArmComparison* comparison : group) {
+        const bool alone = std::ranges::count(group, comparison->data_set, &ArmComparison::data_set) == 1;
+        gains.push_back(
+            data_set_gain(*comparison, metric,
+                          alone ? comparison->data_set
+                                : fmt::format("{}, split {}", comparison->data_set, comparison->split.substr(0, 12))));
+      }
       entry.metrics.push_back(pool_data_sets(gains, options.resampling));
     }
     pooled.push_back(std::move(entry));

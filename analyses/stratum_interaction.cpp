@@ -35,7 +35,7 @@ void correct(std::vector<StratumGain>& strata) {
   std::vector<Measured> naive, crossed;
   for (const StratumGain& gain : strata) {
     naive.push_back(gain.naive_p);
-    crossed.push_back(stated_p(gain.difference));
+    crossed.push_back(stated_p(gain.log_ratio));
   }
   naive = holm_where_present(naive);
   crossed = holm_where_present(crossed);

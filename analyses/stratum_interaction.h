@@ -21,7 +21,7 @@ struct StratumGain {
   Measured naive_holm;                ///< after Holm's correction over strata
   Maybe<CrossedEstimate> difference;  ///< over seeds and users
   Maybe<CrossedEstimate> log_ratio;
-  Measured crossed_holm;  ///< p of `difference` after Holm's correction over strata
+  Measured crossed_holm;  ///< p of `log_ratio` after Holm's correction over strata; `relative` is what it speaks of
 };
 
 /// "Gains concentrate on rare items" says that one stratum gains more than another. One test a stratum does not show

@@ -34,9 +34,9 @@ bool paper_has(const ArmComparison& comparison, const StratifiedGains& gains) {
 }
 
 std::string caption_of(const ComparedArms& arms, const StratifiedGains& gains) {
-  std::string caption =
-      fmt::format("{}. {} Δ is the relative change, p is over seeds and users with Holm's correction over strata.",
-                  arms.title, stratum_rule(gains));
+  std::string caption = fmt::format(
+      "{}. {} Δ is the relative change and p its p over seeds and users, with Holm's correction over strata.",
+      arms.title, stratum_rule(gains));
   if (paper_has(arms.comparison, gains))
     caption += fmt::format(" \"paper\" is the change that the paper prints for its own strata of {}.",
                            in_words(arms.comparison.paper));
@@ -152,11 +152,12 @@ std::vector<Block> blocks(Comparisons comparisons) {
 }
 
 std::vector<CsvTable> tables(const ComparedArms& arms) {
-  CsvTable table{"strata",
-                 {"kind", "stratum", "label", "users", "mean_target_count", "mean_history_length", "metric",
-                  "baseline_mean", "candidate_mean", "relative_difference", "paired_t_naive_p", "paired_t_naive_p_holm",
-                  "difference", "difference_p", "crossed_p_holm", "log_ratio", "log_ratio_low", "log_ratio_high"},
-                 {}};
+  CsvTable table{
+      "strata",
+      {"kind", "stratum", "label", "users", "mean_target_count", "mean_history_length", "metric", "baseline_mean",
+       "candidate_mean", "relative_difference", "paired_t_naive_p", "paired_t_naive_p_holm", "difference",
+       "difference_p", "log_ratio", "log_ratio_low", "log_ratio_high", "log_ratio_p", "crossed_p_holm"},
+      {}};
   for (const StratumKind kind : kinds) {
     const StratifiedGains& gains = gains_of(arms.comparison, kind);
     for (std::size_t metric = 0; gains.gains && metric < gains.gains->size(); ++metric) {
@@ -166,13 +167,13 @@ std::vector<CsvTable> tables(const ComparedArms& arms) {
         const auto& d = gain.difference;
         const auto& l = gain.log_ratio;
         const auto interval = stated_interval(l);
-        table.rows.push_back({std::string(name_of(kind)), static_cast<std::int64_t>(i + 1), stratum_label(gains, i),
-                              who.users, who.mean_target_count, who.mean_history_length,
-                              arms.comparison.metrics[metric].metric.name(), cell(gain.baseline), cell(gain.candidate),
-                              cell(gain.relative), cell(gain.naive_p), cell(gain.naive_holm),
-                              d ? Cell(d->value) : empty_cell(), cell(stated_p(d)), cell(gain.crossed_holm),
-                              l ? Cell(l->value) : empty_cell(), interval ? Cell(interval->low) : empty_cell(),
-                              interval ? Cell(interval->high) : empty_cell()});
+        table.rows.push_back(
+            {std::string(name_of(kind)), static_cast<std::int64_t>(i + 1), stratum_label(gains, i), who.users,
+             who.mean_target_count, who.mean_history_length, arms.comparison.metrics[metric].metric.name(),
+             cell(gain.baseline), cell(gain.candidate), cell(gain.relative), cell(gain.naive_p), cell(gain.naive_holm),
+             d ? Cell(d->value) : empty_cell(), cell(stated_p(d)), l ? Cell(l->value) : empty_cell(),
+             interval ? Cell(interval->low) : empty_cell(), interval ? Cell(interval->high) : empty_cell(),
+             cell(stated_p(l)), cell(gain.crossed_holm)});
       }
     }
   }

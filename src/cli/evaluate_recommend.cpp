@@ -120,6 +120,8 @@ std::string counts_in_words(const recommend::Recommendations& found) {
 void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& global) {
   CHECK((arguments.top_k > 0) == !arguments.out.empty(), "--top-k and --out belong together: give both or neither");
   if (!arguments.out.empty()) check_holds_no_run(std::filesystem::absolute(arguments.out).parent_path());
+  CHECK(arguments.out.empty() || !std::filesystem::exists(std::filesystem::symlink_status(arguments.out)),
+        "--out: {} exists; choose another name or remove it", printable(arguments.out));
   const auto layout = recommend::parse_checkpoint_layout(arguments.layout);
   auto checkpoint = recommend::load_sasrec(arguments.checkpoint, layout, arguments.heads);
   const data::LeaveOneOut split(arguments.data.read());

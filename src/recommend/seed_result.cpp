@@ -34,8 +34,8 @@ constexpr std::string_view repair =
 
 /// Of the checksum: what the file says beside its tensors.
 std::string head(const std::string& arm, const std::string& seed, const std::string& best_epoch,
-                 const std::string& kept) {
-  return fmt::format("{}\n{}\n{}\n{}\n", arm, seed, best_epoch, kept);
+                 const std::string& kept, const std::string& request) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n", arm, seed, best_epoch, kept, request);
 }
 
 formats::TensorFile open_result(const std::filesystem::path& file) {
@@ -49,7 +49,7 @@ formats::TensorFile open_result(const std::filesystem::path& file) {
 
 /// The metadata of a result.
 struct Metadata {
-  std::string arm, seed, best_epoch, kept, sha256;
+  std::string arm, seed, best_epoch, kept, request, sha256;
 };
 
 Metadata metadata_of(const formats::TensorFile& stored, const std::string& where) {
@@ -60,15 +60,15 @@ Metadata metadata_of(const formats::TensorFile& stored, const std::string& where
   };
   CHECK(text("format") == result_format && !text("best_epoch").empty(),
         "{}: not the result of a training; delete it to train again", where);
-  return {text("arm"), text("seed"), text("best_epoch"), text("kept"), text("sha256")};
+  return {text("arm"), text("seed"), text("best_epoch"), text("kept"), text("request"), text("sha256")};
 }
 
 void prove(const formats::TensorFile& stored, const Metadata& metadata, const std::string& where) {
   if (metadata.sha256.empty()) return;
   std::vector<formats::TensorEntry> entries;
   for (const auto& [name, entry] : stored.entries()) entries.push_back(entry);
-  const std::string found =
-      formats::content_checksum(head(metadata.arm, metadata.seed, metadata.best_epoch, metadata.kept), entries);
+  const std::string found = formats::content_checksum(
+      head(metadata.arm, metadata.seed, metadata.best_epoch, metadata.kept, metadata.request), entries);
   CHECK(found == metadata.sha256,
         "{}: the sha256 of its content is {}, and it says itself {}: the file has changed since it was written; {}",
         where, found, printable(metadata.sha256, 64), repair);
@@ -81,6 +81,7 @@ SeedResult read_result(const formats::TensorFile& stored, const Metadata& metada
   CHECK(parsed.ec == std::errc() && parsed.ptr == end && result.best_epoch >= 0, "{}: 'best_epoch' is no number; {}",
         where, repair);
   if (!metadata.kept.empty()) result.kept = parse_json(metadata.kept, where + " (kept)");
+  result.request = metadata.request;
   result.has_checksum = !metadata.sha256.empty();
   for (const auto& [name, entry] : stored.entries()) {
     if (name.starts_with(curve_prefix)) {
@@ -125,8 +126,9 @@ void save_seed_result(const std::filesystem::path& file, const std::string& arm,
       {"arm", arm},
       {"seed", seed_text},
       {"best_epoch", best_epoch},
-      {"sha256", formats::content_checksum(head(arm, seed_text, best_epoch, kept), tensors)}};
+      {"sha256", formats::content_checksum(head(arm, seed_text, best_epoch, kept, result.request), tensors)}};
   if (!kept.empty()) metadata["kept"] = kept;
+  if (!result.request.empty()) metadata["request"] = result.request;
   formats::write_tensors(file, tensors, metadata);
 }
 

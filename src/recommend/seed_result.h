@@ -21,6 +21,8 @@ struct SeedResult {
   std::vector<float> rank;                            ///< [user], on the test items
   /// The sha256 of the files of the checkpoint, by name; null for baselines, and in what earlier versions wrote.
   Json kept;
+  /// training::request_identity() of arm, seed and settings; empty in what earlier versions wrote.
+  std::string request;
   bool has_checksum = false;  ///< the file that it was read from has one of its own; earlier versions wrote none
 };
 
@@ -29,8 +31,8 @@ struct SeedResult {
 bool is_finished(const SeedResult& result, std::int64_t epochs, std::int64_t patience);
 
 /// Written atomically, as safetensors: float64 tensors "curve.METRIC" [epoch], "filter.NAME" [epoch * layer] and
-/// "test.METRIC" [1], float32 "rank" [user], and the metadata "arm", "seed", "best_epoch", "kept" and "sha256", the
-/// checksum of all the others.
+/// "test.METRIC" [1], float32 "rank" [user], and the metadata "arm", "seed", "best_epoch", "kept", "request" and
+/// "sha256", the checksum of all the others.
 /// @throws RunFailed  the disk is full
 void save_seed_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed,
                       const SeedResult& result);

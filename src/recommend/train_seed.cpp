@@ -65,6 +65,14 @@ void prove_best(const RecommendTask& task, const SeedJob& job, std::int64_t epoc
                        fmt::format("delete {} to train again", printable(state.string()))});
 }
 
+/// Everything that determines the result of one training.
+Json own_request(const SeedJob& job, const SeedJobs& jobs) {
+  Json own = jobs.document;
+  own["arm"] = job.arm;
+  own["seed"] = job.seed;
+  return own;
+}
+
 SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training::Replicas& replicas) {
   const Settings& settings = jobs.request.settings;
   const TrainedOn trained_on = trained_on_split(jobs.split, jobs.request.options);
@@ -73,11 +81,8 @@ SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training
     return runfile::checksums_of(checkpoint_files(job.folder));
   };
   RecommendTask task(settings, arm, jobs.split, job.seed, keep, replicas);
-  Json own = jobs.document;
-  own["arm"] = job.arm;
-  own["seed"] = job.seed;
   std::optional<training::TrainingFolder> folder;
-  if (replicas.leads()) folder.emplace(job.folder / "training", own, growing_settings());
+  if (replicas.leads()) folder.emplace(job.folder / "training", own_request(job, jobs), growing_settings());
   training::TrainerOptions options = trainer_options(settings, task);
   std::int64_t reached = 0;  // 0: no epoch of this call has ended
   bool warned = false;
@@ -132,10 +137,14 @@ SeedOutcome outcome_of(const SeedJob& job, const SeedResult& result, std::int64_
 
 /// The result of a job that has been done, with its files proven. A result of fewer epochs than are asked for now is
 /// removed: its training goes on and replaces its checkpoint.
-std::optional<SeedResult> finished_result(const SeedJob& job, const Settings& settings) {
+std::optional<SeedResult> finished_result(const SeedJob& job, const Settings& settings, const std::string& request) {
   const std::filesystem::path file = job.folder / seed_result_name;
   if (!std::filesystem::exists(file)) return std::nullopt;
   SeedResult result = prove_seed(job.folder, job.arm, job.seed);
+  CHECK(result.request.empty() || result.request == request,
+        "{}: is the result of a training with another request, such as other settings or data; put the files of this "
+        "training back, or delete {} to train this seed again",
+        printable(file.string()), printable(job.folder.string()));
   const std::filesystem::path state = job.folder / "training" / "state.safetensors";
   if (std::filesystem::exists(state)) training::load_training_state(state);  // more epochs would continue from it
   if (is_finished(result, settings.epochs, settings.patience)) return result;
@@ -157,7 +166,9 @@ SeedOutcome stored_outcome(const SeedJob& job, std::int64_t items) {
 SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas& replicas) {
   const auto start = std::chrono::steady_clock::now();
   const std::filesystem::path file = job.folder / seed_result_name;
-  const std::optional<SeedResult> done = replicas.leads() ? finished_result(job, jobs.request.settings) : std::nullopt;
+  const std::string request = training::request_identity(own_request(job, jobs), growing_settings());
+  const std::optional<SeedResult> done =
+      replicas.leads() ? finished_result(job, jobs.request.settings, request) : std::nullopt;
   if (replicas.text_of_first(done ? "done" : "") == "done") {
     jobs.progress.skip(cost_of(job, jobs.request.settings),
                        fmt::format("{} seed {} was done before", job.arm, job.seed));
@@ -172,6 +183,7 @@ SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas
     jobs.progress.ranked(cost_of(job, jobs.request.settings), fmt::format("{} seed {} done", job.arm, job.seed));
   }
   if (!replicas.leads()) return {.arm = job.arm, .seed = job.seed};
+  result.request = request;
   save_seed_result(file, job.arm, job.seed, result);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   return outcome_of(job, result, jobs.split.items(), taken.count());

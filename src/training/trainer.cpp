@@ -32,6 +32,7 @@ class Trainer {
         options_(options),
         replicas_(replicas),
         state_file_(folder != nullptr ? folder->state_file() : std::filesystem::path()),
+        request_(folder != nullptr ? folder->identity() : std::string()),
         optimizer_(task.parameters(), options.optimizer),
         best_(options.patience) {}
 
@@ -135,7 +136,8 @@ class Trainer {
     Json history = Json::array();
     for (const Evaluation& point : outcome_.history) history.push_back(to_json(point));
     state.notes = {{"best", best_.to_json()}, {"history", history},    {"since_evaluation", since_evaluation_},
-                   {"loss_sum", loss_sum_},   {"norm_sum", norm_sum_}, {"task", task_.notes()}};
+                   {"loss_sum", loss_sum_},   {"norm_sum", norm_sum_}, {"task", task_.notes()},
+                   {"request", request_}};
     save_training_state(state_file_, state);
   }
 
@@ -171,6 +173,11 @@ class Trainer {
     CHECK(state.step <= options_.steps,
           "{}: is at step {}, but the training has only {} steps; delete it to train from the start",
           printable(state_file_.string()), state.step, options_.steps);
+    const std::string request = state.notes.value("request", "");  // earlier versions stored none
+    CHECK(request.empty() || request == request_,
+          "{}: is the state of a training with another request; put the right one back, or delete it to train from the "
+          "start",
+          printable(state_file_.string()));
     optimizer_.restore(state.tensors, state.step);
     step_ = state.step;
     return state.notes;
@@ -192,6 +199,7 @@ class Trainer {
   const TrainerOptions& options_;
   Replicas& replicas_;
   std::filesystem::path state_file_;
+  std::string request_;  // TrainingFolder::identity()
   AdamW optimizer_;
   BestValue best_;
   TrainingOutcome outcome_;

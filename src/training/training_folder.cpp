@@ -2,6 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/sha256.h"
 
 namespace gainlens::training {
 namespace {
@@ -42,8 +43,16 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
         printable(folder.string()), difference);
 }
 
+std::string request_identity(Json request, std::span<const char* const> may_grow) {
+  for (const char* place : may_grow) {
+    const Json::json_pointer at(place);
+    if (request.contains(at)) request.at(at) = nullptr;
+  }
+  return sha256_hex(request.dump());
+}
+
 TrainingFolder::TrainingFolder(std::filesystem::path folder, const Json& request, std::span<const char* const> may_grow)
-    : folder_(std::move(folder)), lock_(made_writable(folder_)) {
+    : folder_(std::move(folder)), lock_(made_writable(folder_)), identity_(request_identity(request, may_grow)) {
   const std::filesystem::path file = folder_ / "request.json";
   // Without a saved state nothing can be lost: the new request replaces the old one.
   if (std::filesystem::exists(file) && std::filesystem::exists(state_file())) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <span>
+#include <string>
 
 namespace gainlens::training {
 
@@ -15,6 +16,9 @@ namespace gainlens::training {
 /// @throws InvalidArgument  names the first difference, and the folder
 void check_same_request(const Json& stored, const Json& asked, const std::filesystem::path& folder,
                         std::span<const char* const> may_grow = {});
+
+/// The sha256 of a request, without what may grow: all trainings that may continue each other have the same.
+std::string request_identity(Json request, std::span<const char* const> may_grow = {});
 
 /// The folder of one training. It is locked while this object exists. `request.json` holds everything that determines
 /// the weights. `state.safetensors` holds the state from which a training continues.
@@ -28,10 +32,13 @@ class TrainingFolder {
 
   const std::filesystem::path& path() const { return folder_; }
   std::filesystem::path state_file() const { return folder_ / "state.safetensors"; }
+  /// request_identity() of its request. The state holds it, so that the state of another training is noticed.
+  const std::string& identity() const { return identity_; }
 
  private:
   std::filesystem::path folder_;
   runfile::FolderLock lock_;
+  std::string identity_;
 };
 
 }  // namespace gainlens::training

@@ -124,6 +124,9 @@ TEST_F(Recommend, BestItemsAreCountedAndNoIdIsAFormula) {
   const std::string lines = bytes_of(best);
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1 + 3 * 41 + 1);
   EXPECT_THAT(lines, AllOf(HasSubstr("\n'-near,1,12,"), HasSubstr("\n-7,1,"), Not(HasSubstr("=all"))));
+  EXPECT_THAT(evaluate({"--keep-seen"}).error,
+              HasSubstr("--out: " + best + " exists; choose another name or remove it"));
+  std::filesystem::remove(best);
   EXPECT_THAT(evaluate({"--keep-seen"}).error, HasSubstr("3 items for each of 43 users\n"));
   EXPECT_THAT(bytes_of(best), AllOf(HasSubstr("\n'=all,1,"), Not(HasSubstr("\n=all"))));
 }

@@ -277,6 +277,32 @@ TEST(TrainRecommend, AChangedFileOfAFinishedTrainingIsNamedAndRestored) {
   }
 }
 
+TEST(TrainRecommend, FilesOfAnotherRequestAreNotTaken) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest request = one_seed_in(folder.path() / "run"), other = one_seed_in(folder.path() / "other");
+  other.settings.learning_rate *= 2;
+  train_recommend(request, split);
+  train_recommend(other, split);
+  const std::filesystem::path seed = request.out / "plain/seed-3", foreign = other.out / "plain/seed-3";
+  const std::string run = bytes_of(request.out / "run.h5");
+  const auto overwrite = std::filesystem::copy_options::overwrite_existing;
+  // A whole finished seed.
+  for (const char* file : {"result.safetensors", "model.safetensors", "config.json"})
+    std::filesystem::copy_file(foreign / file, seed / file, overwrite);
+  EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }),
+              HasSubstr("is the result of a training with another request"));
+  std::filesystem::remove_all(seed);
+  train_recommend(request, split);
+  EXPECT_TRUE(bytes_of(request.out / "run.h5") == run);
+  // The state alone, from which more epochs would go on.
+  std::filesystem::copy_file(foreign / "training/state.safetensors", seed / "training/state.safetensors", overwrite);
+  RecommendRequest longer = request;
+  longer.settings.epochs += 1;
+  EXPECT_THAT(refusal_of([&] { train_recommend(longer, split); }),
+              HasSubstr("is the state of a training with another request"));
+}
+
 TEST(TrainRecommend, ACheckpointThatChangedBeforeTheEndIsNamed) {
   const TemporaryFolder folder;
   const data::LeaveOneOut split = ring_of(60, 23);

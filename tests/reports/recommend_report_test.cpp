@@ -387,7 +387,8 @@ TEST(RecommendReport, TheSummaryHoldsEveryArmAndComparison) {
   const Json& popularity = summary.at("comparisons").at("popularity against plain on made (sasrec)");
   EXPECT_EQ(popularity.at("baseline"), "plain");
   EXPECT_TRUE(popularity.at("decisions").at("mrr").contains("decision"));
-  EXPECT_TRUE(found.at("over_seeds_and_users").contains("range"));  // two seeds have finished
+  // Two seeds have finished.
+  EXPECT_TRUE(summary.at("arms").at("bft").at("test").at("mrr").at("over_seeds_and_users").contains("range"));
   EXPECT_EQ(summary.at("strata").at("item_frequency").at("arms").at("plain").at("mrr").size(), 5u);
   EXPECT_TRUE(fs::exists(folder.path() / "tables" / "run-2" / "comparison.csv"));
 }
