@@ -83,7 +83,8 @@ TEST(LeaveOutLayers, ARangeHasNoLevel) {
   const OrderedJson json = to_json(*leave_out_layers(noisy_pairs(12, 0.5)));
   for (const char* key : {"interval_level", "pearson_interval", "pearson_within_layers_interval"}) {
     EXPECT_TRUE(json.at(key).is_null()) << key;
-    EXPECT_THAT(json.at(std::string(key) + "_reason"), HasSubstr("the usual interval over layers holds less than it states"));
+    EXPECT_THAT(json.at(std::string(key) + "_reason"),
+                HasSubstr("the usual interval over layers holds less than it states"));
   }
   EXPECT_EQ(json.at("pearson_range").size(), 2u);
   EXPECT_LT(json.at("pearson_within_layers_range")[0], json.at("pearson_within_layers_range")[1]);

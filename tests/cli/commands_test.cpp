@@ -355,5 +355,18 @@ TEST_F(Commands, VersionAndHelp) {
               HasSubstr("hook_normalized      after the division by the norm, before its weight and bias"));
 }
 
+TEST(Instructions, AreLimitedByTheEnvironment) {
+  const auto version = [](const std::string& limit) {
+    return run_shell("GAINLENS_INSTRUCTIONS=" + limit + " " GAINLENS_PROGRAM " --version", "");
+  };
+  const ProgramResult limited = version("sse4");
+  EXPECT_EQ(limited.exit_code, 0) << limited.error;
+  EXPECT_THAT(limited.out, HasSubstr("(limited by GAINLENS_INSTRUCTIONS)"));
+  EXPECT_THAT(version("").out, Not(HasSubstr("limited")));
+  const ProgramResult wrong = version("mmx");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_EQ(wrong.error, "gainlens: error: GAINLENS_INSTRUCTIONS: 'mmx'; must be avx512_bf16, avx512, avx2 or sse4\n");
+}
+
 }  // namespace
 }  // namespace gainlens::testing

@@ -206,7 +206,7 @@ TEST_P(PackedAttention, BiasesWithoutMomentsGiveTheSameOutput) {
   };
   const Function exact = [&](const auto& in) { return moments_by_sequence(c, in).narrow(2, 0, c.dims); };
   EXPECT_LT(error_of(value_and_gradients(ours, inputs, at::kFloat), value_and_gradients(exact, inputs, at::kDouble)),
-            3e-6);
+            6e-6);
 }
 
 TEST(PackedAttentionLimits, ScoresOfAnySizeLeaveTheMissingKeysOut) {

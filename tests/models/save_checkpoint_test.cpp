@@ -33,7 +33,7 @@ OrderedJson document(bool gated, bool bias, bool tied) {
 
 class SavedCheckpoint : public ::testing::TestWithParam<std::tuple<bool, bool, bool>> {};
 
-TEST_P(SavedCheckpoint, LoadsWithTheSameBits) {
+TEST_P(SavedCheckpoint, LoadsWithTheSameNumbers) {
   const auto [gated, bias, tied] = GetParam();
   const TemporaryFolder folder;
   const OrderedJson config = document(gated, bias, tied);
@@ -43,7 +43,9 @@ TEST_P(SavedCheckpoint, LoadsWithTheSameBits) {
   Checkpoint loaded = load_checkpoint(folder.path());
   Decoder before(parsed, weights), after(loaded.config, loaded.weights);
   const auto tokens = gainlens::testing::some_tokens(parsed, 2, 20);
-  EXPECT_TRUE(at::equal(gainlens::testing::logits(before, tokens), gainlens::testing::logits(after, tokens)));
+  // Loaded weights are packed, and on some processors another kernel multiplies them.
+  EXPECT_TRUE(
+      at::allclose(gainlens::testing::logits(before, tokens), gainlens::testing::logits(after, tokens), 1e-5, 1e-6));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SavedCheckpoint,
