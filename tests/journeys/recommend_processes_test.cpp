@@ -74,7 +74,7 @@ TEST_F(RecommendProcesses, SharedBatchesGiveTheLossesOfOneProcess) {
 }
 
 TEST_F(RecommendProcesses, AKilledProcessEndsTheOtherAndTheRunResumes) {
-  ASSERT_EQ(two(train("whole"), wait_for_both).exit_code, 0);
+  ASSERT_EQ(two(train("whole", "--save-every 1"), wait_for_both).exit_code, 0);
   for (const auto& [victim, survivor] : {std::pair{"other", "leader"}, std::pair{"leader", "other"}}) {
     const std::string saved = "broken/plain/seed-0/training/state.safetensors";
     const ProgramResult killed =
