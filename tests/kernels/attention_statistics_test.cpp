@@ -2,6 +2,7 @@
 
 #include "kernels/attention_cases.h"
 #include "kernels/attention_testing.h"
+#include "kernels/linear/tile_kernels.h"
 #include "kernels/streaming/row_kernels.h"
 
 #include "core/error.h"
@@ -226,8 +227,10 @@ double exp_error(float difference) {
 }
 
 TEST(AttentionStatisticsNumbers, ExponentialKeepsItsPromise) {
+  // Vectors of 128 bits: perhaps without fused multiply-add.
+  const double most = tile_kernels().columns / 2 * 32 < 256 ? 4.5 : 2.5;
   for (float difference = -1e-6f; difference > -87; difference *= 1.0009f) {
-    ASSERT_LT(exp_error(difference), 2.5) << difference;
+    ASSERT_LT(exp_error(difference), most) << difference;
   }
   EXPECT_EQ(exp_error(0), 0);
   alignas(64) float scores[16] = {0, -88, -1e30f, -std::numeric_limits<float>::infinity()};

@@ -44,8 +44,9 @@ TEST_P(SavedCheckpoint, LoadsWithTheSameNumbers) {
   Decoder before(parsed, weights), after(loaded.config, loaded.weights);
   const auto tokens = gainlens::testing::some_tokens(parsed, 2, 20);
   // Loaded weights are packed, and on some processors another kernel multiplies them.
-  EXPECT_TRUE(
-      at::allclose(gainlens::testing::logits(before, tokens), gainlens::testing::logits(after, tokens), 1e-5, 1e-6));
+  const at::Tensor expected = gainlens::testing::logits(before, tokens),
+                   found = gainlens::testing::logits(after, tokens);
+  EXPECT_LT(((expected - found).abs().max() / expected.abs().max()).item<double>(), 1e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SavedCheckpoint,
