@@ -31,8 +31,7 @@ PaperTable decisions_table(Comparisons comparisons) {
   if (tested > 1) table.caption += fmt::format("Holm's p is corrected for the {} rows that have a p. ", tested);
   table.caption +=
       "The naive p is the paired t over seeds, which takes the users as fixed. \"not shown\" does not say that there "
-      "is "
-      "no difference.";
+      "is no difference.";
   for (const ComparedArms& arms : comparisons) {
     table.rows.push_back({fmt::format("{}, {}", arms.title, counted(arms.comparison.baseline_seeds.size(), "seed"))});
     for (const GainDecision& row : arms.decisions()) {
@@ -92,8 +91,7 @@ std::vector<std::string> notes_of(Comparisons comparisons) {
     if (seeds == 1) {
       notes.emplace_back(
           "With one seed nothing is known of other trainings. The intervals marked \"users alone\" are 95% intervals "
-          "over "
-          "other users of this kind.");
+          "over other users of this kind.");
     } else if (seeds < analyses::fewest_crossed_seeds) {
       notes.emplace_back(
           "With two seeds there is a range without a level, marked \"range\". A 95% interval and a p need a third "

@@ -139,8 +139,7 @@ std::vector<Block> blocks(TrainedRuns runs) {
       "(a) The Kalman gain, (b) the precision of the stream before the layer, (c) the precision of what attention "
       "observes, (d) the process noise Q: means over positions, dimensions and seeds after each epoch, on training "
       "sequences without dropout. Layers differ in their dashes. A curve ends where the first seed ends. It begins "
-      "when "
-      "the filter is in force.",
+      "when the filter is in force.",
       "A precision that grows from layer to layer while Q stays near 0 is a ratchet: each layer adds to what is known, "
       "nothing takes away from it, and the gain of later layers falls whatever they observe.",
       "A precision at its bound says nothing of the layer. Precisions have the scale of the stream; those of two "

@@ -65,8 +65,7 @@ CaptionedFigure captioned_figure(const RecommenderResults& results) {
                   results.metrics[metric].title(), quintile_bars_in_words(results, metric)),
       "It shows whether rare items and users with few items are recommended as well as others.",
       "Bars of two arms that overlap do not show that the arms are alike: the same users are behind both. Groups of "
-      "one "
-      "kind may differ in the other kind too."};
+      "one kind may differ in the other kind too."};
   return {"quintiles", "Who is recommended well", caption, quintiles_figure(results, metric, "quintiles")};
 }
 

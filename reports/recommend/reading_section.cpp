@@ -40,8 +40,7 @@ std::string_view paper_note(const analyses::PaperMatch& paper) {
     return "The paper's numbers stand beside ours because --paper says so. Whether its data are the same is not "
            "checked.";
   return "The paper's numbers stand beside data with the numbers of users, items and interactions that it prints. Its "
-         "split "
-         "is not known.";
+         "split is not known.";
 }
 
 std::span<const std::string_view> comparison_notes() {

@@ -38,9 +38,8 @@ CLI::App* add_subcommand(CLI::App& app, const Subcommand& subcommand, const std:
 /// @param version  the text of --version
 void describe_application(CLI::App& app, GlobalOptions& global, const std::function<std::string()>& version);
 
-/// @throws InvalidArgument  the working folder was deleted. Relative paths then lead nowhere, and oneMKL, of libtorch,
-/// ends
-///     the process
+/// @throws InvalidArgument  the working folder was deleted. Relative paths then lead nowhere, and oneMKL, a part of
+///     libtorch, ends the process
 void check_working_folder();
 
 /// @throws InvalidArgument  --threads or --device is wrong

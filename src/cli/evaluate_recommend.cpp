@@ -64,8 +64,7 @@ recommend::SplitMatch check_split(const recommend::SasRecCheckpoint& checkpoint,
         data, model, printable(checkpoint.data.ties, 40), checkpoint.data.min_item_count);
   print_notice(
       "gainlens: warning: {}: is split otherwise than the data that {} was trained on; test items may have been "
-      "trained "
-      "on, and then the metrics are too high\n",
+      "trained on, and then the metrics are too high\n",
       data, model);
   return match;
 }

@@ -20,7 +20,7 @@ struct SeedResult {
   std::map<std::string, double> test;                 ///< by metric, of the best epoch
   std::vector<float> rank;                            ///< [user], on the test items
   /// The sha256 of the files of the checkpoint, by name; null for baselines, and in what earlier versions wrote.
-  Json kept;
+  Json kept = Json(Json::value_t::null);
   /// training::request_identity() of arm, seed and settings; empty in what earlier versions wrote.
   std::string request;
   bool has_checksum = false;  ///< the file that it was read from has one of its own; earlier versions wrote none

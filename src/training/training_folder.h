@@ -11,8 +11,7 @@ namespace gainlens::training {
 
 /// Refuses a request that is not the stored one.
 /// @param may_grow  JSON pointers to whole numbers that may be larger than the stored ones, because a training with
-/// more
-///     of them begins as the stored one did: epochs at a constant learning rate
+///     more of them begins as the stored one did: epochs at a constant learning rate
 /// @throws InvalidArgument  names the first difference, and the folder
 void check_same_request(const Json& stored, const Json& asked, const std::filesystem::path& folder,
                         std::span<const char* const> may_grow = {});
