@@ -301,6 +301,7 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
     lock.emplace(request.out);
     check_request(request.out, document);
   }
+  wait_for_all(replicas);  // a seed's folder before request.json would make the run folder look like something else
 
   double cost = 0;
   for (const SeedJob& job : own) cost += cost_of(job, request.settings);
