@@ -5,8 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <limits>
-#include <vector>
+#include <cmath>
 
 namespace gainlens::kernels {
 namespace {
@@ -24,41 +23,74 @@ std::array<std::int64_t, key_windows> key_window_begins(std::int64_t length) {
 }
 
 at::Tensor queries_of_keys(const AttentionOptions& options, const AttentionShape& shape, const at::Device& device) {
-  std::vector<std::int64_t> begins, ends;
+  at::Tensor begin = at::empty({shape.length}, at::kLong), end = at::empty_like(begin);
+  auto *begins = begin.mutable_data_ptr<std::int64_t>(), *ends = end.mutable_data_ptr<std::int64_t>();
   for (std::int64_t key = 0; key < shape.length; ++key) {
     const KeyRange queries = seeing_queries(options, shape.length, key);
-    begins.push_back(queries.begin);
-    ends.push_back(std::max(queries.begin, queries.end));
+    begins[key] = queries.begin;
+    ends[key] = std::max(queries.begin, queries.end);
   }
-  const at::Tensor keys = at::arange(shape.length, at::kLong), begin = at::tensor(begins), end = at::tensor(ends);
   at::Tensor counts = (end - begin).unsqueeze(0);
   if (options.distance_bias.defined()) {
     const at::Tensor seen = seen_distances(options.distance_bias.cpu());
     const auto up_to = [&](const at::Tensor& count) { return seen.index_select(1, count.clamp_min(0)); };
     // Queries at the key or after it lie at distances t - key, those before it at key - t. Distance 0 counts once.
-    const at::Tensor after = up_to(end - keys) - up_to(at::maximum(begin - keys, at::zeros_like(keys)));
-    const at::Tensor before = up_to(keys - begin + 1) - up_to(at::maximum(keys - end + 1, at::ones_like(keys)));
+    const at::Tensor keys = at::arange(shape.length, at::kLong);
+    const at::Tensor after = up_to(end - keys) - up_to((begin - keys).clamp_min(0));
+    const at::Tensor before = up_to(keys - begin + 1) - up_to((keys - end + 1).clamp_min(1));
     counts = after + before.clamp_min(0);
   }
-  counts = counts.expand({shape.heads, shape.length}).clone();
-  if (options.key_bias.defined()) counts.masked_fill_(at::isneginf(at::atleast_2d(options.key_bias.cpu())), 0);
-  return counts.to(device);
+  if (options.key_bias.defined()) {
+    const at::Tensor hidden = at::isneginf(at::atleast_2d(options.key_bias.cpu()));
+    counts = counts.masked_fill(hidden, 0);
+  }
+  return counts.expand({shape.heads, shape.length}).to(device);
 }
+
+namespace {
+
+/// Writes the means of keys that are wanted; the others keep their NaN.
+template <typename Real>
+void write_means(const ReturnedFields& returned, const at::Tensor& sums, const at::Tensor& counts,
+                 const at::Tensor& n_eff, at::Tensor& key_mean) {
+  const std::int64_t length = sums.size(2);
+  const auto begins = key_window_begins(length);
+  const double least = returned.key_means == KeyMeans::above ? returned.least_key_mean : 0;
+  const auto sum = sums.accessor<double, 3>();
+  const auto count = counts.accessor<std::int64_t, 2>();
+  const auto seen = n_eff.accessor<Real, 2>();
+  auto mean = key_mean.accessor<Real, 3>();
+  for (std::int64_t head = 0; head < sums.size(0); ++head) {
+    std::array<std::int64_t, key_windows> queries{};  // of each window, those that see a key
+    for (std::size_t window = 1; window < begins.size(); ++window) {
+      for (std::int64_t query = begins[window]; query < length; ++query)
+        queries[window] += std::isnan(seen[head][query]) ? 0 : 1;
+    }
+    for (std::int64_t key = 0; key < length; ++key) {
+      if (count[head][key] == 0) continue;
+      const double column_mean = sum[head][0][key] / static_cast<double>(count[head][key]);
+      if (column_mean < least) continue;
+      mean[head][key][0] = static_cast<Real>(column_mean);
+      for (std::int64_t window = 1; window < key_windows; ++window) {
+        mean[head][key][window] =
+            static_cast<Real>(sum[head][window][key] / static_cast<double>(queries[static_cast<std::size_t>(window)]));
+      }
+    }
+  }
+}
+
+}  // namespace
 
 void finish_key_means(const ReturnedFields& returned, const at::Tensor& sums, const at::Tensor& counts,
                       QueryStatistics& result) {
-  const at::Tensor seeing = at::isnan(result.n_eff).logical_not();
-  std::vector<at::Tensor> means = {sums.select(1, 0) / counts};
-  const auto begins = key_window_begins(sums.size(2));
-  for (std::int64_t window = 1; window < key_windows; ++window) {
-    const at::Tensor queries = seeing.slice(1, begins[static_cast<std::size_t>(window)]).sum(1, /*keepdim=*/true);
-    means.push_back(sums.select(1, window) / queries);
-  }
-  at::Tensor left_out = counts.eq(0);
-  if (returned.key_means == KeyMeans::above) left_out = left_out.logical_or(means.front().lt(returned.least_key_mean));
-  result.key_mean.copy_(at::stack(means, 2));
-  result.key_mean.masked_fill_(left_out.unsqueeze(2), std::numeric_limits<double>::quiet_NaN());
   result.key_queries.copy_(counts);
+  at::Tensor mean = result.key_mean.cpu();  // the tensor itself if it is on the CPU
+  if (mean.scalar_type() == at::kDouble) {
+    write_means<double>(returned, sums.cpu(), counts.cpu(), result.n_eff.cpu(), mean);
+  } else {
+    write_means<float>(returned, sums.cpu(), counts.cpu(), result.n_eff.cpu(), mean);
+  }
+  if (!result.key_mean.is_cpu()) result.key_mean.copy_(mean);
 }
 
 }  // namespace gainlens::kernels
