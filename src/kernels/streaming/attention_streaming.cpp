@@ -177,7 +177,8 @@ void stream_heads(AttentionPlan::Workspace& workspace, const AttentionOptions& o
                                   .key_bias = key_bias,
                                   .distance_bias = distance_bias,
                                   .normaliser = workspace.normaliser,
-                                  .counts = counts};
+                                  .counts = counts,
+                                  .first_mass = result.first_mass};
   const at::Tensor sums = key_means == KeyMeans::all ? sums_of_all_keys(shape, workspace.workers)
                                                      : sums_of_large_keys(narrow, workspace.workers);
   finish_key_means(options.returned, sums, counts, result);

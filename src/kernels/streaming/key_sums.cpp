@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 namespace gainlens::kernels {
@@ -72,6 +73,7 @@ class NarrowPass {
 
   /// Sum of p over the queries [begin, end).
   double sum_of(NarrowKey at, std::int64_t begin, std::int64_t end) const {
+    if (in_.first_mass.defined() && at.key < in_.first_mass.size(2)) return sum_of_first(at, begin, end);
     alignas(64) std::array<Real, step> scores{};
     const std::int64_t count = end - begin;
     const Real* key = key_ + at.head / in_.shape.group * in_.key.stride(0) + at.key * in_.key.stride(1);
@@ -85,6 +87,18 @@ class NarrowPass {
           key_bias + bias(in_.distance_bias, at.head, in_.shape.length - 1 + at.key - begin - i);
     }
     return kernels_.sum_of_weights(scores.data(), normaliser_ + at.head * in_.shape.length + begin, count);
+  }
+
+  /// The same, of a key whose weights the result holds.
+  double sum_of_first(NarrowKey at, std::int64_t begin, std::int64_t end) const {
+    const std::int64_t stride = in_.first_mass.size(2);
+    const Real* mass = in_.first_mass.template const_data_ptr<Real>() + at.head * in_.shape.length * stride + at.key;
+    double sum = 0;
+    for (std::int64_t query = begin; query < end; ++query) {
+      const auto p = static_cast<double>(mass[query * stride]);
+      sum += std::isnan(p) ? 0 : p;  // the query sees no key
+    }
+    return sum;
   }
 
   static Real bias(const at::Tensor& rows, std::int64_t head, std::int64_t place) {

@@ -27,6 +27,7 @@ struct NarrowInputs {
   const at::Tensor& distance_bias;  ///< [head or 1, 2 length - 1], as in StreamingCall; or undefined
   const at::Tensor& normaliser;     ///< [head, position] float64: p = exp(s - normaliser)
   const at::Tensor& counts;         ///< queries_of_keys()
+  const at::Tensor& first_mass;     ///< of QueryStatistics, or undefined
 };
 
 /// Sums of all keys.

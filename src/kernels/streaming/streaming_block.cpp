@@ -47,6 +47,12 @@ RowMass row_mass(const SoftmaxSums& others, double first_score) {
   return row;
 }
 
+/// exp(difference), or 0 where that is small: a total may only be too low for a bound from above.
+double lower_exp(double difference) {
+  constexpr double negligible = -4;
+  return difference > negligible ? std::exp(difference) : 0;
+}
+
 Summary summary_of(const ReturnedFields& returned) {
   if (returned.without_first_moments) return Summary::all;
   const bool more =
@@ -177,17 +183,20 @@ template <typename Real>
 void BlockStream<Real>::bound_keys(const QueryBlock& block, KeyRange keys) {
   const std::int64_t group = call_.shape.group, count = keys.end - keys.begin;
   Real* tile = buffers_.key_tile.template mutable_data_ptr<Real>();
+  // Later queries see later keys, so the first and the last row tell whether all rows see the whole tile.
+  const KeyRange first = visible_in_tile(block, 0, keys), last = visible_in_tile(block, rows_ - 1, keys);
+  const bool whole = first.end == count && last.begin == 0 && !first.empty();
   for (std::int64_t head = 0; head < group; ++head) {
     const std::int64_t own_head = block.kv_head * group + head;
     const double sink =
         call_.sink_logit.defined() ? call_.sink_logit.template const_data_ptr<double>()[own_head] : -infinity;
     std::fill_n(tile, tile_keys, Real{0});
     for (std::int64_t row = head; row < rows_; row += group) {
-      const KeyRange seen = visible_in_tile(block, row, keys);
+      const KeyRange seen = whole ? KeyRange{0, count} : visible_in_tile(block, row, keys);
       const SoftmaxSums& sums = sums_[static_cast<std::size_t>(row)];
       if (seen.empty() || sums.total == 0) continue;
-      const double total = sums.total + std::exp(static_cast<double>(first_scores_.row(row)[0]) - sums.maximum) +
-                           std::exp(sink - sums.maximum);
+      const double total = sums.total + lower_exp(static_cast<double>(first_scores_.row(row)[0]) - sums.maximum) +
+                           lower_exp(sink - sums.maximum);
       row_kernels_.add_scaled(tile_.row(row), seen.begin, seen.end, static_cast<Real>(1 / total), tile);
     }
     double* bounds = buffers_.key_sums.template mutable_data_ptr<double>() + own_head * call_.shape.length + keys.begin;
