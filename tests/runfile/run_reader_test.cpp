@@ -229,7 +229,7 @@ TEST_F(OneRun, ScalesAndTextMustAgreeWithTheRequest) {
   Json json = made_request().to_json();
   json["statistics_version"] = 7;
   EXPECT_THAT(with_request(json.dump()),
-              HasSubstr("/request: statistics_version is 7; this gainlens reads versions 1 to 3"));
+              HasSubstr("/request: statistics_version is 7; this gainlens reads versions 1 to 4"));
   json = made_request().to_json();
   json["heads"] = 1 << 30;
   EXPECT_THAT(with_request(json.dump()), HasSubstr("dataset 'head' has shape [4]; expected [1073741824]"));
