@@ -111,8 +111,8 @@ class WatchedChunk {
  private:
   const SweepPlan& plan_;
   hooks::Tokens tokens_;
-  ChunkReducer reducer_;
   SinkCollector sinks_;
+  ChunkReducer reducer_;
   at::Tensor value_;  // values of the running layer; the hook sees them before the attention of that layer
   models::StatisticsAttention statistics_;
   MeasuredLayers measured_;
