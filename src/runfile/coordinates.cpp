@@ -84,7 +84,7 @@ AxisWords words_of(Axis axis) {
     case Axis::rank:
       return {"1", "place of the key among the head's sinks, the largest column mean first, from 0"};
     case Axis::largest:
-      return {"1", "place among the largest |h_i| of the layer at distinct positions, from 0"};
+      return {"1", "place among the positions with the largest absolute entries of the hidden state, from 0"};
     case Axis::query:
       return {"tokens", "position of the query in the chunk, from 0; a BOS token has position 0"};
   }

@@ -118,7 +118,7 @@ struct RunReader::State {
       const bool each_length = info.group == Group::queries;
       for (const std::int64_t length : each_length ? request.lengths : std::vector{request.lengths.front()}) {
         hdf5::open_dataset(file.get(), info.path(length), run_layout(info, request, length));
-        names.push_back(info.path(length));
+        if (info.kind != Kind::text) names.push_back(info.path(length));
         datasets.emplace(info.path(length), std::pair{&info, length});
       }
     }

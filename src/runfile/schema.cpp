@@ -118,21 +118,23 @@ std::vector<DatasetInfo> make_schema() {
   sink("key_norm_ratio", "1", "L2 norm of the key vector, as scores use it, by the median of the key/value head");
   sink("key_query_cosine", "1", "cosine of the key vector to the mean query of the head over second-half queries");
   sink("stream_ratio", "1",
-       "largest |h_i| of the hidden state at the key's position before the layer, by its median over positions");
+       "largest absolute entry of the hidden state at the key's position before the layer, by its median over "
+       "positions");
   sink("stream_ratio_after", "1", "the same after the layer");
   sink("stream_cosine", "1", "cosine of the hidden state at the key's position before the layer to that of position 0");
-  sink("stream_dimension", "1", "dimension i of the largest |h_i| at the key's position before the layer",
+  sink("stream_dimension", "1", "dimension of the largest absolute entry at the key's position before the layer",
        Kind::integer);
   const std::vector<Axis> per_largest = {Axis::layer, Axis::largest};
   const auto stream = [&](std::string name, std::string_view unit, std::string meaning, Kind kind = Kind::number) {
     add(Group::stream, std::move(name), per_largest, always, unit, std::move(meaning), 4, kind);
   };
-  stream("position", "tokens", "position of the hidden state with the largest |h_i| after the layer", Kind::integer);
+  stream("position", "tokens", "position of a hidden state with one of the largest absolute entries after the layer",
+         Kind::integer);
   stream("token", "1", "id of the token there", Kind::integer);
-  stream("dimension", "1", "dimension i of the largest |h_i| there", Kind::integer);
-  stream("value", "stream", "largest |h_i| there");
+  stream("dimension", "1", "dimension of the largest absolute entry there", Kind::integer);
+  stream("value", "stream", "largest absolute entry there");
   add(Group::stream, "median", {Axis::layer}, always, "stream",
-      "median over positions of the largest |h_i| after the layer", 4);
+      "median over positions of the largest absolute entry after the layer", 4);
 
   for (const HeadQuantity& q : head_quantities()) {
     if (!q.has_queries()) continue;
