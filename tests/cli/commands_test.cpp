@@ -179,7 +179,7 @@ TEST_F(Commands, EveryEstimatorOfASweepIsStoredReportedAndKept) {
     const auto summary = nlohmann::json::parse(bytes_of(std::filesystem::path(page) / "summary.json"));
     EXPECT_THAT(summary.dump(),
                 HasSubstr("K of this run is estimated by " + name + "; the gain theory holds for reml"));
-    for (const char* command : {"sink-vs-k", "audit"}) EXPECT_EQ(run_gainlens({command, run}).exit_code, 0) << command;
+    for (const char* command : {"sinks", "sink-vs-k", "audit"}) EXPECT_EQ(run_gainlens({command, run}).exit_code, 0) << command;
   }
   const std::string run = folder_.path() / "kish";
   const auto mixed = run_gainlens({"report", run, folder_.path() / "sandwich", "--out", folder_.path() / "both"});
@@ -345,7 +345,7 @@ TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
 
 TEST_F(Commands, VersionAndHelp) {
   EXPECT_THAT(run_gainlens({"--version"}).out, HasSubstr("gainlens 0."));
-  for (const char* command : {"sweep", "report", "sink-vs-k", "audit", "inspect", "hooks", "capture", "estimators"}) {
+  for (const char* command : {"sweep", "report", "sinks", "sink-vs-k", "audit", "inspect", "hooks", "capture", "estimators"}) {
     const auto help = run_gainlens({command, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  gainlens ")) << command;
