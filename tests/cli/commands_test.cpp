@@ -247,6 +247,16 @@ TEST_F(Commands, CaptureWritesSafetensors) {
   const auto tensors = nlohmann::json::parse(result.out).at("tensors");
   EXPECT_EQ(tensors.size(), 7u);  // q and k of three layers, and the tokens
   EXPECT_EQ(tensors.at("blocks.1.attn.hook_k"), (std::vector<int>{1, 16, 2, 12}));
+  const auto bytes = bytes_of(out);
+  const auto header = nlohmann::json::parse(bytes.substr(8, static_cast<unsigned char>(bytes[0]) +
+                                                                256u * static_cast<unsigned char>(bytes[1])));
+  const auto metadata = header.at("__metadata__");
+  EXPECT_EQ(metadata.at("format"), "pt");
+  EXPECT_EQ(metadata.at("model"), tiny_checkpoint.string());
+  EXPECT_EQ(metadata.at("family"), "llama");
+  EXPECT_EQ(metadata.at("text"), ids_);
+  EXPECT_EQ(metadata.at("text_sha256").get<std::string>().size(), 64u);
+  EXPECT_EQ(metadata.at("dtype"), "float32");
   EXPECT_EQ(run_gainlens({"capture", tiny_checkpoint, "--tokens", ids_, "--hooks", "*", "--out", out}).exit_code, 2)
       << "an existing file is kept";
 }
