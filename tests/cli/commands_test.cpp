@@ -248,8 +248,8 @@ TEST_F(Commands, CaptureWritesSafetensors) {
   EXPECT_EQ(tensors.size(), 7u);  // q and k of three layers, and the tokens
   EXPECT_EQ(tensors.at("blocks.1.attn.hook_k"), (std::vector<int>{1, 16, 2, 12}));
   const auto bytes = bytes_of(out);
-  const auto header = nlohmann::json::parse(bytes.substr(8, static_cast<unsigned char>(bytes[0]) +
-                                                                256u * static_cast<unsigned char>(bytes[1])));
+  const auto header = nlohmann::json::parse(
+      bytes.substr(8, static_cast<unsigned char>(bytes[0]) + 256u * static_cast<unsigned char>(bytes[1])));
   const auto metadata = header.at("__metadata__");
   EXPECT_EQ(metadata.at("format"), "pt");
   EXPECT_EQ(metadata.at("model"), tiny_checkpoint.string());
@@ -355,7 +355,8 @@ TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
 
 TEST_F(Commands, VersionAndHelp) {
   EXPECT_THAT(run_gainlens({"--version"}).out, HasSubstr("gainlens 0."));
-  for (const char* command : {"sweep", "report", "sink-vs-k", "audit", "inspect", "hooks", "capture", "estimators"}) {
+  for (const char* command :
+       {"sweep", "report", "sink-vs-k", "check", "audit", "inspect", "hooks", "capture", "estimators"}) {
     const auto help = run_gainlens({command, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  gainlens ")) << command;
