@@ -139,7 +139,7 @@ TEST(SweepChecks, MissingNumbers) {
   expect_finding(without("summary/entropy"), "queries", "first entropy of layer 2, head 1 at 128 tokens");
   expect_finding(without("profile/n_eff"), "queries", "128 of ");  // 64 bins at 128 and at 256
   expect_finding(without("summary/log_observation_precision"), "evidence",
-                 "2 of 480 means of lambda_obs and K are missing or infinite, first log_observation_precision of layer "
+                 "2 of 10720 means of lambda_obs and K are missing or infinite, first log_observation_precision of layer "
                  "2, head 1 at 128 tokens");
 }
 
@@ -251,7 +251,7 @@ TEST(RecommenderChecks, NameWhatIsWrong) {
 
   run = good;
   for (int i : {0, 1}) run.results[static_cast<std::size_t>(i)]->curve["training_loss"] = {3, 4, 5, 50};
-  expect_finding(run, "diverged", "diverged: plain seeds 0-1; of the first, its last training loss is 50");
+  expect_finding(run, "diverged", "diverged: plain seeds 0, 1; of the first, its last training loss is 50");
 
   run = good;
   run.results[1]->best_epoch = 4;

@@ -69,8 +69,11 @@ std::map<std::string, std::string> found_in(const std::string& run) {
   }
   EXPECT_EQ(json.exit_code, found.empty() ? 0 : 1) << run << ": " << json.error;
   EXPECT_EQ(shown.exit_code, json.exit_code);
-  if (found.empty()) EXPECT_THAT(shown.out, HasSubstr("checks: all satisfactory\n"));
-  if (!found.empty()) EXPECT_THAT(shown.error, HasSubstr("checks found something\n"));
+  if (found.empty()) {
+    EXPECT_THAT(shown.out, HasSubstr("checks: all satisfactory\n"));
+  } else {
+    EXPECT_THAT(shown.error, HasSubstr("checks found something\n"));
+  }
   return found;
 }
 
