@@ -138,9 +138,10 @@ TEST(SweepChecks, MissingNumbers) {
   };
   expect_finding(without("summary/entropy"), "queries", "first entropy of layer 2, head 1 at 128 tokens");
   expect_finding(without("profile/n_eff"), "queries", "128 of ");  // 64 bins at 128 and at 256
-  expect_finding(without("summary/log_observation_precision"), "evidence",
-                 "2 of 10720 means of lambda_obs and K are missing or infinite, first log_observation_precision of layer "
-                 "2, head 1 at 128 tokens");
+  expect_finding(
+      without("summary/log_observation_precision"), "evidence",
+      "2 of 10720 means of lambda_obs and K are missing or infinite, first log_observation_precision of layer "
+      "2, head 1 at 128 tokens");
 }
 
 /// At a length of 64 the first bin holds query 0 alone, which has no lambda_obs; below 64 some bins hold no query.

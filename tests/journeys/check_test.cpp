@@ -59,7 +59,9 @@ class Check : public ::testing::Test {
 std::map<std::string, std::string> found_in(const std::string& run) {
   const ProgramResult json = run_gainlens({"check", run, "--json"}), shown = run_gainlens({"check", run});
   std::map<std::string, std::string> found;
-  for (const Json& check : Json::parse(json.out).at("checks")) {
+  const Json checks = Json::parse(json.out).at("checks");
+  EXPECT_FALSE(checks.empty());
+  for (const Json& check : checks) {
     const std::string name = check.at("name"), finding = check.at("finding"), advice = check.at("advice");
     EXPECT_THAT(shown.out, HasSubstr(finding));
     EXPECT_EQ(check.at("ok").get<bool>(), advice.empty()) << name;
