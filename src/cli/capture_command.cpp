@@ -128,7 +128,13 @@ data::Chunk first_chunk(const CaptureArguments& arguments, const models::Decoder
   metadata["text"] = name_of(arguments.text.text.empty() ? arguments.text.tokens : arguments.text.text);
   metadata["text_sha256"] = source.text_sha256;
   metadata["bos_policy"] = source.bos.explanation;
-  return data::cut(source.tokens, {.lengths = {length}, .bos = source.bos.token}).front();
+  data::Chunk chunk = data::cut(source.tokens, {.lengths = {length}, .bos = source.bos.token}).front();
+  if (source.tokenizer != nullptr) {  // given ids have no tokenizer, and so no texts
+    Json texts = Json::array();
+    for (const tokenizers::TokenId id : chunk.tokens) texts.push_back(source.tokenizer->token_text(id));
+    metadata["tokens_text"] = texts.dump();
+  }
+  return chunk;
 }
 
 /// A model and what it is to run over.
@@ -243,7 +249,9 @@ void capture(const CaptureArguments& arguments, const GlobalOptions& global) {
 void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
       app, subcommand_named("capture"),
-      "gainlens capture MODEL --text wiki.txt --length 256 --hooks 'blocks.*.attn.hook_{q,k}' --out qk.safetensors");
+      "gainlens capture MODEL --text wiki.txt --length 256 --hooks 'blocks.*.attn.hook_{q,k}' --out qk.safetensors",
+      "The file holds the ids as the tensor 'tokens'. Its metadata name model, text (with its sha256), dtype and BOS\n"
+      "policy; 'tokens_text' is a JSON array of the tokens' texts, absent where ids were given with --tokens.");
   auto arguments = std::make_shared<CaptureArguments>();
   command
       ->add_option("model", arguments->model,
