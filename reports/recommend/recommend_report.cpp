@@ -65,7 +65,8 @@ std::span<const Section<ComparedArms>* const> answer_sections() {
 
 std::span<const Section<TrainedRun>* const> run_sections() {
   static const Section<TrainedRun>* const sections[] = {
-      &run_facts_section(), &test_metrics_section(), &training_section(), &filter_section(), &quintiles_section(),
+      &run_facts_section(), &test_metrics_section(), &training_section(),
+      &filter_section(),    &quintiles_section(),    &run_checks_section(),
   };
   return sections;
 }

@@ -32,6 +32,7 @@ const Section<SweepRun>& value_norms_section();
 const Section<SweepRun>& audit_section();
 const Section<SweepRun>& differences_section();
 const Section<SweepRun>& policies_section();
+const Section<SweepRun>& checks_section();
 const Section<SweepRun>& caveats_section();
 const Section<SweepRun>& files_section();
 

@@ -96,8 +96,8 @@ TEST(Report, SummaryHasItsKeysAndEveryNullAReason) {
   const Json summary = read_json_file(folder.path() / "out" / "summary.json");
   std::set<std::string> keys;
   for (const auto& [key, value] : summary.items()) keys.insert(key);
-  EXPECT_THAT(keys, ::testing::ElementsAre("audit", "caveats", "context", "gain_theory", "heatmaps", "lengths",
-                                           "neighbouring_chunks", "policies", "run", "sink_vs_k", "sinks",
+  EXPECT_THAT(keys, ::testing::ElementsAre("audit", "caveats", "checks", "context", "gain_theory", "heatmaps",
+                                           "lengths", "neighbouring_chunks", "policies", "run", "sink_vs_k", "sinks",
                                            "value_norms", "verdicts"));
 
   std::size_t nulls = 0;
