@@ -120,6 +120,46 @@ TEST(SinkCollector, APlantedSinkWithWhatMakesItOne) {
   }
 }
 
+TEST(SinkCollector, NEffAndGainWithoutTheSinks) {
+  const Planted in;
+  const kernels::AttentionOptions options{.returned = {.key_means = collected_keys, .least_key_mean = 0.1}};
+  kernels::AttentionPlan plan(options);
+  const kernels::QueryStatistics all =
+      kernels::attention_statistics(plan, in.qkv.query[0], in.qkv.key[0], in.qkv.value[0]);
+  const std::vector<tokenizers::TokenId> tokens = counting_tokens();
+  SinkCollector collector({0}, 4, tokens);
+  collector.see_stream_before(in.before);
+  collector.see_attention(0, all, in.qkv);
+  const SinkCollector::WithoutSinks found = collector.without_sinks(0, all, in.qkv, options);
+  const at::Tensor bias = at::zeros({length}, at::kDouble);
+  bias[40] = -INFINITY;
+  const kernels::QueryStatistics rest =
+      kernels::attention_statistics_reference({.key_bias = bias}, in.qkv.query[0], in.qkv.key[0], in.qkv.value[0]);
+  for (const std::int64_t head : {2, 3}) {
+    EXPECT_LT((found.n_eff[head] / rest.n_eff[head] - 1).abs().max().item<double>(), 1e-5);
+    EXPECT_LT((found.kalman_gain[head] / rest.kalman_gain[head] - 1).abs().max().item<double>(), 1e-5);
+    EXPECT_GT((found.n_eff[head] / all.n_eff[head]).slice(0, 100).min().item<double>(), 2);
+  }
+  for (const std::int64_t head : {0, 1}) EXPECT_TRUE(found.n_eff[head].equal(all.n_eff[head]));  // no sink
+}
+
+TEST(SinkCollector, KeyZeroAsTheOnlySinkGivesTheStatisticsWithoutIt) {
+  Planted in;
+  in.qkv.key.select(3, 3).zero_();
+  in.qkv.key[0][0][0][3] = 6;
+  kernels::AttentionPlan plan({.returned = {.key_means = collected_keys, .least_key_mean = 0.1}});
+  const kernels::QueryStatistics all =
+      kernels::attention_statistics(plan, in.qkv.query[0], in.qkv.key[0], in.qkv.value[0]);
+  const std::vector<tokenizers::TokenId> tokens = counting_tokens();
+  SinkCollector collector({0}, 4, tokens);
+  collector.see_stream_before(in.before);
+  collector.see_attention(0, all, in.qkv);
+  const SinkCollector::WithoutSinks found = collector.without_sinks(0, all, in.qkv, {});
+  EXPECT_TRUE(found.n_eff[0].slice(0, 1).equal(all.without_first_n_eff[0].slice(0, 1)));
+  EXPECT_TRUE(std::isnan(found.n_eff[0][0].item<double>()));  // sees key 0 alone
+  EXPECT_TRUE(found.kalman_gain[1].slice(0, 1).equal(all.without_first_kalman_gain[1].slice(0, 1)));
+}
+
 TEST(SinkCollector, TheLargestOfTheStream) {
   const runfile::ShardResult shard = Planted().collect({});
   EXPECT_EQ(shard.stream.at("position").shape, (std::vector<std::int64_t>{2, 3}));
