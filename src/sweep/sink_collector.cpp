@@ -188,7 +188,7 @@ SinkCollector::WithoutSinks SinkCollector::without_sinks(std::int64_t layer, con
     own.key_bias = options.key_bias.defined() ? own_rows(options.key_bias).to(at::kDouble) + hidden : hidden;
     own.distance_bias = own_rows(options.distance_bias);
     own.prior_precision_by_dimension = own_rows(options.prior_precision_by_dimension);
-    own.sink_logit = {};  // it takes weight from all keys alike
+    own.sink_logit = at::Tensor();  // it takes weight from all keys alike
     own.returned = {.output = false,
                     .entropy = false,
                     .log_observation_precision = false,
