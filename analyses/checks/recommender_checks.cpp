@@ -55,8 +55,7 @@ bool is_trained(const TrainedSeed* seed) {
 }
 
 CheckOutcome files(const CheckedRecommenders& checked) {
-  if (!checked.changed.empty())
-    return {checked.changed, "take no number from these files until they are mended"};
+  if (!checked.changed.empty()) return {checked.changed, "take no number from these files until they are mended"};
   return satisfactory(checked.unproven.empty() ? "the files of every training are as it wrote them" : checked.unproven);
 }
 
