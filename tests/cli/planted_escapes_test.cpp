@@ -207,6 +207,7 @@ TEST_F(PlantedEscapes, RunsOfASweep) {
   const fs::path run = swept(), alone = path("alone.h5");
   const std::string ids = path("ids.json");
   const std::vector<Words> of_file = {{"inspect", alone},   {"inspect", alone, "--json"},
+                                      {"sinks", alone},     {"sinks", alone, "--json"},
                                       {"sink-vs-k", alone}, {"audit", alone},
                                       {"check", alone},     {"compare", alone}};
   for_each_planted_hdf5(run / "run.h5", alone, [&](const std::string& place) { try_place(place, of_file); });

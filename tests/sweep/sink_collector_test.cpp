@@ -106,11 +106,13 @@ TEST(SinkCollector, APlantedSinkWithWhatMakesItOne) {
       EXPECT_EQ(at("stream_dimension", 1, head), 5);
       const at::Tensor own = in.before[0][40], first = in.before[0][0];
       EXPECT_NEAR(at("stream_cosine", 1, head), (own.dot(first) / (own.norm() * first.norm())).item<double>(), 1e-5);
+    }
+    if (window) continue;  // few queries see the first keys, and those see few others
+    for (const std::size_t head : {2u, 3u}) {
       EXPECT_EQ(at("position", 1, head, 1), -1);
       EXPECT_TRUE(std::isnan(at("column_mean", 1, head, 1)));
     }
     // Uniform weights: no key but the last few, which fewer than 16 queries see, has a tenth.
-    if (window) continue;
     for (std::size_t head = 0; head < 4; ++head) {
       EXPECT_EQ(at("position", 0, head), -1);
       EXPECT_EQ(shard.sink_text[head * 16], "");
