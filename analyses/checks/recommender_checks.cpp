@@ -55,8 +55,7 @@ bool is_trained(const TrainedSeed* seed) {
 }
 
 CheckOutcome files(const CheckedRecommenders& checked) {
-  if (!checked.changed.empty())
-    return {checked.changed, "take no number from these files until they are mended"};
+  if (!checked.changed.empty()) return {checked.changed, "take no number from these files until they are mended"};
   return satisfactory(checked.unproven.empty() ? "the files of every training are as it wrote them" : checked.unproven);
 }
 
@@ -141,9 +140,9 @@ CheckOutcome bounds(const CheckedRecommenders& checked) {
                                                         {"share_of_precision_at_most", "lambda"}};
   std::vector<std::string> found;
   for (const auto& [name, symbol] : curves) {
-    const Trainings full(checked, [&](const TrainedSeed* seed) {
+    const Trainings full(checked, [&curve = name](const TrainedSeed* seed) {
       return seed != nullptr &&
-             std::ranges::any_of(tested(*seed, name), [](double share) { return share >= nearly_all; });
+             std::ranges::any_of(tested(*seed, curve), [](double share) { return share >= nearly_all; });
     });
     if (!full.none()) found.push_back(fmt::format("{} in {}", symbol, full.words()));
   }

@@ -38,8 +38,7 @@ bool has_statistics(const CheckedSweep& run) {
 // Files
 
 CheckOutcome files(const CheckedSweep& run) {
-  if (!run.changed.empty())
-    return {run.changed, "take no number from this run until its files are mended"};
+  if (!run.changed.empty()) return {run.changed, "take no number from this run until its files are mended"};
   if (!run.proof.unproven.empty() && run.proof.shards == 0) return fine(run.proof.unproven);
   return fine(fmt::format("run.h5 and its {} are as they were written", counted(run.proof.shards, "shard")));
 }
