@@ -349,8 +349,10 @@ INSTANTIATE_TEST_SUITE_P(Runs, DegenerateRun,
                                                       }},
                                            Degenerate{"constant_values",
                                                       [](SyntheticRun& run) {
-                                                        run.value = [](const gainlens::testing::CellKey&) {
-                                                          return std::optional(0.5);
+                                                        run.value = [](const gainlens::testing::CellKey& key) {
+                                                          const bool number = !key.name.starts_with("sinks/") &&
+                                                                              !key.name.starts_with("stream/");
+                                                          return number ? std::optional(0.5) : std::nullopt;
                                                         };
                                                       }}),
                          [](const auto& tested) { return tested.param.name; });
