@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -57,10 +58,19 @@ std::string verdict_of(const Maybe<SinkCorrelation>& correlation) {
   return correlation ? correlation->inference.decision.verdict : "not decidable";
 }
 
+/// The number of layers with a head among the points.
+std::size_t layers_of(const SinkVsK& sinks) {
+  std::set<std::int64_t> layers;
+  for (const SinkPoint& point : sinks.points) layers.insert(point.layer);
+  return layers.size();
+}
+
 /// Both directions must pass the same two controls: arithmetic couples BOS mass and K, with either sign.
 std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
   const auto& k = sinks.correlations[measured_gain];
   if (!k) return {Ruling::not_decidable, k.reason()};
+  if (sinks.apart.size() == layers_of(sinks))
+    return {Ruling::not_decidable, "BOS is outside the window of every layer, so no head can be a sink on it"};
   if (std::string reason = no_sink(sinks); !reason.empty()) return {Ruling::not_decidable, std::move(reason)};
   const SinkDecision& decision = k->inference.decision;
   if (!decision.p) return {Ruling::not_decidable, decision.p.reason()};
@@ -83,7 +93,7 @@ std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
           fmt::format("{}, and K without key 0, which removes the arithmetic, agrees", found)};
 }
 
-Prediction sink_prediction(const SinkVsK& sinks) {
+Prediction sink_prediction(const SinkVsK& sinks, const Maybe<SinkCount>& published) {
   const auto& k = sinks.correlations[measured_gain];
   Claim claim{"heads with more BOS mass have the larger K", "", "", "", Ruling::not_decidable, ""};
   std::tie(claim.ruling, claim.reason) = rule_on_sinks(sinks);
@@ -99,7 +109,8 @@ Prediction sink_prediction(const SinkVsK& sinks) {
   } else {
     claim.measurement = claim.naive = claim.decisive = "none: " + k.reason();
   }
-  if (!sinks.bos) claim.reason += "; key 0 is ordinary text here";
+  if (published) claim.measurement += "; " + published_sinks_in_words(*published);
+  if (!sinks.bos) claim.reason += "; no BOS token stands in front, so BOS means the text's first token";
   return {
       1, "Heads with more BOS mass have the larger K, in a model with sink heads", {claim}, claim.ruling, claim.reason};
 }
@@ -434,8 +445,8 @@ std::string_view in_words(Ruling ruling) {
 }
 
 Verdicts verdicts(const Context& context, const std::vector<KindContext>& kinds, const GainTheory& theory,
-                  const SinkVsK& sinks) {
-  return {{sink_prediction(sinks), tracking_prediction(context, kinds, theory), intervention_prediction()}};
+                  const SinkVsK& sinks, const Maybe<SinkCount>& published) {
+  return {{sink_prediction(sinks, published), tracking_prediction(context, kinds, theory), intervention_prediction()}};
 }
 
 OrderedJson to_json(const Verdicts& verdicts) {

@@ -2,6 +2,7 @@
 
 #include "analyses/context.h"
 #include "analyses/gain_theory.h"
+#include "analyses/published_sinks.h"
 #include "analyses/sink_vs_k.h"
 
 #include <string>
@@ -63,8 +64,9 @@ struct Verdicts {
 ///   at every length above the shortest, each at 5%. Contradicted if at some length they are shown to be beyond the
 ///   margin, at 5% over all lengths (Holm).
 /// @param context  of the deep layers   @param kinds  see context_by_attention(); empty if all layers are of one kind
+/// @param published  stands beside the sinks at the run's longest lengths; it decides nothing
 Verdicts verdicts(const Context& context, const std::vector<KindContext>& kinds, const GainTheory& theory,
-                  const SinkVsK& sinks);
+                  const SinkVsK& sinks, const Maybe<SinkCount>& published = Maybe<SinkCount>::none("not counted"));
 OrderedJson to_json(const Verdicts& verdicts);
 
 }  // namespace gainlens::analyses

@@ -1,5 +1,6 @@
 #include "reports/sweep/sections.h"
 
+#include "analyses/published_sinks.h"
 #include "analyses/sink_vs_k.h"
 #include "analyses/sinks.h"
 #include "reports/page/typography.h"
@@ -233,6 +234,9 @@ std::string sink_numbers(const SweepRun& run) {
         " Sink share at key 0: in {} of {} (head, chunk) pairs ({}) the queries put more than 0.3 of their attention "
         "on it on average.",
         count.sinks, count.cells, shown_percent(sinks.sink_share[0]));
+  if (const auto& published = run.of(analyses::published_sinks))
+    text += fmt::format(" Published percentages stand beside this one: {}.",
+                        analyses::published_sinks_in_words(*published));
   return text;
 }
 
@@ -275,6 +279,11 @@ std::vector<Block> blocks(Runs runs) {
 
 void add_json(const SweepRun& run, OrderedJson& summary) {
   summary["sink_vs_k"] = to_json(run.of(analyses::sink_vs_k));
+  if (const auto& published = run.of(analyses::published_sinks))
+    summary["sink_vs_k"]["published_length"] = {{"tokens", analyses::published_sink_length},
+                                                {"sinks", published->sinks},
+                                                {"head_chunk_pairs", published->cells},
+                                                {"sink_share", published->share()}};
   const auto& sinks = run.of(analyses::sinks);
   if (sinks) {
     summary["sinks"] = to_json(*sinks);

@@ -49,7 +49,8 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
 
 analyses::Verdicts verdicts_of(const SweepRun& run) {
   return analyses::verdicts(run.of(analyses::context), run.of(analyses::context_by_attention),
-                            run.of(analyses::gain_theory), run.of(analyses::sink_vs_k));
+                            run.of(analyses::gain_theory), run.of(analyses::sink_vs_k),
+                            run.of(analyses::published_sinks));
 }
 
 const Section<SweepRun>& verdicts_section() {
