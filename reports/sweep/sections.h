@@ -1,6 +1,7 @@
 #pragma once
 
 #include "analyses/comparison.h"
+#include "analyses/context.h"
 #include "analyses/heatmap.h"
 #include "analyses/value_norms.h"
 #include "analyses/verdicts.h"
@@ -8,9 +9,12 @@
 #include "reports/sweep/sweep_run.h"
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gainlens::reports {
@@ -45,6 +49,20 @@ struct LengthFacts {
 };
 /// Every length of the run, shortest first.
 std::vector<LengthFacts> length_facts(const SweepRun& run);
+
+/// Those of the longest length with a complete chunk.
+const LengthFacts& longest_facts(const SweepRun& run);
+
+/// n_eff of all layers of one kind of attention, last-quarter queries, means over chunks.
+struct KindEvidence {
+  std::string attention;                              ///< "global" or "window:512"
+  std::vector<std::int64_t> layers;                   ///< the model's own numbers
+  std::map<std::int64_t, double> n_eff;               ///< by length in tokens
+  std::set<std::int64_t> set_apart;                   ///< lengths at which growth is not judged: see analyses::Growth
+  std::vector<std::pair<std::int64_t, double>> full;  ///< the others: tokens, n_eff
+};
+/// Of every kind with a value: global attention first.
+std::vector<KindEvidence> evidence_by_kind(const SweepRun& run);
 
 /// Union of the lengths of the runs that have a complete chunk, ascending: the axis of their figures.
 std::vector<std::int64_t> drawn_lengths(Runs runs);

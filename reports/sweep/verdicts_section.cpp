@@ -60,7 +60,8 @@ const Section<SweepRun>& verdicts_section() {
                                             .files = files,
                                             .keys = {"verdicts"},
                                             .blocks = blocks,
-                                            .add_json = add_json};
+                                            .add_json = add_json,
+                                            .paper = true};
   return section;
 }
 
