@@ -42,6 +42,18 @@ Maybe<Cells> Cells::read(const runfile::RunReader& reader, std::string_view name
   return cells;
 }
 
+Cells Cells::of(const runfile::RunReader& reader, std::vector<double> values) {
+  Cells cells;
+  cells.extent_[0] = reader.lengths().size();
+  cells.extent_[1] = checked_cast<std::size_t>(reader.samples(), "samples");
+  cells.extent_[2] = reader.layers().size();
+  cells.extent_[3] = checked_cast<std::size_t>(reader.heads(), "heads");
+  ASSERT(values.size() == cells.extent_[0] * cells.extent_[1] * cells.extent_[2] * cells.extent_[3],
+         "{} values of a run with other axes", values.size());
+  cells.values_ = std::move(values);
+  return cells;
+}
+
 double Cells::at(std::size_t length, std::int64_t sample, std::size_t layer, std::size_t head, std::size_t last) const {
   const std::size_t index[5] = {length, static_cast<std::size_t>(sample), layer, head, last};
   std::size_t offset = 0;

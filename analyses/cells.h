@@ -19,6 +19,9 @@ class Cells {
   /// @throws InvalidArgument  the dataset has other axes
   static Maybe<Cells> read(const runfile::RunReader& reader, std::string_view name);
 
+  /// @param values  [length, sample, layer, head] of the run, row-major
+  static Cells of(const runfile::RunReader& reader, std::vector<double> values);
+
   std::size_t heads() const { return extent_[3]; }  ///< or KV heads
   std::size_t last() const { return extent_[4]; }   ///< extent of the fifth axis; 1 if there are only four axes
   /// NaN if the sweep has no value.

@@ -1,0 +1,128 @@
+#pragma once
+
+#include "analyses/cells.h"
+#include "analyses/selection.h"
+#include "core/json.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// What the token of a sink is, by its text. The first that fits holds.
+enum class TokenClass {
+  bos,        ///< the BOS token of the run
+  delimiter,  ///< punctuation alone, or a token such as "</s>" or "<|endoftext|>"
+  newline,    ///< white space with a line break
+  space,      ///< other white space
+  digit,      ///< digits, perhaps after a space
+  rare,       ///< any other text that is a sink at a single position of a single chunk of its length
+  common,     ///< any other text that is a sink at several positions; and tokens whose text is not known
+};
+inline constexpr TokenClass token_classes[] = {TokenClass::bos,   TokenClass::delimiter, TokenClass::newline,
+                                               TokenClass::space, TokenClass::digit,     TokenClass::rare,
+                                               TokenClass::common};
+std::string_view name_of(TokenClass token_class);  ///< "newline"
+
+/// A key that is a sink of one head in one chunk: its column mean is at least the threshold, and at least 16 queries
+/// see it. Numbers that the run does not have are NaN, integers -1.
+struct SinkKey {
+  std::int64_t length;  ///< in tokens
+  std::int64_t sample;
+  std::int64_t layer;  ///< the model's own number
+  std::int64_t head;
+  std::int64_t position;  ///< in the chunk, from 0
+  std::int64_t token;     ///< id
+  std::string text;       ///< as the vocabulary has it, readable; untrusted: printable() before it is shown
+  TokenClass token_class;
+  double column_mean;        ///< mean weight over the queries that see the key (Gu et al.)
+  double second_half_mean;   ///< mean weight over second-half queries, 0 where a query does not see the key
+  double last_quarter_mean;  ///< the same over last-quarter queries
+  std::int64_t queries;      ///< that see the key
+  double value_norm_ratio;   ///< |v| by the median over the keys of the same key/value head
+  double key_norm_ratio;     ///< |k| by that median, after rotation
+  double key_query_cosine;   ///< to the head's mean second-half query
+  double stream_ratio;       ///< max_i |h_i| before the layer by its median over positions
+  double stream_ratio_after;
+  double stream_cosine;  ///< of the hidden state before the layer to that of position 0
+  std::int64_t stream_dimension;
+};
+
+/// Positions of a group in one chunk, ascending.
+struct ChunkPositions {
+  std::int64_t sample;
+  std::vector<std::int64_t> positions;
+};
+
+/// Sinks of a layer whose tokens have the same text, over the chunks of a length. A group has a key that is a sink of
+/// some head. It then holds every stored key of this text in the layer, also those between the stored minimum (.1) and
+/// the threshold: a text's sinks share their attention.
+struct SinkGroup {
+  std::int64_t length;
+  std::int64_t layer;
+  std::string text;
+  std::int64_t token;  ///< id of the first key
+  TokenClass token_class;
+  std::vector<ChunkPositions> positions;  ///< by chunk, ascending; chunks without a position are left out
+  std::int64_t chunks;                    ///< in which it has a position
+  std::int64_t count;                     ///< positions, over all chunks
+  std::vector<double> mass;  ///< [head] sum over its keys of second_half_mean, mean over all chunks of the length
+  double value_norm_ratio;   ///< mean over its keys; NaN if the run does not have it
+  double stream_ratio;
+};
+
+/// A position that is a sink in one chunk: in which layers it lives.
+struct SinkLife {
+  std::int64_t length;
+  std::int64_t sample;
+  std::int64_t position;
+  std::int64_t token;
+  std::string text;
+  TokenClass token_class;
+  std::vector<std::int64_t> layers;  ///< in which it is a sink of some head, ascending; the model's numbers
+};
+
+/// Share of all attention of second-half queries that sinks take, mean over chunks and heads. NaN if it has none.
+struct SinkShares {
+  Length length;
+  double total;                               ///< over layers
+  std::vector<double> by_layer;               ///< [layer position]
+  std::map<TokenClass, double> by_class;      ///< over layers; every class
+  std::map<TokenClass, std::int64_t> keys;    ///< number of (chunk, layer, head, key); every class
+  std::map<TokenClass, std::int64_t> chunks;  ///< number of chunks with such a sink; every class
+  std::int64_t sink_heads;                    ///< heads with a sink in some chunk
+};
+
+/// The sinks of a run, wherever they are.
+struct SinkKeys {
+  double threshold;
+  bool first_keys_only;           ///< the run stores column means of keys 0 to 7 alone (statistics version 3 and lower)
+  std::vector<Length> lengths;    ///< with a complete chunk, shortest first
+  std::vector<SinkKey> keys;      ///< by length, sample, layer, head; in each the largest column mean first
+  std::vector<SinkGroup> groups;  ///< by length, layer; in each the largest mass of a head first
+  std::vector<SinkLife> lives;    ///< by length, sample, position
+  std::vector<SinkShares> shares;  ///< one for each of `lengths`
+  /// [length, sample, layer, head] Total sink mass: sum of second_half_mean over the head's sinks; 0 if it has none.
+  /// NaN where the chunk is missing or has no key that 16 queries see.
+  Cells total_mass;
+  /// The run stores at most 16 keys of a head: (chunk, layer, head) where all 16 are sinks, so that some may be
+  /// missing.
+  std::int64_t full_heads;
+};
+
+/// False for runs of statistics version 3 and lower, and for runs without statistics.
+bool has_sink_keys(const runfile::RunReader& reader);
+
+/// Every key of the run whose column mean is at least the threshold. A run without /sinks gives those of keys 0 to 7,
+/// without texts and ratios: SinkKeys::first_keys_only.
+/// @throws InvalidArgument  the threshold is not in [.1, 1]; the run has no statistics or no complete chunk
+SinkKeys sink_keys(const runfile::RunReader& reader, double threshold = column_mean_threshold);
+
+/// {"sinks": [..]}: one object for each key, with null where the run has no number.
+OrderedJson to_json(const SinkKeys& sinks);
+
+}  // namespace gainlens::analyses
