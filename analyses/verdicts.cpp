@@ -66,12 +66,19 @@ std::size_t layers_of(const SinkVsK& sinks) {
 }
 
 /// Both directions must pass the same two controls: arithmetic couples BOS mass and K, with either sign.
-std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
+std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks, const std::optional<AnySinks>& any) {
   const auto& k = sinks.correlations[measured_gain];
   if (!k) return {Ruling::not_decidable, k.reason()};
+  if (any && any->heads == 0)
+    return {Ruling::not_decidable,
+            fmt::format("no head is a sink: in none of {} heads does a key get {:g} or more of the attention of the "
+                        "queries that see it",
+                        any->all_heads, any->threshold)};
+  const std::string beside =
+      any ? fmt::format("; {} of {} heads are sinks on some key, BOS or another", any->heads, any->all_heads) : "";
   if (sinks.apart.size() == layers_of(sinks))
-    return {Ruling::not_decidable, "BOS is outside the window of every layer, so no head can be a sink on it"};
-  if (std::string reason = no_sink(sinks); !reason.empty()) return {Ruling::not_decidable, std::move(reason)};
+    return {Ruling::not_decidable, "BOS is outside the window of every layer, so no head can be a sink on it" + beside};
+  if (std::string reason = no_sink(sinks); !reason.empty()) return {Ruling::not_decidable, reason + beside};
   const SinkDecision& decision = k->inference.decision;
   if (!decision.p) return {Ruling::not_decidable, decision.p.reason()};
   if (decision.verdict == "not shown") {
@@ -93,10 +100,11 @@ std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
           fmt::format("{}, and K without key 0, which removes the arithmetic, agrees", found)};
 }
 
-Prediction sink_prediction(const SinkVsK& sinks, const Maybe<SinkCount>& published) {
+Prediction sink_prediction(const SinkVsK& sinks, const Maybe<SinkCount>& published,
+                           const std::optional<AnySinks>& any) {
   const auto& k = sinks.correlations[measured_gain];
   Claim claim{"heads with more BOS mass have the larger K", "", "", "", Ruling::not_decidable, ""};
-  std::tie(claim.ruling, claim.reason) = rule_on_sinks(sinks);
+  std::tie(claim.ruling, claim.reason) = rule_on_sinks(sinks, any);
   if (k) {
     claim.measurement = fmt::format("Pearson {} over {} heads at {}, {} within layers", shown(k->pooled.pearson),
                                     k->pooled.points, list_lengths(sinks.lengths), shown(k->within_layers.pearson));
@@ -444,9 +452,19 @@ std::string_view in_words(Ruling ruling) {
   ASSERT(false, "ruling {}", static_cast<int>(ruling));
 }
 
+AnySinks any_sinks(const SinkKeys& keys, const SinkVsK& sinks) {
+  std::set<std::pair<std::int64_t, std::int64_t>> heads;
+  for (const SinkKey& key : keys.keys) {
+    const auto same = [&](const Length& length) { return length.tokens == key.length; };
+    if (std::any_of(sinks.lengths.begin(), sinks.lengths.end(), same)) heads.emplace(key.layer, key.head);
+  }
+  return {keys.threshold, heads.size(), sinks.points.size()};
+}
+
 Verdicts verdicts(const Context& context, const std::vector<KindContext>& kinds, const GainTheory& theory,
-                  const SinkVsK& sinks, const Maybe<SinkCount>& published) {
-  return {{sink_prediction(sinks, published), tracking_prediction(context, kinds, theory), intervention_prediction()}};
+                  const SinkVsK& sinks, const Maybe<SinkCount>& published, const std::optional<AnySinks>& any) {
+  return {
+      {sink_prediction(sinks, published, any), tracking_prediction(context, kinds, theory), intervention_prediction()}};
 }
 
 OrderedJson to_json(const Verdicts& verdicts) {

@@ -140,10 +140,13 @@ std::string with_colours(std::string_view svg, const Style& style) {
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
     // As attribute values alone: a name of a run may hold the same characters. The mark keeps a colour that was set
     // from being replaced again by another one.
-    for (const std::string& from : {fmt::format("\"{}\"", usual), fmt::format("\"{}\"", lower)}) {
-      const std::string to = fmt::format("\"\x01{}\"", chosen->second.substr(1));
-      for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-        text.replace(at, from.size(), to);
+    for (const std::string& colour : {std::string(usual), lower}) {
+      for (const char quote : {'"', '\''}) {
+        const std::string from = fmt::format("{0}{1}{0}", quote, colour);
+        const std::string to = fmt::format("{0}\x01{1}{0}", quote, chosen->second.substr(1));
+        for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+          text.replace(at, from.size(), to);
+      }
     }
   }
   std::replace(text.begin(), text.end(), '\x01', '#');

@@ -17,10 +17,12 @@ class Page {
  public:
   explicit Page(const RenderedFigures& figures) : figures_(figures) {}
 
-  void section(const MadeSection& section) {
+  /// @param heading  whether its title stands over it
+  void section(const MadeSection& section, bool heading = true) {
     if (section.blocks.empty() && section.failure.empty()) return;
     contents_ += fmt::format("<a href=\"#{}-section\">{}</a> ", section.name, to_html(section.title));
-    html_ += fmt::format("<section id=\"{}-section\">\n<h2>{}</h2>\n", section.name, to_html(section.title));
+    html_ += fmt::format("<section id=\"{}-section\">\n", section.name);
+    if (heading) html_ += fmt::format("<h2>{}</h2>\n", to_html(section.title));
     if (!section.failure.empty())
       html_ += fmt::format("<p class=\"absent\">This section could not be made: {}.</p>\n",
                            escape_html(printable(section.failure, 400)));
@@ -102,8 +104,9 @@ std::string report_page(const MadeReport& report, const RenderedFigures& figures
   for (const MadeSection& section : report.sections) {
     any_paper = any_paper || section.paper;
     if (section.paper != (shown == PageOf::paper)) continue;
-    page.section(section);
-    if (report.leads && shown != PageOf::paper && &section == &report.sections.front()) lead = page.take();
+    const bool leads = report.leads && &section == &report.sections.front();
+    page.section(section, !leads);
+    if (leads) lead = page.take();
   }
   if (any_paper && shown == PageOf::everything) {
     page.open_paper();

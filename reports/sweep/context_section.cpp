@@ -200,7 +200,9 @@ std::string context_numbers(const SweepRun& run, bool several) {
   } else {
     text = fmt::format("growth is not judged: {}.", growth.log_precision.mean.reason());
   }
-  if (const std::string apart = analyses::set_apart_in_words(context); !apart.empty())
+  if (const std::string apart =
+          kinds.empty() ? analyses::set_apart_in_words(context) : analyses::set_apart_in_words(kinds);
+      !apart.empty())
     text += fmt::format(" Points where growth is not judged: {}.", apart);
   if (first.gate && context.points.size() > 1) {
     text += fmt::format(

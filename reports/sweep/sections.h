@@ -3,6 +3,7 @@
 #include "analyses/comparison.h"
 #include "analyses/context.h"
 #include "analyses/heatmap.h"
+#include "analyses/sink_keys.h"
 #include "analyses/value_norms.h"
 #include "analyses/verdicts.h"
 #include "reports/section.h"
@@ -53,6 +54,9 @@ std::vector<LengthFacts> length_facts(const SweepRun& run);
 /// Those of the longest length with a complete chunk.
 const LengthFacts& longest_facts(const SweepRun& run);
 
+/// "Contexts up to 4k tokens, 5 chunks; NLL 2.73 [2.38, 3.09] nats per token there.": HTML.
+std::string run_line(const SweepRun& run);
+
 /// n_eff of all layers of one kind of attention, last-quarter queries, means over chunks.
 struct KindEvidence {
   std::string attention;                              ///< "global" or "window:512"
@@ -78,6 +82,9 @@ struct HeatmapGroup {
   std::vector<Map> maps;
 };
 std::vector<HeatmapGroup> heatmap_groups(const SweepRun& run);
+
+/// Sinks wherever they are, at the usual threshold. Requires analyses::has_sink_keys().
+analyses::SinkKeys sink_keys_of(const SweepRun& run);
 
 analyses::Verdicts verdicts_of(const SweepRun& run);
 analyses::Maybe<analyses::ValueNormsResult> value_norms_of(const SweepRun& run);

@@ -3,12 +3,15 @@
 #include "analyses/cells.h"
 #include "analyses/heatmap.h"
 #include "analyses/sink_vs_k.h"
+#include "analyses/statistics.h"
+#include "core/error.h"
 #include "reports/sweep/sections.h"
 #include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -45,7 +48,8 @@ Maybe<SinkMap> map_of_bos(const SweepRun& run) {
                        false,
                        false,
                        "",
-                       Measured::none("no sink")};
+                       Measured::none("no sink"),
+                       Measured::none("not measured")};
       entry.is_sink = !entry.hidden && entry.mass > map.threshold;
       if (entry.is_sink) {
         entry.token = "BOS";
@@ -57,6 +61,47 @@ Maybe<SinkMap> map_of_bos(const SweepRun& run) {
   return map;
 }
 
+/// The keys of one head at one length that have the same text.
+struct TokenSum {
+  std::string token;
+  bool bos;
+  double mass = 0;
+  std::vector<double> value_ratios, stream_ratios;
+};
+
+Measured mean_of_finite(std::vector<double> values, const char* reason) {
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  return values.empty() ? Measured::none(reason) : Measured(analyses::mean(values));
+}
+
+std::string shown_token(const analyses::SinkKey& key) {
+  if (key.token_class == analyses::TokenClass::bos) return "BOS";
+  constexpr std::size_t longest = 24;
+  return key.text.empty() ? fmt::format("token {}", key.token) : printable(key.text, longest);
+}
+
+/// The token with the most mass, with means over its keys.
+void set_strongest_token(MappedHead& head, const std::vector<const analyses::SinkKey*>& keys) {
+  std::vector<TokenSum> sums;
+  for (const analyses::SinkKey* key : keys) {
+    const std::string token = shown_token(*key);
+    auto sum = std::find_if(sums.begin(), sums.end(), [&](const TokenSum& other) { return other.token == token; });
+    if (sum == sums.end())
+      sum = sums.insert(sums.end(), {token, key->token_class == analyses::TokenClass::bos, 0, {}, {}});
+    sum->mass += std::isfinite(key->second_half_mean) ? key->second_half_mean : 0;
+    sum->value_ratios.push_back(key->value_norm_ratio);
+    sum->stream_ratios.push_back(key->stream_ratio_after);
+  }
+  if (sums.empty()) return;
+  const TokenSum& most =
+      *std::max_element(sums.begin(), sums.end(), [](const TokenSum& a, const TokenSum& b) { return a.mass < b.mass; });
+  head.is_sink = true;
+  head.elsewhere = !most.bos;
+  head.token = most.token;
+  head.value_ratio = mean_of_finite(most.value_ratios, "the run has no norms of this token's values");
+  head.stream_ratio = mean_of_finite(most.stream_ratios, "the run has no hidden states of this token");
+}
+
 std::string percent_range(const std::vector<const MappedHead*>& heads) {
   const auto [least, most] =
       std::minmax_element(heads.begin(), heads.end(), [](const auto* a, const auto* b) { return a->mass < b->mass; });
@@ -65,24 +110,32 @@ std::string percent_range(const std::vector<const MappedHead*>& heads) {
   return low == high ? high + "%" : fmt::format("{} to {}%", low, high);
 }
 
-/// "Global layers 5, 11 and 17": of one kind of attention, which is named if the model has several.
-std::string layers_of_kind(const std::vector<const MappedHead*>& heads, bool several_kinds) {
+/// "global layers 5, 11, 17 put": of one kind of attention, which is named if the model has several.
+std::string layers_put(const std::vector<const MappedHead*>& heads, bool several_kinds) {
   std::set<std::int64_t> layers;
   for (const MappedHead* head : heads) layers.insert(head->layer);
-  const std::string words = layers_in_words({layers.begin(), layers.end()});
-  if (several_kinds) return fmt::format("{} {}", heads.front()->attention == "global" ? "global" : "window", words);
-  return words;
+  std::string words = layers_in_words({layers.begin(), layers.end()});
+  if (several_kinds) words = (heads.front()->attention == "global" ? "global " : "window ") + words;
+  return words + (layers.size() == 1 ? " puts" : " put");
 }
 
-/// "its value there is 0.25 times as long as that of other keys"
-std::string values_in_words(const std::vector<const MappedHead*>& heads) {
-  std::vector<double> ratios;
+Measured median_over(const std::vector<const MappedHead*>& heads, Measured MappedHead::*member) {
+  std::vector<double> numbers;
   for (const MappedHead* head : heads) {
-    if (head->value_ratio) ratios.push_back(*head->value_ratio);
+    if (head->*member) numbers.push_back(*(head->*member));
   }
-  if (ratios.empty()) return {};
-  std::nth_element(ratios.begin(), ratios.begin() + std::ssize(ratios) / 2, ratios.end());
-  return fmt::format(" (values {:.2f} times as long as usual)", ratios[ratios.size() / 2]);
+  if (numbers.empty()) return Measured::none("no head has one");
+  std::nth_element(numbers.begin(), numbers.begin() + std::ssize(numbers) / 2, numbers.end());
+  return numbers[numbers.size() / 2];
+}
+
+/// " (values 0.23 times as long as usual, largest activation 6.6 times)": medians over the heads.
+std::string values_in_words(const std::vector<const MappedHead*>& heads) {
+  const Measured values = median_over(heads, &MappedHead::value_ratio),
+                 stream = median_over(heads, &MappedHead::stream_ratio);
+  if (!values) return {};
+  return fmt::format(" (values {:.2g} times as long as usual{})", *values,
+                     stream ? fmt::format(", largest activation {:.2g} times", *stream) : "");
 }
 
 std::string join_clauses(const std::vector<std::string>& clauses) {
@@ -112,7 +165,37 @@ std::size_t SinkMap::sinks() const {
       std::count_if(heads.begin(), heads.end(), [](const MappedHead& head) { return head.is_sink; }));
 }
 
+SinkMap sink_map_of_keys(const runfile::RunReader& reader, const analyses::SinkKeys& sinks) {
+  SinkMap map{sinks.lengths.back(), true, sinks.threshold, {}};
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<const analyses::SinkKey*>> keys;  // by layer, head
+  for (const analyses::SinkKey& key : sinks.keys) {
+    if (key.length == map.length.tokens) keys[{key.layer, key.head}].push_back(&key);
+  }
+  for (std::size_t layer = 0; layer < reader.layers().size(); ++layer) {
+    for (std::int64_t head = 0; head < reader.heads(); ++head) {
+      std::size_t left_out = 0;
+      MappedHead entry{
+          layer,
+          reader.layers()[layer],
+          head,
+          reader.attention()[layer],
+          analyses::mean_over_samples(sinks.total_mass, map.length, layer, static_cast<std::size_t>(head), 0, left_out),
+          false,
+          false,
+          false,
+          "",
+          Measured::none("no sink"),
+          Measured::none("no sink")};
+      if (const auto found = keys.find({entry.layer, head}); found != keys.end())
+        set_strongest_token(entry, found->second);
+      map.heads.push_back(std::move(entry));
+    }
+  }
+  return map;
+}
+
 Maybe<SinkMap> sink_map(const SweepRun& run) {
+  if (analyses::has_sink_keys(run.reader())) return sink_map_of_keys(run.reader(), run.of(sink_keys_of));
   return map_of_bos(run);
 }
 
@@ -153,7 +236,7 @@ std::string sink_sentence(const SinkMap& map, const std::function<std::string(co
     for (std::size_t i = 0; i < std::min(tokens.size(), most_tokens); ++i)
       named += (i == 0 ? "" : ", ") + token(tokens[i]);
     if (tokens.size() > most_tokens) named += fmt::format(" and {} others", tokens.size() - most_tokens);
-    words.push_back(fmt::format("{} put {} of their attention on {}{}", layers_of_kind(heads, kinds.size() > 1),
+    words.push_back(fmt::format("{} {} of the attention on {}{}", layers_put(heads, kinds.size() > 1),
                                 percent_range(heads), named, values_in_words(heads)));
   }
   std::string text = words.empty() ? no_sink_sentence(map) : join_clauses(words) + ".";

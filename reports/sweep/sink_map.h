@@ -2,6 +2,7 @@
 
 #include "analyses/measured.h"
 #include "analyses/selection.h"
+#include "analyses/sink_keys.h"
 #include "reports/sweep/sweep_run.h"
 
 #include <cstdint>
@@ -20,9 +21,10 @@ struct MappedHead {
   double mass;            ///< total sink mass; of a run that measured BOS alone, its BOS mass. NaN if missing
   bool hidden;            ///< of a run that measured BOS alone: BOS is outside the window, so nothing is known of sinks
   bool is_sink;
-  bool elsewhere;                  ///< a sink whose mass is mostly on other tokens than BOS
-  std::string token;               ///< of the sink with the most mass, safe to show; empty if it is no sink
-  analyses::Measured value_ratio;  ///< norm of that token's value by that of the others
+  bool elsewhere;                   ///< a sink whose mass is mostly on other tokens than BOS
+  std::string token;                ///< of the sink with the most mass, safe to show; empty if it is no sink
+  analyses::Measured value_ratio;   ///< norm of that token's value by that of the others
+  analyses::Measured stream_ratio;  ///< largest |h| after the layer at that token, by its median over positions
 };
 
 /// The sinks of a run at its longest length, as far as it measured them.
@@ -38,6 +40,8 @@ struct SinkMap {
 /// Missing if the run has no BOS mass.
 /// @throws InvalidArgument  see analyses::usable_lengths()
 analyses::Maybe<SinkMap> sink_map(const SweepRun& run);
+/// The map of sinks that were found wherever they are.
+SinkMap sink_map_of_keys(const runfile::RunReader& reader, const analyses::SinkKeys& sinks);
 
 /// The heads that are sinks by their mass, largest first, ties by layer and head; at most `most`.
 std::vector<const MappedHead*> strongest(const SinkMap& map, std::size_t most);

@@ -56,7 +56,7 @@ std::string plot_map(PlotScript& script, const MapRows& rows, std::size_t index,
     plot += fmt::format("{}${} using {} notitle", plot.empty() ? "" : ", ", block, how);
   };
   const std::string box = "1:2:(0.5):(0.5)";
-  const double size = std::clamp(3.2 * row_height, 0.15, 0.42);
+  const double size = std::clamp(4.5 * row_height, 0.15, 0.6);
   add("cells", rows.valued,
       box + ":(100*$3) with boxxyerror fillcolor palette fillstyle solid 1 border linecolor rgb '#FFFFFF'");
   add("hidden", rows.hidden,

@@ -241,16 +241,23 @@ std::string sink_numbers(const SweepRun& run) {
 }
 
 Caption sink_vs_k_caption(Runs runs) {
-  const bool apart = std::any_of(runs.begin(), runs.end(),
-                                 [](const SweepRun& run) { return !run.of(analyses::sink_vs_k).apart.empty(); });
-  const std::string several = fmt::format(" Each run has its colour and marker{}.",
-                                          apart ? "; hollow ones are excluded, since BOS is outside their window" : "");
+  const std::string apart = of_runs(runs, [](const SweepRun& run) {
+    const analyses::SinkVsK& result = run.of(analyses::sink_vs_k);
+    const auto hidden = static_cast<std::size_t>(std::count_if(
+        result.points.begin(), result.points.end(), [](const analyses::SinkPoint& point) { return point.set_apart; }));
+    if (hidden == 0) return std::string();
+    if (hidden == result.points.size()) return std::string("No head can see BOS.");
+    return fmt::format("{} that cannot see BOS {} not drawn.", counted(hidden, "head"), hidden == 1 ? "is" : "are");
+  });
   return {fmt::format(
               "One point a head, means over chunks at {}; dotted lines at BOS mass 0.05 and 0.3, where a head reaches "
               "them.{} {}",
               of_runs(runs,
                       [](const SweepRun& run) { return analyses::list_lengths(run.of(analyses::sink_vs_k).lengths); }),
-              runs.size() > 1 ? several : " Colour is the layer.", sentences_of(runs, sink_numbers)),
+              (runs.size() > 1 ? std::string(" Each run has its colour and marker.")
+                               : std::string(" Colour is the layer.")) +
+                  (apart.empty() ? "" : " " + apart),
+              sentences_of(runs, sink_numbers)),
           "Whether heads that watch BOS are those with a gain near 1: (c) takes BOS out first, and (b) the scale of "
           "the values.",
           "A sink forces n_eff towards 1 and S towards 0, hence K towards 2d/(1+2d): (a) holds some of its relation by "

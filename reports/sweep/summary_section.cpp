@@ -19,19 +19,6 @@ namespace {
 
 constexpr std::size_t most_strong_heads = 5;
 
-/// "gemma-3-270m on wiki.test.txt, contexts up to 4k tokens, 5 chunks of each length; NLL 2.73 [2.38, 3.09] nats per
-/// token at 4k". HTML.
-std::string run_line(const SweepRun& run) {
-  const LengthFacts& longest = longest_facts(run);
-  std::string text =
-      fmt::format("{} on {}, contexts up to {} tokens, {}", escape_html(model_name(run)), escape_html(text_name(run)),
-                  format_count(longest.length.tokens), counted(longest.length.samples.size(), "chunk"));
-  text += longest.nll ? fmt::format("; NLL {} nats per token there",
-                                    to_html(with_interval(shown(longest.nll), longest.nll_interval)))
-                      : "; no NLL was measured";
-  return text + ".";
-}
-
 std::string dressed_token(const std::string& token) {
   return token == "BOS" ? token : "<code>" + escape_html(token) + "</code>";
 }
@@ -73,8 +60,10 @@ std::string words_html(Runs runs) {
   std::string html;
   for (const SweepRun& run : runs) {
     const auto& map = run.of(sink_map);
-    std::string text =
-        fmt::format("<p class=\"lead\">{}{}</p>\n<p class=\"answer\">", label_html(runs, run), run_line(run));
+    // What was run stands in the heading where there is one run.
+    std::string text = runs.size() > 1
+                           ? fmt::format("<p class=\"lead\">{}{}</p>\n<p>", label_html(runs, run), run_line(run))
+                           : std::string("<p>");
     if (map) text += sink_sentence(*map, dressed_token) + " ";
     text += to_html(evidence_sentence(run));
     if (const std::string open = not_looked_for(run); !open.empty()) text += " <em>" + to_html(open) + "</em>";
@@ -99,7 +88,7 @@ Caption map_caption(Runs runs) {
                 map.threshold)
           : fmt::format("BOS mass: share of its attention that a head gives to BOS. Sinks are heads above {:g}.",
                         map.threshold);
-  return {fmt::format("{} Second-half queries, means over chunks of {} tokens. {}", what, tokens, bos_sentence(runs)),
+  return {fmt::format("{} Second-half queries, means over chunks of {} tokens.", what, tokens),
           "Which heads are sinks, and at which depth.",
           map.everywhere ? "What a sink does in the model: that takes an intervention."
                          : "Sinks at other tokens than BOS."};
@@ -165,9 +154,10 @@ std::vector<std::string> files() {
 /// Map and tables stand side by side where there is one run.
 std::vector<Block> blocks(Runs runs) {
   const CaptionedFigure map{"sink-map", "Where the sinks are", map_caption(runs), sink_map_figure(runs)};
-  if (runs.size() > 1) return {Html{words_html(runs)}, map, strongest_table(runs), evidence_table(runs)};
+  const Block bos = paragraph("BOS means the token at position 0 of every chunk. " + bos_sentence(runs));
+  if (runs.size() > 1) return {Html{words_html(runs)}, map, strongest_table(runs), evidence_table(runs), bos};
   return {Html{words_html(runs)}, Html{"<div class=\"screen\">\n"}, map, Html{"<div>\n"}, strongest_table(runs),
-          evidence_table(runs),   Html{"</div>\n</div>\n"}};
+          evidence_table(runs),   Html{"</div>\n</div>\n"},         bos};
 }
 
 void add_json(const SweepRun& run, OrderedJson& summary) {
@@ -191,21 +181,27 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
   for (const MappedHead* head : strongest(*map, most_strong_heads)) {
     heads.push_back({{"layer", head->layer}, {"head", head->head}, {"token", head->token}, {"mass", head->mass}});
     put(heads.back(), "value_ratio", head->value_ratio);
+    put(heads.back(), "stream_ratio", head->stream_ratio);
   }
 }
 
 std::vector<CsvTable> tables(const SweepRun& run) {
   const auto& map = run.of(sink_map);
   if (!map) return {};
-  CsvTable table{"sink-map", {"layer", "head", "attention", "mass", "is_sink", "token", "value_ratio"}, {}};
+  CsvTable table{
+      "sink-map", {"layer", "head", "attention", "mass", "is_sink", "token", "value_ratio", "stream_ratio"}, {}};
   for (const MappedHead& head : map->heads) {
     table.rows.push_back({head.layer, head.head, head.attention, head.hidden ? empty_cell() : Cell(head.mass),
-                          std::int64_t{head.is_sink}, head.token, cell(head.value_ratio)});
+                          std::int64_t{head.is_sink}, head.token, cell(head.value_ratio), cell(head.stream_ratio)});
   }
   return {table};
 }
 
 }  // namespace
+
+analyses::SinkKeys sink_keys_of(const SweepRun& run) {
+  return analyses::sink_keys(run.reader());
+}
 
 const LengthFacts& longest_facts(const SweepRun& run) {
   const std::vector<LengthFacts>& facts = run.of(length_facts);
@@ -243,6 +239,15 @@ std::vector<KindEvidence> evidence_by_kind(const SweepRun& run) {
     return (a.attention == "global") > (b.attention == "global");
   });
   return found;
+}
+
+std::string run_line(const SweepRun& run) {
+  const LengthFacts& longest = longest_facts(run);
+  const std::string nll =
+      longest.nll ? fmt::format("NLL {} nats per token there", with_interval(shown(longest.nll), longest.nll_interval))
+                  : std::string("no NLL was measured");
+  return to_html(fmt::format("Contexts up to {} tokens, {}; {}.", format_count(longest.length.tokens),
+                             counted(longest.length.samples.size(), "chunk"), nll));
 }
 
 const Section<SweepRun>& summary_section() {

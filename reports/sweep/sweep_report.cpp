@@ -26,7 +26,7 @@ std::string model_phrase(const runfile::Request& request) {
                      request.filtered ? ", with a Bayesian filter (BFT)" : "");
 }
 
-/// "plain on text.txt" of one run; "plain, gated" of several.
+/// "gemma-3-270m on wiki.test.txt" of one run; "plain, gated" of several.
 std::string subject(Runs runs) {
   if (runs.size() == 1) return fmt::format("{} on {}", model_name(runs.front()), text_name(runs.front()));
   std::string text;
@@ -34,13 +34,17 @@ std::string subject(Runs runs) {
   return text;
 }
 
+/// Model and text, and one line of what was run.
 std::string header(Runs runs) {
   std::string models;
   for (const SweepRun& run : runs)
-    models += fmt::format("{}{}{}", models.empty() ? "" : "; ", runs.size() > 1 ? run.label() + ": " : "",
-                          model_phrase(run.request()));
-  return fmt::format("<header>\n<h1>Attention of {}</h1>\n<p class=\"lead\">{}.</p>\n</header>\n",
-                     escape_html(subject(runs)), escape_html(models));
+    models +=
+        fmt::format("{}{}{}", models.empty() ? "" : "; ",
+                    runs.size() > 1 ? fmt::format("{}: {} on {}, ", run.label(), model_name(run), text_name(run)) : "",
+                    model_phrase(run.request()));
+  return fmt::format("<header>\n<h1>Attention of {}</h1>\n<p class=\"lead\">{}{}.</p>\n</header>\n",
+                     escape_html(subject(runs)), runs.size() == 1 ? run_line(runs.front()) + " " : "",
+                     escape_html(models));
 }
 
 }  // namespace

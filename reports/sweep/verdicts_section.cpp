@@ -48,9 +48,12 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
 }  // namespace
 
 analyses::Verdicts verdicts_of(const SweepRun& run) {
+  std::optional<analyses::AnySinks> any;
+  if (analyses::has_sink_keys(run.reader()))
+    any = analyses::any_sinks(run.of(sink_keys_of), run.of(analyses::sink_vs_k));
   return analyses::verdicts(run.of(analyses::context), run.of(analyses::context_by_attention),
                             run.of(analyses::gain_theory), run.of(analyses::sink_vs_k),
-                            run.of(analyses::published_sinks));
+                            run.of(analyses::published_sinks), any);
 }
 
 const Section<SweepRun>& verdicts_section() {

@@ -159,6 +159,33 @@ TEST(Verdicts, AModelWithoutASinkSaysNothingAboutSinks) {
   EXPECT_THAT(sink(found).claims[0].decisive, HasSubstr("block permutation: p = "));  // the numbers stay
 }
 
+TEST(Verdicts, ARunThatLookedEverywhereCountsSinksOnEveryKey) {
+  SyntheticRun run = planted_run({});
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", run);
+  const SinkVsK sinks = sink_vs_k(reader);
+  SinkKeys keys{0.3, false, usable_lengths(reader), {}, {}, {}, {}, Cells::of(reader, std::vector<double>(2 * 4 * 32)),
+                0};
+  const auto ruled = [&] {
+    return verdicts(context(reader), context_by_attention(reader), gain_theory(reader), sinks,
+                    Maybe<SinkCount>::none("not counted"), any_sinks(keys, sinks))
+        .predictions.at(0);
+  };
+  EXPECT_EQ(ruled().ruling, Ruling::not_decidable);  // although BOS masses reach 0.07
+  EXPECT_EQ(
+      ruled().reason,
+      "no head is a sink: in none of 32 heads does a key get 0.3 or more of the attention of the queries that see "
+      "it");
+  SinkKey key{};
+  key.length = 64;
+  key.layer = 3;
+  keys.keys = {key, key};
+  EXPECT_EQ(any_sinks(keys, sinks).heads, 1u);
+  EXPECT_EQ(ruled().ruling, Ruling::supported) << ruled().reason;
+  keys.keys[0].length = keys.keys[1].length = 32;  // not a length that was asked for
+  EXPECT_EQ(any_sinks(keys, sinks).heads, 0u);
+}
+
 TEST(Verdicts, AModelThatNeverSeesBosHasNoSinkOnIt) {
   SyntheticRun run = planted_run({});
   run.attention.assign(8, "window:4");
