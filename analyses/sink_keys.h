@@ -2,6 +2,7 @@
 
 #include "analyses/cells.h"
 #include "analyses/selection.h"
+#include "analyses/token_class.h"
 #include "core/json.h"
 
 #include <cstdint>
@@ -12,21 +13,6 @@
 #include <vector>
 
 namespace gainlens::analyses {
-
-/// What the token of a sink is, by its text. The first that fits holds.
-enum class TokenClass {
-  bos,        ///< the BOS token of the run
-  delimiter,  ///< punctuation alone, or a token such as "</s>" or "<|endoftext|>"
-  newline,    ///< white space with a line break
-  space,      ///< other white space
-  digit,      ///< digits, perhaps after a space
-  rare,       ///< any other text that is a sink at a single position of a single chunk of its length
-  common,     ///< any other text that is a sink at several positions; and tokens whose text is not known
-};
-inline constexpr TokenClass token_classes[] = {TokenClass::bos,   TokenClass::delimiter, TokenClass::newline,
-                                               TokenClass::space, TokenClass::digit,     TokenClass::rare,
-                                               TokenClass::common};
-std::string_view name_of(TokenClass token_class);  ///< "newline"
 
 /// A key that is a sink of one head in one chunk: its column mean is at least the threshold, and at least 16 queries
 /// see it. Numbers that the run does not have are NaN, integers -1.
@@ -121,6 +107,9 @@ bool has_sink_keys(const runfile::RunReader& reader);
 /// without texts and ratios: SinkKeys::first_keys_only.
 /// @throws InvalidArgument  the threshold is not in [.1, 1]; the run has no statistics or no complete chunk
 SinkKeys sink_keys(const runfile::RunReader& reader, double threshold = column_mean_threshold);
+
+/// How a token is shown on one line: its text in quotation marks, printable; without a text "token 17".
+std::string label_of(const std::string& text, std::int64_t token);
 
 /// {"sinks": [..]}: one object for each key, with null where the run has no number.
 OrderedJson to_json(const SinkKeys& sinks);

@@ -105,6 +105,8 @@ std::string method_label(std::string_view name) {
   if (name == method::sdpa) return "libtorch SDPA";
   if (name == method::statistics) return "statistics";
   if (name == method::all_fields) return "all fields";
+  if (name == method::large_keys) return "with large keys";
+  if (name == method::all_keys) return "with all keys";
   if (name == method::composed) return "composed";
   if (name == method::materialised) return "T × T tensors";
   ASSERT(name == method::matrix_product, "no label for '{}'", name);
@@ -113,9 +115,11 @@ std::string method_label(std::string_view name) {
 
 std::vector<Method> methods_of(const AttentionCase& shape, const MethodChoice& choice) {
   const AttentionInputs in = random_inputs(shape);
-  std::vector<Method> methods = {sdpa(shape, in),
-                                 ours(method::statistics, shape, in, asked_fields(), AttentionBackend::automatic),
-                                 ours(method::all_fields, shape, in, {}, AttentionBackend::automatic)};
+  std::vector<Method> methods = {
+      sdpa(shape, in), ours(method::statistics, shape, in, asked_fields(), AttentionBackend::automatic),
+      ours(method::all_fields, shape, in, {}, AttentionBackend::automatic),
+      ours(method::large_keys, shape, in, {.key_means = kernels::KeyMeans::above}, AttentionBackend::automatic),
+      ours(method::all_keys, shape, in, {.key_means = kernels::KeyMeans::all}, AttentionBackend::automatic)};
   if (choice.composed) methods.push_back(ours(method::composed, shape, in, asked_fields(), AttentionBackend::composed));
   if (choice.materialised) methods.push_back(materialised(shape, in));
   if (choice.matrix_product) methods.push_back(matrix_product(shape.dtype));

@@ -16,6 +16,8 @@ inline constexpr std::string_view sdpa = "sdpa";  ///< libtorch's SDPA, the floo
 /// Ours: output, n_eff, entropy, bos_mass, S, lambda_obs, K.
 inline constexpr std::string_view statistics = "statistics";
 inline constexpr std::string_view all_fields = "all_fields";  ///< ours: all fields of the default ReturnedFields
+inline constexpr std::string_view large_keys = "large_keys";  ///< all fields, and key means of at least 0.1
+inline constexpr std::string_view all_keys = "all_keys";      ///< all fields, and all key means
 inline constexpr std::string_view composed = "composed";      ///< ours from library calls, the fields of `statistics`
 /// A T x T tensor for each head, the fields of `statistics`.
 inline constexpr std::string_view materialised = "materialised";
@@ -23,8 +25,9 @@ inline constexpr std::string_view matrix_product = "matrix_product";  ///< no at
 }  // namespace method
 
 /// All methods, in the order in which they run and stand in tables.
-inline constexpr std::string_view all_methods[] = {method::sdpa,     method::statistics,   method::all_fields,
-                                                   method::composed, method::materialised, method::matrix_product};
+inline constexpr std::string_view all_methods[] = {method::sdpa,         method::statistics,    method::all_fields,
+                                                   method::large_keys,   method::all_keys,      method::composed,
+                                                   method::materialised, method::matrix_product};
 
 /// A method's name in tables and figures.
 std::string method_label(std::string_view name);

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/checked.h"
+#include "kernels/key_means.h"
 #include "kernels/query_fields.h"
 
 #include <ATen/ATen.h>
@@ -21,7 +22,8 @@ std::string shape_text(const at::Tensor& tensor) {
 
 /// Priors and soft caps beyond these are infinite or zero in float32, and some statistics would be NaN.
 constexpr double smallest_cap = 1e-30, largest_option = 1e30;
-constexpr double most_score_noise = 1e6;  // its square stays far from the bounds of float64
+constexpr double smallest_key_mean = 1e-4;  // far above what rounding adds to a mean
+constexpr double most_score_noise = 1e6;    // its square stays far from the bounds of float64
 
 void check_prior(const char* where, const char* name, double prior) {
   CHECK(prior >= 0 && prior <= largest_option, "{}: {} {}; must be between 0 and {}", where, name, prior,
@@ -53,6 +55,9 @@ void check_options(const char* where, const AttentionOptions& options, double pr
   check_estimator(where, options.estimator);
   CHECK(options.returned.first_masses >= 0 && options.returned.first_masses <= first_keys,
         "{}: first_masses {}; must be between 0 and {}", where, options.returned.first_masses, first_keys);
+  const double least = options.returned.least_key_mean;
+  CHECK(least >= smallest_key_mean && least <= 1, "{}: least_key_mean {}; must be between {} and 1", where, least,
+        smallest_key_mean);
 }
 
 void check_sequences(const char* where, const AttentionOptions& options, std::int64_t length) {
@@ -171,6 +176,17 @@ AttentionShape shape_of(const AttentionOptions& options, const at::Tensor& query
           .prior_variance = options.prior_variance.value_or(1 / value_dim)};
 }
 
+KeyRange seeing_queries(const AttentionOptions& options, std::int64_t length, std::int64_t key) {
+  KeyRange range{options.causal ? key : 0, length};
+  if (options.window) {
+    const std::int64_t reach = std::min(*options.window, length);
+    range.begin = std::max(range.begin, key - reach + 1);
+    range.end = std::min(range.end, key + reach);
+  }
+  range.begin = std::max(range.begin, options.first_query);
+  return range;
+}
+
 KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std::int64_t query) {
   KeyRange range{0, options.causal ? query + 1 : length};
   if (options.window) {
@@ -270,6 +286,10 @@ QueryStatistics allocate_statistics(const AttentionOptions& options, const Atten
   if (returned.first_masses > 0) {
     statistics.first_mass = filled({shape.heads, shape.length, returned.first_masses});
     statistics.column_mean = filled({shape.heads, returned.first_masses});
+  }
+  if (returned.key_means != KeyMeans::none) {
+    statistics.key_mean = filled({shape.heads, shape.length, key_windows});
+    statistics.key_queries = at::zeros({shape.heads, shape.length}, query.options().dtype(at::kLong));
   }
   statistics.value_variance = filled({shape.kv_heads, shape.value_dim});
   if (returned.per_dimension) {

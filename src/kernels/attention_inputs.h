@@ -41,6 +41,9 @@ struct KeyRange {
 /// The keys of 0..length-1 that the query at position `query` sees under causality and the window. Never empty.
 KeyRange visible_keys(const AttentionOptions& options, std::int64_t length, std::int64_t query);
 
+/// The queries [begin, end) that see the key at position `key` under causality, window and `first_query`. May be empty.
+KeyRange seeing_queries(const AttentionOptions& options, std::int64_t length, std::int64_t key);
+
 /// Checks the options and the three tensors, as documented at attention_statistics_reference.
 /// @param where  the function's name, for messages
 AttentionShape checked_shape(const char* where, const AttentionOptions& options, const at::Tensor& query,

@@ -28,13 +28,13 @@ const QueryField& query_field(std::string_view name) {
   return *found;
 }
 
-void copy_queries(const QueryStatistics& part, std::int64_t begin, QueryStatistics& whole) {
+void copy_positions(const QueryStatistics& part, std::int64_t begin, QueryStatistics& whole) {
   const auto copy = [&](at::Tensor QueryStatistics::*tensor) {
     if ((part.*tensor).defined()) (whole.*tensor).narrow(1, begin, (part.*tensor).size(1)).copy_(part.*tensor);
   };
   for (const QueryField& field : query_fields) copy(field.tensor);
   for (const StatisticsTensor& other : other_tensors) {
-    if (other.by_query) copy(other.tensor);
+    if (other.by_position) copy(other.tensor);
   }
 }
 
@@ -65,7 +65,7 @@ QueryStatistics over_sequences(const AttentionOptions& options, const at::Tensor
         kernel(own, shape_of(own, part(query), key, value), part(query), part(key), part(value));
     if (!whole.n_eff.defined())
       whole = allocate_statistics(options, shape_of(options, query, key, value), statistics.n_eff.scalar_type(), query);
-    copy_queries(statistics, sequence.begin, whole);
+    copy_positions(statistics, sequence.begin, whole);
     if (statistics.first_mass.defined()) {
       const at::Tensor counts = queries_of_columns(statistics);
       const at::Tensor sums = at::nan_to_num(statistics.column_mean.to(at::kDouble), 0.0) * counts;

@@ -18,8 +18,9 @@ using SequenceKernel =
 QueryStatistics over_sequences(const AttentionOptions& options, const at::Tensor& query, const at::Tensor& key,
                                const at::Tensor& value, const SequenceKernel& kernel);
 
-/// Copies every field of `part` that has a query dimension into `whole`, starting at query `begin` of `whole`.
-void copy_queries(const QueryStatistics& part, std::int64_t begin, QueryStatistics& whole);
+/// Copies every field of `part` that has a dimension of positions into `whole`, starting at position `begin` of
+/// `whole`.
+void copy_positions(const QueryStatistics& part, std::int64_t begin, QueryStatistics& whole);
 
 /// The options of one sequence: biases and precisions narrowed to its positions.
 AttentionOptions options_of(const AttentionOptions& options, const Sequence& sequence);

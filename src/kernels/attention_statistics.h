@@ -33,6 +33,13 @@ struct Sequence {
   bool operator==(const Sequence&) const = default;
 };
 
+/// Of which keys the means over queries are wanted (`key_mean`).
+enum class KeyMeans {
+  none,
+  above,  ///< of the keys whose column mean is at least `least_key_mean`; the others have NaN
+  all
+};
+
 /// Which fields of QueryStatistics are wanted. A field that is not wanted stays undefined; it is not computed if
 /// computing it costs time. `n_eff`, `residual`, `observation_precision`, `kalman_gain` and `value_variance` are always
 /// returned.
@@ -46,6 +53,8 @@ struct ReturnedFields {
   bool norms = true;                       ///< `estimate_norm`, `gained_estimate_norm`
   bool per_dimension = false;              ///< `residual_by_dimension`, `observation_precision_by_dimension`
   std::int64_t first_masses = first_keys;  ///< keys in `first_mass` and `column_mean`, 0..first_keys; 0: neither
+  KeyMeans key_means = KeyMeans::none;     ///< of `key_mean` and `key_queries`
+  double least_key_mean = 0.1;             ///< with KeyMeans::above; between 1e-4 and 1
 
   bool operator==(const ReturnedFields&) const = default;
 };
@@ -113,6 +122,13 @@ struct QueryStatistics {
   /// [head, first_masses] mean of p_im over the queries i >= m that see a key (Gu et al.); NaN if there is no such
   /// query. Queries and keys are counted from the start of their sequence.
   at::Tensor column_mean;
+  /// [head, key, 3] mean weight p of each key (over keys and sink). First the column mean: over the queries that see
+  /// the key (Gu et al.). Then over the queries of the second half that see any key, and over those of the last
+  /// quarter; a query that does not see this key counts with 0. So the sums of the second and third numbers over keys
+  /// are shares of all attention. NaN: no query sees the key, or its column mean is not wanted. With `sequences`,
+  /// positions and windows are those of the key's own sequence.
+  at::Tensor key_mean;
+  at::Tensor key_queries;  ///< [head, key] int64: the queries that see the key; undefined without `key_mean`
   /// [kv_head, value_dim] population variance of the values over all keys; [sequence, kv_head, value_dim] if
   /// `sequences` are given.
   at::Tensor value_variance;
@@ -187,10 +203,11 @@ class AttentionPlan {
 /// Values may be arbitrarily small: in each dimension v - c is scaled by a power of two before it is squared. Values
 /// whose squares float32 cannot hold are refused.
 ///
-/// Streaming: the bits of a query do not depend on the number of threads. Except for `kalman_gain_scaled`,
-/// `value_variance` and `column_mean`, they do not depend on later positions either. The second statement holds as long
-/// as |v - c| of a dimension, and |v| of a head, stay within a factor of 2^45. The reason is that powers of two may
-/// come from later positions; beyond this range, squares of the smallest values lose digits.
+/// Streaming: the bits of a query do not depend on the number of threads, nor do those of a key. Except for
+/// `kalman_gain_scaled`, `value_variance`, `column_mean` and `key_mean`, they do not depend on later positions either.
+/// The second statement holds as long as |v - c| of a dimension, and |v| of a head, stay within a factor of 2^45. The
+/// reason is that powers of two may come from later positions; beyond this range, squares of the smallest values lose
+/// digits.
 ///
 /// Shapes and errors: as attention_statistics_reference; in addition
 /// @throws InvalidArgument  the backend does not compute on the inputs' device

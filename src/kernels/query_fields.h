@@ -50,16 +50,18 @@ const QueryField& query_field(std::string_view name);
 /// The tensors of QueryStatistics that are not in query_fields, except value_variance.
 struct StatisticsTensor {
   at::Tensor QueryStatistics::*tensor;
-  bool by_query;  ///< [head, query, ...]; else [head, ...]
+  bool by_position;  ///< [head, query or key, ...]; else [head, ...]
 };
 
-inline constexpr std::array<StatisticsTensor, 7> other_tensors{{
+inline constexpr std::array<StatisticsTensor, 9> other_tensors{{
     {&QueryStatistics::output, true},
     {&QueryStatistics::first_mass, true},
     {&QueryStatistics::sink_logit_mass, true},
     {&QueryStatistics::first_weight, true},
     {&QueryStatistics::residual_by_dimension, true},
     {&QueryStatistics::observation_precision_by_dimension, true},
+    {&QueryStatistics::key_mean, true},
+    {&QueryStatistics::key_queries, true},
     {&QueryStatistics::column_mean, false},
 }};
 

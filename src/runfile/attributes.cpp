@@ -58,8 +58,12 @@ void add_coordinates(Attributes& attributes, std::span<const Axis> axes, Group g
 /// In a model with learned sink logits: whether the weights of a number are those among the keys, or of keys and sink.
 std::string_view share_of_sink(const DatasetInfo& info) {
   const auto begins = [&](std::string_view start) { return info.name.starts_with(start); };
-  if (info.group == Group::values || begins("gate") || begins("nll") || begins("sink_logit_mass")) return "";
-  if (begins("bos_mass") || begins("first_mass") || begins("column_mean"))
+  if (info.group == Group::values || info.group == Group::stream || begins("gate") || begins("nll") ||
+      begins("sink_logit_mass"))
+    return "";
+  const bool mean_of_sink = begins("column_mean") || begins("second_half_mean") || begins("last_quarter_mean");
+  if (info.group == Group::sinks && !mean_of_sink) return "";
+  if (begins("bos_mass") || begins("first_mass") || mean_of_sink)
     return "; of weights that sum to 1 over the keys and the learned sink logit together";
   return "; of weights renormalised to sum to 1 over the keys, without the learned sink logit";
 }
@@ -103,7 +107,9 @@ Attributes attributes_of(const DatasetInfo& info, const Request& request) {
       meaning.replace(at, reml.size(), fmt::format("observation precision ({})", words_of(request.estimator)));
   }
   if (request.sink_logits) meaning += share_of_sink(info);
-  Attributes attributes = {{"units", info.unit}, {"long_name", meaning}};
+  Attributes attributes;
+  if (info.kind != Kind::text) attributes.emplace_back("units", info.unit);
+  attributes.emplace_back("long_name", meaning);
   add_coordinates(attributes, info.run_axes(), info.group, request);
   if (const std::string_view comment = comment_on(info); !comment.empty()) attributes.emplace_back("comment", comment);
   return attributes;
@@ -127,6 +133,11 @@ std::string_view comment_on(const DatasetInfo& info) {
   if (info.group == Group::profile && bos_mass)
     return "0 by construction in the bins from whose queries the layer's window hides key 0";
   if (bos_mass) return "0 by construction for the queries from which the layer's window hides key 0";
+  if (info.group == Group::sinks && (info.name == "second_half_mean" || info.name == "last_quarter_mean"))
+    return "a query that does not see the key counts as 0";
+  if (info.kind == Kind::integer) return "-1 where there is no such key or position";
+  if (info.kind == Kind::text) return "empty where there is no such key, or no tokenizer";
+  if (info.group == Group::sinks || info.group == Group::stream) return {};
   if (info.name == "first_mass" || info.name == "column_mean")
     return "a query from which the layer's window hides the key counts as 0 by construction";
   if (info.name.starts_with("sink_bound") || info.name == "sink_alignment")

@@ -81,6 +81,10 @@ AxisWords words_of(Axis axis) {
       return {"1", "one of 64 equal parts of a chunk: position t of T lies in bin floor(64 t / T)"};
     case Axis::key:
       return {"tokens", "position of the key in the chunk, from 0; a BOS token has position 0"};
+    case Axis::rank:
+      return {"1", "place of the key among the head's sinks, the largest column mean first, from 0"};
+    case Axis::largest:
+      return {"1", "place among the positions with the largest absolute entries of the hidden state, from 0"};
     case Axis::query:
       return {"tokens", "position of the query in the chunk, from 0; a BOS token has position 0"};
   }

@@ -92,7 +92,7 @@ Handle space_of(const Handle& dataset) {
   return {H5Dget_space(dataset.get()), H5Sclose, "dataspace"};
 }
 
-Handle text_type(std::size_t size) {
+Handle fixed_text_type(std::size_t size) {
   Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "text type");
   check(H5Tset_size(type.get(), size), "text type");
   check(H5Tset_cset(type.get(), H5T_CSET_UTF8), "text type");
@@ -223,6 +223,8 @@ Handle create_dataset(hid_t parent, const std::string& name, const Layout& layou
   if (H5Tget_class(layout.type) == H5T_FLOAT) {
     const double missing = std::numeric_limits<double>::quiet_NaN();
     check(H5Pset_fill_value(creation.get(), H5T_NATIVE_DOUBLE, &missing), "fill value");
+  } else if (layout.fill) {
+    check(H5Pset_fill_value(creation.get(), H5T_NATIVE_INT64, &*layout.fill), "fill value");
   }
   if (layout.chunk.empty()) {
     check(H5Pset_alloc_time(creation.get(), H5D_ALLOC_TIME_EARLY), "dataset properties");
@@ -348,15 +350,56 @@ bool has_copied_chunks(const Handle& from, const Handle& to, std::int64_t sample
   return same;
 }
 
-Handle write_strings(hid_t parent, const std::string& name, const std::vector<std::string>& strings,
-                     const Shape& shape) {
-  const Handle type = text_type(H5T_VARIABLE);
-  Handle dataset = create_dataset(parent, name, {type.get(), shape, {}});
+hid_t text_type() {
+  prepare_library();
+  static const hid_t type = [] {
+    const hid_t made = H5Tcopy(H5T_C_S1);  // never closed: H5dont_atexit() leaves the library open
+    check(made < 0 ? -1 : H5Tset_size(made, H5T_VARIABLE), "text type");
+    check(H5Tset_cset(made, H5T_CSET_UTF8), "text type");
+    return made;
+  }();
+  return type;
+}
+
+namespace {
+
+std::vector<const char*> pointers_to(const std::vector<std::string>& strings) {
   std::vector<const char*> pointers;
   pointers.reserve(strings.size());
   for (const std::string& text : strings) pointers.push_back(text.c_str());
-  write(dataset, type.get(), pointers.data());
+  return pointers;
+}
+
+/// Reads `count` strings of the selected part of a dataset.
+std::vector<std::string> selected_strings(const Handle& dataset, hid_t memory, hid_t selection, std::size_t count,
+                                          std::uint64_t most_bytes, const std::string& path) {
+  TextArena arena(most_bytes);
+  const Handle transfer = property_list(H5P_DATASET_XFER);
+  check(H5Pset_vlen_mem_manager(transfer.get(), TextArena::allocate, &arena, TextArena::release, nullptr),
+        "text buffers");
+  std::vector<char*> pointers(count, nullptr);
+  const herr_t status = H5Dread(dataset.get(), text_type(), memory, selection, transfer.get(), pointers.data());
+  require(!arena.refused(), "dataset '{}' claims more text than {} bytes, which is the most that is read", path,
+          most_bytes);
+  check(status, fmt::format("read of '{}'", path));
+  std::vector<std::string> strings;
+  strings.reserve(pointers.size());
+  for (const char* text : pointers) strings.emplace_back(text != nullptr ? text : "");
+  return strings;
+}
+
+}  // namespace
+
+Handle write_strings(hid_t parent, const std::string& name, const std::vector<std::string>& strings,
+                     const Shape& shape) {
+  Handle dataset = create_dataset(parent, name, {text_type(), shape, {}});
+  write(dataset, text_type(), pointers_to(strings).data());
   return dataset;
+}
+
+void write_strings_box(const Handle& dataset, const Shape& offset, const Shape& count,
+                       const std::vector<std::string>& strings) {
+  write_box(dataset, offset, count, text_type(), pointers_to(strings).data());
 }
 
 std::vector<std::string> read_strings(hid_t parent, const std::string& path, const Shape& shape,
@@ -367,26 +410,23 @@ std::vector<std::string> read_strings(hid_t parent, const std::string& path, con
   const Handle stored(H5Dget_type(dataset.get()), H5Tclose, "type");
   require(H5Tis_variable_str(stored.get()) > 0, "dataset '{}' does not hold text", path);
   check_storage(dataset, path, {stored.get(), shape, {}});
+  return selected_strings(dataset, H5S_ALL, H5S_ALL, static_cast<std::size_t>(checked_elements(shape, path)),
+                          most_bytes, path);
+}
 
-  const Handle type = text_type(H5T_VARIABLE);
-  TextArena arena(most_bytes);
-  const Handle transfer = property_list(H5P_DATASET_XFER);
-  check(H5Pset_vlen_mem_manager(transfer.get(), TextArena::allocate, &arena, TextArena::release, nullptr),
-        "text buffers");
-  std::vector<char*> pointers(static_cast<std::size_t>(checked_elements(shape, path)), nullptr);
-  const herr_t status = H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, transfer.get(), pointers.data());
-  require(!arena.refused(), "dataset '{}' claims more text than {} bytes, which is the most that is read", path,
-          most_bytes);
-  check(status, fmt::format("read of '{}'", path));
-  std::vector<std::string> strings;
-  strings.reserve(pointers.size());
-  for (const char* text : pointers) strings.emplace_back(text != nullptr ? text : "");
-  return strings;
+std::vector<std::string> read_strings_box(const Handle& dataset, const Shape& offset, const Shape& count,
+                                          std::uint64_t most_bytes) {
+  const Handle source = space_of(dataset);
+  check(H5Sselect_hyperslab(source.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(),
+                            nullptr),
+        "selection");
+  return selected_strings(dataset, dataspace(count).get(), source.get(),
+                          static_cast<std::size_t>(checked_elements(count, "text")), most_bytes, "text");
 }
 
 void write_attribute(hid_t object, const std::string& name, std::string_view text) {
   const std::string stored(text.empty() ? std::string_view("\0", 1) : text);  // the library has no type for no bytes
-  const Handle type = text_type(stored.size());
+  const Handle type = fixed_text_type(stored.size());
   const Handle attribute(H5Acreate2(object, name.c_str(), type.get(), dataspace({}).get(), H5P_DEFAULT, H5P_DEFAULT),
                          H5Aclose, name);
   check(H5Awrite(attribute.get(), type.get(), stored.data()), name);

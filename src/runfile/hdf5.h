@@ -62,7 +62,8 @@ bool has_object(hid_t parent, const std::string& path);
 struct Layout {
   hid_t type = H5I_INVALID_HID;
   Shape shape;
-  Shape chunk;  ///< empty: contiguous
+  Shape chunk;                            ///< empty: contiguous
+  std::optional<std::int64_t> fill = {};  ///< what integers start as; absent: 0
 };
 Handle create_dataset(hid_t parent, const std::string& name, const Layout& layout);
 /// Opens an untrusted dataset.
@@ -93,12 +94,20 @@ bool has_copied_chunks(const Handle& from, const Handle& to, std::int64_t sample
 /// How many chunks of the dataset have been written.
 std::uint64_t chunk_count(const Handle& dataset);
 
-/// Variable-length UTF-8 strings: one (shape {}) or a row of them.
+/// The type of variable-length UTF-8 strings. It lives as long as the program.
+hid_t text_type();
+/// Variable-length UTF-8 strings without NUL: one (shape {}) or an array of them, row-major.
 Handle write_strings(hid_t parent, const std::string& name, const std::vector<std::string>& strings,
                      const Shape& shape);
 /// @throws Error  absent, of another type or shape, or longer than `most_bytes` in total
 std::vector<std::string> read_strings(hid_t parent, const std::string& path, const Shape& shape,
                                       std::uint64_t most_bytes);
+/// Writes or reads the box of size `count` at `offset` of a dataset of text_type().
+void write_strings_box(const Handle& dataset, const Shape& offset, const Shape& count,
+                       const std::vector<std::string>& strings);
+/// @throws Error  longer than `most_bytes` in total
+std::vector<std::string> read_strings_box(const Handle& dataset, const Shape& offset, const Shape& count,
+                                          std::uint64_t most_bytes);
 
 void write_attribute(hid_t object, const std::string& name, std::string_view text);
 void write_attribute(hid_t object, const std::string& name, std::int64_t number);

@@ -1,18 +1,13 @@
 #pragma once
 
+#include "core/query_windows.h"
+
 #include <cstdint>
 
 namespace gainlens::runfile {
 
-/// First query of the last quarter of a chunk of length T: ceil(3T/4). Source: docs/method.md, "Sweep protocol".
-constexpr std::int64_t last_quarter_begin(std::int64_t length) {
-  return length - length / 4;
-}
-
-/// First query of the second half: ceil(T/2).
-constexpr std::int64_t second_half_begin(std::int64_t length) {
-  return length - length / 2;
-}
+using gainlens::last_quarter_begin;
+using gainlens::second_half_begin;
 
 /// The queries of a chunk that a summary covers: from the first query of the window to the end of the chunk.
 enum class Window { last_quarter, second_half };

@@ -17,7 +17,8 @@ namespace gainlens::runfile {
 /// bits, or when a number is added. A run of another version is not resumed. Runs of lower versions can be read.
 /// - Version 2 added the norms of the estimate, the sink bound, min_norm and variance.
 /// - Since version 3 the error of sums does not grow with the length, and scaled K works for values of any size.
-inline constexpr std::int64_t statistics_version = 3;
+/// - Version 4 added /sinks and /stream: the keys that take most attention, wherever they are.
+inline constexpr std::int64_t statistics_version = 4;
 
 /// What is measured, and of which model. It determines the datasets of a run and their shapes. A sweep derives all of
 /// it from the model's attention layout (sweep/measured_model.h).

@@ -50,11 +50,12 @@ class RunFileWriter {
     hdf5::write_attribute(file_.get(), "format_version", run_format_version);
     describe(file_, attributes_of_run(request, program_version));
     describe(hdf5::write_strings(file_.get(), "request", {request.to_json().dump()}, {}), attributes_of_request());
-    for (const Axis axis : root_axes) scales_.emplace(axis, write_scale(file_, axis, 0));
-    for (const Coordinate* coordinate : coordinates_on(root_axes, Group::summary, request)) {
+    const std::vector<Axis> axes = root_axes(request);
+    for (const Axis axis : axes) scales_.emplace(axis, write_scale(file_, axis, 0));
+    for (const Coordinate* coordinate : coordinates_on(axes, Group::summary, request)) {
       coordinates_.emplace(coordinate->name, write_coordinate(file_, *coordinate, Group::summary, request.lengths));
     }
-    for (const Group group : {Group::summary, Group::profile, Group::values}) {
+    for (const Group group : groups_of_all_lengths) {
       if (holds(group)) add_group(file_, std::string(name_of(group)), group, request.lengths.front());
     }
     if (holds(Group::queries)) {
@@ -170,7 +171,12 @@ class RunFileWriter {
     hdf5::Shape count = {1, 1};
     count.insert(count.end(), shape.begin(), shape.end());
     offset.resize(count.size(), 0);
-    const hid_t type = number_type(request_);
+    if (info.kind == Kind::text) {
+      const hdf5::Shape start(shape.size(), 0);
+      hdf5::write_strings_box(to, offset, count, hdf5::read_strings_box(from, start, shape, most_text_bytes));
+      return;
+    }
+    const hid_t type = stored_type(info, request_);
     std::vector<char> bytes(static_cast<std::size_t>(checked_elements(shape, info.name)) * H5Tget_size(type));
     hdf5::read(from, type, bytes.data());
     hdf5::write_box(to, offset, count, type, bytes.data());
@@ -194,7 +200,8 @@ hdf5::Handle open_for_combining(const std::filesystem::path& path, const Request
 }  // namespace
 
 hdf5::Layout run_layout(const DatasetInfo& info, const Request& request, std::int64_t length) {
-  hdf5::Layout layout{number_type(request), info.run_shape(request, length), info.shard_chunk(request, length)};
+  hdf5::Layout layout = shard_layout(info, request, length);
+  layout.shape = info.run_shape(request, length);
   if (!layout.chunk.empty()) layout.chunk.insert(layout.chunk.begin(), 1);
   return layout;
 }

@@ -87,9 +87,13 @@ class Proof {
       if (info.group == Group::queries) {
         same = hdf5::has_copied_chunks(from, open(info, key.length), key.sample);
         chunks_[{&info, key.length}] += hdf5::chunk_count(from);
+      } else if (info.kind == Kind::text) {
+        const hdf5::Shape shape = info.shard_shape(request_, key.length);
+        same = text_box(info, {place, key.sample}) ==
+               hdf5::read_strings_box(from, hdf5::Shape(shape.size(), 0), shape, most_text_bytes);
       } else {
         std::vector<char> bytes(box_bytes(info));
-        hdf5::read(from, number_type(request_), bytes.data());
+        hdf5::read(from, stored_type(info, request_), bytes.data());
         same = bytes == box(info, {place, key.sample});
       }
       require(same, "dataset '{}' differs from the shard of length {}, sample {}", info.path(key.length), key.length,
@@ -115,25 +119,39 @@ class Proof {
   /// Bytes that one shard has in a dataset. Shapes outside /queries do not depend on the length.
   std::size_t box_bytes(const DatasetInfo& info) const {
     const auto elements = checked_elements(info.shard_shape(request_, request_.lengths.front()), info.name);
-    return static_cast<std::size_t>(elements) * H5Tget_size(number_type(request_));
+    return static_cast<std::size_t>(elements) * H5Tget_size(stored_type(info, request_));
   }
 
-  /// What [length, sample] of a dataset holds.
-  std::vector<char> box(const DatasetInfo& info, hdf5::Shape offset) const {
+  /// The size of the box that one chunk has in a dataset.
+  hdf5::Shape box_size(const DatasetInfo& info) const {
     const hdf5::Shape shape = info.shard_shape(request_, request_.lengths.front());
     hdf5::Shape count = {1, 1};
     count.insert(count.end(), shape.begin(), shape.end());
+    return count;
+  }
+
+  /// What [length, sample] of a dataset of numbers or integers holds.
+  std::vector<char> box(const DatasetInfo& info, hdf5::Shape offset) const {
+    const hdf5::Shape count = box_size(info);
     offset.resize(count.size(), 0);
     std::vector<char> bytes(box_bytes(info));
-    hdf5::read_box(open(info, request_.lengths.front()), offset, count, number_type(request_), bytes.data());
+    hdf5::read_box(open(info, request_.lengths.front()), offset, count, stored_type(info, request_), bytes.data());
     return bytes;
+  }
+
+  /// The same of a dataset of text.
+  std::vector<std::string> text_box(const DatasetInfo& info, hdf5::Shape offset) const {
+    const hdf5::Shape count = box_size(info);
+    offset.resize(count.size(), 0);
+    return hdf5::read_strings_box(open(info, request_.lengths.front()), offset, count, most_text_bytes);
   }
 
   /// Proves the coordinates at the root and in each group. RunReader has compared the values of the scales.
   void prove_coordinates() const {
-    for (const Axis axis : root_axes)
+    const std::vector<Axis> at_root = root_axes(request_);
+    for (const Axis axis : at_root)
       prove_attributes(open_any(name_of(axis)), attributes_of(axis), std::string(name_of(axis)));
-    for (const Coordinate* coordinate : coordinates_on(root_axes, Group::summary, request_))
+    for (const Coordinate* coordinate : coordinates_on(at_root, Group::summary, request_))
       prove_coordinate(*coordinate, "", Group::summary, request_.lengths);
     for (const Group group : groups) {
       const bool one_length = group == Group::queries;
@@ -202,13 +220,21 @@ class Proof {
   void prove_absent(std::int64_t place, std::int64_t sample) const {
     for (const DatasetInfo& info : schema()) {
       if (!info.present(request_) || info.group == Group::queries) continue;
-      require(box(info, {place, sample}) == nothing(box_bytes(info)),
-              "dataset '{}' has numbers where there is no shard", info.path(request_.lengths.front()));
+      require(holds_nothing(info, {place, sample}), "dataset '{}' has numbers where there is no shard",
+              info.path(request_.lengths.front()));
     }
   }
 
-  /// The bytes of a place where nothing was written: NaN in the precision of the file.
-  std::vector<char> nothing(std::size_t size) const {
+  bool holds_nothing(const DatasetInfo& info, const hdf5::Shape& offset) const {
+    if (info.kind != Kind::text) return box(info, offset) == nothing(info);
+    const std::vector<std::string> texts = text_box(info, offset);
+    return std::all_of(texts.begin(), texts.end(), [](const std::string& text) { return text.empty(); });
+  }
+
+  /// The bytes of a place where nothing was written: -1, or NaN in the precision of the file.
+  std::vector<char> nothing(const DatasetInfo& info) const {
+    const std::size_t size = box_bytes(info);
+    if (info.kind == Kind::integer) return std::vector<char>(size, '\xff');  // -1 in two's complement
     const double wide = std::numeric_limits<double>::quiet_NaN();
     const float narrow = std::numeric_limits<float>::quiet_NaN();
     const bool float64 = stores_float64(request_);

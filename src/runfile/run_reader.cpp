@@ -21,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t most_text_bytes = 64u << 20;
 /// Upper limit of deflate's compression, which is at most 1032 to 1.
 constexpr std::uint64_t most_packing = 1100;
 
@@ -76,6 +75,21 @@ struct RunReader::State {
   std::map<std::string, std::pair<const DatasetInfo*, std::int64_t>, std::less<>>
       datasets;  // name -> its line and context length
 
+  using Dataset = decltype(datasets)::value_type;
+
+  /// @throws InvalidArgument  no such dataset
+  const Dataset* find(std::string_view name) const {
+    const auto found = datasets.find(name);
+    CHECK(found != datasets.end(), "{}: has no dataset '{}'{}", printable(path.string()), printable(name),
+          did_you_mean(name, names));
+    return &*found;
+  }
+
+  [[noreturn]] void throw_damaged(std::string_view name, const hdf5::Error& error) const {
+    throw_invalid("{}: dataset '{}': {}; the file is damaged (repeating the sweep command rebuilds it from its shards)",
+                  printable(path.string()), name, printable(error.what()));
+  }
+
   void check_format() const {
     const auto format = hdf5::read_text_attribute(file.get(), "format");
     CHECK(format, "{}: has no attribute 'format'; it is not a run of gainlens sweep", printable(path.string()));
@@ -90,7 +104,7 @@ struct RunReader::State {
     const std::string where = path.string() + ": /request";
     request = Request::from_json(
         parse_json(hdf5::read_strings(file.get(), "request", {}, most_text_bytes).front(), where), where);
-    for (const Axis axis : root_axes) check_axis(file, std::string(name_of(axis)), axis, request, 0);
+    for (const Axis axis : root_axes(request)) check_axis(file, std::string(name_of(axis)), axis, request, 0);
     if (hdf5::read_strings(file.get(), "attention", {std::ssize(request.layers)}, most_text_bytes) !=
         request.attention) {
       throw hdf5::Error("'/attention' disagrees with /request");
@@ -108,7 +122,7 @@ struct RunReader::State {
       const bool each_length = info.group == Group::queries;
       for (const std::int64_t length : each_length ? request.lengths : std::vector{request.lengths.front()}) {
         hdf5::open_dataset(file.get(), info.path(length), run_layout(info, request, length));
-        names.push_back(info.path(length));
+        if (info.kind != Kind::text) names.push_back(info.path(length));
         datasets.emplace(info.path(length), std::pair{&info, length});
       }
     }
@@ -194,10 +208,10 @@ std::vector<std::string> RunReader::names() const {
 }
 
 Array RunReader::read(std::string_view name) const {
-  const auto found = state_->datasets.find(name);
-  CHECK(found != state_->datasets.end(), "{}: has no dataset '{}'{}", printable(state_->path.string()), printable(name),
-        did_you_mean(name, state_->names));
+  const State::Dataset* found = state_->find(name);
   const auto& [info, length] = found->second;
+  CHECK(info->kind != Kind::text, "{}: dataset '{}' holds text; numbers are needed here",
+        printable(state_->path.string()), name);
   const hdf5::Layout layout = run_layout(*info, state_->request, length);
   try {
     const hdf5::Handle dataset = hdf5::open_dataset(state_->file.get(), found->first, layout);
@@ -209,8 +223,20 @@ Array RunReader::read(std::string_view name) const {
     hdf5::read(dataset, H5T_NATIVE_DOUBLE, array.values.data());
     return array;
   } catch (const hdf5::Error& error) {
-    throw_invalid("{}: dataset '{}': {}; the file is damaged (repeating the sweep command rebuilds it from its shards)",
-                  printable(state_->path.string()), name, printable(error.what()));
+    state_->throw_damaged(name, error);
+  }
+}
+
+std::vector<std::string> RunReader::read_text(std::string_view name) const {
+  const State::Dataset* found = state_->find(name);
+  const auto& [info, length] = found->second;
+  CHECK(info->kind == Kind::text, "{}: dataset '{}' holds numbers; text is needed here",
+        printable(state_->path.string()), name);
+  try {
+    return hdf5::read_strings(state_->file.get(), found->first, info->run_shape(state_->request, length),
+                              most_text_bytes);
+  } catch (const hdf5::Error& error) {
+    state_->throw_damaged(name, error);
   }
 }
 

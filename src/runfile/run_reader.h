@@ -38,10 +38,14 @@ class RunReader {
 
   /// e.g. "summary/n_eff", "profile/gate", "values/norm", "queries/512/n_eff"
   bool has(std::string_view name) const;
-  std::vector<std::string> names() const;
-  /// The whole dataset with its [length, sample, ...] axes (queries: [sample, ...]); NaN where missing.
+  std::vector<std::string> names() const;  ///< those of numbers and integers, which read() takes
+  /// The whole dataset with its [length, sample, ...] axes (queries: [sample, ...]); NaN, or -1 in datasets of
+  /// integers, where missing.
   /// @throws InvalidArgument  no such dataset (nearest match named), or it cannot be read
   Array read(std::string_view name) const;
+  /// The same of a dataset of text, row-major: any bytes but NUL, "" where there is none.
+  /// @throws InvalidArgument  as read()
+  std::vector<std::string> read_text(std::string_view name) const;
 
  private:
   struct State;

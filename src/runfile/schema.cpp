@@ -3,11 +3,13 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/query_scalars.h"
+#include "core/utf8.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -64,8 +66,9 @@ std::vector<HeadQuantity> stored_quantities() {
 std::vector<DatasetInfo> make_schema() {
   std::vector<DatasetInfo> table;
   const auto add = [&](Group group, std::string name, std::vector<Axis> axes, Presence presence, std::string_view unit,
-                       std::string meaning, std::int64_t since = 1) {
-    table.push_back({group, std::move(name), std::move(axes), presence, std::string(unit), std::move(meaning), since});
+                       std::string meaning, std::int64_t since = 1, Kind kind = Kind::number) {
+    table.push_back(
+        {group, std::move(name), std::move(axes), presence, std::string(unit), std::move(meaning), since, kind});
   };
   const std::vector<Axis> per_head = {Axis::layer, Axis::head};
   for (const HeadQuantity& q : head_quantities()) {
@@ -100,6 +103,39 @@ std::vector<DatasetInfo> make_schema() {
   add(Group::values, "variance", per_kv_head, always, "value^2",
       "population variance of the values over keys, mean over dimensions", 2);
 
+  const std::vector<Axis> per_rank = {Axis::layer, Axis::head, Axis::rank};
+  const auto sink = [&](std::string name, std::string_view unit, std::string meaning, Kind kind = Kind::number) {
+    add(Group::sinks, std::move(name), per_rank, always, unit, std::move(meaning), 4, kind);
+  };
+  sink("position", "tokens", "position of the key in the chunk, from 0", Kind::integer);
+  sink("token", "1", "id of the key's token", Kind::integer);
+  sink("text", "", "the key's token in the vocabulary, in readable form", Kind::text);
+  sink("queries", "queries", "number of queries that see the key", Kind::integer);
+  sink("column_mean", "1", "attention weight of the key, mean over the queries that see it");
+  sink("second_half_mean", "1", "attention weight of the key, mean over second-half queries");
+  sink("last_quarter_mean", "1", "attention weight of the key, mean over last-quarter queries");
+  sink("value_norm_ratio", "1", "L2 norm of the key's value by the median over the keys of the key/value head");
+  sink("key_norm_ratio", "1", "L2 norm of the key vector, as scores use it, by the median of the key/value head");
+  sink("key_query_cosine", "1", "cosine of the key vector to the mean query of the head over second-half queries");
+  sink("stream_ratio", "1",
+       "largest absolute entry of the hidden state at the key's position before the layer, by its median over "
+       "positions");
+  sink("stream_ratio_after", "1", "the same after the layer");
+  sink("stream_cosine", "1", "cosine of the hidden state at the key's position before the layer to that of position 0");
+  sink("stream_dimension", "1", "dimension of the largest absolute entry at the key's position before the layer",
+       Kind::integer);
+  const std::vector<Axis> per_largest = {Axis::layer, Axis::largest};
+  const auto stream = [&](std::string name, std::string_view unit, std::string meaning, Kind kind = Kind::number) {
+    add(Group::stream, std::move(name), per_largest, always, unit, std::move(meaning), 4, kind);
+  };
+  stream("position", "tokens", "position of a hidden state with one of the largest absolute entries after the layer",
+         Kind::integer);
+  stream("token", "1", "id of the token there", Kind::integer);
+  stream("dimension", "1", "dimension of the largest absolute entry there", Kind::integer);
+  stream("value", "stream", "largest absolute entry there");
+  add(Group::stream, "median", {Axis::layer}, always, "stream",
+      "median over positions of the largest absolute entry after the layer", 4);
+
   for (const HeadQuantity& q : head_quantities()) {
     if (!q.has_queries()) continue;
     add(Group::queries, std::string(q.name), {Axis::layer, Axis::head, Axis::query}, q.presence, q.unit,
@@ -120,14 +156,20 @@ std::vector<std::int64_t> sizes(const std::vector<Axis>& axes, const Request& re
 }  // namespace
 
 std::string_view name_of(Axis axis) {
-  constexpr std::array<std::string_view, 8> names = {"length",  "sample", "layer", "head",
-                                                     "kv_head", "bin",    "key",   "query"};
+  constexpr std::array<std::string_view, 10> names = {"length", "sample", "layer", "head",    "kv_head",
+                                                      "bin",    "key",    "rank",  "largest", "query"};
   return names.at(static_cast<std::size_t>(axis));
 }
 
 std::string_view name_of(Group group) {
-  constexpr std::array<std::string_view, 4> names = {"summary", "profile", "values", "queries"};
+  constexpr std::array<std::string_view, 6> names = {"summary", "profile", "values", "sinks", "stream", "queries"};
   return names.at(static_cast<std::size_t>(group));
+}
+
+std::vector<Axis> root_axes(const Request& request) {
+  std::vector<Axis> axes = {Axis::length, Axis::sample, Axis::layer, Axis::head, Axis::kv_head, Axis::bin, Axis::key};
+  if (request.version >= 4) axes.insert(axes.end(), {Axis::rank, Axis::largest});
+  return axes;
 }
 
 const std::vector<DatasetInfo>& schema() {
@@ -171,6 +213,10 @@ std::int64_t axis_size(Axis axis, const Request& request, std::int64_t length) {
       return bins;
     case Axis::key:
       return first_keys;
+    case Axis::rank:
+      return stored_sinks;
+    case Axis::largest:
+      return largest_positions;
     case Axis::query:
       return length;
   }
@@ -232,6 +278,10 @@ const std::map<std::string, Array>& entries(const ShardResult& result, Group gro
       return result.profile;
     case Group::values:
       return result.values;
+    case Group::sinks:
+      return result.sinks;
+    case Group::stream:
+      return result.stream;
     case Group::queries:
       return result.queries;
   }
@@ -247,16 +297,45 @@ ShardResult blank_result(const Request& request, std::int64_t length) {
   for (const DatasetInfo& info : schema()) {
     if (!info.present(request)) continue;
     Array array{info.shard_shape(request, length), {}};
-    array.values.assign(static_cast<std::size_t>(checked_elements(array.shape, info.name)),
-                        std::numeric_limits<double>::quiet_NaN());
+    const auto elements = static_cast<std::size_t>(checked_elements(array.shape, info.name));
+    if (info.kind == Kind::text) {
+      result.sink_text.assign(elements, "");
+      continue;
+    }
+    array.values.assign(elements, info.kind == Kind::integer ? -1 : std::numeric_limits<double>::quiet_NaN());
     entries(result, info.group).emplace(info.name, std::move(array));
   }
   return result;
 }
 
+namespace {
+
+/// From -1 to 2^53, up to which a double counts exactly.
+bool is_stored_integer(double value) {
+  return value >= -1 && value <= 0x1p53 && value == std::floor(value);
+}
+
+std::string text_mismatch(const ShardResult& result, const DatasetInfo& info, const Request& request,
+                          std::int64_t length) {
+  const std::int64_t elements = checked_elements(info.shard_shape(request, length), info.name);
+  if (std::ssize(result.sink_text) != elements)
+    return fmt::format("{} has {} texts; the request makes it {}", info.path(length), result.sink_text.size(),
+                       elements);
+  const bool sound = std::all_of(result.sink_text.begin(), result.sink_text.end(), [](const std::string& text) {
+    return !first_invalid_utf8(text) && text.find('\0') == std::string::npos;
+  });
+  return sound ? "" : fmt::format("{} holds a text that is not UTF-8 without NUL", info.path(length));
+}
+
+}  // namespace
+
 std::string result_mismatch(const ShardResult& result, const Request& request, std::int64_t length) {
   for (const DatasetInfo& info : schema()) {
     if (!info.present(request)) continue;
+    if (info.kind == Kind::text) {
+      if (const std::string wrong = text_mismatch(result, info, request, length); !wrong.empty()) return wrong;
+      continue;
+    }
     const auto& found = entries(result, info.group);
     const auto entry = found.find(info.name);
     if (entry == found.end()) return fmt::format("{} is missing", info.path(length));
@@ -265,11 +344,19 @@ std::string result_mismatch(const ShardResult& result, const Request& request, s
       return fmt::format("{} has shape [{}] and {} values; the request makes it [{}]", info.path(length),
                          fmt::join(entry->second.shape, ", "), entry->second.values.size(), fmt::join(shape, ", "));
     }
+    if (info.kind != Kind::integer) continue;
+    const auto wrong = std::find_if_not(entry->second.values.begin(), entry->second.values.end(), is_stored_integer);
+    if (wrong != entry->second.values.end())
+      return fmt::format("{} holds {}; it must hold whole numbers from -1", info.path(length), *wrong);
   }
+  const bool has_text = std::any_of(schema().begin(), schema().end(), [&](const DatasetInfo& info) {
+    return info.kind == Kind::text && info.present(request);
+  });
+  if (!has_text && !result.sink_text.empty()) return "texts of sinks are no dataset of this request";
   for (const Group group : groups) {
     for (const auto& [name, array] : entries(result, group)) {
       const bool known = std::any_of(schema().begin(), schema().end(), [&, &key = name](const DatasetInfo& info) {
-        return info.group == group && info.name == key && info.present(request);
+        return info.group == group && info.name == key && info.kind != Kind::text && info.present(request);
       });
       if (!known) return fmt::format("{}/{} is no dataset of this request", name_of(group), name);
     }

@@ -19,20 +19,31 @@ inline constexpr std::string_view run_format = "gainlens-sweep";
 
 /// Axes of the datasets. All but `query` are dimension scales at the root of run.h5; `query` is a dimension scale of
 /// each /queries/<T>.
-enum class Axis { length, sample, layer, head, kv_head, bin, key, query };
-inline constexpr Axis root_axes[] = {Axis::length,  Axis::sample, Axis::layer, Axis::head,
-                                     Axis::kv_head, Axis::bin,    Axis::key};
+enum class Axis { length, sample, layer, head, kv_head, bin, key, rank, largest, query };
+/// The axes at the root of a run of this request: all but `query`, and those that its statistics version knows.
+std::vector<Axis> root_axes(const Request& request);
 
-enum class Group { summary, profile, values, queries };
-inline constexpr Group groups[] = {Group::summary, Group::profile, Group::values, Group::queries};
+enum class Group { summary, profile, values, sinks, stream, queries };
+inline constexpr Group groups[] = {Group::summary, Group::profile, Group::values,
+                                   Group::sinks,   Group::stream,  Group::queries};
+/// Groups whose datasets have a length axis.
+inline constexpr Group groups_of_all_lengths[] = {Group::summary, Group::profile, Group::values, Group::sinks,
+                                                  Group::stream};
 
 /// What a request must say for a dataset to exist.
 enum class Presence { statistics, gate, sink_logits, nll };
 
+/// What the entries of a dataset are.
+enum class Kind {
+  number,   ///< float32 or float64, see stores_float64(); NaN: no value
+  integer,  ///< int64; -1: no value
+  text      ///< variable-length UTF-8; empty: no value
+};
+
 std::string_view name_of(Axis axis);    ///< "kv_head"
 std::string_view name_of(Group group);  ///< "summary"
 
-/// One line of the table of datasets. stores_float64() gives the precision of all numbers.
+/// One line of the table of datasets.
 struct DatasetInfo {
   Group group;
   std::string name;
@@ -41,6 +52,7 @@ struct DatasetInfo {
   std::string unit;     ///< "value" is the unit of the value vectors
   std::string meaning;  ///< one line
   std::int64_t since;   ///< the first statistics version whose runs hold it
+  Kind kind = Kind::number;
 
   /// Whether a run of this request holds it. Absent quantities are absent datasets, never zeros.
   bool present(const Request& request) const;
@@ -109,10 +121,11 @@ std::vector<std::int64_t> axis_values(Axis axis, const Request& request, std::in
 const std::map<std::string, Array>& entries(const ShardResult& result, Group group);
 std::map<std::string, Array>& entries(ShardResult& result, Group group);
 
-/// A result with every dataset of the request in its shape, all NaN.
+/// A result with every dataset of the request in its shape: all NaN, -1 and "".
 ShardResult blank_result(const Request& request, std::int64_t length);
 
-/// Empty if the result holds exactly the datasets of the request in their shapes; else what is wrong first.
+/// Empty if the result holds exactly the datasets of the request in their shapes, whole numbers of at least -1 in those
+/// of integers, and UTF-8 without NUL in those of text; else what is wrong first.
 std::string result_mismatch(const ShardResult& result, const Request& request, std::int64_t length);
 
 }  // namespace gainlens::runfile

@@ -10,6 +10,11 @@ namespace gainlens::runfile {
 
 inline constexpr std::int64_t bins = 64;       ///< of /profile and /values/norm
 inline constexpr std::int64_t first_keys = 8;  ///< first keys of first_mass, column_mean, first_norm
+/// Sinks of a head that /sinks holds: the keys with the largest column means, largest first; ties: the earlier first.
+inline constexpr std::int64_t stored_sinks = 16;
+inline constexpr double least_stored_mean = 0.1;        ///< smallest column mean of a key in /sinks
+inline constexpr std::int64_t least_sink_queries = 16;  ///< fewest queries that see a key in /sinks
+inline constexpr std::int64_t largest_positions = 3;    ///< of a layer in /stream
 
 /// Row-major numbers of one shard. NaN: no value.
 struct Array {
@@ -34,6 +39,13 @@ struct ShardResult {
   std::map<std::string, Array> values;
   /// [layer, head, query]; first_mass [layer, head, query, key]. Empty without --per-query.
   std::map<std::string, Array> queries;
+  /// [layer, head, rank]. Integers are whole numbers, -1 where there is no such key; numbers are NaN there.
+  std::map<std::string, Array> sinks;
+  /// [layer, largest], median [layer]. Integers as in `sinks`.
+  std::map<std::string, Array> stream;
+  /// [layer, head, rank] Texts of the tokens in `sinks`: UTF-8 without NUL, "" where there is none. Empty if the
+  /// request has no /sinks.
+  std::vector<std::string> sink_text;
 };
 
 }  // namespace gainlens::runfile

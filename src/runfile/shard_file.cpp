@@ -38,9 +38,12 @@ void write_datasets(const hdf5::Handle& file, const Request& request, const Shar
   for (const Group group : groups) folders.emplace(group, hdf5::create_group(file.get(), std::string(name_of(group))));
   for (const DatasetInfo& info : schema()) {
     if (!info.present(request)) continue;
-    const hdf5::Handle dataset = hdf5::create_dataset(
-        folders.at(info.group).get(), info.name,
-        {number_type(request), info.shard_shape(request, key.length), info.shard_chunk(request, key.length)});
+    const hdf5::Handle& folder = folders.at(info.group);
+    if (info.kind == Kind::text) {
+      hdf5::write_strings(folder.get(), info.name, result.sink_text, info.shard_shape(request, key.length));
+      continue;
+    }
+    const hdf5::Handle dataset = hdf5::create_dataset(folder.get(), info.name, shard_layout(info, request, key.length));
     hdf5::write(dataset, H5T_NATIVE_DOUBLE, entries(result, info.group).at(info.name).values.data());
   }
 }
@@ -77,10 +80,16 @@ void prove_datasets(const std::filesystem::path& path, const Request& request, c
   const hdf5::Handle shard = open_shard(path, request, key);
   for (const DatasetInfo& info : schema()) {
     if (!info.present(request)) continue;
+    if (info.kind == Kind::text) {
+      if (hdf5::read_strings(shard.get(), shard_path(info), info.shard_shape(request, key.length), most_text_bytes) !=
+          result.sink_text)
+        throw hdf5::Error(fmt::format("dataset '{}' does not read back as it was written", shard_path(info)));
+      continue;
+    }
     const std::vector<double>& values = entries(result, info.group).at(info.name).values;
     std::vector<double> found(values.size());
     hdf5::read(open_shard_dataset(shard, info, request, key.length), H5T_NATIVE_DOUBLE, found.data());
-    const bool float64 = stores_float64(request);
+    const bool float64 = info.kind == Kind::integer || stores_float64(request);
     const bool same = std::equal(values.begin(), values.end(), found.begin(), [float64](double value, double back) {
       return same_bits(stored(value, float64), back);
     });
@@ -103,8 +112,16 @@ std::optional<ShardKey> parse_shard_file_name(const std::string& name) {
   return key;
 }
 
-hid_t number_type(const Request& request) {
+hid_t stored_type(const DatasetInfo& info, const Request& request) {
+  if (info.kind == Kind::integer) return H5T_STD_I64LE;
+  if (info.kind == Kind::text) return hdf5::text_type();
   return stores_float64(request) ? H5T_IEEE_F64LE : H5T_IEEE_F32LE;
+}
+
+hdf5::Layout shard_layout(const DatasetInfo& info, const Request& request, std::int64_t length) {
+  hdf5::Layout layout{stored_type(info, request), info.shard_shape(request, length), info.shard_chunk(request, length)};
+  if (info.kind == Kind::integer) layout.fill = -1;
+  return layout;
 }
 
 void write_shard(const std::filesystem::path& path, const Request& request, const ShardKey& key,
@@ -142,9 +159,7 @@ hdf5::Handle open_shard(const std::filesystem::path& path, const Request& reques
 
 hdf5::Handle open_shard_dataset(const hdf5::Handle& shard, const DatasetInfo& info, const Request& request,
                                 std::int64_t length) {
-  return hdf5::open_dataset(
-      shard.get(), shard_path(info),
-      {number_type(request), info.shard_shape(request, length), info.shard_chunk(request, length)});
+  return hdf5::open_dataset(shard.get(), shard_path(info), shard_layout(info, request, length));
 }
 
 }  // namespace gainlens::runfile

@@ -16,8 +16,13 @@ std::string shard_file_name(const ShardKey& key);
 /// The inverse; empty for any other name.
 std::optional<ShardKey> parse_shard_file_name(const std::string& name);
 
-/// How numbers of a request are stored: IEEE little-endian float64 or float32.
-hid_t number_type(const Request& request);
+/// How the entries of a dataset are stored: numbers as IEEE little-endian float64 or float32.
+hid_t stored_type(const DatasetInfo& info, const Request& request);
+/// Type, shape and chunks of a dataset in a shard; what was not written is NaN, -1 or "".
+hdf5::Layout shard_layout(const DatasetInfo& info, const Request& request, std::int64_t length);
+
+/// More text than this is not read from one dataset.
+inline constexpr std::uint64_t most_text_bytes = 64u << 20;
 
 /// Writes one shard, flushes it and reads it back from the disk. After a failure the caller must remove what is at
 /// `path`.

@@ -27,9 +27,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <unordered_map>
 
 namespace gainlens::sweep {
 namespace {
@@ -162,6 +164,18 @@ SweepPlan plan_of(const SweepOptions& options, const models::DecoderConfig& conf
           .estimator = options.estimator};
 }
 
+/// The texts of the tokens of some chunks, without the tokenizer.
+std::function<std::string(tokenizers::TokenId)> texts_of_tokens(const tokenizers::Tokenizer& tokenizer,
+                                                                const std::vector<data::Chunk>& chunks) {
+  std::unordered_map<tokenizers::TokenId, std::string> texts;
+  for (const data::Chunk& chunk : chunks) {
+    for (const tokenizers::TokenId id : chunk.tokens) {
+      if (!texts.contains(id)) texts.emplace(id, tokenizer.token_text(id));
+    }
+  }
+  return [texts = std::move(texts)](tokenizers::TokenId id) { return texts.at(id); };
+}
+
 void read_chunks(const SweepOptions& options, Job& job) {
   // Each process would take a part of what the others need.
   CHECK(options.group.size == 1 || (is_read_again(options.source.text) && is_read_again(options.source.token_ids)),
@@ -175,6 +189,8 @@ void read_chunks(const SweepOptions& options, Job& job) {
   job.chunks = data::cut(job.source.tokens, plan(job.source.bos.token));
   if (options.spread) job.spread = std::ssize(job.source.tokens);
   job.source.tokens = {};
+  if (job.source.tokenizer != nullptr) job.plan.token_text = texts_of_tokens(*job.source.tokenizer, job.chunks);
+  job.source.tokenizer = nullptr;  // a vocabulary takes memory that the model needs
 }
 
 Job read_job(const SweepOptions& options) {

@@ -6,6 +6,7 @@
 #include "sweep/likelihood.h"
 #include "sweep/moments.h"
 #include "sweep/one_sequence.h"
+#include "sweep/sink_collector.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -20,7 +21,8 @@ namespace gainlens::sweep {
 namespace {
 
 /// The statistics that a run stores. Fields that it does not store are not computed.
-constexpr kernels::ReturnedFields stored_fields{.without_first_moments = false};
+constexpr kernels::ReturnedFields stored_fields{
+    .without_first_moments = false, .key_means = collected_keys, .least_key_mean = runfile::least_stored_mean};
 
 /// Statistics in the layers that are measured, libtorch's fused attention in the others.
 class MeasuredLayers : public hooks::AttentionOp {
@@ -30,18 +32,24 @@ class MeasuredLayers : public hooks::AttentionOp {
 
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override {
     const bool measured = std::binary_search(layers_.begin(), layers_.end(), layer);
+    present_ = &qkv;
     return measured ? statistics_.run(layer, qkv, options) : plain_.run(layer, qkv, options);
   }
   hooks::ObservedAttention run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,
                                             const kernels::AttentionOptions& options,
                                             const hooks::PrecisionBias& bias) override {
     const bool measured = std::binary_search(layers_.begin(), layers_.end(), layer);
+    present_ = &qkv;
     return measured ? statistics_.run_with_moments(layer, qkv, options, bias)
                     : plain_.run_with_moments(layer, qkv, options, bias);
   }
 
+  /// Queries, keys and values of the layer that runs.
+  const hooks::Qkv& present() const { return *present_; }
+
  private:
   const std::vector<std::int64_t>& layers_;
+  const hooks::Qkv* present_ = nullptr;
   models::StatisticsAttention& statistics_;
   models::SdpaAttention plain_;
 };
@@ -61,14 +69,22 @@ class WatchedChunk {
   WatchedChunk(const hooks::AttentionLayout& layout, const data::Chunk& chunk, const SweepPlan& plan)
       : plan_(plan),
         tokens_(one_sequence(chunk.tokens)),
+        sinks_(plan.layers, layout.heads, chunk.tokens),
         reducer_(plan.statistics ? plan.layers : std::vector<std::int64_t>{}, layout, chunk.length, plan.per_query),
         statistics_(
-            [this](std::int64_t layer, kernels::QueryStatistics&& found) { reducer_.add(layer, found, value_); },
+            [this](std::int64_t layer, kernels::QueryStatistics&& found) {
+              reducer_.add(layer, found, value_);
+              sinks_.see_attention(layer, found, measured_.present());
+            },
             plan.kernel, stored_fields, plan.estimator),
         measured_(plan.layers, statistics_) {
     if (!plan.statistics) return;
     observe_layers(hooks_, plan.layers, "attn.hook_v",
                    [this](std::int64_t, const at::Tensor& seen) { value_ = seen.squeeze(0).transpose(0, 1); });
+    observe_layers(hooks_, plan.layers, "hook_resid_pre",
+                   [this](std::int64_t, const at::Tensor& hidden) { sinks_.see_stream_before(hidden); });
+    observe_layers(hooks_, plan.layers, "hook_resid_post",
+                   [this](std::int64_t layer, const at::Tensor& hidden) { sinks_.see_stream_after(layer, hidden); });
     if (!layout.gated) return;
     observe_layers(hooks_, plan.layers, "attn.hook_gate",
                    [this](std::int64_t layer, const at::Tensor& gate) { reducer_.add_gate(layer, gate.squeeze(0)); });
@@ -88,12 +104,14 @@ class WatchedChunk {
     ChunkMeasurement measured{.queries_without_keys = reducer_.queries_without_keys(),
                               .queries_undefined = reducer_.queries_undefined()};
     measured.shard = std::move(reducer_).finish();
+    if (plan_.statistics) std::move(sinks_).finish(plan_.token_text, measured.shard);
     return measured;
   }
 
  private:
   const SweepPlan& plan_;
   hooks::Tokens tokens_;
+  SinkCollector sinks_;
   ChunkReducer reducer_;
   at::Tensor value_;  // values of the running layer; the hook sees them before the attention of that layer
   models::StatisticsAttention statistics_;

@@ -6,8 +6,10 @@
 #include "runfile/shard.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace gainlens::sweep {
@@ -21,6 +23,8 @@ struct SweepPlan {
   bool allow_extrapolation = false;  ///< allow a T above the model's number of positions
   kernels::AttentionBackend kernel = kernels::AttentionBackend::automatic;  ///< what computes the statistics
   ChosenEstimator estimator;                                                ///< of lambda_obs and K
+  /// Readable text of a token, for the sinks that a shard names; "" where there is no tokenizer.
+  std::function<std::string(tokenizers::TokenId)> token_text = [](tokenizers::TokenId) { return std::string(); };
 
   /// N, if only the layers [0, N) have to run: without the likelihood, none after the last measured one. Empty: all
   /// run.

@@ -9,8 +9,8 @@
 #include "tokenizers/text_encoder.h"
 
 #include <algorithm>
-#include <memory>
 #include <span>
+#include <utility>
 
 namespace gainlens::sweep {
 namespace {
@@ -69,7 +69,7 @@ TokenSource read_tokens(const TokenSourceOptions& options, const std::filesystem
   std::optional<tokenizers::TokenId> bos;
   if (config_bos) bos = checked_cast<tokenizers::TokenId>(*config_bos, "bos_token_id");
   TokenSource source;
-  std::unique_ptr<tokenizers::Tokenizer> tokenizer;
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer;
   std::filesystem::path origin = options.token_ids;
   if (options.text.empty()) {
     source.tokens = data::read_token_ids(options.token_ids);
@@ -91,6 +91,7 @@ TokenSource read_tokens(const TokenSourceOptions& options, const std::filesystem
         printable(origin.string()), *outside, outside - source.tokens.begin(), vocabulary);
 
   source.bos = data::decide_bos(options.bos, tokenizer.get(), bos, source.tokens);
+  source.tokenizer = std::move(tokenizer);
   CHECK(!source.bos.token || (*source.bos.token >= 0 && *source.bos.token < vocabulary),
         "bos token: id {} lies outside the model's vocabulary of {}", *source.bos.token, vocabulary);
   return source;

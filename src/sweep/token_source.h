@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,9 +33,10 @@ struct TokenSource {
   std::optional<std::int64_t> without_line_end;
   bool one_line = false;  ///< whether such a text has no other line end
   data::BosDecision bos;
-  std::string tokenizer_sha256;       ///< over the tokenizer's files; "tokens" if ids were given
-  std::string text_sha256;            ///< of the unpacked text, or of the ids
-  std::string tokenizer_description;  ///< for people to read
+  std::string tokenizer_sha256;                            ///< over the tokenizer's files; "tokens" if ids were given
+  std::string text_sha256;                                 ///< of the unpacked text, or of the ids
+  std::string tokenizer_description;                       ///< for people to read
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer;  ///< null if ids were given
 };
 
 /// Reads a text with the checkpoint's tokenizer, or a file of ids, and decides about the BOS token. A text is read to

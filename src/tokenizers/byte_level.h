@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,9 @@ namespace gainlens::tokenizers {
 /// bytes become, in order, U+0100 and the characters after it (the space becomes U+0120). Source: encoder.py of
 /// openai/gpt-2, bytes_to_unicode.
 void append_byte_level(std::string_view bytes, std::string& text);
+
+/// The inverse: the bytes that a token of such characters stands for. Nothing if the text has other characters.
+std::optional<std::string> byte_level_bytes(std::string_view text);
 
 /// GPT-2's pattern of words: contractions, then letters, numbers, or other signs, each with at most one space before,
 /// then white space.

@@ -75,6 +75,7 @@ std::unique_ptr<Tokenizer> make_gguf_byte_level_bpe(const formats::GgufMetadata&
   parts.added_tokens = added_tokens(vocabulary);
   parts.normalizer = std::move(parts_of_pre.normalizer);
   parts.pre_tokenizer = std::move(parts_of_pre.pre_tokenizer);
+  parts.token_bytes = TokenBytes::byte_level;
   parts.bos = vocabulary.bos;
   parts.adds_bos = metadata.boolean(add_bos_key, parts_of_pre.adds_bos.value_or(false));
   if (!metadata.has(add_bos_key) && !parts_of_pre.adds_bos) {

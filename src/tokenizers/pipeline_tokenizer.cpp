@@ -1,7 +1,9 @@
 #include "tokenizers/pipeline_tokenizer.h"
 
 #include "core/check.h"
+#include "tokenizers/byte_level.h"
 #include "tokenizers/code_points.h"
+#include "tokenizers/readable.h"
 
 #include <mutex>
 #include <optional>
@@ -150,6 +152,10 @@ class Pipeline : public Tokenizer {
 
   std::size_t longest_text() const override { return INT32_MAX - 1; }
   std::int64_t vocabulary_size() const override { return size_; }
+  std::string token_text(TokenId id) const override {
+    std::call_once(texts_made_, [this] { make_texts(); });
+    return id >= 0 && std::cmp_less(id, texts_.size()) ? texts_[static_cast<std::size_t>(id)] : std::string();
+  }
   std::optional<TokenId> bos_token() const override { return parts_.bos; }
   bool adds_bos() const override { return parts_.adds_bos; }
   std::string bos_doubt() const override { return parts_.bos_doubt; }
@@ -239,6 +245,20 @@ class Pipeline : public Tokenizer {
     return 0;
   }
 
+  std::string text_of(const std::string& token) const {
+    std::optional<std::string> bytes;
+    if (parts_.token_bytes == TokenBytes::byte_level) bytes = byte_level_bytes(token);
+    if (parts_.token_bytes == TokenBytes::byte_fallback) bytes = byte_of_piece(token);
+    return readable(bytes.value_or(token));
+  }
+
+  void make_texts() const {
+    texts_.resize(static_cast<std::size_t>(size_));
+    for (const auto& [token, id] : parts_.model->vocabulary()) texts_[static_cast<std::size_t>(id)] = text_of(token);
+    for (const AddedToken& token : parts_.added_tokens)  // stand in the text as they are
+      texts_[static_cast<std::size_t>(token.id)] = readable(token.content);
+  }
+
   void encode_words(std::string_view text, TextPlace place, Bpe::Cache& cache, std::vector<TokenId>& ids) const {
     if (!parts_.pre_tokenizer) return parts_.model->encode(text, cache, ids);
     parts_.pre_tokenizer->apply(text, place,
@@ -249,6 +269,9 @@ class Pipeline : public Tokenizer {
   std::string where_;
   AddedTokenFinder before_, after_;  ///< tokens to look for before and after normalisation
   std::int64_t size_ = 0;
+  // Made when the first text is asked for: encoding needs none.
+  mutable std::once_flag texts_made_;
+  mutable std::vector<std::string> texts_;  ///< [id]
   mutable std::mutex words_in_use_;
   mutable Bpe::Cache words_;
 };

@@ -1,6 +1,7 @@
 #include "core/check.h"
 #include "formats/gzip.h"
 #include "tokenizers/code_points.h"
+#include "tokenizers/readable.h"
 #include "tokenizers/sentencepiece_model.h"
 #include "tokenizers/sentencepiece_tokenizer.h"
 #include "tokenizers/tokenizer_config.h"
@@ -62,6 +63,11 @@ class SentencePiece : public Tokenizer {
   /// The library counts in int, and a normalised text may be three times as long.
   std::size_t longest_text() const override { return std::size_t{512} << 20; }
   std::int64_t vocabulary_size() const override { return processor_.GetPieceSize(); }
+  std::string token_text(TokenId id) const override {
+    if (id < 0 || id >= processor_.GetPieceSize()) return {};
+    const std::string& piece = processor_.IdToPiece(id);
+    return readable(processor_.IsByte(id) ? byte_of_piece(piece).value_or(piece) : piece);
+  }
   std::optional<TokenId> bos_token() const override { return bos_; }
   bool adds_bos() const override { return settings_.adds_bos; }
   std::string description() const override {

@@ -41,6 +41,12 @@ class Tokenizer {
   /// Bytes of the longest text that encode() takes.
   virtual std::size_t longest_text() const = 0;
   virtual std::int64_t vocabulary_size() const = 0;
+  /// What the token stands for, as the vocabulary has it, in readable form: a piece of SentencePiece as it is ("▁the",
+  /// where ▁ is a space), a token of a byte-level vocabulary as its bytes (" the"; a line feed is a line feed). Bytes
+  /// that are no UTF-8 by themselves are written as "<0xE2>", and so is NUL. Always UTF-8, with any other control
+  /// characters: printable() before it is shown.
+  /// @return empty if the vocabulary has no such id
+  virtual std::string token_text(TokenId id) const = 0;
   virtual std::optional<TokenId> bos_token() const = 0;
   /// Whether the tokenizer's own configuration puts BOS first: the template of tokenizer.json, or where there is no
   /// tokenizer.json, add_bos_token.

@@ -108,10 +108,14 @@ bool mentions_byte_level(const Json& part) {
   return part == "ByteLevel";
 }
 
+TokenBytes token_bytes(const JsonNode& root) {
+  if (mentions_byte_level(root.at("pre_tokenizer").json()) || mentions_byte_level(root.at("normalizer").json()))
+    return TokenBytes::byte_level;
+  return root.at("model").at("byte_fallback").boolean_or(false) ? TokenBytes::byte_fallback : TokenBytes::text;
+}
+
 std::string describe(const JsonNode& root) {
-  const bool byte_level =
-      mentions_byte_level(root.at("pre_tokenizer").json()) || mentions_byte_level(root.at("normalizer").json());
-  std::string text = byte_level ? "byte-level BPE" : "BPE";
+  std::string text = token_bytes(root) == TokenBytes::byte_level ? "byte-level BPE" : "BPE";
   if (root.at("model").at("byte_fallback").boolean_or(false)) text += " with byte fallback";
   text += ", {} tokens (tokenizer.json";
   // These settings are for batches of short inputs. As in transformers, they do not apply to a text that is encoded
@@ -149,6 +153,7 @@ std::unique_ptr<Tokenizer> read_tokenizer_json(const std::filesystem::path& file
   parts.adds_bos = parts.bos.has_value();
   parts.bos_doubt = bos_doubt(parts.adds_bos, config);
   if (!parts.bos && config.bos_token) parts.bos = find_token(parts, *config.bos_token);
+  parts.token_bytes = token_bytes(root);
   parts.description = describe(root);
   return make_pipeline(std::move(parts), where);
 }

@@ -62,6 +62,7 @@ std::unique_ptr<Tokenizer> read_gpt2_bpe(const std::filesystem::path& vocabulary
     parts.added_tokens.push_back(std::move(token));
   }
   parts.pre_tokenizer = make_byte_level(config.add_prefix_space, true);
+  parts.token_bytes = TokenBytes::byte_level;
   parts.bos = parts.model->vocabulary().find(config.bos_token.value_or(end_of_text));
   parts.adds_bos = config.adds_bos().value_or(false);
   parts.description = "byte-level BPE, {} tokens (vocab.json + merges.txt)";

@@ -79,7 +79,57 @@ double error_of_layers(const std::vector<at::Tensor>& found, const at::Tensor& e
   return over == Over::largest ? worst : std::sqrt(squares / static_cast<double>(found.size()));
 }
 
+/// Attention whose mean weights of all keys are compared with those of the T x T weights.
+class ComparedKeys : public hooks::AttentionOp {
+ public:
+  at::Tensor run(std::int64_t, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override {
+    const at::Tensor pattern = models::attention_pattern(qkv, options).squeeze(0).to(at::kDouble);
+    const at::Tensor own = compare(qkv, options, pattern, kernels::KeyMeans::all);
+    compare(qkv, options, pattern, kernels::KeyMeans::above);
+    return own.unsqueeze(0);
+  }
+  hooks::ObservedAttention run_with_moments(std::int64_t, const hooks::Qkv&, const kernels::AttentionOptions&,
+                                            const hooks::PrecisionBias&) override {
+    throw_internal_error(__FILE__, __LINE__, "goldens have no filter");
+  }
+
+  double worst = 0;
+
+ private:
+  /// @returns  the output of attention
+  at::Tensor compare(const hooks::Qkv& qkv, kernels::AttentionOptions options, const at::Tensor& pattern,
+                     kernels::KeyMeans means) {
+    options.returned.key_means = means;
+    kernels::AttentionPlan plan(options);
+    const kernels::QueryStatistics found = kernels::attention_statistics(plan, qkv.query[0], qkv.key[0], qkv.value[0]);
+    const std::int64_t length = pattern.size(1);
+    const at::Tensor expected =
+        at::stack({pattern.sum(1) / found.key_queries, pattern.slice(1, length - length / 2).mean(1),
+                   pattern.slice(1, length - length / 4).mean(1)},
+                  2);
+    const at::Tensor mean = found.key_mean.to(at::kDouble), given = at::isnan(mean).logical_not();
+    // Near the threshold rounding decides which keys are given.
+    const double least = means == kernels::KeyMeans::above ? options.returned.least_key_mean * (1 + 1e-4) : 0;
+    const at::Tensor missing = expected.select(2, 0).ge(least).logical_and(given.select(2, 0).logical_not());
+    if (missing.any().item<bool>()) worst = std::numeric_limits<double>::infinity();
+    worst = std::max(worst, (mean - expected).abs().masked_fill(given.logical_not(), 0).max().item<double>());
+    return found.output;
+  }
+};
+
 }  // namespace
+
+double key_mean_error(const Golden& golden, at::ScalarType dtype) {
+  const c10::InferenceMode inference;
+  models::LoadOptions load;
+  load.dtype = dtype;
+  const auto model = models::load_decoder(*golden.checkpoint, load);
+  ComparedKeys keys;
+  hooks::ForwardOptions options;
+  options.attention = &keys;
+  model->forward({golden.tokens.unsqueeze(0)}, options, {});
+  return keys.worst;
+}
 
 std::vector<std::pair<std::string, at::Tensor>> fields_by_query(const kernels::QueryStatistics& found) {
   return {

@@ -47,6 +47,10 @@ Golden read_golden(const std::string& name);
 /// the root mean square, because the largest rounding error is itself noisy.
 std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype);
 
+/// Largest |difference| between `key_mean` of every layer and the means of the T x T weights from the same queries and
+/// keys. Infinite if a key above the threshold is not given.
+double key_mean_error(const Golden& golden, at::ScalarType dtype);
+
 /// The largest error allowed for `name` (a name as in `measure`), see CONTRIBUTING.md, "Tests and tolerances". Fixed in
 /// float32 and float64 (in float64 1e-6 if the checkpoint is not exact). In bfloat16 it is twice the reference's own
 /// error.

@@ -27,6 +27,14 @@ TEST_P(GoldenModel, LogitsAndStatisticsAreTheReferences) {
   }
 }
 
+TEST_P(GoldenModel, MeanWeightsOfAllKeysAreThoseOfTheMatrix) {
+  const auto& [name, dtype] = GetParam();
+  const Golden golden = read_golden(name);
+  if (!golden.checkpoint) GTEST_SKIP() << "SKIPPED: shared data models/" << name << " is absent";
+  if (dtype == at::kBFloat16) return;  // attention computes in float32 there
+  EXPECT_LE(key_mean_error(golden, dtype), dtype == at::kDouble ? 1e-12 : 3e-6);
+}
+
 std::string name_of(const ::testing::TestParamInfo<GoldenModel::ParamType>& info) {
   std::string name = std::get<0>(info.param) + "_" + std::string(models::dtype_name(std::get<1>(info.param)));
   for (char& letter : name) {

@@ -40,7 +40,7 @@ TEST(Attributes, TheFileSaysWhatItIs) {
             "Markovic-Voronov, Wang, Li)");
   EXPECT_EQ(root_attribute(request, "source"),
             "gainlens sweep of a model of family made (2 layers: 3, 5; 4 heads, 2 KV heads of 16 dimensions) in "
-            "float32 on cpu, statistics version 3: 2 chunks (consecutive) of each context length 8, 24 from the text "
+            "float32 on cpu, statistics version 4: 2 chunks (consecutive) of each context length 8, 24 from the text "
             "with sha256 " +
                 std::string(64, 'd') + "; BOS policy: always: token 1.");
 }

@@ -3,6 +3,8 @@
 #include "runfile/run_folder.h"
 #include "runfile/schema.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -39,13 +41,33 @@ inline double made_value(const runfile::ShardKey& key, std::size_t index) {
                             static_cast<double>(index) / (1 << 20));
 }
 
+/// The integer at a place in a made shard; -1 at every fifth.
+inline double made_integer(const runfile::ShardKey& key, std::size_t index) {
+  return index % 5 == 4 ? -1 : static_cast<double>((key.length + key.sample + static_cast<std::int64_t>(index)) % 8);
+}
+
+/// The text at a place in a made shard; none at every fifth.
+inline std::string made_text(const runfile::ShardKey& key, std::size_t index) {
+  return index % 5 == 4 ? "" : "▁" + std::to_string(key.length) + "." + std::to_string(key.sample + index);
+}
+
+inline bool is_integer(runfile::Group group, const std::string& name) {
+  const auto& table = runfile::schema();
+  return std::any_of(table.begin(), table.end(), [&](const runfile::DatasetInfo& info) {
+    return info.group == group && info.name == name && info.kind == runfile::Kind::integer;
+  });
+}
+
 inline runfile::ShardResult made_result(const runfile::Request& request, const runfile::ShardKey& key) {
   runfile::ShardResult result = runfile::blank_result(request, key.length);
   for (const runfile::Group group : runfile::groups) {
     for (auto& [name, array] : runfile::entries(result, group)) {
-      for (std::size_t i = 0; i < array.values.size(); ++i) array.values[i] = made_value(key, i);
+      const bool integers = is_integer(group, name);
+      for (std::size_t i = 0; i < array.values.size(); ++i)
+        array.values[i] = integers ? made_integer(key, i) : made_value(key, i);
     }
   }
+  for (std::size_t i = 0; i < result.sink_text.size(); ++i) result.sink_text[i] = made_text(key, i);
   return result;
 }
 

@@ -27,6 +27,8 @@ COORDINATES = {
     "kv_head": [0, 1],
     "bin": list(range(64)),
     "key": list(range(8)),
+    "rank": list(range(16)),
+    "largest": list(range(3)),
 }
 # The coordinates besides the dimension scales: axes, type, values. Chunks have a BOS, so 7 and 23 tokens of text. The
 # window of 512 hides nothing.
@@ -125,6 +127,18 @@ def check_run(path, engine):
         check_variable(values, "min_norm", RUN + ("layer", "kv_head"))
         check_variable(values, "variance", RUN + ("layer", "kv_head"))
         check_variable(values, "first_norm", RUN + ("layer", "kv_head", "key"))
+    with group("sinks", HEADS + ("rank",)) as sinks:
+        check_variable(sinks, "column_mean", HEADS + ("rank",))
+        for name in ("position", "token", "queries", "stream_dimension"):
+            assert sinks[name].dtype == np.int64 and "-1" in sinks[name].attrs["comment"], name
+        one = sinks.sel(length=24, sample=1, layer=5, head=2, rank=3)
+        place = (1 * 4 + 2) * 16 + 3
+        assert one["position"] == -1 if place % 5 == 4 else (24 + 1 + place) % 8
+        assert str(sinks["text"].sel(length=24, sample=1, layer=5, head=0, rank=1).values) == f"\u258124.{1 + 4 * 16 + 1}"
+    with group("stream", RUN + ("layer", "largest")) as stream:
+        check_variable(stream, "value", RUN + ("layer", "largest"))
+        check_variable(stream, "median", RUN + ("layer",))
+        assert stream["position"].dtype == np.int64
     for place, length in enumerate(LENGTHS):
         axes = ("sample", "layer", "head", "query")
         with group(f"queries/{length}", axes + ("key",), {"query": list(range(length))}, place) as queries:

@@ -56,7 +56,7 @@ TEST(Request, MissingSurplusAndMistypedKeysAreNamed) {
 
 TEST(Request, AnotherStatisticsVersionIsRefused) {
   EXPECT_THAT(refusal(altered("statistics_version", statistics_version + 1)),
-              HasSubstr("statistics_version is 4; this gainlens reads versions 1 to 3: use the gainlens"));
+              HasSubstr("statistics_version is 5; this gainlens reads versions 1 to 4: use the gainlens"));
   EXPECT_THAT(refusal(altered("statistics_version", 0)), HasSubstr("statistics_version is 0"));
   EXPECT_THAT(refusal(altered("statistics_version", "1")),
               HasSubstr("'statistics_version' is \"1\"; it must be an integer"));
@@ -69,7 +69,7 @@ TEST(Request, ALowerStatisticsVersionIsReadAndNotMixed) {
   const Request older = Request::from_json(altered("statistics_version", 1), "F");
   EXPECT_EQ(older.version, 1);
   EXPECT_EQ(older.to_json().at("statistics_version"), 1);
-  EXPECT_EQ(older.difference(made_request()), "statistics_version is 1 in the stored request and 3 in this one");
+  EXPECT_EQ(older.difference(made_request()), "statistics_version is 1 in the stored request and 4 in this one");
 }
 
 TEST(Request, ValuesOutOfRangeAreNamed) {

@@ -38,6 +38,10 @@ std::string_view size_of(Axis axis) {
       return "64";
     case Axis::key:
       return "8";
+    case Axis::rank:
+      return "16";
+    case Axis::largest:
+      return "3";
     case Axis::query:
       return "T";
   }
@@ -72,7 +76,7 @@ std::string_view path_of(Group group) {
 
 std::string axes_table() {
   std::string table = "| axis | size | unit | value |\n| --- | --- | --- | --- |\n";
-  std::vector<Axis> axes(std::begin(root_axes), std::end(root_axes));
+  std::vector<Axis> axes = root_axes(made_request());
   axes.push_back(Axis::query);
   for (const Axis axis : axes) {
     const AxisWords words = words_of(axis);

@@ -90,8 +90,65 @@ TEST(RunReader, ARunOfTheFirstStatisticsVersionIsReadWithWhatItHas) {
   EXPECT_FALSE(reader.has("values/min_norm"));
   EXPECT_THAT([&] { make_run(folder.path(), made_request()); },
               ::testing::ThrowsMessage<InvalidArgument>(
-                  HasSubstr("made by another version of gainlens (statistics version 1, this one computes 3); sweep "
+                  HasSubstr("made by another version of gainlens (statistics version 1, this one computes 4); sweep "
                             "into a new folder, or read it with report")));
+}
+
+bool is_integer(const std::string& name) {
+  return std::any_of(schema().begin(), schema().end(),
+                     [&](const DatasetInfo& info) { return info.kind == Kind::integer && info.path(8) == name; });
+}
+
+TEST_F(OneRun, EveryTextComesBackAtItsPlace) {
+  const RunReader reader = RunReader::open(file());
+  const std::vector<std::string> texts = reader.read_text("sinks/text");
+  ASSERT_EQ(texts.size(), 2u * 2 * 2 * 4 * 16);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::size_t shard = i / (2 * 4 * 16);
+    const ShardKey key{reader.lengths().at(shard / 2), static_cast<std::int64_t>(shard % 2)};
+    ASSERT_EQ(texts[i], testing::made_text(key, i % (2 * 4 * 16))) << i;
+  }
+  EXPECT_TRUE(reader.has("sinks/text"));
+  EXPECT_THAT(reader.names(), Not(::testing::Contains("sinks/text")));
+  EXPECT_THAT(
+      [&] { reader.read("sinks/text"); },
+      ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("dataset 'sinks/text' holds text; numbers are needed here")));
+  EXPECT_THAT([&] { reader.read_text("summary/n_eff"); },
+              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("'summary/n_eff' holds numbers; text is needed")));
+}
+
+TEST_F(OneRun, NumbersInPlaceOfTextAreRefused) {
+  replace("sinks/text", {H5T_STD_I64LE, {2, 2, 2, 4, 16}, {}});
+  EXPECT_THAT(refusal(file()), HasSubstr("dataset 'sinks/text' holds numbers of another type"));
+}
+
+TEST(RunReader, ARunOfTheThirdVersionHasNoSinks) {
+  const TemporaryFolder folder;
+  Request request = made_request();
+  request.version = 3;
+  make_run(folder.path(), request);
+  const RunReader reader = RunReader::open(folder.path());
+  EXPECT_FALSE(reader.has("sinks/position"));
+  EXPECT_FALSE(reader.has("sinks/text"));
+  EXPECT_TRUE(reader.has("values/min_norm"));
+  EXPECT_THAT([&] { make_run(folder.path(), made_request()); },
+              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("statistics version 3, this one computes 4")));
+}
+
+TEST(RunReader, AMissingChunkHasNoSinks) {
+  const TemporaryFolder folder;
+  {
+    auto run = RunFolder::open_or_resume(folder.path(), made_request());
+    run.commit({8, 0}, testing::made_result(made_request(), {8, 0}));
+    run.combine();
+  }
+  const RunReader reader = RunReader::open(folder.path());
+  const std::size_t second = 2 * 4 * 16;
+  EXPECT_EQ(reader.read("sinks/position").values.at(0), 0);
+  EXPECT_EQ(reader.read("sinks/position").values.at(second), -1);
+  EXPECT_EQ(reader.read_text("sinks/text").at(0), "\u25818.0");
+  EXPECT_EQ(reader.read_text("sinks/text").at(second), "");
+  EXPECT_TRUE(std::isnan(reader.read("sinks/column_mean").values.at(second)));
 }
 
 TEST_F(OneRun, EveryNumberComesBackAtItsPlace) {
@@ -104,8 +161,9 @@ TEST_F(OneRun, EveryNumberComesBackAtItsPlace) {
     for (std::size_t i = 0; i < array.values.size(); ++i) {
       const std::size_t shard = i / per_shard;
       const std::int64_t length = queries ? (name.starts_with("queries/8/") ? 8 : 24) : reader.lengths().at(shard / 2);
-      ASSERT_EQ(array.values[i], made_value({length, static_cast<std::int64_t>(shard % 2)}, i % per_shard))
-          << name << " " << i;
+      const ShardKey key{length, static_cast<std::int64_t>(shard % 2)};
+      const auto& made = is_integer(name) ? testing::made_integer : made_value;
+      ASSERT_EQ(array.values[i], made(key, i % per_shard)) << name << " " << i;
     }
   }
   EXPECT_EQ(reader.read("summary/nll").values, (std::vector<double>{0.008f, 1.008f, 0.024f, 1.024f}));
@@ -229,7 +287,7 @@ TEST_F(OneRun, ScalesAndTextMustAgreeWithTheRequest) {
   Json json = made_request().to_json();
   json["statistics_version"] = 7;
   EXPECT_THAT(with_request(json.dump()),
-              HasSubstr("/request: statistics_version is 7; this gainlens reads versions 1 to 3"));
+              HasSubstr("/request: statistics_version is 7; this gainlens reads versions 1 to 4"));
   json = made_request().to_json();
   json["heads"] = 1 << 30;
   EXPECT_THAT(with_request(json.dump()), HasSubstr("dataset 'head' has shape [4]; expected [1073741824]"));

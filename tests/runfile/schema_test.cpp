@@ -2,6 +2,7 @@
 
 #include "runfile/made_run.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,6 +60,51 @@ TEST(Schema, HoldsTheDatasetsOfTheDocument) {
   EXPECT_EQ(names_in(Group::profile, request), profile);
   EXPECT_EQ(names_in(Group::queries, request), queries);
   EXPECT_EQ(names_in(Group::values, request), (std::set<std::string>{"norm", "first_norm", "min_norm", "variance"}));
+}
+
+TEST(Schema, SinksAndTheStreamSinceVersion4) {
+  Request request = made_request();
+  EXPECT_EQ(names_in(Group::sinks, request),
+            (std::set<std::string>{"position", "token", "text", "queries", "column_mean", "second_half_mean",
+                                   "last_quarter_mean", "value_norm_ratio", "key_norm_ratio", "key_query_cosine",
+                                   "stream_ratio", "stream_ratio_after", "stream_cosine", "stream_dimension"}));
+  EXPECT_EQ(names_in(Group::stream, request),
+            (std::set<std::string>{"position", "token", "dimension", "value", "median"}));
+  EXPECT_EQ(line(Group::sinks, "text").run_shape(request, 8), (std::vector<std::int64_t>{2, 2, 2, 4, 16}));
+  EXPECT_EQ(line(Group::stream, "value").run_shape(request, 8), (std::vector<std::int64_t>{2, 2, 2, 3}));
+  EXPECT_EQ(line(Group::stream, "median").shard_shape(request, 8), (std::vector<std::int64_t>{2}));
+  EXPECT_EQ(root_axes(request).size(), 9u);
+  request.version = 3;
+  EXPECT_TRUE(names_in(Group::sinks, request).empty());
+  EXPECT_TRUE(names_in(Group::stream, request).empty());
+  EXPECT_EQ(root_axes(request).size(), 7u);
+}
+
+TEST(Schema, IntegersAndTextsOfAResultAreChecked) {
+  const Request request = made_request();
+  const ShardResult blank = blank_result(request, 8);
+  EXPECT_EQ(result_mismatch(blank, request, 8), "");
+  EXPECT_EQ(blank.sinks.at("token").values.at(5), -1);
+  EXPECT_TRUE(std::isnan(blank.sinks.at("column_mean").values.at(5)));
+  EXPECT_EQ(blank.sink_text.size(), 2u * 4 * 16);
+  for (const double wrong : {0.5, -2.0, std::nan(""), 0x1p60}) {
+    ShardResult result = blank;
+    result.sinks.at("token").values[5] = wrong;
+    EXPECT_THAT(result_mismatch(result, request, 8), ::testing::HasSubstr("sinks/token holds")) << wrong;
+  }
+  for (const std::string& wrong : {std::string("\xE2\x96"), std::string("a\0b", 3)}) {
+    ShardResult result = blank;
+    result.sink_text[7] = wrong;
+    EXPECT_EQ(result_mismatch(result, request, 8), "sinks/text holds a text that is not UTF-8 without NUL");
+  }
+  ShardResult result = blank;
+  result.sink_text.pop_back();
+  EXPECT_EQ(result_mismatch(result, request, 8), "sinks/text has 127 texts; the request makes it 128");
+  Request older = request;
+  older.version = 3;
+  ShardResult more = blank_result(older, 8);
+  more.sink_text = {"a"};
+  EXPECT_EQ(result_mismatch(more, older, 8), "texts of sinks are no dataset of this request");
 }
 
 TEST(Schema, ARunOfTheFirstVersionHoldsLess) {

@@ -203,7 +203,7 @@ QueryStatistics attention_fused(const AttentionOptions& options, const Attention
   if (arguments.first_query < arguments.length) launch_ranges(arguments, query.device(), launch);
   if (options.causal && options.first_query < centre_keys) {
     const QueryStatistics first = attention_composed_first(options, shape, query, key, value, variance);
-    copy_queries(first, 0, result);
+    copy_positions(first, 0, result);
   }
   finish_statistics(options, result);
   return result;

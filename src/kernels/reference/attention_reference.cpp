@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "kernels/attention_inputs.h"
 #include "kernels/attention_sequences.h"
+#include "kernels/key_means.h"
 #include "kernels/query_fields.h"
 #include "kernels/reference/weighted_moments.h"
 
@@ -29,6 +30,7 @@ struct Inputs {
   at::Tensor key_bias, distance_bias;  // [head or 1, position] or undefined
   at::Tensor prior_precision;          // [head, query, value_dim] or undefined
   at::Tensor value_variance;           // [kv_head, value_dim]
+  at::Tensor key_sums;                 // [head, window, key] sums of p over the queries so far; undefined: not wanted
 
   std::span<const double> column(std::int64_t kv_head, std::int64_t dimension) const {
     return {columns.const_data_ptr<double>() + (kv_head * shape.value_dim + dimension) * shape.length,
@@ -247,6 +249,15 @@ void store_query(const Inputs& in, std::int64_t head, std::int64_t query, std::i
     out.first_mass.mutable_data_ptr<double>()[row * masses + key] =
         seen ? keys_share * weights.p[static_cast<std::size_t>(index)] : 0;
   }
+  if (in.key_sums.defined()) {
+    const auto begins = key_window_begins(in.shape.length);
+    auto sums = in.key_sums.accessor<double, 3>()[head];
+    for (std::int64_t window = 0; window < key_windows; ++window) {
+      if (query < begins[static_cast<std::size_t>(window)]) break;
+      for (std::size_t i = 0; i < weights.p.size(); ++i)
+        sums[window][first_visible + static_cast<std::int64_t>(i)] += keys_share * weights.p[i];
+    }
+  }
   for (std::size_t i = 0; i < m.mean.size(); ++i) {
     const std::size_t at = static_cast<std::size_t>(row) * m.mean.size() + i;
     if (out.output.defined()) out.output.mutable_data_ptr<double>()[at] = keys_share * m.mean[i];
@@ -317,7 +328,9 @@ QueryStatistics reference_sequence(const AttentionOptions& options, const Attent
             .key_bias = bias_rows(options.key_bias, at::kDouble),
             .distance_bias = bias_rows(options.distance_bias, at::kDouble),
             .prior_precision = precision_rows(options, shape, at::kDouble),
-            .value_variance = out.value_variance};
+            .value_variance = out.value_variance,
+            .key_sums = out.key_mean.defined() ? at::zeros({shape.heads, key_windows, shape.length}, at::kDouble)
+                                               : at::Tensor()};
   if (in.prior_precision.defined()) in.prior_precision = in.prior_precision.contiguous();
   const std::vector<double> equal_weights(static_cast<std::size_t>(shape.length), 1.0);
   for (std::int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
@@ -330,6 +343,8 @@ QueryStatistics reference_sequence(const AttentionOptions& options, const Attent
       reference_query(in, head, position, out);
   }
   fill_column_means(shape, out);
+  if (in.key_sums.defined())
+    finish_key_means(options.returned, in.key_sums, queries_of_keys(options, shape, at::kCPU), out);
   return out;
 }
 

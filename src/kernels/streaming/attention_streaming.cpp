@@ -7,6 +7,7 @@
 #include "kernels/query_fields.h"
 #include "kernels/row_alignment.h"
 #include "kernels/streaming/attention_workspace.h"
+#include "kernels/streaming/key_sums.h"
 #include "kernels/streaming/packed_values.h"
 #include "kernels/streaming/query_blocks.h"
 #include "kernels/streaming/streaming_block.h"
@@ -14,6 +15,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -137,11 +139,16 @@ void stream_heads(AttentionPlan::Workspace& workspace, const AttentionOptions& o
                                  .workspace = workspace,
                                  .result = result};
   const std::vector<QueryBlock> blocks = query_blocks(options, shape);
-  const std::int64_t rows = largest_block_rows(shape, blocks);
+  const KeyMeans key_means = options.returned.key_means;
+  if (key_means != KeyMeans::none) {
+    reserve(workspace.normaliser, {shape.heads, shape.length}, at::kDouble);
+    workspace.normaliser.fill_(std::numeric_limits<double>::infinity());
+  }
+  const std::int64_t rows = largest_block_rows(shape, blocks), tiles = most_tiles(options, shape, blocks);
   workspace.workers.resize(static_cast<std::size_t>(task_workers()));
   std::vector<BlockStream<Real>> streams;
   for (WorkerBuffers& buffers : workspace.workers) {
-    BlockStream<Real>::reserve_buffers(buffers, shape, rows);
+    BlockStream<Real>::reserve_buffers(buffers, shape, rows, tiles, key_means);
     streams.emplace_back(call, buffers);
   }
   std::vector<ColumnSums> columns(blocks.size() * static_cast<std::size_t>(shape.group));  // [block, head of the group]
@@ -157,6 +164,24 @@ void stream_heads(AttentionPlan::Workspace& workspace, const AttentionOptions& o
   extrema.key.add(packed.key);
   extrema.value.add(packed.value);
   reduce_columns<Real>(shape, blocks, columns, result);
+  if (key_means == KeyMeans::none) return;
+  const at::Tensor own_keys = heads_of<Real>(key, first_kv_head, shape.kv_heads);
+  AttentionOptions of_heads = options;
+  of_heads.key_bias = key_bias;
+  of_heads.distance_bias = heads_of_rows(bias_rows(options.distance_bias, at::kDouble), first_head, shape.heads);
+  const at::Tensor counts = queries_of_keys(of_heads, shape, at::kCPU);
+  const NarrowInputs<Real> narrow{.options = options,
+                                  .shape = shape,
+                                  .query = queries,
+                                  .key = own_keys,
+                                  .key_bias = key_bias,
+                                  .distance_bias = distance_bias,
+                                  .normaliser = workspace.normaliser,
+                                  .counts = counts,
+                                  .first_mass = result.first_mass};
+  const at::Tensor sums = key_means == KeyMeans::all ? sums_of_all_keys(shape, workspace.workers)
+                                                     : sums_of_large_keys(narrow, workspace.workers);
+  finish_key_means(options.returned, sums, counts, result);
 }
 
 template <typename Real>

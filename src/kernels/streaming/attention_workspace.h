@@ -12,11 +12,16 @@ namespace gainlens::kernels {
 /// Buffers of one worker. A row count is that of the largest block, rounded up to whole strips. All buffers are aligned
 /// to 64 bytes, as is all memory of libtorch's allocator.
 struct WorkerBuffers {
-  at::Tensor queries;       ///< [row, padded key_dim], times the scale
-  at::Tensor scores;        ///< [row, tile_keys]: scores, then weights
+  at::Tensor queries;  ///< [row, padded key_dim], times the scale
+  /// [row, tile_keys]: scores, then weights; [tile, row, tile_keys] of all tiles of a block where the weights are kept
+  at::Tensor scores;
   at::Tensor accumulators;  ///< [row, 2, width] float64: sum p u and sum p u^2 over the keys other than key 0
   at::Tensor first_scores;  ///< [row, first_keys]: scores of keys 0..7, -inf if hidden
   at::Tensor dimensions;    ///< [DimensionRow, width]: the rows of one query
+  at::Tensor key_tile;      ///< [tile_keys]: sums over the queries of a block, for one head and tile
+  /// Over the blocks of this worker, for `key_mean`. Of all keys: [head, part of the text, key] int64, in units of
+  /// key_sum_unit. Of large keys: [head, key] float64, bounds of the sums from above.
+  at::Tensor key_sums;
 };
 
 /// The memory that a call needs in addition to inputs and results, for the kv heads that are processed at a time.
@@ -32,6 +37,7 @@ struct AttentionPlan::Workspace {
   at::Tensor first_offset;      ///< [kv_head, width]: (v_0 - c) / unit
   at::Tensor inverse_variance;  ///< [kv_head, width]: unit^2 / sv^2, 0 if the values are all equal
   at::Tensor size;              ///< [kv_head, 1]: the power of two at or below the largest |v|, for norms
+  at::Tensor normaliser;        ///< [head, position] float64: p = exp(s - normaliser), for `key_mean`
   std::vector<WorkerBuffers> workers;
 };
 

@@ -44,6 +44,16 @@ std::int64_t largest_block_rows(const AttentionShape& shape, const std::vector<Q
   return rows;
 }
 
+std::int64_t most_tiles(const AttentionOptions& options, const AttentionShape& shape,
+                        const std::vector<QueryBlock>& blocks) {
+  std::int64_t tiles = 0;
+  for (const QueryBlock& block : blocks) {
+    const KeyRange keys = block_keys(options, shape, block);
+    tiles = std::max(tiles, (keys.end - 1) / tile_keys - keys.begin / tile_keys + 1);
+  }
+  return tiles;
+}
+
 KeyRange block_keys(const AttentionOptions& options, const AttentionShape& shape, const QueryBlock& block) {
   return {visible_keys(options, shape.length, block.begin).begin,
           visible_keys(options, shape.length, block.end - 1).end};

@@ -130,6 +130,54 @@ void MassesOfFirst(const Real* scores, double log_total, double share, double* m
 }
 
 template <typename Real>
+void AddScaled(const Real* HWY_RESTRICT weights, std::int64_t begin, std::int64_t end, Real factor,
+               Real* HWY_RESTRICT sums) {
+  const Tag<Real> tag;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
+  const auto scale = hn::Set(tag, factor);
+  for (std::int64_t i = begin - begin % lanes; i < end; i += lanes) {
+    hn::Store(hn::MulAdd(hn::Load(tag, weights + i), scale, hn::Load(tag, sums + i)), tag, sums + i);
+  }
+}
+
+template <typename Real>
+void ScoresOfKey(const Real* HWY_RESTRICT key, Rows<const Real> queries, std::int64_t count, std::int64_t dims,
+                 Real factor, Real* HWY_RESTRICT scores) {
+  const Tag<Real> tag;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
+  const std::int64_t whole = dims - dims % lanes;
+  for (std::int64_t query = 0; query < count; ++query) {
+    const Real* HWY_RESTRICT row = queries.row(query);
+    auto even = hn::Zero(tag), odd = hn::Zero(tag);
+    std::int64_t i = 0;
+    for (; i + 2 * lanes <= whole; i += 2 * lanes) {
+      even = hn::MulAdd(hn::LoadU(tag, row + i), hn::LoadU(tag, key + i), even);
+      odd = hn::MulAdd(hn::LoadU(tag, row + i + lanes), hn::LoadU(tag, key + i + lanes), odd);
+    }
+    for (; i < whole; i += lanes) even = hn::MulAdd(hn::LoadU(tag, row + i), hn::LoadU(tag, key + i), even);
+    Real sum = hn::GetLane(hn::SumOfLanes(tag, hn::Add(even, odd)));
+    for (; i < dims; ++i) sum += row[i] * key[i];
+    scores[query] = factor * sum;
+  }
+}
+
+template <typename Real>
+double SumOfWeights(const Real* HWY_RESTRICT scores, const double* HWY_RESTRICT normalisers, std::int64_t count) {
+  const Tag<double> tag;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
+  const auto lowest = hn::Set(tag, -1000.0);  // exp of it is 0
+  auto sum = hn::Zero(tag);
+  HWY_ALIGN double differences[hn::MaxLanes(Tag<double>())];
+  for (std::int64_t begin = 0; begin < count; begin += lanes) {
+    const std::int64_t here = std::min(lanes, count - begin);
+    for (std::int64_t i = 0; i < lanes; ++i)
+      differences[i] = i < here ? static_cast<double>(scores[begin + i]) - normalisers[begin + i] : -1000.0;
+    sum = hn::Add(sum, hn::Exp(tag, hn::Max(hn::Load(tag, differences), lowest)));
+  }
+  return hn::GetLane(hn::SumOfLanes(tag, sum));
+}
+
+template <typename Real>
 void MomentsFromSums(const double* HWY_RESTRICT accumulators, std::int64_t width, double total,
                      Real* HWY_RESTRICT offset, Real* HWY_RESTRICT residual) {
   const hn::CappedTag<double, hn::MaxLanes(Tag<Real>())> tag;  // rows hold whole vectors of Real
@@ -306,6 +354,9 @@ constexpr RowKernels<Real> row_kernels_of_target = {
     .cap_scores = CapScores<Real>,
     .absorb_scores = AbsorbScores<Real>,
     .masses_of_first = MassesOfFirst<Real>,
+    .add_scaled = AddScaled<Real>,
+    .scores_of_key = ScoresOfKey<Real>,
+    .sum_of_weights = SumOfWeights<Real>,
     .moments_from_sums = MomentsFromSums<Real>,
     .two_pass_moments = TwoPassMoments<Real>,
     .summarise_dimensions = SummariseDimensions<Real>,

@@ -2,6 +2,7 @@
 
 #include "kernels/query_fields.h"
 #include "kernels/row_alignment.h"
+#include "kernels/streaming/attention_workspace.h"
 
 #include <cstdint>
 #include <limits>
@@ -79,6 +80,19 @@ struct RowKernels {
   /// Masses of the first keys: share exp(score - log_total).
   /// @param scores, masses  [first_keys]
   void (*masses_of_first)(const Real* scores, double log_total, double share, double* masses);
+
+  /// sums += factor weights, over whole vectors around [begin, end).
+  /// @param weights, sums  aligned; weights around the range, up to whole vectors, are 0
+  void (*add_scaled)(const Real* weights, std::int64_t begin, std::int64_t end, Real factor, Real* sums);
+
+  /// Scores of one key for `count` queries: factor q.k.
+  /// @param key      [dims]
+  /// @param queries  [count, dims]
+  void (*scores_of_key)(const Real* key, Rows<const Real> queries, std::int64_t count, std::int64_t dims, Real factor,
+                        Real* scores);
+
+  /// sum exp(score - normaliser), in double. A score of -inf and a normaliser of +inf give 0.
+  double (*sum_of_weights)(const Real* scores, const double* normalisers, std::int64_t count);
 
   /// Moments over the keys other than key 0, from the sums of p u and p u^2: the mean offset and S' (never negative),
   /// computed in double. Zero if `total` is 0.

@@ -2,6 +2,7 @@
 
 #include "kernels/query_fields.h"
 #include "kernels/row_alignment.h"
+#include "kernels/streaming/key_sums.h"
 
 #include <algorithm>
 #include <cmath>
@@ -44,6 +45,12 @@ RowMass row_mass(const SoftmaxSums& others, double first_score) {
   row.entropy =
       split.others * entropy_others + entropy_term(split.others, split.first) + entropy_term(split.first, split.others);
   return row;
+}
+
+/// exp(difference), or 0 where that is small: a total may only be too low for a bound from above.
+double lower_exp(double difference) {
+  constexpr double negligible = -4;
+  return difference > negligible ? std::exp(difference) : 0;
 }
 
 Summary summary_of(const ReturnedFields& returned) {
@@ -102,38 +109,147 @@ BlockStream<Real>::BlockStream(const StreamingCall<Real>& call, WorkerBuffers& b
       panel_kernels_(panel_kernels<Real>()),
       row_kernels_(row_kernels<Real>()),
       width_(panel_kernels_.padded(call.shape.value_dim)),
-      summary_(summary_of(call.options.returned)) {
+      summary_(summary_of(call.options.returned)),
+      key_means_(call.options.returned.key_means),
+      buffers_(buffers) {
   std::fill_n(dimensions_.row(prior_precision_row), width_, static_cast<Real>(call.options.prior_precision));
 }
 
 template <typename Real>
-void BlockStream<Real>::reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows) {
+void BlockStream<Real>::reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows,
+                                        std::int64_t tiles, KeyMeans key_means) {
   const at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
   const PanelKernels<Real>& panel = panel_kernels<Real>();
   const std::int64_t strip = panel.rows, whole = rounded_up(rows, strip);
   const std::int64_t width = panel.padded(shape.value_dim);
   reserve(buffers.queries, {whole, padded<Real>(shape.key_dim)}, type);
-  reserve(buffers.scores, {whole, tile_keys}, type);
+  reserve(buffers.scores, {key_means == KeyMeans::all ? tiles * whole : whole, tile_keys}, type);
   reserve(buffers.accumulators, {whole, 2 * width}, at::kDouble);
   reserve(buffers.first_scores, {whole, first_keys}, type);
   reserve(buffers.dimensions, {dimension_rows, width}, type);
+  if (key_means == KeyMeans::none) return;
+  reserve(buffers.key_tile, {tile_keys}, type);
+  if (key_means == KeyMeans::all) {
+    reserve(buffers.key_sums, {shape.heads, key_windows, shape.length}, at::kLong);
+  } else {
+    reserve(buffers.key_sums, {shape.heads, shape.length}, at::kDouble);
+  }
+  buffers.key_sums.zero_();
 }
 
 template <typename Real>
 void BlockStream<Real>::run(const QueryBlock& block, ColumnSums* columns) {
   load_block(block);
   const KeyRange all = block_keys(call_.options, call_.shape, block);
+  tile_ = scores_;
+  tile_maxima_.clear();
   for (std::int64_t begin = all.begin - all.begin % tile_keys; begin < all.end; begin += tile_keys) {
     const KeyRange keys{begin, std::min(begin + tile_keys, all.end)};
+    if (key_means_ == KeyMeans::all) tile_.data = scores_.row(std::ssize(tile_maxima_));
     score(block, keys);
     absorb(block, keys);
+    if (key_means_ == KeyMeans::above) bound_keys(block, keys);
+    if (key_means_ == KeyMeans::all) {
+      for (const SoftmaxSums& sums : sums_) tile_maxima_.push_back(sums.maximum);
+    }
     if (block.two_pass) continue;
     const Real* values = shared_.values.row(block.kv_head) + begin * 2 * width_;
     panel_kernels_.add_weighted_values(std::ssize(strips_), strips_.data(), 2 * width_ / panel_kernels_.columns,
-                                       tile_keys, {scores_.row(0), tile_keys}, values,
+                                       tile_keys, {tile_.row(0), tile_keys}, values,
                                        {accumulators_.row(0), 2 * width_});
   }
   for (std::int64_t row = 0; row < rows_; ++row) finish_row(block, row, columns[row % call_.shape.group]);
+  if (key_means_ != KeyMeans::all) return;
+  add_kept_weights(block, all);
+  add_first_key(block);
+}
+
+template <typename Real>
+template <typename Sum>
+void BlockStream<Real>::for_parts(const QueryBlock& block, const Sum& sum) const {
+  const auto begins = key_window_begins(call_.shape.length);
+  for (std::int64_t head = 0; head < call_.shape.group; ++head) {
+    for (std::size_t part = 0; part < begins.size(); ++part) {
+      const std::int64_t begin = std::max(block.begin, begins[part]);
+      const std::int64_t end = part + 1 < begins.size() ? std::min(block.end, begins[part + 1]) : block.end;
+      if (begin < end) sum(head, begin, end, static_cast<std::int64_t>(part));
+    }
+  }
+}
+
+/// Adds to each key of the tile a bound of its sum over the block's queries from above: a weight over the sum so far is
+/// at least the weight over the final sum.
+template <typename Real>
+void BlockStream<Real>::bound_keys(const QueryBlock& block, KeyRange keys) {
+  const std::int64_t group = call_.shape.group, count = keys.end - keys.begin;
+  Real* tile = buffers_.key_tile.template mutable_data_ptr<Real>();
+  // Later queries see later keys, so the first and the last row tell whether all rows see the whole tile.
+  const KeyRange first = visible_in_tile(block, 0, keys), last = visible_in_tile(block, rows_ - 1, keys);
+  const bool whole = first.end == count && last.begin == 0 && !first.empty();
+  for (std::int64_t head = 0; head < group; ++head) {
+    const std::int64_t own_head = block.kv_head * group + head;
+    const double sink =
+        call_.sink_logit.defined() ? call_.sink_logit.template const_data_ptr<double>()[own_head] : -infinity;
+    std::fill_n(tile, tile_keys, Real{0});
+    for (std::int64_t row = head; row < rows_; row += group) {
+      const KeyRange seen = whole ? KeyRange{0, count} : visible_in_tile(block, row, keys);
+      const SoftmaxSums& sums = sums_[static_cast<std::size_t>(row)];
+      if (seen.empty() || sums.total == 0) continue;
+      const double total = sums.total + lower_exp(static_cast<double>(first_scores_.row(row)[0]) - sums.maximum) +
+                           lower_exp(sink - sums.maximum);
+      row_kernels_.add_scaled(tile_.row(row), seen.begin, seen.end, static_cast<Real>(1 / total), tile);
+    }
+    double* bounds = buffers_.key_sums.template mutable_data_ptr<double>() + own_head * call_.shape.length + keys.begin;
+    for (std::int64_t key = 0; key < count; ++key) bounds[key] += static_cast<double>(tile[key]);
+  }
+}
+
+/// Adds the weights of the block, now that the sums of its rows are known.
+template <typename Real>
+void BlockStream<Real>::add_kept_weights(const QueryBlock& block, KeyRange all) {
+  const std::int64_t group = call_.shape.group, length = call_.shape.length;
+  const double unit = key_sum_unit(length);
+  const double* normaliser = call_.workspace.normaliser.template const_data_ptr<double>();
+  Real* tile = buffers_.key_tile.template mutable_data_ptr<Real>();
+  std::int64_t kept = 0;  // rows of the tiles before
+  for (std::int64_t begin = all.begin - all.begin % tile_keys; begin < all.end; begin += tile_keys, kept += rows_) {
+    const KeyRange keys{begin, std::min(begin + tile_keys, all.end)};
+    for_parts(block, [&](std::int64_t head, std::int64_t first, std::int64_t last, std::int64_t part) {
+      const std::int64_t own_head = block.kv_head * group + head;
+      std::fill_n(tile, tile_keys, Real{0});
+      for (std::int64_t query = first; query < last; ++query) {
+        const std::int64_t row = (query - block.begin) * group + head;
+        const KeyRange seen = visible_in_tile(block, row, keys);
+        const double own = normaliser[own_head * length + query];
+        const double maximum = tile_maxima_[static_cast<std::size_t>(kept + row)];
+        if (seen.empty() || own == infinity || maximum == -infinity) continue;  // no weights
+        const double factor = std::exp(maximum - own);
+        row_kernels_.add_scaled(scores_.row(kept + row), seen.begin, seen.end, static_cast<Real>(factor), tile);
+      }
+      std::int64_t* sums = buffers_.key_sums.template mutable_data_ptr<std::int64_t>() +
+                           (own_head * key_windows + part) * length + keys.begin;
+      for (std::int64_t key = 0; key < keys.end - keys.begin; ++key)
+        sums[key] += static_cast<std::int64_t>(static_cast<double>(tile[key]) * unit);
+    });
+  }
+}
+
+/// Key 0 is left out of the weights of a tile, and its score is kept.
+template <typename Real>
+void BlockStream<Real>::add_first_key(const QueryBlock& block) {
+  const std::int64_t group = call_.shape.group, length = call_.shape.length;
+  const double unit = key_sum_unit(length);
+  const double* normaliser = call_.workspace.normaliser.template const_data_ptr<double>();
+  for_parts(block, [&](std::int64_t head, std::int64_t first, std::int64_t last, std::int64_t part) {
+    const std::int64_t own_head = block.kv_head * group + head;
+    double sum = 0;
+    for (std::int64_t query = first; query < last; ++query) {
+      const auto score = static_cast<double>(first_scores_.row((query - block.begin) * group + head)[0]);
+      if (score > -infinity) sum += std::exp(score - normaliser[own_head * length + query]);
+    }
+    buffers_.key_sums.template mutable_data_ptr<std::int64_t>()[(own_head * key_windows + part) * length] +=
+        static_cast<std::int64_t>(sum * unit);
+  });
 }
 
 template <typename Real>
@@ -173,7 +289,7 @@ void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
   }
   const Real* panels = shared_.keys.row(block.kv_head) + keys.begin * call_.shape.key_dim;
   panel_kernels_.score_tile(std::ssize(strips_), strips_.data(), call_.shape.key_dim,
-                            {queries_.row(0), queries_.stride}, panels, {scores_.row(0), tile_keys});
+                            {queries_.row(0), queries_.stride}, panels, {tile_.row(0), tile_keys});
   const bool plain = call_.options.soft_cap == 0 && !call_.key_bias.defined() && !call_.distance_bias.defined();
   if (plain) return;
 
@@ -181,7 +297,7 @@ void BlockStream<Real>::score(const QueryBlock& block, KeyRange keys) {
     return bias.row(tensor.size(0) > 1 ? head_of(block, row) : 0);
   };
   for (std::int64_t row = 0; row < rows_; ++row) {
-    Real* scores = scores_.row(row);
+    Real* scores = tile_.row(row);
     const StripRange range = strips_[static_cast<std::size_t>(row / panel_kernels_.rows)];
     if (range.begin >= range.end) continue;
     if (call_.options.soft_cap > 0)
@@ -205,10 +321,8 @@ void BlockStream<Real>::absorb(const QueryBlock& block, KeyRange keys) {
   for (std::int64_t row = 0; row < rows_; ++row) {
     const StripRange strip = strips_[static_cast<std::size_t>(row / panel_kernels_.rows)];
     if (strip.begin >= strip.end) continue;
-    Real* scores = scores_.row(row);
-    const KeyRange visible = visible_keys(call_.options, call_.shape.length, query_of(block, row));
-    std::int64_t begin = std::max<std::int64_t>(visible.begin - keys.begin, 0);
-    const std::int64_t end = std::min(visible.end, keys.end) - keys.begin;
+    Real* scores = tile_.row(row);
+    auto [begin, end] = visible_in_tile(block, row, keys);
     if (keys.begin == 0) {
       Real* first = first_scores_.row(row);
       for (std::int64_t key = begin; key < std::min(end, first_keys); ++key) first[key] = scores[key];
@@ -242,7 +356,7 @@ DimensionRows<Real> BlockStream<Real>::dimensions_of_row(const QueryBlock& block
        *zero = dimensions_.row(zero_row);
   if (block.two_pass) {
     const std::int64_t begin = visible_keys(call_.options, call_.shape.length, query).begin;
-    row_kernels_.two_pass_moments(scores_.row(row) + begin, shared_.early_values.row(block.kv_head) + begin * width_,
+    row_kernels_.two_pass_moments(tile_.row(row) + begin, shared_.early_values.row(block.kv_head) + begin * width_,
                                   query + 1 - begin, width_, offset, residual_others);
     std::fill_n(zero, width_, Real{0});
   } else {
@@ -271,6 +385,7 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   const Real* first_scores = first_scores_.row(row);
   if (others.total == 0 && first_scores[0] == -infinity) {
     ++columns.queries_without_keys;
+    if (key_means_ != KeyMeans::none) call_.workspace.normaliser.template mutable_data_ptr<double>()[index] = infinity;
     if (results_.output.data != nullptr) std::fill_n(results_.output.row(index), shape.value_dim, Real{0});
     return;
   }
@@ -290,6 +405,9 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
     keys_share = 1 / (1 + std::exp(difference));
     *results_.sink_logit_mass.row(index) = static_cast<Real>(1 / (1 + std::exp(-difference)));
     *results_.first_weight.row(index) = static_cast<Real>(mass.split.first);
+  }
+  if (key_means_ != KeyMeans::none) {
+    call_.workspace.normaliser.template mutable_data_ptr<double>()[index] = mass.log_total - std::log(keys_share);
   }
   store_masses(head, query, first_scores, mass.log_total, keys_share, columns);
   const auto store = [&](const Real* values, const Rows<Real>& rows_of_queries, Real factor) {

@@ -41,8 +41,9 @@ class BlockStream {
  public:
   BlockStream(const StreamingCall<Real>& call, WorkerBuffers& buffers);
 
-  /// Buffers for blocks of up to `rows` rows.
-  static void reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows);
+  /// Buffers for blocks of up to `rows` rows and `tiles` tiles of keys.
+  static void reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows,
+                              std::int64_t tiles, KeyMeans key_means);
 
   /// Writes all results of the block's queries.
   /// @param columns  [head of the group]; the sums are added to them
@@ -55,8 +56,14 @@ class BlockStream {
   void load_block(const QueryBlock& block);
   void score(const QueryBlock& block, KeyRange keys);
   void absorb(const QueryBlock& block, KeyRange keys);
+  void bound_keys(const QueryBlock& block, KeyRange keys);
+  void add_kept_weights(const QueryBlock& block, KeyRange all);
+  void add_first_key(const QueryBlock& block);
   DimensionRows<Real> dimensions_of_row(const QueryBlock& block, std::int64_t row);
   void finish_row(const QueryBlock& block, std::int64_t row, ColumnSums& columns);
+  /// Calls sum(head, first query, last query + 1, part) for each head and each part of the text in the block.
+  template <typename Sum>
+  void for_parts(const QueryBlock& block, const Sum& sum) const;
   void store_masses(std::int64_t head, std::int64_t query, const Real* first_scores, double log_total,
                     double keys_share, ColumnSums& columns);
   const Real* prior_precision(std::int64_t head, std::int64_t query);
@@ -67,6 +74,11 @@ class BlockStream {
   }
   std::int64_t query_of(const QueryBlock& block, std::int64_t row) const {
     return block.begin + row / call_.shape.group;
+  }
+  /// The keys of the tile that the row sees, counted from the first key of the tile; empty if none.
+  KeyRange visible_in_tile(const QueryBlock& block, std::int64_t row, KeyRange keys) const {
+    const KeyRange visible = visible_keys(call_.options, call_.shape.length, query_of(block, row));
+    return {std::max<std::int64_t>(visible.begin - keys.begin, 0), std::min(visible.end, keys.end) - keys.begin};
   }
 
   struct Shared {  // of the workspace
@@ -99,10 +111,14 @@ class BlockStream {
   const RowKernels<Real>& row_kernels_;
   const std::int64_t width_;  // value_dim in whole panels
   const Summary summary_;
+  const KeyMeans key_means_;
+  const WorkerBuffers& buffers_;
   std::int64_t rows_ = 0;
-  std::vector<SoftmaxSums> sums_;   // [row]
-  std::vector<StripRange> strips_;  // [strip] keys that its rows see, counted from the first key of the tile
-  std::vector<bool> begun_;         // [strip] whether its sums have been set
+  Rows<Real> tile_;                  // of scores_: the rows of the present tile
+  std::vector<double> tile_maxima_;  // [tile, row] what the kept weights of a tile are relative to
+  std::vector<SoftmaxSums> sums_;    // [row]
+  std::vector<StripRange> strips_;   // [strip] keys that its rows see, counted from the first key of the tile
+  std::vector<bool> begun_;          // [strip] whether its sums have been set
   Extrema query_extrema_;
 };
 
