@@ -75,7 +75,7 @@ Measured mean_of_finite(std::vector<double> values, const char* reason) {
 }
 
 std::string shown_token(const analyses::SinkKey& key) {
-  if (key.token_class == analyses::TokenClass::bos) return "BOS";
+  if (key.position == 0) return "BOS";  // as on the rest of the page, whether a BOS token stands there or not
   constexpr std::size_t longest = 24;
   return key.text.empty() ? fmt::format("token {}", key.token) : printable(key.text, longest);
 }
@@ -86,8 +86,7 @@ void set_strongest_token(MappedHead& head, const std::vector<const analyses::Sin
   for (const analyses::SinkKey* key : keys) {
     const std::string token = shown_token(*key);
     auto sum = std::find_if(sums.begin(), sums.end(), [&](const TokenSum& other) { return other.token == token; });
-    if (sum == sums.end())
-      sum = sums.insert(sums.end(), {token, key->token_class == analyses::TokenClass::bos, 0, {}, {}});
+    if (sum == sums.end()) sum = sums.insert(sums.end(), {token, key->position == 0, 0, {}, {}});
     sum->mass += std::isfinite(key->second_half_mean) ? key->second_half_mean : 0;
     sum->value_ratios.push_back(key->value_norm_ratio);
     sum->stream_ratios.push_back(key->stream_ratio_after);
@@ -195,8 +194,8 @@ SinkMap sink_map_of_keys(const runfile::RunReader& reader, const analyses::SinkK
 }
 
 Maybe<SinkMap> sink_map(const SweepRun& run) {
-  if (analyses::has_sink_keys(run.reader())) return sink_map_of_keys(run.reader(), run.of(sink_keys_of));
-  return map_of_bos(run);
+  if (!analyses::has_sink_keys(run.reader()) || run.of(sink_keys_of).first_keys_only) return map_of_bos(run);
+  return sink_map_of_keys(run.reader(), run.of(sink_keys_of));
 }
 
 std::vector<const MappedHead*> strongest(const SinkMap& map, std::size_t most) {
