@@ -305,14 +305,14 @@ bool can_have_sinks(const std::string& attention, std::int64_t tokens) {
 }
 
 template <typename Source>
-SinkKeys sinks_of(const runfile::RunReader& reader, double threshold, const Source& source) {
+SinkKeys sinks_of(const runfile::RunReader& reader, double threshold, std::vector<Length> lengths,
+                  const Source& source) {
   const std::int64_t heads = reader.heads();
   const std::size_t layers = reader.layers().size();
   std::vector<double> totals(
       reader.lengths().size() * static_cast<std::size_t>(reader.samples()) * layers * static_cast<std::size_t>(heads),
       no_value);
-  SinkKeys result{threshold, !has_sink_keys(reader), usable_lengths(reader), {}, {}, {}, {}, Cells::of(reader, totals),
-                  0};
+  SinkKeys result{threshold, !has_sink_keys(reader), std::move(lengths), {}, {}, {}, {}, Cells::of(reader, totals), 0};
   for (const Length& length : result.lengths) {
     std::vector<SinkKey> stored;
     for (const std::int64_t sample : length.samples) {
@@ -372,14 +372,17 @@ bool has_sink_keys(const runfile::RunReader& reader) {
   return reader.has("sinks/position");
 }
 
-SinkKeys sink_keys(const runfile::RunReader& reader, double threshold) {
+SinkKeys sink_keys(const runfile::RunReader& reader, double threshold, const std::vector<std::int64_t>& at) {
   CHECK(threshold >= runfile::least_stored_mean && threshold <= 1,
         "threshold {}: runs store keys with a column mean of at least {}; give a number from {} to 1", threshold,
         runfile::least_stored_mean, runfile::least_stored_mean);
   CHECK(reader.request().statistics, "{}: the run has no attention statistics (swept with --statistics none)",
         printable(reader.path().string()));
-  if (has_sink_keys(reader)) return sinks_of(reader, threshold, StoredSinks(reader));
-  return sinks_of(reader, threshold, FirstKeys(reader));
+  Options options;
+  options.at = at;
+  std::vector<Length> lengths = at.empty() ? usable_lengths(reader) : sink_lengths(reader, options);
+  if (has_sink_keys(reader)) return sinks_of(reader, threshold, std::move(lengths), StoredSinks(reader));
+  return sinks_of(reader, threshold, std::move(lengths), FirstKeys(reader));
 }
 
 std::string label_of(const std::string& text, std::int64_t token) {

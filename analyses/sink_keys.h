@@ -105,8 +105,11 @@ bool has_sink_keys(const runfile::RunReader& reader);
 
 /// Every key of the run whose column mean is at least the threshold. A run without /sinks gives those of keys 0 to 7,
 /// without texts and ratios: SinkKeys::first_keys_only.
-/// @throws InvalidArgument  the threshold is not in [.1, 1]; the run has no statistics or no complete chunk
-SinkKeys sink_keys(const runfile::RunReader& reader, double threshold = column_mean_threshold);
+/// @param at  lengths in tokens; empty: every length of the run
+/// @throws InvalidArgument  the threshold is not in [.1, 1]; the run has no statistics or no complete chunk;
+///     a length of `at` is not in the run or has no complete chunk; /sinks holds what cannot be
+SinkKeys sink_keys(const runfile::RunReader& reader, double threshold = column_mean_threshold,
+                   const std::vector<std::int64_t>& at = {});
 
 /// How a token is shown on one line: its text in quotation marks, printable; without a text "token 17".
 std::string label_of(const std::string& text, std::int64_t token);

@@ -30,8 +30,8 @@ constexpr std::string_view exit_status =
     "says what is wrong and how to fix it; 141 the reader of stdout closed it early, as in gainlens ... | head.";
 
 constexpr std::string_view overview =
-    "A run is a folder that sweep makes and that report, sink-vs-k and audit read. The same sweep command called\n"
-    "again resumes the run, or ends at once if the run is complete.\n"
+    "A run is a folder that sweep makes and that report, sinks, sink-vs-k and audit read. The same sweep command\n"
+    "called again resumes the run, or ends at once if the run is complete.\n"
     "Results go to stdout (as JSON with --json). Progress and messages go to stderr.\n"
     "Start with: gainlens inspect MODEL; gainlens sweep MODEL --text F --out RUN; gainlens report RUN\n"
     "Documentation: docs/README.md in the source tree. Each analysis has a page there.";
@@ -40,6 +40,8 @@ constexpr std::array all_subcommands = {
     Subcommand{"sweep",
                "Run a frozen model over text at growing context lengths and store the statistics of every head"},
     Subcommand{"report", "Write the figures and tables of a run as a page like the results section of a paper"},
+    Subcommand{"sinks",
+               "Which keys take most attention, wherever they are? List the sinks of every head with their tokens"},
     Subcommand{"sink-vs-k",
                "Do heads with much attention on token 0 have a gain near 1? Correlate BOS mass with K over heads"},
     Subcommand{"audit",

@@ -10,6 +10,7 @@ namespace gainlens::cli {
 /// Each function adds one subcommand. Parsing the subcommand sets `action`.
 void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_report(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_sinks(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_audit(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_capture(CLI::App& app, const GlobalOptions& global, Action& action);

@@ -84,6 +84,32 @@ double summary(const SyntheticRun& run, std::string_view name, const CellKey& ke
   ASSERT(false, "there is no planted value of {}", name);
 }
 
+/// Heads that give key 0 a tenth of their attention or more have it as their one sink.
+double sink_key(const SyntheticRun& run, std::string_view name, const CellKey& key) {
+  const double mass = sink_mass(run, key.layer, key.head);
+  const bool integer = name == "position" || name == "token" || name == "queries" || name == "stream_dimension";
+  if (key.last > 0 || mass < runfile::least_stored_mean || key.length < runfile::least_sink_queries)
+    return integer ? -1 : std::numeric_limits<double>::quiet_NaN();
+  if (name == "position") return 0;
+  if (name == "token") return static_cast<double>(run.bos.value_or(7));
+  if (name == "queries") return static_cast<double>(key.length);
+  if (name == "stream_dimension") return 5;
+  if (name == "value_norm_ratio") return 0.15;
+  if (name == "key_norm_ratio") return 1.2;
+  if (name == "key_query_cosine") return 0.4;
+  if (name == "stream_ratio") return 20;
+  if (name == "stream_ratio_after") return 25;
+  return name == "stream_cosine" ? 1 : mass;
+}
+
+/// The stream of every layer has its largest entry, 500, at position 0 and in dimension 5.
+double stream(std::string_view name, const CellKey& key) {
+  if (name == "value") return 500.0 / static_cast<double>(1 + 10 * key.head);
+  if (name == "median") return 20;
+  if (name == "dimension") return 5;
+  return static_cast<double>(key.head);  // position and token
+}
+
 /// Calls `visit(key)` for every entry of a [layer, head, last] or [layer, head] array, in storage order.
 void fill(runfile::Array& array, CellKey key, const std::function<double(const CellKey&)>& number) {
   std::size_t offset = 0;
@@ -106,6 +132,10 @@ runfile::ShardResult shard(const SyntheticRun& run, const runfile::ShardKey& key
       });
     }
   }
+  for (std::size_t i = 0; i < result.sink_text.size(); ++i) {
+    const double position = result.sinks.at("position").values[i];
+    if (position >= 0) result.sink_text[i] = run.text(key, static_cast<std::int64_t>(position));
+  }
   return result;
 }
 
@@ -118,12 +148,15 @@ double planted(const SyntheticRun& run, const CellKey& key) {
   if (key.name == "values/min_norm") return 0.8;
   if (key.name == "values/variance") return 0.02 * static_cast<double>(key.layer + 1);
   if (key.name == "summary/nll") return 3.0 - 0.1 * std::log2(static_cast<double>(key.length) / 1024.0);
+  if (key.name.starts_with("sinks/")) return sink_key(run, key.name.substr(6), key);
+  if (key.name.starts_with("stream/")) return stream(key.name.substr(7), key);
   if (key.name.starts_with("profile/")) return 0.5;  // no analysis reads the profiles
   return summary(run, key.name.substr(key.name.find('/') + 1), key);
 }
 
 runfile::Request request_of(const SyntheticRun& run) {
   runfile::Request request;
+  request.version = run.version;
   request.model = {{"config.json", std::string(64, 'a')}, {"model.safetensors", std::string(64, run.weights)}};
   request.family = run.family;
   request.tokenizer = std::string(64, 'c');

@@ -22,11 +22,12 @@ struct CellKey {
   std::int64_t sample;
   std::int64_t layer;
   std::int64_t head;
-  std::int64_t last;
+  std::int64_t last;  ///< the place of a sink in /sinks; in /stream that is `head`
 };
 
 /// A run with planted structure: n_eff grows as sqrt(T), the middle layers have one strong and one weaker sink head,
-/// key 0 has small values, and the gate hardly changes. Within each head, K follows exactly from n_eff and S.
+/// key 0 has small values and is the only sink, and the gate hardly changes. Within each head, K follows exactly from
+/// n_eff and S.
 struct SyntheticRun {
   std::vector<std::int64_t> lengths = {1024, 2048, 4096, 8192};
   std::int64_t samples = 3;
@@ -44,7 +45,13 @@ struct SyntheticRun {
   std::optional<std::int64_t> bos = 1;
   std::string bos_policy = "auto: the tokenizer puts token 1 first";
   std::string family = "synthetic";
-  char weights = 'b';                   ///< used for every digit of the checksum of the weights
+  char weights = 'b';  ///< used for every digit of the checksum of the weights
+  std::int64_t version = runfile::statistics_version;
+  /// The text of the token at a position that is a sink.
+  std::function<std::string(const runfile::ShardKey&, std::int64_t)> text = [](const runfile::ShardKey&,
+                                                                               std::int64_t position) {
+    return position == 0 ? std::string("<s>") : std::string("\u2581");
+  };
   std::set<runfile::ShardKey> missing;  ///< chunks that the run lacks
   /// Gives a number that replaces the planted one, or nothing.
   std::function<std::optional<double>(const CellKey&)> value;

@@ -1,0 +1,70 @@
+#include "cli/commands.h"
+
+#include "analyses/sink_keys.h"
+#include "cli/given_run.h"
+#include "core/atomic_file.h"
+#include "core/check.h"
+#include "core/console.h"
+#include "core/json.h"
+#include "core/quantity.h"
+#include "reports/terminal/sinks_terminal.h"
+
+#include <memory>
+
+namespace gainlens::cli {
+namespace {
+
+struct SinksArguments {
+  std::string run, at, csv;
+  double threshold = analyses::column_mean_threshold;
+};
+
+void check_csv(const std::string& csv) {
+  if (csv.empty()) return;
+  CHECK(!std::filesystem::exists(csv), "--csv: {} exists; choose another name or remove it", printable(csv));
+  check_holds_no_run(std::filesystem::absolute(csv).parent_path());
+}
+
+void list_sinks(const SinksArguments& arguments, bool json) {
+  check_csv(arguments.csv);
+  CHECK(arguments.threshold >= runfile::least_stored_mean && arguments.threshold <= 1,
+        "--threshold: {}; must be from {} to 1, because runs store no keys with smaller column means",
+        arguments.threshold, runfile::least_stored_mean);
+  const GivenRun run = open_given_run(arguments.run);
+  std::vector<std::int64_t> at;
+  if (!arguments.at.empty()) at = parse_counts(arguments.at, "--at");
+  const analyses::SinkKeys sinks = analyses::sink_keys(run.reader, arguments.threshold, at);
+  if (!arguments.csv.empty()) write_file_atomically(arguments.csv, reports::to_csv(reports::sinks_csv(sinks)));
+  if (json) {
+    if (sinks.first_keys_only) {
+      print_notice("gainlens: note: the run is of statistics version {}: its sinks are those of keys 0 to 7\n",
+                   run.reader.request().version);
+    }
+    print_result("{}\n", json_text(analyses::to_json(sinks), 2));
+  } else {
+    print_result("{}", reports::print_sinks(sinks, run.reader, !at.empty()));
+  }
+}
+
+}  // namespace
+
+void add_sinks(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* command = add_subcommand(
+      app, subcommand_named("sinks"), "gainlens sinks RUN",
+      "A key is a sink of a head if its column mean, the mean weight over the queries that see it, is at least the\n"
+      "threshold, and at least 16 queries see it. A line names the layer, the token, the positions, the share of\n"
+      "attention that each head gives it, |v| by the median of the values, and the largest entry of the hidden state\n"
+      "by its median over positions. A run made before sweeps stored these keys shows the sinks at keys 0 to 7.");
+  auto arguments = std::make_shared<SinksArguments>();
+  command->add_option("run", arguments->run, "Run folder or run.h5")->required();
+  command->add_option("--threshold", arguments->threshold, "Smallest column mean of a sink, from 0.1 to 1")
+      ->capture_default_str();
+  command->add_option("--at", arguments->at,
+                      "Context lengths in tokens, comma-separated; 1k is 1024 (default: all; as text the longest "
+                      "and 64)");
+  command->add_option("--csv", arguments->csv, "CSV file to write every sink to; must not exist yet");
+  command->callback(
+      [arguments, &global, &action] { action = [arguments, &global] { list_sinks(*arguments, global.json); }; });
+}
+
+}  // namespace gainlens::cli
