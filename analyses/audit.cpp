@@ -54,6 +54,7 @@ Audit audit(const runfile::RunReader& reader, const Options& options) {
           .bos = reader.request().bos.has_value(),
           .head_dim = reader.request().head_dim,
           .lemma = lemma,
+          .short_keys = short_keys(reader, options),
           .prior_shares = prior_shares(reader, options),
           .statements = statements(reader, options),
           .notes = notes_of(reader, lengths, lemma)};
@@ -66,6 +67,13 @@ OrderedJson to_json(const Audit& audit) {
                    {"bos", audit.bos},
                    {"head_dim", audit.head_dim}};
   json["lemma"] = audit.lemma ? to_json(*audit.lemma) : OrderedJson{{"reason", audit.lemma.reason()}};
+  if (audit.short_keys) {
+    json["short_valued_keys"] = OrderedJson::array();
+    for (const ShortKey& key : *audit.short_keys) json["short_valued_keys"].push_back(to_json(key));
+  } else {
+    json["short_valued_keys"] = nullptr;
+    json["short_valued_keys_reason"] = audit.short_keys.reason();
+  }
   if (audit.prior_shares) {
     json["prior_shares"] = OrderedJson::array();
     for (const PriorShare& group : *audit.prior_shares) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "analyses/short_keys.h"
 #include "analyses/sink_lemma.h"
 #include "analyses/statements.h"
 
@@ -17,6 +18,7 @@ struct Audit {
   bool bos;  ///< whether key 0 is a BOS token; otherwise it is the text's first token
   std::int64_t head_dim;
   Maybe<SinkLemma> lemma;
+  Maybe<std::vector<ShortKey>> short_keys;  ///< the keys to which the lemma applies besides key 0
   Maybe<std::vector<PriorShare>> prior_shares;
   std::vector<Statement> statements;
   std::vector<std::string> notes;  ///< what a reader must know about these numbers

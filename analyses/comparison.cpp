@@ -3,6 +3,7 @@
 #include "analyses/cells.h"
 #include "analyses/selection.h"
 #include "analyses/sink_count.h"
+#include "analyses/sink_keys.h"
 #include "analyses/statistics.h"
 #include "core/check.h"
 #include "core/number_ranges.h"
@@ -55,6 +56,13 @@ ChunkValues from_aggregate(const Maybe<Aggregate>& aggregate) {
   return chunks;
 }
 
+const ComparedQuantity& quantity_named(std::string_view name) {
+  const auto& all = compared_quantities();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const ComparedQuantity& q) { return q.name == name; });
+  ASSERT(found != all.end(), "{} is not compared", name);
+  return *found;
+}
+
 /// Share of (layer, head) of each chunk whose column mean at key 0 exceeds the threshold.
 ChunkValues sink_share(const RunReader& reader, const Length& length, const std::vector<std::size_t>& layers) {
   const auto column_mean = Cells::read(reader, "summary/column_mean");
@@ -80,8 +88,53 @@ ChunkValues nll(const RunReader& reader, const Length& length) {
   return chunks;
 }
 
-ChunkValues chunk_values(const RunReader& reader, const ComparedQuantity& quantity, const Length& length,
-                         const LayerChoice& chosen) {
+/// One of the two runs.
+struct Side {
+  const RunReader& reader;
+  LayerChoice chosen;
+  Maybe<Cells> bos_mass;
+  Maybe<Cells> total_mass;
+};
+
+Side side_of(const RunReader& reader, LayerChoice chosen) {
+  Side side{reader, std::move(chosen), Cells::read(reader, "summary/bos_mass"),
+            Maybe<Cells>::none("the run has no statistics")};
+  if (reader.request().statistics) side.total_mass = sink_keys(reader).total_mass;
+  return side;
+}
+
+/// Mean over heads of the total sink mass.
+ChunkValues total_mass(const Side& side, const Length& length) {
+  if (!side.total_mass) return {{}, side.total_mass.reason()};
+  ChunkValues chunks{{}, "no key can be a sink at this length"};
+  for (const std::int64_t sample : length.samples) {
+    std::vector<double> values;
+    for (const std::size_t layer : side.chosen.all) {
+      for (std::size_t head = 0; head < side.total_mass->heads(); ++head) {
+        const double value = side.total_mass->at(length.index, sample, layer, head);
+        if (std::isfinite(value)) values.push_back(value);
+      }
+    }
+    if (!values.empty()) chunks.values[sample] = mean(values);
+  }
+  return chunks;
+}
+
+/// The values of one head.
+ChunkValues of_head(const Maybe<Cells>& cells, const Length& length, std::size_t layer, std::size_t head) {
+  if (!cells) return {{}, cells.reason()};
+  ChunkValues chunks{{}, "no chunk has a value of this head"};
+  for (const std::int64_t sample : length.samples) {
+    const double value = cells->at(length.index, sample, layer, head);
+    if (std::isfinite(value)) chunks.values[sample] = value;
+  }
+  return chunks;
+}
+
+ChunkValues chunk_values(const Side& side, const ComparedQuantity& quantity, const Length& length) {
+  const RunReader& reader = side.reader;
+  const LayerChoice& chosen = side.chosen;
+  if (quantity.name == "total_sink_mass") return total_mass(side, length);
   if (quantity.name == "nll") return nll(reader, length);
   if (quantity.name == "sink_share" || quantity.name == "bos_mass") {
     std::vector<std::size_t> layers = layers_that_see_key_0(reader, length.tokens);
@@ -131,6 +184,35 @@ PairedDifference paired(const ComparedQuantity& quantity, const ChunkValues& fir
   return {quantity, mean_of(common_first), mean_of(common_second), mean(differences), interval, differences.size()};
 }
 
+/// Why heads of two runs are not compared one by one; empty if they are.
+std::string why_no_heads(const Request& first, const Request& second, bool only_shared) {
+  if (!first.statistics || !second.statistics) return "one run has no numbers of attention";
+  if (first.heads != second.heads)
+    return fmt::format("the models have {} and {} heads a layer", first.heads, second.heads);
+  if (!only_shared && first.layers != second.layers) return "the models have other layers";
+  return {};
+}
+
+void add_heads(Comparison& result, const Side& first, const Side& second, const Length& length, const Length& other) {
+  const ComparedQuantity bos = quantity_named("bos_mass"), total = quantity_named("total_sink_mass");
+  for (const std::size_t layer : first.chosen.all) {
+    const std::int64_t number = first.reader.layers()[layer];
+    const auto& numbers = second.reader.layers();
+    const auto found = std::find(numbers.begin(), numbers.end(), number);
+    ASSERT(found != numbers.end(), "layer {} is not in both runs", number);
+    const auto matching = static_cast<std::size_t>(found - numbers.begin());
+    for (std::size_t head = 0; std::cmp_less(head, first.reader.heads()); ++head) {
+      const auto compared = [&](const ComparedQuantity& quantity, const Maybe<Cells>& a, const Maybe<Cells>& b) {
+        const ChunkValues x = of_head(a, length, layer, head), y = of_head(b, other, matching, head);
+        return result.unpaired.empty() ? paired(quantity, x, y) : side_by_side(quantity, x, y, result.unpaired);
+      };
+      result.heads.push_back({length.tokens, number, static_cast<std::int64_t>(head),
+                              compared(bos, first.bos_mass, second.bos_mass),
+                              compared(total, first.total_mass, second.total_mass)});
+    }
+  }
+}
+
 std::vector<std::string> comparison_caveats(const Request& first, const Request& second, const Comparison& comparison) {
   std::vector<std::string> caveats;
   if (first.model != second.model) {
@@ -164,6 +246,16 @@ std::string why_refused(const Request& first, const Request& second, bool no_lay
       number_ranges(first.layers), number_ranges(second.layers));
 }
 
+OrderedJson to_json(const PairedDifference& compared) {
+  OrderedJson values;
+  put(values, "first", compared.first);
+  put(values, "second", compared.second);
+  put(values, "difference", compared.difference);
+  put(values, "interval", compared.interval);
+  values["pairs"] = compared.pairs;
+  return values;
+}
+
 std::vector<std::int64_t> tokens_without(const std::vector<Length>& lengths, const std::vector<Length>& others) {
   std::vector<std::int64_t> tokens;
   for (const Length& length : lengths) {
@@ -187,6 +279,8 @@ const std::vector<ComparedQuantity>& compared_quantities() {
           {stored.name, stored.label, stored.unit, stored.window == runfile::Window::last_quarter ? deep : all});
     }
     list.push_back({"sink_share", "sink share", "1", "layers that see key 0, column mean above 0.3"});
+    list.push_back({"total_sink_mass", "total sink mass", "1",
+                    "all layers, keys with a column mean of at least 0.3, second-half queries"});
     list.push_back({"nll", "NLL", "nats per token", "every predicted token"});
     return list;
   }();
@@ -217,8 +311,9 @@ Comparison compare(const RunReader& first, const RunReader& second, const Option
     if (difference.unpairs && result.unpaired.empty())
       result.unpaired = fmt::format("chunks are not paired: {}", difference.consequence);
   }
-  const LayerChoice layers_first = chosen_layers(first, options, result.shared_layers),
-                    layers_second = chosen_layers(second, options, result.shared_layers);
+  const Side one = side_of(first, chosen_layers(first, options, result.shared_layers)),
+             two = side_of(second, chosen_layers(second, options, result.shared_layers));
+  result.no_heads = why_no_heads(a, b, only_shared);
   const std::vector<Length> lengths = usable_lengths(first), others = usable_lengths(second);
   for (const Length& length : lengths) {
     const auto other =
@@ -226,12 +321,12 @@ Comparison compare(const RunReader& first, const RunReader& second, const Option
     if (other == others.end()) continue;
     ComparedLength entry{length.tokens, {}};
     for (const ComparedQuantity& quantity : compared_quantities()) {
-      const ChunkValues x = chunk_values(first, quantity, length, layers_first),
-                        y = chunk_values(second, quantity, *other, layers_second);
+      const ChunkValues x = chunk_values(one, quantity, length), y = chunk_values(two, quantity, *other);
       entry.quantities.push_back(result.unpaired.empty() ? paired(quantity, x, y)
                                                          : side_by_side(quantity, x, y, result.unpaired));
     }
     result.lengths.push_back(std::move(entry));
+    if (result.no_heads.empty()) add_heads(result, one, two, length, *other);
   }
   result.only_first = tokens_without(lengths, others);
   result.only_second = tokens_without(others, lengths);
@@ -263,16 +358,18 @@ OrderedJson to_json(const Comparison& comparison) {
     OrderedJson entry;
     entry["tokens"] = length.tokens;
     for (const PairedDifference& quantity : length.quantities) {
-      OrderedJson values;
-      put(values, "first", quantity.first);
-      put(values, "second", quantity.second);
-      put(values, "difference", quantity.difference);
-      put(values, "interval", quantity.interval);
-      values["pairs"] = quantity.pairs;
-      entry[std::string(quantity.quantity.name)] = std::move(values);
+      entry[std::string(quantity.quantity.name)] = to_json(quantity);
     }
     json["lengths"].push_back(std::move(entry));
   }
+  json["heads"] = OrderedJson::array();
+  for (const HeadDifference& head : comparison.heads) {
+    OrderedJson row{{"tokens", head.tokens}, {"layer", head.layer}, {"head", head.head}};
+    row["bos_mass"] = to_json(head.bos_mass);
+    row["total_sink_mass"] = to_json(head.total_mass);
+    json["heads"].push_back(std::move(row));
+  }
+  if (!comparison.no_heads.empty()) json["heads_reason"] = comparison.no_heads;
   json["lengths_only_in_first"] = comparison.only_first;
   json["lengths_only_in_second"] = comparison.only_second;
   json["caveats"] = comparison.caveats;

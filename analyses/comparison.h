@@ -23,12 +23,13 @@ struct RunDifference {
 
 /// A quantity compared between runs: a mean over the cells of each chunk.
 struct ComparedQuantity {
-  std::string_view name;   ///< dataset, or "sink_share"
+  std::string_view name;   ///< dataset, or "sink_share", "total_sink_mass"
   std::string_view label;  ///< as reports show it
   std::string_view unit;   ///< "1" for pure numbers; "value" is the unit of the value vectors
   std::string_view where;  ///< layers and queries of the mean
 };
-/// n_eff, entropy, observation_precision, kalman_gain, kalman_gain_scaled, gate, bos_mass, sink_share, nll.
+/// n_eff, entropy, observation_precision, kalman_gain, kalman_gain_scaled, gate, bos_mass, sink_share,
+/// total_sink_mass, nll.
 const std::vector<ComparedQuantity>& compared_quantities();
 
 /// One quantity of two runs at one context length.
@@ -47,6 +48,15 @@ struct ComparedLength {
   std::vector<PairedDifference> quantities;  ///< as compared_quantities()
 };
 
+/// One head of both runs at one context length.
+struct HeadDifference {
+  std::int64_t tokens;
+  std::int64_t layer;  ///< the model's own number
+  std::int64_t head;
+  PairedDifference bos_mass;
+  PairedDifference total_mass;  ///< total sink mass
+};
+
 /// How do two runs differ? They are compared chunk by chunk if the same length and sample number hold the same tokens
 /// in both. Otherwise the values are given without a difference, and with the reason.
 struct Comparison {
@@ -58,6 +68,8 @@ struct Comparison {
   /// The model's own numbers of the layers that are compared, if compares_shared_layers(); else empty.
   std::vector<std::int64_t> shared_layers;
   std::vector<ComparedLength> lengths;
+  std::vector<HeadDifference> heads;     ///< by length, layer, head
+  std::string no_heads;                  ///< why heads are not compared one by one; empty if they are
   std::vector<std::int64_t> only_first;  ///< context lengths, in tokens, with a complete chunk in the first run only
   std::vector<std::int64_t> only_second;
   std::vector<std::string> caveats;

@@ -14,7 +14,7 @@
 namespace gainlens::analyses {
 namespace {
 
-constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 /// Means of weights may exceed 1 by rounding, most in bfloat16.
 constexpr double largest_mean = 1.01;
 
@@ -142,8 +142,8 @@ class FirstKeys {
       const double mean = at(*column_) * static_cast<double>(chunk.tokens - m) / static_cast<double>(seen_by);
       if (!std::isfinite(mean) || mean < runfile::least_stored_mean) continue;
       keys.push_back({chunk.tokens, chunk.sample, reader_.layers()[layer], head, m, m == 0 && bos ? *bos : -1, "",
-                      TokenClass::common, mean, at(*half_), no_value, seen_by, no_value, no_value, no_value, no_value,
-                      no_value, no_value, -1});
+                      TokenClass::common, mean, at(*half_), not_known, seen_by, not_known, not_known, not_known, not_known,
+                      not_known, not_known, -1});
     }
     return keys;
   }
@@ -188,7 +188,7 @@ class FiniteMean {
     sum_ += value;
     ++count_;
   }
-  double value() const { return count_ == 0 ? no_value : sum_ / static_cast<double>(count_); }
+  double value() const { return count_ == 0 ? not_known : sum_ / static_cast<double>(count_); }
 
  private:
   double sum_ = 0;
@@ -257,7 +257,7 @@ std::vector<SinkLife> lives_of(const std::vector<SinkKey>& keys) {
 class Shares {
  public:
   Shares(const runfile::RunReader& reader, const Length& length)
-      : by_layer_(reader.layers().size()), shares_{length, no_value, {}, {}, {}, {}, 0} {
+      : by_layer_(reader.layers().size()), shares_{length, not_known, {}, {}, {}, {}, 0} {
     for (const TokenClass token_class : token_classes) {
       shares_.by_class[token_class] = 0;
       shares_.keys[token_class] = 0;
@@ -282,7 +282,7 @@ class Shares {
   SinkShares finish() && {
     shares_.total = all_.value();
     for (const FiniteMean& layer : by_layer_) shares_.by_layer.push_back(layer.value());
-    for (auto& [token_class, sum] : shares_.by_class) sum = cells_ == 0 ? no_value : sum / static_cast<double>(cells_);
+    for (auto& [token_class, sum] : shares_.by_class) sum = cells_ == 0 ? not_known : sum / static_cast<double>(cells_);
     for (const auto& [token_class, samples] : chunks_) shares_.chunks[token_class] = std::ssize(samples);
     shares_.sink_heads = std::ssize(heads_);
     return std::move(shares_);
@@ -311,7 +311,7 @@ SinkKeys sinks_of(const runfile::RunReader& reader, double threshold, std::vecto
   const std::size_t layers = reader.layers().size();
   std::vector<double> totals(
       reader.lengths().size() * static_cast<std::size_t>(reader.samples()) * layers * static_cast<std::size_t>(heads),
-      no_value);
+      not_known);
   SinkKeys result{threshold, !has_sink_keys(reader), std::move(lengths), {}, {}, {}, {}, Cells::of(reader, totals), 0};
   for (const Length& length : result.lengths) {
     std::vector<SinkKey> stored;
@@ -341,7 +341,7 @@ SinkKeys sinks_of(const runfile::RunReader& reader, double threshold, std::vecto
       for (std::size_t layer = 0; layer < layers; ++layer) {
         for (std::int64_t head = 0; head < heads; ++head) {
           std::size_t end = begin;
-          double total = can_have_sinks(reader.attention()[layer], length.tokens) ? 0 : no_value;
+          double total = can_have_sinks(reader.attention()[layer], length.tokens) ? 0 : not_known;
           while (end < sinks.size() && sinks[end].sample == sample && sinks[end].layer == reader.layers()[layer] &&
                  sinks[end].head == head)
             total += sinks[end++].second_half_mean;

@@ -2,6 +2,7 @@
 
 #include "analyses/cells.h"
 #include "analyses/sink_count.h"
+#include "analyses/sink_keys.h"
 #include "core/counted.h"
 #include "core/quantity.h"
 
@@ -13,8 +14,8 @@
 namespace gainlens::analyses {
 namespace {
 
+constexpr std::string_view bos_mass_name = "BOS mass", total_mass_name = "total sink mass";
 constexpr std::size_t measured_gain = 0;  // kalman_gain among the variants
-constexpr PairNames names{"BOS mass", "K"};
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 /// [layer position] why the layer is set apart; empty if it is not.
@@ -34,18 +35,35 @@ std::vector<std::string> reasons_apart(const runfile::RunReader& reader, const s
   return reasons;
 }
 
-/// The datasets of BOS mass and of the gains.
+/// BOS mass, total sink mass and the gains.
 struct SinkCells {
   Maybe<Cells> bos_mass;
+  Maybe<Cells> total_mass;
+  bool first_keys_only = false;
   std::vector<Maybe<Cells>> gains;  // [variant]
 };
 
-SinkCells read_sink_cells(const runfile::RunReader& reader) {
-  SinkCells cells{Cells::read(reader, "summary/bos_mass"), {}};
+SinkCells read_sink_cells(const runfile::RunReader& reader, const std::vector<Length>& lengths) {
+  SinkCells cells{Cells::read(reader, "summary/bos_mass"), Maybe<Cells>::none("the run has no /sinks"), false, {}};
+  if (reader.request().statistics) {
+    std::vector<std::int64_t> tokens;
+    for (const Length& length : lengths) tokens.push_back(length.tokens);
+    SinkKeys sinks = sink_keys(reader, column_mean_threshold, tokens);
+    cells.total_mass = std::move(sinks.total_mass);
+    cells.first_keys_only = sinks.first_keys_only;
+  }
   for (const GainVariant& variant : gain_variants)
     cells.gains.push_back(Cells::read(reader, fmt::format("summary/{}", variant.name)));
   return cells;
 }
+
+/// One of the two masses that are compared with gains.
+struct Mass {
+  PairNames names;
+  double SinkPoint::*of_point;
+  const Maybe<Cells>& cells;
+  bool sets_apart;  ///< whether layers that are set apart are left out of what is pooled
+};
 
 std::vector<SinkPoint> read_points(const runfile::RunReader& reader, const SinkCells& cells,
                                    const std::vector<Length>& lengths, std::size_t& values_left_out) {
@@ -53,13 +71,20 @@ std::vector<SinkPoint> read_points(const runfile::RunReader& reader, const SinkC
   std::vector<SinkPoint> points;
   for (const std::size_t layer : all_layers(reader)) {
     for (std::int64_t head = 0; head < reader.heads(); ++head) {
-      SinkPoint point{layer, reader.layers()[layer], head, reader.attention()[layer], !apart[layer].empty(), no_value,
-                      {}};
+      SinkPoint point{
+          layer, reader.layers()[layer], head, reader.attention()[layer], !apart[layer].empty(), no_value, no_value,
+          {}};
       const auto read = [&](const Maybe<Cells>& values) {
         return values ? mean_over_lengths(*values, lengths, layer, static_cast<std::size_t>(head), 0, values_left_out)
                       : no_value;
       };
       point.bos_mass = read(cells.bos_mass);
+      // A layer in which no key can be a sink has no total by definition: nothing is left out.
+      std::size_t by_definition = 0;
+      if (cells.total_mass) {
+        point.total_mass =
+            mean_over_lengths(*cells.total_mass, lengths, layer, static_cast<std::size_t>(head), 0, by_definition);
+      }
       for (std::size_t v = 0; v < cells.gains.size(); ++v) point.gain[v] = read(cells.gains[v]);
       points.push_back(std::move(point));
     }
@@ -69,12 +94,12 @@ std::vector<SinkPoint> read_points(const runfile::RunReader& reader, const SinkC
 
 /// The pooled points, with their values chunk by chunk.
 ChunkedPairs chunked(const runfile::RunReader& reader, const SinkCells& cells, const std::vector<Length>& lengths,
-                     const std::vector<const SinkPoint*>& points, std::size_t variant) {
+                     const std::vector<const SinkPoint*>& points, const Mass& mass, std::size_t variant) {
   ChunkedPairs pairs{{}, text_stretches(reader.request(), lengths), {}, {}};
   pairs.heads.group_size = static_cast<std::size_t>(reader.heads() / reader.kv_heads());
-  pairs.heads.names = names;
+  pairs.heads.names = mass.names;
   for (const SinkPoint* point : points) {
-    pairs.heads.x.push_back(point->bos_mass);
+    pairs.heads.x.push_back(point->*mass.of_point);
     pairs.heads.y.push_back(point->gain[variant]);
     pairs.heads.layer.push_back(point->layer_position);
     pairs.heads.head.push_back(static_cast<std::size_t>(point->head));
@@ -87,7 +112,7 @@ ChunkedPairs chunked(const runfile::RunReader& reader, const SinkCells& cells, c
       y.emplace_back();
       for (const SinkPoint* point : points) {
         const auto head = static_cast<std::size_t>(point->head);
-        x.back().push_back(cells.bos_mass->at(length.index, sample, point->layer_position, head));
+        x.back().push_back(mass.cells->at(length.index, sample, point->layer_position, head));
         y.back().push_back(cells.gains[variant]->at(length.index, sample, point->layer_position, head));
       }
     }
@@ -97,11 +122,11 @@ ChunkedPairs chunked(const runfile::RunReader& reader, const SinkCells& cells, c
 
 /// The coordinates of a set of points, ready to correlate.
 struct Coordinates {
-  std::vector<double> bos_mass, gain;
+  std::vector<double> mass, gain;
   std::vector<std::size_t> layer;
 
-  void add(const SinkPoint& point, std::size_t variant) {
-    bos_mass.push_back(point.bos_mass);
+  void add(const SinkPoint& point, const Mass& of, std::size_t variant) {
+    mass.push_back(point.*of.of_point);
     gain.push_back(point.gain[variant]);
     layer.push_back(point.layer_position);
   }
@@ -109,39 +134,40 @@ struct Coordinates {
 
 Maybe<SinkCorrelation> correlate(const runfile::RunReader& reader, const SinkCells& cells,
                                  const std::vector<Length>& lengths, const std::vector<SinkPoint>& points,
-                                 std::size_t variant, const Resampling& resampling) {
+                                 const Mass& mass, std::size_t variant, const Resampling& resampling) {
   Coordinates pooled;
   std::vector<const SinkPoint*> pooled_points;
   std::map<std::string, Coordinates> by_kind;
   std::map<std::size_t, std::pair<std::int64_t, Coordinates>> by_layer;
   std::size_t left_out = 0;
   for (const SinkPoint& point : points) {
-    if (!std::isfinite(point.bos_mass) || !std::isfinite(point.gain[variant])) {
+    if (!std::isfinite(point.*mass.of_point) || !std::isfinite(point.gain[variant])) {
       ++left_out;
       continue;
     }
-    by_kind[point.attention].add(point, variant);
-    if (point.set_apart) continue;
-    pooled.add(point, variant);
+    by_kind[point.attention].add(point, mass, variant);
+    if (mass.sets_apart && point.set_apart) continue;
+    pooled.add(point, mass, variant);
     pooled_points.push_back(&point);
     by_layer[point.layer_position].first = point.layer;
-    by_layer[point.layer_position].second.add(point, variant);
+    by_layer[point.layer_position].second.add(point, mass, variant);
   }
   if (left_out == points.size()) {
-    return Maybe<SinkCorrelation>::none(
-        fmt::format("the run has no head with both bos_mass and {}", gain_variants[variant].name));
+    return Maybe<SinkCorrelation>::none(fmt::format("the run has no head with both {} and {}",
+                                                    mass.names.x == bos_mass_name ? "bos_mass" : mass.names.x,
+                                                    gain_variants[variant].name));
   }
   SinkCorrelation result{
-      correlation(pooled.bos_mass, pooled.gain, names),
+      correlation(pooled.mass, pooled.gain, mass.names),
       {},
-      correlation_within(pooled.bos_mass, pooled.gain, pooled.layer, names),
+      correlation_within(pooled.mass, pooled.gain, pooled.layer, mass.names),
       {},
       left_out,
-      sink_inference(chunked(reader, cells, lengths, pooled_points, variant), reader.attention(), resampling)};
+      sink_inference(chunked(reader, cells, lengths, pooled_points, mass, variant), reader.attention(), resampling)};
   for (const auto& [kind, c] : by_kind)
-    result.within_attention_type.emplace(kind, correlation(c.bos_mass, c.gain, names));
+    result.within_attention_type.emplace(kind, correlation(c.mass, c.gain, mass.names));
   for (const auto& [position, layer] : by_layer) {
-    result.by_layer.emplace_back(layer.first, correlation(layer.second.bos_mass, layer.second.gain, names));
+    result.by_layer.emplace_back(layer.first, correlation(layer.second.mass, layer.second.gain, mass.names));
   }
   return result;
 }
@@ -251,6 +277,19 @@ OrderedJson to_json(const SinkCorrelation& c) {
   return json;
 }
 
+OrderedJson correlations_to_json(const std::array<Maybe<SinkCorrelation>, gain_variants.size()>& correlations) {
+  OrderedJson json = OrderedJson::object();
+  for (std::size_t v = 0; v < gain_variants.size(); ++v) {
+    const std::string name(gain_variants[v].name);
+    if (correlations[v]) {
+      json[name] = to_json(*correlations[v]);
+    } else {
+      put(json, name, Measured::none(correlations[v].reason()));
+    }
+  }
+  return json;
+}
+
 OrderedJson shares_to_json(const std::vector<Measured>& shares) {
   OrderedJson json = OrderedJson::object();
   for (std::size_t key = 0; key < shares.size(); ++key) put(json, fmt::format("key_{}", key), shares[key]);
@@ -283,11 +322,17 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
   const std::vector<Length> lengths = sink_lengths(reader, options);
   std::size_t values_left_out = 0;
   check(options);
-  const SinkCells cells = read_sink_cells(reader);
+  const SinkCells cells = read_sink_cells(reader, lengths);
   std::vector<SinkPoint> points = read_points(reader, cells, lengths, values_left_out);
-  const auto correlated = [&](std::size_t variant) {
-    return correlate(reader, cells, lengths, points, variant, options.resampling);
+  const Mass bos{{bos_mass_name, "K"}, &SinkPoint::bos_mass, cells.bos_mass, true};
+  const Mass total{{total_mass_name, "K"}, &SinkPoint::total_mass, cells.total_mass, false};
+  const auto correlated = [&](const Mass& mass, std::size_t variant) {
+    return correlate(reader, cells, lengths, points, mass, variant, options.resampling);
   };
+  std::vector<double> totals;
+  for (const SinkPoint& point : points) {
+    if (std::isfinite(point.total_mass)) totals.push_back(point.total_mass);
+  }
   std::vector<double> masses;
   for (const SinkPoint& point : points) {
     if (!point.set_apart && std::isfinite(point.bos_mass)) masses.push_back(point.bos_mass);
@@ -301,7 +346,12 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
       .points = {},
       .bos_mass = masses.empty() ? Measured::none("no head outside the excluded layers has a BOS mass")
                                  : Measured(mean(masses)),
-      .correlations = {correlated(0), correlated(1), correlated(2), correlated(3), correlated(4)},
+      .correlations = {correlated(bos, 0), correlated(bos, 1), correlated(bos, 2), correlated(bos, 3),
+                       correlated(bos, 4)},
+      .total_correlations = {correlated(total, 0), correlated(total, 1), correlated(total, 2), correlated(total, 3),
+                             correlated(total, 4)},
+      .first_keys_only = cells.first_keys_only,
+      .total_mass = totals.empty() ? Measured::none("no head has a total sink mass") : Measured(mean(totals)),
       .sinks = {},
       .late_layers = original_layers(reader, deep_layers(reader, options)),
       .late_gain = Maybe<Interval>::none("the late layers have no K"),
@@ -349,15 +399,10 @@ OrderedJson to_json(const SinkVsK& result) {
   json["heads"] = result.points.size();
   json["naive_p"] = "two-sided Student t that treats heads as independent, which they are not";
   put(json, "mean_bos_mass", result.bos_mass);
-  json["correlations"] = OrderedJson::object();
-  for (std::size_t v = 0; v < gain_variants.size(); ++v) {
-    const std::string name(gain_variants[v].name);
-    if (result.correlations[v]) {
-      json["correlations"][name] = to_json(*result.correlations[v]);
-    } else {
-      put(json["correlations"], name, Measured::none(result.correlations[v].reason()));
-    }
-  }
+  put(json, "mean_total_sink_mass", result.total_mass);
+  json["total_sink_mass_of_first_keys_only"] = result.first_keys_only;
+  json["correlations"] = correlations_to_json(result.correlations);
+  json["correlations_with_total_sink_mass"] = correlations_to_json(result.total_correlations);
   json["sinks"] = sinks_to_json(result.sinks);
   if (const std::string without = no_sink(result); !without.empty()) json["no_sink"] = without;
   json["late_layers"] = {{"layers", result.late_layers}};

@@ -39,10 +39,14 @@ struct SinkPoint {
   std::string attention;  ///< "global" or "window:N"
   bool set_apart;         ///< key 0 is outside its window, so its BOS mass is 0; excluded from pooled figures
   double bos_mass;        ///< mean over second-half queries; NaN if missing
+  /// Total sink mass: of every key with a column mean of at least column_mean_threshold (sink_keys.h), over the same
+  /// queries. NaN if missing, or if no key can be a sink of this layer.
+  double total_mass;
   std::array<double, gain_variants.size()> gain;  ///< NaN if missing
 };
 
-/// BOS mass against one gain over heads.
+/// A mass of sinks against one gain over heads. With total sink mass no layer is set apart: a layer whose window hides
+/// key 0 may have sinks at other keys.
 struct SinkCorrelation {
   Correlation pooled;                                          ///< all heads, except in layers set apart
   std::map<std::string, Correlation> within_attention_type;    ///< by kind of attention; includes layers set apart
@@ -77,7 +81,11 @@ struct SinkVsK {
   std::int64_t head_dim;
   std::vector<SinkPoint> points;  ///< layer by layer
   Measured bos_mass;              ///< mean over the heads that are not set apart
-  std::array<Maybe<SinkCorrelation>, gain_variants.size()> correlations;
+  std::array<Maybe<SinkCorrelation>, gain_variants.size()> correlations;        ///< with BOS mass
+  std::array<Maybe<SinkCorrelation>, gain_variants.size()> total_correlations;  ///< with total sink mass
+  /// Whether total sink mass counts keys 0 to 7 alone, because the run stores no others.
+  bool first_keys_only;
+  Measured total_mass;           ///< mean over the heads that have a total sink mass
   std::vector<SinkHeads> sinks;  ///< for each of sink_thresholds, over heads that are not set apart
   std::vector<std::int64_t> late_layers;
   Maybe<Interval> late_gain;  ///< smallest and largest K, last quarter, of the late (deep) layers' heads

@@ -44,6 +44,30 @@ CsvTable differences_csv(Runs runs) {
   return table;
 }
 
+/// Head by head, where the runs have the same layers and heads.
+CsvTable head_differences_csv(Runs runs) {
+  CsvTable table{"head-differences", {"first", "second", "tokens", "layer", "head"}, {}};
+  for (const std::string quantity : {"bos_mass", "total_sink_mass"}) {
+    for (const char* column : {"first", "second", "difference", "low", "high"})
+      table.header.push_back(fmt::format("{}_{}", quantity, column));
+  }
+  table.header.emplace_back("pairs");
+  for (const SweepRun& run : later(runs)) {
+    for (const analyses::HeadDifference& head : run.of(comparison_with_first).heads) {
+      std::vector<Cell> row = {runs.front().label(), run.label(), head.tokens, head.layer, head.head};
+      for (const auto* compared : {&head.bos_mass, &head.total_mass}) {
+        row.push_back(cell(compared->first));
+        row.push_back(cell(compared->second));
+        row.push_back(cell(compared->difference));
+        append(row, compared->interval);
+      }
+      row.push_back(cell(head.bos_mass.pairs));
+      table.rows.push_back(std::move(row));
+    }
+  }
+  return table;
+}
+
 /// A quantity's name for readers, with its unit.
 std::string heading_of(const analyses::ComparedQuantity& quantity) {
   return quantity.unit == "1" ? std::string(quantity.label) : fmt::format("{} ({})", quantity.label, quantity.unit);
@@ -147,7 +171,7 @@ void add_common_json(Runs runs, OrderedJson& summary) {
 }
 
 std::vector<CsvTable> common_tables(Runs runs) {
-  return {differences_csv(runs)};
+  return {differences_csv(runs), head_differences_csv(runs)};
 }
 
 }  // namespace

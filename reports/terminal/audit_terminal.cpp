@@ -16,6 +16,7 @@ using analyses::Statement;
 
 constexpr std::size_t strongest_heads = 8;
 constexpr std::size_t least_met_heads = 4;
+constexpr std::size_t most_short_keys = 8;
 constexpr std::size_t columns = 110;
 
 /// Words broken into lines of at most `columns`, each after `indent` spaces; ended by a line break.
@@ -104,6 +105,42 @@ std::string lemma_text(const analyses::Audit& audit, bool all_heads) {
   return text;
 }
 
+/// Where the lemma applies besides key 0.
+std::string short_keys_text(const analyses::Audit& audit, bool all_heads) {
+  std::string text = "\nThe strongest short-valued key of each head, at any position\n";
+  if (!audit.short_keys) return text + wrapped("none: " + audit.short_keys.reason(), 2);
+  std::vector<const analyses::ShortKey*> keys;
+  std::size_t elsewhere = 0;
+  for (const analyses::ShortKey& key : *audit.short_keys) {
+    keys.push_back(&key);
+    elsewhere += 2 * key.elsewhere > key.chunks ? 1 : 0;
+  }
+  if (keys.empty()) {
+    return text +
+           wrapped(fmt::format("none: no key with a column mean of at least 0.1 has a value of at most {} of the "
+                               "median",
+                               analyses::short_value_ratio),
+                   2);
+  }
+  text += wrapped(fmt::format("{} such a key; at {} of them it is mostly not key 0. The lemma holds for any fixed key, "
+                              "with its value for epsilon. Its bound at another key than 0 is not computed: it needs "
+                              "the mean of the values without that key, which a run stores for key 0 alone.",
+                              keys.size() == 1 ? "1 head has" : fmt::format("{} heads have", keys.size()), elsewhere),
+                  2);
+  std::stable_sort(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return a->mass > b->mass; });
+  text += fmt::format("{:>5} {:>4}  {:>6} {:>13}  {:>9} {:>12}  {}\n", "layer", "head", "mass", "|v| of median",
+                      "chunks", "not at key 0", "token");
+  const std::size_t shown = all_heads ? keys.size() : std::min(keys.size(), most_short_keys);
+  for (std::size_t i = 0; i < shown; ++i) {
+    text +=
+        fmt::format("{:>5} {:>4}  {:>6.3f} {:>13.2f}  {:>9} {:>12}  {}\n", keys[i]->layer, keys[i]->head, keys[i]->mass,
+                    keys[i]->value_norm_ratio, fmt::format("{} of {}", keys[i]->chunks, keys[i]->all_chunks),
+                    keys[i]->elsewhere, keys[i]->token);
+  }
+  if (shown < keys.size()) text += fmt::format("({} in all; --all prints every one)\n", counted(keys.size(), "head"));
+  return text;
+}
+
 std::string prior_text(const analyses::Audit& audit) {
   if (!audit.prior_shares) return {};
   std::string text =
@@ -130,6 +167,7 @@ std::string print_audit(const analyses::Audit& audit, bool all_heads) {
                              0) +
                      wrapped("BOS policy: " + printable(audit.bos_policy), 0) + '\n';
   text += lemma_text(audit, all_heads);
+  text += short_keys_text(audit, all_heads);
   text += prior_text(audit);
   text += "\nStatements of the paper beside this run\n";
   for (std::size_t i = 0; i < audit.statements.size(); ++i) text += statement_text(i + 1, audit.statements[i]);

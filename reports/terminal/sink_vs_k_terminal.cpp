@@ -30,13 +30,16 @@ std::string row(const std::string& label, const Correlation& c, const analyses::
                      small(c.spearman_naive_p), beside(&analyses::PermutationTest::spearman));
 }
 
-std::string correlations(const SinkVsK& result) {
+using Correlations = std::array<analyses::Maybe<analyses::SinkCorrelation>, analyses::gain_variants.size()>;
+
+/// @param mass  "BOS mass"
+std::string correlations_with(std::string_view mass, const Correlations& correlations) {
   std::string text =
-      fmt::format("{:<26} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", "BOS mass against", "heads", "Pearson",
-                  "naive p", "permutation p", "Spearman", "naive p", "permutation p");
+      fmt::format("{:<26} {:>6}  {:>8}  {:>8}  {:>13}   {:>8}  {:>8}  {:>13}\n", fmt::format("{} against", mass),
+                  "heads", "Pearson", "naive p", "permutation p", "Spearman", "naive p", "permutation p");
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     text += fmt::format("{}\n", analyses::gain_variants[v].meaning);
-    const auto& correlation = result.correlations[v];
+    const auto& correlation = correlations[v];
     if (!correlation) {
       text += fmt::format("  none: {}\n", correlation.reason());
       continue;
@@ -88,6 +91,20 @@ std::string left_out(const analyses::SinkInference& inference) {
                : fmt::format("  stretches of text: {}\n", text.reason()));
 }
 
+/// The verdict on every gain.
+std::string related(std::string_view mass, const Correlations& correlations) {
+  std::string text = fmt::format("is {} related to it?\n", mass);
+  for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
+    if (!correlations[v]) continue;
+    const analyses::SinkDecision& decision = correlations[v]->inference.decision;
+    text += fmt::format("  {:<30} {}", analyses::gain_variants[v].meaning, decision.verdict);
+    if (decision.p)
+      text += fmt::format(" ({}, p = {:.3g}, {})", relation_in_words(decision), *decision.p, decision.test);
+    text += '\n';
+  }
+  return text;
+}
+
 /// What stands beside the naive p: tests and intervals of the first gain, and the verdict on every gain.
 std::string inference(const SinkVsK& result) {
   const auto& first = result.correlations.front();
@@ -99,17 +116,7 @@ std::string inference(const SinkVsK& result) {
     text += fmt::format("{}, leaving out one at a time:\n", analyses::gain_variants.front().meaning);
     text += left_out(first->inference);
   }
-  text += "is BOS mass related to it?\n";
-  for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
-    const auto& correlation = result.correlations[v];
-    if (!correlation) continue;
-    const analyses::SinkDecision& decision = correlation->inference.decision;
-    text += fmt::format("  {:<30} {}", analyses::gain_variants[v].meaning, decision.verdict);
-    if (decision.p)
-      text += fmt::format(" ({}, p = {:.3g}, {})", relation_in_words(decision), *decision.p, decision.test);
-    text += '\n';
-  }
-  return text;
+  return text + related("BOS mass", result.correlations) + related("total sink mass", result.total_correlations);
 }
 
 /// One line for the layers that share an attention kind and a reason.
@@ -131,7 +138,11 @@ std::string print_sink_vs_k(const SinkVsK& result) {
                   analyses::list_lengths(result.lengths), result.lengths_rule);
   text +=
       fmt::format("BOS policy: {}{}\n\n", printable(result.bos_policy), result.bos ? "" : "; key 0 is ordinary text");
-  text += correlations(result);
+  text += correlations_with("BOS mass", result.correlations);
+  text += '\n' + correlations_with("total sink mass", result.total_correlations);
+  text +=
+      fmt::format("total sink mass: of all keys with a column mean of at least {}{}\n", analyses::column_mean_threshold,
+                  result.first_keys_only ? "; this run stores keys 0 to 7 alone, so of those" : "");
   text += '\n' + inference(result);
   text += '\n';
   for (const analyses::SinkHeads& sinks : result.sinks) {

@@ -72,6 +72,40 @@ TEST(Comparison, PairsChunksByHand) {
   EXPECT_THAT(comparison.caveats.front(), HasSubstr("one training run"));
 }
 
+TEST(Comparison, HeadByHead) {
+  const TemporaryFolder folder;
+  SyntheticRun other = small_run();
+  other.weights = 'e';
+  other.value = [](const CellKey& key) -> std::optional<double> {
+    if (key.name != "sinks/second_half_mean" || key.last > 0 || key.layer != 2 || key.head != 0) return std::nullopt;
+    return 0.5 + 0.1 * static_cast<double>(key.sample);  // 0.6 in the other run
+  };
+  const Comparison result = compare(write_run(folder.path() / "a", small_run()), write_run(folder.path() / "b", other));
+  EXPECT_EQ(result.no_heads, "");
+  ASSERT_EQ(result.heads.size(), 2u * 4 * 4);
+  const HeadDifference& head = result.heads[2 * 4];
+  EXPECT_EQ(head.tokens, 64);
+  EXPECT_EQ(head.layer, 2);
+  EXPECT_EQ(head.head, 0);
+  EXPECT_NEAR(*head.total_mass.first, 0.6, 1e-12);
+  EXPECT_NEAR(*head.total_mass.difference, 0, 1e-12);  // -0.1, 0, 0.1
+  EXPECT_NEAR(head.total_mass.interval->high, 4.302653 * 0.1 / std::sqrt(3), 1e-6);
+  EXPECT_EQ(head.bos_mass.pairs, 3u);
+  EXPECT_EQ(*result.heads[0].total_mass.first, 0);  // no sink
+  EXPECT_NEAR(*find(result, 0, "total_sink_mass").first, 0.6 / 16, 1e-12);
+  EXPECT_EQ(to_json(result).at("heads").at(8).at("layer"), 2);
+}
+
+TEST(Comparison, HeadsOfOtherModelsAreNotMatched) {
+  const TemporaryFolder folder;
+  SyntheticRun other = small_run();
+  other.weights = 'e';
+  other.heads = 2;
+  const Comparison result = compare(write_run(folder.path() / "a", small_run()), write_run(folder.path() / "b", other));
+  EXPECT_TRUE(result.heads.empty());
+  EXPECT_EQ(result.no_heads, "the models have 4 and 2 heads a layer");
+}
+
 TEST(Comparison, OnlyChunksOfBothCount) {
   const TemporaryFolder folder;
   SyntheticRun first = small_run();

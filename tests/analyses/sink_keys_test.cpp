@@ -1,5 +1,7 @@
 #include "analyses/sink_keys.h"
 
+#include "analyses/short_keys.h"
+#include "analyses/sink_vs_k.h"
 #include "analyses/synthetic_run.h"
 #include "core/error.h"
 #include "support/shared_data.h"
@@ -246,6 +248,57 @@ TEST(SinkKeys, ARunWithoutStatisticsSaysSo) {
   SyntheticRun run = planted_run({});
   run.statistics = false;
   EXPECT_THAT([&] { sinks_of(run); }, ThrowsMessage<InvalidArgument>(HasSubstr("no attention statistics")));
+}
+
+TEST(ShortKeys, TheStrongestShortValuedKeyOfEachHead) {
+  const TemporaryFolder folder;
+  SyntheticRun run =
+      planted_run({{0, 0, 0, 0, 0.5}, {0, 0, 0, 40, 0.2}, {1, 0, 0, 40, 0.4}, {0, 1, 1, 20, 0.6}, {0, 2, 0, 30, 0.2}});
+  const auto planted = run.value;
+  run.value = [planted](const CellKey& key) -> std::optional<double> {
+    // the values of layer 1 are long
+    if (key.name == "sinks/value_norm_ratio" && key.layer == 1) return key.last == 0 ? 0.9 : std::nan("");
+    return planted(key);
+  };
+  const auto keys = short_keys(testing::write_run(folder.path(), run));
+  ASSERT_TRUE(keys) << keys.reason();
+  ASSERT_EQ(keys->size(), 2u);
+  const ShortKey& first = keys->front();
+  EXPECT_EQ(first.layer, 4);
+  EXPECT_EQ(first.head, 0);
+  EXPECT_EQ(first.chunks, 2);
+  EXPECT_EQ(first.all_chunks, 2);
+  EXPECT_EQ(first.elsewhere, 1);
+  EXPECT_DOUBLE_EQ(first.mass, (0.25 + 0.2) / 2);
+  EXPECT_DOUBLE_EQ(first.value_norm_ratio, 0.25);
+  EXPECT_EQ(keys->back().layer, 6);  // a stored key counts below the threshold too
+  EXPECT_EQ(keys->back().token, "\"\u2581\"");
+}
+
+TEST(ShortKeys, AnOlderRunSaysWhatItLacks) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run({});
+  run.version = 3;
+  EXPECT_THAT(short_keys(testing::write_run(folder.path(), run)).reason(), HasSubstr("the run has no /sinks"));
+}
+
+TEST(SinkVsK, TotalSinkMassCountsKeysThatAWindowLeaves) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run({{0, 1, 0, 40, 0.4}, {1, 1, 0, 40, 0.8}, {0, 0, 1, 0, 0.5}});
+  run.attention = {"global", "window:20", "window:8"};
+  const SinkVsK result = sink_vs_k(testing::write_run(folder.path(), run));
+  ASSERT_EQ(result.points.size(), 6u);
+  EXPECT_FALSE(result.first_keys_only);
+  EXPECT_DOUBLE_EQ(result.points[1].total_mass, 0.125);  // half of 0.5, in one of two chunks
+  EXPECT_DOUBLE_EQ(result.points[2].total_mass, 0.3);
+  EXPECT_TRUE(result.points[2].set_apart);
+  EXPECT_EQ(result.points[3].total_mass, 0);
+  EXPECT_TRUE(std::isnan(result.points[4].total_mass));
+  EXPECT_NEAR(*result.total_mass, (0.125 + 0.3) / 4, 1e-12);
+  ASSERT_TRUE(result.total_correlations[0]);
+  EXPECT_EQ(result.total_correlations[0]->pooled.points, 4u);
+  EXPECT_EQ(result.correlations[0]->pooled.points, 2u);  // BOS mass: the global layer alone
+  EXPECT_EQ(to_json(result).at("correlations_with_total_sink_mass").at("kalman_gain").at("pooled").at("points"), 4);
 }
 
 TEST(TokenClass, ByText) {

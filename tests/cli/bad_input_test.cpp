@@ -398,10 +398,26 @@ TEST(Report, OfSomethingThatIsNoRun) {
 }
 
 TEST(Report, OfACheckpointSaysToSweepItFirst) {
-  for (const char* command : {"report", "sink-vs-k", "audit"}) {
+  for (const char* command : {"report", "sinks", "sink-vs-k", "audit"}) {
     expect_error(run_gainlens({command, tiny_checkpoint}), 2,
                  "is a checkpoint, and a run is needed here; sweep it first: gainlens sweep ");
   }
+}
+
+TEST(Sinks, WrongRequestsAreOneLine) {
+  const TemporaryFolder folder;
+  const std::string run = folder.path() / "run", csv = folder.path() / "sinks.csv";
+  ASSERT_EQ(run_gainlens({"sweep", tiny_checkpoint, "--tokens", write_ids(folder.path(), 400), "--lengths", "32",
+                          "--samples", "1", "--out", run, "--quiet"})
+                .exit_code,
+            0);
+  for (const char* threshold : {"0.05", "1.5", "nan", "-1"})
+    expect_error(run_gainlens({"sinks", run, "--threshold", threshold}), 2, "--threshold: ");
+  expect_error(run_gainlens({"sinks", run, "--threshold", "x"}), 2, "--threshold");
+  expect_error(run_gainlens({"sinks", run, "--at", "64"}), 2, "--at: the run has no complete chunk of 64 tokens");
+  expect_error(run_gainlens({"sinks", run, "--csv", run + "/sinks.csv"}), 2, "is the folder of a run");
+  ASSERT_EQ(run_gainlens({"sinks", run, "--csv", csv}).exit_code, 0);
+  expect_error(run_gainlens({"sinks", run, "--csv", csv}), 2, "exists; choose another name");
 }
 
 TEST(Audit, WrongRequestsAreOneLine) {
@@ -419,7 +435,7 @@ TEST(Audit, WrongRequestsAreOneLine) {
   file.seekp(-5, std::ios::end);
   file.put('#');
   file.close();
-  for (const char* command : {"audit", "sink-vs-k", "report"})
+  for (const char* command : {"audit", "sinks", "sink-vs-k", "report"})
     expect_error(run_gainlens({command, run}), 2, "its sha256 is");
 }
 

@@ -179,7 +179,8 @@ TEST_F(Commands, EveryEstimatorOfASweepIsStoredReportedAndKept) {
     const auto summary = nlohmann::json::parse(bytes_of(std::filesystem::path(page) / "summary.json"));
     EXPECT_THAT(summary.dump(),
                 HasSubstr("K of this run is estimated by " + name + "; the gain theory holds for reml"));
-    for (const char* command : {"sink-vs-k", "audit"}) EXPECT_EQ(run_gainlens({command, run}).exit_code, 0) << command;
+    for (const char* command : {"sinks", "sink-vs-k", "audit"})
+      EXPECT_EQ(run_gainlens({command, run}).exit_code, 0) << command;
   }
   const std::string run = folder_.path() / "kish";
   const auto mixed = run_gainlens({"report", run, folder_.path() / "sandwich", "--out", folder_.path() / "both"});
@@ -331,6 +332,24 @@ TEST_F(Commands, ReportAndSinkVsK) {
   EXPECT_EQ(run_gainlens({"sink-vs-k", run_, "--permutations", "0"}).exit_code, 2);
 }
 
+TEST_F(Commands, SinksAreListedWithTheirTokens) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  const auto text = run_gainlens({"sinks", run_, "--threshold", "0.1"});
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("2 chunks of 64 tokens"), HasSubstr("--at 32")));
+  const auto all = run_gainlens({"sinks", run_, "--json", "--threshold", "0.1"});
+  const auto json = nlohmann::json::parse(all.out);
+  EXPECT_EQ(json.size(), 1u);
+  for (const auto& sink : json.at("sinks")) {
+    EXPECT_EQ(sink.size(), 10u);
+    EXPECT_GE(sink.at("column_mean").get<double>(), 0.1 - 1e-6);
+    EXPECT_EQ(sink.at("text"), "");  // token ids were given
+    EXPECT_GE(sink.at("token").get<int>(), 0);
+  }
+  const auto one = nlohmann::json::parse(run_gainlens({"sinks", run_, "--json", "--at", "32"}).out);
+  for (const auto& sink : one.at("sinks")) EXPECT_EQ(sink.at("length"), 32);
+}
+
 TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   const auto text = run_gainlens({"audit", run_});
@@ -345,7 +364,8 @@ TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
 
 TEST_F(Commands, VersionAndHelp) {
   EXPECT_THAT(run_gainlens({"--version"}).out, HasSubstr("gainlens 0."));
-  for (const char* command : {"sweep", "report", "sink-vs-k", "audit", "inspect", "hooks", "capture", "estimators"}) {
+  for (const char* command :
+       {"sweep", "report", "sinks", "sink-vs-k", "audit", "inspect", "hooks", "capture", "estimators"}) {
     const auto help = run_gainlens({command, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  gainlens ")) << command;

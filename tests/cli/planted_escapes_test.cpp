@@ -206,8 +206,9 @@ TEST_F(PlantedEscapes, OtherFilesOfTokenizers) {
 TEST_F(PlantedEscapes, RunsOfASweep) {
   const fs::path run = swept(), alone = path("alone.h5");
   const std::string ids = path("ids.json");
-  const std::vector<Words> of_file = {
-      {"inspect", alone}, {"inspect", alone, "--json"}, {"sink-vs-k", alone}, {"audit", alone}, {"compare", alone}};
+  const std::vector<Words> of_file = {{"inspect", alone},         {"inspect", alone, "--json"}, {"sinks", alone},
+                                      {"sinks", alone, "--json"}, {"sink-vs-k", alone},         {"audit", alone},
+                                      {"compare", alone}};
   for_each_planted_hdf5(run / "run.h5", alone, [&](const std::string& place) { try_place(place, of_file); });
 
   const std::vector<Words> of_folder = {{"inspect", run},

@@ -495,7 +495,7 @@ TEST_F(Recommend, ArmsAreComparedBySeed) {
   EXPECT_THAT(run_gainlens({"inspect", run_}).out,
               AllOf(HasSubstr("recommender run"), HasSubstr("6 of 6 trainings"), HasSubstr("plain, popularity, markov"),
                     HasSubstr("0, 1"), HasSubstr("ndcg@10"), HasSubstr("split checksum")));
-  for (const char* command : {"sink-vs-k", "audit"})
+  for (const char* command : {"sinks", "sink-vs-k", "audit"})
     expect_refused(run_gainlens({command, run_}), "is a recommender run; gainlens report and compare read it");
 }
 

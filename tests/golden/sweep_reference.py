@@ -13,7 +13,25 @@ import json
 
 import numpy as np
 
-BINS, KEYS = 64, 8
+BINS, KEYS, RANKS, LARGEST = 64, 8, 16, 3
+LEAST_QUERIES, LEAST_MEAN = 16, 0.1  # of a key that is stored in /sinks
+SINKS = (
+    "position",
+    "token",
+    "text",
+    "queries",
+    "column_mean",
+    "second_half_mean",
+    "last_quarter_mean",
+    "value_norm_ratio",
+    "key_norm_ratio",
+    "key_query_cosine",
+    "stream_ratio",
+    "stream_ratio_after",
+    "stream_cosine",
+    "stream_dimension",
+)
+STREAM = ("position", "token", "dimension", "value", "median")
 LAST_QUARTER = (
     "n_eff",
     "entropy",
@@ -138,6 +156,48 @@ def chunk_datasets(chunk):
         "values/variance": chunk["value_variance"],
     }
     return found
+
+
+def sinks_of_head(chunk, layer, head, window):
+    """Of each of the first keys that enough queries see: column mean, second-half mean and last-quarter mean; and the
+    value norm of every key by the median."""
+    weights = chunk["first_mass"][layer, head]
+    length = len(weights)
+    quarter, half = -(-3 * length // 4), -(-length // 2)
+    means = {}
+    for key in range(min(KEYS, length)):
+        seen_by = weights[key : key + window, key]
+        if len(seen_by) >= LEAST_QUERIES:
+            means[key] = (seen_by.mean(), weights[half:, key].mean(), weights[quarter:, key].mean())
+    groups = chunk["n_eff"].shape[1] // chunk["value_norm"].shape[1]
+    norms = chunk["value_norm"][layer, head // groups]
+    return means, norms / np.median(norms)
+
+
+def wrong_sinks(stored, expected, tokens, length, window, margin):
+    """What is wrong with the stored keys of a head. `expected`: of sinks_of_head."""
+    means, ratios = expected
+    positions = stored["position"]
+    count = int((positions >= 0).sum())
+    wrong = []
+    if (positions[count:] >= 0).any() or len(set(positions[:count])) < count or (positions >= length).any():
+        return [f"positions {positions}"]
+    if (np.diff(stored["column_mean"][:count]) > 0).any() or (stored["column_mean"][:count] < LEAST_MEAN - 1e-6).any():
+        wrong.append(f"column means {stored['column_mean']}")
+    for key, (column_mean, *_) in means.items():
+        if abs(column_mean - LEAST_MEAN) > margin and count < RANKS and (key in positions) != (column_mean > LEAST_MEAN):
+            wrong.append(f"key {key} has a column mean of {column_mean}; stored are {positions}")
+    for rank, position in enumerate(positions[:count]):
+        found = [stored[name][rank] for name in ("column_mean", "second_half_mean", "last_quarter_mean")]
+        if position in means and not np.allclose(found, means[position], rtol=0, atol=margin):
+            wrong.append(f"key {position} has the means {found}; expected {means[position]}")
+        if stored["token"][rank] != tokens[position] or stored["text"][rank] != b"":
+            wrong.append(f"key {position} has the token {stored['token'][rank]} {stored['text'][rank]}")
+        if stored["queries"][rank] != min(window, length - position) or stored["queries"][rank] < LEAST_QUERIES:
+            wrong.append(f"key {position} is seen by {stored['queries'][rank]} queries")
+        if abs(stored["value_norm_ratio"][rank] / ratios[position] - 1) > 10 * margin:
+            wrong.append(f"key {position}: value {stored['value_norm_ratio'][rank]}; expected {ratios[position]}")
+    return wrong
 
 
 def run_datasets(chunks):

@@ -4,7 +4,7 @@
 
 Needs numpy and h5py. NAME is a folder of tests/golden/models or a file of tests/golden/gguf. Without a NAME, all are
 swept and the counts are printed. Each golden is swept in float64, float32 and bfloat16 at two lengths with --per-query.
-Then audit, sink-vs-k and report read the run. tests/golden/sweep_reference.py computes the expected numbers; it shares
+Then audit, sinks, sink-vs-k and report read the run. tests/golden/sweep_reference.py computes the expected numbers; it shares
 nothing with the sweep.
 Exit code 1: something differs. 77: numpy or h5py is missing, or the only golden asked for is shared data that is
 absent.
@@ -33,6 +33,7 @@ sys.path.insert(0, str(GOLDEN))
 import sweep_reference  # noqa: E402
 
 DTYPES = ("float64", "float32", "bfloat16")
+SINK_MARGIN = {"float64": 1e-6, "float32": 1e-4, "bfloat16": 0.05}  # largest error of a column mean
 BFLOAT16_MARGIN = 0.03  # largest error of the sink lemma's bound in bfloat16
 REPORTED = "float32"  # the dtype whose run gets a report: its figures take seconds
 CACHE = tempfile.TemporaryDirectory()
@@ -82,6 +83,8 @@ class Golden:
             "sample": 1,
             "bin": sweep_reference.BINS,
             "key": sweep_reference.KEYS,
+            "rank": sweep_reference.RANKS,
+            "largest": sweep_reference.LARGEST,
         }
         scales = {name: list(range(count)) for name, count in counts.items()}
         return scales | {"length": self.lengths, "layer": self.layers}
@@ -93,6 +96,8 @@ class Golden:
             "summary": ("length", "sample", "layer", "head", "key"),
             "profile": ("length", "sample", "layer", "head", "bin"),
             "values": ("length", "sample", "layer", "kv_head", "bin", "key"),
+            "sinks": ("length", "sample", "layer", "head", "rank"),
+            "stream": ("length", "sample", "layer", "largest"),
         }
         found = {name: values for name, (_, values) in others.items()}
         for group, axes in groups.items():
@@ -195,11 +200,56 @@ def compare_scales(golden, found, dtype):
     return complaints
 
 
+def compare_sinks(golden, found, dtype):
+    """Complaints about /sinks. Removes its datasets from `found`.
+
+    The reference has the weights of the first keys and the values of all keys. So of the first keys it is compared which
+    are stored, and with which means; of all keys their tokens, queries and values.
+    """
+    sinks = {name: found.pop(f"sinks/{name}")[()] for name in sweep_reference.SINKS}
+    margin = SINK_MARGIN[dtype]
+    complaints = []
+    for place, (length, chunk) in enumerate(sorted(golden.chunks.items())):
+        for layer, head in np.ndindex(*chunk["n_eff"].shape[:2]):
+            window = golden.windows[layer] or length
+            expected = sweep_reference.sinks_of_head(chunk, layer, head, window)
+            of_head = {name: values[place, 0, layer, head] for name, values in sinks.items()}
+            complaints += [
+                f"sinks of T {length}, layer {layer}, head {head}: {wrong}"
+                for wrong in sweep_reference.wrong_sinks(of_head, expected, golden.tokens, length, window, margin)
+            ]
+    return complaints[:3]
+
+
+def compare_stream(golden, found):
+    """Complaints about /stream, of which the reference has no numbers: order and range. Removes it from `found`."""
+    stream = {name: found.pop(f"stream/{name}")[()] for name in sweep_reference.STREAM}
+    complaints = []
+    for place, length in enumerate(golden.lengths):
+        for layer in range(len(golden.windows)):
+            position, token, dimension, value = (
+                stream[name][place, 0, layer] for name in ("position", "token", "dimension", "value")
+            )
+            sound = (
+                len(set(position)) == len(position)
+                and (position >= 0).all()
+                and (position < length).all()
+                and (token == np.array(golden.tokens)[position]).all()
+                and (dimension >= 0).all()
+                and (np.diff(value) <= 0).all()
+                and 0 < stream["median"][place, 0, layer] <= value[0]
+            )
+            if not sound:
+                complaints.append(f"stream of T {length}, layer {layer}: {position} {token} {dimension} {value}")
+    return complaints[:3]
+
+
 def compare_run(golden, dtype, path):
     """Complaints about a run.h5, the largest ratio of error to tolerance, and the number of compared datasets."""
     with h5py.File(path) as file:
         found = stored_datasets(file)
         complaints = compare_scales(golden, found, dtype)
+        complaints += compare_sinks(golden, found, dtype) + compare_stream(golden, found)
         complaints += [f"{extra}: unexpected dataset" for extra in found.keys() - golden.datasets.keys()]
         worst, compared = (0.0, ""), 0
         reduce = sweep_reference.root_mean_square if dtype == "bfloat16" else np.max
@@ -262,7 +312,7 @@ def sweep(program, golden, dtype, folder):
         return complaints, (np.inf, "sweep"), 0
     complaints, worst, compared = compare_run(golden, dtype, out / "run.h5")
     # A command may refuse the run as too small, with a reason.
-    for command in ("audit", "sink-vs-k"):
+    for command in ("audit", "sinks", "sink-vs-k"):
         complaints += run(program, command, out, allowed=(0, 2))
     if dtype == REPORTED:
         failed = run(program, "report", out)

@@ -109,7 +109,7 @@ TEST_F(OneRun, EveryTextComesBackAtItsPlace) {
     ASSERT_EQ(texts[i], testing::made_text(key, i % (2 * 4 * 16))) << i;
   }
   EXPECT_TRUE(reader.has("sinks/text"));
-  EXPECT_THAT(reader.names(), Not(::testing::Contains("sinks/text")));
+  EXPECT_THAT(reader.names(), ::testing::Not(::testing::Contains("sinks/text")));
   EXPECT_THAT(
       [&] { reader.read("sinks/text"); },
       ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("dataset 'sinks/text' holds text; numbers are needed here")));
