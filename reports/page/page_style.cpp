@@ -82,6 +82,7 @@ ul { padding-left: 1.2rem; font-size: .93rem; }
 details.paper { margin-top: 2.6rem; border-top: 1px solid var(--line); padding-top: .6rem; }
 details.paper > summary { font-size: 1.3rem; font-weight: 600; color: var(--ink); }
 summary { cursor: pointer; font-size: .88rem; color: var(--accent); }
+code.token { background: var(--wash); border: 1px solid var(--line); border-radius: 3px; padding: 0 .25em; }
 code { font-size: .85em; overflow-wrap: anywhere; }
 @media screen and (max-width: 760px) { figure.column, .screen { display: block; } dl { grid-template-columns: 1fr;
   } dd { margin-bottom: .4rem; } }

@@ -123,7 +123,7 @@ std::string listed(const std::vector<std::int64_t>& lengths) {
 }
 
 std::vector<std::string> files() {
-  return {"differences", "run-differences"};
+  return {"differences", "head-differences", "run-differences"};
 }
 
 /// "differences" of the second run, "differences-3" of the third.

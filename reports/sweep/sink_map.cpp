@@ -13,6 +13,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace gainlens::reports {
@@ -20,6 +21,8 @@ namespace {
 
 using analyses::Maybe;
 using analyses::Measured;
+
+constexpr double least_shown_mass = 0.005;  // less would be printed as 0%
 
 /// Norm of the value of BOS by the mean norm of the values beyond the first keys.
 Measured value_ratio_of_bos(const SweepRun& run, std::size_t layer, std::int64_t head) {
@@ -95,6 +98,7 @@ void set_strongest_token(MappedHead& head, const std::vector<const analyses::Sin
   const TokenSum& most =
       *std::max_element(sums.begin(), sums.end(), [](const TokenSum& a, const TokenSum& b) { return a.mass < b.mass; });
   head.is_sink = true;
+  head.early = std::isfinite(head.mass) && head.mass < least_shown_mass;
   head.elsewhere = !most.bos;
   head.token = most.token;
   head.value_ratio = mean_of_finite(most.value_ratios, "the run has no norms of this token's values");
@@ -109,13 +113,22 @@ std::string percent_range(const std::vector<const MappedHead*>& heads) {
   return low == high ? high + "%" : fmt::format("{} to {}%", low, high);
 }
 
-/// "global layers 5, 11, 17 put": of one kind of attention, which is named if the model has several.
-std::string layers_put(const std::vector<const MappedHead*>& heads, bool several_kinds) {
+std::vector<std::int64_t> layers_of_heads(const std::vector<const MappedHead*>& heads) {
   std::set<std::int64_t> layers;
   for (const MappedHead* head : heads) layers.insert(head->layer);
-  std::string words = layers_in_words({layers.begin(), layers.end()});
-  if (several_kinds) words = (heads.front()->attention == "global" ? "global " : "window ") + words;
-  return words + (layers.size() == 1 ? " puts" : " put");
+  return {layers.begin(), layers.end()};
+}
+
+/// "global layers 5, 11, 17": of one kind of attention, which is named if the model has several.
+std::string layers_named(const std::vector<const MappedHead*>& heads, bool several_kinds) {
+  const std::string words = layers_in_words(layers_of_heads(heads));
+  return several_kinds ? (heads.front()->attention == "global" ? "global " : "window ") + words : words;
+}
+
+/// "global layers 5, 11, 17 put 10 to 58%"
+std::string layers_put(const std::vector<const MappedHead*>& heads, bool several_kinds, const std::string& share) {
+  return fmt::format("{} {} {}", layers_named(heads, several_kinds),
+                     layers_of_heads(heads).size() == 1 ? "puts" : "put", share);
 }
 
 Measured median_over(const std::vector<const MappedHead*>& heads, Measured MappedHead::*member) {
@@ -208,35 +221,55 @@ std::vector<const MappedHead*> strongest(const SinkMap& map, std::size_t most) {
   return heads;
 }
 
-std::string sink_sentence(const SinkMap& map, const std::function<std::string(const std::string&)>& token) {
-  std::set<std::string> kinds;
-  // By kind of attention and where the sink is: layers of one clause share both. Kinds in the order of their largest
-  // mass.
-  std::vector<std::pair<std::pair<std::string, bool>, std::vector<const MappedHead*>>> clauses;
-  for (const MappedHead& head : map.heads) kinds.insert(head.attention);
+namespace {
+
+/// "BOS, a", in the order of their heads' mass.
+std::string tokens_of_heads(const std::vector<const MappedHead*>& heads,
+                            const std::function<std::string(const std::string&)>& token) {
+  std::vector<std::string> tokens;
+  for (const MappedHead* head : heads) {
+    if (std::find(tokens.begin(), tokens.end(), head->token) == tokens.end()) tokens.push_back(head->token);
+  }
+  constexpr std::size_t most = 3;
+  std::string named;
+  for (std::size_t i = 0; i < std::min(tokens.size(), most); ++i) named += (i == 0 ? "" : ", ") + token(tokens[i]);
+  if (tokens.size() > most) named += fmt::format(" and {} others", tokens.size() - most);
+  return named;
+}
+
+/// Heads that share a clause: kind of attention, whether the sink is another token than BOS, whether early queries
+/// alone see it.
+using Clause = std::tuple<std::string, bool, bool>;
+
+/// In the order of their largest mass.
+std::vector<std::pair<Clause, std::vector<const MappedHead*>>> clauses_of(const SinkMap& map) {
+  std::vector<std::pair<Clause, std::vector<const MappedHead*>>> clauses;
   for (const MappedHead* head : strongest(map, map.heads.size())) {
-    const std::pair key{head->attention, head->elsewhere};
+    const Clause key{head->attention, head->elsewhere, head->early};
     const auto same =
         std::find_if(clauses.begin(), clauses.end(), [&](const auto& entry) { return entry.first == key; });
-    if (same == clauses.end()) {
+    if (same == clauses.end())
       clauses.push_back({key, {head}});
-    } else {
+    else
       same->second.push_back(head);
-    }
   }
+  return clauses;
+}
+
+}  // namespace
+
+std::string sink_sentence(const SinkMap& map, const std::function<std::string(const std::string&)>& token) {
+  std::set<std::string> kinds;
+  for (const MappedHead& head : map.heads) kinds.insert(head.attention);
+  const bool several = kinds.size() > 1;
   std::vector<std::string> words;
-  for (const auto& [key, heads] : clauses) {
-    std::vector<std::string> tokens;  // in the order of their heads' mass
-    for (const MappedHead* head : heads) {
-      if (std::find(tokens.begin(), tokens.end(), head->token) == tokens.end()) tokens.push_back(head->token);
-    }
-    constexpr std::size_t most_tokens = 3;
-    std::string named;
-    for (std::size_t i = 0; i < std::min(tokens.size(), most_tokens); ++i)
-      named += (i == 0 ? "" : ", ") + token(tokens[i]);
-    if (tokens.size() > most_tokens) named += fmt::format(" and {} others", tokens.size() - most_tokens);
-    words.push_back(fmt::format("{} {} of the attention on {}{}", layers_put(heads, kinds.size() > 1),
-                                percent_range(heads), named, values_in_words(heads)));
+  for (const auto& [key, heads] : clauses_of(map)) {
+    const std::string tokens = tokens_of_heads(heads, token);
+    words.push_back(
+        std::get<2>(key)
+            ? fmt::format("in {}, {} is a sink of early queries alone", layers_named(heads, several), tokens)
+            : fmt::format("{} of the attention on {}{}", layers_put(heads, several, percent_range(heads)), tokens,
+                          values_in_words(heads)));
   }
   std::string text = words.empty() ? no_sink_sentence(map) : join_clauses(words) + ".";
   if (!words.empty())

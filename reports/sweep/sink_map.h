@@ -25,6 +25,7 @@ struct MappedHead {
   std::string token;                ///< of the sink with the most mass, safe to show; empty if it is no sink
   analyses::Measured value_ratio;   ///< norm of that token's value by that of the others
   analyses::Measured stream_ratio;  ///< largest |h| after the layer at that token, by its median over positions
+  bool early = false;               ///< a sink of early queries alone: a window hides it from those of the second half
 };
 
 /// The sinks of a run at its longest length, as far as it measured them.

@@ -15,7 +15,7 @@ using analyses::Maybe;
 
 /// The heads of a map by how they are drawn.
 struct MapRows {
-  Rows valued, missing, hidden, bos, elsewhere;
+  Rows valued, missing, hidden, bos, elsewhere, early;
 };
 
 MapRows rows_of_map(const SinkMap& map) {
@@ -29,7 +29,7 @@ MapRows rows_of_map(const SinkMap& map) {
     } else {
       rows.valued.push_back({x, y, head.mass});
     }
-    if (head.is_sink) (head.elsewhere ? rows.elsewhere : rows.bos).push_back({x, y});
+    if (head.is_sink) (head.early ? rows.early : head.elsewhere ? rows.elsewhere : rows.bos).push_back({x, y});
   }
   return rows;
 }
@@ -42,6 +42,7 @@ std::vector<LegendEntry> legend_of_maps(const std::vector<MapRows>& maps) {
   };
   if (any(&MapRows::bos)) legend.push_back({"sink: BOS", colour::vermillion, 7});
   if (any(&MapRows::elsewhere)) legend.push_back({"sink: another token", colour::vermillion, 6});
+  if (any(&MapRows::early)) legend.push_back({"of early queries alone", colour::grey, 2});
   if (any(&MapRows::hidden)) legend.push_back({"BOS out of sight: not measured", "#D9D9D9", 5});
   if (any(&MapRows::missing)) legend.push_back({"no value", colour::grey, 4});
   return legend;
@@ -65,9 +66,15 @@ std::string plot_map(PlotScript& script, const MapRows& rows, std::size_t index,
       box + " with boxxyerror fillcolor rgb '#7A7A7A' fillstyle pattern 4 border linecolor rgb '#7A7A7A'");
   add("bos", rows.bos,
       fmt::format("1:2 with points pointtype 7 pointsize {:.3f} linecolor rgb '{}'", size, colour::vermillion));
+  // A ring on a white ground is seen on every colour.
+  add("rings", rows.elsewhere,
+      fmt::format("1:2 with points pointtype 7 pointsize {:.3f} linecolor rgb '#FFFFFF'", size));
   add("elsewhere", rows.elsewhere,
-      fmt::format("1:2 with points pointtype 6 pointsize {:.3f} linewidth 1.4 linecolor rgb '{}'", size,
+      fmt::format("1:2 with points pointtype 6 pointsize {:.3f} linewidth 1.6 linecolor rgb '{}'", size,
                   colour::vermillion));
+  add("early", rows.early,
+      fmt::format("1:2 with points pointtype 2 pointsize {:.3f} linewidth 1 linecolor rgb '{}'", 0.7 * size,
+                  colour::grey));
   return plot;
 }
 

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t most_strong_heads = 5;
 
 std::string dressed_token(const std::string& token) {
-  return token == "BOS" ? token : "<code>" + escape_html(token) + "</code>";
+  return token == "BOS" ? token : "<code class=\"token\">" + escape_html(token) + "</code>";
 }
 
 /// What the map of a run that looked at BOS alone leaves open.

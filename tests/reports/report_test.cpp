@@ -160,12 +160,22 @@ TEST(Report, TheFirstScreenSaysWhatWasRunAndWhereTheSinksAre) {
   EXPECT_THAT(page, HasSubstr("<title>tiny-model on a &lt;b&gt; text.txt"));
   EXPECT_THAT(page, HasSubstr("<h1>Attention of tiny-model on a &lt;b&gt; text.txt</h1>"));
   EXPECT_THAT(page, HasSubstr("Contexts up to 128 tokens, 2 chunks; NLL "));
-  EXPECT_THAT(page, HasSubstr("older version, which measured sinks at keys 0 to 7 alone"));
   const auto contents = page.find("<nav "), map = page.find("id=\"figure-sink-map\"");
   EXPECT_LT(page.find("of the attention on BOS (values 0.1"), contents);
   EXPECT_LT(map, contents);
   EXPECT_LT(page.find("id=\"table-strongest-sinks\""), contents);
   EXPECT_LT(page.find("id=\"table-n_eff-by-attention\""), contents);
+}
+
+TEST(Report, AnOlderRunSaysThatItsSinksAreThoseOfTheFirstKeys) {
+  const TemporaryFolder folder;
+  SyntheticRun run = report_run();
+  run.version = 3;
+  write_report(write_run(folder.path() / "run", run), folder.path() / "out");
+  EXPECT_THAT(read_text_file(folder.path() / "out" / "report.html"),
+              HasSubstr("older version, which measured sinks at keys 0 to 7 alone"));
+  EXPECT_EQ(read_json_file(folder.path() / "out" / "summary.json").at("overview").at("sinks").at("measured"),
+            "BOS alone");
 }
 
 TEST(Report, OneThingHasOneName) {

@@ -178,6 +178,24 @@ TEST(SinkMap, NamesTokensWhereverTheyAre) {
             "long as usual, largest activation 6.6 times). 3 of 6 heads are sinks.");
 }
 
+TEST(SinkMap, ASinkThatAWindowHidesIsOneOfEarlyQueries) {
+  const TemporaryFolder folder;
+  SyntheticRun run = report_run(1);
+  run.attention = {"window:16", "window:16", "window:16"};
+  const auto reader = write_run(folder.path() / "run", run);
+  const analyses::SinkKeys keys{0.3,
+                                false,
+                                analyses::usable_lengths(reader),
+                                {sink_key(1, 0, 0, "<bos>", 0.0, analyses::TokenClass::bos)},
+                                {},
+                                {},
+                                {},
+                                analyses::Cells::of(reader, std::vector<double>(12, 0.0)),
+                                0};
+  EXPECT_EQ(sink_sentence(sink_map_of_keys(reader, keys), [](const std::string& token) { return token; }),
+            "In layer 1, BOS is a sink of early queries alone. 1 of 6 heads is a sink.");
+}
+
 TEST(SinkMap, WithoutASinkSaysSo) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", report_run(1));
