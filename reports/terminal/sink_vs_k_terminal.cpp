@@ -2,6 +2,7 @@
 
 #include "reports/words/counts.h"
 
+#include <algorithm>
 #include <map>
 
 namespace gainlens::reports {
@@ -105,6 +106,23 @@ std::string related(std::string_view mass, const Correlations& correlations) {
   return text;
 }
 
+/// Whether some head has a sink, at any key.
+bool has_sinks(const SinkVsK& result) {
+  return std::any_of(result.points.begin(), result.points.end(),
+                     [](const analyses::SinkPoint& point) { return point.total_mass > 0; });
+}
+
+std::string total_sink_mass(const SinkVsK& result) {
+  const std::string_view keys = result.first_keys_only ? " (of keys 0 to 7, the only ones that this run stores)" : "";
+  if (!has_sinks(result)) {
+    return fmt::format("total sink mass: no key{} has a column mean of at least {}, so there is nothing to correlate\n",
+                       keys, analyses::column_mean_threshold);
+  }
+  return correlations_with("total sink mass", result.total_correlations) +
+         fmt::format("total sink mass: of all keys with a column mean of at least {}{}\n",
+                     analyses::column_mean_threshold, keys);
+}
+
 /// What stands beside the naive p: tests and intervals of the first gain, and the verdict on every gain.
 std::string inference(const SinkVsK& result) {
   const auto& first = result.correlations.front();
@@ -116,7 +134,8 @@ std::string inference(const SinkVsK& result) {
     text += fmt::format("{}, leaving out one at a time:\n", analyses::gain_variants.front().meaning);
     text += left_out(first->inference);
   }
-  return text + related("BOS mass", result.correlations) + related("total sink mass", result.total_correlations);
+  text += related("BOS mass", result.correlations);
+  return has_sinks(result) ? text + related("total sink mass", result.total_correlations) : text;
 }
 
 /// One line for the layers that share an attention kind and a reason.
@@ -139,10 +158,7 @@ std::string print_sink_vs_k(const SinkVsK& result) {
   text +=
       fmt::format("BOS policy: {}{}\n\n", printable(result.bos_policy), result.bos ? "" : "; key 0 is ordinary text");
   text += correlations_with("BOS mass", result.correlations);
-  text += '\n' + correlations_with("total sink mass", result.total_correlations);
-  text +=
-      fmt::format("total sink mass: of all keys with a column mean of at least {}{}\n", analyses::column_mean_threshold,
-                  result.first_keys_only ? "; this run stores keys 0 to 7 alone, so of those" : "");
+  text += '\n' + total_sink_mass(result);
   text += '\n' + inference(result);
   text += '\n';
   for (const analyses::SinkHeads& sinks : result.sinks) {

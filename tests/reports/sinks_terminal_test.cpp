@@ -91,6 +91,7 @@ TEST(PrintSinks, SeveralLengths) {
 TEST(PrintSinks, WhatIsNotThereIsSaid) {
   SyntheticRun run = three_spaces();
   run.lengths = {8};
+  run.value = nullptr;
   EXPECT_THAT(printed(run), HasSubstr("no key is seen by 16 queries, so none can be a sink"));
   SyntheticRun flat = three_spaces();
   flat.value = [](const CellKey& key) -> std::optional<double> {

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace gainlens::reports {
 namespace {
 
@@ -52,6 +54,23 @@ TEST(SinkTerminal, AModelWithoutASinkIsSaidToDecideNothing) {
   };
   EXPECT_THAT(printed(run), HasSubstr("no head is a sink: none of 32 heads has a BOS mass above 0.05, the largest is "
                                       "0.038; so this run decides nothing about sinks"));
+}
+
+TEST(SinkTerminal, TotalSinkMassStandsBesideBosMass) {
+  EXPECT_THAT(printed({}), ::testing::AllOf(HasSubstr("\ntotal sink mass against "),
+                                            HasSubstr("of all keys with a column mean of at least 0.3\n"),
+                                            HasSubstr("is total sink mass related to it?")));
+  SyntheticRun flat;
+  flat.value = [](const gainlens::testing::CellKey& key) -> std::optional<double> {
+    if (key.name != "sinks/column_mean") return std::nullopt;
+    return gainlens::testing::planted({}, key) > 0 ? 0.2 : std::nan("");
+  };
+  EXPECT_THAT(printed(flat), ::testing::AllOf(HasSubstr("total sink mass: no key has a column mean of at least 0.3, so "
+                                                        "there is nothing to correlate"),
+                                              Not(HasSubstr("is total sink mass related"))));
+  SyntheticRun older;
+  older.version = 3;
+  EXPECT_THAT(printed(older), HasSubstr("at least 0.3 (of keys 0 to 7, the only ones that this run stores)"));
 }
 
 TEST(SinkTerminal, DrawsAndSeedArePrinted) {
