@@ -81,7 +81,7 @@ std::span<const Section<TrainedRun>* const> closing_run_sections() {
   return sections;
 }
 
-WrittenReport write_recommend_report(const TrainedRun& run, const std::filesystem::path& out) {
+WrittenReport write_recommend_report(const TrainedRun& run, const std::filesystem::path& out, const Writing& writing) {
   const TrainedRuns runs(&run, 1);
   const std::vector<ComparedArms> arms = arms_of(run);
   OrderedJson comparisons = OrderedJson::object();
@@ -97,7 +97,7 @@ WrittenReport write_recommend_report(const TrainedRun& run, const std::filesyste
   check_sections(report);
   report.title = "gainlens report";
   report.header = header(run);
-  return write_files(report, out);
+  return write_files(report, out, writing);
 }
 
 }  // namespace gainlens::reports
