@@ -1,5 +1,6 @@
 #include "reports/sweep/sink_map_figure.h"
 
+#include "analyses/sink_vs_k.h"
 #include "reports/figures/figure_parts.h"
 #include "reports/sweep/layer_ticks.h"
 #include "reports/sweep/run_words.h"
@@ -115,8 +116,8 @@ Maybe<Figure> sink_map_figure(Runs runs) {
       .line("set border 0")
       .line("set tics out scale 0.2")
       .line("set cbtics autofreq out scale 0.2 offset -0.6,0")
-      .line("set cbrange [0:{}]", largest > 0 ? fmt::format("{:.9g}", 100 * largest) : "100")
-      .line("set format cb '%.0f%%'")
+      .line("set cbrange [0:{:.9g}]", 100 * std::max(largest, analyses::sink_thresholds[0]))  // no sink: no bright cell
+      .line("set format cb '%g%%'")
       .line("set colorbox noborder")
       .line("unset key");
   script.line("set xlabel 'head' offset 0,0.5").line("set ylabel 'layer' offset 1.4,0");

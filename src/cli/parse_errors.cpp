@@ -53,7 +53,7 @@ void refuse_nothing_after_equals(const std::vector<std::string>& arguments, cons
 void refuse_missing_values(const CLI::App& app, const std::vector<std::string>& options) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& value : option->results()) {
-      if (value.empty()) refuse_empty(option->get_name());
+      if (value.empty() && option->get_expected_min() > 0) refuse_empty(option->get_name());  // some need none
       CHECK(option->get_positional() || !is_option(value, options),
             "{}: its value is missing, since '{}' is an option; put a value between them", option->get_name(),
             printable(value, 40));
