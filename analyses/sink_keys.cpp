@@ -158,6 +158,7 @@ struct GroupName {
   std::string text;
   std::int64_t token;
   std::int64_t position;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in the generated comparison for a pointer
   friend auto operator<=>(const GroupName&, const GroupName&) = default;
 };
 
