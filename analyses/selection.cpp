@@ -33,6 +33,7 @@ std::vector<Length> asked_lengths(const std::vector<Length>& usable, std::vector
 std::vector<Length> all_lengths(const runfile::RunReader& reader) {
   std::vector<Length> lengths;
   for (std::size_t index = 0; index < reader.lengths().size(); ++index) {
+    if (!reader.is_kept(index)) continue;
     Length length{index, reader.lengths()[index], {}, 0};
     for (std::int64_t sample = 0; sample < reader.samples(); ++sample) {
       if (reader.complete(index, sample)) {

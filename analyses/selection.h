@@ -22,7 +22,7 @@ struct Length {
   std::int64_t missing;               ///< number of chunks that are not
 };
 
-/// Every length of the run, shortest first; some may have no complete chunk.
+/// Every length of the run that RunReader::keep_lengths() keeps, shortest first; some may have no complete chunk.
 std::vector<Length> all_lengths(const runfile::RunReader& reader);
 /// The lengths with at least one complete chunk, shortest first.
 /// @throws InvalidArgument  no chunk is complete

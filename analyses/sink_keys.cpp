@@ -142,8 +142,8 @@ class FirstKeys {
       const double mean = at(*column_) * static_cast<double>(chunk.tokens - m) / static_cast<double>(seen_by);
       if (!std::isfinite(mean) || mean < runfile::least_stored_mean) continue;
       keys.push_back({chunk.tokens, chunk.sample, reader_.layers()[layer], head, m, m == 0 && bos ? *bos : -1, "",
-                      TokenClass::common, mean, at(*half_), not_known, seen_by, not_known, not_known, not_known, not_known,
-                      not_known, not_known, -1});
+                      TokenClass::common, mean, at(*half_), not_known, seen_by, not_known, not_known, not_known,
+                      not_known, not_known, not_known, -1});
     }
     return keys;
   }

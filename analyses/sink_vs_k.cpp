@@ -347,9 +347,9 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
       .bos_mass = masses.empty() ? Measured::none("no head outside the excluded layers has a BOS mass")
                                  : Measured(mean(masses)),
       .correlations = {correlated(bos, 0), correlated(bos, 1), correlated(bos, 2), correlated(bos, 3),
-                       correlated(bos, 4)},
+                       correlated(bos, 4), correlated(bos, 5)},
       .total_correlations = {correlated(total, 0), correlated(total, 1), correlated(total, 2), correlated(total, 3),
-                             correlated(total, 4)},
+                             correlated(total, 4), correlated(total, 5)},
       .first_keys_only = cells.first_keys_only,
       .total_mass = totals.empty() ? Measured::none("no head has a total sink mass") : Measured(mean(totals)),
       .sinks = {},

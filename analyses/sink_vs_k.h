@@ -23,12 +23,13 @@ struct GainVariant {
   std::string_view name;     ///< dataset under summary/
   std::string_view meaning;  ///< in words
 };
-inline constexpr std::array<GainVariant, 5> gain_variants = {{
+inline constexpr std::array<GainVariant, 6> gain_variants = {{
     {"kalman_gain", "K, last quarter"},
     {"kalman_gain_half", "K, second half"},
     {"kalman_gain_scaled", "scaled K, last quarter"},
     {"kalman_gain_scaled_half", "scaled K, second half"},
     {"without_first_kalman_gain", "K without key 0, second half"},
+    {"without_sinks_kalman_gain", "K without all sinks, second half"},
 }};
 
 /// One head: means over complete chunks, then over lengths.

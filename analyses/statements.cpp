@@ -245,7 +245,8 @@ Statement network_size(const Source& source) {
               "this model's heads x head_dim (a run does not store the width of the residual stream).",
               precision_network_parameters(64), precision_network_parameters(width), width),
           .conclusion = "1,057 at the width of the paper's experiments; 800 would need d = 48.",
-          .outcome = Outcome::by_algebra};
+          .outcome = Outcome::by_algebra,
+          .on_recommenders = true};
 }
 
 Statement layer_size() {
@@ -261,7 +262,8 @@ Statement layer_size() {
           .conclusion =
               "About a tenth of a SASRec layer. The share of a whole model depends on its item table, so count it for "
               "the model.",
-          .outcome = Outcome::by_algebra};
+          .outcome = Outcome::by_algebra,
+          .on_recommenders = true};
 }
 
 Statement five_axes() {
@@ -284,7 +286,8 @@ Statement user_count() {
           .numbers = {},
           .finding = "A sweep does not read recommendation data.",
           .conclusion = "The usual 5-core version has 35,598. It can be checked by counting the users in the data.",
-          .outcome = Outcome::not_measured};
+          .outcome = Outcome::not_measured,
+          .on_recommenders = true};
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ struct Statement {
   std::string finding;            ///< one or two sentences with the numbers
   std::string conclusion;  ///< what is correct instead, with the algebra; if a sweep cannot show it, how to check it
   Outcome outcome;
+  bool on_recommenders = false;  ///< about recommenders: it does not stand on a page about a language model
 };
 
 /// Heads of similar n_eff, and the prior's share of S + nu sigma0^2 at them.

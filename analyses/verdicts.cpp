@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -57,11 +58,29 @@ std::string verdict_of(const Maybe<SinkCorrelation>& correlation) {
   return correlation ? correlation->inference.decision.verdict : "not decidable";
 }
 
+/// The number of layers with a head among the points.
+std::size_t layers_of(const SinkVsK& sinks) {
+  std::set<std::int64_t> layers;
+  for (const SinkPoint& point : sinks.points) layers.insert(point.layer);
+  return layers.size();
+}
+
+std::string without_any_sink(const AnySinks& any) {
+  return fmt::format(
+      "no head is a sink: in none of {} heads does a key get {:g} or more of the attention of the queries that see it",
+      any.all_heads, any.threshold);
+}
+
 /// Both directions must pass the same two controls: arithmetic couples BOS mass and K, with either sign.
-std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
+std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks, const std::optional<AnySinks>& any) {
   const auto& k = sinks.correlations[measured_gain];
   if (!k) return {Ruling::not_decidable, k.reason()};
-  if (std::string reason = no_sink(sinks); !reason.empty()) return {Ruling::not_decidable, std::move(reason)};
+  if (any && any->heads == 0) return {Ruling::not_decidable, without_any_sink(*any)};
+  const std::string beside =
+      any ? fmt::format("; {} of {} heads are sinks on some key, BOS or another", any->heads, any->all_heads) : "";
+  if (sinks.apart.size() == layers_of(sinks))
+    return {Ruling::not_decidable, "BOS is outside the window of every layer, so no head can be a sink on it" + beside};
+  if (std::string reason = no_sink(sinks); !reason.empty()) return {Ruling::not_decidable, reason + beside};
   const SinkDecision& decision = k->inference.decision;
   if (!decision.p) return {Ruling::not_decidable, decision.p.reason()};
   if (decision.verdict == "not shown") {
@@ -83,10 +102,48 @@ std::pair<Ruling, std::string> rule_on_sinks(const SinkVsK& sinks) {
           fmt::format("{}, and K without key 0, which removes the arithmetic, agrees", found)};
 }
 
-Prediction sink_prediction(const SinkVsK& sinks) {
+/// Every layer on the sinks that it can see. It stands beside the paper's claim and never supports nor contradicts: K
+/// without key 0 removes the arithmetic of BOS alone, and a sweep stores no K without all sinks.
+Claim total_mass_claim(const SinkVsK& sinks, const AnySinks& any) {
+  Claim claim{"heads with more total sink mass, of the sinks that they can see, have the larger K",
+              "",
+              "",
+              "",
+              Ruling::not_decidable,
+              ""};
+  const auto& k = sinks.total_correlations[measured_gain];
+  if (!k) {
+    claim.reason = k.reason();
+    claim.measurement = claim.naive = claim.decisive = "none: " + claim.reason;
+    return claim;
+  }
+  claim.measurement = fmt::format("Pearson {} over {} heads at {}, {} within layers", shown(k->pooled.pearson),
+                                  k->pooled.points, list_lengths(sinks.lengths), shown(k->within_layers.pearson));
+  claim.naive = fmt::format("p = {} over all heads", shown(k->pooled.pearson_naive_p, "{:.2g}"));
+  claim.decisive = fmt::format("{}; scaled K: {}", in_words("block permutation", k->inference.blocks),
+                               decision_in_words(sinks.total_correlations[scaled_gain]));
+  const SinkDecision& decision = k->inference.decision;
+  if (any.heads == 0) {
+    claim.reason = without_any_sink(any);
+  } else if (!decision.p) {
+    claim.reason = decision.p.reason();
+  } else {
+    claim.ruling = Ruling::not_shown;
+    claim.reason = decision.verdict == "not shown"
+                       ? fmt::format("the {} does not show a relation (p = {:.3g})", decision.test, *decision.p)
+                       : fmt::format(
+                             "by the {}, heads with more total sink mass have the {} K, but arithmetic alone can "
+                             "cause this, and a sweep stores no K without all sinks",
+                             decision.test, decision.verdict == "positive" ? "larger" : "smaller");
+  }
+  return claim;
+}
+
+Prediction sink_prediction(const SinkVsK& sinks, const Maybe<SinkCount>& published,
+                           const std::optional<AnySinks>& any) {
   const auto& k = sinks.correlations[measured_gain];
   Claim claim{"heads with more BOS mass have the larger K", "", "", "", Ruling::not_decidable, ""};
-  std::tie(claim.ruling, claim.reason) = rule_on_sinks(sinks);
+  std::tie(claim.ruling, claim.reason) = rule_on_sinks(sinks, any);
   if (k) {
     claim.measurement = fmt::format("Pearson {} over {} heads at {}, {} within layers", shown(k->pooled.pearson),
                                     k->pooled.points, list_lengths(sinks.lengths), shown(k->within_layers.pearson));
@@ -99,9 +156,12 @@ Prediction sink_prediction(const SinkVsK& sinks) {
   } else {
     claim.measurement = claim.naive = claim.decisive = "none: " + k.reason();
   }
-  if (!sinks.bos) claim.reason += "; key 0 is ordinary text here";
-  return {
-      1, "Heads with more BOS mass have the larger K, in a model with sink heads", {claim}, claim.ruling, claim.reason};
+  if (published) claim.measurement += "; " + published_sinks_in_words(*published);
+  if (!sinks.bos) claim.reason += "; no BOS token stands in front, so BOS means the text's first token";
+  std::vector<Claim> claims = {claim};
+  if (any) claims.push_back(total_mass_claim(sinks, *any));
+  return {1, "Heads with more BOS mass have the larger K, in a model with sink heads", std::move(claims), claim.ruling,
+          claim.reason};
 }
 
 /// The caveat for consecutive chunks: lengths share only a part of their text, and the rest may cause a change.
@@ -433,9 +493,19 @@ std::string_view in_words(Ruling ruling) {
   ASSERT(false, "ruling {}", static_cast<int>(ruling));
 }
 
+AnySinks any_sinks(const SinkKeys& keys, const SinkVsK& sinks) {
+  std::set<std::pair<std::int64_t, std::int64_t>> heads;
+  for (const SinkKey& key : keys.keys) {
+    const auto same = [&](const Length& length) { return length.tokens == key.length; };
+    if (std::any_of(sinks.lengths.begin(), sinks.lengths.end(), same)) heads.emplace(key.layer, key.head);
+  }
+  return {keys.threshold, heads.size(), sinks.points.size()};
+}
+
 Verdicts verdicts(const Context& context, const std::vector<KindContext>& kinds, const GainTheory& theory,
-                  const SinkVsK& sinks) {
-  return {{sink_prediction(sinks), tracking_prediction(context, kinds, theory), intervention_prediction()}};
+                  const SinkVsK& sinks, const Maybe<SinkCount>& published, const std::optional<AnySinks>& any) {
+  return {
+      {sink_prediction(sinks, published, any), tracking_prediction(context, kinds, theory), intervention_prediction()}};
 }
 
 OrderedJson to_json(const Verdicts& verdicts) {

@@ -2,8 +2,11 @@
 
 #include "analyses/context.h"
 #include "analyses/gain_theory.h"
+#include "analyses/published_sinks.h"
+#include "analyses/sink_keys.h"
 #include "analyses/sink_vs_k.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +54,14 @@ struct Verdicts {
   std::vector<Prediction> predictions;  ///< 1, 2, 3
 };
 
+/// Heads that are sinks on any key, whether BOS or another token, at the lengths of a SinkVsK.
+struct AnySinks {
+  double threshold;   ///< of the column mean
+  std::size_t heads;  ///< that have a sink in some chunk
+  std::size_t all_heads;
+};
+AnySinks any_sinks(const SinkKeys& keys, const SinkVsK& sinks);
+
 /// Rulings on the three predictions.
 /// - Prediction 1 is supported if K rises with BOS mass, and contradicted if it falls. BOS mass and K are coupled by
 ///   arithmetic, with a sign that depends on the scale of the values. In both cases, therefore, K without key 0 must
@@ -63,8 +74,11 @@ struct Verdicts {
 ///   at every length above the shortest, each at 5%. Contradicted if at some length they are shown to be beyond the
 ///   margin, at 5% over all lengths (Holm).
 /// @param context  of the deep layers   @param kinds  see context_by_attention(); empty if all layers are of one kind
+/// @param published  stands beside the sinks at the run's longest lengths; it decides nothing
+/// @param any        of a run that looked for sinks on every key: without one, prediction 1 is not decidable
 Verdicts verdicts(const Context& context, const std::vector<KindContext>& kinds, const GainTheory& theory,
-                  const SinkVsK& sinks);
+                  const SinkVsK& sinks, const Maybe<SinkCount>& published = Maybe<SinkCount>::none("not counted"),
+                  const std::optional<AnySinks>& any = std::nullopt);
 OrderedJson to_json(const Verdicts& verdicts);
 
 }  // namespace gainlens::analyses

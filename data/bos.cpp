@@ -1,5 +1,6 @@
 #include "core/check.h"
 #include "data/chunks.h"
+#include "runfile/bos_words.h"
 
 namespace gainlens::data {
 namespace {
@@ -27,6 +28,8 @@ BosDecision decide_bos(BosPolicy policy, const tokenizers::Tokenizer* tokenizer,
   const auto bos = known_bos(tokenizer, config_bos);
   switch (policy) {
     case BosPolicy::never:
+      if (tokenizer != nullptr && tokenizer->bos_doubt().empty() && tokenizer->adds_bos())
+        return {std::nullopt, fmt::format("no BOS (--bos never; {}", runfile::bos_left_out)};
       return {std::nullopt, "no BOS (--bos never)"};
     case BosPolicy::always:
       CHECK(bos.has_value(),

@@ -1,8 +1,11 @@
 #include "hooks/hooked_model.h"
 
-#include "core/error.h"
+#include "core/check.h"
+#include "core/checked.h"
+#include "core/quantity.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/ScalarType.h>
 
 #include <algorithm>
 
@@ -17,6 +20,24 @@ constexpr std::int64_t logits_per_block = std::int64_t{1} << 26;
 ObservedAttention AttentionOp::run_with_moments(std::int64_t, const Qkv&, const kernels::AttentionOptions&,
                                                 const PrecisionBias&) {
   throw_invalid("attention: this operation gives no moments; a model with a filter needs one that does");
+}
+
+void check_logits_hooks(const ForwardRequest& request, std::int64_t vocabulary, at::ScalarType dtype) {
+  const Site& site = logits_site();
+  if (!request.hooks->wants(site)) return;
+  CHECK(!request.hooks->replaces(site),
+        "hook {}: can be observed, not replaced: a forward pass returns the stream from which the logits follow; "
+        "replace another site",
+        site.name);
+  const at::Tensor& ids = request.tokens->ids;
+  std::uint64_t needed = c10::elementSize(dtype);
+  for (const std::int64_t size : {ids.size(0), ids.size(1), vocabulary})
+    needed = checked_mul(needed, static_cast<std::uint64_t>(size), "size of hook_logits");
+  CHECK(needed <= request.options.pattern_memory_bytes,
+        "hook {}: [{}, {}, {}] logits need {}; the bound is {}. Shorten the chunk, leave this site out, or raise "
+        "--pattern-memory (ForwardOptions::pattern_memory_bytes)",
+        site.name, ids.size(0), ids.size(1), vocabulary, format_bytes(needed),
+        format_bytes(request.options.pattern_memory_bytes));
 }
 
 at::Tensor HookedModel::target_losses(const at::Tensor& normalized, const at::Tensor& targets) {

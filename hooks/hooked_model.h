@@ -64,7 +64,8 @@ struct ForwardOptions {
   AttentionOp* attention = nullptr;  ///< null: libtorch's SDPA
   /// Run layers [0, stop_at_layer) and return the stream without the final norm. -1: run all layers.
   std::int64_t stop_at_layer = -1;
-  std::uint64_t pattern_memory_bytes = std::uint64_t{1} << 30;  ///< a layer's `hook_pattern` above this size is refused
+  /// A layer's `hook_pattern` above this size is refused, and `hook_logits` too.
+  std::uint64_t pattern_memory_bytes = std::uint64_t{1} << 30;
   bool allow_extrapolation = false;  ///< allow more positions than the model was made for; else they are an error
   /// For a training step. A Bayesian filter takes the stretch of each token instead of its running mean.
   bool training = false;
@@ -76,6 +77,11 @@ struct ForwardRequest {
   ForwardOptions options;
   const Hooks* hooks = nullptr;
 };
+
+/// Refuses hooks on logits_site() that cannot be served. A model calls this before it runs all of its layers.
+/// @param vocabulary  number of logits of a position
+/// @throws InvalidArgument  one that replaces them, or logits above ForwardOptions::pattern_memory_bytes
+void check_logits_hooks(const ForwardRequest& request, std::int64_t vocabulary, at::ScalarType dtype);
 
 /// A model that calls the hooks at its sites while it runs. For evaluation only, unless the caller enables gradients.
 class HookedModel {

@@ -80,6 +80,11 @@ Site block_site(std::int64_t layer, std::string_view rest) {
   return {fmt::format("blocks.{}.{}", layer, rest)};
 }
 
+const Site& logits_site() {
+  static const Site site{"hook_logits"};
+  return site;
+}
+
 Glob::Glob(std::string pattern) : text_(std::move(pattern)) {
   CHECK(!text_.empty(), "hook pattern: it is empty; '*' matches every site");
   check_brackets(text_);

@@ -17,12 +17,16 @@ struct Site {
 /// `blocks.{layer}.{rest}`
 Site block_site(std::int64_t layer, std::string_view rest);
 
+/// `hook_logits`: [batch, position, vocabulary], what HookedModel::unembed gives of the result of a forward pass. It
+/// can be observed and not replaced, since a forward pass returns the stream.
+const Site& logits_site();
+
 /// A site with its shape, as `gainlens hooks` lists it. Sizes that depend on the input are given by name ("batch",
 /// "position").
 struct SiteShape {
   Site site;
   std::vector<std::string> shape;
-  /// Costs memory or time: exists only when a hook asks for it (`hook_pattern`, `hook_result`).
+  /// Costs memory or time: exists only when a hook asks for it (`hook_pattern`, `hook_result`, `hook_logits`).
   bool on_request = false;
 };
 

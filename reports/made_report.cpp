@@ -2,11 +2,14 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/nearest.h"
 #include "core/scratch_folder.h"
 #include "reports/figures/palette.h"
 #include "reports/page/page.h"
 #include "reports/page/page_style.h"
 #include "reports/page/typography.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -20,6 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view staging_prefix = ".report-";
 constexpr const char* page_file = "report.html";
+constexpr const char* paper_file = "paper.html";
 
 /// Tables of a report on several runs: "differences-3" is a file of the stem "differences".
 std::string without_number(std::string name) {
@@ -51,14 +55,33 @@ void write(const fs::path& folder, const fs::path& file, const std::string& cont
   report.files.push_back(file);
 }
 
-RenderedFigures render_all(const MadeReport& report, const fs::path& folder, WrittenReport& written) {
+/// The report with the figures that the style names.
+/// @throws InvalidArgument  it names one that no section can draw
+MadeReport with_figures(MadeReport report, const std::vector<std::string>& names) {
+  if (names.empty()) return report;
+  std::vector<std::string> drawn;
+  for_each_block<CaptionedFigure>(report, [&](const CaptionedFigure& figure) { drawn.push_back(figure.name); });
+  for (const std::string& name : names)
+    CHECK(std::count(drawn.begin(), drawn.end(), name) == 1, "--style: 'figures' names {}, and this report has {}{}",
+          printable(name, 60), fmt::join(drawn, ", "), did_you_mean(name, drawn));
+  for (MadeSection& section : report.sections) {
+    std::erase_if(section.blocks, [&](const Block& block) {
+      const auto* figure = std::get_if<CaptionedFigure>(&block);
+      return figure != nullptr && std::count(names.begin(), names.end(), figure->name) == 0;
+    });
+  }
+  return report;
+}
+
+RenderedFigures render_all(const MadeReport& report, const fs::path& folder, const Style& style,
+                           WrittenReport& written) {
   RenderedFigures rendered;
   for_each_block<CaptionedFigure>(report, [&](const CaptionedFigure& captioned) {
     if (!captioned.figure) {
       written.left_out.push_back(fmt::format("{}: {}", captioned.name, captioned.figure.reason()));
       return;
     }
-    for (const std::string& file : render(*captioned.figure, folder)) written.files.emplace_back(file);
+    for (const std::string& file : render(*captioned.figure, folder, style)) written.files.emplace_back(file);
     rendered[captioned.name] = read_text_file(folder / (captioned.name + ".svg"));
   });
   return rendered;
@@ -95,6 +118,10 @@ void remove_stale(const MadeReport& report, const WrittenReport& written, const 
   look_into(out / "tables", {".csv", ".tex"});
   for (std::size_t run = 1; run <= most_runs; ++run)
     look_into(out / "tables" / fmt::format("run-{}", run), {".csv", ".tex"});
+  if (const fs::path paper = out / paper_file;
+      !std::binary_search(written.files.begin(), written.files.end(), fs::path(paper_file)) && fs::exists(paper) &&
+      is_own_page(read_text_file(paper)))
+    stale.push_back(paper);
   for (const fs::path& path : stale) fs::remove(path);
 }
 
@@ -122,7 +149,8 @@ void check_sections(const MadeReport& report) {
   for (const PlacedCsv& file : report.csv) check(file.table.name);
 }
 
-WrittenReport write_files(const MadeReport& report, const fs::path& out) {
+WrittenReport write_files(const MadeReport& whole, const fs::path& out, const Writing& writing) {
+  const MadeReport report = with_figures(whole, writing.style.figures);
   ensure_writable_folder(out);
   remove_abandoned_folders(out, staging_prefix);
   const ScratchFolder staging(out, staging_prefix);  // inside `out`: on its file system
@@ -130,7 +158,7 @@ WrittenReport write_files(const MadeReport& report, const fs::path& out) {
   for (const MadeSection& section : report.sections) {
     if (!section.failure.empty()) written.failed.push_back(fmt::format("{}: {}", section.name, section.failure));
   }
-  const RenderedFigures rendered = render_all(report, staging.path(), written);
+  const RenderedFigures rendered = render_all(report, staging.path(), writing.style, written);
   for (const PlacedCsv& file : report.csv)
     write(staging.path(), file.folder / (file.table.name + ".csv"), to_csv(file.table), written);
   for_each_block<PaperTable>(report, [&](const PaperTable& table) {
@@ -138,7 +166,12 @@ WrittenReport write_files(const MadeReport& report, const fs::path& out) {
     write(staging.path(), fs::path("tables") / (table.name + ".tex"), latex_table(table), written);
   });
   write(staging.path(), "summary.json", report.summary.dump(2) + "\n", written);
-  write(staging.path(), page_file, report_page(report, rendered), written);
+  if (writing.paper_page) {
+    write(staging.path(), page_file, report_page(report, rendered, PageOf::all_but_paper), written);
+    write(staging.path(), paper_file, report_page(report, rendered, PageOf::paper), written);
+  } else {
+    write(staging.path(), page_file, report_page(report, rendered, PageOf::everything), written);
+  }
   std::sort(written.files.begin(), written.files.end());
 
   const bool replaces = holds_report(out, written);

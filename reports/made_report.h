@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "reports/figures/style.h"
 #include "reports/section.h"
 
 #include <exception>
@@ -17,6 +18,7 @@ struct MadeSection {
   std::string title;
   std::vector<Block> blocks;
   std::string failure;  ///< empty where it was made
+  bool paper = false;   ///< see Section::paper
 };
 
 /// A CSV file and the folder it belongs to, relative to the report's.
@@ -28,7 +30,9 @@ struct PlacedCsv {
 /// Everything that a report writes, before any figure is rendered.
 struct MadeReport {
   std::string title;   ///< of the page
-  std::string header;  ///< HTML above the table of contents
+  std::string header;  ///< HTML above the first section
+  /// Whether the first section stands above the table of contents: it has to fit the first screen.
+  bool leads = false;
   std::vector<MadeSection> sections;
   OrderedJson summary = OrderedJson::object();
   std::vector<PlacedCsv> csv;
@@ -64,7 +68,7 @@ MadeReport make_report(std::span<const Section<Run>* const> sections, std::span<
   std::vector<OrderedJson> summaries(runs.size(), OrderedJson::object());
   OrderedJson common = OrderedJson::object();
   for (const Section<Run>* section : sections) {
-    MadeSection made{std::string(section->name), std::string(section->title), {}, {}};
+    MadeSection made{std::string(section->name), std::string(section->title), {}, {}, section->paper};
     for (const std::string& stem : section->files()) report.stems.push_back(stem);
     std::vector<PlacedCsv> csv;
     std::vector<OrderedJson> added(runs.size(), OrderedJson::object());  // joined if the whole section is made
@@ -116,12 +120,20 @@ struct WrittenReport {
   std::vector<std::string> failed;           ///< "<section>: <reason>" of every section that could not be made
 };
 
+/// How a report is written.
+struct Writing {
+  Style style = {};
+  /// Sections for readers of the paper get paper.html, beside report.html. Otherwise they are folded in report.html.
+  bool paper_page = false;
+};
+
 /// Renders the figures and writes them with tables/*.csv, tables/*.tex, summary.json and report.html into `out`, which
 /// is created. Everything is made in a temporary folder inside `out` first: after an error `out` holds what it held
 /// before. Files of an earlier report that this one does not have are removed, and so are temporary folders of reports
 /// that were killed.
 /// @throws InvalidArgument  `out` cannot be written to, or holds no report but a file that would be overwritten
 /// @throws RunFailed        gnuplot or rsvg-convert is missing or fails; the disk is full
-WrittenReport write_files(const MadeReport& report, const std::filesystem::path& out);
+/// @throws InvalidArgument  Writing::style asks for a figure that no section of the report can draw
+WrittenReport write_files(const MadeReport& report, const std::filesystem::path& out, const Writing& writing = {});
 
 }  // namespace gainlens::reports

@@ -68,6 +68,8 @@ struct Section {
   void (*add_common_json)(std::span<const Run> runs, OrderedJson& summary) = nullptr;
   /// The CSV files about several runs together; null: none.
   std::vector<CsvTable> (*common_tables)(std::span<const Run> runs) = nullptr;
+  /// Whether it is for readers of the paper: it is folded below the other sections, or on a page of its own.
+  bool paper = false;
 };
 
 /// A paragraph of plain text with symbols as in typography.h.

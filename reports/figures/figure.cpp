@@ -5,6 +5,7 @@
 #include "core/json.h"
 #include "reports/figures/palette.h"
 #include "reports/figures/program.h"
+#include "reports/figures/style.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,17 +14,18 @@ namespace gainlens::reports {
 namespace {
 
 constexpr const char* body_file = "body.gp";
-constexpr double png_scale = 3;    // 288 pixels to the inch
-constexpr double font_size = 9.4;  // pixels: 7 pt and a little
+constexpr double png_scale = 3;  // 288 pixels to the inch
+constexpr double pixels_to_the_point = 96.0 / 72;
 
-std::string terminal(const Figure& figure) {
+std::string terminal(const Figure& figure, const Style& style) {
   std::string identifier = figure.name;  // gnuplot allows letters, digits and _ in the ids of an SVG
   std::replace(identifier.begin(), identifier.end(), '-', '_');
   return fmt::format(
       "set encoding utf8\n"
-      "set terminal svg name '{}' size {},{} fixed enhanced font 'DejaVu Sans,{}'\n"
+      "set terminal svg name '{}' size {},{} fixed enhanced font '{},{:.4g}'\n"
       "load '{}'\nset output\n",  // the last ends the file on standard output
-      identifier, pixels(figure.width), pixels(figure.height), font_size, body_file);
+      identifier, pixels(figure.width), pixels(figure.height), style.font, pixels_to_the_point * style.font_size,
+      body_file);
 }
 
 /// The SVG with its texts' spaces as they are written: rsvg-convert drops those at the ends of differently set parts.
@@ -62,10 +64,11 @@ int pixels(double inches) {
   return static_cast<int>(std::lround(96 * inches));
 }
 
-std::vector<std::string> render(const Figure& figure, const std::filesystem::path& folder) {
+std::vector<std::string> render(const Figure& usual, const std::filesystem::path& folder, const Style& style) {
+  const Figure figure = styled(usual, style);
   const std::string main_file = figure.name + ".gp";
   write_file_atomically(folder / body_file, figure.script);
-  write_file_atomically(folder / main_file, terminal(figure));
+  write_file_atomically(folder / main_file, terminal(figure, style));
   // --default-settings: what a user keeps in ~/.gnuplot must not change our figures
   const std::string drawn = run_program({"gnuplot", "--default-settings", main_file}, folder, {{"LC_ALL", "C.UTF-8"}},
                                         "gnuplot (Debian: gnuplot-nox)");
@@ -73,7 +76,7 @@ std::vector<std::string> render(const Figure& figure, const std::filesystem::pat
   if (!has_its_end("svg", drawn)) refuse_part("gnuplot", figure.name, drawn.size());
 
   const std::string svg = figure.name + ".svg";
-  write_file_atomically(folder / svg, with_kept_spaces(drawn));
+  write_file_atomically(folder / svg, with_colours(with_one_notation(with_kept_spaces(drawn)), style));
   const auto convert = [&](const std::string& format, std::vector<std::string> options) {
     std::vector<std::string> words = {"rsvg-convert", "--format=" + format};
     words.insert(words.end(), options.begin(), options.end());
@@ -84,15 +87,24 @@ std::vector<std::string> render(const Figure& figure, const std::filesystem::pat
     if (!has_its_end(format, converted)) refuse_part("rsvg-convert", figure.name + "." + format, converted.size());
     write_file_atomically(folder / (figure.name + "." + format), converted);
   };
-  convert("pdf", {});
-  convert("png", {fmt::format("--zoom={}", png_scale), "--background-color=white"});
+  const auto wanted = [&](std::string_view format) {
+    return std::find(style.formats.begin(), style.formats.end(), format) != style.formats.end();
+  };
+  if (wanted("pdf")) convert("pdf", {});
+  if (wanted("png")) convert("png", {fmt::format("--zoom={}", png_scale), "--background-color=white"});
   write_file_atomically(folder / svg, with_schemes(read_text_file(folder / svg)));
   std::filesystem::remove(folder / main_file);
   std::filesystem::remove(folder / body_file);
 
   std::vector<std::string> files;
-  for (const std::string_view format : figure_formats) files.push_back(fmt::format("{}.{}", figure.name, format));
+  for (const std::string_view format : figure_formats) {
+    if (wanted(format)) files.push_back(fmt::format("{}.{}", figure.name, format));
+  }
   return files;
+}
+
+std::vector<std::string> render(const Figure& figure, const std::filesystem::path& folder) {
+  return render(figure, folder, Style{});
 }
 
 }  // namespace gainlens::reports

@@ -11,6 +11,8 @@ namespace gainlens::reports {
 inline constexpr double column_width = 3.33;
 inline constexpr double page_width = 6.9;
 
+struct Style;
+
 /// A figure as gnuplot commands that hold their own data.
 struct Figure {
   std::string name;    ///< stem of its files
@@ -25,8 +27,11 @@ int pixels(double inches);
 /// Writes <name>.svg, <name>.png and <name>.pdf into `folder`: the same bytes for the same script and the same gnuplot,
 /// fonts and librsvg. The SVG has no ground of its own and follows a reader's light or dark scheme; PDF and PNG are
 /// light.
-/// @return file names
+/// The SVG is written whatever the formats, because a page needs it.
+/// @return names of the files of the style's formats
 /// @throws RunFailed  gnuplot or rsvg-convert is missing, or fails
+std::vector<std::string> render(const Figure& figure, const std::filesystem::path& folder, const Style& style);
+/// In the usual style.
 std::vector<std::string> render(const Figure& figure, const std::filesystem::path& folder);
 
 inline constexpr std::string_view figure_formats[] = {"svg", "pdf", "png"};

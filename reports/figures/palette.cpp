@@ -66,21 +66,6 @@ std::pair<std::string, std::size_t> hexadecimal(std::string_view text) {
   return {colour, at};
 }
 
-std::string with_one_notation(std::string_view svg) {
-  std::string text;
-  for (std::size_t at = 0; at < svg.size();) {
-    if (svg.substr(at, 4) == "rgb(") {
-      if (const auto [colour, length] = hexadecimal(svg.substr(at)); !colour.empty()) {
-        text += colour;
-        at += length;
-        continue;
-      }
-    }
-    text += svg[at++];
-  }
-  return text;
-}
-
 }  // namespace
 
 const RunStyle& run_style(std::size_t run) {
@@ -104,8 +89,23 @@ std::string dark_rules() {
   return rules;
 }
 
+std::string with_one_notation(std::string_view svg) {
+  std::string text;
+  for (std::size_t at = 0; at < svg.size();) {
+    if (svg.substr(at, 4) == "rgb(") {
+      if (const auto [colour, length] = hexadecimal(svg.substr(at)); !colour.empty()) {
+        text += colour;
+        at += length;
+        continue;
+      }
+    }
+    text += svg[at++];
+  }
+  return text;
+}
+
 std::string with_schemes(std::string_view svg) {
-  std::string text = with_one_notation(svg);
+  std::string text(svg);
   const auto start = text.find("<svg"), end = text.find('>', start == std::string::npos ? 0 : start);
   ASSERT(start != std::string::npos && end != std::string::npos, "gnuplot's SVG has no <svg> element");
   text.insert(end + 1,

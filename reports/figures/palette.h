@@ -43,7 +43,10 @@ const LayerStyle& layer_style(std::size_t layer);
 /// CSS rules, without media query, that turn the colours above into those for a dark ground.
 std::string dark_rules();
 
-/// gnuplot's SVG with its colours in one notation and a style element that follows the reader's light or dark scheme.
+/// gnuplot's SVG with its colours in one notation: "#0072b2".
+std::string with_one_notation(std::string_view svg);
+
+/// An SVG with its colours in one notation and a style element that follows the reader's light or dark scheme.
 std::string with_schemes(std::string_view svg);
 
 }  // namespace gainlens::reports

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace gainlens::reports {
@@ -29,7 +30,20 @@ double tick_step(double reach) {
   return 10 * power;
 }
 
-constexpr std::size_t most_layer_colours = 8;
+/// "#rrggbb" at a place from 0 to 1 in a range of colours.
+std::string between(std::span<const std::string_view> colours, double place) {
+  const double at = place * static_cast<double>(colours.size() - 1);
+  const std::size_t low = std::min(static_cast<std::size_t>(at), colours.size() - 2);
+  const double share = at - static_cast<double>(low);
+  std::string mixed = "#";
+  for (std::size_t part = 0; part < 3; ++part) {
+    const auto read = [&](std::string_view colour) {
+      return std::stoi(std::string(colour.substr(1 + 2 * part, 2)), nullptr, 16);
+    };
+    mixed += fmt::format("{:02X}", std::lround((1 - share) * read(colours[low]) + share * read(colours[low + 1])));
+  }
+  return mixed;
+}
 
 /// Whether layers with others between them have a colour each.
 bool are_apart(const std::vector<std::int64_t>& layers) {
@@ -103,11 +117,32 @@ PlotScript& PlotScript::y_axis(double low, double high, double headroom) {
   return line("set ytics {:.9g}", tick_step((1 + headroom) * reach));
 }
 
+std::span<const std::string_view> viridis_colours() {
+  static constexpr std::array<std::string_view, 10> colours = {"#440154", "#482878", "#3E4989", "#31688E", "#26828E",
+                                                               "#1F9E89", "#35B779", "#6DCD59", "#B4DE2C", "#FDE725"};
+  return colours;
+}
+
+std::string palette_command(std::span<const std::string_view> colours, std::size_t steps) {
+  std::string entries;
+  const auto add = [&](std::size_t place, const std::string& colour) {
+    entries += fmt::format("{}{} '{}'", entries.empty() ? "" : ", ", place, colour);
+  };
+  if (steps == 0) {
+    for (std::size_t i = 0; i < colours.size(); ++i) add(i, std::string(colours[i]));
+  } else {
+    for (std::size_t i = 0; i < steps; ++i) {
+      const double at = steps == 1 ? 0 : static_cast<double>(i) / static_cast<double>(steps - 1);
+      const std::string colour = between(colours, at);
+      add(i, colour);
+      add(i + 1, colour);
+    }
+  }
+  return "set palette defined (" + entries + ")";
+}
+
 PlotScript& PlotScript::viridis() {
-  return line(
-      "set palette defined (0 '#440154', 1 '#482878', 2 '#3E4989', 3 '#31688E', 4 '#26828E', 5 '#1F9E89', 6 '#35B779', "
-      "7 '#6DCD59', "
-      "8 '#B4DE2C', 9 '#FDE725')");
+  return line("{}", palette_command(viridis_colours()));
 }
 
 double layer_colour(const std::vector<std::int64_t>& layers, std::int64_t layer) {
@@ -117,23 +152,22 @@ double layer_colour(const std::vector<std::int64_t>& layers, std::int64_t layer)
 
 PlotScript& PlotScript::layer_colours(const std::vector<std::int64_t>& layers) {
   if (!are_apart(layers)) return layer_colours(static_cast<double>(layers.front()), static_cast<double>(layers.back()));
-  viridis();
   std::vector<std::string> tics;
   for (std::size_t i = 0; i < layers.size(); ++i) tics.push_back(fmt::format("'{}' {}", layers[i], i));
-  line("set palette maxcolors {}", layers.size())
+  line("{}", palette_command(viridis_colours(), layers.size()))
       .line("set cbrange [-0.5:{}]", static_cast<double>(layers.size()) - 0.5);
   return line("set cbtics ({}) out scale 0.4", fmt::join(tics, ", "));
 }
 
 PlotScript& PlotScript::layer_colours(double first, double last) {
-  viridis();
   const double layers = last - first + 1;
   if (layers > static_cast<double>(most_layer_colours)) {
-    line("set cbrange [{}:{}]", first, last);
+    viridis().line("set cbrange [{}:{}]", first, last);
     return line("set cbtics autofreq out scale 0.4");
   }
   // One colour for each of a few layers, its number at the middle: there is no layer 0.5.
-  line("set palette maxcolors {}", layers).line("set cbrange [{}:{}]", first - 0.5, last + 0.5);
+  line("{}", palette_command(viridis_colours(), static_cast<std::size_t>(layers)))
+      .line("set cbrange [{}:{}]", first - 0.5, last + 0.5);
   return line("set cbtics {},1,{} out scale 0.4", first, last);
 }
 

@@ -53,6 +53,15 @@ class PlotScript {
   std::string text_;
 };
 
+/// At most this many layers have a colour each.
+inline constexpr std::size_t most_layer_colours = 8;
+
+/// viridis from low to high, "#rrggbb".
+std::span<const std::string_view> viridis_colours();
+/// The command that sets a palette of these colours: without steps, or in `steps` steps of one colour each.
+/// @param colours  at least two, "#rrggbb"
+std::string palette_command(std::span<const std::string_view> colours, std::size_t steps = 0);
+
 /// Where a layer lies in the colours of layer_colours(layers).
 /// @param layers  sorted, each once; one of them is `layer`
 double layer_colour(const std::vector<std::int64_t>& layers, std::int64_t layer);

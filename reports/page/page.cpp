@@ -6,6 +6,7 @@
 #include "reports/page/typography.h"
 
 #include <span>
+#include <utility>
 #include <variant>
 
 namespace gainlens::reports {
@@ -16,10 +17,12 @@ class Page {
  public:
   explicit Page(const RenderedFigures& figures) : figures_(figures) {}
 
-  void section(const MadeSection& section) {
+  /// @param heading  whether its title stands over it
+  void section(const MadeSection& section, bool heading = true) {
     if (section.blocks.empty() && section.failure.empty()) return;
     contents_ += fmt::format("<a href=\"#{}-section\">{}</a> ", section.name, to_html(section.title));
-    html_ += fmt::format("<section id=\"{}-section\">\n<h2>{}</h2>\n", section.name, to_html(section.title));
+    html_ += fmt::format("<section id=\"{}-section\">\n", section.name);
+    if (heading) html_ += fmt::format("<h2>{}</h2>\n", to_html(section.title));
     if (!section.failure.empty())
       html_ += fmt::format("<p class=\"absent\">This section could not be made: {}.</p>\n",
                            escape_html(printable(section.failure, 400)));
@@ -31,6 +34,16 @@ class Page {
     }
     html_ += "</section>\n";
   }
+
+  /// What was added since the last call; it leaves the page.
+  std::string take() { return std::exchange(html_, {}); }
+  /// Sections between these two calls are folded.
+  void open_paper() {
+    html_ +=
+        "<details class=\"paper\" id=\"paper\">\n<summary>The paper: its predictions, its theory and an audit of "
+        "them</summary>\n";
+  }
+  void close_paper() { html_ += "</details>\n"; }
 
   const std::string& contents() const { return contents_; }
   const std::string& html() const { return html_; }
@@ -84,11 +97,31 @@ void Page::add(const CaptionedFigure& figure) {
 
 }  // namespace
 
-std::string report_page(const MadeReport& report, const RenderedFigures& figures) {
+std::string report_page(const MadeReport& report, const RenderedFigures& figures, PageOf shown) {
   Page page(figures);
-  for (const MadeSection& section : report.sections) page.section(section);
-  return page_head(report.title) + report.header + "<nav aria-label=\"Contents\">" + page.contents() + "</nav>\n" +
-         page.html() + "</main>\n</body>\n</html>\n";
+  std::string lead;  // above the table of contents
+  bool any_paper = false;
+  for (const MadeSection& section : report.sections) {
+    any_paper = any_paper || section.paper;
+    if (section.paper != (shown == PageOf::paper)) continue;
+    const bool leads = report.leads && &section == &report.sections.front();
+    page.section(section, !leads);
+    if (leads) lead = page.take();
+  }
+  if (any_paper && shown == PageOf::everything) {
+    page.open_paper();
+    for (const MadeSection& section : report.sections) {
+      if (section.paper) page.section(section);
+    }
+    page.close_paper();
+  }
+  const std::string other_page =
+      shown == PageOf::paper        ? "<p><a href=\"report.html\">The measurements</a></p>\n"
+      : shown == PageOf::everything ? ""
+      : any_paper ? "<p>The predictions and the theory of the paper: <a href=\"paper.html\">paper.html</a>.</p>\n"
+                  : "";
+  return page_head(report.title) + report.header + lead + "<nav aria-label=\"Contents\">" + page.contents() +
+         "</nav>\n" + page.html() + other_page + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace gainlens::reports

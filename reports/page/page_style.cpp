@@ -73,9 +73,18 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .35rem 1.2rem; 
 dt { font-weight: 600; }
 dd { margin: 0; overflow-wrap: anywhere; }
 ul { padding-left: 1.2rem; font-size: .93rem; }
+.screen { display: grid; grid-template-columns: minmax(280px, 440px) minmax(300px, 1fr); gap: 1.6rem;
+  align-items: start; }
+.screen figure.column { display: block; }
+.screen figure, .screen .table { margin-top: .4rem; margin-bottom: .6rem; }
+.screen .table caption, .screen figcaption { font-size: .8rem; }
+.lead-section { font-size: 1.05rem; }
+details.paper { margin-top: 2.6rem; border-top: 1px solid var(--line); padding-top: .6rem; }
+details.paper > summary { font-size: 1.3rem; font-weight: 600; color: var(--ink); }
 summary { cursor: pointer; font-size: .88rem; color: var(--accent); }
+code.token { background: var(--wash); border: 1px solid var(--line); border-radius: 3px; padding: 0 .25em; }
 code { font-size: .85em; overflow-wrap: anywhere; }
-@media screen and (max-width: 760px) { figure.column { display: block; } dl { grid-template-columns: 1fr;
+@media screen and (max-width: 760px) { figure.column, .screen { display: block; } dl { grid-template-columns: 1fr;
   } dd { margin-bottom: .4rem; } }
 @page { margin: 16mm 15mm; }
 @media print {
@@ -92,7 +101,7 @@ figure, tr, caption, li { break-inside: avoid; }
 thead { display: table-header-group; }
 table { font-size: 7.4pt; }
 th, td { padding: .16rem .35rem; }
-figure.column { grid-template-columns: 3.33in 1fr; }
+figure.column, .screen { grid-template-columns: 3.33in 1fr; }
 }
 )";
 

@@ -81,7 +81,7 @@ std::string html_table(const PaperTable& table, int number) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       const char* const tag = i == 0 ? "th" : "td";
       html += fmt::format("<{0}{1}{2}>{3}</{0}>", tag, i == 0 ? " scope=\"row\"" : "", html_class(table.columns[i]),
-                          to_html(row[i]));
+                          table.columns[i].verbatim ? escape_html(row[i]) : to_html(row[i]));
     }
     html += "</tr>\n";
   }
@@ -108,7 +108,8 @@ std::string latex_table(const PaperTable& table) {
           fmt::format("\\multicolumn{{{}}}{{@{{}}l}}{{\\textit{{{}}}}} \\\\\n", table.columns.size(), to_latex(row[0]));
       continue;
     }
-    for (std::size_t i = 0; i < row.size(); ++i) latex += (i == 0 ? "" : " & ") + to_latex(row[i]);
+    for (std::size_t i = 0; i < row.size(); ++i)
+      latex += (i == 0 ? "" : " & ") + (table.columns[i].verbatim ? escape_latex(row[i]) : to_latex(row[i]));
     latex += " \\\\\n";
   }
   return latex + "\\bottomrule\n" + (wrapped ? "\\end{tabularx}\n" : "\\end{tabular}\n") + "\\end{table*}\n";

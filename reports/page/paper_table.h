@@ -8,8 +8,9 @@ namespace gainlens::reports {
 
 /// A column of a table for readers.
 struct Column {
-  std::string heading;  ///< with its unit in brackets
-  bool text = false;    ///< set flush left and wrapped; numbers are set flush right
+  std::string heading;    ///< with its unit in brackets
+  bool text = false;      ///< set flush left and wrapped; numbers are set flush right
+  bool verbatim = false;  ///< its cells come from a file: no letter of them is a symbol
 };
 
 /// A heading over several neighbouring columns; empty: nothing stands over them.

@@ -21,7 +21,7 @@ constexpr std::array symbols = {
     Symbol{"λ*", "<i>λ</i>*", "$\\lambda^{*}$", "λ*"},
     Symbol{"T_min", "<i>T</i><sub>min</sub>", "$T_{\\min}$", "{/:Italic T}_{min}"},
     Symbol{"sigma0^2", "<i>σ</i><sub>0</sub><sup>2</sup>", "$\\sigma_0^2$", "σ_0^2"},
-    Symbol{"alpha_1", "<i>α</i><sub>1</sub>", "$\\alpha_1$", "α_1"},
+    Symbol{"key 0", "BOS", "BOS", "BOS"},  // what the analyses and run.h5 call by its position has one name on a page
     Symbol{"lambda", "<i>λ</i>", "$\\lambda$", "λ"},
     Symbol{"sigma", "<i>σ</i>", "$\\sigma$", "σ"},
     Symbol{"delta", "<i>δ</i>", "$\\delta$", "δ"},

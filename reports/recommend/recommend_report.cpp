@@ -65,7 +65,8 @@ std::span<const Section<ComparedArms>* const> answer_sections() {
 
 std::span<const Section<TrainedRun>* const> run_sections() {
   static const Section<TrainedRun>* const sections[] = {
-      &run_facts_section(), &test_metrics_section(), &training_section(), &filter_section(), &quintiles_section(),
+      &run_facts_section(), &test_metrics_section(), &training_section(),
+      &filter_section(),    &quintiles_section(),    &run_checks_section(),
   };
   return sections;
 }
@@ -80,7 +81,7 @@ std::span<const Section<TrainedRun>* const> closing_run_sections() {
   return sections;
 }
 
-WrittenReport write_recommend_report(const TrainedRun& run, const std::filesystem::path& out) {
+WrittenReport write_recommend_report(const TrainedRun& run, const std::filesystem::path& out, const Writing& writing) {
   const TrainedRuns runs(&run, 1);
   const std::vector<ComparedArms> arms = arms_of(run);
   OrderedJson comparisons = OrderedJson::object();
@@ -96,7 +97,7 @@ WrittenReport write_recommend_report(const TrainedRun& run, const std::filesyste
   check_sections(report);
   report.title = "gainlens report";
   report.header = header(run);
-  return write_files(report, out);
+  return write_files(report, out, writing);
 }
 
 }  // namespace gainlens::reports

@@ -14,6 +14,7 @@ const Section<TrainedRun>& test_metrics_section();
 const Section<TrainedRun>& training_section();
 const Section<TrainedRun>& filter_section();
 const Section<TrainedRun>& quintiles_section();
+const Section<TrainedRun>& run_checks_section();
 const Section<TrainedRun>& run_reading_section();
 const Section<TrainedRun>& run_files_section();
 

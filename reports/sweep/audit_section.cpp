@@ -28,12 +28,12 @@ CsvTable lemma_csv(const analyses::SinkLemma& lemma) {
 PaperTable lemma_table(Runs runs) {
   PaperTable table{
       "sink-lemma",
-      "The sink lemma, alpha_1 ≥ 1 − (delta + epsilon)/(mu c), at the heads where its bound is largest: "
-      "epsilon = norm of the value of key 0, mu = smallest norm of another, c = alignment of the others, "
-      "delta = norm of the estimate. Bound: mean, 0 where it is negative. Slack: alpha_1 less the bound, where the "
+      "The sink lemma, BOS mass ≥ 1 − (delta + epsilon)/(mu c), at the heads where its bound is largest: "
+      "epsilon = norm of the value of BOS, mu = smallest norm of another, c = alignment of the others, "
+      "delta = norm of the estimate. Bound: mean, 0 where it is negative. Slack: BOS mass less the bound, where the "
       "bound is above 0; least: of any query, where some bound of the head is above 0. Vacuous: queries "
       "whose bound is not above 0. With K: the bound with the gained estimate in place of delta, and the queries whose "
-      "alpha_1 lies below it.",
+      "BOS mass lies below it.",
       {{"layer"},
        {"head"},
        {"epsilon"},
@@ -41,7 +41,7 @@ PaperTable lemma_table(Runs runs) {
        {"c"},
        {"delta"},
        {"bound"},
-       {"alpha_1"},
+       {"BOS mass"},
        {"slack"},
        {"least slack"},
        {"vacuous"},
@@ -100,20 +100,15 @@ PaperTable statements_table(Runs runs) {
          of_each(runs, [&](const SweepRun& run) { return said(run).conclusion; }),
          of_each(runs, [&](const SweepRun& run) { return std::string(analyses::name_of(said(run).outcome)); })});
   };
-  const auto measured = [&](std::size_t i) { return statements[i].outcome != analyses::Outcome::not_measured; };
   for (std::size_t i = 0; i < statements.size(); ++i) {
-    if (measured(i)) add(i);
-  }
-  table.rows.push_back({"Statements that no sweep of a language model can show"});
-  for (std::size_t i = 0; i < statements.size(); ++i) {
-    if (!measured(i)) add(i);
+    if (!statements[i].on_recommenders) add(i);
   }
   return table;
 }
 
 Caption sink_lemma_caption(Runs runs) {
   return {
-      fmt::format("One point a head, means over second-half queries: the weight alpha_1 of key 0 against the bound 1 − "
+      fmt::format("One point a head, means over second-half queries: BOS mass against the bound 1 − "
                   "(delta + epsilon)/(mu c) that the sink lemma puts on it, and, hollow, against the bound with the "
                   "gained estimate for delta. Dashed: equality; the lemma says that no filled point lies below it.{}",
                   overlay_sentence(runs)),
@@ -140,8 +135,8 @@ std::vector<Block> blocks(Runs runs) {
                                      to_html(lemma.reason()))});
     }
   }
-  all.push_back(CaptionedFigure{"sink-lemma", "The sink lemma's bound against the weight of key 0",
-                                sink_lemma_caption(runs), sink_lemma_figure(runs)});
+  all.push_back(CaptionedFigure{"sink-lemma", "The sink lemma's bound against BOS mass", sink_lemma_caption(runs),
+                                sink_lemma_figure(runs)});
   all.push_back(lemma_table(runs));
   all.push_back(prior_shares_table(runs));
   all.push_back(statements_table(runs));
@@ -168,7 +163,8 @@ const Section<SweepRun>& audit_section() {
       .keys = {"audit"},
       .blocks = blocks,
       .add_json = add_json,
-      .tables = tables};
+      .tables = tables,
+      .paper = true};
   return section;
 }
 

@@ -94,9 +94,9 @@ Caveats caveats(const SweepRun& run) {
       "that the paper can be compared, and decides nothing.",
       run.request().estimator.name == Estimator::reml
           ? "BOS mass and K are coupled by arithmetic: a sink forces n_eff towards 1 and S towards 0, and so K towards "
-            "2d/(1+2d). K without key 0 is the control."
+            "2d/(1+2d). K without BOS is the control."
           : "BOS mass and K are coupled by arithmetic: a sink forces n_eff towards 1 and S towards 0, and K depends on "
-            "them. K without key 0 is the control.",
+            "them. K without BOS is the control.",
       "K at lambda = 1 depends on the scale of the values, which is arbitrary: scaling a head's values up and its "
       "output down changes no logit and changes K. Scaled K is the control.",
       "Intervals over chunks say how far another text of the same kind might move a mean of this model, if its chunks "

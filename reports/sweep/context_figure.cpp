@@ -33,7 +33,30 @@ std::vector<double> row(double tokens, double mean, const Measured& deviation, c
           interval ? interval->high : no_value};
 }
 
-/// Which of several runs a series belongs to.
+/// What one line of the figure is about.
+struct Subject {
+  std::string name;
+  const Context* context;
+};
+
+/// Of one run with several kinds of attention: each kind, because a mean over them is true of neither. Of several runs:
+/// each run, by the kind with the longest window where it has several.
+std::vector<Subject> subjects(Runs runs) {
+  std::vector<Subject> found;
+  for (const SweepRun& run : runs) {
+    const auto& kinds = run.of(analyses::context_by_attention);
+    if (kinds.empty()) {
+      found.push_back({run.label(), &run.of(analyses::context)});
+    } else if (runs.size() > 1 || kinds.size() > most_runs) {
+      found.push_back({run.label(), &analyses::widest(kinds).context});
+    } else {
+      for (const analyses::KindContext& kind : kinds) found.push_back({kind.attention, &kind.context});
+    }
+  }
+  return found;
+}
+
+/// Which of several subjects a series belongs to.
 struct Place {
   std::size_t run;
   std::size_t runs;
@@ -77,10 +100,9 @@ Rows change_rows(const Context& context, const Change ContextPoint::*member, con
 using Series = std::vector<Rows>;
 
 template <typename Read>
-Series series_of(Runs runs, Read read) {
+Series series_of(const std::vector<Subject>& about, Read read) {
   Series series;
-  for (std::size_t run = 0; run < runs.size(); ++run)
-    series.push_back(read(runs[run].of(analyses::context), Place{run, runs.size()}));
+  for (std::size_t i = 0; i < about.size(); ++i) series.push_back(read(*about[i].context, Place{i, about.size()}));
   return series;
 }
 
@@ -176,7 +198,7 @@ struct Panels {
   Series n_eff, gate, ratio, logit, log;
 };
 
-Panels panels_of(Runs runs) {
+Panels panels_of(const std::vector<Subject>& runs) {
   return {
       series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::n_eff, p); }),
       series_of(runs, [](const Context& c, const Place& p) { return rows_of(c, &ContextPoint::gate, p); }),
@@ -198,9 +220,10 @@ std::string first_reason(Runs runs) {
 }  // namespace
 
 ContextMarks context_marks(Runs runs) {
-  const Panels panels = panels_of(runs);
+  const std::vector<Subject> about = subjects(runs);
+  const Panels panels = panels_of(about);
   constexpr std::size_t deviation = 2, interval = 4;  // columns of row()
-  const bool one = runs.size() == 1, gated = !empty(panels.gate);
+  const bool one = about.size() == 1, gated = !empty(panels.gate);
   const auto any = [&](std::size_t column) {
     return holds(panels.n_eff, column) || holds(panels.gate, column) || holds(panels.ratio, column);
   };
@@ -208,15 +231,21 @@ ContextMarks context_marks(Runs runs) {
   return {.bands = one && any(deviation),
           .intervals = any(interval) || (changes && (holds(panels.logit, interval) || holds(panels.log, interval))),
           .changes = changes,
-          .gate = gated};
+          .gate = gated,
+          .lines = about.size()};
 }
 
 Maybe<Figure> context_figure(Runs runs) {
-  const auto [n_eff, gate, ratio, logit, log] = panels_of(runs);
+  const std::vector<Subject> about = subjects(runs);
+  const auto [n_eff, gate, ratio, logit, log] = panels_of(about);
   if (empty(n_eff) || empty(ratio)) return Maybe<Figure>::none(first_reason(runs));
-  const bool gated = !empty(gate), several = runs.size() > 1, changes = context_marks(runs).changes;
+  const bool gated = !empty(gate), several = about.size() > 1, changes = context_marks(runs).changes;
 
-  std::vector<LegendEntry> legend = name_runs(labels_of(runs));
+  std::vector<std::string> names;
+  for (const Subject& subject : about) {
+    if (several) names.push_back(subject.name);
+  }
+  std::vector<LegendEntry> legend = name_runs(names);
   if (several && gated) {
     legend.push_back({"ln λ_{obs}", colour::ink, run_style(0).marker, 0});
     legend.push_back({"logit gate", colour::ink, run_style(0).hollow_marker, 0});

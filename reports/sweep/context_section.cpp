@@ -186,22 +186,24 @@ std::string range(const Mean& first, const Mean& last, const char* format) {
 }
 
 std::string context_numbers(const SweepRun& run, bool several) {
-  const analyses::Context& context = run.of(analyses::context);
+  const auto& kinds = run.of(analyses::context_by_attention);
+  const analyses::Context& context = kinds.empty() ? run.of(analyses::context) : analyses::widest(kinds).context;
   const analyses::ContextPoint &first = context.points.front(), &last = context.points.back();
   const analyses::Growth& growth = context.growth;
   std::string text;
   if (growth.judged()) {
     const analyses::ContextPoint &from = context.points[growth.first], &to = context.points[growth.last];
-    text = fmt::format("from {} to {} tokens n_eff goes from {} keys and the mean of lambda_obs is multiplied by {}.",
+    text = fmt::format("{}from {} to {} tokens n_eff goes from {} keys and the mean of lambda_obs is multiplied by {}.",
+                       kinds.empty() ? "" : fmt::format("in the {} layers ", analyses::widest(kinds).attention),
                        format_count(from.length.tokens), format_count(to.length.tokens),
                        range(from.n_eff, to.n_eff, "{:.1f}"), shown(growth.precision_ratio));
   } else {
     text = fmt::format("growth is not judged: {}.", growth.log_precision.mean.reason());
   }
-  if (const std::string apart = analyses::set_apart_in_words(context); !apart.empty())
+  if (const std::string apart =
+          kinds.empty() ? analyses::set_apart_in_words(context) : analyses::set_apart_in_words(kinds);
+      !apart.empty())
     text += fmt::format(" Points where growth is not judged: {}.", apart);
-  if (!run.of(analyses::context_by_attention).empty())
-    text += " These layers are of several kinds of attention; the table by kind judges each on its own.";
   if (first.gate && context.points.size() > 1) {
     text += fmt::format(
         " From {} to {} tokens the trained gate goes from {}; logit(gate) changes by {}, ln lambda_obs by {}, their "
@@ -217,13 +219,17 @@ std::string context_numbers(const SweepRun& run, bool several) {
 
 Caption context_caption(Runs runs) {
   const ContextMarks marks = context_marks(runs);
-  std::string shows = runs.size() > 1 ? "Means over last-quarter queries of each run's deep layers"
-                                      : fmt::format("Means over last-quarter queries of {}",
-                                                    layers_in_words(runs.front().of(analyses::context).deep_layers));
+  const bool by_kind = runs.size() == 1 && marks.lines > 1;
+  std::string shows =
+      by_kind           ? "Means over last-quarter queries of all layers of a kind of attention"
+      : runs.size() > 1 ? "Means over last-quarter queries of each run's deep layers, or, of a run with several kinds "
+                          "of attention, of all layers of the kind with the longest window"
+                        : fmt::format("Means over last-quarter queries of {}",
+                                      layers_in_words(runs.front().of(analyses::context).deep_layers));
   if (marks.intervals) shows += "; bars are 95% intervals of the mean over chunks";
   if (marks.bands) shows += "; bands are one standard deviation over chunk, layer, head and query";
-  if (runs.size() > 1) shows += "; ratio and changes are relative to each run's own shortest context";
-  if (runs.size() > 1 && marks.gate) shows += "; filled markers ln lambda_obs, hollow ones logit(gate)";
+  if (marks.lines > 1) shows += "; ratio and changes are relative to the shortest context of each line";
+  if (marks.lines > 1 && marks.gate) shows += "; filled markers ln lambda_obs, hollow ones logit(gate)";
   std::string cannot = marks.bands ? "Bands are spreads over heads, layers and queries, not uncertainty of the mean: a "
                                      "change inside the band can be certain."
                                    : "How much heads, layers and queries differ: only means are drawn.";
@@ -242,10 +248,27 @@ std::vector<std::string> files() {
   return {"context", "context-by-attention"};
 }
 
+/// Where the words first stand.
+Block explanations() {
+  return paragraph(
+      "n_eff is the number of keys that a query averages over. lambda_obs, the evidence, is the precision of what "
+      "attention reads: one over the variance of the weighted mean of the values. K = lambda_obs / (1 + lambda_obs), "
+      "the "
+      "Kalman gain, is the share of that reading in an estimate that starts from a prior of precision 1. Scaled K is "
+      "the "
+      "same of values that are divided by their standard deviation.");
+}
+
 std::vector<Block> blocks(Runs runs) {
-  return {CaptionedFigure{"context", "Evidence and gate against context length", context_caption(runs),
-                          context_figure(runs)},
-          context_table(runs), table_by_attention(runs)};
+  const CaptionedFigure figure{"context", "Evidence and gate against context length", context_caption(runs),
+                               context_figure(runs)};
+  const bool mixed = std::any_of(runs.begin(), runs.end(),
+                                 [](const SweepRun& run) { return !run.of(analyses::context_by_attention).empty(); });
+  if (!mixed) return {explanations(), figure, context_table(runs)};
+  // The deep layers are the paper's choice. Where they mix kinds of attention, a mean over them is a third answer to a
+  // question that has two.
+  return {explanations(),      figure,   table_by_attention(runs), FoldStart{"The deep layers alone, of both kinds"},
+          context_table(runs), FoldEnd{}};
 }
 
 void add_json(const SweepRun& run, OrderedJson& summary) {

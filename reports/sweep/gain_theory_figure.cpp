@@ -49,8 +49,10 @@ std::string gain_series(const std::string& block, const Rows& rows, std::size_t 
   const std::string_view theory_colour = one ? colour::vermillion : style.colour;
   std::string plot;
   if (one) {
-    plot += fmt::format("${} using 1:6 with lines linewidth 1.1 dashtype 3 linecolor rgb '{}' notitle, ", block,
-                        colour::grey);
+    plot += fmt::format(
+        "${} using 1:6 with linespoints pointtype 2 pointsize 0.5 linewidth 1.1 dashtype 3 linecolor rgb '{}' "
+        "notitle, ",
+        block, colour::grey);
   }
   plot += fmt::format("${} using 1:5 with lines linewidth 1.3 dashtype {} linecolor rgb '{}' notitle, ", block,
                       style.dash, theory_colour);
@@ -66,7 +68,7 @@ std::string scaled_series(const std::string& block, std::size_t run, bool one) {
   const RunStyle& style = run_style(run);
   return fmt::format(
       "${} using 1:7 with linespoints pointtype {} pointsize 0.5 linewidth 1.1 dashtype {} linecolor rgb '{}' notitle",
-      block, one ? 4 : style.hollow_marker, one ? 2 : style.dash, one ? colour::green : style.colour);
+      block, one ? 9 : style.marker, one ? 2 : style.dash, one ? colour::green : style.colour);
 }
 
 /// Smallest and largest number of some columns.
@@ -96,7 +98,7 @@ std::string error_series(const std::string& block, std::size_t run, bool one) {
       "notitle, "
       "${0} using 1:2 with linespoints pointtype {3} pointsize 0.55 linewidth 1.3 dashtype {4} linecolor rgb '{5}' "
       "notitle",
-      block, one ? 4 : style.hollow_marker, one ? colour::grey : style.colour, style.marker, style.dash,
+      block, one ? 2 : style.hollow_marker, one ? colour::grey : style.colour, style.marker, style.dash,
       one ? colour::vermillion : style.colour);
 }
 
@@ -131,8 +133,8 @@ std::vector<LegendEntry> legend_of(Runs runs) {
   if (runs.size() > 1) return name_runs(labels_of(runs));
   return {{"measured", colour::blue, 7, 0},
           {"theory, λ fitted at {/:Italic T}_{min}", colour::vermillion, 0, 1},
-          {"measured, scaled values", colour::green, 4, 2},
-          {"constant {/:Italic K}", colour::grey, 0, 3}};
+          {"measured, scaled values", colour::green, 9, 2},
+          {"constant {/:Italic K}", colour::grey, 2, 3}};
 }
 
 PanelGrid grid_of(const Plots& plots, const std::vector<LegendEntry>& legend, bool one) {

@@ -137,9 +137,9 @@ Caption gain_theory_caption(Runs runs) {
   });
   return {
       fmt::format("K as measured (markers{}) and as one lambda, solved at the shortest context, predicts it from "
-                  "aggregated n_eff and S (lines); errors of this theory (filled) and of a constant K (hollow).{} {}",
-                  intervals ? ", 95% intervals over chunks" : "", overlay_sentence(runs),
-                  sentences_of(runs, theory_numbers)),
+                  "aggregated n_eff and S (lines); errors of this theory (filled) and of a constant K ({}).{} {}",
+                  intervals ? ", 95% intervals over chunks" : "", runs.size() > 1 ? "hollow" : "crosses",
+                  overlay_sentence(runs), sentences_of(runs, theory_numbers)),
       "Whether one lambda carries K from a short context to long ones, and whether that beats the guess that nothing "
       "changes.",
       "K is computed from n_eff and S, so agreement says that averaging loses little, not that a model uses K. The "
@@ -177,7 +177,8 @@ const Section<SweepRun>& gain_theory_section() {
                                             .keys = {"gain_theory"},
                                             .blocks = blocks,
                                             .add_json = add_json,
-                                            .tables = tables};
+                                            .tables = tables,
+                                            .paper = true};
   return section;
 }
 

@@ -98,12 +98,13 @@ Caption heatmap_caption(Runs runs, const std::string& name) {
   const auto& kinds = mapped->reader().attention();
   if (std::any_of(kinds.begin(), kinds.end(), [&](const std::string& kind) { return kind != kinds.front(); }))
     shows += " Layers with global attention have bold numbers.";
-  if (name == "bos_mass") shows += " " + bos_sentence(runs);
-  return {shows, std::string(figure_named(name).purpose),
-          name == "kalman_gain"
-              ? "K depends on the scale of the values, which is arbitrary: trust what scaled K shows too."
-              : "A mean over queries and chunks hides how a head differs from query to query. Head numbers carry no "
-                "order."};
+  return {
+      shows, std::string(figure_named(name).purpose),
+      name == "kalman_gain"
+          ? "What K is by itself: it depends on the scale of the values, which is arbitrary, so the map shows scaled "
+            "K where the run has it. K is in tables/heatmap-kalman_gain.csv."
+          : "A mean over queries and chunks hides how a head differs from query to query. Head numbers carry no "
+            "order."};
 }
 
 /// The names of the figures that some run has, in the order of the table.

@@ -3,6 +3,7 @@
 #include "core/quantity.h"
 #include "reports/figures/figure_parts.h"
 #include "reports/page/typography.h"
+#include "reports/sweep/layer_ticks.h"
 #include "reports/sweep/run_words.h"
 #include "reports/sweep/sections.h"
 
@@ -21,15 +22,6 @@ std::string title_of(const Heatmap& map) {
   const runfile::HeadQuantity& quantity = map.quantity;
   const std::string label(quantity.label);
   return to_plot(quantity.unit == "1" ? label : fmt::format("{} ({})", label, quantity.unit));
-}
-
-/// Ticks at most `most` of them, evenly spaced from the first: "'0' 0, '4' 4".
-template <typename Label>
-std::string ticks(std::size_t count, std::size_t most, Label label) {
-  const std::size_t step = (count + most - 1) / most;
-  std::string text;
-  for (std::size_t i = 0; i < count; i += step) text += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", label(i), i);
-  return text;
 }
 
 /// Smallest and largest drawn value of one quantity over the runs, which share its colours.
@@ -60,26 +52,9 @@ std::string decade_ticks(const Range& range) {
 /// One map among the panels.
 struct MapPanel {
   const Heatmap* map;
-  std::string run;           ///< its label; empty where there is one run
-  std::vector<bool> global;  ///< [layer] global attention, in a model that has windows too; else empty
+  const SweepRun* run;
+  std::string label;  ///< of the run; empty where there is one
 };
-
-/// Every global layer in bold, in a model that has windows too; else at most 14 layers, evenly spaced.
-std::string layer_ticks(const MapPanel& panel) {
-  const Heatmap& map = *panel.map;
-  if (panel.global.empty())
-    return ticks(map.layers.size(), 14, [&](std::size_t layer) { return fmt::format("{}", map.layers[layer]); });
-  std::string text;
-  const std::size_t step = (map.layers.size() + 35) / 36;
-  for (std::size_t layer = 0; layer < map.layers.size(); ++layer) {
-    if (!panel.global[layer] && layer % step != 0) continue;
-    text += fmt::format(
-        "{}\"{}\" {}", text.empty() ? "" : ", ",
-        panel.global[layer] ? fmt::format("{{/:Bold {}}}", map.layers[layer]) : fmt::format("{}", map.layers[layer]),
-        layer);
-  }
-  return text;
-}
 
 /// The cells of a map by how they are drawn.
 struct CellRows {
@@ -118,7 +93,7 @@ std::map<std::string_view, Range> ranges_of(const std::vector<MapPanel>& panels)
 void draw(PlotScript& script, const MapPanel& panel, std::size_t index, const Range& range, bool alone) {
   const Heatmap& map = *panel.map;
   const CellRows cells = cells_of(map);
-  const std::string title = fmt::format("{}{}", title_of(map), panel.run.empty() ? "" : ", " + plain(panel.run));
+  const std::string title = fmt::format("{}{}", title_of(map), panel.label.empty() ? "" : ", " + plain(panel.label));
   if (alone) {
     script.line("unset label").line("set label \"{}\" at graph 0, graph 1 left offset 0, 0.8", title);
   } else {
@@ -126,8 +101,8 @@ void draw(PlotScript& script, const MapPanel& panel, std::size_t index, const Ra
   }
   script.line("set xrange [-0.5:{}]", static_cast<double>(map.heads) - 0.5)
       .line("set yrange [-0.5:{}]", static_cast<double>(map.layers.size()) - 0.5);
-  script.line("set xtics ({})", ticks(map.heads, 16, [](std::size_t head) { return head; }));
-  script.line("set ytics ({})", layer_ticks(panel));
+  script.line("set xtics ({})", even_ticks(map.heads, 16, [](std::size_t head) { return fmt::format("{}", head); }));
+  script.line("set ytics ({})", layer_ticks(*panel.run, global_layers(*panel.run).empty() ? 14 : 36));
   script.line("{} logscale cb", range.logarithmic() ? "set" : "unset");
   script.line("set cbtics {} out scale 0.2 offset -0.6,0", range.logarithmic() ? decade_ticks(range) : "autofreq");
   script.line("set cbrange [{}]", range.low < range.high ? fmt::format("{:.9g}:{:.9g}", range.low, range.high) : "*:*");
@@ -172,13 +147,6 @@ PanelGrid grid_of(const std::vector<MapPanel>& panels, std::size_t maps) {
   return grid;
 }
 
-std::vector<bool> global_layers(const SweepRun& run) {
-  std::vector<bool> global;
-  for (const std::string& kind : run.reader().attention()) global.push_back(kind == "global");
-  const bool both = std::count(global.begin(), global.end(), true) % std::ssize(global) != 0;
-  return both ? global : std::vector<bool>{};
-}
-
 /// The run's maps of the group; none where it has no such group.
 std::span<const HeatmapGroup::Map> maps_of(const SweepRun& run, const std::string& name) {
   for (const HeatmapGroup& group : run.of(heatmap_groups)) {
@@ -202,8 +170,14 @@ Maybe<Figure> heatmap_figure(Runs runs, const std::string& group) {
   for (const SweepRun& run : runs) {
     std::size_t present = 0;
     for (const auto& [quantity, map] : maps_of(run, group)) {
-      if (!map) continue;
-      panels.push_back({&*map, runs.size() > 1 ? run.label() : "", global_layers(run)});
+      // K itself shows the scale of each layer's values. It is drawn where the run has no scaled K.
+      const bool better =
+          quantity == "kalman_gain" &&
+          std::any_of(maps_of(run, group).begin(), maps_of(run, group).end(), [](const HeatmapGroup::Map& other) {
+            return other.quantity == "kalman_gain_scaled" && other.map;
+          });
+      if (!map || better) continue;
+      panels.push_back({&*map, &run, runs.size() > 1 ? run.label() : ""});
       ++present;
     }
     maps = std::max(maps, present);

@@ -29,10 +29,10 @@ std::string attention_kinds(const runfile::RunReader& reader) {
 
 std::string first_token(const runfile::Request& request) {
   return request.bos
-             ? fmt::format("Token {} stands at position 0 of every chunk. BOS mass is the attention weight it gets.",
+             ? fmt::format("BOS is token {}, at position 0 of every chunk. BOS mass is the attention weight it gets.",
                            *request.bos)
-             : "No BOS token stands before the chunks. What is called BOS mass is the weight of each chunk's first "
-               "text token.";
+             : "No BOS token stands before the chunks. BOS means the first text token of each chunk, and BOS mass its "
+               "attention weight.";
 }
 
 Policies policies(const SweepRun& run) {
@@ -44,7 +44,7 @@ Policies policies(const SweepRun& run) {
       {"key_0", first_token(request)},
       {"windows",
        "Last quarter: queries t >= ceil(3T/4). Second half: queries t >= ceil(T/2). n_eff, gate, S, lambda_obs, K and "
-       "entropy are means over the last quarter. BOS mass and K without key 0 are means over the second half."},
+       "entropy are means over the last quarter. BOS mass and K without BOS are means over the second half."},
       {"deep_layers", fmt::format("Layers {} (of {} in this run).",
                                   number_ranges(run.of(analyses::context).deep_layers), request.layers.size())},
       {"attention", attention_kinds(run.reader())},
@@ -96,7 +96,11 @@ std::vector<Block> blocks(Runs runs) {
   for (std::size_t i = 0; i < first.size(); ++i) {
     std::string label = first[i].first;
     std::replace(label.begin(), label.end(), '_', ' ');
-    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escape_html(label == "bos" ? "BOS" : label), definition(runs, i));
+    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n",
+                        escape_html(label == "bos"     ? "BOS policy"
+                                    : label == "key 0" ? "BOS"
+                                                       : label),
+                        definition(runs, i));
   }
   return {Html{html + "</dl>\n"}};
 }

@@ -64,11 +64,10 @@ std::string of_runs(Runs runs, const RunSentence& phrase) {
 }
 
 std::string bos_sentence(Runs runs) {
-  return fmt::format(
-      "BOS policy: {}.", of_runs(runs, [](const SweepRun& run) {
-        return run.request().bos_policy +
-               (run.request().bos ? "" : "; no BOS token is put in front, so key 0 is an ordinary token");
-      }));
+  return fmt::format("BOS policy: {}.", of_runs(runs, [](const SweepRun& run) {
+                       return run.request().bos_policy +
+                              (run.request().bos ? "" : "; no BOS token is put in front, so BOS is an ordinary token");
+                     }));
 }
 
 std::string overlay_sentence(Runs runs) {

@@ -4,14 +4,13 @@
 #include "analyses/statistics.h"
 #include "core/quantity.h"
 #include "reports/page/typography.h"
+#include "reports/sweep/run_names.h"
 #include "reports/sweep/run_words.h"
 #include "reports/words/counts.h"
 #include "reports/words/numbers.h"
-#include "runfile/run_log.h"
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -24,20 +23,8 @@ using analyses::Maybe;
 using analyses::Measured;
 using Row = std::vector<std::string>;
 
-std::string short_digest(const std::string& digest) {
-  return digest.size() == 64 ? digest.substr(0, 12) : digest;
-}
-
 std::string yes_or_no(bool value) {
   return value ? "yes" : "no";
-}
-
-std::string weights_digest(const SweepRun& run) {
-  std::string text;
-  for (const auto& [file, digest] : run.request().model) {
-    if (file != "config.json") text += (text.empty() ? "" : ", ") + short_digest(digest);
-  }
-  return text.empty() ? "–" : text;
 }
 
 std::string chunking(const SweepRun& run) {
@@ -80,33 +67,6 @@ std::string nll_of(const SweepRun& run) {
   return longest.nll ? with_interval(shown(longest.nll), longest.nll_interval) : "–";
 }
 
-/// What log.json says of the last start of the sweep; empty strings where the folder has none.
-struct Start {
-  std::string model;
-  std::string text;
-  std::string time;
-  std::string version;
-};
-
-std::string file_name(const Json& entry, const char* key) {
-  if (!entry.contains(key) || !entry[key].is_string()) return {};
-  std::filesystem::path path = entry[key].get<std::string>();
-  if (!path.has_filename()) path = path.parent_path();  // "models/plain/"
-  return printable(path.filename().string());
-}
-
-Start last_start(const SweepRun& run) {
-  const runfile::RunLog log = runfile::RunLog::read(run.reader().path().parent_path());
-  if (log.starts().empty() || !log.starts().back().is_object()) return {};
-  const Json& entry = log.starts().back();
-  const auto text = [&](const char* key) {
-    return entry.contains(key) && entry[key].is_string() ? printable(entry[key].get<std::string>()) : std::string();
-  };
-  Start start{file_name(entry, "model"), file_name(entry, "text"), text("time"), text("gainlens")};
-  if (start.text.empty()) start.text = file_name(entry, "tokens");
-  return start;
-}
-
 std::string or_dash(const std::string& text) {
   return text.empty() ? "–" : text;
 }
@@ -127,7 +87,7 @@ PaperTable runs_table(Runs runs) {
     return fmt::format("{}statistics version {}", version.empty() ? "" : version + ", ", run.request().version);
   });
   add("model family", [](const SweepRun& run) { return run.request().family; });
-  add("weights", weights_digest);
+  add("weights", [](const SweepRun& run) { return or_dash(weights_digest(run)); });
   add("layers × heads", [](const SweepRun& run) {
     return fmt::format("{} × {} ({})", run.request().layers.size(), run.request().heads,
                        counted(run.request().kv_heads, "KV head"));

@@ -1,16 +1,21 @@
 #pragma once
 
 #include "analyses/comparison.h"
+#include "analyses/context.h"
 #include "analyses/heatmap.h"
+#include "analyses/sink_keys.h"
 #include "analyses/value_norms.h"
 #include "analyses/verdicts.h"
 #include "reports/section.h"
 #include "reports/sweep/sweep_run.h"
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gainlens::reports {
@@ -32,6 +37,7 @@ const Section<SweepRun>& value_norms_section();
 const Section<SweepRun>& audit_section();
 const Section<SweepRun>& differences_section();
 const Section<SweepRun>& policies_section();
+const Section<SweepRun>& checks_section();
 const Section<SweepRun>& caveats_section();
 const Section<SweepRun>& files_section();
 
@@ -45,6 +51,23 @@ struct LengthFacts {
 };
 /// Every length of the run, shortest first.
 std::vector<LengthFacts> length_facts(const SweepRun& run);
+
+/// Those of the longest length with a complete chunk.
+const LengthFacts& longest_facts(const SweepRun& run);
+
+/// "Contexts up to 4k tokens, 5 chunks; NLL 2.73 [2.38, 3.09] nats per token there.": HTML.
+std::string run_line(const SweepRun& run);
+
+/// n_eff of all layers of one kind of attention, last-quarter queries, means over chunks.
+struct KindEvidence {
+  std::string attention;                              ///< "global" or "window:512"
+  std::vector<std::int64_t> layers;                   ///< the model's own numbers
+  std::map<std::int64_t, double> n_eff;               ///< by length in tokens
+  std::set<std::int64_t> set_apart;                   ///< lengths at which growth is not judged: see analyses::Growth
+  std::vector<std::pair<std::int64_t, double>> full;  ///< the others: tokens, n_eff
+};
+/// Of every kind with a value: global attention first.
+std::vector<KindEvidence> evidence_by_kind(const SweepRun& run);
 
 /// Union of the lengths of the runs that have a complete chunk, ascending: the axis of their figures.
 std::vector<std::int64_t> drawn_lengths(Runs runs);
@@ -60,6 +83,9 @@ struct HeatmapGroup {
   std::vector<Map> maps;
 };
 std::vector<HeatmapGroup> heatmap_groups(const SweepRun& run);
+
+/// Sinks wherever they are, at the usual threshold. Requires analyses::has_sink_keys().
+analyses::SinkKeys sink_keys_of(const SweepRun& run);
 
 analyses::Verdicts verdicts_of(const SweepRun& run);
 analyses::Maybe<analyses::ValueNormsResult> value_norms_of(const SweepRun& run);

@@ -70,8 +70,7 @@ Maybe<Figure> sink_lemma_figure(Runs runs) {
   if (!one) grid.left = grid.right = 1.7;  // square: both axes are weights
   start_panels(script, grid);
   const double reach = top > 0 ? 1.05 * top : 1;
-  script.line("set xlabel 'bound on the weight of key 0' offset 0,0.5")
-      .line("set ylabel 'weight of key 0, α_1' offset 1.4,0");
+  script.line("set xlabel 'bound on BOS mass' offset 0,0.5").line("set ylabel 'BOS mass' offset 1.4,0");
   script.value_axis(0, reach).y_axis(0, reach, one ? 0.25 : 0.05).line("unset label");
   draw_legend(script, legend, grid.width, grid.height);
   script.line("{}", one ? "set key top left Left reverse" : "unset key");

@@ -27,7 +27,7 @@ struct Panel {
 constexpr std::array<Panel, 3> panels = {{
     {0, "{/:Italic K}", "{/:Italic K}, last quarter"},
     {2, "{/:Italic K} of scaled values", "scaled {/:Italic K}, last quarter"},
-    {4, "{/:Italic K} without key 0", "{/:Italic K} of other keys, second half"},
+    {4, "{/:Italic K} without BOS", "{/:Italic K} of other keys, second half"},
 }};
 
 /// How points are drawn: one shape for each group.
@@ -38,7 +38,7 @@ struct Group {
   bool coloured;
 };
 constexpr std::array<Group, 3> groups = {{
-    {"apart", "excluded: key 0 outside the window", 6, false},  // drawn first: it must not cover the others
+    {"apart", "excluded: BOS outside the window", 6, false},  // drawn first: it must not cover the others
     {"windowed", "windowed attention", 9, true},
     {"full", "global attention", 7, true},
 }};
@@ -46,6 +46,13 @@ constexpr std::array<Group, 3> groups = {{
 std::size_t group_of(const SinkPoint& point) {
   if (point.set_apart) return 0;
   return point.attention == "global" ? 2 : 1;
+}
+
+/// Heads that cannot see BOS have a BOS mass of 0 whatever their K: they say nothing, and would stretch the axis of the
+/// others. They are drawn where there are no others.
+bool is_drawn(const SinkVsK& result, std::size_t group) {
+  return groups[group].coloured || std::all_of(result.points.begin(), result.points.end(),
+                                               [](const SinkPoint& point) { return group_of(point) == 0; });
 }
 
 /// The layers whose points are coloured, or all if none is.
@@ -118,8 +125,9 @@ void draw(PlotScript& script, Runs runs, const Panel& panel, std::size_t index, 
   bool any = false;
   for (std::size_t run = 0; run < runs.size(); ++run) {
     for (std::size_t group = 0; group < groups.size(); ++group) {
-      const Rows rows = rows_of(runs[run].of(analyses::sink_vs_k), panel.variant, group);
-      if (rows.empty()) continue;
+      const SinkVsK& result = runs[run].of(analyses::sink_vs_k);
+      const Rows rows = rows_of(result, panel.variant, group);
+      if (rows.empty() || !is_drawn(result, group)) continue;
       any = true;
       extent.add(rows);
       const std::string block = fmt::format("{}_{}_{}", groups[group].block, index, run);
@@ -139,6 +147,9 @@ void draw(PlotScript& script, Runs runs, const Panel& panel, std::size_t index, 
                 colour::grey);
     plot += "NaN notitle";
   }
+  // Above the bar: beside it, the label covers the bar's numbers.
+  if (runs.size() == 1 && index + 1 == panels.size())
+    script.line("set label 'layer' at screen 0.935, graph 1 left offset 0,0.8");
   script.line("set xlabel '{}' offset 0,0.5", panel.axis).line("plot {}", plot);
 }
 
@@ -152,21 +163,18 @@ double largest_mass(Runs runs) {
   return largest;
 }
 
-/// Whether the points of one run need a key of shapes.
-bool shapes_differ(const SinkVsK& result) {
-  return std::any_of(result.points.begin(), result.points.end(),
-                     [](const SinkPoint& point) { return group_of(point) != 2; });
-}
-
-/// The shapes that occur among the points.
+/// The shapes that are drawn; none where there is one.
 std::vector<LegendEntry> name_shapes(const SinkVsK& result) {
   std::vector<LegendEntry> entries;
   for (std::size_t group = 0; group < groups.size(); ++group) {
     const bool occurs = std::any_of(result.points.begin(), result.points.end(),
                                     [&](const SinkPoint& point) { return group_of(point) == group; });
-    if (occurs) entries.push_back({std::string(groups[group].title), colour::grey, groups[group].point_type, 0});
+    if (occurs && is_drawn(result, group))
+      entries.push_back({std::string(groups[group].title), colour::grey, groups[group].point_type, 0});
   }
-  return entries;
+  return entries.size() > 1 || (entries.size() == 1 && entries.front().marker == groups[0].point_type)
+             ? entries
+             : std::vector<LegendEntry>{};
 }
 
 bool any_bos(Runs runs) {
@@ -194,8 +202,7 @@ Maybe<Figure> sink_vs_k_figure(Runs runs) {
     return Maybe<Figure>::none(runs.front().of(analyses::sink_vs_k).correlations[0].reason());
   const bool one = runs.size() == 1;
   const SinkVsK& first = runs.front().of(analyses::sink_vs_k);
-  const std::vector<LegendEntry> legend =
-      one && shapes_differ(first) ? name_shapes(first) : name_runs(labels_of(runs), LegendMark::marker);
+  const std::vector<LegendEntry> legend = one ? name_shapes(first) : name_runs(labels_of(runs), LegendMark::marker);
   const double strip = legend_height(legend, page_width);
   const double top = std::max((one ? 1.3 : 1.05) * largest_mass(runs), 0.02);  // room for the coefficients
 
@@ -214,8 +221,7 @@ Maybe<Figure> sink_vs_k_figure(Runs runs) {
     script.line("set ylabel '{}' offset 1.6,0", i == 0 ? (any_bos(runs) ? "BOS mass" : "mass on the first token") : "");
     script.line("set format y '{}'", i == 0 ? "%g" : "");
     if (one && i + 1 == panels.size()) {
-      script.line("set colorbox user origin screen 0.935, graph 0 size screen 0.012, graph 1 noborder")
-          .line("set cblabel 'layer' offset -0.6,0");
+      script.line("set colorbox user origin screen 0.935, graph 0 size screen 0.012, graph 1 noborder");
     }
     draw(script, runs, panels[i], i, legend, grid);
   }

@@ -1,5 +1,6 @@
 #include "reports/sweep/sections.h"
 
+#include "analyses/published_sinks.h"
 #include "analyses/sink_vs_k.h"
 #include "analyses/sinks.h"
 #include "reports/page/typography.h"
@@ -180,7 +181,7 @@ PaperTable inference_table(Runs runs) {
 PaperTable sinks_table(Runs runs) {
   PaperTable table{"sinks",
                    fmt::format("The strongest sink heads: means over chunks at {}. Sink share: share of the head's "
-                               "chunks whose mean attention to key 0 exceeds 0.3.",
+                               "chunks whose mean attention to BOS exceeds 0.3.",
                                of_each(runs,
                                        [](const SweepRun& run) {
                                          return analyses::list_lengths(run.of(analyses::sink_vs_k).lengths);
@@ -190,7 +191,7 @@ PaperTable sinks_table(Runs runs) {
                     {"attention"},
                     {"BOS mass"},
                     {"K"},
-                    {"K without key 0"},
+                    {"K without BOS"},
                     {"scaled K"},
                     {"n_eff (keys)"},
                     {"entropy (nats)"},
@@ -230,30 +231,38 @@ std::string sink_numbers(const SweepRun& run) {
   }
   if (const analyses::SinkCount& count = sinks.sinks_on_key_0; count.cells > 0)
     text += fmt::format(
-        " Sink share at key 0: in {} of {} (head, chunk) pairs ({}) the queries put more than 0.3 of their attention "
+        " Sink share of BOS: in {} of {} (head, chunk) pairs ({}) the queries put more than 0.3 of their attention "
         "on it on average.",
         count.sinks, count.cells, shown_percent(sinks.sink_share[0]));
+  if (const auto& published = run.of(analyses::published_sinks))
+    text += fmt::format(" Published percentages stand beside this one: {}.",
+                        analyses::published_sinks_in_words(*published));
   return text;
 }
 
 Caption sink_vs_k_caption(Runs runs) {
-  const bool apart = std::any_of(runs.begin(), runs.end(),
-                                 [](const SweepRun& run) { return !run.of(analyses::sink_vs_k).apart.empty(); });
-  const std::string several =
-      fmt::format(" Each run has its colour and marker{}.",
-                  apart ? "; hollow ones are excluded, since key 0 is outside their window" : "");
-  return {
-      fmt::format(
-          "One point a head, means over chunks at {}; dotted lines at BOS mass 0.05 and 0.3, where a head reaches "
-          "them.{} {} {}",
-          of_runs(runs,
-                  [](const SweepRun& run) { return analyses::list_lengths(run.of(analyses::sink_vs_k).lengths); }),
-          runs.size() > 1 ? several : " Colour is the layer.", sentences_of(runs, sink_numbers), bos_sentence(runs)),
-      "Whether heads that watch key 0 are those with a gain near 1: (c) takes key 0 out first, and (b) the scale of "
-      "the values.",
-      "A sink forces n_eff towards 1 and S towards 0, hence K towards 2d/(1+2d): (a) holds some of its relation by "
-      "arithmetic. A correlation across layers may be one of depth; that within layers is not. Points are not "
-      "independent: the table sets permutation tests beside each naive p."};
+  const std::string apart = of_runs(runs, [](const SweepRun& run) {
+    const analyses::SinkVsK& result = run.of(analyses::sink_vs_k);
+    const auto hidden = static_cast<std::size_t>(std::count_if(
+        result.points.begin(), result.points.end(), [](const analyses::SinkPoint& point) { return point.set_apart; }));
+    if (hidden == 0) return std::string();
+    if (hidden == result.points.size()) return std::string("No head can see BOS.");
+    return fmt::format("{} that cannot see BOS {} not drawn.", counted(hidden, "head"), hidden == 1 ? "is" : "are");
+  });
+  return {fmt::format(
+              "One point a head, means over chunks at {}; dotted lines at BOS mass 0.05 and 0.3, where a head reaches "
+              "them.{} {}",
+              of_runs(runs,
+                      [](const SweepRun& run) { return analyses::list_lengths(run.of(analyses::sink_vs_k).lengths); }),
+              (runs.size() > 1 ? std::string(" Each run has its colour and marker.")
+                               : std::string(" Colour is the layer.")) +
+                  (apart.empty() ? "" : " " + apart),
+              sentences_of(runs, sink_numbers)),
+          "Whether heads that watch BOS are those with a gain near 1: (c) takes BOS out first, and (b) the scale of "
+          "the values.",
+          "A sink forces n_eff towards 1 and S towards 0, hence K towards 2d/(1+2d): (a) holds some of its relation by "
+          "arithmetic. A correlation across layers may be one of depth; that within layers is not. Points are not "
+          "independent: the table sets permutation tests beside each naive p."};
 }
 
 std::vector<std::string> files() {
@@ -275,6 +284,11 @@ std::vector<Block> blocks(Runs runs) {
 
 void add_json(const SweepRun& run, OrderedJson& summary) {
   summary["sink_vs_k"] = to_json(run.of(analyses::sink_vs_k));
+  if (const auto& published = run.of(analyses::published_sinks))
+    summary["sink_vs_k"]["published_length"] = {{"tokens", analyses::published_sink_length},
+                                                {"sinks", published->sinks},
+                                                {"head_chunk_pairs", published->cells},
+                                                {"sink_share", published->share()}};
   const auto& sinks = run.of(analyses::sinks);
   if (sinks) {
     summary["sinks"] = to_json(*sinks);
@@ -296,7 +310,7 @@ const Section<SweepRun>& sinks_section() {
   static const Section<SweepRun> section = {
       .name = "sink-vs-k",
       .title = "Sinks and gain",
-      .question = "Do heads with much attention on key 0 have a gain near 1, and which heads are they?",
+      .question = "Do heads with much attention on BOS have a gain near 1, and which heads are they?",
       .files = files,
       .keys = {"sink_vs_k", "sinks"},
       .blocks = blocks,

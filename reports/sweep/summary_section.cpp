@@ -1,104 +1,266 @@
 #include "reports/sweep/sections.h"
 
-#include "analyses/context.h"
-#include "analyses/sink_vs_k.h"
-#include "analyses/sinks.h"
 #include "core/quantity.h"
 #include "reports/page/typography.h"
+#include "reports/sweep/run_names.h"
 #include "reports/sweep/run_words.h"
+#include "reports/sweep/sink_map.h"
+#include "reports/sweep/sink_map_figure.h"
 #include "reports/words/counts.h"
 #include "reports/words/numbers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
 
 namespace gainlens::reports {
 namespace {
 
-/// "From 1k to 4k tokens n_eff goes from 12.1 to 80.3 keys in the deep layers (6-7), and the mean of lambda_obs is
-/// multiplied by 3.1. " Names the lengths at which growth is not judged. Empty where nothing is known.
-std::string growth_sentence(const analyses::Context& context, std::string_view layers) {
-  const std::string where = fmt::format("in the {} layers ({})", layers, number_ranges(context.deep_layers));
-  const std::string apart = analyses::set_apart_in_words(context);
-  const std::string left_out = apart.empty() ? "" : fmt::format("; not judged: {}", apart);
-  if (!context.growth.judged()) {
-    return apart.empty() ? "" : fmt::format("How the evidence grows {} cannot be said{}. ", where, left_out);
-  }
-  const analyses::ContextPoint &first = context.points[context.growth.first],
-                               &last = context.points[context.growth.last];
-  if (!first.n_eff || !last.n_eff) return {};
+constexpr std::size_t most_strong_heads = 5;
+
+std::string dressed_token(const std::string& token) {
+  return token == "BOS" ? token : "<code class=\"token\">" + escape_html(token) + "</code>";
+}
+
+/// What the map of a run that looked at BOS alone leaves open.
+std::string not_looked_for(const SweepRun& run) {
+  const auto& map = run.of(sink_map);
+  if (!map || map->everywhere) return {};
   return fmt::format(
-      "From {} to {} tokens n_eff goes from {:.1f} to {:.1f} keys {}, and the mean of lambda_obs is multiplied by "
-      "{}{}. ",
-      format_count(first.length.tokens), format_count(last.length.tokens), first.n_eff->mean, last.n_eff->mean, where,
-      shown(context.growth.precision_ratio), left_out);
+      "This run was made by an older version, which measured sinks at keys 0 to 7 alone: sinks at other tokens are not "
+      "known{}. A new sweep finds them.",
+      std::any_of(map->heads.begin(), map->heads.end(), [](const MappedHead& head) { return head.hidden; })
+          ? ", nor any sink of the layers in grey"
+          : "");
 }
 
-/// By kind of attention where there are several: a mean over them would be true of no layer. The kind that decides
-/// comes first.
-std::string growth_sentences(const SweepRun& run) {
-  const auto& kinds = run.of(analyses::context_by_attention);
-  if (kinds.empty()) return growth_sentence(run.of(analyses::context), "deep");
-  const analyses::KindContext& deciding = analyses::widest(kinds);
-  std::string text = growth_sentence(deciding.context, deciding.attention);
-  for (const analyses::KindContext& kind : kinds) {
-    if (&kind != &deciding) text += growth_sentence(kind.context, kind.attention);
-  }
-  return text;
-}
-
-std::string sink_sentences(const SweepRun& run) {
-  const auto& sinks = run.of(analyses::sinks);
-  if (!sinks || sinks->ranking.empty()) return {};
-  const analyses::SinkHead& strongest = sinks->ranking.front();
+/// How n_eff changes with the context, by kind of attention.
+std::string evidence_sentence(const SweepRun& run) {
+  const auto& kinds = run.of(evidence_by_kind);
   std::string text;
-  for (const analyses::SinkHeads& heads : run.of(analyses::sink_vs_k).sinks) {
-    text += text.empty()
-                ? fmt::format("{} of {} {} a BOS mass above {}", heads.heads, counted(sinks->all_heads, "head"),
-                              heads.heads == 1 ? "has" : "have", heads.threshold)
-                : fmt::format(", {} above {}", heads.heads, heads.threshold);
-    if (heads.heads > 0) text += fmt::format(" ({})", layers_in_words(heads.layers));
+  for (const KindEvidence& kind : kinds) {
+    const auto& judged = kind.full;
+    if (judged.empty()) continue;
+    const auto& [first, from] = judged.front();
+    const auto& [last, to] = judged.back();
+    const std::string where = kinds.size() > 1 ? fmt::format("{} layers", kind.attention) : "all layers";
+    if (judged.size() == 1) {
+      text += fmt::format("{}{} a query averages over {:.1f} keys (n_eff) at {} tokens", text.empty() ? "In " : "; in ",
+                          where, to, format_count(last));
+    } else {
+      text += fmt::format("{}{} a query averages over {:.1f} keys (n_eff) at {} tokens and over {:.1f} at {}",
+                          text.empty() ? "In " : "; in ", where, from, format_count(first), to, format_count(last));
+    }
   }
-  return fmt::format("Sinks: {}; the strongest head is layer {}, head {}, with {}. ", text, strongest.layer,
-                     strongest.head, shown(strongest.bos_mass));
+  return text.empty() ? text : text + ".";
 }
 
-std::string correlation_sentence(const SweepRun& run) {
-  const auto& correlation = run.of(analyses::sink_vs_k).correlations[0];
-  if (!correlation || !correlation->pooled.pearson) return {};
-  std::string text = fmt::format("BOS mass and K correlate with r = {:+.2f} over heads", *correlation->pooled.pearson);
-  if (correlation->within_layers.pearson)
-    text += fmt::format(", r = {:+.2f} within layers", *correlation->within_layers.pearson);
-  return text + ". ";
+std::string words_html(Runs runs) {
+  std::string html;
+  for (const SweepRun& run : runs) {
+    const auto& map = run.of(sink_map);
+    // What was run stands in the heading where there is one run.
+    std::string text = runs.size() > 1
+                           ? fmt::format("<p class=\"lead\">{}{}</p>\n<p>", label_html(runs, run), run_line(run))
+                           : std::string("<p>");
+    if (map) text += sink_sentence(*map, dressed_token) + " ";
+    text += to_html(evidence_sentence(run));
+    if (const std::string open = not_looked_for(run); !open.empty()) text += " <em>" + to_html(open) + "</em>";
+    html += text + "</p>\n";
+  }
+  return html;
 }
 
-std::string rulings(const SweepRun& run) {
-  std::string text;
-  for (const analyses::Prediction& prediction : run.of(verdicts_of).predictions)
-    text += fmt::format("{}prediction {} ({}) is {}", text.empty() ? "" : "; ", prediction.number, prediction.title,
-                        in_words(prediction.ruling));
-  return text;
+Caption map_caption(Runs runs) {
+  const auto mapped =
+      std::find_if(runs.begin(), runs.end(), [](const SweepRun& run) { return bool(run.of(sink_map)); });
+  if (mapped == runs.end()) return {};
+  const SinkMap& map = *mapped->of(sink_map);
+  const std::string tokens = of_runs(runs, [](const SweepRun& run) {
+    return run.of(sink_map) ? format_count(run.of(sink_map)->length.tokens) : std::string();
+  });
+  const std::string what =
+      map.everywhere
+          ? fmt::format(
+                "Share of its attention that a head gives to sinks: keys that get at least {:g} of the attention "
+                "of the queries that see them, on average.",
+                map.threshold)
+          : fmt::format("BOS mass: share of its attention that a head gives to BOS. Sinks are heads above {:g}.",
+                        map.threshold);
+  return {fmt::format("{} Second-half queries, means over chunks of {} tokens.", what, tokens),
+          "Which heads are sinks, and at which depth.",
+          map.everywhere ? "What a sink does in the model: that takes an intervention."
+                         : "Sinks at other tokens than BOS."};
+}
+
+PaperTable strongest_table(Runs runs) {
+  const bool everywhere = std::any_of(
+      runs.begin(), runs.end(), [](const SweepRun& run) { return run.of(sink_map) && run.of(sink_map)->everywhere; });
+  PaperTable table{
+      "strongest-sinks",
+      fmt::format("The heads that give most of their attention to sinks. Value: length of the token's value "
+                  "against {} (1: as long).",
+                  everywhere ? "the median key's" : "the mean of later keys"),
+      {{"layer.head"}, {"attention", true}, {"token", true, true}, {"mass"}, {"value"}},
+      {}};
+  add_runs(table, runs, [&](const SweepRun& run) {
+    if (!run.of(sink_map)) return;
+    for (const MappedHead* head : strongest(*run.of(sink_map), most_strong_heads))
+      table.rows.push_back({fmt::format("{}.{}", head->layer, head->head), head->attention, head->token,
+                            shown(head->mass), shown(head->value_ratio)});
+  });
+  return table;
+}
+
+/// Lengths that a narrow table has room for: the shortest, and the longest ones.
+std::vector<std::int64_t> shown_lengths(Runs runs) {
+  constexpr std::size_t most = 4;
+  std::vector<std::int64_t> lengths = drawn_lengths(runs);
+  if (lengths.size() > most) lengths.erase(lengths.begin() + 1, lengths.end() - (most - 1));
+  return lengths;
+}
+
+PaperTable evidence_table(Runs runs) {
+  PaperTable table{
+      "n_eff-by-attention",
+      "n_eff, the number of keys that a query averages over if all had the same weight (1 / sum of squared "
+      "weights), by kind of attention and context length. Last-quarter queries, all layers of a kind.",
+      {{"attention", true}},
+      {}};
+  const std::vector<std::int64_t> lengths = shown_lengths(runs);
+  for (const std::int64_t tokens : lengths) table.columns.push_back({format_count(tokens)});
+  bool filling = false;
+  add_runs(table, runs, [&](const SweepRun& run) {
+    for (const KindEvidence& kind : run.of(evidence_by_kind)) {
+      std::vector<std::string> row = {fmt::format("{}, {}", kind.attention, layers_in_words(kind.layers))};
+      for (const std::int64_t tokens : lengths) {
+        const auto found = kind.n_eff.find(tokens);
+        const bool set_apart = found != kind.n_eff.end() && kind.set_apart.contains(tokens);
+        filling = filling || set_apart;
+        row.push_back(found == kind.n_eff.end() ? "–" : fmt::format("{:.1f}{}", found->second, set_apart ? "*" : ""));
+      }
+      table.rows.push_back(std::move(row));
+    }
+  });
+  if (filling) table.caption += " * The window is not full, or the length is beyond the model's positions.";
+  return table;
 }
 
 std::vector<std::string> files() {
-  return {};
+  return {"sink-map", "strongest-sinks", "n_eff-by-attention"};
 }
 
+/// Map and tables stand side by side where there is one run.
 std::vector<Block> blocks(Runs runs) {
-  std::vector<Block> all;
-  for (const SweepRun& run : runs) {
-    const std::string text = growth_sentences(run) + sink_sentences(run) + correlation_sentence(run) +
-                             fmt::format("On this run {}.", rulings(run));
-    all.push_back(Html{fmt::format("<p>{}{}</p>\n", label_html(runs, run), to_html(text))});
+  const CaptionedFigure map{"sink-map", "Where the sinks are", map_caption(runs), sink_map_figure(runs)};
+  const Block bos = paragraph("BOS means the token at position 0 of every chunk. " + bos_sentence(runs));
+  if (runs.size() > 1) return {Html{words_html(runs)}, map, strongest_table(runs), evidence_table(runs), bos};
+  return {Html{words_html(runs)}, Html{"<div class=\"screen\">\n"}, map, Html{"<div>\n"}, strongest_table(runs),
+          evidence_table(runs),   Html{"</div>\n</div>\n"},         bos};
+}
+
+void add_json(const SweepRun& run, OrderedJson& summary) {
+  OrderedJson& overview = summary["overview"] = OrderedJson::object();
+  overview["model"] = model_name(run);
+  overview["text"] = text_name(run);
+  const auto& map = run.of(sink_map);
+  if (!map) {
+    overview["sinks"] = nullptr;
+    overview["sinks_reason"] = map.reason();
+    return;
   }
-  return all;
+  overview["sentence"] = sink_sentence(*map, [](const std::string& token) { return token; });
+  OrderedJson& sinks = overview["sinks"] = OrderedJson::object();
+  sinks["tokens"] = map->length.tokens;
+  sinks["measured"] = map->everywhere ? "every key" : "BOS alone";
+  sinks["threshold"] = map->threshold;
+  sinks["heads"] = map->heads.size();
+  sinks["sink_heads"] = map->sinks();
+  OrderedJson& heads = sinks["strongest"] = OrderedJson::array();
+  for (const MappedHead* head : strongest(*map, most_strong_heads)) {
+    heads.push_back({{"layer", head->layer}, {"head", head->head}, {"token", head->token}, {"mass", head->mass}});
+    put(heads.back(), "value_ratio", head->value_ratio);
+    put(heads.back(), "stream_ratio", head->stream_ratio);
+  }
+}
+
+std::vector<CsvTable> tables(const SweepRun& run) {
+  const auto& map = run.of(sink_map);
+  if (!map) return {};
+  CsvTable table{
+      "sink-map", {"layer", "head", "attention", "mass", "is_sink", "token", "value_ratio", "stream_ratio"}, {}};
+  for (const MappedHead& head : map->heads) {
+    table.rows.push_back({head.layer, head.head, head.attention, head.hidden ? empty_cell() : Cell(head.mass),
+                          std::int64_t{head.is_sink}, head.token, cell(head.value_ratio), cell(head.stream_ratio)});
+  }
+  return {table};
 }
 
 }  // namespace
 
+analyses::SinkKeys sink_keys_of(const SweepRun& run) {
+  return analyses::sink_keys(run.reader());
+}
+
+const LengthFacts& longest_facts(const SweepRun& run) {
+  const std::vector<LengthFacts>& facts = run.of(length_facts);
+  const auto last = std::find_if(facts.rbegin(), facts.rend(),
+                                 [](const LengthFacts& length) { return !length.length.samples.empty(); });
+  return last == facts.rend() ? facts.back() : *last;
+}
+
+std::vector<KindEvidence> evidence_by_kind(const SweepRun& run) {
+  const runfile::RunReader& reader = run.reader();
+  const auto& by_kind = run.of(analyses::context_by_attention);
+  std::vector<KindEvidence> found;
+  const auto add = [&](const std::string& attention, const std::vector<analyses::ContextPoint>& points,
+                       const std::vector<std::size_t>& layers) {
+    KindEvidence kind{attention, analyses::original_layers(reader, layers), {}, {}, {}};
+    for (const analyses::ContextPoint& point : points) {
+      const auto n_eff = analyses::aggregate(reader, "n_eff", point.length, layers);
+      if (!n_eff) continue;
+      kind.n_eff[point.length.tokens] = n_eff->mean;
+      if (point.set_apart.empty())
+        kind.full.emplace_back(point.length.tokens, n_eff->mean);
+      else
+        kind.set_apart.insert(point.length.tokens);
+    }
+    if (!kind.n_eff.empty()) found.push_back(std::move(kind));
+  };
+  if (by_kind.empty()) add(reader.attention().front(), run.of(analyses::context).points, analyses::all_layers(reader));
+  for (const analyses::KindContext& kind : by_kind) {
+    std::vector<std::size_t> layers = analyses::all_layers(reader);
+    std::erase_if(layers, [&](std::size_t layer) { return reader.attention()[layer] != kind.attention; });
+    add(kind.attention, kind.context.points, layers);
+  }
+  // The kind that sees most first.
+  std::stable_sort(found.begin(), found.end(), [](const KindEvidence& a, const KindEvidence& b) {
+    return (a.attention == "global") > (b.attention == "global");
+  });
+  return found;
+}
+
+std::string run_line(const SweepRun& run) {
+  const LengthFacts& longest = longest_facts(run);
+  const std::string nll =
+      longest.nll ? fmt::format("NLL {} nats per token there", with_interval(shown(longest.nll), longest.nll_interval))
+                  : std::string("no NLL was measured");
+  return to_html(fmt::format("Contexts up to {} tokens, {}; {}.", format_count(longest.length.tokens),
+                             counted(longest.length.samples.size(), "chunk"), nll));
+}
+
 const Section<SweepRun>& summary_section() {
   static const Section<SweepRun> section = {.name = "summary",
                                             .title = "Summary",
-                                            .question = "What came out, in a paragraph?",
+                                            .question =
+                                                "What was run, which heads are sinks, and what does attention "
+                                                "average over?",
                                             .files = files,
-                                            .blocks = blocks};
+                                            .keys = {"overview"},
+                                            .blocks = blocks,
+                                            .add_json = add_json,
+                                            .tables = tables};
   return section;
 }
 

@@ -5,6 +5,7 @@
 #include "core/number_ranges.h"
 #include "reports/figures/palette.h"
 #include "reports/page/typography.h"
+#include "reports/sweep/run_names.h"
 #include "reports/sweep/sections.h"
 #include "reports/words/counts.h"
 
@@ -25,15 +26,25 @@ std::string model_phrase(const runfile::Request& request) {
                      request.filtered ? ", with a Bayesian filter (BFT)" : "");
 }
 
+/// "gemma-3-270m on wiki.test.txt" of one run; "plain, gated" of several.
+std::string subject(Runs runs) {
+  if (runs.size() == 1) return fmt::format("{} on {}", model_name(runs.front()), text_name(runs.front()));
+  std::string text;
+  for (const SweepRun& run : runs) text += (text.empty() ? "" : ", ") + run.label();
+  return text;
+}
+
+/// Model and text, and one line of what was run.
 std::string header(Runs runs) {
   std::string models;
   for (const SweepRun& run : runs)
-    models += fmt::format("{}{}{}", models.empty() ? "" : "; ", runs.size() > 1 ? run.label() + ": " : "",
-                          model_phrase(run.request()));
-  return fmt::format(
-      "<header>\n<h1>How much evidence does attention carry?</h1>\n<p class=\"lead\">{} of frozen models over text "
-      "at growing context. {}.</p>\n</header>\n",
-      runs.size() > 1 ? counted(runs.size(), "sweep") : "A sweep", escape_html(models));
+    models +=
+        fmt::format("{}{}{}", models.empty() ? "" : "; ",
+                    runs.size() > 1 ? fmt::format("{}: {} on {}, ", run.label(), model_name(run), text_name(run)) : "",
+                    model_phrase(run.request()));
+  return fmt::format("<header>\n<h1>Attention of {}</h1>\n<p class=\"lead\">{}{}.</p>\n</header>\n",
+                     escape_html(subject(runs)), runs.size() == 1 ? run_line(runs.front()) + " " : "",
+                     escape_html(models));
 }
 
 }  // namespace
@@ -55,18 +66,19 @@ std::vector<SweepRun> overlay(std::span<const RunInput> inputs, const analyses::
 }
 
 WrittenReport write_report(std::span<const RunInput> inputs, const std::filesystem::path& out,
-                           const analyses::Options& options) {
+                           const analyses::Options& options, const Writing& writing) {
   const std::vector<SweepRun> runs = overlay(inputs, options);
   MadeReport report = make_report<SweepRun>(sweep_sections(), runs);
-  report.title = "gainlens report";
+  report.title = fmt::format("{} – gainlens", subject(runs));
   report.header = header(runs);
-  return write_files(report, out);
+  report.leads = true;
+  return write_files(report, out, writing);
 }
 
 WrittenReport write_report(const runfile::RunReader& reader, const std::filesystem::path& out,
-                           const analyses::Options& options) {
+                           const analyses::Options& options, const Writing& writing) {
   const RunInput run{"run", reader};
-  return write_report({&run, 1}, out, options);
+  return write_report({&run, 1}, out, options, writing);
 }
 
 }  // namespace gainlens::reports

@@ -17,9 +17,9 @@ namespace gainlens::reports {
 ///     be written to; too many runs, two of one label, one run given twice
 /// @throws RunFailed        see write_files()
 WrittenReport write_report(std::span<const RunInput> runs, const std::filesystem::path& out,
-                           const analyses::Options& options = {});
+                           const analyses::Options& options = {}, const Writing& writing = {});
 WrittenReport write_report(const runfile::RunReader& reader, const std::filesystem::path& out,
-                           const analyses::Options& options = {});
+                           const analyses::Options& options = {}, const Writing& writing = {});
 
 /// The runs as sections see them. The readers must outlive them.
 /// @throws InvalidArgument  too many runs, two of one label, one run given twice

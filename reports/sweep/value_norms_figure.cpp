@@ -5,6 +5,8 @@
 #include "reports/sweep/run_words.h"
 #include "reports/sweep/sections.h"
 
+#include <algorithm>
+#include <limits>
 #include <map>
 
 namespace gainlens::reports {
@@ -69,10 +71,10 @@ Rows mean_ratios(const Rows& points, std::size_t run, std::size_t runs) {
 std::string one_run_by_layer() {
   return fmt::format(
       "$layers_0 using 1:4 with linespoints pointtype 4 pointsize 0.45 linewidth 1.1 dashtype 3 linecolor rgb '{}' "
-      "title 'later keys', "
+      "notitle, "
       "$layers_0 using 1:3 with linespoints pointtype 9 pointsize 0.5 linewidth 1.1 dashtype 2 linecolor rgb '{}' "
-      "title 'keys 1–7', "
-      "$layers_0 using 1:2 with linespoints pointtype 7 pointsize 0.5 linewidth 1.3 linecolor rgb '{}' title 'key 0'",
+      "notitle, "
+      "$layers_0 using 1:2 with linespoints pointtype 7 pointsize 0.5 linewidth 1.3 linecolor rgb '{}' notitle",
       colour::grey, colour::green, colour::vermillion);
 }
 
@@ -92,6 +94,7 @@ struct Plots {
   std::string by_key;
   double first_layer = 1e9;
   double last_layer = -1e9;
+  double least = std::numeric_limits<double>::infinity(), largest = 0;  ///< norm that is drawn
   std::size_t layers = 0;
 };
 
@@ -124,6 +127,12 @@ Plots collect(PlotScript& script, Runs runs) {
     plots.first_layer = std::min(plots.first_layer, layers.front()[0]);
     plots.last_layer = std::max(plots.last_layer, layers.back()[0]);
     plots.layers = std::max(plots.layers, layers.size());
+    for (const std::vector<double>& row : layers) {
+      for (std::size_t column = 1; column < row.size(); ++column) {
+        plots.least = std::min(plots.least, row[column]);
+        plots.largest = std::max(plots.largest, row[column]);
+      }
+    }
     script.data(fmt::format("layers_{}", run), layers);
     script.data(fmt::format("ratios_{}", run), runs.size() == 1 ? points : mean_ratios(points, run, runs.size()));
     if (runs.size() > 1) add_run(plots, run);
@@ -145,28 +154,36 @@ Maybe<Figure> value_norms_figure(Runs runs) {
     return Maybe<Figure>::none(result ? "every value is zero" : result.reason());
   }
   const bool one = runs.size() == 1;
-  const std::vector<LegendEntry> legend = name_runs(labels_of(runs));
+  std::vector<LegendEntry> legend = name_runs(labels_of(runs));
+  if (one)
+    legend = {{"BOS", colour::vermillion, 7, 1}, {"keys 1–7", colour::green, 9, 2}, {"later keys", colour::grey, 4, 3}};
   PanelGrid grid{page_width, 2.1 + legend_height(legend, page_width)};
   grid.columns = 2;
   grid.right = one ? 0.55 : 0.12;
   grid.bottom += legend_height(legend, page_width);
   start_panels(script, grid);
-  if (one) script.line("set key top left Left reverse").line("set offsets 0, 0, graph 0.35, 0");
-  if (!one) script.line("set offsets 0, 0, graph 0.06, 0");
+  // The first layers' values can be ten times as long as the others'.
+  const bool logarithmic = plots.least > 0 && plots.largest > 10 * plots.least;
+  script.line("set offsets 0, 0, graph 0.06, 0").line("unset key");
+  if (logarithmic)
+    script.line("set logscale y").line("set yrange [{:.9g}:{:.9g}]", 0.8 * plots.least, 1.25 * plots.largest);
   script.line("set xlabel 'layer' offset 0,0.5")
-      .line("set yrange [0:*]")
+      .line("{}", logarithmic ? "" : "set yrange [0:*]")
       .line("set xtics {} nomirror", plots.layers > 16 ? 4 : 1);
   script.line("set xrange [{}:{}]", plots.first_layer - 0.5, plots.last_layer + 0.5);
-  script.panel(0, "value norm ‖{/:Italic v}‖_2" + std::string(one ? "" : ": key 0; later keys dotted"));
+  script.panel(0, "value norm ‖{/:Italic v}‖_2" + std::string(one ? "" : ": BOS; later keys dotted"));
   draw_legend(script, legend, grid.width, grid.height);
   script.line("plot {}", plots.by_layer);
+  script.line("unset logscale y").line("set yrange [0:*]");
 
-  script.panel(1, "‖{/:Italic v}‖_2 relative to later keys").line("set xlabel 'key' offset 0,0.5").line("set xtics 1");
+  script.panel(1, "‖{/:Italic v}‖_2 relative to later keys")
+      .line("set xlabel 'key' offset 0,0.5")
+      .line("set xtics ('BOS' 0, '1' 1, '2' 2, '3' 3, '4' 4, '5' 5, '6' 6, '7' 7)");
   script.line("set xrange [-0.5:7.5]").line("set offsets 0, 0, graph 0.06, 0");
   if (one) {
     script.layer_colours(plots.first_layer, plots.last_layer);
     script.line("set colorbox user origin screen 0.935, graph 0 size screen 0.012, graph 1 noborder")
-        .line("set cblabel 'layer' offset -0.6,0");
+        .line("set label 'layer' at screen 0.935, graph 1 left offset 0,0.8");
   }
   script.line("plot 1 with lines linewidth 0.7 dashtype 3 linecolor rgb '{}' notitle, {}", colour::grey, plots.by_key);
   script.line("unset multiplot");

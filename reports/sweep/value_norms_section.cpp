@@ -38,7 +38,7 @@ std::string norm_numbers(const SweepRun& run) {
   }
   if (heads == 0) return "every value beyond the first keys is zero.";
   return fmt::format(
-      "on average over layers and KV heads the value of key 0 is {:.2f} times as long as that of a key beyond the "
+      "on average over layers and KV heads the value of BOS is {:.2f} times as long as that of a key beyond the "
       "first eight.",
       sum / heads);
 }
@@ -47,14 +47,13 @@ Caption value_norms_caption(Runs runs) {
   const auto drawn =
       std::find_if(runs.begin(), runs.end(), [](const SweepRun& run) { return bool(run.of(value_norms_of)); });
   if (drawn == runs.end()) return {};
-  return {
-      fmt::format("Euclidean norms of value vectors at the longest context ({} tokens), means over chunks{}.{} {} {}",
-                  of_runs(runs, norm_tokens),
-                  runs.size() > 1 ? " and KV heads" : "; in (b) one point a KV head, coloured by layer",
-                  overlay_sentence(runs), sentences_of(runs, norm_numbers), bos_sentence(runs)),
-      "Whether the value that a sink attends to is short, which the sink-necessity lemma asks for.",
-      "A short value at key 0 does not show that a head preserves its state by it: that takes the attention it gets, "
-      "which the audit sets against the bound."};
+  return {fmt::format("Euclidean norms of value vectors at the longest context ({} tokens), means over chunks{}.{} {}",
+                      of_runs(runs, norm_tokens),
+                      runs.size() > 1 ? " and KV heads" : "; in (b) one point a KV head, coloured by layer",
+                      overlay_sentence(runs), sentences_of(runs, norm_numbers)),
+          "Whether the value that a sink attends to is short, which the sink-necessity lemma asks for.",
+          "A short value of BOS does not show that a head preserves its state by it: that takes the attention it gets, "
+          "which the audit sets against the bound."};
 }
 
 std::vector<std::string> files() {

@@ -48,8 +48,12 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
 }  // namespace
 
 analyses::Verdicts verdicts_of(const SweepRun& run) {
+  std::optional<analyses::AnySinks> any;
+  if (analyses::has_sink_keys(run.reader()) && !run.of(sink_keys_of).first_keys_only)
+    any = analyses::any_sinks(run.of(sink_keys_of), run.of(analyses::sink_vs_k));
   return analyses::verdicts(run.of(analyses::context), run.of(analyses::context_by_attention),
-                            run.of(analyses::gain_theory), run.of(analyses::sink_vs_k));
+                            run.of(analyses::gain_theory), run.of(analyses::sink_vs_k),
+                            run.of(analyses::published_sinks), any);
 }
 
 const Section<SweepRun>& verdicts_section() {
@@ -59,7 +63,8 @@ const Section<SweepRun>& verdicts_section() {
                                             .files = files,
                                             .keys = {"verdicts"},
                                             .blocks = blocks,
-                                            .add_json = add_json};
+                                            .add_json = add_json,
+                                            .paper = true};
   return section;
 }
 

@@ -30,7 +30,8 @@ constexpr std::string_view exit_status =
     "says what is wrong and how to fix it; 141 the reader of stdout closed it early, as in gainlens ... | head.";
 
 constexpr std::string_view overview =
-    "A run is a folder that sweep makes and that report, sinks, sink-vs-k and audit read. The same sweep command\n"
+    "A run is a folder that sweep makes and that check, report, sinks, sink-vs-k and audit read. The same sweep "
+    "command\n"
     "called again resumes the run, or ends at once if the run is complete.\n"
     "Results go to stdout (as JSON with --json). Progress and messages go to stderr.\n"
     "Start with: gainlens inspect MODEL; gainlens sweep MODEL --text F --out RUN; gainlens report RUN\n"
@@ -47,6 +48,7 @@ constexpr std::array all_subcommands = {
     Subcommand{"audit",
                "Check the sink lemma at every head, and compare the run with statements of the paper that are false as "
                "printed"},
+    Subcommand{"check", "Look for what is wrong with a run or a training, and say what to do (exit status 1 if so)"},
     Subcommand{
         "capture",
         "Run a model over a text, or its first tokens, and write the activations at hook sites to a safetensors file"},

@@ -106,9 +106,18 @@ std::int64_t length_to_run(const CaptureArguments& arguments, const models::Deco
   return length;
 }
 
+using Metadata = std::map<std::string, std::string>;
+
+/// A name from the command line, as metadata hold it: UTF-8 without control characters.
+std::string name_of(const std::string& path) {
+  constexpr std::size_t longest = 4096;  // of a path
+  return printable(path, longest);
+}
+
 /// The start of the text, as the first chunk of a sweep.
+/// @param metadata  gets what the file says of the text
 data::Chunk first_chunk(const CaptureArguments& arguments, const models::DecoderConfig& config,
-                        const std::filesystem::path& folder, bool quiet) {
+                        const std::filesystem::path& folder, bool quiet, Metadata& metadata) {
   const sweep::TokenSource source =
       sweep::read_tokens(arguments.text.source(), folder, config.vocabulary, config.bos_token,
                          [&](bool) { return most_tokens(arguments, config); });
@@ -116,24 +125,35 @@ data::Chunk first_chunk(const CaptureArguments& arguments, const models::Decoder
   const std::int64_t available = std::ssize(source.tokens) + (has_bos ? 1 : 0);
   const std::int64_t length = length_to_run(arguments, config, available, has_bos, source.whole);
   if (length == available && !quiet) sweep::tell_of_line_end(source);
-  return data::cut(source.tokens, {.lengths = {length}, .bos = source.bos.token}).front();
+  metadata["text"] = name_of(arguments.text.text.empty() ? arguments.text.tokens : arguments.text.text);
+  metadata["text_sha256"] = source.text_sha256;
+  metadata["bos_policy"] = source.bos.explanation;
+  data::Chunk chunk = data::cut(source.tokens, {.lengths = {length}, .bos = source.bos.token}).front();
+  if (source.tokenizer != nullptr) {  // given ids have no tokenizer, and so no texts
+    Json texts = Json::array();
+    for (const tokenizers::TokenId id : chunk.tokens) texts.push_back(source.tokenizer->token_text(id));
+    metadata["tokens_text"] = texts.dump();
+  }
+  return chunk;
 }
 
 /// A model and what it is to run over.
 struct Opened {
   std::unique_ptr<hooks::HookedModel> model;
   hooks::Tokens tokens;
+  Metadata metadata;  ///< of the file that is written
 };
 
 /// A language model over the start of a text.
 Opened open_decoder(const CaptureArguments& arguments, bool quiet) {
   const models::CheckpointSource checkpoint = models::open_checkpoint(arguments.model, arguments.ignored_config_keys);
   for (const std::string& note : checkpoint.notes) print_notice("gainlens: warning: {}\n", note);
-  const data::Chunk chunk = first_chunk(arguments, checkpoint.config, checkpoint.path, quiet);
+  Metadata metadata{{"family", checkpoint.config.family}};
+  const data::Chunk chunk = first_chunk(arguments, checkpoint.config, checkpoint.path, quiet, metadata);
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   load.ignored_keys = arguments.ignored_config_keys;
-  return {models::load_decoder(checkpoint.path, load), sweep::one_sequence(chunk.tokens)};
+  return {models::load_decoder(checkpoint.path, load), sweep::one_sequence(chunk.tokens), std::move(metadata)};
 }
 
 /// A recommender over the items of --tokens.
@@ -149,12 +169,19 @@ Opened open_recommender(const CaptureArguments& arguments) {
     CHECK(length <= std::ssize(items), "--length: {}; there are {} items", length, items.size());
     items.resize(static_cast<std::size_t>(length));
   }
-  return {std::make_unique<recommend::SasRec>(read.config, std::move(read.weights)), sweep::one_sequence(items)};
+  return {std::make_unique<recommend::SasRec>(read.config, std::move(read.weights)),
+          sweep::one_sequence(items),
+          {{"family", "sasrec"}, {"text", name_of(arguments.text.tokens)}}};
 }
 
-std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments, bool quiet) {
+struct Captured {
+  std::map<std::string, at::Tensor> tensors;
+  Metadata metadata;
+};
+
+Captured captured(const CaptureArguments& arguments, bool quiet) {
   const auto globs = parse_globs(arguments.globs);
-  const auto [model, tokens] =
+  auto [model, tokens, metadata] =
       recommend::is_sasrec(arguments.model) ? open_recommender(arguments) : open_decoder(arguments, quiet);
 
   std::map<std::string, at::Tensor> tensors;
@@ -173,19 +200,24 @@ std::map<std::string, at::Tensor> captured(const CaptureArguments& arguments, bo
                                  std::uint64_t{1} << 30, "--pattern-memory");
   model->forward(tokens, options, hooks);
   tensors["tokens"] = tokens.ids;
-  return tensors;
+  // "pt" is what the field's library writes; some readers ask for it.
+  metadata.insert({{"format", "pt"},
+                   {"gainlens_version", GAINLENS_VERSION},
+                   {"model", name_of(arguments.model)},
+                   {"dtype", std::string(models::dtype_name(models::parse_dtype(arguments.dtype, "--dtype")))}});
+  return {std::move(tensors), std::move(metadata)};
 }
 
-std::uint64_t write(const std::filesystem::path& path, const std::map<std::string, at::Tensor>& tensors) {
+std::uint64_t write(const std::filesystem::path& path, const Captured& captured) {
   std::vector<formats::TensorToWrite> entries;
   std::uint64_t bytes = 0;
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, tensor] : captured.tensors) {
     const auto dtype = name == "tokens" ? formats::DType::i64 : stored_dtype(tensor.scalar_type());
     entries.push_back(
         {name, dtype, tensor.sizes().vec(), {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
     bytes += tensor.nbytes();
   }
-  formats::write_tensors(path, entries, {{"format", "pt"}});
+  formats::write_tensors(path, entries, captured.metadata);
   return bytes;
 }
 
@@ -199,8 +231,9 @@ void check_out(const std::string& out) {
 
 void capture(const CaptureArguments& arguments, const GlobalOptions& global) {
   check_out(arguments.out);
-  const auto tensors = captured(arguments, global.quiet);
-  const std::uint64_t bytes = write(arguments.out, tensors);
+  const Captured all = captured(arguments, global.quiet);
+  const std::uint64_t bytes = write(arguments.out, all);
+  const auto& tensors = all.tensors;
   if (global.json) {
     Json shapes = Json::object();
     for (const auto& [name, tensor] : tensors) shapes[name] = tensor.sizes().vec();
@@ -216,7 +249,9 @@ void capture(const CaptureArguments& arguments, const GlobalOptions& global) {
 void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(
       app, subcommand_named("capture"),
-      "gainlens capture MODEL --text wiki.txt --length 256 --hooks 'blocks.*.attn.hook_{q,k}' --out qk.safetensors");
+      "gainlens capture MODEL --text wiki.txt --length 256 --hooks 'blocks.*.attn.hook_{q,k}' --out qk.safetensors",
+      "The file holds the ids as the tensor 'tokens'. Its metadata name model, text (with its sha256), dtype and BOS\n"
+      "policy; 'tokens_text' is a JSON array of the tokens' texts, absent where ids were given with --tokens.");
   auto arguments = std::make_shared<CaptureArguments>();
   command
       ->add_option("model", arguments->model,
@@ -236,8 +271,9 @@ void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
                    "Compute in float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
       ->capture_default_str();
   command
-      ->add_option("--pattern-memory", arguments->pattern_memory,
-                   "Most memory for the hook_pattern of one layer, in GiB; a larger one is refused")
+      ->add_option(
+          "--pattern-memory", arguments->pattern_memory,
+          "Most memory for the hook_pattern of one layer, and for hook_logits, in GiB; a larger one is refused")
       ->capture_default_str();
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow a length above the model's number of positions");

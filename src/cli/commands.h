@@ -12,6 +12,7 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_report(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_sinks(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_sink_vs_k(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_check(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_audit(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_capture(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action);

@@ -51,6 +51,17 @@ bool is_arm(const fs::path& folder) {
          runfile::is_recommend_run(folder.parent_path());
 }
 
+/// @throws InvalidArgument  a checkpoint (the message says how to sweep it), or a recommender run
+void refuse_other_than_sweep(const fs::path& path) {
+  const std::string shown = printable(path.string());
+  const std::string checkpoint = path.extension() == ".safetensors" ? printable(path.parent_path().string()) : shown;
+  CHECK(!is_checkpoint(path),
+        "{}: is a checkpoint, and a run is needed here; sweep it first: gainlens sweep {} --text FILE --out RUN, then "
+        "give RUN",
+        shown, checkpoint);
+  runfile::refuse_recommend_run(path);
+}
+
 }  // namespace
 
 void check_holds_no_run(const fs::path& folder) {
@@ -74,14 +85,18 @@ std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const fs::path&
   return std::make_shared<const runfile::RecommendRun>(std::move(proven.run));
 }
 
+DoubtfulRun open_doubtful_run(const fs::path& path) {
+  refuse_other_than_sweep(path);
+  runfile::RunReader reader = runfile::RunReader::open(path);
+  try {
+    return {{runfile::prove_run(path), std::move(reader)}, {}};
+  } catch (const InvalidArgument& error) {
+    return {{{}, std::move(reader)}, error.what()};
+  }
+}
+
 GivenRun open_given_run(const fs::path& path) {
-  const std::string shown = printable(path.string());
-  const std::string checkpoint = path.extension() == ".safetensors" ? printable(path.parent_path().string()) : shown;
-  CHECK(!is_checkpoint(path),
-        "{}: is a checkpoint, and a run is needed here; sweep it first: gainlens sweep {} --text FILE --out RUN, then "
-        "give RUN",
-        shown, checkpoint);
-  runfile::refuse_recommend_run(path);
+  refuse_other_than_sweep(path);
   runfile::RunProof proof = runfile::prove_run(path);  // first, before the run is read
   return {std::move(proof), runfile::RunReader::open(path)};
 }

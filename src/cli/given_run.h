@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 namespace gainlens::cli {
 
@@ -24,6 +25,16 @@ void check_holds_no_run(const std::filesystem::path& folder);
 /// Likewise, for commands that write a run of their own there.
 /// @throws InvalidArgument  it lies among the checkpoints of a recommender run
 void check_lies_in_no_arm(const std::filesystem::path& folder);
+
+/// A run whose files may have changed.
+struct DoubtfulRun {
+  GivenRun run;
+  std::string changed;  ///< why its files are not those that were written; empty: as for GivenRun
+};
+
+/// Opens a run though its files differ from their checksums, to say so.
+/// @throws InvalidArgument  as open_given_run() for everything else
+DoubtfulRun open_doubtful_run(const std::filesystem::path& path);
 
 /// Opens the run that was given on the command line.
 /// @param path  run folder or run.h5

@@ -55,6 +55,7 @@ void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action) {
       "  hook_rot_q, _rot_k   after both; only in models with rotary position embedding\n"
       "  hook_z, hook_gate    the result of attention before the gate; the gate that multiplies it\n"
       "  hook_result          what each head adds to the stream, without bias\n"
+      "  hook_logits          after the final norm, the output head, the scale of the logits and their soft cap\n"
       "capture computes some sites only if its --hooks matches them ('*' does): they cost memory or time.");
   auto arguments = std::make_shared<HooksArguments>();
   command->add_option("model", arguments->model, "Checkpoint folder or GGUF file, or a recommender of train recommend")

@@ -156,14 +156,38 @@ void add_tokenizer(const std::filesystem::path& path, Findings& findings) {
   }
 }
 
-/// Opens the checkpoint. If the weights cannot be opened, adds the findings about the configuration before it throws.
-models::CheckpointSource open_or_say_the_rest(const std::filesystem::path& path,
-                                              const std::vector<std::string>& ignored, Findings& findings) {
+void add_time(const models::DecoderConfig& config, const MemoryQuestion& question,
+              const InspectComputations& computations, Findings& findings) {
+  if (!question.length.empty()) {
+    computations.add_time(config, question, findings);
+  } else {
+    findings.add_line("time", fmt::format("not estimated; --length {} measures the speed of this machine",
+                                          format_count(inspected_length(config, question))));
+  }
+}
+
+/// What follows from the configuration beside add_config(): what cannot be tested, and the memory.
+void add_use(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings) {
+  if (const std::string doubt = sink_test_doubt(config); !doubt.empty()) {
+    findings.add_line("sink-vs-k", doubt);
+    findings.add_json("sink_vs_k_doubt", doubt);
+  }
+  add_memory(config, question, available_memory(), findings);
+  check_rope(config);
+}
+
+/// Opens the checkpoint. If the weights cannot be opened, or there are none yet, adds what follows from the
+/// configuration before it throws.
+models::CheckpointSource open_or_say_the_rest(const std::filesystem::path& path, const MemoryQuestion& question,
+                                              const InspectComputations& computations, Findings& findings) {
   try {
-    return models::open_checkpoint(path, ignored);
+    return models::open_checkpoint(path, question.ignored_config_keys);
   } catch (const InvalidArgument&) {
     try {
-      add_config(models::read_decoder_config(path, ignored), findings);
+      const models::DecoderConfig config = models::read_decoder_config(path, question.ignored_config_keys);
+      add_config(config, findings);
+      add_use(config, question, findings);
+      add_time(config, question, computations, findings);
     } catch (const InvalidArgument&) {  // the configuration is wrong too, or lies in the same broken file
     }
     throw;
@@ -175,23 +199,13 @@ models::CheckpointSource open_or_say_the_rest(const std::filesystem::path& path,
 void inspect_checkpoint(const std::filesystem::path& path, const MemoryQuestion& question,
                         const InspectComputations& computations, Findings& findings) {
   findings.add("kind", "checkpoint");
-  const models::CheckpointSource source = open_or_say_the_rest(path, question.ignored_config_keys, findings);
+  const models::CheckpointSource source = open_or_say_the_rest(path, question, computations, findings);
   add_config(source.config, findings);
   add_files(source, findings);
   add_tokenizer(source.path, findings);
-  if (const std::string doubt = sink_test_doubt(source.config); !doubt.empty()) {
-    findings.add_line("sink-vs-k", doubt);
-    findings.add_json("sink_vs_k_doubt", doubt);
-  }
-  add_memory(source.config, question, available_memory(), findings);
-  check_rope(source.config);
+  add_use(source.config, question, findings);
   models::check_tensors(source);
-  if (!question.length.empty()) {
-    computations.add_time(source.config, question, findings);
-  } else {
-    findings.add_line("time", fmt::format("not estimated; --length {} measures the speed of this machine",
-                                          format_count(inspected_length(source.config, question))));
-  }
+  add_time(source.config, question, computations, findings);
 }
 
 }  // namespace gainlens::cli

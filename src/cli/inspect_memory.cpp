@@ -5,6 +5,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace gainlens::cli {
 namespace {
 
@@ -70,20 +72,24 @@ void add_memory(const models::DecoderConfig& config, const MemoryQuestion& quest
   const models::MemoryOptions options{.dtype = dtype, .positions = length};
   const std::uint64_t needed = memory_needed(config, options).total();
   const std::string name(models::name_of(dtype));
+  const std::vector<Remedy> others = remedies(config, options);
+  const bool too_large = available && needed > *available;
+  const auto streamed = std::ranges::find(others, "--stream-weights", &Remedy::options);
   findings.add_line(
       fmt::format("memory at {}", format_count(length)),
-      fmt::format("about {} in {}{}{}", format_bytes(needed), name,
-                  length > config.max_positions ? "; beyond the context limit, for --allow-extrapolation" : "",
-                  available ? fmt::format("; {} available", format_bytes(*available)) : ""));
+      fmt::format(
+          "about {} in {}{}{}{}", format_bytes(needed), name,
+          length > config.max_positions ? "; beyond the context limit, for --allow-extrapolation" : "",
+          available ? fmt::format("; {} available", format_bytes(*available)) : "",
+          too_large ? fmt::format(": does not fit; --stream-weights needs {}", format_bytes(streamed->bytes)) : ""));
   Json json = {{"length", length},
                {"dtype", name},
                {"bytes", needed},
                {"available", available ? Json(*available) : Json(nullptr)},
                {"fits", available ? Json(needed <= *available) : Json(nullptr)}};
-  const std::vector<Remedy> others = remedies(config, options);
   for (const Remedy& remedy : others) json[remedy.key] = remedy.bytes;
   findings.add_json("memory", json);
-  if (available && needed > *available) findings.usable_how(how_it_fits(needed, *available, name, others));
+  if (too_large) findings.usable_how(how_it_fits(needed, *available, name, others));
 }
 
 std::string sink_test_doubt(const models::DecoderConfig& config) {

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "analyses/recommender_results.h"
+#include "analyses/selection.h"
 #include "analyses/theory_equivalence.h"
 #include "cli/given_run.h"
 #include "cli/name_list.h"
@@ -9,6 +10,7 @@
 #include "core/json.h"
 #include "core/quantity.h"
 #include "recommend/settings.h"
+#include "reports/figures/style.h"
 #include "reports/recommend/recommend_report.h"
 #include "reports/sweep/sweep_report.h"
 #include "runfile/recommend_run.h"
@@ -34,7 +36,10 @@ struct ReportArguments {
   std::optional<std::string> at;
   std::optional<std::int64_t> deep_layers;
   double theory_margin = analyses::Options{}.theory_margin;
-  std::string paper;
+  std::optional<std::string> lengths;
+  std::string style;
+  /// Of a sweep without a value: the option alone asks for a page. Of a recommender run the name of a data set.
+  std::optional<std::string> paper;
 };
 
 /// The folder of a run, given as the folder or as its run.h5.
@@ -108,33 +113,52 @@ bool asks_for_recommenders(const ReportArguments& arguments) {
   std::vector<std::string> recommenders, others;
   for (const std::string& run : arguments.runs)
     (runfile::is_recommend_run(run) ? recommenders : others).push_back(printable(run));
-  CHECK(!recommenders.empty() || arguments.paper.empty(),
-        "--paper: is for recommender runs, and {} is none; leave it out", others.front());
+  CHECK(!recommenders.empty() || arguments.paper.value_or("").empty(),
+        "--paper: '{}' names a data set, which is for recommender runs, and {} is a sweep; leave the name out",
+        printable(*arguments.paper, 60), others.front());
   if (recommenders.empty()) return false;
   CHECK(others.empty(),
         "report: {} is a recommender run, and {} is not; give one recommender run alone, or sweeps alone",
         recommenders.front(), others.front());
   CHECK(recommenders.size() == 1, "report: {} are recommender runs; compare them: gainlens compare {} --out FOLDER",
         fmt::join(recommenders, ", "), fmt::join(recommenders, " "));
-  const bool for_sweeps[] = {!arguments.names.empty(), arguments.at.has_value(), arguments.deep_layers.has_value(),
+  const bool for_sweeps[] = {!arguments.names.empty(), arguments.at.has_value(), arguments.lengths.has_value(),
+                             arguments.deep_layers.has_value(),
                              arguments.theory_margin != analyses::Options{}.theory_margin};
-  const char* const options[] = {"--names", "--at", "--deep-layers", "--theory-margin"};
+  const char* const options[] = {"--names", "--at", "--lengths", "--deep-layers", "--theory-margin"};
   for (std::size_t i = 0; i < std::size(options); ++i)
     CHECK(!for_sweeps[i], "{}: is for sweeps, and {} is a recommender run; leave it out", options[i],
           recommenders.front());
   return true;
 }
 
+reports::Writing writing_of(const ReportArguments& arguments) {
+  return {arguments.style.empty() ? reports::Style{} : reports::read_style(arguments.style),
+          arguments.paper.has_value()};
+}
+
+/// The lengths that --lengths names.
+/// @throws InvalidArgument  one that the run does not have, or of which it has no complete chunk
+void keep_lengths(runfile::RunReader& reader, const std::string& asked) {
+  const std::vector<std::int64_t> tokens = parse_counts(asked, "--lengths");
+  reader.keep_lengths(tokens);
+  for (const analyses::Length& length : analyses::all_lengths(reader))
+    CHECK(!length.samples.empty(), "--lengths: {} has no complete chunk of {} tokens",
+          printable(reader.path().string()), format_count(length.tokens));
+}
+
 void report_recommender(const ReportArguments& arguments, const GlobalOptions& global) {
   const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
   analyses::RecommenderOptions options;
   options.resampling.seed = options.resamples.seed = global.seed;
-  if (!arguments.paper.empty()) options.paper = analyses::parse_paper_data_set(arguments.paper);
+  CHECK(arguments.paper.value_or("none") != "", "--paper: needs the name of a data set, since {} is a recommender run",
+        printable(path.string()));
+  if (arguments.paper) options.paper = analyses::parse_paper_data_set(*arguments.paper);
   const auto run = given_recommend_run(path);
   const Json preset = Json(recommend::to_json(recommend::settings_of(recommend::preset("paper"), "--preset")));
   const reports::TrainedRun trained{printable(folder_of(path).filename().string()),
                                     analyses::recommender_results(path, run, options), preset};
-  finish(reports::write_recommend_report(trained, out), out, global.json);
+  finish(reports::write_recommend_report(trained, out, writing_of(arguments)), out, global.json);
 }
 
 void report_sweeps(const ReportArguments& arguments, const GlobalOptions& global) {
@@ -145,16 +169,25 @@ void report_sweeps(const ReportArguments& arguments, const GlobalOptions& global
   options.theory_margin = arguments.theory_margin;
   const std::vector<std::string> names = labels(arguments);
   const fs::path out = folder_to_write(arguments);
+  const reports::Writing writing = writing_of(arguments);
 
   std::vector<GivenRun> given;
   for (const std::string& run : arguments.runs) given.push_back(open_given_run(run));
+  if (arguments.lengths) {
+    for (GivenRun& run : given) keep_lengths(run.reader, *arguments.lengths);
+  }
   std::vector<reports::RunInput> runs;
   for (std::size_t i = 0; i < given.size(); ++i) runs.push_back({names[i], given[i].reader, given[i].proof});
 
-  finish(reports::write_report(runs, out, options), out, global.json);
+  finish(reports::write_report(runs, out, options, writing), out, global.json);
 }
 
 void report(const ReportArguments& arguments, const GlobalOptions& global) {
+  CHECK(!arguments.runs.empty(), "report: RUN is missing{}",
+        arguments.paper.value_or("").empty()
+            ? ""
+            : fmt::format("; --paper took '{}' as its value, so give RUN first: gainlens report RUN --paper",
+                          printable(*arguments.paper, 60)));
   refuse_repeats(arguments.runs);
   if (asks_for_recommenders(arguments))
     report_recommender(arguments, global);
@@ -174,11 +207,9 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
       "and who is recommended well. With several arms, it compares the later arms with the first.\n"
       "gainlens compare compares several recommender runs.");
   auto arguments = std::make_shared<ReportArguments>();
-  command
-      ->add_option("runs", arguments->runs,
-                   "Run folders or run.h5 files of sweeps, at most 6; later ones are compared with the first.\n"
-                   "Or one recommender run")
-      ->required();
+  command->add_option("runs", arguments->runs,
+                      "Run folders or run.h5 files of sweeps, at most 6; later ones are compared with the first.\n"
+                      "Or one recommender run");
   command->add_option("--out", arguments->out,
                       "Folder to write to (default for one run: RUN/report; several runs need this option)");
   add_name_list(*command, "--names", arguments->names,
@@ -195,10 +226,18 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
                       "paper reports at most {}",
                       analyses::paper_theory_error))
       ->capture_default_str();
-  command->add_option(
-      "--paper", arguments->paper,
-      "Recommender runs: the paper's data set beside which the data stand: ML-1M, Instruments, Beauty,\n"
-      "Sports, Toys, Games, or none (default: the one with as many users, items and interactions)");
+  command->add_option("--lengths", arguments->lengths,
+                      "Context lengths in tokens to report on, comma-separated; 1k is 1024 (default: all of the run)");
+  command
+      ->add_option("--paper", arguments->paper,
+                   "Sweeps, without a value: the paper's predictions and theory get a page of their own, paper.html\n"
+                   "(default: they are folded at the end of report.html).\n"
+                   "Recommender runs: the paper's data set beside which the data stand: ML-1M, Instruments, Beauty,\n"
+                   "Sports, Toys, Games, or none (default: the one with as many users, items and interactions)")
+      ->expected(0, 1);
+  command->add_option("--style", arguments->style,
+                      "JSON file with font, sizes, colours and formats of the figures, and which of them to draw: see "
+                      "docs/report.md");
   command->callback([arguments, &global, &action] { action = [arguments, &global] { report(*arguments, global); }; });
 }
 

@@ -206,7 +206,8 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->required();
   command->add_option("--lengths", arguments->lengths,
                       "Context lengths in tokens, comma-separated; 1k is 1024 (default: 1k,2k,4k,6k,8k,10k as far as "
-                      "the model has positions; if fewer than three fit, a quarter, half and all of its positions)");
+                      "the model has positions and the text has tokens for all samples; if fewer than three fit, a "
+                      "quarter, half and all of the longest that fits)");
   command->add_option("--samples", arguments->samples, "Number of chunks per length")->capture_default_str();
   command->add_flag("--nested", arguments->nested,
                     "Cut the shorter chunks from the start of the longest, to compare lengths on the same text");

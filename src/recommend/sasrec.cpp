@@ -235,6 +235,8 @@ void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOpti
           "the bound is {}",
           layer, format_bytes(bytes), format_bytes(options.pattern_memory_bytes));
   }
+  if (options.stop_at_layer < 0)
+    hooks::check_logits_hooks({&tokens, options, &hooks}, config_.items + 1, weights_.item_embedding.scalar_type());
 }
 
 hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
@@ -258,7 +260,9 @@ hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardO
       run_layers(first_stream(tokens.ids.flatten(), places, pass), whole ? config_.layers : options.stop_at_layer, pass)
           .hidden;
   if (whole && config_.norm == NormPlace::pre) hidden = normed(hidden, weights_.final_norm, final_norm_site, pass);
-  return {hidden.view({batch, positions, config_.width})};
+  hooks::Stream stream{hidden.view({batch, positions, config_.width})};
+  if (whole && hooks.wants(hooks::logits_site())) hooks.at(hooks::logits_site(), unembed(stream.hidden));
+  return stream;
 }
 
 at::Tensor SasRec::unembed(const at::Tensor& normalized) {
@@ -303,6 +307,7 @@ std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
     add("hook_resid_post", stream);
   }
   if (config.norm == NormPlace::pre) sites.push_back({final_norm_site, stream});
+  sites.push_back({hooks::logits_site(), {"batch", "position", number(config.items + 1)}, true});
   return sites;
 }
 

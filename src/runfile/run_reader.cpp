@@ -3,11 +3,14 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/nearest.h"
+#include "core/quantity.h"
 #include "runfile/hdf5.h"
 #include "runfile/recommend_run.h"
 #include "runfile/run_file.h"
 #include "runfile/schema.h"
 #include "runfile/shard_file.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -67,6 +70,7 @@ struct RunReader::State {
   hdf5::Handle file;
   Request request;
   std::vector<std::int64_t> complete;  // [length, sample] 0 or 1
+  std::vector<std::int64_t> kept;      // lengths in tokens; empty: all
   std::vector<std::string> names;
   std::map<std::string, std::pair<const DatasetInfo*, std::int64_t>, std::less<>>
       datasets;  // name -> its line and context length
@@ -171,6 +175,22 @@ std::int64_t RunReader::kv_heads() const {
 }
 const std::vector<std::string>& RunReader::attention() const {
   return state_->request.attention;
+}
+
+void RunReader::keep_lengths(const std::vector<std::int64_t>& tokens) {
+  for (const std::int64_t length : tokens) {
+    std::vector<std::string> known;
+    for (const std::int64_t stored : lengths()) known.push_back(format_count(stored));
+    CHECK(std::find(lengths().begin(), lengths().end(), length) != lengths().end(),
+          "{}: the run has no length of {} tokens; it has {}", printable(path().string()), length,
+          fmt::join(known, ", "));
+  }
+  state_->kept = tokens;
+}
+
+bool RunReader::is_kept(std::size_t length_index) const {
+  const std::vector<std::int64_t>& kept = state_->kept;
+  return kept.empty() || std::find(kept.begin(), kept.end(), lengths().at(length_index)) != kept.end();
 }
 
 bool RunReader::complete(std::size_t length_index, std::int64_t sample) const {

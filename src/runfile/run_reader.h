@@ -31,6 +31,10 @@ class RunReader {
   std::int64_t kv_heads() const;
   const std::vector<std::string>& attention() const;  ///< per layer
   bool complete(std::size_t length_index, std::int64_t sample) const;
+  /// Leaves the other lengths out of every analysis; the datasets keep them.
+  /// @throws InvalidArgument  the run has no such length
+  void keep_lengths(const std::vector<std::int64_t>& tokens);
+  bool is_kept(std::size_t length_index) const;  ///< true of all lengths unless some were chosen
 
   /// e.g. "summary/n_eff", "profile/gate", "values/norm", "queries/512/n_eff"
   bool has(std::string_view name) const;

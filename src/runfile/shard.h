@@ -14,6 +14,8 @@ inline constexpr std::int64_t first_keys = 8;  ///< first keys of first_mass, co
 inline constexpr std::int64_t stored_sinks = 16;
 inline constexpr double least_stored_mean = 0.1;        ///< smallest column mean of a key in /sinks
 inline constexpr std::int64_t least_sink_queries = 16;  ///< fewest queries that see a key in /sinks
+/// Column mean from which a key is a sink, unless another threshold is given. `without_sinks_*` leave these keys out.
+inline constexpr double sink_threshold = 0.3;
 inline constexpr std::int64_t largest_positions = 3;    ///< of a layer in /stream
 
 /// Row-major numbers of one shard. NaN: no value.

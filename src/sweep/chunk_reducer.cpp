@@ -159,6 +159,11 @@ void ChunkReducer::add_gate(std::int64_t layer, const at::Tensor& gate) {
   add_scalar("gate", row_of(layer), by_head.transpose(0, 1));
 }
 
+void ChunkReducer::add_without_sinks(std::int64_t layer, const at::Tensor& n_eff, const at::Tensor& kalman_gain) {
+  add_scalar("without_sinks_n_eff", row_of(layer), n_eff);
+  add_scalar("without_sinks_kalman_gain", row_of(layer), kalman_gain);
+}
+
 void ChunkReducer::add_nll(double mean_nll) {
   result_.summary["nll"] = {{}, {mean_nll}};
 }

@@ -31,6 +31,9 @@ class ChunkReducer {
   /// @param gate  sigmoid of the gate scores, [position, head] or [position, head, head_dim]
   void add_gate(std::int64_t layer, const at::Tensor& gate);
 
+  /// Stores n_eff and K of the keys that are no sinks, [head, query] each.
+  void add_without_sinks(std::int64_t layer, const at::Tensor& n_eff, const at::Tensor& kalman_gain);
+
   void add_nll(double mean_nll);
 
   /// Number of queries that saw no key, summed over layers and heads. They are left out of every mean.

@@ -30,6 +30,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 
@@ -78,18 +79,19 @@ runfile::Notice notice(const SweepOptions& options) {
   return [](const std::string& text) { print_notice("gainlens: {}\n", text); };
 }
 
-/// The lengths that were asked for, or the default ones. Says so if the model has too few positions for all of these.
+/// The lengths that were asked for, or the default ones.
 std::vector<std::int64_t> lengths_of(const SweepOptions& options, const models::DecoderConfig& config) {
   if (!options.lengths.empty()) return options.lengths;
-  if (options.allow_extrapolation) return default_lengths(std::nullopt);
-  std::vector<std::int64_t> lengths = default_lengths(config.max_positions);
-  if (const auto tell = notice(options); tell && options.group.rank == 0 && lengths != default_lengths(std::nullopt)) {
-    std::vector<std::string> names(lengths.size());
-    std::transform(lengths.begin(), lengths.end(), names.begin(), format_count);
-    tell(fmt::format("the model has {} positions, so the lengths are {} (choose others with --lengths)",
-                     config.max_positions, fmt::join(names, ", ")));
-  }
-  return lengths;
+  return default_lengths(options.allow_extrapolation ? std::nullopt : std::optional(config.max_positions));
+}
+
+/// Says why the default lengths are not all of default_lengths(nullopt).
+void tell_of_lengths(const SweepOptions& options, const std::vector<std::int64_t>& lengths, const std::string& why) {
+  const auto tell = notice(options);
+  if (!tell || options.group.rank != 0 || lengths == default_lengths(std::nullopt)) return;
+  std::vector<std::string> names(lengths.size());
+  std::transform(lengths.begin(), lengths.end(), names.begin(), format_count);
+  tell(fmt::format("{}, so the lengths are {} (choose others with --lengths)", why, fmt::join(names, ", ")));
 }
 
 /// Says which layers are left out, because they have no attention weights.
@@ -164,6 +166,22 @@ SweepPlan plan_of(const SweepOptions& options, const models::DecoderConfig& conf
           .estimator = options.estimator};
 }
 
+/// Shortens default lengths, of which the text has too few chunks, as if it were the model that is too short.
+/// @param plan  of the lengths that the model has positions for
+void fit_lengths_to_text(const SweepOptions& options, const data::ChunkPlan& plan, Job& job) {
+  const std::int64_t tokens = std::ssize(job.source.tokens), longest = plan.lengths.back();
+  // If not all tokens were read, those that were are enough.
+  const std::int64_t fits = job.source.whole ? longest_length(tokens, plan, longest) : longest;
+  if (fits == longest || fits < shortest_length) {  // cut() refuses a text that is too short for every length
+    tell_of_lengths(options, job.lengths, fmt::format("the model has {} positions", job.config.max_positions));
+    return;
+  }
+  job.lengths = default_lengths(fits);
+  tell_of_lengths(options, job.lengths,
+                  fmt::format("the text has {} for {} of each length", counted(tokens, "token"),
+                              counted(options.samples, "sample")));
+}
+
 /// The texts of the tokens of some chunks, without the tokenizer.
 std::function<std::string(tokenizers::TokenId)> texts_of_tokens(const tokenizers::Tokenizer& tokenizer,
                                                                 const std::vector<data::Chunk>& chunks) {
@@ -186,6 +204,7 @@ void read_chunks(const SweepOptions& options, Job& job) {
   job.source = read_tokens(options.source, job.checkpoint, job.config.vocabulary, job.config.bos_token, [&](bool bos) {
     return data::tokens_needed(plan(bos ? std::optional<tokenizers::TokenId>(0) : std::nullopt));
   });
+  if (options.lengths.empty()) fit_lengths_to_text(options, plan(job.source.bos.token), job);
   job.chunks = data::cut(job.source.tokens, plan(job.source.bos.token));
   if (options.spread) job.spread = std::ssize(job.source.tokens);
   job.source.tokens = {};
@@ -396,6 +415,17 @@ std::vector<std::int64_t> default_lengths(std::optional<std::int64_t> max_positi
     if (*max_positions / parts >= shortest_length) lengths.push_back(*max_positions / parts);
   }
   return lengths;
+}
+
+std::int64_t longest_length(std::int64_t tokens, data::ChunkPlan plan, std::int64_t limit) {
+  plan.spread = false;  // spread chunks need as many tokens as consecutive ones
+  std::int64_t fits = plan.bos ? 1 : 0, too_long = limit + 1;
+  while (too_long - fits > 1) {
+    const std::int64_t tried = std::midpoint(fits, too_long);
+    plan.lengths = {tried};
+    (*data::tokens_needed(plan) <= tokens ? fits : too_long) = tried;
+  }
+  return fits;
 }
 
 SweepOutcome run_sweep(const SweepOptions& options) {

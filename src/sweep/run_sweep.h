@@ -2,6 +2,7 @@
 
 #include "core/estimator.h"
 #include "core/json.h"
+#include "data/chunks.h"
 #include "kernels/attention_statistics.h"
 #include "runfile/process_group.h"
 #include "sweep/token_source.h"
@@ -22,7 +23,7 @@ struct SweepOptions {
   std::vector<std::string> ignored_config_keys;  ///< of config.json, see models::IgnoredKeys
   TokenSourceOptions source;
   std::filesystem::path out;          ///< run folder
-  std::vector<std::int64_t> lengths;  ///< empty: default_lengths()
+  std::vector<std::int64_t> lengths;  ///< empty: default_lengths(), as far as the text has tokens for them
   std::int64_t samples = 5;
   bool nested = false;
   bool spread = false;
@@ -59,6 +60,12 @@ struct SweepOutcome {
 /// fewer than three fit: a quarter, half and all of its positions, from shortest_length on.
 /// @param max_positions  of the model; absent: there is no limit
 std::vector<std::int64_t> default_lengths(std::optional<std::int64_t> max_positions);
+
+/// The longest chunk of which a text has as many as a plan asks for, at most `limit`. Fewer than shortest_length if it
+/// is too short for any.
+/// @param tokens  of the whole text
+/// @param plan    its lengths are not read
+std::int64_t longest_length(std::int64_t tokens, data::ChunkPlan plan, std::int64_t limit);
 
 /// Measures every chunk that the run folder does not hold yet and combines the shards into run.h5. The same request
 /// resumes the run. More lengths or samples extend it. A request whose chunks are all there ends at once, without

@@ -135,9 +135,7 @@ void SinkCollector::see_attention(std::int64_t layer, const kernels::QueryStatis
       for (std::size_t rank = 0; rank < of_head.size(); ++rank) {
         const std::int64_t position = of_head[rank].key;
         const auto place = static_cast<std::size_t>(position);
-        const std::size_t cell = (row_of(layer) * static_cast<std::size_t>(heads_) + static_cast<std::size_t>(head)) *
-                                     runfile::stored_sinks +
-                                 rank;
+        const std::size_t cell = first_cell(layer, head) + rank;
         const at::Tensor means = statistics.key_mean[head][position].to(at::kDouble);
         sink("position", cell) = static_cast<double>(position);
         sink("token", cell) = tokens_[place];
@@ -155,6 +153,60 @@ void SinkCollector::see_attention(std::int64_t layer, const kernels::QueryStatis
       }
     }
   }
+}
+
+SinkCollector::WithoutSinks SinkCollector::without_sinks(std::int64_t layer, const kernels::QueryStatistics& statistics,
+                                                         const hooks::Qkv& qkv,
+                                                         const kernels::AttentionOptions& options) const {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const std::int64_t length = qkv.query.size(2), kv_heads = qkv.key.size(1), group = heads_ / kv_heads;
+  WithoutSinks found{statistics.n_eff.clone(), statistics.kalman_gain.clone()};
+  const auto &mean = sinks_.at("column_mean").values, &position = sinks_.at("position").values;
+  for (std::int64_t kv_head = 0; kv_head < kv_heads; ++kv_head) {
+    const std::int64_t first = kv_head * group;
+    at::Tensor hidden = at::zeros({group, length}, at::kDouble);  // added to the scores of each key
+    std::vector<std::int64_t> others;                             // heads with a sink besides key 0
+    for (std::int64_t head = first; head < first + group; ++head) {
+      bool first_key = false, other_key = false;
+      for (std::size_t cell = first_cell(layer, head); cell < first_cell(layer, head) + runfile::stored_sinks; ++cell) {
+        if (!(mean[cell] >= runfile::sink_threshold)) break;  // NaN: there are no more
+        const auto key = static_cast<std::int64_t>(position[cell]);
+        hidden[head - first][key] = -infinity;
+        (key == 0 ? first_key : other_key) = true;
+      }
+      if (other_key) others.push_back(head);
+      if (other_key || !first_key) continue;
+      found.n_eff[head].copy_(statistics.without_first_n_eff[head]);
+      found.kalman_gain[head].copy_(statistics.without_first_kalman_gain[head]);
+    }
+    if (others.empty()) continue;
+
+    const auto own_rows = [&](const at::Tensor& rows) {
+      return rows.defined() && rows.dim() > 1 && rows.size(0) == heads_ ? rows.narrow(0, first, group) : rows;
+    };
+    kernels::AttentionOptions own = options;
+    own.key_bias = options.key_bias.defined() ? own_rows(options.key_bias).to(at::kDouble) + hidden : hidden;
+    own.distance_bias = own_rows(options.distance_bias);
+    own.prior_precision_by_dimension = own_rows(options.prior_precision_by_dimension);
+    own.sink_logit = at::Tensor();  // it takes weight from all keys alike
+    own.returned = {.output = false,
+                    .entropy = false,
+                    .log_observation_precision = false,
+                    .kalman_gain_scaled = false,
+                    .without_first = false,
+                    .without_first_moments = false,
+                    .norms = false,
+                    .first_masses = 0};
+    kernels::AttentionPlan plan(own);
+    const kernels::QueryStatistics rest =
+        kernels::attention_statistics(plan, qkv.query[0].narrow(0, first, group), qkv.key[0].narrow(0, kv_head, 1),
+                                      qkv.value[0].narrow(0, kv_head, 1));
+    for (const std::int64_t head : others) {
+      found.n_eff[head].copy_(rest.n_eff[head - first]);
+      found.kalman_gain[head].copy_(rest.kalman_gain[head - first]);
+    }
+  }
+  return found;
 }
 
 void SinkCollector::see_stream_after(std::int64_t layer, const at::Tensor& hidden) {

@@ -32,6 +32,15 @@ class SinkCollector {
   /// @param statistics  with `key_mean` of the keys from runfile::least_stored_mean on
   /// @param qkv         of one sequence; queries and keys as the scores use them
   void see_attention(std::int64_t layer, const kernels::QueryStatistics& statistics, const hooks::Qkv& qkv);
+  /// n_eff and K of the keys that are no sinks (runfile::sink_threshold), [head, query] each. A query that sees no
+  /// other key has NaN. Where key 0 is the only sink, these are the statistics without key 0; other sinks take a second
+  /// pass over the kv heads that have them.
+  /// @param options  those that `statistics` were computed with
+  struct WithoutSinks {
+    at::Tensor n_eff, kalman_gain;
+  };
+  WithoutSinks without_sinks(std::int64_t layer, const kernels::QueryStatistics& statistics, const hooks::Qkv& qkv,
+                             const kernels::AttentionOptions& options) const;
   /// @param hidden  [1, position, width], after the layer
   void see_stream_after(std::int64_t layer, const at::Tensor& hidden);
 
@@ -49,6 +58,9 @@ class SinkCollector {
   };
   static StreamPeaks peaks_of(const at::Tensor& hidden);
   std::size_t row_of(std::int64_t layer) const;
+  std::size_t first_cell(std::int64_t layer, std::int64_t head) const {
+    return (row_of(layer) * static_cast<std::size_t>(heads_) + static_cast<std::size_t>(head)) * runfile::stored_sinks;
+  }
   double& sink(const char* name, std::size_t cell) { return sinks_.at(name).values[cell]; }
 
   std::vector<std::int64_t> layers_;

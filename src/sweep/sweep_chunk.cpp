@@ -75,6 +75,8 @@ class WatchedChunk {
             [this](std::int64_t layer, kernels::QueryStatistics&& found) {
               reducer_.add(layer, found, value_);
               sinks_.see_attention(layer, found, measured_.present());
+              const auto rest = sinks_.without_sinks(layer, found, measured_.present(), statistics_.present());
+              reducer_.add_without_sinks(layer, rest.n_eff, rest.kalman_gain);
             },
             plan.kernel, stored_fields, plan.estimator),
         measured_(plan.layers, statistics_) {

@@ -159,6 +159,69 @@ TEST(Verdicts, AModelWithoutASinkSaysNothingAboutSinks) {
   EXPECT_THAT(sink(found).claims[0].decisive, HasSubstr("block permutation: p = "));  // the numbers stay
 }
 
+TEST(Verdicts, ARunThatLookedEverywhereCountsSinksOnEveryKey) {
+  SyntheticRun run = planted_run({});
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", run);
+  const SinkVsK sinks = sink_vs_k(reader);
+  SinkKeys keys{0.3, false, usable_lengths(reader), {}, {}, {}, {}, Cells::of(reader, std::vector<double>(2 * 4 * 32)),
+                0};
+  const auto ruled = [&] {
+    return verdicts(context(reader), context_by_attention(reader), gain_theory(reader), sinks,
+                    Maybe<SinkCount>::none("not counted"), any_sinks(keys, sinks))
+        .predictions.at(0);
+  };
+  EXPECT_EQ(ruled().ruling, Ruling::not_decidable);  // although BOS masses reach 0.07
+  EXPECT_EQ(
+      ruled().reason,
+      "no head is a sink: in none of 32 heads does a key get 0.3 or more of the attention of the queries that see "
+      "it");
+  SinkKey key{};
+  key.length = 64;
+  key.layer = 3;
+  keys.keys = {key, key};
+  EXPECT_EQ(any_sinks(keys, sinks).heads, 1u);
+  EXPECT_EQ(ruled().ruling, Ruling::supported) << ruled().reason;
+  ASSERT_EQ(ruled().claims.size(), 2u);  // the second stands beside the paper's and decides nothing
+  EXPECT_THAT(ruled().claims[1].claim, HasSubstr("total sink mass, of the sinks that they can see"));
+  EXPECT_THAT(ruled().claims[1].ruling, ::testing::AnyOf(Ruling::not_shown, Ruling::not_decidable));
+  keys.keys[0].length = keys.keys[1].length = 32;  // not a length that was asked for
+  EXPECT_EQ(any_sinks(keys, sinks).heads, 0u);
+}
+
+TEST(Verdicts, AModelThatNeverSeesBosHasNoSinkOnIt) {
+  SyntheticRun run = planted_run({});
+  run.attention.assign(8, "window:4");
+  const Verdicts found = verdicts_of(run);
+  EXPECT_EQ(sink(found).ruling, Ruling::not_decidable);
+  EXPECT_THAT(sink(found).reason, HasSubstr("BOS is outside the window of every layer"));
+}
+
+TEST(Verdicts, SinksAtThePublishedLengthStandBesideTheLongOnes) {
+  SyntheticRun run = planted_run({});
+  run.lengths = {64, 128, 256};
+  const auto planted_value = run.value;
+  run.value = [planted_value](const CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/column_mean")  // two of four heads at 64 tokens, none later
+      return key.length == 64 && key.last == 0 && key.head < 2 ? 0.4 : 0.1;
+    return planted_value(key);
+  };
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", run);
+  const auto count = published_sinks(reader);
+  ASSERT_TRUE(bool(count));
+  EXPECT_EQ(count->sinks, 64u);  // 4 chunks x 8 layers x 2 heads
+  EXPECT_EQ(count->cells, 128u);
+  const Verdicts found =
+      verdicts(context(reader), context_by_attention(reader), gain_theory(reader), sink_vs_k(reader), count);
+  EXPECT_THAT(sink(found).claims[0].measurement,
+              HasSubstr("at 64 tokens, the length of Gu et al., 64 of 128 (head, chunk) pairs (50.00%)"));
+  run.lengths = {128, 256};
+  const auto without = published_sinks(write_run(folder.path() / "long", run));
+  ASSERT_FALSE(bool(without));
+  EXPECT_EQ(without.reason(), "the run has no chunk of 64 tokens");
+}
+
 /// Four layers with a window of 32 keys and four without. ln lambda_obs rises by `filling` from 16 to 64 tokens and by
 /// `windowed` from 64 to 256 in the former, and by `global` at each step in the latter.
 SyntheticRun windowed_run(double filling, double windowed, double global) {
@@ -457,7 +520,7 @@ TEST(Verdicts, AnyRunHasAVerdictWithAReason) {
         }
       }
     }
-    EXPECT_THAT(sink(found).reason, HasSubstr("key 0 is ordinary text here"));
+    EXPECT_THAT(sink(found).reason, HasSubstr("no BOS token stands in front"));
   }
 }
 

@@ -398,7 +398,7 @@ TEST(Report, OfSomethingThatIsNoRun) {
 }
 
 TEST(Report, OfACheckpointSaysToSweepItFirst) {
-  for (const char* command : {"report", "sinks", "sink-vs-k", "audit"}) {
+  for (const char* command : {"report", "sinks", "sink-vs-k", "audit", "check"}) {
     expect_error(run_gainlens({command, tiny_checkpoint}), 2,
                  "is a checkpoint, and a run is needed here; sweep it first: gainlens sweep ");
   }

@@ -248,8 +248,37 @@ TEST_F(Commands, CaptureWritesSafetensors) {
   const auto tensors = nlohmann::json::parse(result.out).at("tensors");
   EXPECT_EQ(tensors.size(), 7u);  // q and k of three layers, and the tokens
   EXPECT_EQ(tensors.at("blocks.1.attn.hook_k"), (std::vector<int>{1, 16, 2, 12}));
+  const auto bytes = bytes_of(out);
+  const auto header = nlohmann::json::parse(
+      bytes.substr(8, static_cast<unsigned char>(bytes[0]) + 256u * static_cast<unsigned char>(bytes[1])));
+  const auto metadata = header.at("__metadata__");
+  EXPECT_EQ(metadata.at("format"), "pt");
+  EXPECT_EQ(metadata.at("model"), tiny_checkpoint.string());
+  EXPECT_EQ(metadata.at("family"), "llama");
+  EXPECT_EQ(metadata.at("text"), ids_);
+  EXPECT_EQ(metadata.at("text_sha256").get<std::string>().size(), 64u);
+  EXPECT_EQ(metadata.at("dtype"), "float32");
+  EXPECT_FALSE(metadata.contains("tokens_text")) << "ids were given";
   EXPECT_EQ(run_gainlens({"capture", tiny_checkpoint, "--tokens", ids_, "--hooks", "*", "--out", out}).exit_code, 2)
       << "an existing file is kept";
+}
+
+TEST_F(Commands, CaptureTellsWhatTokensStandFor) {
+  const std::string demo = GAINLENS_SOURCE_DIR "/data/demo/", out = folder_.path() / "text.safetensors";
+  const auto result = run_gainlens({"capture", demo + "plain", "--text", demo + "text.txt", "--length", "6", "--hooks",
+                                    "hook_{embed,logits}", "--out", out, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(nlohmann::json::parse(result.out).at("tensors").at("hook_logits"), (std::vector<int>{1, 6, 2048}));
+  const auto bytes = bytes_of(out);
+  const auto header = nlohmann::json::parse(
+      bytes.substr(8, static_cast<unsigned char>(bytes[0]) + 256u * static_cast<unsigned char>(bytes[1])));
+  const auto texts = nlohmann::json::parse(header.at("__metadata__").at("tokens_text").get<std::string>());
+  ASSERT_EQ(texts.size(), 6u);
+  EXPECT_EQ(texts[0], "<s>");
+  std::string joined;
+  for (std::size_t i = 1; i < texts.size(); ++i) joined += texts[i].get<std::string>();
+  const std::string start = bytes_of(demo + "text.txt").substr(0, 3);
+  EXPECT_THAT(joined, HasSubstr(start));
 }
 
 TEST_F(Commands, CaptureTakesTheWholeText) {
@@ -365,7 +394,7 @@ TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
 TEST_F(Commands, VersionAndHelp) {
   EXPECT_THAT(run_gainlens({"--version"}).out, HasSubstr("gainlens 0."));
   for (const char* command :
-       {"sweep", "report", "sinks", "sink-vs-k", "audit", "inspect", "hooks", "capture", "estimators"}) {
+       {"sweep", "report", "sinks", "sink-vs-k", "check", "audit", "inspect", "hooks", "capture", "estimators"}) {
     const auto help = run_gainlens({command, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  gainlens ")) << command;

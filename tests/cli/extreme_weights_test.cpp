@@ -102,6 +102,9 @@ TEST_P(ExtremeWeights, EndInNumbersOrInOneLine) {
     EXPECT_TRUE(read.exit_code == 0 || read.exit_code == 2) << command << ": " << read.error;
     EXPECT_THAT(read.error, Not(HasSubstr("internal error"))) << command;
   }
+  const ProgramResult checked = run_gainlens({"check", folder.path() / "run"});
+  EXPECT_TRUE(checked.exit_code == 0 || checked.exit_code == 1) << checked.error;
+  EXPECT_THAT(checked.error, Not(HasSubstr("internal error")));
 }
 
 float zero(float) {

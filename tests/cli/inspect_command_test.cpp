@@ -66,6 +66,21 @@ TEST(Inspect, TimeStandsBesideMemoryAtTheSameLength) {
   EXPECT_THAT(run_gainlens({"inspect", "--help"}).out, HasSubstr("'time' is added with\n--length"));
 }
 
+TEST(Inspect, AConfigurationAloneGivesMemoryAndTime) {
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(golden / "models/falcon/config.json", folder.path() / "config.json");
+  const auto result = run_gainlens({"inspect", folder.path(), "--length", "64"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("family             falcon"), HasSubstr("sink-vs-k          one KV head a layer"),
+                    HasSubstr("memory at 64       about "), HasSubstr("time at 64         about "),
+                    HasSubstr("usable             no: "), HasSubstr("no weights")));
+  const Json json = Json::parse(run_gainlens({"inspect", folder.path(), "--json"}).out);
+  EXPECT_GT(json.at("memory").at("bytes"), 0);
+  EXPECT_EQ(json.at("usable"), false);
+  EXPECT_THAT(run_gainlens({"inspect", folder.path()}).out, HasSubstr("time               not estimated; --length "));
+}
+
 /// The tiny checkpoint, with a key that its reference reads and no family here computes.
 std::filesystem::path checkpoint_in_chunks(const std::filesystem::path& folder) {
   const auto model = copy_checkpoint(folder);
@@ -91,6 +106,24 @@ TEST(Sweep, SaysBeforeItStartsThatNoTestCanDecide) {
   EXPECT_THAT(said_of("llama", {}), Not(HasSubstr("KV head")));
   EXPECT_THAT(run_gainlens({"inspect", golden / "models/falcon"}).out,
               HasSubstr("sink-vs-k          one KV head a layer"));
+}
+
+TEST(Sweep, DefaultLengthsShrinkToTheText) {
+  const TemporaryFolder folder;
+  const auto sweep = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"sweep", tiny_checkpoint,      "--tokens", write_ids(folder.path(), 100),
+                                      "--out", folder.path() / "run"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  };
+  const auto result = sweep({});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.error, HasSubstr("gainlens: the text has 100 tokens for 5 samples of each length, so the lengths "
+                                      "are 5, 10, 20 (choose others with --lengths)\n"));
+  EXPECT_THAT(run_gainlens({"inspect", folder.path() / "run"}).out, HasSubstr("15 of 15 complete"));
+  EXPECT_THAT(sweep({}).out, HasSubstr("complete, nothing to do"));
+  EXPECT_THAT(sweep({"--samples", "60"}).error,
+              HasSubstr("chunks: the text has 100 tokens, but 60 samples of length "));
 }
 
 TEST(Inspect, KeysThatTheReferenceDoesNotReadAreNamed) {

@@ -18,9 +18,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// What `inspect` finds about memory of a model if so many bytes are there: the line and the JSON object.
+/// What `inspect` finds about memory of a model if so many bytes are there: the lines and the JSON object.
 struct MemoryFinding {
-  std::string usable;
+  std::string memory, usable;
   Json json;
 };
 
@@ -35,7 +35,9 @@ MemoryFinding with_memory(const models::DecoderConfig& config, std::uint64_t ava
   ::testing::internal::CaptureStdout();
   findings.print(true);
   flush_results();
-  return {lines.substr(lines.find("usable")), Json::parse(::testing::internal::GetCapturedStdout())};
+  const auto first = lines.find("memory at"), end = lines.find('\n', first) + 1;
+  return {lines.substr(first, end - first), lines.substr(lines.find("usable")),
+          Json::parse(::testing::internal::GetCapturedStdout())};
 }
 
 // A model of the sizes of Llama 3 8B.
@@ -59,6 +61,9 @@ TEST(InspectMemory, SaysHowAModelFitsThatNeedsMoreMemory) {
   EXPECT_THAT(tight.usable,
               AllOf(HasSubstr("yes in bfloat16; float32 needs 33 GiB of 21 GiB: give --dtype bfloat16 (about "),
                     HasSubstr(") or --stream-weights (about ")));
+  EXPECT_THAT(tight.memory, ::testing::MatchesRegex("memory at [^\n]*in float32; 21 GiB available: does not fit; "
+                                                    "--stream-weights needs [0-9.]+ GiB\n"));
+  EXPECT_THAT(with_memory(config, 200 * gib, "float32").memory, Not(HasSubstr("does not fit")));
   EXPECT_EQ(tight.json.at("usable"), true);
   EXPECT_EQ(tight.json.at("memory").at("fits"), false);
   EXPECT_GT(tight.json.at("memory").at("bytes"), tight.json.at("memory").at("bfloat16_bytes"));

@@ -206,13 +206,15 @@ TEST_F(PlantedEscapes, OtherFilesOfTokenizers) {
 TEST_F(PlantedEscapes, RunsOfASweep) {
   const fs::path run = swept(), alone = path("alone.h5");
   const std::string ids = path("ids.json");
-  const std::vector<Words> of_file = {{"inspect", alone},         {"inspect", alone, "--json"}, {"sinks", alone},
-                                      {"sinks", alone, "--json"}, {"sink-vs-k", alone},         {"audit", alone},
-                                      {"compare", alone}};
+  const std::vector<Words> of_file = {{"inspect", alone},   {"inspect", alone, "--json"},
+                                      {"sinks", alone},     {"sinks", alone, "--json"},
+                                      {"sink-vs-k", alone}, {"audit", alone},
+                                      {"check", alone},     {"compare", alone}};
   for_each_planted_hdf5(run / "run.h5", alone, [&](const std::string& place) { try_place(place, of_file); });
 
   const std::vector<Words> of_folder = {{"inspect", run},
                                         {"audit", run},
+                                        {"check", run},
                                         {"sweep", tiny_checkpoint, "--tokens", ids, "--lengths", "16,32", "--samples",
                                          "2", "--threads", "1", "--out", run}};
   for (const char* name : {"request.json", "log.json"}) try_json(run / name, read_json_file(run / name), of_folder);
@@ -236,7 +238,8 @@ TEST_F(PlantedEscapes, ReportOfASweep) {
 TEST_F(PlantedEscapes, RunsOfRecommenders) {
   const fs::path file = path("run.h5"), other = path("planted.h5");
   runfile::write_recommend_run(file, made_recommend_run({}));
-  const std::vector<Words> commands = {{"inspect", other}, {"compare", other}, {"compare", other, "--json"}};
+  const std::vector<Words> commands = {
+      {"inspect", other}, {"check", other}, {"compare", other}, {"compare", other, "--json"}};
   for_each_planted_hdf5(file, other, [&](const std::string& place) { try_place(place, commands); });
   plant_everywhere(file, other);
   try_place("every attribute at once", {{"report", other, "--out", path("report")}});

@@ -77,6 +77,29 @@ TEST_F(ReportCommand, RefusesWhatCannotBeReported) {
   expect_refused({one, "--out", out, "--seed", "-1"}, "must be a whole number from 0 to 18446744073709551615");
 }
 
+TEST_F(ReportCommand, SomeLengthsAStyleAndAPageOfThePaper) {
+  const std::string style = folder.path() / "style.json";
+  const auto write_style = [&](const char* text) { std::ofstream(style) << text; };
+  write_style(R"({"formats": ["svg"], "figures": ["sink-map"]})");
+  const ProgramResult result =
+      run_gainlens({"report", one, "--lengths", "32", "--style", style, "--out", out, "--paper"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(read_text_file(out + "/report.html"), HasSubstr("Contexts up to 32 tokens"));
+  EXPECT_TRUE(fs::exists(out + "/sink-map.svg"));
+  EXPECT_FALSE(fs::exists(out + "/sink-map.pdf"));
+  EXPECT_FALSE(fs::exists(out + "/context.svg"));
+  EXPECT_TRUE(fs::exists(out + "/paper.html"));
+  fs::remove_all(out);
+  expect_refused({one, "--out", out, "--lengths", "32,48"}, "the run has no length of 48 tokens; it has 32, 64");
+  expect_refused({one, "--out", out, "--lengths", ""}, "--lengths");
+  expect_refused({one, "--out", out, "--style", style + "x"}, "style.jsonx");
+  write_style(R"({"fonts": "Arial"})");
+  expect_refused({one, "--out", out, "--style", style}, "'fonts' is not a known key; did you mean 'font'?");
+  expect_refused({"--out", out, "--paper", one}, "so give RUN first: gainlens report RUN --paper");
+  expect_refused({one, "--out", out, "--paper", "ML-1M"}, "'ML-1M' names a data set, which is for recommender runs");
+  expect_refused({"--out", out}, "RUN is missing");
+}
+
 TEST_F(ReportCommand, DoesNotWriteIntoAnotherRun) {
   expect_refused({one, "--out", two}, "--out: " + two + " is the folder of a run; choose another folder");
   expect_refused({one, "--out", two + "/shards"}, "--out: " + two + "/shards holds the shards of a run");

@@ -1,8 +1,10 @@
 #include "golden/golden.h"
 #include "golden/models_page.h"
+#include "golden/relative_error.h"
 
 #include "core/json.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/families/family.h"
 
@@ -24,6 +26,27 @@ TEST_P(GoldenModel, LogitsAndStatisticsAreTheReferences) {
   if (!golden.checkpoint) GTEST_SKIP() << "SKIPPED: shared data models/" << name << " is absent";
   for (const auto& [what, error] : measure(golden, dtype)) {
     EXPECT_LE(error, tolerance(golden, dtype, what)) << what;  // false for NaN
+  }
+}
+
+/// The site hook_logits of models with a plain head, a soft cap, a scale of the logits, a bias of the head, and
+/// experts.
+TEST(HookLogits, AreTheReferences) {
+  for (const char* name : {"llama", "gemma2", "cohere2", "granite", "phi", "mixtral"}) {
+    SCOPED_TRACE(name);
+    const Golden golden = read_golden(name);
+    ASSERT_TRUE(golden.checkpoint);
+    models::LoadOptions load;
+    load.dtype = at::kFloat;
+    const auto model = models::load_decoder(*golden.checkpoint, load);
+    at::Tensor seen;
+    hooks::Hooks hooks;
+    hooks.observe(hooks::Glob("hook_logits"), [&](const hooks::Site&, const at::Tensor& logits) { seen = logits; });
+    model->forward({golden.tokens.unsqueeze(0)}, {}, hooks);
+    ASSERT_TRUE(seen.defined());
+    EXPECT_LE(relative_error(seen.squeeze(0).index_select(0, golden.logit_positions), golden.expected.at("logits"), 1,
+                             Over::largest),
+              tolerance(golden, at::kFloat, "logits"));
   }
 }
 

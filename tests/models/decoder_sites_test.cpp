@@ -91,6 +91,7 @@ TEST_P(Sites, InterventionsDoChangeTheLogits) {
   const at::Tensor plain = logits(model, tokens);
   const auto add_noise = [](const hooks::Site&, const at::Tensor& tensor) { return tensor + at::randn_like(tensor); };
   for (const hooks::SiteShape& site : model.sites()) {
+    if (site.site == hooks::logits_site()) continue;  // cannot be replaced
     EXPECT_FALSE(at::allclose(logits_with(model, tokens, site.site.name, add_noise), plain, 1e-3, 1e-3))
         << site.site.name;
   }
@@ -100,7 +101,14 @@ TEST_P(Sites, ReplacingATensorByItselfChangesNoMoreThanRounding) {
   Decoder model = random_decoder(GetParam().config);
   const hooks::Tokens tokens = some_tokens(GetParam().config, batch, positions);
   const auto same = [](const hooks::Site&, const at::Tensor& tensor) { return tensor; };
-  EXPECT_TRUE(at::allclose(logits_with(model, tokens, "*", same), logits(model, tokens), 1e-10, 1e-10));
+  const std::string all_but_logits = "{hook_embed,hook_pos_embed,blocks.*,ln_final.*}";
+  EXPECT_TRUE(at::allclose(logits_with(model, tokens, all_but_logits, same), logits(model, tokens), 1e-10, 1e-10));
+}
+
+TEST_P(Sites, LogitsAreThoseOfTheResult) {
+  Decoder model = random_decoder(GetParam().config);
+  const hooks::Tokens tokens = some_tokens(GetParam().config, batch, positions);
+  EXPECT_TRUE(at::equal(observe(model, tokens).tensors.at("hook_logits"), logits(model, tokens)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Decoder, Sites, ::testing::ValuesIn(every_option()),
@@ -240,6 +248,29 @@ TEST(Pattern, AboveTheBoundItIsRefused) {
       [&] { model.forward(tokens, {.pattern_memory_bytes = 512 << 10}, hooks); },
       ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("hook blocks.1.attn.hook_pattern: [1, 4, 256, 256]"),
                                            HasSubstr("1.0 MiB"), HasSubstr("512 KiB"), HasSubstr("--pattern-memory"))));
+}
+
+TEST(Logits, AboveTheBoundTheyAreRefused) {
+  const DecoderConfig config = small_config();
+  Decoder model = random_decoder(config, at::kFloat);
+  const hooks::Tokens tokens = some_tokens(config, 1, 16);
+  const auto bytes = static_cast<std::uint64_t>(16 * config.vocabulary * 4);
+  hooks::Hooks hooks;
+  hooks.observe(hooks::Glob("hook_logits"), [](const auto&, const auto&) {});
+  EXPECT_NO_THROW(model.forward(tokens, {.pattern_memory_bytes = bytes}, hooks));
+  EXPECT_NO_THROW(model.forward(tokens, {.stop_at_layer = 1, .pattern_memory_bytes = 1}, hooks));
+  EXPECT_NO_THROW(model.forward(tokens, {.pattern_memory_bytes = 1}, {}));
+  EXPECT_THAT([&] { model.forward(tokens, {.pattern_memory_bytes = bytes - 1}, hooks); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("hook hook_logits: [1, 16, "), HasSubstr("logits need "),
+                                                   HasSubstr("--pattern-memory"))));
+}
+
+TEST(Logits, AreNotReplaced) {
+  const DecoderConfig config = small_config();
+  Decoder model = random_decoder(config);
+  const auto same = [](const hooks::Site&, const at::Tensor& tensor) { return tensor; };
+  EXPECT_THAT([&] { logits_with(model, some_tokens(config, 1, 4), "*", same); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("hook hook_logits: can be observed, not replaced")));
 }
 
 TEST(Sites, ReplacedResultsOfHeadsAreSummed) {

@@ -128,7 +128,7 @@ TEST(Palette, LayersDifferInTheirDashAndHaveNoColourOfARun) {
 
 TEST(Palette, SvgFollowsTheReadersScheme) {
   const std::string svg =
-      with_schemes("<svg width=\"1\"><path stroke='rgb( 51,  51,  51)' fill='rgb(1,2,999)'/></svg>");
+      with_schemes(with_one_notation("<svg width=\"1\"><path stroke='rgb( 51,  51,  51)' fill='rgb(1,2,999)'/></svg>"));
   EXPECT_THAT(svg, HasSubstr("<svg width=\"1\">\n<style>@media screen and (prefers-color-scheme: dark) {"));
   EXPECT_THAT(svg, HasSubstr("svg [stroke=\"#333333\" i] { stroke: #B9C0C6; }"));
   EXPECT_THAT(svg, HasSubstr("stroke='#333333' fill='rgb(1,2,999)'"));  // a text that is not a colour is unchanged

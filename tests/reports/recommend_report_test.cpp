@@ -360,15 +360,15 @@ TEST(RecommendReport, EveryFileIsThereAndTheSameTwice) {
   EXPECT_TRUE(one == contents(folder.path() / "elsewhere" / "two"));
   std::vector<std::string> names;
   for (const auto& [name, content] : one) names.push_back(name);
-  EXPECT_THAT(
-      names,
-      ElementsAre("forest.pdf", "forest.png", "forest.svg", "learning-curves.pdf", "learning-curves.png",
-                  "learning-curves.svg", "quintiles.pdf", "quintiles.png", "quintiles.svg", "report.html",
-                  "summary.json", "tables/comparison.csv", "tables/comparison.tex", "tables/decisions.csv",
-                  "tables/decisions.tex", "tables/gains.tex", "tables/interactions.tex", "tables/learning-curves.csv",
-                  "tables/quintiles-items.tex", "tables/quintiles-users.tex", "tables/quintiles.csv", "tables/run.tex",
-                  "tables/settings.tex", "tables/slopes.tex", "tables/strata-items.tex", "tables/strata-users.tex",
-                  "tables/strata.csv", "tables/test-metrics.csv", "tables/test-metrics.tex", "tables/training.tex"));
+  EXPECT_THAT(names,
+              ElementsAre("forest.pdf", "forest.png", "forest.svg", "learning-curves.pdf", "learning-curves.png",
+                          "learning-curves.svg", "quintiles.pdf", "quintiles.png", "quintiles.svg", "report.html",
+                          "summary.json", "tables/checks.tex", "tables/comparison.csv", "tables/comparison.tex",
+                          "tables/decisions.csv", "tables/decisions.tex", "tables/gains.tex", "tables/interactions.tex",
+                          "tables/learning-curves.csv", "tables/quintiles-items.tex", "tables/quintiles-users.tex",
+                          "tables/quintiles.csv", "tables/run.tex", "tables/settings.tex", "tables/slopes.tex",
+                          "tables/strata-items.tex", "tables/strata-users.tex", "tables/strata.csv",
+                          "tables/test-metrics.csv", "tables/test-metrics.tex", "tables/training.tex"));
   EXPECT_THAT(one.at("report.html"), AllOf(HasSubstr("<details>"), HasSubstr("id=\"gains-section\"")));
 }
 

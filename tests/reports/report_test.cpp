@@ -1,8 +1,10 @@
 #include "reports/sweep/sweep_report.h"
 
 #include "analyses/synthetic_run.h"
+#include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "reports/figures/style.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -76,8 +78,8 @@ TEST(Report, EveryFileIsThereAndTheSameTwice) {
   for (const auto& [file, bytes] : one) EXPECT_TRUE(two.contains(file) && two.at(file) == bytes) << file;
 
   for (const char* figure :
-       {"context", "gain-theory", "sink-vs-k", "sink-lemma", "heatmap-n_eff", "heatmap-kalman_gain", "heatmap-bos_mass",
-        "heatmap-entropy", "heatmap-gate", "value-norms"}) {
+       {"sink-map", "context", "gain-theory", "sink-vs-k", "sink-lemma", "heatmap-n_eff", "heatmap-kalman_gain",
+        "heatmap-bos_mass", "heatmap-entropy", "heatmap-gate", "value-norms"}) {
     for (const char* format : {"svg", "pdf", "png"})
       EXPECT_TRUE(one.contains(fmt::format("{}.{}", figure, format))) << figure << "." << format;
   }
@@ -96,9 +98,9 @@ TEST(Report, SummaryHasItsKeysAndEveryNullAReason) {
   const Json summary = read_json_file(folder.path() / "out" / "summary.json");
   std::set<std::string> keys;
   for (const auto& [key, value] : summary.items()) keys.insert(key);
-  EXPECT_THAT(keys, ::testing::ElementsAre("audit", "caveats", "context", "gain_theory", "heatmaps", "lengths",
-                                           "neighbouring_chunks", "policies", "run", "sink_vs_k", "sinks",
-                                           "value_norms", "verdicts"));
+  EXPECT_THAT(keys, ::testing::ElementsAre("audit", "caveats", "checks", "context", "gain_theory", "heatmaps",
+                                           "lengths", "neighbouring_chunks", "overview", "policies", "run", "sink_vs_k",
+                                           "sinks", "value_norms", "verdicts"));
 
   std::size_t nulls = 0;
   const auto visit = [&](const auto& self, const Json& node) -> void {
@@ -122,7 +124,7 @@ TEST(Report, PageNeedsNothingElse) {
   const TemporaryFolder folder;
   write_report(write_run(folder.path() / "run", report_run()), folder.path() / "out");
   const std::string page = read_text_file(folder.path() / "out" / "report.html");
-  EXPECT_EQ(count(page, "<svg "), 10u);
+  EXPECT_EQ(count(page, "<svg "), 11u);
   EXPECT_EQ(count(page, "<script"), 0u);
   EXPECT_EQ(count(page, "<link"), 0u);
   EXPECT_EQ(count(page, "<img"), 0u);
@@ -139,6 +141,145 @@ TEST(Report, PageNeedsNothingElse) {
     const std::string id = page.substr(at + 5, page.find('"', at + 5) - at - 5);
     EXPECT_TRUE(ids.insert(id).second) << id;
   }
+}
+
+TEST(Report, TheFirstScreenSaysWhatWasRunAndWhereTheSinksAre) {
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", report_run());
+  const auto page_of = [&] {
+    write_report(reader, folder.path() / "out");
+    return read_text_file(folder.path() / "out" / "report.html");
+  };
+  // Without log.json a run has no names.
+  const std::string unnamed = "weights " + std::string(12, 'b') + " on text ";
+  EXPECT_THAT(page_of(), HasSubstr("<title>" + unnamed));
+  write_file_atomically(folder.path() / "run" / "log.json",
+                        R"({"starts": [{"model": "/far/tiny-model.gguf", "text": "/far/a <b> text.txt"}],
+                            "combined": null})");
+  const std::string page = page_of();
+  EXPECT_THAT(page, HasSubstr("<title>tiny-model on a &lt;b&gt; text.txt"));
+  EXPECT_THAT(page, HasSubstr("<h1>Attention of tiny-model on a &lt;b&gt; text.txt</h1>"));
+  EXPECT_THAT(page, HasSubstr("Contexts up to 128 tokens, 2 chunks; NLL "));
+  const auto contents = page.find("<nav "), map = page.find("id=\"figure-sink-map\"");
+  EXPECT_LT(page.find("of the attention on BOS (values 0.1"), contents);
+  EXPECT_LT(map, contents);
+  EXPECT_LT(page.find("id=\"table-strongest-sinks\""), contents);
+  EXPECT_LT(page.find("id=\"table-n_eff-by-attention\""), contents);
+}
+
+TEST(Report, AnOlderRunSaysThatItsSinksAreThoseOfTheFirstKeys) {
+  const TemporaryFolder folder;
+  SyntheticRun run = report_run();
+  run.version = 3;
+  write_report(write_run(folder.path() / "run", run), folder.path() / "out");
+  EXPECT_THAT(read_text_file(folder.path() / "out" / "report.html"),
+              HasSubstr("older version, which measured sinks at keys 0 to 7 alone"));
+  EXPECT_EQ(read_json_file(folder.path() / "out" / "summary.json").at("overview").at("sinks").at("measured"),
+            "BOS alone");
+}
+
+TEST(Report, OneThingHasOneName) {
+  const TemporaryFolder folder;
+  write_report(write_run(folder.path() / "run", report_run()), folder.path() / "out");
+  const std::string page = read_text_file(folder.path() / "out" / "report.html");
+  for (const char* other : {"key 0", "alpha_1", "<i>α</i><sub>1</sub>", "α_1", "p<sub>0</sub>", "25,598", "SASRec"})
+    EXPECT_THAT(page, Not(HasSubstr(other)));
+  EXPECT_EQ(count(page, "BOS policy: "), 1u);
+  for (const char* explained : {"is the number of keys that a query averages over", "the evidence, is the precision of",
+                                "the Kalman gain, is the share of that reading"})
+    EXPECT_EQ(count(page, explained), 1u) << explained;
+}
+
+TEST(Report, ThePaperHasAFoldOrAPage) {
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", report_run());
+  const fs::path out = folder.path() / "out";
+  write_report(reader, out);
+  std::string page = read_text_file(out / "report.html");
+  const auto fold = page.find("<details class=\"paper\"");
+  ASSERT_NE(fold, std::string::npos);
+  for (const char* section : {"verdicts-section", "gain-theory-section", "audit-section"})
+    EXPECT_GT(page.find(fmt::format("<section id=\"{}\"", section)), fold) << section;
+  EXPECT_LT(page.find("<section id=\"files-section\""), fold);
+  EXPECT_FALSE(fs::exists(out / "paper.html"));
+
+  EXPECT_THAT(write_report(reader, out, {}, {.paper_page = true}).files, ::testing::Contains(fs::path("paper.html")));
+  page = read_text_file(out / "report.html");
+  EXPECT_THAT(page, Not(HasSubstr("<section id=\"verdicts-section\"")));
+  EXPECT_THAT(page, HasSubstr("<a href=\"paper.html\">"));
+  const std::string paper = read_text_file(out / "paper.html");
+  EXPECT_THAT(paper, HasSubstr("<section id=\"verdicts-section\""));
+  EXPECT_THAT(paper, Not(HasSubstr("<section id=\"files-section\"")));
+  EXPECT_TRUE(fs::exists(out / "tables" / "verdicts.tex"));
+
+  write_report(reader, out);  // the page of an earlier report does not stay
+  EXPECT_FALSE(fs::exists(out / "paper.html"));
+}
+
+TEST(Report, AStyleSetsFontSizesColoursFormatsAndFigures) {
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", report_run());
+  const fs::path out = folder.path() / "out", file = folder.path() / "style.json";
+  write_report(reader, out);
+  EXPECT_THAT(read_text_file(out / "context.svg"), HasSubstr("#0072b2"));
+  EXPECT_TRUE(fs::exists(out / "context.png"));
+  write_file_atomically(file, R"({"font": "DejaVu Serif", "font_size": 9, "column_width": 5, "page_width": 7.5,
+    "colours": {"blue": "#123456", "vermillion": "#0072B2"}, "map_colours": ["#ffffff", "#000080"],
+    "formats": ["svg", "pdf"], "figures": ["context", "heatmap-n_eff"]})");
+  write_report(reader, out, {}, {.style = read_style(file)});
+  const std::string context = read_text_file(out / "context.svg"), map = read_text_file(out / "heatmap-n_eff.svg");
+  EXPECT_THAT(context, HasSubstr("DejaVu Serif"));
+  EXPECT_THAT(context, HasSubstr("font-size=\"12.0"));  // 9 pt in pixels
+  EXPECT_THAT(context, HasSubstr("width=\"720\""));     // 7.5 in
+  EXPECT_THAT(map, HasSubstr("width=\"480\""));         // 5 in
+  EXPECT_THAT(context, HasSubstr("'#123456'"));         // gnuplot quotes lines and points so,
+  EXPECT_THAT(context, Not(HasSubstr("'#0072b2'")));
+  EXPECT_THAT(map, Not(HasSubstr("#fde725")));
+  EXPECT_FALSE(fs::exists(out / "context.png"));
+  EXPECT_FALSE(fs::exists(out / "value-norms.svg"));
+  EXPECT_EQ(count(read_text_file(out / "report.html"), "<svg "), 2u);
+  write_file_atomically(file, R"({"figures": ["contxt"]})");
+  EXPECT_THAT([&] { write_report(reader, out, {}, {.style = read_style(file)}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("did you mean 'context'?")));
+}
+
+TEST(Style, NamesTheKeyOfABadValue) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "style.json";
+  const auto expect = [&](const char* text, const char* message) {
+    write_file_atomically(file, text);
+    EXPECT_THAT([&] { read_style(file); }, ThrowsMessage<InvalidArgument>(HasSubstr(message))) << text;
+  };
+  expect(R"({"fnt": "Arial"})", "style.json: 'fnt' is not a known key; did you mean 'font'?");
+  expect(R"({"font": "Arial'; system"})", "'font' is \"Arial'; system\"; must be the name of a font");
+  expect(R"({"font_size": 40})", "'font_size' is 40; must be at least 5 and below 12");
+  expect(R"({"page_width": "wide"})", "'page_width' is \"wide\"; must be a number");
+  expect(R"({"colours": {"blu": "#000000"}})", "'colours': 'blu' is not a known colour");
+  expect(R"({"colours": {"blue": "red"}})", "'colours': 'blue' is \"red\"; must be a colour such as");
+  expect(R"({"map_colours": ["#000000"]})", "'map_colours' is [\"#000000\"]; must be a list of at least 2 colours");
+  expect(R"({"formats": ["eps"]})", "'formats': 'eps' is not a format; known are svg, pdf, png");
+  expect(R"({"formats": []})", "'formats' is []; must be a list of at least one name");
+  expect(R"({"figures": ["context", "context"]})", "'figures' names context twice");
+  expect("[]", "must be an object");
+}
+
+TEST(Report, SomeLengthsAlone) {
+  const TemporaryFolder folder;
+  SyntheticRun run = report_run();
+  run.lengths = {64, 128, 256};
+  auto reader = write_run(folder.path() / "run", run);
+  EXPECT_THAT(
+      [&] {
+        reader.keep_lengths({64, 100});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("no length of 100 tokens; it has 64, 128, 256")));
+  reader.keep_lengths({64, 128});
+  write_report(reader, folder.path() / "out");
+  const Json summary = read_json_file(folder.path() / "out" / "summary.json");
+  ASSERT_EQ(summary.at("lengths").size(), 2u);
+  EXPECT_EQ(summary.at("lengths").at(1).at("tokens"), 128);
+  EXPECT_EQ(summary.at("overview").at("sinks").at("tokens"), 128);
+  EXPECT_THAT(read_text_file(folder.path() / "out" / "report.html"), HasSubstr("Contexts up to 128 tokens"));
 }
 
 TEST(Report, TextFromTheRunIsEscaped) {
@@ -167,7 +308,7 @@ TEST(Report, OneLayerOneHeadNoGateNoBos) {
   const std::string page = read_text_file(folder.path() / "out" / "report.html");
   EXPECT_THAT(page, HasSubstr("The model has no attention gate"));
   EXPECT_THAT(page, Not(HasSubstr("nan")));
-  EXPECT_THAT(page, HasSubstr("key 0 is an ordinary token"));
+  EXPECT_THAT(page, HasSubstr("BOS is an ordinary token"));
 }
 
 TEST(Report, RunWithoutStatisticsSaysWhyNothingIsDrawn) {
@@ -175,7 +316,7 @@ TEST(Report, RunWithoutStatisticsSaysWhyNothingIsDrawn) {
   SyntheticRun run = report_run();
   run.statistics = run.gated = false;
   const WrittenReport report = write_report(write_run(folder.path() / "run", run), folder.path() / "out");
-  EXPECT_EQ(report.left_out.size(), 9u);
+  EXPECT_EQ(report.left_out.size(), 10u);
   EXPECT_THAT(read_text_file(folder.path() / "out" / "report.html"),
               HasSubstr("Left out: the run has no summary/n_eff"));
 }

@@ -4,6 +4,7 @@
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "reports/made_report.h"
+#include "reports/sweep/sink_map.h"
 #include "reports/sweep/sweep_report.h"
 #include "support/shared_data.h"
 
@@ -108,13 +109,109 @@ TEST(ContextCaption, NamesTheLengthsAtWhichGrowthIsNotJudged) {
   }
 }
 
-TEST(Summary, LeadsWithTheKindThatDecides) {
+TEST(Summary, KindsOfAttentionStandApart) {
   const Overlaid mixed(windowed({"window:60", "global", "global"}), 1);
   const std::string html = std::get<Html>(summary_section().blocks(mixed.runs()).front()).text;
-  EXPECT_THAT(html, HasSubstr("From 64 to 128 tokens"));
-  EXPECT_THAT(html, HasSubstr("in the global layers ("));
-  EXPECT_LT(html.find("in the global layers ("), html.find("in the window:60 layers (0)"));
-  EXPECT_THAT(html, HasSubstr("in the window:60 layers (0) cannot be said; not judged: 64 (the window of 60 keys"));
+  EXPECT_THAT(html, HasSubstr("In global layers a query averages over "));
+  EXPECT_THAT(html, HasSubstr(" at 64 tokens and over "));
+  EXPECT_THAT(html, HasSubstr("; in window:60 layers a query averages over "));  // at 128 alone: 64 does not fill it
+  for (const Block& block : summary_section().blocks(mixed.runs())) {
+    const auto* table = std::get_if<PaperTable>(&block);
+    if (table == nullptr || table->name != "n_eff-by-attention") continue;
+    ASSERT_EQ(table->rows.size(), 2u);
+    EXPECT_THAT(table->rows[0][0], HasSubstr("global, layers 1, 2"));
+    EXPECT_THAT(table->rows[0][1], Not(HasSubstr("*")));
+    EXPECT_THAT(table->rows[1][1], HasSubstr("*"));
+  }
+}
+
+/// A sink of a head at 128 tokens.
+analyses::SinkKey sink_key(std::int64_t layer, std::int64_t head, std::int64_t position, std::string text, double mass,
+                           analyses::TokenClass token_class = analyses::TokenClass::common) {
+  analyses::SinkKey key{};
+  key.length = 128;
+  key.layer = layer;
+  key.head = head;
+  key.position = position;
+  key.token = 7;
+  key.text = std::move(text);
+  key.token_class = token_class;
+  key.column_mean = key.second_half_mean = mass;
+  key.value_norm_ratio = 0.25;
+  key.stream_ratio_after = 6.6;
+  return key;
+}
+
+TEST(SinkMap, NamesTokensWhereverTheyAre) {
+  const TemporaryFolder folder;
+  SyntheticRun run = report_run(1);
+  run.attention = {"global", "window:60", "window:60"};
+  const auto reader = write_run(folder.path() / "run", run);
+  std::vector<double> mass(2 * 1 * 3 * 2, 0.0);  // length, sample, layer, head
+  mass[6] = 0.5;                                 // 128 tokens, layer 0, head 0
+  mass[6 + 3] = 0.6;                             // layer 1, head 1
+  mass[6 + 4] = 0.35;                            // layer 2, head 0
+  const analyses::SinkKeys keys{
+      0.3,
+      false,
+      analyses::usable_lengths(reader),
+      {sink_key(0, 0, 0, "<bos>", 0.5, analyses::TokenClass::bos), sink_key(1, 1, 40, "<b>\n", 0.35),
+       sink_key(1, 1, 90, "<b>\n", 0.25), sink_key(2, 0, 40, "<b>\n", 0.35)},
+      {},
+      {},
+      {},
+      analyses::Cells::of(reader, mass),
+      0};
+  const SinkMap map = sink_map_of_keys(reader, keys);
+  EXPECT_TRUE(map.everywhere);
+  EXPECT_EQ(map.sinks(), 3u);
+  const auto strong = strongest(map, 5);
+  ASSERT_EQ(strong.size(), 3u);
+  EXPECT_EQ(strong[0]->layer, 1);
+  EXPECT_EQ(strong[0]->head, 1);
+  EXPECT_TRUE(strong[0]->elsewhere);
+  EXPECT_EQ(strong[0]->token, "<b>\\x0a");  // a line break is shown, not made
+  EXPECT_FALSE(strong[1]->elsewhere);
+  EXPECT_EQ(sink_sentence(map, [](const std::string& token) { return "[" + token + "]"; }),
+            "Window layers 1, 2 put 35 to 60% of the attention on [<b>\\x0a] (values 0.25 times as long as usual, "
+            "largest activation 6.6 times); global layer 0 puts 50% of the attention on [BOS] (values 0.25 times as "
+            "long as usual, largest activation 6.6 times). 3 of 6 heads are sinks.");
+}
+
+TEST(SinkMap, ASinkThatAWindowHidesIsOneOfEarlyQueries) {
+  const TemporaryFolder folder;
+  SyntheticRun run = report_run(1);
+  run.attention = {"window:16", "window:16", "window:16"};
+  const auto reader = write_run(folder.path() / "run", run);
+  const analyses::SinkKeys keys{0.3,
+                                false,
+                                analyses::usable_lengths(reader),
+                                {sink_key(1, 0, 0, "<bos>", 0.0, analyses::TokenClass::bos)},
+                                {},
+                                {},
+                                {},
+                                analyses::Cells::of(reader, std::vector<double>(12, 0.0)),
+                                0};
+  EXPECT_EQ(sink_sentence(sink_map_of_keys(reader, keys), [](const std::string& token) { return token; }),
+            "In layer 1, BOS is a sink of early queries alone. 1 of 6 heads is a sink.");
+}
+
+TEST(SinkMap, WithoutASinkSaysSo) {
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", report_run(1));
+  const analyses::SinkKeys none{0.3,
+                                false,
+                                analyses::usable_lengths(reader),
+                                {},
+                                {},
+                                {},
+                                {},
+                                analyses::Cells::of(reader, std::vector<double>(12, 0.0)),
+                                0};
+  const SinkMap map = sink_map_of_keys(reader, none);
+  EXPECT_EQ(map.sinks(), 0u);
+  EXPECT_EQ(sink_sentence(map, [](const std::string& token) { return token; }),
+            "No head is a sink: no token gets 0.3 of the attention of the queries that see it.");
 }
 
 TEST(Caveats, NameFillingWindowsAndFewQueries) {
@@ -133,11 +230,27 @@ TEST(GainTheoryCaption, HasIntervalsWhereThereAreSome) {
   EXPECT_THAT(figure_of(gain_theory_section(), {report_run(1), 1}).caption.shows, HasSubstr("(markers)"));
 }
 
-TEST(SinkCaption, HollowMarkersAreExplainedWhereThereAreSome) {
+TEST(SinkFigure, HeadsThatCannotSeeBosAreNotDrawn) {
   SyntheticRun run = report_run(2);
-  EXPECT_THAT(figure_of(sinks_section(), {run, 2}).caption.shows, Not(HasSubstr("hollow")));
   run.attention = {"window:8", "global", "global"};
-  EXPECT_THAT(figure_of(sinks_section(), {run, 2}).caption.shows, HasSubstr("hollow ones are excluded"));
+  for (const std::size_t runs : {std::size_t{1}, std::size_t{2}}) {
+    const CaptionedFigure figure = figure_of(sinks_section(), {run, runs});
+    EXPECT_THAT(figure.figure->script, Not(HasSubstr("$apart"))) << runs;
+    EXPECT_THAT(figure.caption.shows, HasSubstr("2 heads that cannot see BOS are not drawn")) << runs;
+  }
+  run.attention = {"window:8", "window:8", "window:8"};
+  const CaptionedFigure all = figure_of(sinks_section(), {run, 1});
+  EXPECT_THAT(all.figure->script, HasSubstr("$apart"));
+  EXPECT_THAT(all.caption.shows, HasSubstr("No head can see BOS"));
+}
+
+TEST(ContextFigure, KindsOfAttentionAreNotMixed) {
+  const CaptionedFigure mixed = figure_of(context_section(), Overlaid(windowed({"window:60", "global", "global"}), 1));
+  EXPECT_THAT(mixed.figure->script, HasSubstr("window:60"));
+  EXPECT_THAT(mixed.figure->script, HasSubstr("$n_eff_1"));
+  EXPECT_THAT(mixed.caption.shows, HasSubstr("all layers of a kind of attention"));
+  EXPECT_THAT(mixed.caption.shows, HasSubstr("In the global layers from 64"));
+  EXPECT_THAT(figure_of(context_section(), {report_run(3), 1}).figure->script, Not(HasSubstr("$n_eff_1")));
 }
 
 // The table of sections
@@ -151,7 +264,7 @@ TEST(SinkCaption, TheSinkShareHasItsDenominator) {
   const Overlaid one(run, 1);
   const std::string shown = figure_of(sinks_section(), one).caption.shows;
   // 2 lengths x 2 chunks x 3 layers x 2 heads
-  EXPECT_THAT(shown, HasSubstr("Sink share at key 0: in 2 of 24 (head, chunk) pairs (8.33%) the queries put more than "
+  EXPECT_THAT(shown, HasSubstr("Sink share of BOS: in 2 of 24 (head, chunk) pairs (8.33%) the queries put more than "
                                "0.3 of their attention on it on average."));
 }
 

@@ -22,5 +22,18 @@ TEST(DefaultLengths, OfAModelWithFewPositionsAreItsParts) {
   EXPECT_THAT(default_lengths(4), ElementsAre(4));
 }
 
+TEST(DefaultLengths, TheLongestThatATextHasChunksFor) {
+  const data::ChunkPlan plain{.lengths = {}, .samples = 5}, with_bos{.lengths = {}, .samples = 5, .bos = 1};
+  EXPECT_EQ(longest_length(5000, plain, 10240), 1000);
+  EXPECT_EQ(longest_length(4999, plain, 10240), 999);
+  EXPECT_EQ(longest_length(5000, with_bos, 10240), 1001);
+  EXPECT_EQ(longest_length(1 << 20, plain, 10240), 10240);
+  EXPECT_EQ(longest_length(0, plain, 10240), 0);
+  EXPECT_EQ(longest_length(4, with_bos, 10240), 1);
+  for (const auto& plan : {plain, with_bos})
+    EXPECT_EQ(longest_length(5000, {.samples = 5, .nested = true, .spread = true, .bos = plan.bos}, 10240),
+              longest_length(5000, plan, 10240));
+}
+
 }  // namespace
 }  // namespace gainlens::sweep

@@ -106,16 +106,58 @@ TEST(SinkCollector, APlantedSinkWithWhatMakesItOne) {
       EXPECT_EQ(at("stream_dimension", 1, head), 5);
       const at::Tensor own = in.before[0][40], first = in.before[0][0];
       EXPECT_NEAR(at("stream_cosine", 1, head), (own.dot(first) / (own.norm() * first.norm())).item<double>(), 1e-5);
+    }
+    if (window) continue;  // few queries see the first keys, and those see few others
+    for (const std::size_t head : {2u, 3u}) {
       EXPECT_EQ(at("position", 1, head, 1), -1);
       EXPECT_TRUE(std::isnan(at("column_mean", 1, head, 1)));
     }
     // Uniform weights: no key but the last few, which fewer than 16 queries see, has a tenth.
-    if (window) continue;
     for (std::size_t head = 0; head < 4; ++head) {
       EXPECT_EQ(at("position", 0, head), -1);
       EXPECT_EQ(shard.sink_text[head * 16], "");
     }
   }
+}
+
+TEST(SinkCollector, NEffAndGainWithoutTheSinks) {
+  const Planted in;
+  const kernels::AttentionOptions options{.returned = {.key_means = collected_keys, .least_key_mean = 0.1}};
+  kernels::AttentionPlan plan(options);
+  const kernels::QueryStatistics all =
+      kernels::attention_statistics(plan, in.qkv.query[0], in.qkv.key[0], in.qkv.value[0]);
+  const std::vector<tokenizers::TokenId> tokens = counting_tokens();
+  SinkCollector collector({0}, 4, tokens);
+  collector.see_stream_before(in.before);
+  collector.see_attention(0, all, in.qkv);
+  const SinkCollector::WithoutSinks found = collector.without_sinks(0, all, in.qkv, options);
+  const at::Tensor bias = at::zeros({length}, at::kDouble);
+  bias[40] = -INFINITY;
+  const kernels::QueryStatistics rest =
+      kernels::attention_statistics_reference({.key_bias = bias}, in.qkv.query[0], in.qkv.key[0], in.qkv.value[0]);
+  for (const std::int64_t head : {2, 3}) {
+    EXPECT_LT((found.n_eff[head] / rest.n_eff[head] - 1).abs().max().item<double>(), 1e-5);
+    EXPECT_LT((found.kalman_gain[head] / rest.kalman_gain[head] - 1).abs().max().item<double>(), 1e-5);
+    EXPECT_GT((found.n_eff[head] / all.n_eff[head]).slice(0, 100).min().item<double>(), 2);
+  }
+  for (const std::int64_t head : {0, 1}) EXPECT_TRUE(found.n_eff[head].equal(all.n_eff[head]));  // no sink
+}
+
+TEST(SinkCollector, KeyZeroAsTheOnlySinkGivesTheStatisticsWithoutIt) {
+  Planted in;
+  in.qkv.key.select(3, 3).zero_();
+  in.qkv.key[0][0][0][3] = 6;
+  kernels::AttentionPlan plan({.returned = {.key_means = collected_keys, .least_key_mean = 0.1}});
+  const kernels::QueryStatistics all =
+      kernels::attention_statistics(plan, in.qkv.query[0], in.qkv.key[0], in.qkv.value[0]);
+  const std::vector<tokenizers::TokenId> tokens = counting_tokens();
+  SinkCollector collector({0}, 4, tokens);
+  collector.see_stream_before(in.before);
+  collector.see_attention(0, all, in.qkv);
+  const SinkCollector::WithoutSinks found = collector.without_sinks(0, all, in.qkv, {});
+  EXPECT_TRUE(found.n_eff[0].slice(0, 1).equal(all.without_first_n_eff[0].slice(0, 1)));
+  EXPECT_TRUE(std::isnan(found.n_eff[0][0].item<double>()));  // sees key 0 alone
+  EXPECT_TRUE(found.kalman_gain[1].slice(0, 1).equal(all.without_first_kalman_gain[1].slice(0, 1)));
 }
 
 TEST(SinkCollector, TheLargestOfTheStream) {

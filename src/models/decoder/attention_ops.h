@@ -46,6 +46,9 @@ class StatisticsAttention : public hooks::AttentionOp {
                                             const kernels::AttentionOptions& options,
                                             const hooks::PrecisionBias& bias) override;
 
+  /// The options of the statistics that the callback gets, while it runs.
+  const kernels::AttentionOptions& present() const { return *present_; }
+
  private:
   kernels::AttentionPlan& plan_for(const kernels::AttentionOptions& options);
   /// @param bias  null: the output alone, without biases of a filter
@@ -56,6 +59,7 @@ class StatisticsAttention : public hooks::AttentionOp {
   kernels::AttentionBackend backend_;
   kernels::ReturnedFields returned_;
   ChosenEstimator estimator_;
+  const kernels::AttentionOptions* present_ = nullptr;
   std::vector<kernels::AttentionPlan> plans_;  // one for each kind of layer: layers of the same kind share a workspace
 };
 

@@ -203,10 +203,16 @@ at::Tensor Decoder::embedded(const at::Tensor& ids) const {
 
 hooks::Stream Decoder::finish(const Pass& pass) const {
   if (pass.request.options.stop_at_layer >= 0) return {pass.hidden};
-  return {normed(pass.hidden, weights_.final_norm, weights_.final_norm_bias, final_norm_site, pass)};
+  hooks::Stream stream{normed(pass.hidden, weights_.final_norm, weights_.final_norm_bias, final_norm_site, pass)};
+  if (pass.hooks.wants(hooks::logits_site())) pass.hooks.at(hooks::logits_site(), logits_of(stream.hidden));
+  return stream;
 }
 
 at::Tensor Decoder::unembed(const at::Tensor& normalized) {
+  return logits_of(normalized);
+}
+
+at::Tensor Decoder::logits_of(const at::Tensor& normalized) const {
   at::Tensor logits = head_(normalized);
   if (config_.logit_scale != 1) logits = logits * config_.logit_scale;
   if (config_.logit_soft_cap == 0) return logits;
@@ -244,6 +250,8 @@ void Decoder::check_request(const hooks::ForwardRequest& request) const {
          last_layer(request.options) - 1, runnable_layers_);
   request.hooks->check_served_by(sites());
   check_pattern_memory(request);
+  if (request.options.stop_at_layer < 0)
+    hooks::check_logits_hooks(request, config_.vocabulary, like_.dtype().toScalarType());
 }
 
 void Decoder::check_pattern_memory(const hooks::ForwardRequest& request) const {

@@ -49,6 +49,9 @@ class LayerSource {
 ///   this layer.
 /// - `mlp.hook_expert_weights` exists in a layer with experts, in place of the sites of the neurons.
 /// - `hook_resid_mid` does not exist if attention and MLP read the same stream.
+/// - `hook_logits` is what unembed() gives of the result: after the final norm, the output head, the scale of the
+/// logits
+///   and their soft cap. It can be observed and not replaced.
 /// - With a filter: `hook_precision` is lambda of the stream that enters the layer, `attn.hook_observation_precision`
 ///   and `attn.hook_gain` are lambda_obs and K; `attn.hook_z` is the estimate before the gain. `mlp.hook_stretch` is
 ///   max((1 + J)^2, 0.01) of each token, and fires where the layer computes it. None of them fires while the strength
@@ -103,6 +106,7 @@ class Decoder : public hooks::HookedModel {
 
   Pass begin(const hooks::ForwardRequest& request, hooks::AttentionOp& fused) const;
   hooks::Stream finish(const Pass& pass) const;
+  at::Tensor logits_of(const at::Tensor& normalized) const;
   at::Tensor normed(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const hooks::Site& site,
                     const Pass& pass) const;
   at::Tensor embedded(const at::Tensor& ids) const;

@@ -69,6 +69,7 @@ std::vector<hooks::SiteShape> decoder_sites(const DecoderConfig& config) {
     add("hook_resid_post", stream);
   }
   sites.push_back({hooks::Site{"ln_final.hook_normalized"}, stream});
+  sites.push_back({hooks::logits_site(), per_position({config.vocabulary}), /*on_request=*/true});
   return sites;
 }
 

@@ -58,6 +58,7 @@ hooks::ObservedAttention StatisticsAttention::observed(std::int64_t layer, const
       n_effs.push_back(statistics.n_eff);
       residuals.push_back(statistics.residual_by_dimension);
     }
+    present_ = &plan.options();
     callback_(layer, std::move(statistics));
   }
   if (bias == nullptr) return {at::stack(outputs), {}, {}};

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "core/json.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// What one check found.
+struct CheckResult {
+  std::string name;     ///< of the check
+  bool ok = true;       ///< whether all is satisfactory
+  std::string finding;  ///< what is wrong and how much, or what was looked at and is satisfactory
+  std::string advice;   ///< what to do; empty where all is satisfactory
+};
+
+/// What a check says of its subject.
+struct CheckOutcome {
+  std::string finding;
+  std::string advice;  ///< empty: satisfactory
+};
+
+/// One of a fixed list of checks of a kind of run.
+/// @tparam Subject  what is checked
+template <typename Subject>
+struct Check {
+  std::string_view name;  ///< unique within the list; for programs
+  std::string_view question;
+  CheckOutcome (*look)(const Subject& subject);
+};
+
+/// Every check of a list, in its order.
+template <typename Subject>
+std::vector<CheckResult> run_checks(std::span<const Check<Subject>> checks, const Subject& subject) {
+  std::vector<CheckResult> results;
+  for (const Check<Subject>& check : checks) {
+    CheckOutcome outcome = check.look(subject);
+    const bool ok = outcome.advice.empty();
+    results.push_back({std::string(check.name), ok, std::move(outcome.finding), std::move(outcome.advice)});
+  }
+  return results;
+}
+
+/// How many checks found something.
+std::size_t count_findings(std::span<const CheckResult> results);
+
+/// {"checks": [{"name", "ok", "finding", "advice"}]}
+OrderedJson to_json(std::span<const CheckResult> results);
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "analyses/checks/check.h"
+#include "runfile/recommend_run.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// Trainings of recommenders that are checked: those of a run, or one alone.
+struct CheckedRecommenders {
+  const runfile::RecommendRun& run;
+  std::string changed = {};   ///< why the files are not those that were written; empty: nothing speaks against it
+  std::string unproven = {};  ///< what was not compared; empty: all was
+  bool alone = false;         ///< one training, given by its folder: its run is not looked at
+};
+
+/// A training of a language model, as its folder tells.
+struct LanguageTraining {
+  std::int64_t steps = 0;  ///< that were asked for
+  bool may_stop = false;   ///< whether it may stop earlier (patience)
+  std::int64_t vocabulary = 0;
+  std::vector<std::int64_t> step;     ///< [evaluation] steps done
+  std::vector<double> loss;           ///< [evaluation] of training since the last one
+  std::vector<double> held_out;       ///< [evaluation]
+  bool filtered = false;              ///< the model has a Bayesian filter
+  std::vector<double> gain;           ///< [layer] K at the last evaluation; NaN while the filter warms up
+  std::vector<double> share_at_most;  ///< [layer] share of lambda_obs at its bound, likewise
+};
+
+/// Share of the precisions of a layer at their bound, from which on they tell nothing.
+inline constexpr double nearly_all = 0.99;
+/// Fewest seeds of an arm: a p over seeds and users needs as many.
+inline constexpr std::size_t least_seeds = 3;
+
+// The lists, in the order in which they are printed. A test compares docs/analyses/check.md with them.
+std::span<const Check<CheckedRecommenders>> recommender_checks();
+std::span<const Check<LanguageTraining>> language_checks();
+
+/// Whether this is the folder of a language model that was trained here.
+bool is_language_training(const std::filesystem::path& folder);
+
+/// @param folder  of the checkpoint: it holds the folder `training`
+/// @throws InvalidArgument  the training has not been finished once; a file is missing or broken
+LanguageTraining read_language_training(const std::filesystem::path& folder);
+
+}  // namespace gainlens::analyses

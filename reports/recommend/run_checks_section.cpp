@@ -1,0 +1,40 @@
+#include "analyses/checks/training_checks.h"
+#include "reports/recommend/run_sections.h"
+#include "reports/words/checks_table.h"
+
+namespace gainlens::reports {
+namespace {
+
+/// A report refuses a run whose files have changed.
+std::vector<analyses::CheckResult> results_of(const TrainedRun& trained) {
+  return analyses::run_checks(analyses::recommender_checks(), analyses::CheckedRecommenders{trained.run()});
+}
+
+std::vector<std::string> files() {
+  return {"checks"};
+}
+
+std::vector<Block> blocks(TrainedRuns runs) {
+  PaperTable table = checks_table();
+  table.rows = checks_rows(results_of(runs.front()));
+  return {std::move(table)};
+}
+
+void add_json(const TrainedRun& trained, OrderedJson& summary) {
+  summary["checks"] = analyses::to_json(results_of(trained)).at("checks");
+}
+
+}  // namespace
+
+const Section<TrainedRun>& run_checks_section() {
+  static const Section<TrainedRun> section = {.name = "checks",
+                                              .title = "Checks",
+                                              .question = "Is something wrong with the trainings, and what can one do?",
+                                              .files = files,
+                                              .keys = {"checks"},
+                                              .blocks = blocks,
+                                              .add_json = add_json};
+  return section;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,46 @@
+#include "analyses/checks/sweep_checks.h"
+#include "reports/sweep/run_words.h"
+#include "reports/sweep/sections.h"
+#include "reports/words/checks_table.h"
+
+namespace gainlens::reports {
+namespace {
+
+using Results = std::vector<analyses::CheckResult>;
+
+/// A report refuses a run whose files have changed.
+Results results_of(const SweepRun& run) {
+  return analyses::run_checks(analyses::sweep_checks(),
+                              analyses::CheckedSweep{run.reader(), run.proof(), {}, run.options()});
+}
+
+std::vector<std::string> files() {
+  return {"checks"};
+}
+
+std::vector<Block> blocks(Runs runs) {
+  PaperTable table = checks_table();
+  add_runs(table, runs, [&](const SweepRun& run) {
+    for (auto& row : checks_rows(run.of(results_of))) table.rows.push_back(std::move(row));
+  });
+  return {std::move(table)};
+}
+
+void add_json(const SweepRun& run, OrderedJson& summary) {
+  summary["checks"] = analyses::to_json(run.of(results_of)).at("checks");
+}
+
+}  // namespace
+
+const Section<SweepRun>& checks_section() {
+  static const Section<SweepRun> section = {.name = "checks",
+                                            .title = "Checks",
+                                            .question = "Is something wrong with the run, and what can one do?",
+                                            .files = files,
+                                            .keys = {"checks"},
+                                            .blocks = blocks,
+                                            .add_json = add_json};
+  return section;
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,116 @@
+#include "cli/commands.h"
+
+#include "analyses/checks/sweep_checks.h"
+#include "analyses/checks/training_checks.h"
+#include "cli/given_run.h"
+#include "core/check.h"
+#include "core/console.h"
+#include "core/counted.h"
+#include "core/json.h"
+#include "recommend/finished_seeds.h"
+#include "recommend/sasrec_config.h"
+#include "recommend/seed_result.h"
+#include "reports/terminal/checks_terminal.h"
+#include "runfile/recommend_run.h"
+
+#include <memory>
+
+namespace gainlens::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Results = std::vector<analyses::CheckResult>;
+
+Results check_sweep(const fs::path& path) {
+  const DoubtfulRun found = open_doubtful_run(path);
+  return analyses::run_checks(analyses::sweep_checks(),
+                              analyses::CheckedSweep{found.run.reader, found.run.proof, found.changed});
+}
+
+Results check_recommend_run(const fs::path& path) {
+  const runfile::RecommendRun run = runfile::read_recommend_run(path);
+  analyses::CheckedRecommenders checked{run};
+  try {
+    checked.unproven = recommend::read_proven_run(path).unproven;
+  } catch (const InvalidArgument& error) {
+    checked.changed = error.what();
+  }
+  return analyses::run_checks(analyses::recommender_checks(), checked);
+}
+
+/// The folder ARM/seed-N of a recommender run; empty: it is none.
+std::optional<std::uint64_t> seed_of(const fs::path& folder) {
+  const bool of_run = fs::is_directory(folder) && runfile::is_recommend_run(folder.parent_path().parent_path());
+  return of_run ? recommend::seed_of_folder(folder.filename().string()) : std::nullopt;
+}
+
+/// A training alone, as a run of one arm and one seed.
+Results check_training(const fs::path& folder, std::uint64_t seed) {
+  const std::string arm = folder.parent_path().filename().string();
+  runfile::RecommendRun run;
+  run.arms = {arm};
+  run.seeds = {seed};
+  run.results.resize(1);
+  const auto config_file = folder / "config.json";
+  if (recommend::is_sasrec(folder)) {
+    const auto config = recommend::parse_sasrec_config(read_json_file(config_file), printable(config_file.string()));
+    run.item_train_count.resize(static_cast<std::size_t>(config.items));
+  }
+  analyses::CheckedRecommenders checked{run};
+  checked.alone = true;
+  const fs::path file = folder / recommend::seed_result_name;
+  if (fs::exists(file)) {
+    const recommend::SeedResult result = recommend::load_seed_result(file, arm, seed);
+    run.results.front() =
+        runfile::TrainedSeed{result.curve, result.filter, result.best_epoch, result.test, result.rank};
+    try {
+      recommend::prove_seed(folder, arm, seed);
+    } catch (const InvalidArgument& error) {
+      checked.changed = error.what();
+    }
+  } else {
+    checked.unproven = "nothing to compare yet";
+  }
+  return analyses::run_checks(analyses::recommender_checks(), checked);
+}
+
+Results checks_of(const fs::path& path) {
+  CHECK(fs::exists(path), "{}: no such file or folder", printable(path.string()));
+  if (runfile::is_recommend_run(path)) return check_recommend_run(path);
+  const fs::path folder = fs::weakly_canonical(path);
+  if (const auto seed = seed_of(folder)) return check_training(folder, *seed);
+  if (analyses::is_language_training(path))
+    return analyses::run_checks(analyses::language_checks(), analyses::read_language_training(path));
+  return check_sweep(path);
+}
+
+void check_and_print(const std::string& path, const GlobalOptions& global) {
+  const Results results = checks_of(path);
+  if (global.json) {
+    print_result("{}\n", json_text(analyses::to_json(results), 2));
+  } else {
+    print_result("{}", reports::print_checks(results));
+  }
+  if (const std::size_t found = analyses::count_findings(results); found > 0)
+    throw_run_failed("{}: {} of {} found something", printable(path), found, counted(results.size(), "check"));
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* command = add_subcommand(
+      app, subcommand_named("check"), "gainlens check RUN",
+      "One line for each check of a fixed list: satisfactory, or what is wrong, how much, and what to do. Nothing is\n"
+      "changed. The report shows the same list. docs/analyses/check.md explains each check.\n"
+      "Exit status: 0 all is satisfactory; 1 something was found; 2 the run cannot be read.");
+  auto path = std::make_shared<std::string>();
+  command
+      ->add_option("run", *path,
+                   "Run folder or run.h5 of sweep or of train recommend, folder ARM/seed-N of one training, or folder "
+                   "of train language-model")
+      ->required();
+  command->callback([path, &global, &action] { action = [path, &global] { check_and_print(*path, global); }; });
+}
+
+}  // namespace gainlens::cli
