@@ -142,8 +142,8 @@ class FirstKeys {
       const double mean = at(*column_) * static_cast<double>(chunk.tokens - m) / static_cast<double>(seen_by);
       if (!std::isfinite(mean) || mean < runfile::least_stored_mean) continue;
       keys.push_back({chunk.tokens, chunk.sample, reader_.layers()[layer], head, m, m == 0 && bos ? *bos : -1, "",
-                      TokenClass::common, mean, at(*half_), not_known, seen_by, not_known, not_known, not_known, not_known,
-                      not_known, not_known, -1});
+                      TokenClass::common, mean, at(*half_), not_known, seen_by, not_known, not_known, not_known,
+                      not_known, not_known, not_known, -1});
     }
     return keys;
   }
@@ -158,6 +158,7 @@ struct GroupName {
   std::string text;
   std::int64_t token;
   std::int64_t position;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in the generated comparison for a pointer
   friend auto operator<=>(const GroupName&, const GroupName&) = default;
 };
 

@@ -16,7 +16,7 @@ inline constexpr double least_stored_mean = 0.1;        ///< smallest column mea
 inline constexpr std::int64_t least_sink_queries = 16;  ///< fewest queries that see a key in /sinks
 /// Column mean from which a key is a sink, unless another threshold is given. `without_sinks_*` leave these keys out.
 inline constexpr double sink_threshold = 0.3;
-inline constexpr std::int64_t largest_positions = 3;    ///< of a layer in /stream
+inline constexpr std::int64_t largest_positions = 3;  ///< of a layer in /stream
 
 /// Row-major numbers of one shard. NaN: no value.
 struct Array {
