@@ -133,7 +133,7 @@ class FirstKeys {
     const std::optional<std::int64_t> bos = reader_.request().bos;
     for (std::int64_t m = 0; m < std::min(runfile::first_keys, chunk.tokens); ++m) {
       const std::int64_t seen_by = std::min(chunk.tokens - m, *window);
-      if (seen_by < runfile::least_sink_queries) continue;
+      if (seen_by < runfile::fewest_sink_queries(std::min(chunk.tokens, *window))) continue;
       const auto at = [&](const Cells& cells) {
         return cells.at(chunk.length_index, chunk.sample, layer, static_cast<std::size_t>(head),
                         static_cast<std::size_t>(m));

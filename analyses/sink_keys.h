@@ -14,8 +14,8 @@
 
 namespace gainlens::analyses {
 
-/// A key that is a sink of one head in one chunk: its column mean is at least the threshold, and at least 16 queries
-/// see it. Numbers that the run does not have are NaN, integers -1.
+/// A key that is a sink of one head in one chunk: its column mean is at least the threshold, and enough queries
+/// see it (runfile::fewest_sink_queries). Numbers that the run does not have are NaN, integers -1.
 struct SinkKey {
   std::int64_t length;  ///< in tokens
   std::int64_t sample;

@@ -118,8 +118,10 @@ std::string one_length(const SinkKeys& sinks, const SinkShares& shares, const ru
 }  // namespace
 
 std::string print_sinks(const SinkKeys& sinks, const runfile::RunReader& reader, bool every_length) {
-  std::string text = fmt::format("Sinks: keys with a column mean of at least {} that at least {} queries see\n",
-                                 sinks.threshold, runfile::least_sink_queries);
+  std::string text = fmt::format(
+      "Sinks: keys with a column mean of at least {} that at least {} queries, and an eighth of the context or window, "
+      "see\n",
+      sinks.threshold, runfile::least_sink_queries);
   text += fmt::format("BOS policy: {}\n", printable(reader.request().bos_policy));
   if (sinks.first_keys_only) {
     text += fmt::format(

@@ -52,8 +52,10 @@ struct Candidate {
 std::vector<Candidate> largest_keys(const at::Tensor& means, const at::Tensor& queries) {
   std::vector<Candidate> found;
   const std::vector<double> mean = to_vector(means.select(1, 0)), seen = to_vector(queries);
+  const auto fewest = static_cast<double>(
+      runfile::fewest_sink_queries(static_cast<std::int64_t>(*std::max_element(seen.begin(), seen.end()))));
   for (std::size_t key = 0; key < mean.size(); ++key) {
-    if (mean[key] >= runfile::least_stored_mean && seen[key] >= static_cast<double>(runfile::least_sink_queries))
+    if (mean[key] >= runfile::least_stored_mean && seen[key] >= fewest)
       found.push_back({mean[key], static_cast<std::int64_t>(key)});
   }
   std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.mean > b.mean; });

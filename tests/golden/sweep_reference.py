@@ -14,7 +14,14 @@ import json
 import numpy as np
 
 BINS, KEYS, RANKS, LARGEST = 64, 8, 16, 3
-LEAST_QUERIES, LEAST_MEAN = 16, 0.1  # of a key that is stored in /sinks
+LEAST_MEAN = 0.1  # of a key that is stored in /sinks
+
+
+def fewest_queries(length, window):
+    """That see a key which is stored in /sinks."""
+    return max(16, min(length, window) // 8)
+
+
 SINKS = (
     "position",
     "token",
@@ -167,7 +174,7 @@ def sinks_of_head(chunk, layer, head, window):
     means = {}
     for key in range(min(KEYS, length)):
         seen_by = weights[key : key + window, key]
-        if len(seen_by) >= LEAST_QUERIES:
+        if len(seen_by) >= fewest_queries(length, window):
             means[key] = (seen_by.mean(), weights[half:, key].mean(), weights[quarter:, key].mean())
     groups = chunk["n_eff"].shape[1] // chunk["value_norm"].shape[1]
     norms = chunk["value_norm"][layer, head // groups]
@@ -193,7 +200,8 @@ def wrong_sinks(stored, expected, tokens, length, window, margin):
             wrong.append(f"key {position} has the means {found}; expected {means[position]}")
         if stored["token"][rank] != tokens[position] or stored["text"][rank] != b"":
             wrong.append(f"key {position} has the token {stored['token'][rank]} {stored['text'][rank]}")
-        if stored["queries"][rank] != min(window, length - position) or stored["queries"][rank] < LEAST_QUERIES:
+        seen_by = min(window, length - position)
+        if stored["queries"][rank] != seen_by or seen_by < fewest_queries(length, window):
             wrong.append(f"key {position} is seen by {stored['queries'][rank]} queries")
         if abs(stored["value_norm_ratio"][rank] / ratios[position] - 1) > 10 * margin:
             wrong.append(f"key {position}: value {stored['value_norm_ratio'][rank]}; expected {ratios[position]}")
