@@ -53,9 +53,9 @@ void add_sinks(CLI::App& app, const GlobalOptions& global, Action& action) {
       app, subcommand_named("sinks"), "gainlens sinks RUN",
       "A key is a sink of a head if its column mean, the mean weight over the queries that see it, is at least the\n"
       "threshold, and enough queries see it: 16, and an eighth of the context or the window. A line names the layer,\n"
-      "the token, the positions, the share of attention that each head gives it, |v| by the median of the values, and "
-      "the largest entry of the hidden state\n"
-      "by its median over positions. A run made before sweeps stored these keys shows the sinks at keys 0 to 7.");
+      "the token, the positions, the share of attention that each head gives it, |v| by the median of the values, and\n"
+      "the largest entry of the hidden state by its median over positions. A run made before sweeps stored these keys\n"
+      "shows the sinks at keys 0 to 7.");
   auto arguments = std::make_shared<SinksArguments>();
   command->add_option("run", arguments->run, "Run folder or run.h5")->required();
   command->add_option("--threshold", arguments->threshold, "Smallest column mean of a sink, from 0.1 to 1")
