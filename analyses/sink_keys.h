@@ -93,7 +93,7 @@ struct SinkKeys {
   std::vector<SinkLife> lives;    ///< by length, sample, position
   std::vector<SinkShares> shares;  ///< one for each of `lengths`
   /// [length, sample, layer, head] Total sink mass: sum of second_half_mean over the head's sinks; 0 if it has none.
-  /// NaN where the chunk is missing or has no key that 16 queries see.
+  /// NaN where the chunk is missing or has no key that enough queries see.
   Cells total_mass;
   /// The run stores at most 16 keys of a head: (chunk, layer, head) where all 16 are sinks, so that some may be
   /// missing.

@@ -50,7 +50,7 @@ CheckOutcome version(const CheckedSweep& run) {
   std::vector<std::string> lacks;
   if (version < 2) lacks.emplace_back("the sink lemma");
   if (version < 3) lacks.emplace_back("sums whose error does not grow with the length");
-  if (version < 4) lacks.emplace_back("sinks beyond key 7");
+  if (version < 4) lacks.emplace_back("sinks beyond key 7, and K without all sinks");
   return {fmt::format("statistics version {}, and this gainlens computes {}: the run lacks {}", version,
                       runfile::statistics_version, fmt::join(lacks, ", ")),
           "sweep again into another folder, if you need it"};
@@ -153,6 +153,7 @@ CheckOutcome trained_length(const CheckedSweep& run) {
   for (const std::int64_t length : run.reader.lengths()) {
     if (positions > 0 && length > positions) beyond.push_back(format_count(length));
   }
+  if (positions == 0) return fine("the run does not store a number of positions of the model");
   if (beyond.empty()) return fine(fmt::format("no length is above the model's {} positions", format_count(positions)));
   return {fmt::format("{} tokens are more than the model's {} positions: these numbers describe a model outside of its "
                       "range",
@@ -163,10 +164,8 @@ CheckOutcome trained_length(const CheckedSweep& run) {
 CheckOutcome bos(const CheckedSweep& run) {
   const runfile::Request& request = run.reader.request();
   if (!request.bos && request.bos_policy.ends_with(runfile::bos_left_out))
-    return {
-        "no BOS stands before the chunks, and the model's tokenizer puts one there: key 0 is a token that the model "
-        "has not learnt as a sink",
-        "sweep without --bos never into another folder"};
+    return {"the chunks begin without the BOS that the tokenizer puts first, and with which the model was trained",
+            "sweep without --bos never into another folder"};
   return fine(request.bos_policy);
 }
 
@@ -270,7 +269,7 @@ CheckOutcome offsets(const CheckedSweep& run) {
   if (worst <= most_rounding) return fine(fmt::format("no offset that {} cannot hold", request.dtype));
   return {
       fmt::format("values have an offset so large that rounding to {} is {:.2g} of their variance ({}); S and K there "
-                  "are rounding",
+                  "contain this error",
                   request.dtype, worst, where),
       "sweep in a wider --dtype"};
 }

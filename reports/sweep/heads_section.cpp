@@ -59,8 +59,8 @@ struct MapFigure {
 };
 constexpr MapFigure map_figures[] = {
     {"n_eff", "", "Effective sample size by head", "Which heads average over many keys, and which over few."},
-    {"kalman_gain", "kalman_gain_scaled", "Kalman gain by head",
-     "Which heads carry much evidence against a prior of precision 1."},
+    {"kalman_gain", "kalman_gain_scaled", "Scaled K by head",
+     "Which heads carry much evidence against a prior of precision 1, on the scale of their values."},
     {"bos_mass", "", "BOS mass by head", "Which heads are sinks, and at which depth."},
     {"entropy", "", "Entropy by head", "How evenly each head spreads its attention."},
     {"gate", "", "Attention gate by head", "Which heads the model's trained gate opens, and which it closes."},
@@ -98,13 +98,13 @@ Caption heatmap_caption(Runs runs, const std::string& name) {
   const auto& kinds = mapped->reader().attention();
   if (std::any_of(kinds.begin(), kinds.end(), [&](const std::string& kind) { return kind != kinds.front(); }))
     shows += " Layers with global attention have bold numbers.";
-  return {
-      shows, std::string(figure_named(name).purpose),
-      name == "kalman_gain"
-          ? "What K is by itself: it depends on the scale of the values, which is arbitrary, so the map shows scaled "
-            "K where the run has it. K is in tables/heatmap-kalman_gain.csv."
-          : "A mean over queries and chunks hides how a head differs from query to query. Head numbers carry no "
-            "order."};
+  return {shows, std::string(figure_named(name).purpose),
+          name == "kalman_gain"
+              ? "What K is by itself: it depends on the scale of the values, which is arbitrary. Therefore the map "
+                "shows scaled "
+                "K. K is in tables/heatmap-kalman_gain.csv."
+              : "A mean over queries and chunks hides how a head differs from query to query. Head numbers carry no "
+                "order."};
 }
 
 /// The names of the figures that some run has, in the order of the table.

@@ -55,7 +55,7 @@ std::vector<LengthFacts> length_facts(const SweepRun& run);
 /// Those of the longest length with a complete chunk.
 const LengthFacts& longest_facts(const SweepRun& run);
 
-/// "Contexts up to 4k tokens, 5 chunks; NLL 2.73 [2.38, 3.09] nats per token there.": HTML.
+/// "Contexts up to 4k tokens, 5 chunks; NLL 2.73 [2.38, 3.09] nats per token at 4k.": HTML.
 std::string run_line(const SweepRun& run);
 
 /// n_eff of all layers of one kind of attention, last-quarter queries, means over chunks.

@@ -22,8 +22,6 @@ namespace {
 using analyses::Maybe;
 using analyses::Measured;
 
-constexpr double least_shown_mass = 0.005;  // less would be printed as 0%
-
 /// Norm of the value of BOS by the mean norm of the values beyond the first keys.
 Measured value_ratio_of_bos(const SweepRun& run, std::size_t layer, std::int64_t head) {
   const auto& norms = run.of(value_norms_of);
@@ -92,13 +90,13 @@ void set_strongest_token(MappedHead& head, const std::vector<const analyses::Sin
     if (sum == sums.end()) sum = sums.insert(sums.end(), {token, key->position == 0, 0, {}, {}});
     sum->mass += std::isfinite(key->second_half_mean) ? key->second_half_mean : 0;
     sum->value_ratios.push_back(key->value_norm_ratio);
-    sum->stream_ratios.push_back(key->stream_ratio_after);
+    sum->stream_ratios.push_back(key->stream_ratio);
   }
   if (sums.empty()) return;
   const TokenSum& most =
       *std::max_element(sums.begin(), sums.end(), [](const TokenSum& a, const TokenSum& b) { return a.mass < b.mass; });
   head.is_sink = true;
-  head.early = std::isfinite(head.mass) && head.mass < least_shown_mass;
+  head.early = head.mass == 0;  // no query of the second half sees one of its sinks
   head.elsewhere = !most.bos;
   head.token = most.token;
   head.value_ratio = mean_of_finite(most.value_ratios, "the run has no norms of this token's values");
@@ -137,17 +135,16 @@ Measured median_over(const std::vector<const MappedHead*>& heads, Measured Mappe
     if (head->*member) numbers.push_back(*(head->*member));
   }
   if (numbers.empty()) return Measured::none("no head has one");
-  std::nth_element(numbers.begin(), numbers.begin() + std::ssize(numbers) / 2, numbers.end());
-  return numbers[numbers.size() / 2];
+  return analyses::median(numbers);
 }
 
-/// " (values 0.23 times as long as usual, largest activation 6.6 times)": medians over the heads.
+/// " (value norm 0.23 of the median, largest entry of the hidden state 6.6 times the median)": medians over the heads.
 std::string values_in_words(const std::vector<const MappedHead*>& heads) {
   const Measured values = median_over(heads, &MappedHead::value_ratio),
                  stream = median_over(heads, &MappedHead::stream_ratio);
   if (!values) return {};
-  return fmt::format(" (values {:.2g} times as long as usual{})", *values,
-                     stream ? fmt::format(", largest activation {:.2g} times", *stream) : "");
+  return fmt::format(" (value norm {:.2g} of the median{})", *values,
+                     stream ? fmt::format(", largest entry of the hidden state {:.2g} times the median", *stream) : "");
 }
 
 std::string join_clauses(const std::vector<std::string>& clauses) {
@@ -162,6 +159,7 @@ std::string no_sink_sentence(const SinkMap& map) {
   for (const MappedHead& head : map.heads) {
     if (!head.hidden && std::isfinite(head.mass) && (largest == nullptr || head.mass > largest->mass)) largest = &head;
   }
+  if (largest == nullptr && map.everywhere) return "No key is seen by enough queries, so none can be a sink.";
   if (largest == nullptr) return "BOS is outside the window of every layer, so no head can be a sink on it.";
   if (map.everywhere)
     return fmt::format("No head is a sink: no token gets {:g} of the attention of the queries that see it.",
@@ -265,16 +263,15 @@ std::string sink_sentence(const SinkMap& map, const std::function<std::string(co
   std::vector<std::string> words;
   for (const auto& [key, heads] : clauses_of(map)) {
     const std::string tokens = tokens_of_heads(heads, token);
-    words.push_back(
-        std::get<2>(key)
-            ? fmt::format("in {}, {} is a sink of early queries alone", layers_named(heads, several), tokens)
-            : fmt::format("{} of the attention on {}{}", layers_put(heads, several, percent_range(heads)), tokens,
-                          values_in_words(heads)));
+    words.push_back(std::get<2>(key)
+                        ? fmt::format("{} is a sink for early queries only in {}", tokens, layers_named(heads, several))
+                        : fmt::format("{} of the attention on {}{}", layers_put(heads, several, percent_range(heads)),
+                                      tokens, values_in_words(heads)));
   }
   std::string text = words.empty() ? no_sink_sentence(map) : join_clauses(words) + ".";
   if (!words.empty())
     text += fmt::format(" {} of {} {}.", map.sinks(), counted(map.heads.size(), "head"),
-                        map.sinks() == 1 ? "is a sink" : "are sinks");
+                        map.sinks() == 1 ? "has a sink" : "have a sink");
   return text;
 }
 

@@ -21,11 +21,11 @@ struct MappedHead {
   double mass;            ///< total sink mass; of a run that measured BOS alone, its BOS mass. NaN if missing
   bool hidden;            ///< of a run that measured BOS alone: BOS is outside the window, so nothing is known of sinks
   bool is_sink;
-  bool elsewhere;                   ///< a sink whose mass is mostly on other tokens than BOS
+  bool elsewhere;                   ///< its strongest token is not BOS
   std::string token;                ///< of the sink with the most mass, safe to show; empty if it is no sink
   analyses::Measured value_ratio;   ///< norm of that token's value by that of the others
-  analyses::Measured stream_ratio;  ///< largest |h| after the layer at that token, by its median over positions
-  bool early = false;               ///< a sink of early queries alone: a window hides it from those of the second half
+  analyses::Measured stream_ratio;  ///< largest |h| before the layer at that token, by its median over positions
+  bool early = false;               ///< a window hides its sinks from all queries of the second half
 };
 
 /// The sinks of a run at its longest length, as far as it measured them.
@@ -35,7 +35,7 @@ struct SinkMap {
   double threshold;               ///< of the column mean if every key was looked at; else of BOS mass
   std::vector<MappedHead> heads;  ///< layer by layer
 
-  std::size_t sinks() const;  ///< number of heads that are sinks
+  std::size_t sinks() const;  ///< number of heads that have a sink
 };
 
 /// Missing if the run has no BOS mass.
@@ -44,7 +44,7 @@ analyses::Maybe<SinkMap> sink_map(const SweepRun& run);
 /// The map of sinks that were found wherever they are.
 SinkMap sink_map_of_keys(const runfile::RunReader& reader, const analyses::SinkKeys& sinks);
 
-/// The heads that are sinks by their mass, largest first, ties by layer and head; at most `most`.
+/// The heads that have a sink, by its mass, largest first, ties by layer and head; at most `most`.
 std::vector<const MappedHead*> strongest(const SinkMap& map, std::size_t most);
 
 /// What the map shows, in plain words: which layers put how much of their attention on which tokens, and how long the

@@ -43,7 +43,7 @@ std::vector<LegendEntry> legend_of_maps(const std::vector<MapRows>& maps) {
   };
   if (any(&MapRows::bos)) legend.push_back({"sink: BOS", colour::vermillion, 7});
   if (any(&MapRows::elsewhere)) legend.push_back({"sink: another token", colour::vermillion, 6});
-  if (any(&MapRows::early)) legend.push_back({"of early queries alone", colour::grey, 2});
+  if (any(&MapRows::early)) legend.push_back({"sink for early queries only", colour::grey, 2});
   if (any(&MapRows::hidden)) legend.push_back({"BOS out of sight: not measured", "#D9D9D9", 5});
   if (any(&MapRows::missing)) legend.push_back({"no value", colour::grey, 4});
   return legend;

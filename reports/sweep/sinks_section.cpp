@@ -235,7 +235,7 @@ std::string sink_numbers(const SweepRun& run) {
         "on it on average.",
         count.sinks, count.cells, shown_percent(sinks.sink_share[0]));
   if (const auto& published = run.of(analyses::published_sinks))
-    text += fmt::format(" Published percentages stand beside this one: {}.",
+    text += fmt::format(" At the length of the percentages that Gu et al. published, in this run: {}.",
                         analyses::published_sinks_in_words(*published));
   return text;
 }

@@ -88,8 +88,10 @@ Caption map_caption(Runs runs) {
                 map.threshold)
           : fmt::format("BOS mass: share of its attention that a head gives to BOS. Sinks are heads above {:g}.",
                         map.threshold);
-  return {fmt::format("{} Second-half queries, means over chunks of {} tokens.", what, tokens),
-          "Which heads are sinks, and at which depth.",
+  const bool early = std::any_of(map.heads.begin(), map.heads.end(), [](const MappedHead& head) { return head.early; });
+  return {fmt::format("{} Second-half queries, means over chunks of {} tokens.{}", what, tokens,
+                      early ? " A cross: the window hides the sink from all of these queries." : ""),
+          "Which heads have a sink, and at which depth.",
           map.everywhere ? "What a sink does in the model: that takes an intervention."
                          : "Sinks at other tokens than BOS."};
 }
@@ -99,9 +101,8 @@ PaperTable strongest_table(Runs runs) {
       runs.begin(), runs.end(), [](const SweepRun& run) { return run.of(sink_map) && run.of(sink_map)->everywhere; });
   PaperTable table{
       "strongest-sinks",
-      fmt::format("The heads that give most of their attention to sinks. Value: length of the token's value "
-                  "against {} (1: as long).",
-                  everywhere ? "the median key's" : "the mean of later keys"),
+      fmt::format("The heads that give most of their attention to sinks. Value: norm of the token's value by {}.",
+                  everywhere ? "the median of its KV head" : "the mean of later keys"),
       {{"layer.head"}, {"attention", true}, {"token", true, true}, {"mass"}, {"value"}},
       {}};
   add_runs(table, runs, [&](const SweepRun& run) {
@@ -122,12 +123,11 @@ std::vector<std::int64_t> shown_lengths(Runs runs) {
 }
 
 PaperTable evidence_table(Runs runs) {
-  PaperTable table{
-      "n_eff-by-attention",
-      "n_eff, the number of keys that a query averages over if all had the same weight (1 / sum of squared "
-      "weights), by kind of attention and context length. Last-quarter queries, all layers of a kind.",
-      {{"attention", true}},
-      {}};
+  PaperTable table{"n_eff-by-attention",
+                   "n_eff, the effective number of keys (1 / sum of squared weights), by kind of attention and context "
+                   "length.  Last-quarter queries, all layers of a kind.",
+                   {{"attention", true}},
+                   {}};
   const std::vector<std::int64_t> lengths = shown_lengths(runs);
   for (const std::int64_t tokens : lengths) table.columns.push_back({format_count(tokens)});
   bool filling = false;
@@ -244,7 +244,8 @@ std::vector<KindEvidence> evidence_by_kind(const SweepRun& run) {
 std::string run_line(const SweepRun& run) {
   const LengthFacts& longest = longest_facts(run);
   const std::string nll =
-      longest.nll ? fmt::format("NLL {} nats per token there", with_interval(shown(longest.nll), longest.nll_interval))
+      longest.nll ? fmt::format("NLL {} nats per token at {}", with_interval(shown(longest.nll), longest.nll_interval),
+                                format_count(longest.length.tokens))
                   : std::string("no NLL was measured");
   return to_html(fmt::format("Contexts up to {} tokens, {}; {}.", format_count(longest.length.tokens),
                              counted(longest.length.samples.size(), "chunk"), nll));
@@ -254,7 +255,7 @@ const Section<SweepRun>& summary_section() {
   static const Section<SweepRun> section = {.name = "summary",
                                             .title = "Summary",
                                             .question =
-                                                "What was run, which heads are sinks, and what does attention "
+                                                "What was run, which heads have a sink, and what does attention "
                                                 "average over?",
                                             .files = files,
                                             .keys = {"overview"},

@@ -122,7 +122,7 @@ TEST(SweepChecks, ABosThatIsLeftOut) {
   SyntheticRun run = healthy();
   run.bos.reset();
   run.bos_policy = "no BOS (--bos never; " + std::string(runfile::bos_left_out);
-  expect_finding(run, "bos", "no BOS stands before the chunks");
+  expect_finding(run, "bos", "the chunks begin without the BOS");
   run.bos_policy = "no BOS (--bos never)";
   EXPECT_THAT(findings_of(run), IsEmpty());
 }

@@ -100,7 +100,7 @@ TEST_F(Check, FindsNothingInFiveSoundRuns) {
 
 TEST_F(Check, NamesWhatSpoilsFiveRuns) {
   expect_found(swept("plain", "few", {"--samples", "1"}), "chunks", "too few chunks: 1 at 64, 1 at 128");
-  expect_found(swept("plain", "without-bos", {"--bos", "never"}), "bos", "no BOS stands before the chunks");
+  expect_found(swept("plain", "without-bos", {"--bos", "never"}), "bos", "the chunks begin without the BOS");
   // The first half of this text is prose, the second one counts.
   std::string text = bytes_of(demo + "text.txt").substr(0, 1700);
   for (int i = 0; i < 100; ++i) text += "one two three four five six seven eight nine ten\n";

@@ -172,10 +172,12 @@ TEST(SinkMap, NamesTokensWhereverTheyAre) {
   EXPECT_TRUE(strong[0]->elsewhere);
   EXPECT_EQ(strong[0]->token, "<b>\\x0a");  // a line break is shown, not made
   EXPECT_FALSE(strong[1]->elsewhere);
-  EXPECT_EQ(sink_sentence(map, [](const std::string& token) { return "[" + token + "]"; }),
-            "Window layers 1, 2 put 35 to 60% of the attention on [<b>\\x0a] (values 0.25 times as long as usual, "
-            "largest activation 6.6 times); global layer 0 puts 50% of the attention on [BOS] (values 0.25 times as "
-            "long as usual, largest activation 6.6 times). 3 of 6 heads are sinks.");
+  EXPECT_EQ(
+      sink_sentence(map, [](const std::string& token) { return "[" + token + "]"; }),
+      "Window layers 1, 2 put 35 to 60% of the attention on [<b>\\x0a] (value norm 0.25 of the median, "
+      "largest entry of the hidden state 6.6 times the median); global layer 0 puts 50% of the attention on [BOS] "
+      "(value norm 0.25 of the median, largest entry of the hidden state 6.6 times the median). 3 of 6 heads have "
+      "a sink.");
 }
 
 TEST(SinkMap, ASinkThatAWindowHidesIsOneOfEarlyQueries) {
@@ -193,7 +195,7 @@ TEST(SinkMap, ASinkThatAWindowHidesIsOneOfEarlyQueries) {
                                 analyses::Cells::of(reader, std::vector<double>(12, 0.0)),
                                 0};
   EXPECT_EQ(sink_sentence(sink_map_of_keys(reader, keys), [](const std::string& token) { return token; }),
-            "In layer 1, BOS is a sink of early queries alone. 1 of 6 heads is a sink.");
+            "BOS is a sink for early queries only in layer 1. 1 of 6 heads has a sink.");
 }
 
 TEST(SinkMap, WithoutASinkSaysSo) {

@@ -112,11 +112,23 @@ TEST(SinkCollector, APlantedSinkWithWhatMakesItOne) {
       EXPECT_EQ(at("position", 1, head, 1), -1);
       EXPECT_TRUE(std::isnan(at("column_mean", 1, head, 1)));
     }
-    // Uniform weights: no key but the last few, which fewer than 16 queries see, has a tenth.
+    // Uniform weights: no key but the last few, which few queries see, has a tenth.
     for (std::size_t head = 0; head < 4; ++head) {
       EXPECT_EQ(at("position", 0, head), -1);
       EXPECT_EQ(shard.sink_text[head * 16], "");
     }
+  }
+}
+
+TEST(SinkCollector, AKeyThatFewQueriesSeeIsNone) {
+  // 600 tokens: an eighth of the queries is 75.
+  for (const auto& [position, is_sink] : {std::pair<std::int64_t, bool>{525, true}, {526, false}}) {
+    Planted in;
+    in.qkv.key[0][1][40][3] = 0;
+    in.qkv.key[0][1][position][3] = 6;
+    const runfile::ShardResult shard = in.collect({});
+    const double found = shard.sinks.at("position").values[(4 + 2) * 16];
+    EXPECT_EQ(found, is_sink ? static_cast<double>(position) : -1);
   }
 }
 
