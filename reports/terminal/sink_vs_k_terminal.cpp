@@ -98,7 +98,7 @@ std::string related(std::string_view mass, const Correlations& correlations) {
   for (std::size_t v = 0; v < analyses::gain_variants.size(); ++v) {
     if (!correlations[v]) continue;
     const analyses::SinkDecision& decision = correlations[v]->inference.decision;
-    text += fmt::format("  {:<30} {}", analyses::gain_variants[v].meaning, decision.verdict);
+    text += fmt::format("  {:<32} {}", analyses::gain_variants[v].meaning, decision.verdict);
     if (decision.p)
       text += fmt::format(" ({}, p = {:.3g}, {})", relation_in_words(decision), *decision.p, decision.test);
     text += '\n';
