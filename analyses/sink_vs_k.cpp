@@ -351,7 +351,8 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
       .total_correlations = {correlated(total, 0), correlated(total, 1), correlated(total, 2), correlated(total, 3),
                              correlated(total, 4), correlated(total, 5)},
       .first_keys_only = cells.first_keys_only,
-      .total_mass = totals.empty() ? Measured::none("no head has a total sink mass") : Measured(mean(totals)),
+      .total_mass =
+          totals.empty() ? Measured::none("no key is seen by enough queries to be a sink") : Measured(mean(totals)),
       .sinks = {},
       .late_layers = original_layers(reader, deep_layers(reader, options)),
       .late_gain = Maybe<Interval>::none("the late layers have no K"),

@@ -98,7 +98,7 @@ CheckOutcome neighbours_differ(const CheckedSweep& run) {
   const NeighbourCorrelation* worst = nullptr;
   std::size_t measured = 0;
   for (const NeighbourCorrelation& row : found.rows) {
-    if (!row.correlation) continue;
+    if (!row.correlation || row.chunks < least_neighbours) continue;
     ++measured;
     const auto chunks = static_cast<double>(row.chunks);
     const double by_chance = -1 / chunks + 2 / std::sqrt(chunks);
@@ -106,8 +106,9 @@ CheckOutcome neighbours_differ(const CheckedSweep& run) {
     if (worst == nullptr || *row.correlation > *worst->correlation) worst = &row;
   }
   if (worst == nullptr) {
-    return fine(measured == 0 ? "too few chunks to correlate neighbours"
-                              : "neighbouring chunks are no more alike than chance allows");
+    return fine(measured == 0
+                    ? fmt::format("not known: it takes {} chunks to tell neighbours that are alike", least_neighbours)
+                    : std::string("neighbouring chunks are no more alike than chance allows"));
   }
   return {
       fmt::format("neighbouring chunks are alike: {} at {} tokens correlates by {:.2f}, so intervals over chunks are "

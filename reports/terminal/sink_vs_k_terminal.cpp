@@ -114,6 +114,7 @@ bool has_sinks(const SinkVsK& result) {
 
 std::string total_sink_mass(const SinkVsK& result) {
   const std::string_view keys = result.first_keys_only ? " (of keys 0 to 7, the only ones that this run stores)" : "";
+  if (!result.total_mass) return fmt::format("total sink mass: none: {}\n", result.total_mass.reason());
   if (!has_sinks(result)) {
     return fmt::format("total sink mass: no key{} has a column mean of at least {}, so there is nothing to correlate\n",
                        keys, analyses::column_mean_threshold);

@@ -96,6 +96,16 @@ std::string lives(const SinkKeys& sinks, std::int64_t length) {
   return text;
 }
 
+/// ", 3 of them for early queries only": heads whose sinks a window hides from every query of the second half.
+std::string for_early_queries_only(const SinkKeys& sinks, std::int64_t length) {
+  std::map<std::pair<std::int64_t, std::int64_t>, double> mass;  // by layer and head
+  for (const analyses::SinkKey& key : sinks.keys) {
+    if (key.length == length) mass[{key.layer, key.head}] += key.second_half_mean;
+  }
+  const auto early = std::count_if(mass.begin(), mass.end(), [](const auto& head) { return head.second == 0; });
+  return early == 0 ? "" : fmt::format(", {} of them for early queries only", early);
+}
+
 std::string one_length(const SinkKeys& sinks, const SinkShares& shares, const runfile::RunReader& reader) {
   const std::int64_t tokens = shares.length.tokens;
   const std::size_t chunks = shares.length.samples.size();
@@ -104,9 +114,11 @@ std::string one_length(const SinkKeys& sinks, const SinkShares& shares, const ru
     return text + fmt::format("no key is seen by {} queries, so none can be a sink\n", runfile::least_sink_queries);
   const auto heads = static_cast<std::int64_t>(reader.layers().size()) * reader.heads();
   if (shares.sink_heads == 0) return text + fmt::format("none of {} has a sink\n", counted(heads, "head"));
-  text += fmt::format("{} of {} have a sink; sinks take {:.1f}% of the attention of second-half queries\n",
-                      shares.sink_heads, counted(heads, "head"), 100 * shares.total);
-  if (tokens == length_of_gu) text += "  published percentages of sinks (Gu et al.) are of this length\n";
+  text +=
+      fmt::format("{} of {} have a sink{}; sinks take {:.1f}% of the attention of second-half queries\n",
+                  shares.sink_heads, counted(heads, "head"), for_early_queries_only(sinks, tokens), 100 * shares.total);
+  if (tokens == length_of_gu)
+    text += "  Gu et al. publish for this length the share of heads whose first key has a column mean above 0.3\n";
   text += fmt::format("  by token: {}\n", by_class(shares));
   text += fmt::format("  by layer:{}\n", by_layer(shares, reader.layers()));
   for (const SinkGroup& group : sinks.groups) {
@@ -143,7 +155,9 @@ std::string print_sinks(const SinkKeys& sinks, const runfile::RunReader& reader,
   text +=
       "\nmass: share of the attention of second-half queries, head by head, mean over chunks. A line holds every key "
       "of "
-      "the layer with this text and a column mean of at least 0.1, if one of them is a sink.\n";
+      "the layer with this text and a column mean of at least 0.1, if one of them is a sink. The percentages are of "
+      "sinks "
+      "alone, so a line can hold more.\n";
   if (sinks.full_heads > 0) {
     text += fmt::format("note: {} of a chunk has {} sinks, which is the most that a run stores; there may be more\n",
                         counted(sinks.full_heads, "head"), runfile::stored_sinks);

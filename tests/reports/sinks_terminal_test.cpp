@@ -81,7 +81,7 @@ TEST(PrintSinks, SeveralLengths) {
   run.samples = 3;
   const std::string text = printed(run);
   EXPECT_THAT(text, HasSubstr("3 chunks of 64 tokens: 1 of 32 heads have a sink"));
-  EXPECT_THAT(text, HasSubstr("published percentages of sinks (Gu et al.) are of this length"));
+  EXPECT_THAT(text, HasSubstr("Gu et al. publish for this length the share of heads whose first key"));
   EXPECT_THAT(text, HasSubstr("3 chunks of 256 tokens"));
   EXPECT_THAT(text, HasSubstr("\"<s>\" x3 in 3 of 3 chunks (chunk 0: 0)  mass 0.60 0.00 0.00 0.20"));
   EXPECT_THAT(text, AllOf(Not(HasSubstr("of 128 tokens")), HasSubstr("Other lengths of the run: --at 128")));
