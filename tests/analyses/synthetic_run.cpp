@@ -68,14 +68,15 @@ double summary(const SyntheticRun& run, std::string_view name, const CellKey& ke
   }
   const double mass = sink_mass(run, key.layer, key.head);
   if (const auto lemma = sink_lemma(name, mass)) return *lemma;
-  if (name == "n_eff" || name == "without_first_n_eff") return n_eff(run, key);
+  if (name == "n_eff" || name == "without_first_n_eff" || name == "without_sinks_n_eff") return n_eff(run, key);
   if (name == "entropy") return std::log(n_eff(run, key)) + 0.4;
   if (name == "residual") return residual(run, key);
   if (name == "observation_precision") return precision(run, key);
   if (name == "log_observation_precision") return std::log(precision(run, key));
   if (name == "kalman_gain" || name == "kalman_gain_half") return gain(precision(run, key));
   if (name == "kalman_gain_scaled" || name == "kalman_gain_scaled_half") return gain(precision(run, key) * 0.3);
-  if (name == "without_first_kalman_gain") return gain(precision(run, key) * (1 - mass));
+  if (name == "without_first_kalman_gain" || name == "without_sinks_kalman_gain")
+    return gain(precision(run, key) * (1 - mass));
   if (name == "gate")
     return 0.28 + 0.004 * std::log2(static_cast<double>(key.length) / 1024.0) +
            0.03 * scatter(key.layer, key.head, key.sample);
