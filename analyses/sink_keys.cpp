@@ -46,10 +46,20 @@ class StoredSinks {
 
   /// The keys of a head, with class `common`.
   std::vector<SinkKey> of(const Chunk& chunk, std::size_t layer, std::int64_t head) const {
+    const auto cannot_be = [&](const std::string& why) {
+      refuse(reader_, place(chunk, reader_.layers()[layer], head), why);
+    };
     std::vector<SinkKey> keys;
+    bool ended = false;
     for (std::int64_t rank = 0; rank < runfile::stored_sinks; ++rank) {
       const std::size_t at = index(chunk, layer, head, rank);
-      if (arrays_.at("position")[at] < 0) continue;
+      if (arrays_.at("position")[at] == -1) {
+        ended = true;
+        if (!std::isnan(arrays_.at("column_mean")[at]))
+          cannot_be(fmt::format("rank {} has a column mean and no position", rank));
+        continue;
+      }
+      if (ended) cannot_be(fmt::format("rank {} has a position, and one before it has none", rank));
       keys.push_back(key(chunk, layer, head, at));
       check_mean(keys.back(), chunk);
       const auto same = std::count_if(keys.begin(), keys.end(),

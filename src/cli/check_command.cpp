@@ -2,6 +2,7 @@
 
 #include "analyses/checks/sweep_checks.h"
 #include "analyses/checks/training_checks.h"
+#include "analyses/sink_keys.h"
 #include "cli/given_run.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -24,6 +25,8 @@ using Results = std::vector<analyses::CheckResult>;
 
 Results check_sweep(const fs::path& path) {
   const DoubtfulRun found = open_doubtful_run(path);
+  // Refuses sinks that cannot be, as every command does that shows them.
+  if (analyses::has_sink_keys(found.run.reader)) analyses::sink_keys(found.run.reader);
   return analyses::run_checks(analyses::sweep_checks(),
                               analyses::CheckedSweep{found.run.reader, found.run.proof, found.changed});
 }
