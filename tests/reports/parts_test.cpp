@@ -165,9 +165,10 @@ TEST(PlotScript, YAxisKeepsZeroAndGivesOtherEndsRoom) {
 
 TEST(PlotScript, FewLayersThatAreNoNeighboursHaveAColourEach) {
   const std::vector<std::int64_t> apart = {5, 11, 17};
-  EXPECT_THAT(PlotScript().layer_colours(apart).text(),
-              ::testing::AllOf(HasSubstr("set palette maxcolors 3"), HasSubstr("set cbrange [-0.5:2.5]"),
-                               HasSubstr("set cbtics ('5' 0, '11' 1, '17' 2) out")));
+  EXPECT_THAT(
+      PlotScript().layer_colours(apart).text(),
+      ::testing::AllOf(HasSubstr("set palette defined (0 '#440154', 1 '#440154', 1 '#23908C'"),
+                       HasSubstr("set cbrange [-0.5:2.5]"), HasSubstr("set cbtics ('5' 0, '11' 1, '17' 2) out")));
   EXPECT_EQ(layer_colour(apart, 11), 1);
   const std::vector<std::int64_t> neighbours = {4, 5, 6};
   EXPECT_EQ(PlotScript().layer_colours(neighbours).text(), PlotScript().layer_colours(4, 6).text());
