@@ -196,7 +196,7 @@ SinkMap sink_map_of_keys(const runfile::RunReader& reader, const analyses::SinkK
           "",
           Measured::none("no sink"),
           Measured::none("no sink")};
-      if (const auto found = keys.find({entry.layer, head}); found != keys.end())
+      if (const auto found = keys.find({entry.layer, head}); found != keys.end() && std::isfinite(entry.mass))
         set_strongest_token(entry, found->second);
       map.heads.push_back(std::move(entry));
     }

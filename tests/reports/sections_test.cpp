@@ -138,7 +138,7 @@ analyses::SinkKey sink_key(std::int64_t layer, std::int64_t head, std::int64_t p
   key.token_class = token_class;
   key.column_mean = key.second_half_mean = mass;
   key.value_norm_ratio = 0.25;
-  key.stream_ratio_after = 6.6;
+  key.stream_ratio = 6.6;
   return key;
 }
 

@@ -91,7 +91,7 @@ TEST(SinkTerminal, OneHeadIsNotDecidable) {
   run.layers = run.heads = run.kv_heads = 1;
   const std::string text = printed(run);
   EXPECT_THAT(text, HasSubstr("not testable: it takes at least 2 KV heads in a layer"));
-  EXPECT_THAT(text, HasSubstr("K, last quarter                not decidable"));
+  EXPECT_THAT(text, HasSubstr("K, last quarter                  not decidable"));
 }
 
 }  // namespace

@@ -38,8 +38,9 @@ TEST(Schema, HoldsTheDatasetsOfTheDocument) {
                                               "kalman_gain",
                                               "kalman_gain_scaled",
                                               "gate"};
-  const std::set<std::string> half = {"kalman_gain_half", "kalman_gain_scaled_half", "without_first_n_eff",
-                                      "without_first_kalman_gain"};
+  const std::set<std::string> half = {"kalman_gain_half",    "kalman_gain_scaled_half",
+                                      "without_first_n_eff", "without_first_kalman_gain",
+                                      "without_sinks_n_eff", "without_sinks_kalman_gain"};
   std::set<std::string> summary = last_quarter;
   summary.insert(half.begin(), half.end());
   summary.insert("bos_mass");
