@@ -37,10 +37,12 @@ class PlantedEscapes : public ::testing::Test {
 
   fs::path path(const std::string& name) const { return folder_.path() / name; }
 
-  /// Runs the commands that read a file with the text at this place.
+  /// Runs two of the commands that read a file with the text at this place; at the next place the next two. All of them
+  /// at every place would take minutes.
   void try_place(const std::string& place, const std::vector<Words>& commands) {
     ++places_;
-    for (const Words& words : commands) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(commands.size(), 2); ++i) {
+      const Words& words = commands[turn_++ % commands.size()];
       ++commands_;
       const std::string reason = sent_on(printed_by(words));
       if (!reason.empty() && ++raw_ <= 20) ADD_FAILURE() << words.at(0) << ", " << place << ": " << reason;
@@ -87,6 +89,7 @@ class PlantedEscapes : public ::testing::Test {
 
   TemporaryFolder folder_;
   int places_ = 0, commands_ = 0, raw_ = 0;
+  std::size_t turn_ = 0;
 };
 
 TEST_F(PlantedEscapes, TheCheckSeesThem) {
@@ -210,13 +213,7 @@ TEST_F(PlantedEscapes, RunsOfASweep) {
                                       {"sinks", alone},     {"sinks", alone, "--json"},
                                       {"sink-vs-k", alone}, {"audit", alone},
                                       {"check", alone},     {"compare", alone}};
-  // Each place is given to three of the commands, the next place to the next three: all of them would take minutes.
-  std::size_t turn = 0;
-  for_each_planted_hdf5(run / "run.h5", alone, [&](const std::string& place) {
-    std::vector<Words> some;
-    for (int i = 0; i < 3; ++i) some.push_back(of_file[turn++ % of_file.size()]);
-    try_place(place, some);
-  });
+  for_each_planted_hdf5(run / "run.h5", alone, [&](const std::string& place) { try_place(place, of_file); });
 
   const std::vector<Words> of_folder = {{"inspect", run},
                                         {"audit", run},
