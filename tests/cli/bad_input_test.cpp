@@ -334,7 +334,7 @@ TEST(Output, RunOfAnotherStatisticsVersion) {
       run_shell("sed -i 's/\"statistics_version\": [0-9]*/\"statistics_version\": 1/' request.json", out).exit_code, 0);
   expect_error(run_gainlens(sweep), 2,
                out +
-                   ": made by another version of gainlens (statistics version 1, this one computes 3); sweep into a "
+                   ": made by another version of gainlens (statistics version 1, this one computes 4); sweep into a "
                    "new folder, or read it with report");
 }
 

@@ -192,7 +192,8 @@ def wrong_sinks(stored, expected, tokens, length, window, margin):
     if (np.diff(stored["column_mean"][:count]) > 0).any() or (stored["column_mean"][:count] < LEAST_MEAN - 1e-6).any():
         wrong.append(f"column means {stored['column_mean']}")
     for key, (column_mean, *_) in means.items():
-        if abs(column_mean - LEAST_MEAN) > margin and count < RANKS and (key in positions) != (column_mean > LEAST_MEAN):
+        clear = abs(column_mean - LEAST_MEAN) > margin and count < RANKS
+        if clear and (key in positions) != (column_mean > LEAST_MEAN):
             wrong.append(f"key {key} has a column mean of {column_mean}; stored are {positions}")
     for rank, position in enumerate(positions[:count]):
         found = [stored[name][rank] for name in ("column_mean", "second_half_mean", "last_quarter_mean")]

@@ -3,10 +3,10 @@
     python tests/journeys/sweep_goldens.py build/gainlens [NAME...]
 
 Needs numpy and h5py. NAME is a folder of tests/golden/models or a file of tests/golden/gguf. Without a NAME, all are
-swept and the counts are printed. Each golden is swept at two lengths with --per-query, in float64, float32 and bfloat16.
-A GGUF file, which has the weights of a folder, is swept in float32 alone. Then audit, sinks, sink-vs-k and report read
-the run in float32. tests/golden/sweep_reference.py computes the expected numbers; it shares
-nothing with the sweep.
+swept and the counts are printed. Each golden is swept at two lengths with --per-query, in float64, float32 and
+bfloat16. A GGUF file, which has the weights of a folder, is swept in float32 alone. Then audit, sinks, sink-vs-k and
+report read the run in float32. tests/golden/sweep_reference.py computes the expected numbers; it shares nothing with
+the sweep.
 Exit code 1: something differs. 77: numpy or h5py is missing, or the only golden asked for is shared data that is
 absent.
 """
@@ -206,8 +206,8 @@ def compare_scales(golden, found, dtype):
 def compare_sinks(golden, found, dtype):
     """Complaints about /sinks. Removes its datasets from `found`.
 
-    The reference has the weights of the first keys and the values of all keys. So of the first keys it is compared which
-    are stored, and with which means; of all keys their tokens, queries and values.
+    The reference has the weights of the first keys and the values of all keys. So of the first keys it is compared
+    which are stored, and with which means; of all keys their tokens, queries and values.
     """
     sinks = {name: found.pop(f"sinks/{name}")[()] for name in sweep_reference.SINKS}
     margin = SINK_MARGIN[dtype]
@@ -367,9 +367,8 @@ def check(program, name):
             complaints += [f"{name} {dtype}: {complaint}" for complaint in found]
             worsts.append(f"{dtype} {worst[0]:.2g} of the tolerance ({worst[1]})")
             compared += datasets
-    print(
-        f"{name}: {len(golden.dtypes)} dtypes x {len(golden.lengths)} lengths, {compared} datasets; worst {', '.join(worsts)}"
-    )
+    swept = f"{len(golden.dtypes)} dtypes x {len(golden.lengths)} lengths"
+    print(f"{name}: {swept}, {compared} datasets; worst {', '.join(worsts)}")
     for complaint in complaints:
         print(f"  {complaint}")
     return complaints, len(golden.dtypes), len(golden.dtypes) * len(golden.lengths), compared
