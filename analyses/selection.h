@@ -4,6 +4,7 @@
 #include "core/json.h"
 #include "runfile/first_key.h"
 #include "runfile/run_reader.h"
+#include "runfile/shard.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace gainlens::analyses {
 
-inline constexpr double column_mean_threshold = 0.3;  ///< a head is a sink on a key by its column mean (Gu et al.)
+/// A head is a sink on a key by its column mean (Gu et al.).
+inline constexpr double column_mean_threshold = runfile::sink_threshold;
 
 /// A context length of a run, and its chunks.
 struct Length {

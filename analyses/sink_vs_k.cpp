@@ -7,9 +7,11 @@
 #include "core/quantity.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 namespace gainlens::analyses {
 namespace {
@@ -47,6 +49,7 @@ SinkCells read_sink_cells(const runfile::RunReader& reader, const std::vector<Le
   SinkCells cells{Cells::read(reader, "summary/bos_mass"), Maybe<Cells>::none("the run has no /sinks"), false, {}};
   if (reader.request().statistics) {
     std::vector<std::int64_t> tokens;
+    tokens.reserve(lengths.size());
     for (const Length& length : lengths) tokens.push_back(length.tokens);
     SinkKeys sinks = sink_keys(reader, column_mean_threshold, tokens);
     cells.total_mass = std::move(sinks.total_mass);
@@ -326,8 +329,11 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
   std::vector<SinkPoint> points = read_points(reader, cells, lengths, values_left_out);
   const Mass bos{{bos_mass_name, "K"}, &SinkPoint::bos_mass, cells.bos_mass, true};
   const Mass total{{total_mass_name, "K"}, &SinkPoint::total_mass, cells.total_mass, false};
-  const auto correlated = [&](const Mass& mass, std::size_t variant) {
-    return correlate(reader, cells, lengths, points, mass, variant, options.resampling);
+  const auto with_every_gain = [&](const Mass& mass) {
+    return [&]<std::size_t... variant>(std::index_sequence<variant...>) {
+      return std::array{correlate(reader, cells, lengths, points, mass, variant, options.resampling)...};
+    }
+    (std::make_index_sequence<gain_variants.size()>());
   };
   std::vector<double> totals;
   for (const SinkPoint& point : points) {
@@ -346,10 +352,8 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
       .points = {},
       .bos_mass = masses.empty() ? Measured::none("no head outside the excluded layers has a BOS mass")
                                  : Measured(mean(masses)),
-      .correlations = {correlated(bos, 0), correlated(bos, 1), correlated(bos, 2), correlated(bos, 3),
-                       correlated(bos, 4), correlated(bos, 5)},
-      .total_correlations = {correlated(total, 0), correlated(total, 1), correlated(total, 2), correlated(total, 3),
-                             correlated(total, 4), correlated(total, 5)},
+      .correlations = with_every_gain(bos),
+      .total_correlations = with_every_gain(total),
       .first_keys_only = cells.first_keys_only,
       .total_mass =
           totals.empty() ? Measured::none("no key is seen by enough queries to be a sink") : Measured(mean(totals)),

@@ -1,5 +1,6 @@
 #include "analyses/value_norms.h"
 
+#include "analyses/bins.h"
 #include "analyses/statistics.h"
 #include "core/check.h"
 
@@ -7,13 +8,6 @@
 
 namespace gainlens::analyses {
 namespace {
-
-/// Smallest key of a bin: bin b holds the keys t with floor(bins t / tokens) = b.
-std::int64_t bin_start(std::int64_t bin, std::int64_t bins, std::int64_t tokens) {
-  // ceil(bin tokens / bins) without the product, which could overflow for numbers from a file
-  const std::int64_t whole = tokens / bins, part = tokens % bins;
-  return bin * whole + (bin * part + bins - 1) / bins;
-}
 
 std::vector<double> read_last_axis(const Cells& cells, const Length& length, std::size_t layer, std::size_t head) {
   std::size_t ignored = 0;  // empty bins are NaN in every chunk and do not count

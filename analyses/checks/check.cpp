@@ -1,8 +1,13 @@
 #include "analyses/checks/check.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gainlens::analyses {
+
+CheckOutcome satisfactory(std::string finding) {
+  return {std::move(finding), {}};
+}
 
 std::size_t count_findings(std::span<const CheckResult> results) {
   return static_cast<std::size_t>(std::ranges::count_if(results, [](const CheckResult& result) { return !result.ok; }));

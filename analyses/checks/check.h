@@ -23,6 +23,9 @@ struct CheckOutcome {
   std::string advice;  ///< empty: satisfactory
 };
 
+/// What was looked at, and is satisfactory.
+CheckOutcome satisfactory(std::string finding);
+
 /// One of a fixed list of checks of a kind of run.
 /// @tparam Subject  what is checked
 template <typename Subject>

@@ -100,21 +100,17 @@ void read_filter(const fs::path& file, LanguageTraining& training) {
   }
 }
 
-CheckOutcome good(std::string finding) {
-  return {std::move(finding), {}};
-}
-
 CheckOutcome finished(const LanguageTraining& training) {
   const std::int64_t done = training.step.empty() ? 0 : training.step.back();
-  if (done >= training.steps) return good(fmt::format("all {} are done", counted(training.steps, "step")));
-  if (training.may_stop) return good(fmt::format("stopped early, after {} of {} steps", done, training.steps));
+  if (done >= training.steps) return satisfactory(fmt::format("all {} are done", counted(training.steps, "step")));
+  if (training.may_stop) return satisfactory(fmt::format("stopped early, after {} of {} steps", done, training.steps));
   return {fmt::format("{} of {} done", done, counted_are(training.steps, "step")),
           "repeat the gainlens train language-model command, which continues"};
 }
 
 CheckOutcome diverged(const LanguageTraining& training) {
   const std::string why = divergence(training.loss, training.vocabulary, {"up to the first evaluation", "token"});
-  if (why.empty()) return good("the training has not diverged");
+  if (why.empty()) return satisfactory("the training has not diverged");
   return {fmt::format("the training has diverged: {}", why),
           "train with a smaller 'learning_rate' in the recipe, in another folder"};
 }
@@ -122,29 +118,30 @@ CheckOutcome diverged(const LanguageTraining& training) {
 /// The checkpoint is that of the best evaluation, so a loss that rises afterwards costs time alone. If it rises from
 /// the first evaluation on, nothing was learnt that holds for other text.
 CheckOutcome held_out(const LanguageTraining& training) {
-  if (training.held_out.size() < 2) return good("too few evaluations to compare");
+  if (training.held_out.size() < 2) return satisfactory("too few evaluations to compare");
   const auto best = std::ranges::min_element(training.held_out);
-  if (best != training.held_out.begin()) return good(fmt::format("the loss of held-out text fell to {:.4g}", *best));
+  if (best != training.held_out.begin())
+    return satisfactory(fmt::format("the loss of held-out text fell to {:.4g}", *best));
   return {fmt::format("the loss of held-out text was best at the first evaluation, {:.4g}, and is {:.4g} at the last",
                       training.held_out.front(), training.held_out.back()),
           "train on more text, with fewer steps or a smaller model"};
 }
 
 CheckOutcome filter(const LanguageTraining& training) {
-  if (!training.filtered) return good("the model has no filter");
+  if (!training.filtered) return satisfactory("the model has no filter");
   if (std::ranges::any_of(training.gain, [](double gain) { return std::isfinite(gain); }))
-    return good("the filter is in force");
+    return satisfactory("the filter is in force");
   return {"the filter was never in force: it warms up longer than the training lasts",
           "train longer, or with a smaller --warm-up"};
 }
 
 CheckOutcome bounds(const LanguageTraining& training) {
-  if (!training.filtered) return good("the model has no filter");
+  if (!training.filtered) return satisfactory("the model has no filter");
   std::vector<std::size_t> layers;
   for (std::size_t layer = 0; layer < training.share_at_most.size(); ++layer) {
     if (training.share_at_most[layer] >= nearly_all) layers.push_back(layer);
   }
-  if (layers.empty()) return good("no layer has nearly all of lambda_obs at the bound");
+  if (layers.empty()) return satisfactory("no layer has nearly all of lambda_obs at the bound");
   return {fmt::format("at least {:.0f}% of lambda_obs are at their upper bound in layers {}: they say nothing there",
                       100 * nearly_all, fmt::join(layers, ", ")),
           "train with a larger --most-precision or a smaller --precision-learning-rate"};

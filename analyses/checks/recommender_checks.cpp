@@ -15,10 +15,6 @@ namespace {
 
 using runfile::TrainedSeed;
 
-CheckOutcome satisfactory(std::string finding) {
-  return {std::move(finding), {}};
-}
-
 /// Trainings that have a fault, by arm: "bft seeds 0-2; plain seed 1".
 class Trainings {
  public:

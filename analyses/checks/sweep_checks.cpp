@@ -1,5 +1,6 @@
 #include "analyses/checks/sweep_checks.h"
 
+#include "analyses/bins.h"
 #include "analyses/cells.h"
 #include "analyses/context.h"
 #include "analyses/neighbours.h"
@@ -21,10 +22,6 @@ namespace {
 
 constexpr const char* without_statistics = "the run holds no attention statistics (--statistics none)";
 
-CheckOutcome fine(std::string finding) {
-  return {std::move(finding), {}};
-}
-
 std::vector<Length> measured_lengths(const CheckedSweep& run) {
   std::vector<Length> lengths = all_lengths(run.reader);
   std::erase_if(lengths, [](const Length& length) { return length.samples.empty(); });
@@ -39,14 +36,14 @@ bool has_statistics(const CheckedSweep& run) {
 
 CheckOutcome files(const CheckedSweep& run) {
   if (!run.changed.empty()) return {run.changed, "take no number from this run until its files are mended"};
-  if (!run.proof.unproven.empty() && run.proof.shards == 0) return fine(run.proof.unproven);
-  return fine(fmt::format("run.h5 and its {} are as they were written", counted(run.proof.shards, "shard")));
+  if (!run.proof.unproven.empty() && run.proof.shards == 0) return satisfactory(run.proof.unproven);
+  return satisfactory(fmt::format("run.h5 and its {} are as they were written", counted(run.proof.shards, "shard")));
 }
 
 CheckOutcome version(const CheckedSweep& run) {
   const std::int64_t version = run.reader.request().version;
   if (version == runfile::statistics_version)
-    return fine(fmt::format("statistics version {}, the one of this gainlens", version));
+    return satisfactory(fmt::format("statistics version {}, the one of this gainlens", version));
   std::vector<std::string> lacks;
   if (version < 2) lacks.emplace_back("the sink lemma");
   if (version < 3) lacks.emplace_back("sums whose error does not grow with the length");
@@ -66,7 +63,7 @@ CheckOutcome complete(const CheckedSweep& run) {
     if (length.missing > 0) where.push_back(format_count(length.tokens));
   }
   const std::int64_t all = std::ssize(run.reader.lengths()) * run.reader.samples();
-  if (missing == 0) return fine(fmt::format("all {} are complete", counted(all, "chunk")));
+  if (missing == 0) return satisfactory(fmt::format("all {} are complete", counted(all, "chunk")));
   return {fmt::format("{} of {} missing ({} tokens)", missing, counted_are(all, "chunk"), fmt::join(where, ", ")),
           "repeat the sweep command with all lengths and samples, which measures the missing ones"};
 }
@@ -84,7 +81,7 @@ CheckOutcome enough_chunks(const CheckedSweep& run) {
   if (lengths.empty()) return {"no chunk is complete", "repeat the sweep command"};
   if (few.empty()) {
     const auto least = std::ranges::min(lengths, {}, [](const Length& length) { return length.samples.size(); });
-    return fine(fmt::format("at least {} at every length", counted(least.samples.size(), "chunk")));
+    return satisfactory(fmt::format("at least {} at every length", counted(least.samples.size(), "chunk")));
   }
   return {fmt::format("too few chunks: {} ({})", fmt::join(few, ", "),
                       no_interval ? "an interval takes 2, tests of a change take 3"
@@ -93,7 +90,7 @@ CheckOutcome enough_chunks(const CheckedSweep& run) {
 }
 
 CheckOutcome neighbours_differ(const CheckedSweep& run) {
-  if (!has_statistics(run)) return fine(without_statistics);
+  if (!has_statistics(run)) return satisfactory(without_statistics);
   const Neighbours found = neighbours(run.reader, run.options);
   const NeighbourCorrelation* worst = nullptr;
   std::size_t measured = 0;
@@ -106,9 +103,9 @@ CheckOutcome neighbours_differ(const CheckedSweep& run) {
     if (worst == nullptr || *row.correlation > *worst->correlation) worst = &row;
   }
   if (worst == nullptr) {
-    return fine(measured == 0
-                    ? fmt::format("not known: it takes {} chunks to tell neighbours that are alike", least_neighbours)
-                    : std::string("neighbouring chunks are no more alike than chance allows"));
+    return satisfactory(
+        measured == 0 ? fmt::format("not known: it takes {} chunks to tell neighbours that are alike", least_neighbours)
+                      : std::string("neighbouring chunks are no more alike than chance allows"));
   }
   return {
       fmt::format("neighbouring chunks are alike: {} at {} tokens correlates by {:.2f}, so intervals over chunks are "
@@ -130,10 +127,10 @@ std::string not_full(const Context& context) {
 }
 
 CheckOutcome windows(const CheckedSweep& run) {
-  if (!has_statistics(run)) return fine(without_statistics);
+  if (!has_statistics(run)) return satisfactory(without_statistics);
   const auto& attention = run.reader.attention();
   if (std::ranges::all_of(attention, [](const std::string& kind) { return kind == "global"; }))
-    return fine("no layer has a window");
+    return satisfactory("no layer has a window");
   std::vector<std::string> found;
   const std::vector<KindContext> kinds = context_by_attention(run.reader, run.options);
   for (const KindContext& kind : kinds) {
@@ -143,7 +140,7 @@ CheckOutcome windows(const CheckedSweep& run) {
   if (kinds.empty()) {
     if (const std::string text = not_full(context(run.reader, run.options)); !text.empty()) found.push_back(text);
   }
-  if (found.empty()) return fine("the windows are full at every length");
+  if (found.empty()) return satisfactory("the windows are full at every length");
   return {fmt::format("{}; a window that fills up looks like growth", fmt::join(found, "; ")),
           "judge growth at the longer lengths alone, or sweep with longer --lengths"};
 }
@@ -154,8 +151,9 @@ CheckOutcome trained_length(const CheckedSweep& run) {
   for (const std::int64_t length : run.reader.lengths()) {
     if (positions > 0 && length > positions) beyond.push_back(format_count(length));
   }
-  if (positions == 0) return fine("the run does not store a number of positions of the model");
-  if (beyond.empty()) return fine(fmt::format("no length is above the model's {} positions", format_count(positions)));
+  if (positions == 0) return satisfactory("the run does not store a number of positions of the model");
+  if (beyond.empty())
+    return satisfactory(fmt::format("no length is above the model's {} positions", format_count(positions)));
   return {fmt::format("{} tokens are more than the model's {} positions: these numbers describe a model outside of its "
                       "range",
                       fmt::join(beyond, ", "), format_count(positions)),
@@ -167,7 +165,7 @@ CheckOutcome bos(const CheckedSweep& run) {
   if (!request.bos && request.bos_policy.ends_with(runfile::bos_left_out))
     return {"the chunks begin without the BOS that the tokenizer puts first, and with which the model was trained",
             "sweep without --bos never into another folder"};
-  return fine(request.bos_policy);
+  return satisfactory(request.bos_policy);
 }
 
 // Numbers
@@ -193,9 +191,7 @@ struct Missing {
     for (std::size_t layer = 0; layer < run.reader.layers().size(); ++layer) {
       for (std::size_t head = 0; head < cells.heads(); ++head) {
         for (std::int64_t bin = 0; bin < bins; ++bin) {
-          // Position t lies in bin floor(bins t / T).
-          const std::int64_t begin = bins == 1 ? 0 : (bin * length.tokens + bins - 1) / bins;
-          const std::int64_t end = bins == 1 ? length.tokens : ((bin + 1) * length.tokens + bins - 1) / bins;
+          const std::int64_t begin = bin_start(bin, bins, length.tokens), end = bin_start(bin + 1, bins, length.tokens);
           if (std::max(begin, first_query) >= end) continue;
           ++of;
           if (std::isfinite(cells.at(length.index, sample, layer, head, static_cast<std::size_t>(bin)))) continue;
@@ -209,24 +205,24 @@ struct Missing {
 };
 
 CheckOutcome queries(const CheckedSweep& run) {
-  if (!has_statistics(run)) return fine(without_statistics);
+  if (!has_statistics(run)) return satisfactory(without_statistics);
   Missing missing;
   for (const char* name : {"summary/n_eff", "summary/entropy", "summary/bos_mass", "profile/n_eff"})
     missing.look(run, name, 0);
-  if (missing.count == 0) return fine("every head has numbers at every length");
+  if (missing.count == 0) return satisfactory("every head has numbers at every length");
   return {fmt::format("{} of {} means of weights are missing or infinite, first {}: queries there see no key",
                       missing.count, missing.of, missing.first),
           "look at the model's mask and windows; these heads are left out of every mean"};
 }
 
 CheckOutcome defined_evidence(const CheckedSweep& run) {
-  if (!has_statistics(run)) return fine(without_statistics);
+  if (!has_statistics(run)) return satisfactory(without_statistics);
   Missing missing;
   constexpr std::int64_t second = 1;  // query 0 sees one key, and the variance of one value is not defined
   for (const char* name : {"summary/log_observation_precision", "summary/kalman_gain", "summary/kalman_gain_scaled",
                            "profile/log_observation_precision"})
     missing.look(run, name, second);
-  if (missing.count == 0) return fine("lambda_obs and K are defined in every head");
+  if (missing.count == 0) return satisfactory("lambda_obs and K are defined in every head");
   return {
       fmt::format("{} of {} means of lambda_obs and K are missing or infinite, first {}: the values that its queries "
                   "see do not vary",
@@ -239,9 +235,9 @@ int bits_of(const std::string& dtype) {
 }
 
 CheckOutcome offsets(const CheckedSweep& run) {
-  if (!has_statistics(run)) return fine(without_statistics);
+  if (!has_statistics(run)) return satisfactory(without_statistics);
   const auto norms = Cells::read(run.reader, "values/norm"), variances = Cells::read(run.reader, "values/variance");
-  if (!norms || !variances) return fine("not known: the run has no variance of the values");
+  if (!norms || !variances) return satisfactory("not known: the run has no variance of the values");
   const runfile::Request& request = run.reader.request();
   double worst = 0;
   std::string where;
@@ -267,7 +263,7 @@ CheckOutcome offsets(const CheckedSweep& run) {
       }
     }
   }
-  if (worst <= most_rounding) return fine(fmt::format("no offset that {} cannot hold", request.dtype));
+  if (worst <= most_rounding) return satisfactory(fmt::format("no offset that {} cannot hold", request.dtype));
   return {
       fmt::format("values have an offset so large that rounding to {} is {:.2g} of their variance ({}); S and K there "
                   "contain this error",
@@ -290,7 +286,7 @@ std::vector<double> by_head(const CheckedSweep& run, std::string_view name) {
 }
 
 CheckOutcome scale(const CheckedSweep& run) {
-  if (!has_statistics(run)) return fine(without_statistics);
+  if (!has_statistics(run)) return satisfactory(without_statistics);
   const std::vector<double> gains = by_head(run, "summary/kalman_gain"),
                             scaled = by_head(run, "summary/kalman_gain_scaled");
   std::vector<double> x, y;
@@ -300,9 +296,9 @@ CheckOutcome scale(const CheckedSweep& run) {
     y.push_back(scaled[i]);
   }
   const Measured agreement = correlation(x, y, {"K", "scaled K"}).spearman;
-  if (!agreement) return fine(fmt::format("not known: {}", agreement.reason()));
+  if (!agreement) return satisfactory(fmt::format("not known: {}", agreement.reason()));
   if (*agreement >= least_agreement)
-    return fine(fmt::format("K and scaled K order the heads alike (rank correlation {:.2f})", *agreement));
+    return satisfactory(fmt::format("K and scaled K order the heads alike (rank correlation {:.2f})", *agreement));
   return {fmt::format("K and scaled K order the heads differently (rank correlation {:.2f}): K shows the scale of the "
                       "values, which a model may choose freely",
                       *agreement),
@@ -311,7 +307,7 @@ CheckOutcome scale(const CheckedSweep& run) {
 
 CheckOutcome kv_heads(const CheckedSweep& run) {
   const std::int64_t count = run.reader.kv_heads();
-  if (count > 1) return fine(fmt::format("{} a layer", counted(count, "KV head")));
+  if (count > 1) return satisfactory(fmt::format("{} a layer", counted(count, "KV head")));
   return {"one KV head a layer: no permutation test can decide whether sink heads have the larger K",
           "use a model with more KV heads for this question"};
 }

@@ -1,5 +1,6 @@
 #include "reports/terminal/sinks_terminal.h"
 
+#include "analyses/published_sinks.h"
 #include "core/quantity.h"
 #include "reports/words/counts.h"
 
@@ -21,7 +22,6 @@ using analyses::TokenClass;
 
 constexpr std::size_t most_positions = 6;  ///< of a chunk that are printed
 constexpr std::size_t most_lives = 20;     ///< tokens whose layers are printed
-constexpr std::int64_t length_of_gu = 64;  ///< of Gu et al., for which percentages of sinks are published
 
 std::string label(const SinkKeys& sinks, const std::string& text, std::int64_t token, std::int64_t position) {
   if (!sinks.first_keys_only) return analyses::label_of(text, token);
@@ -117,7 +117,7 @@ std::string one_length(const SinkKeys& sinks, const SinkShares& shares, const ru
   text +=
       fmt::format("{} of {} have a sink{}; sinks take {:.1f}% of the attention of second-half queries\n",
                   shares.sink_heads, counted(heads, "head"), for_early_queries_only(sinks, tokens), 100 * shares.total);
-  if (tokens == length_of_gu)
+  if (tokens == analyses::published_sink_length)
     text += "  Gu et al. publish for this length the share of heads whose first key has a column mean above 0.3\n";
   text += fmt::format("  by token: {}\n", by_class(shares));
   text += fmt::format("  by layer:{}\n", by_layer(shares, reader.layers()));
@@ -144,7 +144,7 @@ std::string print_sinks(const SinkKeys& sinks, const runfile::RunReader& reader,
   std::vector<std::string> left_out;
   for (const SinkShares& shares : sinks.shares) {
     const bool shown = every_length || shares.length.tokens == sinks.shares.back().length.tokens ||
-                       shares.length.tokens == length_of_gu;
+                       shares.length.tokens == analyses::published_sink_length;
     if (shown) {
       text += one_length(sinks, shares, reader);
     } else {
