@@ -1,7 +1,7 @@
 #pragma once
 
 #include "bft/feedforward_jacobian.h"
-#include "hooks/hooked_model.h"
+#include "recommend/backbone.h"
 #include "recommend/packed_sequences.h"
 #include "recommend/sasrec_config.h"
 #include "recommend/sasrec_weights.h"
@@ -12,14 +12,6 @@
 #include <vector>
 
 namespace gainlens::recommend {
-
-/// The random part of a training step. All masks follow from these numbers (kernels/gradient/dropout.h).
-struct TrainingNoise {
-  double hidden_rate = 0;      ///< dropout of the embedding, and of what attention and MLP add to the stream
-  double attention_rate = 0;   ///< dropout of the attention weights
-  std::uint64_t key = 0;       ///< another one for each step
-  std::int64_t first_row = 0;  ///< positions of the step's batch before the first of these, if it is done in parts
-};
 
 /// What the filter did in a pass: one entry for each layer, [position, width], without gradients. Empty while the
 /// filter is not in force.
@@ -45,7 +37,7 @@ std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config);
 /// `hook_precision` (lambda before the layer), `attn.hook_observation_precision` and `attn.hook_gain`, which the arms
 /// with another gain have too; `attn.hook_z` is the estimate e. Arms whose scores have biases have no
 /// `attn.hook_pattern`.
-class SasRec : public hooks::HookedModel {
+class SasRec : public Backbone {
  public:
   /// @throws InternalError  weights that do not fit the configuration
   SasRec(const SasRecConfig& config, SasRecWeights weights);
@@ -68,9 +60,19 @@ class SasRec : public hooks::HookedModel {
   /// Mean cross-entropy over all items of the catalogue, with a gradient.
   /// @param hidden   [row, width]
   /// @param targets  int64 [row]: ids from 1
-  at::Tensor mean_loss(const at::Tensor& hidden, const at::Tensor& targets) const;
+  at::Tensor mean_loss(const at::Tensor& hidden, const at::Tensor& targets) const override;
   /// Embeddings of the items 1 to `items`, [items, width]: the output head. Row i belongs to item i + 1.
-  at::Tensor head() const;
+  at::Tensor head() const override;
+
+  const BackboneKind& kind() const override;
+  HistoryView view() const override { return view_of(config_); }
+  std::int64_t items() const override { return config_.items; }
+  at::Tensor run(const PackedSequences& sequences, const RunOptions& options = {},
+                 const hooks::Hooks& hooks = {}) const override;
+  std::vector<WeightSlot> slots() override { return sasrec_slots(config_, weights_); }
+  OrderedJson document() const override { return to_json(config_); }
+  void weights_changed() override { refresh_jacobian(); }
+  std::vector<ModelFact> facts() const override;
 
   /// @param tokens  ids from 1, [batch, position]: sequences of one length, without padding
   hooks::Stream forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,

@@ -3,6 +3,7 @@
 #include "bft/initial_precision.h"
 #include "models/checkpoint/named_tensor.h"
 #include "recommend/sasrec_config.h"
+#include "recommend/weight_slot.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -58,21 +59,7 @@ struct SasRecWeights {
   NormWeights final_norm;  ///< undefined with norms after the sums
 };
 
-/// How a weight changes in training.
-enum class WeightRole {
-  weight,     ///< by gradients
-  precision,  ///< by gradients, with a learning rate of its own
-  constant,   ///< not by gradients
-};
-
-/// A weight with its name in a checkpoint and the shape that the configuration gives it.
-struct SasRecSlot {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  at::Tensor* tensor;
-  WeightRole role = WeightRole::weight;
-  std::optional<double> start;  ///< before training; absent: drawn
-};
+using SasRecSlot = WeightSlot;
 
 /// Every weight of such a model, in one order. Makes room for the layers.
 std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& weights);
