@@ -1,5 +1,7 @@
 #pragma once
 
+#include "bft/filter_weights.h"
+
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -10,12 +12,7 @@
 
 namespace gainlens::recommend {
 
-/// How a weight changes in training.
-enum class WeightRole {
-  weight,     ///< by gradients
-  precision,  ///< by gradients, with a learning rate of its own
-  constant,   ///< not by gradients
-};
+using bft::WeightRole;
 
 /// A weight of a model with its name in a checkpoint and the shape that the configuration gives it.
 struct WeightSlot {
