@@ -39,9 +39,11 @@ class Slots {
     drawn(name + ".weight", linear.weight, {out, in});
     add(name + ".bias", linear.bias, {out}, WeightRole::weight, 0);
   }
-  void filter(const std::string& prefix, const std::vector<bft::FilterSlot>& slots) {
+  template <typename Weights>
+  void filter(const std::string& prefix, const std::vector<bft::FilterSlot>& slots, Weights& weights) {
+    const auto tensors = bft::tensors_by_name(weights);
     for (const bft::FilterSlot& slot : slots)
-      slots_.push_back({prefix + std::string(slot.name), slot.shape, slot.tensor, slot.role, slot.start});
+      slots_.push_back({prefix + std::string(slot.name), slot.shape, tensors.at(slot.name), slot.role, slot.start});
   }
   std::vector<SasRecSlot> take() { return std::move(slots_); }
 
@@ -58,7 +60,7 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
   slots.drawn("position_embedding.weight", weights.position_embedding, {config.positions, width});
   if (config.embedding_norm) slots.norm("embedding_norm", weights.embedding_norm, width);
   const bft::Filter filter = config.armed_filter();
-  slots.filter("", bft::initial_precision_slots(filter, width, config.items + 1, /*counted=*/true, weights.precision));
+  slots.filter("", bft::initial_precision_slots(filter, width, config.items + 1, /*counted=*/true), weights.precision);
   weights.layers.resize(static_cast<std::size_t>(config.layers));
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     SasRecLayerWeights& layer = weights.layers[i];
@@ -72,7 +74,7 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
     slots.linear(prefix + "mlp.up", layer.up, config.inner_width, width);
     slots.linear(prefix + "mlp.down", layer.down, width, config.inner_width);
     // Every layer has what predicts, though no layer reads the precision after the last one.
-    slots.filter(prefix + "filter.", bft::filter_slots(filter, width, /*predicts=*/true, layer.filter));
+    slots.filter(prefix + "filter.", bft::filter_slots(filter, width, /*predicts=*/true), layer.filter);
   }
   if (config.norm == NormPlace::pre) slots.norm("final_norm", weights.final_norm, width);
   return slots.take();
