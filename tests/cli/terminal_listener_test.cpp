@@ -1,4 +1,4 @@
-#include "core/progress.h"
+#include "cli/terminal_listener.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-namespace gainlens {
+namespace gainlens::cli {
 namespace {
 
 using ::testing::AllOf;
@@ -24,11 +24,11 @@ auto lines_in(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
 }
 
-TEST(Progress, LinesShowTheFirstAndTheLastOfQuickWork) {
+TEST(TerminalProgress, LinesShowTheFirstAndTheLastOfQuickWork) {
   CaptureStderr();
   {
-    Progress progress("sweep", 100, "tokens", Progress::Style::lines);
-    for (int step = 0; step < 10; ++step) progress.advance(10, 512, "chunk " + std::to_string(step));
+    TerminalProgress progress({"sweep", 100, "tokens"}, TerminalProgress::Style::lines);
+    for (int step = 0; step < 10; ++step) progress.advanced(10, 512, "chunk " + std::to_string(step));
   }
   const std::string shown = GetCapturedStderr();
   EXPECT_EQ(lines_in(shown), 2) << shown;  // the first and the last; the eight between come within two seconds
@@ -38,35 +38,34 @@ TEST(Progress, LinesShowTheFirstAndTheLastOfQuickWork) {
   EXPECT_THAT(shown, Not(HasSubstr("\r")));
 }
 
-TEST(Progress, LineNamesShareLabelRateAndTimeLeft) {
+TEST(TerminalProgress, LineNamesShareLabelRateAndTimeLeft) {
   CaptureStderr();
-  Progress("sweep", 4, "tokens", Progress::Style::lines).advance(1, 512, "1k, sample 3");
+  TerminalProgress({"sweep", 4, "tokens"}, TerminalProgress::Style::lines).advanced(1, 512, "1k, sample 3");
   EXPECT_THAT(GetCapturedStderr(), MatchesRegex("sweep:  25%  1k, sample 3  [0-9]+ tokens/s  [0-9.]+ s left\n"));
 }
 
-TEST(Progress, ShareFollowsCostNotSteps) {
+TEST(TerminalProgress, ShareFollowsCostNotSteps) {
   CaptureStderr();
-  Progress("sweep", 100, "tokens", Progress::Style::lines).advance(64, 1, "long");
+  TerminalProgress({"sweep", 100, "tokens"}, TerminalProgress::Style::lines).advanced(64, 1, "long");
   EXPECT_THAT(GetCapturedStderr(), HasSubstr(" 64%"));
 }
 
-TEST(Progress, SumsThatRoundStillEnd) {
+TEST(TerminalProgress, SumsThatRoundStillEnd) {
   CaptureStderr();
   {
-    Progress progress("sweep", 1.0, "tokens", Progress::Style::lines);
-    for (int step = 0; step < 10; ++step) progress.advance(0.1, 1, "");  // 0.1 added ten times is 0.9999999999999999
+    TerminalProgress progress({"sweep", 1.0, "tokens"}, TerminalProgress::Style::lines);
+    for (int step = 0; step < 10; ++step) progress.advanced(0.1, 1, "");  // 0.1 added ten times is 0.9999999999999999
   }
   EXPECT_THAT(GetCapturedStderr(), HasSubstr("done in"));
 }
 
-TEST(Progress, TerminalRedrawsOneLineAndEndsIt) {
+TEST(TerminalProgress, TerminalRedrawsOneLineAndEndsIt) {
   CaptureStderr();
   {
-    Progress progress("sweep", 2, "tokens", Progress::Style::terminal);
-    progress.advance(1, 512, "a");
-    progress.advance(1, 512, "b");
-    progress.finish();
-  }  // the destructor must not end the line a second time
+    TerminalProgress progress({"sweep", 2, "tokens"}, TerminalProgress::Style::terminal);
+    progress.advanced(1, 512, "a");
+    progress.advanced(1, 512, "b");
+  }
   const std::string shown = GetCapturedStderr();
   EXPECT_THAT(shown, StartsWith("\r\033[Ksweep [############------------]  50%  a"));
   EXPECT_THAT(shown, HasSubstr("\r\033[Ksweep [########################] 100%  b"));
@@ -74,55 +73,60 @@ TEST(Progress, TerminalRedrawsOneLineAndEndsIt) {
   EXPECT_THAT(shown, EndsWith("\n"));
 }
 
-TEST(Progress, QuietSaysNothing) {
+TEST(TerminalListener, ANoticeIsALineThatNamesTheProgram) {
   CaptureStderr();
-  Progress("sweep", 1, "tokens", Progress::Style::quiet).advance(1, 1, "a");
-  EXPECT_EQ(GetCapturedStderr(), "");
+  TerminalListener terminal;
+  {
+    const ScopedListener told(terminal);
+    tell_note("{} of {}", 1, "2\x1b[2J");
+    tell_warning("too {}", "small");
+  }
+  EXPECT_EQ(GetCapturedStderr(), "gainlens: 1 of 2\\x1b[2J\ngainlens: warning: too small\n");
 }
 
-TEST(Progress, SkippedWorkLeavesShareAndTimeLeft) {
+TEST(TerminalProgress, SkippedWorkLeavesShareAndTimeLeft) {
   CaptureStderr();
   {
-    Progress progress("train", 120, "epochs", Progress::Style::lines);
-    progress.skip(80, "two of three were done before");  // first line: nothing of 40 is done
-    for (int epoch = 0; epoch < 10; ++epoch) progress.advance(1, 1, "epoch");
-    progress.skip(30, "ended early");
+    TerminalProgress progress({"train", 120, "epochs"}, TerminalProgress::Style::lines);
+    progress.skipped(80, "two of three were done before");  // first line: nothing of 40 is done
+    for (int epoch = 0; epoch < 10; ++epoch) progress.advanced(1, 1, "epoch");
+    progress.skipped(30, "ended early");
   }
   const std::string shown = GetCapturedStderr();
   EXPECT_THAT(shown, StartsWith("train:   0%  two of three were done before  begins\n"));  // without a rate
   EXPECT_THAT(shown, MatchesRegex(".*train: 100%  ended early  [0-9]+ epochs/s  done in [0-9.]+ s\n"));
 }
 
-TEST(Progress, SlowWorkHasARate) {
+TEST(TerminalProgress, SlowWorkHasARate) {
   CaptureStderr();
   {
-    Progress progress("train", 2, "epochs", Progress::Style::lines);
+    TerminalProgress progress({"train", 2, "epochs"}, TerminalProgress::Style::lines);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    progress.advance(1, 0.001, "slow");  // at most 3 in a minute
-    progress.advance(1, 0, "and nothing");
+    progress.advanced(1, 0.001, "slow");  // at most 3 in a minute
+    progress.advanced(1, 0, "and nothing");
   }
   EXPECT_THAT(GetCapturedStderr(),
               AllOf(HasSubstr(" epochs/"), Not(HasSubstr(" epochs/s")), Not(HasSubstr(" 0 epochs"))));
 }
 
-TEST(Progress, WorkWithoutAnAmountHasNoRate) {
+TEST(TerminalProgress, WorkWithoutAnAmountHasNoRate) {
   CaptureStderr();
-  Progress("train", 4.1, "epochs", Progress::Style::lines).advance(0.1, 0, "popularity");
+  TerminalProgress({"train", 4.1, "epochs"}, TerminalProgress::Style::lines).advanced(0.1, 0, "popularity");
   EXPECT_THAT(GetCapturedStderr(), MatchesRegex("train:   2%  popularity  [0-9.]+ s left\n"));
 }
 
-TEST(Progress, AutomaticMeansLinesWhenCaptured) {
+TEST(TerminalProgress, AutomaticMeansLinesWhenCaptured) {
   CaptureStderr();
-  EXPECT_FALSE(Progress::stderr_is_terminal());
-  Progress("sweep", 1, "tokens").advance(1, 1, "a");
+  EXPECT_FALSE(TerminalProgress::stderr_is_terminal());
+  TerminalProgress({"sweep", 1, "tokens"}).advanced(1, 1, "a");
   EXPECT_THAT(GetCapturedStderr(), StartsWith("sweep: 100%"));
 }
 
-TEST(Progress, NoWorkIsDoneAtOnce) {
+TEST(TerminalProgress, NoWorkIsDoneAtOnce) {
   CaptureStderr();
-  Progress("sweep", 0, "tokens", Progress::Style::lines).advance(0, 0, "nothing");
+  TerminalProgress({"sweep", 0, "tokens"}, TerminalProgress::Style::lines).advanced(0, 0, "nothing");
   EXPECT_THAT(GetCapturedStderr(), HasSubstr("sweep: 100%"));
 }
 
 }  // namespace
-}  // namespace gainlens
+}  // namespace gainlens::cli
