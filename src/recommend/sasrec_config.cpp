@@ -53,9 +53,7 @@ void read_arm(models::ConfigReader& reader, SasRecConfig& config) {
         printable(arm->dump(), 60));
   config.arm = parts->arm;
   const std::string where = reader.where() + ": 'filter'";
-  for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs())
-    CHECK(filter->contains(knob.key), "{}: '{}' is missing", where, knob.key);
-  set_knobs(bft::filter_knobs(), config.filter, *filter, where);
+  read_knobs(bft::filter_knobs(), config.filter, *filter, where);
 }
 
 void expect(models::ConfigReader& reader, const std::string& key, const std::string& only) {
@@ -139,8 +137,9 @@ SasRecConfig parse_sasrec_config(const Json& document, const std::string& where)
   config.alignment = read_choice(reader, "alignment", alignments);
   expect(reader, "activation", "gelu");
   read_arm(reader, config);
-  constexpr std::string_view inert[] = {"data"};
-  reader.refuse_unread(inert);
+  std::vector<std::string> unknown = reader.unread();
+  std::erase(unknown, "data");  // of which split it was trained, see sasrec_checkpoint.h
+  CHECK(unknown.empty(), "{}: {}", where, made_by_newer_version(unknown));
   check(config, where);
   return config;
 }

@@ -57,6 +57,13 @@ std::vector<Knob<Settings>> make_knobs() {
 
 #undef GAINLENS_MEMBER
 
+void check_together(const Settings& settings, const std::string& where) {
+  SasRecConfig model = settings.model;
+  model.items = 1;
+  check(model, where);
+  bft::check(model.filter, where);
+}
+
 }  // namespace
 
 std::span<const Knob<Settings>> knobs() {
@@ -76,16 +83,23 @@ void check_settings(const Json& changes, const std::string& where) {
 Settings settings_of(const Json& changes, const std::string& where) {
   Settings settings;
   set_knobs(knobs(), settings, changes, where);
-  SasRecConfig model = settings.model;
-  model.items = 1;
-  check(model, where);
-  bft::check(model.filter, where);
+  check_together(settings, where);
   return settings;
 }
 
-std::span<const char* const> growing_settings() {
-  static constexpr const char* places[] = {"/training/epochs"};
-  return places;
+Settings stored_settings(const Json& stored, const std::string& where) {
+  Settings settings;
+  read_knobs(knobs(), settings, stored, where);
+  check_together(settings, where);
+  return settings;
+}
+
+const training::RequestRules& request_rules() {
+  static const training::RequestRules rules = {
+      .may_grow = {"/training/epochs"},
+      .absent = {{"", {{"processes", 1}}}, {"/training", absent_values(knobs())}},
+      .complete = {"", "/data", "/training"}};
+  return rules;
 }
 
 Json preset(std::string_view name) {
