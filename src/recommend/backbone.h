@@ -25,6 +25,7 @@
 namespace gainlens::recommend {
 
 struct BackboneKind;
+class FilterTraining;
 
 /// The random part of a training step. All masks follow from these numbers (kernels/gradient/dropout.h).
 struct TrainingNoise {
@@ -74,6 +75,10 @@ class Backbone : public hooks::HookedModel {
   virtual OrderedJson document() const = 0;
   /// Calculates again what follows from the weights. Called after others have written into the tensors of slots().
   virtual void weights_changed() {}
+  /// The training of its filter; null: it has none. Its arguments are those of FilterTraining.
+  virtual std::unique_ptr<FilterTraining> train_filter(const data::LeaveOneOut& split,
+                                                       const std::vector<std::int64_t>& users,
+                                                       std::int64_t steps_per_epoch);
   /// What `gainlens inspect` shows of the model besides its backbone, weights and data.
   virtual std::vector<ModelFact> facts() const = 0;
 
@@ -122,7 +127,7 @@ struct BackboneKind {
   /// A model with stored weights, for evaluation.
   /// @param config   the content of config.json, without the key 'data'
   /// @param where    names it in messages
-  /// @param weights  called once for each slot
+  /// @param weights  is asked for each slot, after `config` was found right
   /// @throws InvalidArgument  what `config` or a weight says cannot be
   std::unique_ptr<Backbone> (*open)(const Json& config, const std::string& where, const WeightSource& weights);
   ModelNumbers (*memory)(const ModelPlan& plan);

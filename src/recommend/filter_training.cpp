@@ -55,13 +55,8 @@ double FilterTraining::share() const {
 }
 
 PackedSequences FilterTraining::sequences_of(std::int64_t first, std::int64_t last) const {
-  std::vector<std::span<const data::ItemId>> inputs;
-  inputs.reserve(static_cast<std::size_t>(last - first));
-  for (std::int64_t i = first; i < last; ++i) {
-    const auto items = split_.training(users_[static_cast<std::size_t>(i)]);
-    inputs.push_back(items.first(items.size() - 1));
-  }
-  return pack(inputs, model_.config(), weights_.item_embedding.device());
+  const auto users = std::span(users_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+  return pack_training(split_, users, model_.view(), model_.device());
 }
 
 FilterTrace FilterTraining::trace_of(const PackedSequences& sequences) const {
@@ -138,13 +133,25 @@ void FilterTraining::estimate_items() {
   weights_.precision.items.copy_(found);
 }
 
-void FilterTraining::learn_from(const FilterTrace& trace, std::int64_t positions, training::Replicas& replicas) {
+at::Tensor FilterTraining::hidden_of_step(const PackedSequences& inputs, const TrainingNoise& noise) {
+  of_step_ = {.whole = false};
+  return model_.hidden(inputs, noise, &of_step_);
+}
+
+void FilterTraining::refuse_nan(const PackedSequences& inputs, const TrainingNoise& noise) const {
+  const at::NoGradGuard no_gradients;
+  FilterTrace whole;
+  model_.hidden(inputs, noise, &whole);
+  refuse_nan(whole);
+}
+
+void FilterTraining::learn_from(std::int64_t positions, training::Replicas& replicas) {
   const SasRecConfig& config = model_.config();
   if (!config.has_jacobian() || !config.filter.running_jacobian || share() == 0) return;
   const at::NoGradGuard no_gradients;
   std::vector<at::Tensor> sums;
   for (std::int64_t layer = 0; layer + 1 < config.layers; ++layer) {
-    sums.push_back(positions > 0 ? trace.stretch_sum.at(static_cast<std::size_t>(layer)).clone()
+    sums.push_back(positions > 0 ? of_step_.stretch_sum.at(static_cast<std::size_t>(layer)).clone()
                                  : at::zeros({config.width}, weights_.item_embedding.options().requires_grad(false)));
   }
   const at::Tensor count = at::scalar_tensor(static_cast<double>(positions), at::kDouble);

@@ -29,9 +29,12 @@ class FilterTraining {
   /// @throws RunFailed  the precisions of that step are NaN (names the layer)
   void prepare(std::int64_t step, const PackedSequences& batch);
   /// After the pass of a step: the running means take it up.
-  /// @param trace      of this process
   /// @param positions  of this process
-  void learn_from(const FilterTrace& trace, std::int64_t positions, training::Replicas& replicas);
+  void learn_from(std::int64_t positions, training::Replicas& replicas);
+  /// The pass of a step.
+  at::Tensor hidden_of_step(const PackedSequences& inputs, const TrainingNoise& noise);
+  /// @throws RunFailed  names the first layer whose precisions are NaN in this pass; nothing if there is none
+  void refuse_nan(const PackedSequences& inputs, const TrainingNoise& noise) const;
   /// After an epoch: adds a point to each curve.
   void record_epoch();
   /// @throws RunFailed  names the first layer whose precisions are NaN in this trace; nothing if there is none
@@ -62,6 +65,7 @@ class FilterTraining {
   std::int64_t steps_per_epoch_;
   double started_from_ = 0;        // precision of observations that the initial precision follows from; 0: not yet
   std::int64_t batches_seen_ = 0;  // by the running means
+  FilterTrace of_step_;
   std::map<std::string, std::vector<double>> curves_;
 };
 

@@ -24,6 +24,10 @@ struct FilterTrace {
   std::vector<at::Tensor> stretch_sum;            ///< [width] sum of max((1 + J)^2, 0.01); not of the last layer
 };
 
+/// Packs sequences of items as such a model sees them.
+PackedSequences pack(std::span<const std::span<const data::ItemId>> sequences, const SasRecConfig& config,
+                     at::Device device = at::kCPU);
+
 /// The sites of such a model.
 std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config);
 
@@ -72,6 +76,8 @@ class SasRec : public Backbone {
   std::vector<WeightSlot> slots() override { return sasrec_slots(config_, weights_); }
   OrderedJson document() const override { return to_json(config_); }
   void weights_changed() override { refresh_jacobian(); }
+  std::unique_ptr<FilterTraining> train_filter(const data::LeaveOneOut& split, const std::vector<std::int64_t>& users,
+                                               std::int64_t steps_per_epoch) override;
   std::vector<ModelFact> facts() const override;
 
   /// @param tokens  ids from 1, [batch, position]: sequences of one length, without padding

@@ -1,6 +1,7 @@
 #include "recommend/sasrec_backbone.h"
 
 #include "core/counted.h"
+#include "recommend/filter_training.h"
 #include "recommend/sasrec.h"
 #include "recommend/sasrec_checkpoint.h"
 
@@ -49,12 +50,12 @@ std::unique_ptr<Backbone> make(const ModelPlan& plan, std::uint64_t seed) {
 
 std::unique_ptr<Backbone> open(const Json& document, const std::string& where, const WeightSource& source) {
   const SasRecConfig config = parse_sasrec_config(document, where);
-  return std::make_unique<SasRec>(config, stored_sasrec_weights(config, where, source));
+  return std::make_unique<SasRec>(config, stored_sasrec_weights(config, source));
 }
 
 std::unique_ptr<Backbone> open_iclrec(const std::filesystem::path& path, std::int64_t heads) {
-  SasRecCheckpoint read = load_sasrec(path, CheckpointLayout::iclrec, heads);
-  return std::make_unique<SasRec>(read.config, std::move(read.weights));
+  StoredSasRec stored = load_iclrec(path, heads);
+  return std::make_unique<SasRec>(stored.config, std::move(stored.weights));
 }
 
 ModelNumbers memory(const ModelPlan& plan) {
@@ -93,10 +94,23 @@ const BackboneKind& SasRec::kind() const {
   return kind;
 }
 
+PackedSequences pack(std::span<const std::span<const data::ItemId>> sequences, const SasRecConfig& config,
+                     at::Device device) {
+  std::vector<data::History> histories;
+  for (const auto& items : sequences) histories.push_back({items, {}});
+  return pack(histories, view_of(config), device);
+}
+
 at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& options, const hooks::Hooks& hooks) const {
   hooks.check_served_by({});  // no site is reached on this path yet
   FilterTrace trace{.whole = false};
   return hidden(sequences, options.noise, options.training ? &trace : nullptr);
+}
+
+std::unique_ptr<FilterTraining> SasRec::train_filter(const data::LeaveOneOut& split,
+                                                     const std::vector<std::int64_t>& users,
+                                                     std::int64_t steps_per_epoch) {
+  return std::make_unique<FilterTraining>(*this, split, users, steps_per_epoch);
 }
 
 std::vector<ModelFact> SasRec::facts() const {

@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/knobs.h"
 #include "models/families/config_reader.h"
+#include "recommend/recommender_files.h"
 
 #include <fmt/ranges.h>
 
@@ -12,6 +13,11 @@
 
 namespace gainlens::recommend {
 namespace {
+
+const std::string& model_type() {
+  static const std::string type = model_type_of("sasrec");
+  return type;
+}
 
 template <typename Value>
 struct Choice {
@@ -69,7 +75,7 @@ void check(const SasRecConfig& config, const std::string& where) {
   const auto in_range = [&](const char* key, std::int64_t value, std::int64_t most) {
     CHECK(value >= 1 && value <= most, "{}: '{}' is {}; must be 1 to {}", where, key, value, most);
   };
-  in_range("items", config.items, (std::int64_t{1} << 31) - 2);
+  in_range("items", config.items, most_items);
   in_range("width", config.width, 16384);
   in_range("heads", config.heads, 1024);
   in_range("layers", config.layers, 1024);
@@ -89,19 +95,8 @@ void check(const SasRecConfig& config, const std::string& where) {
         "{}: 'norm' is post; arm {} needs norms before each part (pre)", where, name_of(config.arm));
 }
 
-bool is_sasrec(const std::filesystem::path& path) {
-  try {
-    const std::filesystem::path file = path / "config.json";
-    if (!std::filesystem::exists(file)) return false;
-    const Json document = read_json_file(file);
-    return document.is_object() && document.contains("model_type") && document["model_type"] == sasrec_model_type;
-  } catch (const InvalidArgument&) {
-    return false;
-  }
-}
-
 OrderedJson to_json(const SasRecConfig& config) {
-  OrderedJson document = {{"model_type", sasrec_model_type},
+  OrderedJson document = {{"model_type", model_type()},
                           {"items", config.items},
                           {"width", config.width},
                           {"heads", config.heads},
@@ -124,7 +119,7 @@ SasRecConfig parse_sasrec_config(const Json& document, const std::string& where)
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   SasRecConfig config;
   models::ConfigReader reader(document, where);
-  expect(reader, "model_type", sasrec_model_type);
+  expect(reader, "model_type", model_type());
   config.items = reader.integer("items", 1, most);
   config.width = reader.integer("width", 1, most);
   config.heads = reader.integer("heads", 1, most);

@@ -6,7 +6,6 @@
 #include "recommend/history_view.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 
 namespace gainlens::recommend {
@@ -53,11 +52,6 @@ inline HistoryView view_of(const SasRecConfig& config) {
 /// @throws InvalidArgument  a number out of its range, heads that do not divide the width, options of the filter that
 ///     contradict each other or the rest
 void check(const SasRecConfig& config, const std::string& where);
-
-inline constexpr const char* sasrec_model_type = "gainlens-sasrec";
-
-/// Whether the path is a folder whose config.json names sasrec_model_type. False if that cannot be read.
-bool is_sasrec(const std::filesystem::path& path);
 
 /// The content of config.json.
 OrderedJson to_json(const SasRecConfig& config);

@@ -206,7 +206,9 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
   std::set<std::uint64_t> seeds;
   runfile::RecommendRun run;
   run.request = read_json_file(out / request_name);
-  const Settings settings = settings_of(run.request.at("training"), printable((out / request_name).string()));
+  const std::string where = printable((out / request_name).string());
+  const Settings settings = settings_of(run.request.at("training"), where,
+                                        backbone_named(run.request.at("backbone").get<std::string>(), where));
   for (const std::string& arm : arm_names()) {
     if (!std::filesystem::is_directory(out / arm)) continue;
     run.arms.push_back(arm);
@@ -225,7 +227,7 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
   run.users = split.interactions().users;
   for (std::int64_t user = 0; user < split.users(); ++user) {
     run.target.push_back(split.target(user, data::HeldOut::test));
-    run.history_length.push_back(std::ssize(split.history(user, data::HeldOut::test)));
+    run.history_length.push_back(std::ssize(split.history(user, data::HeldOut::test).items));
     run.training_length.push_back(std::ssize(split.training(user)));
   }
   run.item_train_count.assign(split.training_counts().begin() + 1, split.training_counts().end());
@@ -255,7 +257,7 @@ Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split,
   const data::Interactions& interactions = split.interactions();
   Json document = {{"kind", "train recommend"},
                    {"version", training_version},
-                   {"backbone", "sasrec"},
+                   {"backbone", request.settings.backbone->name},
                    {"data",
                     {{"name", Json::parse(json_text(request.data_name))},
                      {"format", format_name(interactions.format)},
@@ -279,18 +281,15 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
   for (const std::string& name : request.arms) {  // what cannot be trained is refused before anything is written
     const ArmParts* arm = find_arm(name);
     if (arm == nullptr) continue;
-    SasRecConfig config = request.settings.model;
-    config.items = split.items();
-    config.arm = arm->arm;
-    check(config, "--arm " + name);
+    check_training(request.settings, arm->arm, split, "--arm " + name);
     const std::int64_t batches =
         (std::ssize(users_with_positions(split)) + request.settings.batch - 1) / request.settings.batch;
     const std::int64_t steps = checked_mul(batches, request.settings.epochs, "epochs");
-    if (config.has_gain() && config.filter.warm_up >= steps && replicas.leads())
+    if (arm->factor == AttentionFactor::kalman_gain && request.settings.filter.warm_up >= steps && replicas.leads())
       print_notice(
           "gainlens: warning: --arm {}: the filter does not act in this training: its warm-up takes {} steps "
           "(--warm-up), and the training has {}\n",
-          name, config.filter.warm_up, steps);
+          name, request.settings.filter.warm_up, steps);
     check_memory(request.settings, split, sharing.seeds_at_once, arm->arm);
   }
   const Json document =

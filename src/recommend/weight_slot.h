@@ -26,7 +26,11 @@ struct WeightSlot {
   std::optional<double> start;  ///< before training; absent: drawn
 };
 
-/// Gives a weight its values: float32, in the shape of the slot, without gradients.
-using WeightSource = std::function<at::Tensor(const WeightSlot&)>;
+/// Where the weights of a model are stored.
+struct WeightSource {
+  std::string where;  ///< for messages
+  /// The values of a weight: float32, in the shape of the slot, without gradients.
+  std::function<at::Tensor(const WeightSlot&)> read;
+};
 
 }  // namespace gainlens::recommend

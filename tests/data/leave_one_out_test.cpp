@@ -28,8 +28,8 @@ TEST(LeaveOneOutTest, TheLastTwoItemsAreHeldOut) {
   EXPECT_EQ(split.users(), 2);
   EXPECT_EQ(split.items(), 4);
   EXPECT_THAT(split.training(0), ElementsAre(1, 2, 3));
-  EXPECT_THAT(split.history(0, HeldOut::validation), ElementsAre(1, 2, 3));
-  EXPECT_THAT(split.history(0, HeldOut::test), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(split.history(0, HeldOut::validation).items, ElementsAre(1, 2, 3));
+  EXPECT_THAT(split.history(0, HeldOut::test).items, ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(split.target(0, HeldOut::validation), 4);
   EXPECT_EQ(split.target(0, HeldOut::test), 2);
   EXPECT_THAT(split.training(1), ElementsAre(2));
