@@ -8,6 +8,7 @@
 #include "recommend/history_view.h"
 #include "recommend/packed_sequences.h"
 #include "recommend/weight_slot.h"
+#include "training/filter_training.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -25,7 +26,6 @@
 namespace gainlens::recommend {
 
 struct BackboneKind;
-class FilterTraining;
 
 /// The random part of a training step. All masks follow from these numbers (kernels/gradient/dropout.h).
 struct TrainingNoise {
@@ -37,9 +37,11 @@ struct TrainingNoise {
 
 /// How a pass over packed histories runs.
 struct RunOptions {
-  bool training =
-      false;  ///< a filter takes the Jacobian of this pass; else its running mean where the options ask for it
+  /// A filter takes the Jacobian of this pass; else its running mean where the options ask for it.
+  bool training = false;
   TrainingNoise noise = {};  ///< dropout of a training step
+  /// [layer] of a training step: takes up the sums over positions that bft::FilterState names; null: not wanted.
+  std::vector<at::Tensor>* stretch_sums = nullptr;
 };
 
 /// A line about a model, for `gainlens inspect`.
@@ -75,10 +77,8 @@ class Backbone : public hooks::HookedModel {
   virtual OrderedJson document() const = 0;
   /// Calculates again what follows from the weights. Called after others have written into the tensors of slots().
   virtual void weights_changed() {}
-  /// The training of its filter; null: it has none. Its arguments are those of FilterTraining.
-  virtual std::unique_ptr<FilterTraining> train_filter(const data::LeaveOneOut& split,
-                                                       const std::vector<std::int64_t>& users,
-                                                       std::int64_t steps_per_epoch);
+  /// What the training of a filter asks of the model; null: the model has none.
+  virtual training::FilterHost* filter() { return nullptr; }
   /// What `gainlens inspect` shows of the model besides its backbone, weights and data.
   virtual std::vector<ModelFact> facts() const = 0;
 

@@ -2,7 +2,6 @@
 #include "core/nearest.h"
 #include "kernels/gradient/trained_loss.h"
 #include "recommend/backbone.h"
-#include "recommend/filter_training.h"
 #include "recommend/sasrec_backbone.h"
 
 #include <fmt/ranges.h>
@@ -24,11 +23,6 @@ const BackboneKind& backbone_named(std::string_view name, const std::string& whe
   }
   throw_invalid("{}: '{}'; must be {}{}", where, printable(name, 60), fmt::join(names, " or "),
                 did_you_mean(name, names));
-}
-
-std::unique_ptr<FilterTraining> Backbone::train_filter(const data::LeaveOneOut&, const std::vector<std::int64_t>&,
-                                                       std::int64_t) {
-  return nullptr;
 }
 
 at::Tensor Backbone::mean_loss(const at::Tensor& hidden, const at::Tensor& targets) const {

@@ -1,5 +1,6 @@
 #include "recommend/recommend_task.h"
 
+#include "bft/initial_precision.h"
 #include "core/check.h"
 #include "core/random.h"
 #include "core/ranking_metrics.h"
@@ -33,6 +34,17 @@ std::unique_ptr<Backbone> made_model(const Settings& settings, Arm arm, const da
   return settings.backbone->make(plan_of(settings, arm, split.items()), seed);
 }
 
+/// tau_base of each id.
+std::vector<float> item_bases(const data::LeaveOneOut& split) {
+  const auto& counts = split.training_counts();
+  std::vector<float> bases = bft::popularity_ranks(std::span(counts).subspan(1));
+  bases.insert(bases.begin(), 0);  // id 0 is no item
+  return bases;
+}
+
+/// Users whose sequences the record of an evaluation is made of, the first ones, and those of one pass of em.
+constexpr std::int64_t users_at_once = 256;
+
 }  // namespace
 
 void check_training(const Settings& settings, Arm arm, const data::LeaveOneOut& split, const std::string& where) {
@@ -64,11 +76,11 @@ RecommendTask::RecommendTask(const Settings& settings, Arm arm, const data::Leav
       model_(made_model(settings, arm, split, seed)),
       view_(model_->view()),
       users_(users_with_positions(split)),
-      filter_(model_->train_filter(split, users_, steps_per_epoch())),
       order_(seed, std::ssize(users_)),
       validation_(ranking_metrics().size()),
       keep_(std::move(keep)),
       replicas_(replicas) {
+  if (training::FilterHost* host = model_->filter()) filter_.emplace(*host, steps_per_epoch(), item_bases(split));
   if (settings_.loss == LossKind::sampled) sampler_.emplace(split.training_counts(), settings_.negative_exponent);
 }
 
@@ -124,11 +136,33 @@ double RecommendTask::accumulate_gradients(std::int64_t step) {
   const auto part =
       std::span(users).subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.last - own.first));
   const PackedSequences packed = inputs_of(part);
-  if (filter_) filter_->prepare(step, part.size() == users.size() ? packed : inputs_of(users));
+  if (filter_)
+    filter_->prepare(step, {.batch = [&](const hooks::Hooks& hooks) { run_evaluation(inputs_of(users), hooks); },
+                            .all = [&](const hooks::Hooks& hooks) { return run_all(hooks); }});
   double loss = 0;
   if (!targets.empty()) loss = add_gradients(packed, targets, all_positions, positions_before, step);
   if (filter_) filter_->learn_from(std::ssize(targets), replicas_);
   return loss;
+}
+
+void RecommendTask::run_evaluation(const PackedSequences& inputs, const hooks::Hooks& hooks) const {
+  const at::NoGradGuard no_gradients;
+  model_->run(inputs, {}, hooks);
+}
+
+std::vector<at::Tensor> RecommendTask::run_all(const hooks::Hooks& hooks) const {
+  std::vector<at::Tensor> items;
+  for (std::int64_t first = 0; first < std::ssize(users_); first += users_at_once) {
+    const PackedSequences inputs = inputs_of(first_users(first));
+    items.push_back(inputs.items);
+    run_evaluation(inputs, hooks);
+  }
+  return items;
+}
+
+std::span<const std::int64_t> RecommendTask::first_users(std::int64_t first) const {
+  const std::int64_t count = std::min(users_at_once, std::ssize(users_) - first);
+  return std::span(users_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
 }
 
 double RecommendTask::add_gradients(const PackedSequences& inputs, const std::vector<std::int64_t>& targets,
@@ -136,13 +170,18 @@ double RecommendTask::add_gradients(const PackedSequences& inputs, const std::ve
   const TrainingNoise noise{settings_.dropout, settings_.attention_dropout,
                             Random(seed_, dropout_stream + static_cast<std::uint64_t>(step)).bits(), positions_before};
   const at::Tensor targets_there = at::tensor(targets, at::kLong).to(inputs.items.device());
-  const at::Tensor hidden =
-      filter_ ? filter_->hidden_of_step(inputs, noise) : model_->run(inputs, {.training = true, .noise = noise});
-  at::Tensor loss = loss_of(hidden, targets_there, step);
+  const RunOptions options{
+      .training = true, .noise = noise, .stretch_sums = filter_ ? filter_->stretch_sums() : nullptr};
+  at::Tensor loss = loss_of(model_->run(inputs, options), targets_there, step);
   if (std::ssize(targets) < all_positions)
     loss = loss * (static_cast<double>(targets.size()) / static_cast<double>(all_positions));
   const auto value = loss.item<double>();
-  if (!std::isfinite(value) && filter_) filter_->refuse_nan(inputs, noise);
+  if (!std::isfinite(value) && filter_) {
+    const at::NoGradGuard no_gradients;
+    hooks::Hooks hooks;
+    filter_->refuse_nan(hooks);
+    model_->run(inputs, {.training = true, .noise = noise}, hooks);
+  }
   loss.backward();
   // Parameters of precision have no gradient while the filter warms up, nor those that only a later layer would read.
   for (const models::NamedTensor& parameter : parameters_of(*model_, WeightRole::precision)) {
@@ -180,7 +219,11 @@ std::vector<float> RecommendTask::ranks(data::HeldOut held_out) const {
 }
 
 double RecommendTask::validation_loss() {
-  if (filter_) filter_->record_epoch();
+  if (filter_ && model_->filter()->armed_filter().has_gain()) {
+    model_->weights_changed();
+    run_evaluation(inputs_of(first_users(0)), filter_->evaluation_hooks());
+    filter_->record();
+  }
   const std::vector<float> ranks = this->ranks(data::HeldOut::validation);
   double found = 0;
   for (std::size_t i = 0; i < ranking_metrics().size(); ++i) {

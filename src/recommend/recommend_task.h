@@ -2,11 +2,11 @@
 
 #include "data/leave_one_out.h"
 #include "recommend/backbone.h"
-#include "recommend/filter_training.h"
 #include "recommend/full_ranking.h"
 #include "recommend/sampled_softmax.h"
 #include "recommend/settings.h"
 #include "training/data_order.h"
+#include "training/filter_training.h"
 #include "training/replicas.h"
 #include "training/trainer.h"
 
@@ -55,7 +55,7 @@ class RecommendTask : public training::Task {
   std::int64_t steps_per_epoch() const;
   Backbone& model() { return *model_; }
   /// Null if the model has no filter.
-  const FilterTraining* filter() const { return filter_.get(); }
+  const training::FilterTraining* filter() const { return filter_ ? &*filter_ : nullptr; }
   /// What `keep` returned last, also before the training was resumed; null in states of older versions.
   const Json& kept() const { return kept_; }
   /// Gives the model the weights of rank 0's `best`, of the same configuration. All processes call it.
@@ -75,15 +75,22 @@ class RecommendTask : public training::Task {
   /// @returns  its share of the loss
   double add_gradients(const PackedSequences& inputs, const std::vector<std::int64_t>& targets,
                        std::int64_t all_positions, std::int64_t positions_before, std::int64_t step);
+  /// A pass as in evaluation, for its hooks.
+  void run_evaluation(const PackedSequences& inputs, const hooks::Hooks& hooks) const;
+  /// Such passes over all users, a part at a time.
+  /// @returns  the items of each part
+  std::vector<at::Tensor> run_all(const hooks::Hooks& hooks) const;
+  /// A part of users_, from a place on.
+  std::span<const std::int64_t> first_users(std::int64_t first) const;
   at::Tensor loss_of(const at::Tensor& hidden, const at::Tensor& targets, std::int64_t step) const;
 
   const Settings& settings_;
   const data::LeaveOneOut& split_;
   std::uint64_t seed_;
   std::unique_ptr<Backbone> model_;
-  HistoryView view_;                        // of the model
-  std::vector<std::int64_t> users_;         // those with a position
-  std::unique_ptr<FilterTraining> filter_;  // null: none
+  HistoryView view_;                                // of the model
+  std::vector<std::int64_t> users_;                 // those with a position
+  std::optional<training::FilterTraining> filter_;  // of models that have one
   training::DataOrder order_;
   std::optional<ItemSampler> sampler_;
   std::vector<std::vector<double>> validation_;

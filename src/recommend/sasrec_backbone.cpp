@@ -1,7 +1,6 @@
 #include "recommend/sasrec_backbone.h"
 
 #include "core/counted.h"
-#include "recommend/filter_training.h"
 #include "recommend/sasrec.h"
 #include "recommend/sasrec_checkpoint.h"
 
@@ -67,7 +66,7 @@ ModelNumbers memory(const ModelPlan& plan) {
   // What a layer keeps for its backward pass, and the gradients on their way. Fitted to measured peaks: with all users
   // of Beauty in one batch (128,031 positions) the estimate is 1.31 GB, the peak 1.27 GB above that of the program.
   // A filter keeps moments, precisions, the Jacobian and slopes too, with their gradients.
-  const double of_filter = config.has_gain() ? 10 * width + 2 * inner : 0;
+  const double of_filter = config.armed_filter().has_gain() ? 10 * width + 2 * inner : 0;
   return {// Parameter, two moments, gradient; the embedding has the gradients of its two uses and their sum.
           .parameters = 6 * embedding + 4 * layers * layer,
           .of_position = layers * (8 * width + 2 * inner + of_filter) + 6 * width};
@@ -101,22 +100,11 @@ PackedSequences pack(std::span<const std::span<const data::ItemId>> sequences, c
   return pack(histories, view_of(config), device);
 }
 
-at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& options, const hooks::Hooks& hooks) const {
-  hooks.check_served_by({});  // no site is reached on this path yet
-  FilterTrace trace{.whole = false};
-  return hidden(sequences, options.noise, options.training ? &trace : nullptr);
-}
-
-std::unique_ptr<FilterTraining> SasRec::train_filter(const data::LeaveOneOut& split,
-                                                     const std::vector<std::int64_t>& users,
-                                                     std::int64_t steps_per_epoch) {
-  return std::make_unique<FilterTraining>(*this, split, users, steps_per_epoch);
-}
-
 std::vector<ModelFact> SasRec::facts() const {
   const SasRecConfig& config = config_;
   std::vector<ModelFact> facts = {
-      {"arm", fmt::format("{}: {}", config.parts().name, config.parts().help), std::string(config.parts().name)},
+      {"arm", fmt::format("{}: {}", config.armed_filter().parts().name, config.armed_filter().parts().help),
+       std::string(config.armed_filter().parts().name)},
       {"items", fmt::format("{}", config.items), config.items},
       {"layers", fmt::format("{}", config.layers), config.layers},
       {"heads", fmt::format("{} of {} dimensions", config.heads, config.head_dim()), config.heads},

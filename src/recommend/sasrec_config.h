@@ -32,15 +32,9 @@ struct SasRecConfig {
   Arm arm = Arm::plain;
   bft::FilterOptions filter = {};  ///< read by the arms that have the parts it describes
 
+  bft::Filter armed_filter() const { return {arm, filter}; }
   const ArmParts& parts() const { return parts_of(arm); }
-  /// Whether scores fall with distance. `plain-decay` always has it: it is its part.
-  bool has_recency_decay() const { return parts().recency_decay && (filter.recency_decay || arm == Arm::plain_decay); }
-  bool has_output_projection() const {
-    return parts().output_projection || (parts().factor != AttentionFactor::one && filter.output_projection);
-  }
-  /// Whether a precision follows each position through the layers.
-  bool has_gain() const { return parts().factor == AttentionFactor::kalman_gain; }
-  bool has_jacobian() const { return has_gain() && filter.jacobian != bft::JacobianForm::none; }
+  bool has_gain() const { return armed_filter().has_gain(); }
   std::int64_t head_dim() const { return width / heads; }
   bool operator==(const SasRecConfig&) const = default;
 };

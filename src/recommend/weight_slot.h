@@ -1,5 +1,7 @@
 #pragma once
 
+#include "bft/filter_weights.h"
+
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -10,12 +12,7 @@
 
 namespace gainlens::recommend {
 
-/// How a weight changes in training.
-enum class WeightRole {
-  weight,     ///< by gradients
-  precision,  ///< by gradients, with a learning rate of its own
-  constant,   ///< not by gradients
-};
+using bft::WeightRole;
 
 /// A weight of a model with its name in a checkpoint and the shape that the configuration gives it.
 struct WeightSlot {
@@ -25,6 +22,10 @@ struct WeightSlot {
   WeightRole role = WeightRole::weight;
   std::optional<double> start;  ///< before training; absent: drawn
 };
+
+/// What a weight begins with, in float32: its start, or numbers from N(0, 0.02^2). They follow from the seed and its
+/// own name: models that share a weight's name and shape share its start.
+at::Tensor initial_values(const WeightSlot& slot, std::uint64_t seed);
 
 /// Where the weights of a model are stored.
 struct WeightSource {

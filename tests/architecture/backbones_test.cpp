@@ -30,13 +30,15 @@ std::string code_of(const std::string& line) {
 
 /// The places of the program that name SASRec in code.
 std::vector<std::string> places_that_name_sasrec(const std::filesystem::path& root) {
+  const auto is_program = [](const std::string& file) {
+    return file.starts_with("src/") || file.starts_with("bench/");
+  };
   const auto may = [](const std::string& file) {
-    return file.starts_with("src/recommend/sasrec") || file == "src/recommend/backbones.cpp" ||
-           file.starts_with("src/recommend/filter_training.");  // the filter's training is that of SASRec
+    return file.starts_with("src/recommend/sasrec") || file == "src/recommend/backbones.cpp";
   };
   std::vector<std::string> places;
   for (const SourceLine& line : lines_of(root, {".cpp", ".h"})) {
-    if (line.file.starts_with("tests/") || line.file.starts_with("examples/") || may(line.file)) continue;
+    if (!is_program(line.file) || may(line.file)) continue;
     if (std::regex_search(code_of(line.text), std::regex("sasrec", std::regex::icase))) places.push_back(line.place());
   }
   return places;
