@@ -151,7 +151,8 @@ std::vector<Knob<Json>> erased_knobs(std::span<const Knob<Config>> knobs) {
            Config checked;
            knob.set(checked, value, what);
            options[knob.key] = knob.get(checked);
-         }});
+         },
+         knob.absent});
   }
   return erased;
 }

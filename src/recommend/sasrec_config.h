@@ -2,10 +2,12 @@
 
 #include "bft/filter_options.h"
 #include "core/json.h"
+#include "core/knobs.h"
 #include "recommend/arm.h"
 #include "recommend/history_view.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace gainlens::recommend {
@@ -46,6 +48,9 @@ inline HistoryView view_of(const SasRecConfig& config) {
 /// @throws InvalidArgument  a number out of its range, heads that do not divide the width, options of the filter that
 ///     contradict each other or the rest
 void check(const SasRecConfig& config, const std::string& where);
+
+/// What can be chosen of such a model besides its arm and filter: a key of config.json each.
+std::span<const Knob<SasRecConfig>> sasrec_knobs();
 
 /// The content of config.json.
 OrderedJson to_json(const SasRecConfig& config);

@@ -51,6 +51,11 @@ std::vector<Knob<Settings>> make_knobs(const BackboneKind& backbone) {
 
 #undef GAINLENS_MEMBER
 
+void check_together(const Settings& settings, const std::string& where) {
+  settings.backbone->check(plan_of(settings, Arm::plain, 1), where);
+  bft::check(settings.filter, where);
+}
+
 }  // namespace
 
 std::span<const Knob<Settings>> knobs(const BackboneKind& backbone) {
@@ -78,14 +83,21 @@ void check_settings(const Json& changes, const std::string& where, const Backbon
 Settings settings_of(const Json& changes, const std::string& where, const BackboneKind& backbone) {
   Settings settings{.backbone = &backbone};
   set_knobs(knobs(backbone), settings, changes, where);
-  backbone.check(plan_of(settings, Arm::plain, 1), where);
-  bft::check(settings.filter, where);
+  check_together(settings, where);
   return settings;
 }
 
-std::span<const char* const> growing_settings() {
-  static constexpr const char* places[] = {"/training/epochs"};
-  return places;
+Settings stored_settings(const Json& stored, const std::string& where, const BackboneKind& backbone) {
+  Settings settings{.backbone = &backbone};
+  read_knobs(knobs(backbone), settings, stored, where);
+  check_together(settings, where);
+  return settings;
+}
+
+training::RequestRules request_rules(const BackboneKind& backbone) {
+  return {.may_grow = {"/training/epochs"},
+          .absent = {{"", {{"processes", 1}}}, {"/training", absent_values(knobs(backbone))}},
+          .complete = {"", "/data", "/training"}};
 }
 
 Json preset(std::string_view name) {

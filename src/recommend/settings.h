@@ -3,6 +3,7 @@
 #include "core/json.h"
 #include "core/knobs.h"
 #include "recommend/backbone.h"
+#include "training/stored_request.h"
 
 #include <cstdint>
 #include <span>
@@ -56,9 +57,15 @@ void check_settings(const Json& changes, const std::string& where, const Backbon
 /// @throws InvalidArgument  as check_settings(); the values do not fit each other
 Settings settings_of(const Json& changes, const std::string& where, const BackboneKind& backbone = backbones().front());
 
-/// The settings that may grow in a run that exists, as JSON pointers into its request: more epochs continue a training,
-/// because its learning rate is constant and its patience is kept with its state.
-std::span<const char* const> growing_settings();
+/// The settings of a stored request. A key that it lacks means what held before the setting existed.
+/// @throws InvalidArgument  a key is unknown (a newer version wrote it), missing, of the wrong type or out of range;
+/// the
+///     values do not fit each other
+Settings stored_settings(const Json& stored, const std::string& where, const BackboneKind& backbone);
+
+/// Which requests of a run are the same. More epochs continue a training, because its learning rate is constant and its
+/// patience is kept with its state.
+training::RequestRules request_rules(const BackboneKind& backbone);
 
 /// Changes of a preset: "paper" (the defaults), "beauty-tuned" (what the paper changes for Beauty).
 /// @throws InvalidArgument  no such preset (nearest match named)

@@ -2,8 +2,8 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
-#include "core/console.h"
 #include "core/divergence.h"
+#include "core/listener.h"
 #include "core/ranking_metrics.h"
 #include "recommend/baselines.h"
 #include "recommend/finished_seeds.h"
@@ -48,7 +48,7 @@ void take_best_weights(RecommendTask& task, const SeedJob& job, training::Replic
   std::optional<RecommenderCheckpoint> best;
   if (replicas.leads()) {
     best = open_recommender(job.folder);
-    CHECK(best->seed == std::to_string(job.seed),
+    CHECK(best->seed.empty() || best->seed == std::to_string(job.seed),  // the first versions did not write it
           "{}: its checkpoint is not of seed {}; delete the folder to train again", printable(job.folder.string()),
           job.seed);
     const Json stored = Json(best->model->document());
@@ -83,7 +83,8 @@ SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training
   };
   RecommendTask task(settings, arm, jobs.split, job.seed, keep, replicas);
   std::optional<training::TrainingFolder> folder;
-  if (replicas.leads()) folder.emplace(job.folder / "training", own_request(job, jobs), growing_settings());
+  if (replicas.leads())
+    folder.emplace(job.folder / "training", own_request(job, jobs), request_rules(*jobs.request.settings.backbone));
   training::TrainerOptions options = trainer_options(settings, task);
   std::int64_t reached = 0;  // 0: no epoch of this call has ended
   bool warned = false;
@@ -94,7 +95,7 @@ SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training
     reached = epoch;
     const std::string warning = task.filter() != nullptr ? task.filter()->warning() : std::string();
     if (!warning.empty() && !warned && replicas.leads())
-      print_notice("gainlens: {} seed {}, epoch {}: {}\n", job.arm, job.seed, epoch, warning);
+      tell_note("{} seed {}, epoch {}: {}", job.arm, job.seed, epoch, warning);
     warned = warned || !warning.empty();
     jobs.progress.epoch_done(fmt::format("{} seed {}, epoch {}, loss {:.4f}, {}", job.arm, job.seed, epoch,
                                          point.training_loss, task.describe(point.validation_loss)));
@@ -167,7 +168,8 @@ SeedOutcome stored_outcome(const SeedJob& job, std::int64_t items) {
 SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas& replicas) {
   const auto start = std::chrono::steady_clock::now();
   const std::filesystem::path file = job.folder / seed_result_name;
-  const std::string request = training::request_identity(own_request(job, jobs), growing_settings());
+  const std::string request =
+      training::request_identity(own_request(job, jobs), request_rules(*jobs.request.settings.backbone));
   const std::optional<SeedResult> done =
       replicas.leads() ? finished_result(job, jobs.request.settings, request) : std::nullopt;
   if (replicas.text_of_first(done ? "done" : "") == "done") {

@@ -402,8 +402,19 @@ TEST(SasRecFilter, RefusesWhatDoesNotFit) {
   document["arm"] = "bfd";
   EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("no arm that is trained"));
   document = Json(to_json(model.config()));
-  document["filter"].erase("predict");
-  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'predict' is missing"));
+  document["filter"] = {{"jacobian_rank", 4}};  // what a file does not say is what held before the option existed
+  EXPECT_EQ(parse_sasrec_config(document, "c"), model.config());
+  document["filter"]["new_option"] = 1;
+  document["filter"]["newer"] = 1;
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }),
+              HasSubstr("c: 'filter': made by a newer version of gainlens; unknown keys: new_option, newer"));
+  document = Json(to_json(model.config()));
+  document["rotary"] = true;
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }),
+              HasSubstr("c: made by a newer version of gainlens; unknown keys: rotary"));
+  document.erase("rotary");
+  document.erase("width");
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'width' is missing"));
   document = Json(to_json(model.config()));
   document.erase("filter");
   EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'filter'"));

@@ -11,6 +11,7 @@
 #include "recommend/train_seed.h"
 #include "recommend/training_memory.h"
 #include "runfile/recommend_run.h"
+#include "support/recording_listener.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
@@ -25,6 +26,7 @@
 #include <cmath>
 #include <cstddef>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <map>
 #include <span>
@@ -317,12 +319,11 @@ TEST(TrainRecommend, ACheckpointThatChangedBeforeTheEndIsNamed) {
   train_recommend(request, split);
 }
 
-/// Writes a result as earlier versions did: without checksums.
-void forget_checksums(const std::filesystem::path& file) {
+/// Writes a file of tensors without some keys of its metadata.
+void forget(const std::filesystem::path& file, const std::vector<std::string>& keys) {
   const formats::TensorFile stored = formats::TensorFile::open(file);
   std::map<std::string, std::string> metadata = stored.metadata();
-  metadata.erase("sha256");
-  metadata.erase("kept");
+  for (const std::string& key : keys) metadata.erase(key);
   std::vector<std::string> bytes;
   std::vector<formats::TensorToWrite> tensors;
   bytes.reserve(stored.entries().size());
@@ -331,6 +332,95 @@ void forget_checksums(const std::filesystem::path& file) {
     tensors.push_back({name, entry.dtype, entry.shape, std::as_bytes(std::span(bytes.back()))});
   }
   formats::write_tensors(file, tensors, metadata);
+}
+
+/// Writes a result as earlier versions did: without checksums.
+void forget_checksums(const std::filesystem::path& file) {
+  forget(file, {"sha256", "kept"});
+}
+
+/// Changes a JSON file.
+void edit(const std::filesystem::path& file, const std::function<void(Json&)>& change) {
+  Json document = read_json_file(file);
+  change(document);
+  gainlens::testing::write_file(file, document.dump(2) + "\n");
+}
+
+/// Writes a finished run as the version did that first had arms with a filter (commit 86328b5): before the option
+/// `output_projection` and before checksums, and with results that do not say whose they are.
+void make_older(const std::filesystem::path& run) {
+  const auto forget_option = [](Json& request) { request.at("training").erase("output_projection"); };
+  edit(run / "request.json", forget_option);
+  std::filesystem::remove(run / "run.h5");
+  for (const char* arm : {"plain", "bft"}) {
+    for (const auto& seed : std::filesystem::directory_iterator(run / arm)) {
+      forget(seed.path() / seed_result_name, {"sha256", "kept", "request", "arm", "seed"});
+      forget(seed.path() / "model.safetensors", {"seed"});
+      edit(seed.path() / "config.json", [](Json& config) {
+        if (config.contains("filter")) config["filter"].erase("output_projection");
+        config["data"] = {{"item_names", config["data"]["item_names"]}};
+      });
+      edit(seed.path() / "training/request.json", forget_option);
+      const std::filesystem::path file = seed.path() / "training/state.safetensors";
+      training::TrainingState state = training::load_training_state(file);
+      state.notes.erase("request");
+      state.notes.at("task").erase("kept");
+      training::save_training_state(file, state);
+    }
+  }
+}
+
+TEST(TrainRecommend, ARunFromBeforeAnOptionIsContinued) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest whole = request_in(folder.path() / "whole"), parts = request_in(folder.path() / "parts");
+  for (RecommendRequest* request : {&whole, &parts}) {
+    request->arms = {"plain", "bft"};
+    request->settings.patience = 0;
+  }
+  parts.seeds = 1;
+  train_recommend(parts, split);
+  make_older(parts.out);
+  const std::string stored = bytes_of(parts.out / "request.json");
+  EXPECT_NE(stored, bytes_of(parts.out / "bft/seed-3/training/request.json"));
+  EXPECT_EQ(Json(open_recommender(parts.out / "bft/seed-3").model->document())["filter"]["output_projection"], false);
+
+  parts.seeds = 2;  // one more, in the form of the run
+  train_recommend(parts, split);
+  train_recommend(whole, split);
+  EXPECT_EQ(bytes_of(parts.out / "request.json"), stored);
+  const auto same_results = [&] {
+    const runfile::RecommendRun left = runfile::read_recommend_run(parts.out),
+                                right = runfile::read_recommend_run(whole.out);
+    ASSERT_EQ(left.results.size(), right.results.size());
+    for (std::size_t i = 0; i < left.results.size(); ++i) {
+      EXPECT_EQ(left.results[i]->rank, right.results[i]->rank);
+      EXPECT_EQ(left.results[i]->curve, right.results[i]->curve);
+    }
+  };
+  same_results();
+  for (RecommendRequest* request : {&whole, &parts}) {
+    request->settings.epochs = 8;  // states of the earlier version and of this one go on
+    train_recommend(*request, split);
+  }
+  EXPECT_FALSE(read_json_file(parts.out / "request.json").at("training").contains("output_projection"));
+  EXPECT_EQ(read_proven_run(parts.out).compared, 4u);
+  same_results();
+
+  parts.settings.filter.output_projection = true;
+  EXPECT_THAT(refusal_of([&] { train_recommend(parts, split); }),
+              HasSubstr("/training/output_projection is false in the stored request (which does not name it) and true "
+                        "in this one"));
+  parts.settings.filter.output_projection = false;
+  edit(parts.out / "request.json", [](Json& request) { request["training"]["new_option"] = 1; });
+  EXPECT_THAT(refusal_of([&] { train_recommend(parts, split); }),
+              HasSubstr("made by a newer version of gainlens; unknown keys: /training/new_option"));
+  edit(parts.out / "request.json", [](Json& request) {
+    request["training"].erase("new_option");
+    request["training"].erase("dropout");
+  });
+  EXPECT_THAT(refusal_of([&] { train_recommend(parts, split); }),
+              HasSubstr("its request.json lacks /training/dropout, which every version writes"));
 }
 
 TEST(TrainRecommend, ResultsOfEarlierVersionsAreReadAndTheirMetricsChecked) {
@@ -556,12 +646,14 @@ TEST(TrainRecommend, AFilterThatNeverActsIsSaid) {
   const auto said = [&](std::int64_t warm_up) {
     request.out = folder.path() / std::to_string(warm_up);
     request.settings.filter.warm_up = warm_up;
-    ::testing::internal::CaptureStderr();
+    const gainlens::testing::RecordingListener listener;
     train_recommend(request, ring_of(60, 23));
-    return ::testing::internal::GetCapturedStderr();
+    return listener.notices();
   };
-  EXPECT_EQ(said(23), "");  // 6 epochs of 4 steps
-  EXPECT_THAT(said(24), HasSubstr("--arm bft: the filter does not act in this training: its warm-up takes 24 steps"));
+  EXPECT_THAT(said(23), ::testing::IsEmpty());  // 6 epochs of 4 steps
+  EXPECT_THAT(said(24),
+              ::testing::ElementsAre(HasSubstr(
+                  "warning: --arm bft: the filter does not act in this training: its warm-up takes 24 steps")));
 }
 
 TEST(TrainRecommend, NeedsUsersWithAPosition) {
