@@ -1,26 +1,13 @@
 #include "recommend/sasrec_weights.h"
 
 #include "core/check.h"
-#include "core/sha256.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 
-#include <charconv>
 #include <cmath>
 
 namespace gainlens::recommend {
 namespace {
-
-constexpr double initial_deviation = 0.02;
-
-/// Seed of one weight: another for each name.
-std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
-  const std::string digits = sha256_hex(fmt::format("{} {}", seed, name)).substr(0, 16);
-  std::uint64_t found = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), found, 16);
-  return found;
-}
 
 class Slots {
  public:
@@ -83,13 +70,7 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
 SasRecWeights initial_sasrec_weights(const SasRecConfig& config, std::uint64_t seed) {
   SasRecWeights weights;
   for (const SasRecSlot& slot : sasrec_slots(config, weights)) {
-    at::Tensor values;
-    if (slot.start) {
-      values = at::full(slot.shape, *slot.start, at::kFloat);
-    } else {
-      values = at::empty(slot.shape, at::kFloat)
-                   .normal_(0, initial_deviation, at::make_generator<at::CPUGeneratorImpl>(seed_of(seed, slot.name)));
-    }
+    at::Tensor values = initial_values(slot, seed);
     if (slot.tensor == &weights.item_embedding) values[0].zero_();
     *slot.tensor = values.set_requires_grad(slot.role != WeightRole::constant);
   }
