@@ -31,7 +31,7 @@ struct ObservedAttention {
 
 /// What the precision of tokens and their distance add to the scores of causal attention.
 struct PrecisionBias {
-  at::Tensor key;        ///< [batch, position], added to every score of the key
+  at::Tensor key;        ///< [batch, position], added to every score of the key; may be undefined
   at::Tensor log_decay;  ///< [1], added to a score as many times as query and key are places apart; may be undefined
 };
 

@@ -254,7 +254,7 @@ Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, st
 
 at::Tensor SasRecScorer::represent(std::span<const std::span<const data::ItemId>> histories) {
   const PackedSequences packed = pack(histories, model_.config(), model_.weights().item_embedding.device());
-  return model_.hidden(packed).index_select(0, packed.last_rows());
+  return model_.run(packed).index_select(0, packed.last_rows());
 }
 
 at::Tensor SasRecScorer::scores(const at::Tensor& users, std::int64_t first, std::int64_t count) {

@@ -1,5 +1,6 @@
 #include "recommend/recommend_task.h"
 
+#include "bft/initial_precision.h"
 #include "core/check.h"
 #include "core/random.h"
 #include "core/ranking_metrics.h"
@@ -25,6 +26,17 @@ SasRecConfig config_of(const Settings& settings, Arm arm, const data::LeaveOneOu
   return config;
 }
 
+/// tau_base of each id.
+std::vector<float> item_bases(const data::LeaveOneOut& split) {
+  const auto& counts = split.training_counts();
+  std::vector<float> bases = bft::popularity_ranks(std::span(counts).subspan(1));
+  bases.insert(bases.begin(), 0);  // id 0 is no item
+  return bases;
+}
+
+/// Users whose sequences the record of an evaluation is made of, the first ones, and those of one pass of em.
+constexpr std::int64_t users_at_once = 256;
+
 }  // namespace
 
 std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split) {
@@ -43,7 +55,7 @@ RecommendTask::RecommendTask(const Settings& settings, Arm arm, const data::Leav
       seed_(seed),
       model_(config_of(settings, arm, split), initial_sasrec_weights(config_of(settings, arm, split), seed)),
       users_(users_with_positions(split)),
-      filter_(model_, split, users_, steps_per_epoch()),
+      filter_(*model_.filter(), steps_per_epoch(), item_bases(split)),
       order_(seed, std::ssize(users_)),
       validation_(ranking_metrics().size()),
       keep_(std::move(keep)),
@@ -113,29 +125,49 @@ double RecommendTask::accumulate_gradients(std::int64_t step) {
   const auto part =
       std::span(users).subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.last - own.first));
   const PackedSequences packed = inputs_of(part);
-  filter_.prepare(step, part.size() == users.size() ? packed : inputs_of(users));
-  FilterTrace trace{.whole = false};
+  filter_.prepare(step, {.batch = [&](const hooks::Hooks& hooks) { run_evaluation(inputs_of(users), hooks); },
+                         .all = [&](const hooks::Hooks& hooks) { return run_all(hooks); }});
   double loss = 0;
-  if (!targets.empty()) loss = add_gradients(packed, targets, all_positions, positions_before, step, trace);
-  filter_.learn_from(trace, std::ssize(targets), replicas_);
+  if (!targets.empty()) loss = add_gradients(packed, targets, all_positions, positions_before, step);
+  filter_.learn_from(std::ssize(targets), replicas_);
   return loss;
 }
 
+void RecommendTask::run_evaluation(const PackedSequences& inputs, const hooks::Hooks& hooks) const {
+  const at::NoGradGuard no_gradients;
+  model_.run(inputs, {}, hooks);
+}
+
+std::vector<at::Tensor> RecommendTask::run_all(const hooks::Hooks& hooks) const {
+  std::vector<at::Tensor> items;
+  for (std::int64_t first = 0; first < std::ssize(users_); first += users_at_once) {
+    const PackedSequences inputs = inputs_of(first_users(first));
+    items.push_back(inputs.items);
+    run_evaluation(inputs, hooks);
+  }
+  return items;
+}
+
+std::span<const std::int64_t> RecommendTask::first_users(std::int64_t first) const {
+  const std::int64_t count = std::min(users_at_once, std::ssize(users_) - first);
+  return std::span(users_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+}
+
 double RecommendTask::add_gradients(const PackedSequences& inputs, const std::vector<std::int64_t>& targets,
-                                    std::int64_t all_positions, std::int64_t positions_before, std::int64_t step,
-                                    FilterTrace& trace) {
+                                    std::int64_t all_positions, std::int64_t positions_before, std::int64_t step) {
   const TrainingNoise noise{settings_.dropout, settings_.attention_dropout,
                             Random(seed_, dropout_stream + static_cast<std::uint64_t>(step)).bits(), positions_before};
   const at::Tensor targets_there = at::tensor(targets, at::kLong).to(inputs.items.device());
-  at::Tensor loss = loss_of(model_.hidden(inputs, noise, &trace), targets_there, step);
+  const RunOptions options{.training = true, .noise = noise, .stretch_sums = filter_.stretch_sums()};
+  at::Tensor loss = loss_of(model_.run(inputs, options, {}), targets_there, step);
   if (std::ssize(targets) < all_positions)
     loss = loss * (static_cast<double>(targets.size()) / static_cast<double>(all_positions));
   const auto value = loss.item<double>();
   if (!std::isfinite(value)) {
     const at::NoGradGuard no_gradients;
-    FilterTrace whole;
-    model_.hidden(inputs, noise, &whole);
-    FilterTraining::refuse_nan(whole);
+    hooks::Hooks hooks;
+    filter_.refuse_nan(hooks);
+    model_.run(inputs, {.training = true, .noise = noise}, hooks);
   }
   loss.backward();
   // Parameters of precision have no gradient while the filter warms up, nor those that only a later layer would read.
@@ -176,7 +208,11 @@ std::vector<float> RecommendTask::ranks(data::HeldOut held_out) const {
 }
 
 double RecommendTask::validation_loss() {
-  filter_.record_epoch();
+  if (model_.config().has_gain()) {
+    model_.refresh_jacobian();
+    run_evaluation(inputs_of(first_users(0)), filter_.evaluation_hooks());
+    filter_.record();
+  }
   const std::vector<float> ranks = this->ranks(data::HeldOut::validation);
   double found = 0;
   for (std::size_t i = 0; i < ranking_metrics().size(); ++i) {

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "data/leave_one_out.h"
-#include "recommend/filter_training.h"
 #include "recommend/full_ranking.h"
 #include "recommend/sampled_softmax.h"
 #include "recommend/sasrec.h"
 #include "recommend/settings.h"
 #include "training/data_order.h"
+#include "training/filter_training.h"
 #include "training/replicas.h"
 #include "training/trainer.h"
 
@@ -48,7 +48,7 @@ class RecommendTask : public training::Task {
 
   std::int64_t steps_per_epoch() const;
   const SasRec& model() const { return model_; }
-  const FilterTraining& filter() const { return filter_; }
+  const training::FilterTraining& filter() const { return filter_; }
   /// What `keep` returned last, also before the training was resumed; null in states of older versions.
   const Json& kept() const { return kept_; }
   /// Gives the model the weights of rank 0's `best`, of the same configuration. All processes call it.
@@ -69,8 +69,14 @@ class RecommendTask : public training::Task {
   /// Backward pass of this process's part of a step.
   /// @returns  its share of the loss
   double add_gradients(const PackedSequences& inputs, const std::vector<std::int64_t>& targets,
-                       std::int64_t all_positions, std::int64_t positions_before, std::int64_t step,
-                       FilterTrace& trace);
+                       std::int64_t all_positions, std::int64_t positions_before, std::int64_t step);
+  /// A pass as in evaluation, for its hooks.
+  void run_evaluation(const PackedSequences& inputs, const hooks::Hooks& hooks) const;
+  /// Such passes over all users, a part at a time.
+  /// @returns  the items of each part
+  std::vector<at::Tensor> run_all(const hooks::Hooks& hooks) const;
+  /// A part of users_, from a place on.
+  std::span<const std::int64_t> first_users(std::int64_t first) const;
   at::Tensor loss_of(const at::Tensor& hidden, const at::Tensor& targets, std::int64_t step) const;
 
   const Settings& settings_;
@@ -78,7 +84,7 @@ class RecommendTask : public training::Task {
   std::uint64_t seed_;
   SasRec model_;
   std::vector<std::int64_t> users_;  // those with a position
-  FilterTraining filter_;
+  training::FilterTraining filter_;
   training::DataOrder order_;
   std::optional<ItemSampler> sampler_;
   std::vector<std::vector<double>> validation_;

@@ -162,6 +162,13 @@ SplitMatch match_split(const SasRecCheckpoint& checkpoint, const data::LeaveOneO
   return checkpoint.data.split == split.checksum() ? SplitMatch::same : SplitMatch::other;
 }
 
+SasRecWeights stored_sasrec_weights(const SasRecConfig& config, const std::string& where, const WeightSource& source) {
+  SasRecWeights weights;
+  for (const SasRecSlot& slot : sasrec_slots(config, weights)) *slot.tensor = source(slot);
+  check_filter(weights, where);
+  return weights;
+}
+
 SasRecCheckpoint load_sasrec(const std::filesystem::path& path, CheckpointLayout layout, std::int64_t heads) {
   CHECK(std::filesystem::exists(path), "{}: no such file or folder", printable(path.string()));
   SasRecCheckpoint checkpoint;

@@ -47,6 +47,11 @@ TrainedOn trained_on_split(const data::LeaveOneOut& split, const data::Interacti
 ///     (prove_checkpoint); tensors that are missing, surplus or of the wrong shape; NaN or infinity in a tensor
 SasRecCheckpoint load_sasrec(const std::filesystem::path& path, CheckpointLayout layout, std::int64_t heads = 2);
 
+/// The weights of a model from wherever they are stored.
+/// @param where  names the place in messages
+/// @throws InvalidArgument  as `source`; a number that no training writes
+SasRecWeights stored_sasrec_weights(const SasRecConfig& config, const std::string& where, const WeightSource& source);
+
 /// Refuses a data set whose items are not those of the checkpoint.
 /// @throws InvalidArgument  another number of items, other names
 void check_catalogue(const SasRecCheckpoint& checkpoint, const data::Interactions& interactions,

@@ -81,11 +81,11 @@ void check(const SasRecConfig& config, const std::string& where) {
         where, config.norm_epsilon);
   if (config.arm == Arm::plain) return;
   bft::check(config.filter, where);
-  CHECK(config.filter.initial_precision != bft::InitialPrecision::em || !config.parts().precision_bias ||
-            config.has_gain(),
+  CHECK(config.filter.initial_precision != bft::InitialPrecision::em ||
+            !config.armed_filter().has_initial_precision() || config.armed_filter().has_gain(),
         "{}: 'initial_precision' is em; arm {} has no gain, from whose innovations em would learn", where,
         name_of(config.arm));
-  CHECK(config.norm == NormPlace::pre || config.parts().factor == AttentionFactor::one,
+  CHECK(config.norm == NormPlace::pre || config.armed_filter().parts().factor == AttentionFactor::one,
         "{}: 'norm' is post; arm {} needs norms before each part (pre)", where, name_of(config.arm));
 }
 

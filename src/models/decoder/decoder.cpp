@@ -278,12 +278,8 @@ std::int64_t Decoder::last_layer(const hooks::ForwardOptions& options) const {
 at::Tensor Decoder::normed(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                            const hooks::Site& site, const Pass& pass) const {
   if (!pass.hooks.wants(site)) return norm(x, config_.norm, config_.norm_epsilon, weight, config_.norm_offset, bias);
-  // The site has the type of the stream. If no hook replaces it, the unrounded tensor goes on, whether or not a hook
-  // observes it.
-  at::Tensor wide = normalized(x, config_.norm, config_.norm_epsilon);
-  const at::Tensor seen = pass.hooks.at(site, wide.to(x.scalar_type()));
-  if (pass.hooks.replaces(site)) wide = widened(seen);
-  return scaled(wide, weight, config_.norm_offset, bias);
+  return norm_with_site(x, config_.norm, config_.norm_epsilon, weight, config_.norm_offset, bias,
+                        pass.hooks.replaces(site), [&](const at::Tensor& seen) { return pass.hooks.at(site, seen); });
 }
 
 /// Whether a product adds the stream before it stores its result. A hook may want the result alone; types of 16 bits
