@@ -58,6 +58,8 @@ recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
   }
   for (const auto& [key, text] : knobs) {
     if (text.empty()) continue;
+    CHECK(std::ranges::any_of(recommend::knobs(backbone), [&](const auto& knob) { return knob.key == key; }),
+          "{}: backbone {} has no such setting", knob_option(key), backbone.name);
     const Json change = {{key, knob_value(text)}};
     recommend::check_settings(change, knob_option(key), backbone);
     changes.update(change);
