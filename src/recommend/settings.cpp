@@ -97,7 +97,9 @@ Settings stored_settings(const Json& stored, const std::string& where) {
 const training::RequestRules& request_rules() {
   static const training::RequestRules rules = {
       .may_grow = {"/training/epochs"},
-      .absent = {{"", {{"processes", 1}}}, {"/training", absent_values(knobs())}},
+      .may_gain = {"/variants"},
+      .names = {"/data/name"},
+      .absent = {{"", {{"processes", 1}, {"variants", Json::object()}}}, {"/training", absent_values(knobs())}},
       .complete = {"", "/data", "/training"}};
   return rules;
 }

@@ -28,10 +28,6 @@ std::vector<std::int64_t> counted_from_one(std::int64_t count) {
   return numbers;
 }
 
-std::int64_t epochs_of(const TrainedSeed& seed) {
-  return seed.curve.empty() ? 0 : std::ssize(seed.curve.begin()->second);
-}
-
 std::int64_t most_epochs(const RecommendRun& run) {
   std::int64_t epochs = 0;
   for (const auto& result : run.results) epochs = std::max(epochs, result ? epochs_of(*result) : 0);
@@ -263,6 +259,17 @@ std::vector<std::string> curve_names() {
   std::vector<std::string> names = {"training_loss"};
   for (const RankingMetric& metric : ranking_metrics()) names.push_back(metric.name());
   return names;
+}
+
+std::int64_t epochs_of(const TrainedSeed& seed) {
+  return seed.curve.empty() ? 0 : std::ssize(seed.curve.begin()->second);
+}
+
+std::map<std::string, double> validation_of(const TrainedSeed& seed) {
+  std::map<std::string, double> found;
+  for (const auto& [name, values] : seed.curve)
+    if (seed.best_epoch > 0) found[name] = values.at(static_cast<std::size_t>(seed.best_epoch) - 1);
+  return found;
 }
 
 std::string divergence_of(const TrainedSeed& seed, std::int64_t items) {

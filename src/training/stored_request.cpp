@@ -70,7 +70,7 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
         "version of gainlens made it; choose another folder",
         where, stored_version, own_version, stored_version < own_version ? "an earlier" : "a newer");
   Json grown = filled(stored, rules);
-  const Json complete = filled(asked, rules);
+  Json complete = filled(asked, rules);
   const std::vector<std::string> unknown = keys_beyond(stored, complete, rules);
   CHECK(unknown.empty(), "{}: holds a training with another request: {}; choose another folder", where,
         made_by_newer_version(unknown));
@@ -85,11 +85,35 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
                          complete.at(at).is_number_integer();
     if (numbers && grown.at(at) < complete.at(at)) grown.at(at) = complete.at(at);
   }
+  for (const std::string& place : rules.names) {
+    if (grown.contains(Pointer(place)) && complete.contains(Pointer(place)))
+      grown.at(Pointer(place)) = complete.at(Pointer(place));
+  }
+  for (const std::string& place : rules.may_gain) {
+    if (!has_object(grown, place) || !has_object(complete, place)) continue;
+    Json &left = grown.at(Pointer(place)), &right = complete.at(Pointer(place));
+    for (const auto& [key, value] : Json(left).items()) {
+      if (!right.contains(key)) right[key] = value;
+    }
+    for (const auto& [key, value] : Json(right).items()) {
+      if (!left.contains(key)) left[key] = value;
+    }
+  }
   const std::string difference = first_difference(grown, complete, stored);
   CHECK(difference.empty(), "{}: holds a training with another request: {}; choose another folder", where, difference);
 }
 
 Json in_form_of(const Json& stored, Json asked, const RequestRules& rules) {
+  for (const std::string& place : rules.names) {
+    if (stored.contains(Pointer(place)) && asked.contains(Pointer(place)))
+      asked.at(Pointer(place)) = stored.at(Pointer(place));
+  }
+  for (const std::string& place : rules.may_gain) {
+    if (!has_object(stored, place)) continue;
+    Json gained = stored.at(Pointer(place));
+    if (has_object(asked, place)) gained.update(asked.at(Pointer(place)));
+    asked[Pointer(place)] = std::move(gained);
+  }
   for (const auto& [place, values] : rules.absent) {
     if (!has_object(stored, place) || !has_object(asked, place)) continue;
     const Json& kept = stored.at(Pointer(place));
