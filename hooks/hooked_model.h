@@ -31,7 +31,7 @@ struct ObservedAttention {
 
 /// What the precision of tokens and their distance add to the scores of causal attention.
 struct PrecisionBias {
-  at::Tensor key;        ///< [batch, position], added to every score of the key
+  at::Tensor key;        ///< [batch, position], added to every score of the key; may be undefined
   at::Tensor log_decay;  ///< [1], added to a score as many times as query and key are places apart; may be undefined
 };
 
@@ -69,6 +69,9 @@ struct ForwardOptions {
   bool allow_extrapolation = false;  ///< allow more positions than the model was made for; else they are an error
   /// For a training step. A Bayesian filter takes the stretch of each token instead of its running mean.
   bool training = false;
+  /// Of a training step with a filter, [layer]: takes up the sums over positions of the stretch, max((1 + J)^2, 0.01),
+  /// [width], without gradients. Null: not wanted.
+  std::vector<at::Tensor>* stretch_sums = nullptr;
 };
 
 /// One forward pass to run.

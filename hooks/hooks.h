@@ -25,6 +25,8 @@ class Hooks {
 
   /// The model calls it at each site. Returns the tensor to continue with.
   at::Tensor at(const Site& site, at::Tensor tensor) const;
+  /// Whether nothing is attached to any site.
+  bool empty() const { return observers_.empty() && interventions_.empty(); }
   /// Whether anything is attached to this site. Sites `on_request` are computed only then.
   bool wants(const Site& site) const;
   /// Whether an intervention is attached to this site.

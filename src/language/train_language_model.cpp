@@ -269,7 +269,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   std::vector<double> losses;
   for (const training::Evaluation& point : outcome.training.history) losses.push_back(point.training_loss);
   outcome.diverged = divergence(losses, config.vocabulary, {"up to the first evaluation", "token"});
-  if (config.filter) write_file_atomically(folder.path() / "filter.csv", filter_csv(task.filter_points()));
+  if (config.filter) write_file_atomically(folder.path() / "filter.csv", task.filter().csv());
   return outcome;
 }
 

@@ -55,15 +55,28 @@ hooks::AttentionLayout layout_of(const SasRecConfig& config) {
   return layout;
 }
 
-/// Such arms take packed attention alone.
-bool has_biased_scores(const SasRecConfig& config) {
-  return config.parts().precision_bias || config.has_recency_decay() || config.has_gain();
+/// Bounds of a batch of sequences of one length.
+kernels::PackedBounds equal_bounds(std::int64_t batch, std::int64_t positions) {
+  kernels::PackedBounds bounds;
+  bounds.reserve(static_cast<std::size_t>(batch) + 1);
+  for (std::int64_t i = 0; i <= batch; ++i) bounds.push_back(i * positions);
+  return bounds;
+}
+
+/// Whether one weight stands for all dimensions of a value, and what follows from the weights follows from moments.
+bool has_pattern(const bft::Filter& filter) {
+  return !filter.has_gain() ||
+         (filter.options.kriging == bft::Kriging::scalar && bft::needs_moments_alone(filter.options.estimator));
+}
+
+bool is_pattern(const hooks::Site& site) {
+  return site.name.ends_with(".attn.hook_pattern");
 }
 
 }  // namespace
 
 SasRec::SasRec(const SasRecConfig& config, SasRecWeights weights)
-    : config_(config), weights_(std::move(weights)), layout_(layout_of(config_)) {
+    : config_(config), filter_(config.armed_filter()), weights_(std::move(weights)), layout_(layout_of(config_)) {
   const auto given = std::ssize(weights_.layers);
   ASSERT(given == config_.layers, "SASRec: {} layers of weights; the model has {}", given, config_.layers);
   for (const SasRecSlot& slot : sasrec_slots(config_, weights_)) {
@@ -73,11 +86,20 @@ SasRec::SasRec(const SasRecConfig& config, SasRecWeights weights)
   refresh_jacobian();
 }
 
-at::Tensor SasRec::hidden(const PackedSequences& sequences, const TrainingNoise& noise, FilterTrace* trace) const {
-  const hooks::Hooks none;
-  const Pass pass{.hooks = none, .bounds = sequences.begin, .noise = noise, .trace = trace};
-  const at::Tensor hidden =
-      run_layers(first_stream(sequences.items, sequences.places, pass), config_.layers, pass).hidden;
+at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& options, const hooks::Hooks& hooks) const {
+  if (!hooks.empty()) check_packed_hooks(hooks);
+  const Pass pass{.hooks = hooks,
+                  .bounds = sequences.begin,
+                  .batch = 1,
+                  .positions = sequences.positions(),
+                  .training = options.training,
+                  .noise = options.noise};
+  Stream stream = first_stream(sequences.items, sequences.places, pass);
+  stream.filter.stretch_sums = options.stretch_sums;
+  return last_normed(run_layers(std::move(stream), config_.layers, pass).hidden, pass);
+}
+
+at::Tensor SasRec::last_normed(const at::Tensor& hidden, const Pass& pass) const {
   return config_.norm == NormPlace::pre ? normed(hidden, weights_.final_norm, final_norm_site, pass) : hidden;
 }
 
@@ -96,22 +118,19 @@ SasRec::Stream SasRec::first_stream(const at::Tensor& items, const at::Tensor& p
     hidden = models::norm(hidden, models::Norm::layer, config_.norm_epsilon, weights_.embedding_norm.weight, 0,
                           weights_.embedding_norm.bias);
   }
-  Stream stream{pass.dropped(hidden, 0, embedding_place), {}, {}};
-  const double share = strength();
-  if (!config_.parts().precision_bias || share == 0) return stream;
-  const at::Tensor precision = initial_precision(items);
-  if (config_.has_gain()) {
-    stream.precision = precision.unsqueeze(1).expand({-1, config_.width});
-  } else {
-    stream.key_bias = share * precision.log();
-  }
+  const at::Tensor& strength = weights_.precision.strength;
+  const double share = strength.defined() ? strength.item<double>() : 1;
+  if (share == 0) refuse_idle_interventions(pass.hooks);
+  const at::Tensor precision = filter_.has_initial_precision() && share > 0 ? initial_precision(items) : at::Tensor();
+  Stream stream{pass.dropped(hidden, 0, embedding_place), bft::first_state(filter_, precision, share, config_.width)};
+  stream.filter.fused = true;
   return stream;
 }
 
 SasRec::Stream SasRec::run_layers(Stream stream, std::int64_t layers, const Pass& pass) const {
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     block(layer, stream, pass);
-    if (pass.is_batch() && !models::all_finite(stream.hidden))
+    if (pass.equal_lengths && !models::all_finite(stream.hidden))
       throw_run_failed("forward: NaN or infinity in the residual stream, first after layer {}", layer);
   }
   return stream;
@@ -119,10 +138,10 @@ SasRec::Stream SasRec::run_layers(Stream stream, std::int64_t layers, const Pass
 
 at::Tensor SasRec::normed(const at::Tensor& x, const NormWeights& weights, const hooks::Site& site,
                           const Pass& pass) const {
-  if (!pass.is_batch() || !pass.hooks.wants(site))
+  if (!pass.shows(site))
     return models::norm(x, models::Norm::layer, config_.norm_epsilon, weights.weight, 0, weights.bias);
-  const at::Tensor normalized = pass.at(site, models::normalized(x, models::Norm::layer, config_.norm_epsilon));
-  return models::scaled(normalized, weights.weight, 0, weights.bias);
+  return models::norm_with_site(x, models::Norm::layer, config_.norm_epsilon, weights.weight, 0, weights.bias,
+                                pass.hooks.replaces(site), [&](const at::Tensor& seen) { return pass.at(site, seen); });
 }
 
 void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
@@ -149,8 +168,7 @@ void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
     slopes = bft::activation_slope(before, kernels::Activation::gelu_erf);
   }
   // No one reads the precision after the last layer.
-  if (stream.precision.defined() && layer + 1 < config_.layers)
-    stream.precision = predicted_precision(layer, stream, slopes, pass);
+  if (stream.filter.precision.defined() && layer + 1 < config_.layers) predict(layer, stream, slopes, pass);
   const at::Tensor fed = linear(pass.at(layer, "mlp.hook_post", neurons), weights.down);
   at::Tensor result = middle + pass.at(layer, "hook_mlp_out", pass.dropped(fed, layer, mlp_place));
   if (!pre) result = normed(result, weights.mlp_norm, second_norm, pass);
@@ -165,47 +183,8 @@ at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& input, Stream
   };
   const hooks::Qkv of_heads{heads(rows[0], "attn.hook_q"), heads(rows[1], "attn.hook_k"),
                             heads(rows[2], "attn.hook_v")};
-  const at::Tensor scaled = stream.precision.defined() ? filtered_attention(layer, of_heads, stream, pass)
-                                                       : scaled_attention(layer, input, of_heads, stream, pass);
-  return config_.has_output_projection() ? linear(scaled, weights.output) : scaled;
-}
-
-at::Tensor SasRec::scaled_attention(std::int64_t layer, const at::Tensor& input, const hooks::Qkv& heads,
-                                    const Stream& stream, const Pass& pass) const {
-  const FilterWeights& weights = weights_.layers[static_cast<std::size_t>(layer)].filter;
-  const at::Tensor estimate = pass.at(layer, "attn.hook_z", plain_attention(layer, heads, stream, pass)).flatten(1);
-  switch (config_.parts().factor) {
-    case AttentionFactor::one:
-    case AttentionFactor::kalman_gain:  // 1 while the filter warms up
-      return estimate;
-    case AttentionFactor::gate:
-      return estimate * pass.at(layer, "attn.hook_gain", at::sigmoid(linear(input, weights.gate)));
-    case AttentionFactor::constant:
-      return estimate * pass.at(layer, "attn.hook_gain", at::sigmoid(weights.gain).expand_as(estimate));
-  }
-  ASSERT(false, "attention: not a member of AttentionFactor");
-  return estimate;
-}
-
-at::Tensor SasRec::plain_attention(std::int64_t layer, const hooks::Qkv& heads, const Stream& stream,
-                                   const Pass& pass) const {
-  if (pass.operation != nullptr) {
-    const auto batched = [&](const at::Tensor& x) {
-      return x.view({pass.batch, pass.positions, config_.heads, config_.head_dim()}).transpose(1, 2);
-    };
-    const hooks::Qkv qkv{batched(heads.query), batched(heads.key), batched(heads.value)};
-    const kernels::AttentionOptions options;
-    const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
-    at::Tensor pattern, found;
-    if (pass.hooks.wants(site)) pattern = pass.hooks.at(site, models::attention_pattern(qkv, options));
-    found = pass.hooks.replaces(site) ? models::apply_pattern(pattern, qkv.value)
-                                      : pass.operation->run(layer, qkv, options);
-    return found.transpose(1, 2).reshape({pass.batch * pass.positions, config_.heads, config_.head_dim()});
-  }
-  kernels::PackedAttentionOptions options = packed_options(layer, pass);
-  if (config_.has_gain()) options.distance_slope = at::Tensor();  // the filter warms up: this is the plain layer
-  options.key_bias = stream.key_bias;
-  return kernels::packed_attention(heads.query, heads.key, heads.value, pass.bounds, options);
+  const at::Tensor scaled = filtered_attention(layer, input, of_heads, stream, pass);
+  return filter_.has_output_projection() ? linear(scaled, weights.output) : scaled;
 }
 
 void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
@@ -223,9 +202,9 @@ void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOpti
   CHECK(options.stop_at_layer >= -1 && options.stop_at_layer <= config_.layers,
         "stop_at_layer: {}; it must be 0 to {}, or -1 for all layers", options.stop_at_layer, config_.layers);
   hooks.check_served_by(sites());
-  CHECK(options.attention == nullptr || !has_biased_scores(config_),
+  CHECK(options.attention == nullptr || !filter_.has_biased_scores(),
         "attention: arm {} adds biases to the scores; another attention operation cannot stand in for its own",
-        name_of(config_.arm));
+        name_of(filter_.arm));
   std::uint64_t bytes = weights_.item_embedding.itemsize();
   for (const std::int64_t size : {ids.size(0), config_.heads, positions, positions})
     bytes = checked_mul(bytes, static_cast<std::uint64_t>(size), "size of hook_pattern");
@@ -239,27 +218,40 @@ void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOpti
     hooks::check_logits_hooks({&tokens, options, &hooks}, config_.items + 1, weights_.item_embedding.scalar_type());
 }
 
+void SasRec::check_packed_hooks(const hooks::Hooks& hooks) const {
+  std::vector<hooks::SiteShape> served;
+  for (const hooks::SiteShape& site : sites()) {
+    const bool whole = is_pattern(site.site) || site.site == hooks::logits_site();
+    CHECK(!whole || !hooks.replaces(site.site), "hook {}: does not exist for packed histories", site.site.name);
+    if (!whole) served.push_back(site);
+  }
+  hooks.check_served_by(served);
+}
+
+void SasRec::refuse_idle_interventions(const hooks::Hooks& hooks) const {
+  if (hooks.empty() || !filter_.has_gain()) return;
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) bft::refuse_idle_interventions(hooks, layer);
+}
+
 hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
                               const hooks::Hooks& hooks) {
   check_request(tokens, options, hooks);
-  models::SdpaAttention usual;
   const std::int64_t batch = tokens.ids.size(0), positions = tokens.ids.size(1);
-  kernels::PackedBounds bounds;
-  bounds.reserve(static_cast<std::size_t>(batch) + 1);
-  for (std::int64_t i = 0; i <= batch; ++i) bounds.push_back(i * positions);
-  hooks::AttentionOp* const operation = options.attention != nullptr ? options.attention : &usual;
+  const kernels::PackedBounds bounds = equal_bounds(batch, positions);
   const Pass pass{.hooks = hooks,
                   .bounds = bounds,
                   .batch = batch,
                   .positions = positions,
-                  .operation = has_biased_scores(config_) ? nullptr : operation};
+                  .equal_lengths = true,
+                  .operation = options.attention,
+                  .training = options.training};
   const std::int64_t first = config_.alignment == Alignment::end ? config_.positions - positions : 0;
   const at::Tensor places = at::arange(first, first + positions, tokens.ids.options()).repeat({batch});
   const bool whole = options.stop_at_layer < 0;
   at::Tensor hidden =
       run_layers(first_stream(tokens.ids.flatten(), places, pass), whole ? config_.layers : options.stop_at_layer, pass)
           .hidden;
-  if (whole && config_.norm == NormPlace::pre) hidden = normed(hidden, weights_.final_norm, final_norm_site, pass);
+  if (whole) hidden = last_normed(hidden, pass);
   hooks::Stream stream{hidden.view({batch, positions, config_.width})};
   if (whole && hooks.wants(hooks::logits_site())) hooks.at(hooks::logits_site(), unembed(stream.hidden));
   return stream;
@@ -276,6 +268,7 @@ at::Tensor SasRec::target_losses(const at::Tensor& normalized, const at::Tensor&
 }
 
 std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
+  const bft::Filter filter = config.armed_filter();
   const auto number = [](std::int64_t size) { return std::to_string(size); };
   const std::vector<std::string> stream{"batch", "position", number(config.width)},
       heads{"batch", "position", number(config.heads), number(config.head_dim())},
@@ -288,19 +281,17 @@ std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
     add("hook_resid_pre", stream);
     if (config.norm == NormPlace::pre) add("ln1.hook_normalized", stream);
     for (const char* rest : {"attn.hook_q", "attn.hook_k", "attn.hook_v"}) add(rest, heads);
-    if (!has_biased_scores(config))
-      add("attn.hook_pattern", {"batch", number(config.heads), "position", "position"}, true);
-    if (config.has_gain()) {
-      add("hook_precision", stream);
-      add("attn.hook_observation_precision", heads);
-    }
-    if (config.parts().factor != AttentionFactor::one) add("attn.hook_gain", stream);
+    if (filter.has_gain()) add(bft::precision_site, stream);
+    if (has_pattern(filter)) add("attn.hook_pattern", {"batch", number(config.heads), "position", "position"}, true);
     add("attn.hook_z", heads);
+    if (filter.has_gain()) add(bft::observation_site, heads);
+    if (filter.parts().factor != bft::AttentionFactor::one) add(bft::gain_site, heads);
     add("hook_attn_out", stream);
     if (config.norm == NormPlace::post) add("ln1.hook_normalized", stream);
     add("hook_resid_mid", stream);
     if (config.norm == NormPlace::pre) add("ln2.hook_normalized", stream);
     add("mlp.hook_pre", neurons);
+    if (filter.has_jacobian() && layer + 1 < config.layers) add(bft::stretch_site, stream);
     add("mlp.hook_post", neurons);
     add("hook_mlp_out", stream);
     if (config.norm == NormPlace::post) add("ln2.hook_normalized", stream);

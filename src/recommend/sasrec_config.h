@@ -2,10 +2,12 @@
 
 #include "bft/filter_options.h"
 #include "core/json.h"
+#include "core/knobs.h"
 #include "recommend/arm.h"
+#include "recommend/history_view.h"
 
 #include <cstdint>
-#include <filesystem>
+#include <span>
 #include <string>
 
 namespace gainlens::recommend {
@@ -14,12 +16,6 @@ namespace gainlens::recommend {
 enum class NormPlace {
   pre,   ///< before attention and MLP; one more after the last layer
   post,  ///< after each residual sum
-};
-
-/// Which end of a sequence has a fixed position.
-enum class Alignment {
-  end,    ///< the last item has the last position, as with padding on the left
-  start,  ///< the first item has position 0, as with padding on the right
 };
 
 /// The shape of a SASRec model (Kang and McAuley, 2018): a causal transformer over the items of a user. Defaults:
@@ -38,27 +34,23 @@ struct SasRecConfig {
   Arm arm = Arm::plain;
   bft::FilterOptions filter = {};  ///< read by the arms that have the parts it describes
 
+  bft::Filter armed_filter() const { return {arm, filter}; }
   const ArmParts& parts() const { return parts_of(arm); }
-  /// Whether scores fall with distance. `plain-decay` always has it: it is its part.
-  bool has_recency_decay() const { return parts().recency_decay && (filter.recency_decay || arm == Arm::plain_decay); }
-  bool has_output_projection() const {
-    return parts().output_projection || (parts().factor != AttentionFactor::one && filter.output_projection);
-  }
-  /// Whether a precision follows each position through the layers.
-  bool has_gain() const { return parts().factor == AttentionFactor::kalman_gain; }
-  bool has_jacobian() const { return has_gain() && filter.jacobian != bft::JacobianForm::none; }
+  bool has_gain() const { return armed_filter().has_gain(); }
   std::int64_t head_dim() const { return width / heads; }
   bool operator==(const SasRecConfig&) const = default;
 };
+
+inline HistoryView view_of(const SasRecConfig& config) {
+  return {config.positions, config.alignment, false};
+}
 
 /// @throws InvalidArgument  a number out of its range, heads that do not divide the width, options of the filter that
 ///     contradict each other or the rest
 void check(const SasRecConfig& config, const std::string& where);
 
-inline constexpr const char* sasrec_model_type = "gainlens-sasrec";
-
-/// Whether the path is a folder whose config.json names sasrec_model_type. False if that cannot be read.
-bool is_sasrec(const std::filesystem::path& path);
+/// What can be chosen of such a model besides its arm and filter: a key of config.json each.
+std::span<const Knob<SasRecConfig>> sasrec_knobs();
 
 /// The content of config.json.
 OrderedJson to_json(const SasRecConfig& config);

@@ -1,136 +1,141 @@
-#include "bft/filter_step.h"
-#include "bft/fused_step.h"
-#include "bft/initial_precision.h"
-#include "bft/packed_observation.h"
+#include "bft/filter_pass.h"
 #include "core/check.h"
+#include "kernels/gradient/packed_attention.h"
 #include "kernels/gradient/selected_rows.h"
-#include "models/decoder/norm.h"
+#include "models/decoder/attention_ops.h"
 #include "recommend/sasrec_pass.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <tuple>
 #include <vector>
 
-// The Bayesian filter of SASRec, and the arms that have a part of it.
+// What SASRec gives its filter: attention with moments, and the diagonal of the Jacobian.
 
 namespace gainlens::recommend {
 
-double SasRec::strength() const {
-  const at::Tensor& strength = weights_.precision.strength;
-  return strength.defined() ? strength.item<double>() : 1;
-}
-
 at::Tensor SasRec::initial_precision(const at::Tensor& items) const {
-  const ItemPrecisionWeights& weights = weights_.precision;
-  at::Tensor found;
-  switch (config_.filter.initial_precision) {
-    case bft::InitialPrecision::content:
-      found = bft::content_precision(weights.network, kernels::selected_rows(weights_.item_embedding, items),
-                                     weights.base.index_select(0, items), weights.range);
-      break;
-    case bft::InitialPrecision::table:
-      found = bft::table_precision(weights.table.index_select(0, items));
-      break;
-    case bft::InitialPrecision::count:
-      found = weights.range * weights.base.index_select(0, items);
-      break;
-    case bft::InitialPrecision::em:
-      found = weights.items.index_select(0, items);
-      break;
-  }
-  return found.clamp(config_.filter.least_precision, config_.filter.most_precision);
+  const bool content = filter_.options.initial_precision == bft::InitialPrecision::content;
+  return bft::initial_precision(filter_.options, weights_.precision, items,
+                                content ? kernels::selected_rows(weights_.item_embedding, items) : at::Tensor());
 }
 
 void SasRec::refresh_jacobian() {
-  if (!config_.has_jacobian() || config_.filter.jacobian != bft::JacobianForm::low_rank) return;
+  if (!filter_.has_jacobian() || filter_.options.jacobian != bft::JacobianForm::low_rank) return;
   const at::NoGradGuard no_gradients;
   factors_.clear();
   for (const SasRecLayerWeights& layer : weights_.layers)
-    factors_.push_back(bft::jacobian_factors(layer.up.weight, layer.down.weight, config_.filter.jacobian_rank));
+    factors_.push_back(bft::jacobian_factors(layer.up.weight, layer.down.weight, filter_.options.jacobian_rank));
 }
 
-kernels::PackedAttentionOptions SasRec::packed_options(std::int64_t layer, const Pass& pass) const {
-  const FilterWeights& weights = weights_.layers[static_cast<std::size_t>(layer)].filter;
-  kernels::PackedAttentionOptions options{.dropout = pass.dropout(pass.noise.attention_rate, layer, attention_place)};
-  if (weights.recency.defined()) options.distance_slope = at::log_sigmoid(weights.recency);
-  return options;
+std::vector<double> SasRec::jacobian_energy() const {
+  std::vector<double> kept;
+  for (const bft::JacobianFactors& factors : factors_) kept.push_back(factors.kept);
+  return kept;
 }
 
-at::Tensor SasRec::filtered_attention(std::int64_t layer, const hooks::Qkv& heads, Stream& stream,
-                                      const Pass& pass) const {
+std::vector<bft::FilterWeights*> SasRec::layer_filter_weights() {
+  std::vector<bft::FilterWeights*> layers;
+  for (SasRecLayerWeights& layer : weights_.layers) layers.push_back(&layer.filter);
+  return layers;
+}
+
+std::vector<models::NamedTensor> SasRec::filter_constants() {
+  return sasrec_parameters(config_, weights_, WeightRole::constant);
+}
+
+hooks::Qkv SasRec::batched(const hooks::Qkv& heads, const Pass& pass) const {
+  const auto of_batch = [&](const at::Tensor& x) {
+    return x.view({pass.batch, pass.positions, config_.heads, config_.head_dim()}).transpose(1, 2);
+  };
+  return {of_batch(heads.query), of_batch(heads.key), of_batch(heads.value)};
+}
+
+at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& input, const hooks::Qkv& heads,
+                                      Stream& stream, const Pass& pass) const {
   const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
-  const at::Tensor precision = stream.precision = pass.at(layer, "hook_precision", stream.precision);
-  const bool traced = pass.trace != nullptr && pass.trace->whole;
-  const double share = strength();
-  if (bft::fits_fused_steps(precision) && bft::has_fused_update(config_.filter) && !traced && !pass.is_batch()) {
-    const kernels::PackedMoments found = bft::packed_moments(heads.query, heads.key, heads.value, precision,
-                                                             pass.bounds, packed_options(layer, pass), share);
-    auto [scaled, posterior] = bft::fused_update({found.output.flatten(1), found.n_eff, found.residual.flatten(1)},
-                                                 precision, config_.filter, share);
-    stream.precision = posterior;
-    return scaled;
+  const LayerSites sites(pass, layer);
+  bft::FilterPass filter(filter_, weights.filter, sites, stream.filter, config_.heads);
+  const bool moves = stream.filter.precision.defined();
+  if (moves) filter.begin();
+  const auto shown = [&](const at::Tensor& estimate) { return pass.at(layer, "attn.hook_z", estimate).flatten(1); };
+  kernels::PackedAttentionOptions options{.dropout = pass.dropout(pass.noise.attention_rate, layer, attention_place)};
+  if (moves &&
+      !(bft::needs_moments_alone(filter_.options.estimator) && filter_.options.kriging == bft::Kriging::scalar)) {
+    const bft::HeadObservation found = observed_by_weights(layer, heads, stream, options, pass);
+    return filter.update(shown(found.estimate), found.precision);
   }
+  const bft::ScoreBiases biases = filter.score_biases();
+  options.key_bias = biases.key;
+  options.distance_slope = biases.log_decay;
+  const hooks::Site pattern_site = hooks::block_site(layer, "attn.hook_pattern");
+  const bool replaced = pass.equal_lengths && pass.hooks.replaces(pattern_site);
+  at::Tensor pattern;
+  if (pass.equal_lengths && pass.shows(pattern_site)) pattern = shown_pattern(pattern_site, heads, biases, pass);
+  const auto by_row = [](const at::Tensor& x) { return x.transpose(1, 2).flatten(0, 1); };
+  if (moves) {
+    kernels::PackedMoments found;
+    if (replaced) {
+      const hooks::ObservedAttention observed = models::observed_by_pattern(pattern, batched(heads, pass).value);
+      found = {by_row(observed.output), by_row(observed.n_eff), by_row(observed.residual)};
+    } else {
+      found = kernels::packed_attention_moments(heads.query, heads.key, heads.value, pass.bounds, options);
+    }
+    return filter.update({shown(found.output), found.n_eff, found.residual.flatten(1)});
+  }
+  at::Tensor estimate;
+  if (replaced) {
+    estimate = by_row(models::apply_pattern(pattern, batched(heads, pass).value));
+  } else if (pass.operation != nullptr) {
+    estimate = by_row(pass.operation->run(layer, batched(heads, pass), {}));
+  } else {
+    estimate = kernels::packed_attention(heads.query, heads.key, heads.value, pass.bounds, options);
+  }
+  return filter.scaled(shown(estimate), input);
+}
+
+bft::HeadObservation SasRec::observed_by_weights(std::int64_t layer, const hooks::Qkv& heads, const Stream& stream,
+                                                 kernels::PackedAttentionOptions options, const Pass& pass) const {
+  const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  if (weights.filter.recency.defined()) options.distance_slope = at::log_sigmoid(weights.filter.recency);
   bft::HeadProjections projections;
-  const bool projected = config_.filter.estimator == bft::Estimator::delta;
+  const bool projected = filter_.options.estimator == bft::Estimator::delta;
   if (projected) {
     const std::vector<std::int64_t> shape{config_.heads, config_.head_dim(), config_.width};
     projections = {weights.key.weight.view(shape), weights.value.weight.view(shape)};
   }
-  const bft::HeadObservation found =
-      bft::observe_packed(heads.query, heads.key, heads.value, precision, pass.bounds, packed_options(layer, pass),
-                          config_.filter, share, projected ? &projections : nullptr);
-  const at::Tensor observed = pass.at(layer, "attn.hook_observation_precision", found.precision).flatten(1);
-  const at::Tensor gain = pass.at(layer, "attn.hook_gain", bft::gain(precision, observed));
-  if (traced) {
-    pass.trace->precision.push_back(precision.detach());
-    pass.trace->observation_precision.push_back(observed.detach());
-    pass.trace->gain.push_back(gain.detach());
-    pass.trace->estimate.push_back(found.estimate.detach().flatten(1));
-  }
-  stream.precision = bft::posterior_precision(precision, observed, config_.filter);
-  const at::Tensor estimate = pass.at(layer, "attn.hook_z", found.estimate).flatten(1);
-  return estimate * (share < 1 ? 1 + share * (gain - 1) : gain);
+  return bft::observe_packed(heads.query, heads.key, heads.value, stream.filter.precision, pass.bounds, options,
+                             filter_.options, stream.filter.strength, projected ? &projections : nullptr);
+}
+
+at::Tensor SasRec::shown_pattern(const hooks::Site& site, const hooks::Qkv& heads, const bft::ScoreBiases& biases,
+                                 const Pass& pass) const {
+  hooks::PrecisionBias bias{.log_decay = biases.log_decay};
+  if (biases.key.defined()) bias.key = biases.key.view({pass.batch, pass.positions});
+  return pass.hooks.at(site, models::attention_pattern(batched(heads, pass), {}, bias));
 }
 
 bool SasRec::needs_slopes(std::int64_t layer, const Stream& stream, const Pass& pass) const {
-  const bool takes_mean = config_.filter.running_jacobian && pass.trace == nullptr;
-  return stream.precision.defined() && config_.has_jacobian() && !takes_mean && layer + 1 < config_.layers;
+  const bool takes_mean = filter_.has_running_jacobian() && !pass.training;
+  return stream.filter.precision.defined() && filter_.has_jacobian() && !takes_mean && layer + 1 < config_.layers;
 }
 
-at::Tensor SasRec::jacobian(std::int64_t layer, const Stream& stream, const at::Tensor& slopes) const {
+at::Tensor SasRec::jacobian(std::int64_t layer, const at::Tensor& hidden, const at::Tensor& slopes) const {
   const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
-  if (config_.filter.jacobian == bft::JacobianForm::low_rank)
+  if (filter_.options.jacobian == bft::JacobianForm::low_rank)
     return bft::jacobian(factors_.at(static_cast<std::size_t>(layer)), slopes);
-  if (!config_.filter.norm_jacobian) return bft::jacobian(weights.up.weight, weights.down.weight, slopes);
-  const at::Tensor& hidden = stream.hidden;
+  if (!filter_.options.norm_jacobian) return bft::jacobian(weights.up.weight, weights.down.weight, slopes);
   const at::Tensor deviation = (hidden.var(-1, /*unbiased=*/false, /*keepdim=*/true) + config_.norm_epsilon).sqrt();
   const at::Tensor normalised = (hidden - hidden.mean(-1, /*keepdim=*/true)) / deviation;
   return bft::jacobian_with_norm(weights.up.weight, weights.down.weight, slopes, normalised, deviation,
                                  weights.mlp_norm.weight);
 }
 
-at::Tensor SasRec::predicted_precision(std::int64_t layer, const Stream& stream, const at::Tensor& slopes,
-                                       const Pass& pass) const {
-  const FilterWeights& weights = weights_.layers[static_cast<std::size_t>(layer)].filter;
-  at::Tensor stretch, sum, predicted;
-  if (slopes.defined()) {
-    const at::Tensor diagonal = jacobian(layer, stream, slopes);
-    if (bft::fits_fused_steps(diagonal) && weights.process_noise.defined()) {
-      std::tie(predicted, sum) = bft::fused_predict(
-          stream.precision, diagonal, bft::process_noise(weights.process_noise, config_.filter), config_.filter);
-    } else {
-      stretch = bft::stretch(diagonal);
-      sum = stretch.detach().sum(0);
-    }
-    if (pass.trace != nullptr) pass.trace->stretch_sum.push_back(sum);
-  } else {
-    stretch = weights.stretch;  // undefined without a Jacobian
-  }
-  if (predicted.defined()) return predicted;
-  const at::Tensor& parameter = config_.filter.predict == bft::Predict::decay ? weights.decay : weights.process_noise;
-  return bft::predicted_precision(stream.precision, stretch, parameter, config_.filter);
+void SasRec::predict(std::int64_t layer, Stream& stream, const at::Tensor& slopes, const Pass& pass) const {
+  const LayerSites sites(pass, layer);
+  const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  bft::FilterPass filter(filter_, weights.filter, sites, stream.filter, config_.heads);
+  filter.predict(slopes.defined() ? jacobian(layer, stream.hidden, slopes) : at::Tensor());
 }
 
 }  // namespace gainlens::recommend

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "bft/filter_pass.h"
 #include "kernels/gradient/dropout.h"
 #include "recommend/sasrec.h"
 
@@ -17,32 +18,30 @@ inline constexpr std::uint64_t places_per_layer = 4, embedding_place = 0, attent
 
 /// What goes from layer to layer.
 struct SasRec::Stream {
-  at::Tensor hidden;     ///< [row, width]
-  at::Tensor precision;  ///< [row, width] lambda; undefined without a gain, and while the filter warms up
-  at::Tensor key_bias;   ///< [row] log tau, of arms whose precision does not move; else undefined
+  at::Tensor hidden;  ///< [row, width]
+  bft::FilterState filter = {};
 };
 
-/// Rows of the stream are positions of packed sequences. In a batch, all sequences have one length, and the hooks see
-/// [batch, position, ..].
+/// One pass. Rows of the stream are positions of packed sequences; hooks see them as [batch, position, ..].
 struct SasRec::Pass {
   const hooks::Hooks& hooks;
   const kernels::PackedBounds& bounds;
-  std::int64_t batch = 0, positions = 0;    // 0: no batch, and no hooks
+  std::int64_t batch, positions;            // packed sequences: a batch of one, with all their positions
+  bool equal_lengths = false;               // every sequence of the batch has `positions`
   hooks::AttentionOp* operation = nullptr;  // null: packed attention
+  bool training = false;
   TrainingNoise noise = {};
-  FilterTrace* trace = nullptr;
 
-  bool is_batch() const { return batch > 0; }
-  /// Shows rows [row, ..] to the hooks as [batch, position, ..].
+  bool shows(const hooks::Site& site) const { return !hooks.empty() && hooks.wants(site); }
   at::Tensor at(const hooks::Site& site, const at::Tensor& rows) const {
-    if (!is_batch() || !hooks.wants(site)) return rows;
+    if (!shows(site)) return rows;
     std::vector<std::int64_t> sizes = rows.sizes().vec();
     sizes[0] = batch;
     sizes.insert(sizes.begin() + 1, positions);
     return hooks.at(site, rows.reshape(sizes)).flatten(0, 1);
   }
   at::Tensor at(std::int64_t layer, std::string_view site, const at::Tensor& rows) const {
-    return is_batch() ? at(hooks::block_site(layer, site), rows) : rows;
+    return hooks.empty() ? rows : at(hooks::block_site(layer, site), rows);
   }
   kernels::Dropout dropout(double rate, std::int64_t layer, std::uint64_t place) const {
     const std::uint64_t number = static_cast<std::uint64_t>(layer) * places_per_layer + place;
@@ -52,6 +51,21 @@ struct SasRec::Pass {
   at::Tensor dropped(const at::Tensor& x, std::int64_t layer, std::uint64_t place) const {
     return kernels::dropped(x, dropout(noise.hidden_rate, layer, place));
   }
+};
+
+/// The sites of the filter in a layer of a pass.
+class SasRec::LayerSites : public bft::FilterSites {
+ public:
+  LayerSites(const Pass& pass, std::int64_t layer) : pass_(pass), layer_(layer) {}
+  at::Tensor at(std::string_view site, const at::Tensor& rows) const override { return pass_.at(layer_, site, rows); }
+  bool wants(std::string_view site) const override { return pass_.shows(hooks::block_site(layer_, site)); }
+  bool replaces(std::string_view site) const override {
+    return !pass_.hooks.empty() && pass_.hooks.replaces(hooks::block_site(layer_, site));
+  }
+
+ private:
+  const Pass& pass_;
+  std::int64_t layer_;
 };
 
 }  // namespace gainlens::recommend

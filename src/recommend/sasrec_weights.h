@@ -1,8 +1,9 @@
 #pragma once
 
-#include "bft/initial_precision.h"
+#include "bft/filter_weights.h"
 #include "models/checkpoint/named_tensor.h"
 #include "recommend/sasrec_config.h"
+#include "recommend/weight_slot.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -22,57 +23,23 @@ struct NormWeights {
   at::Tensor weight, bias;
 };
 
-/// What the arms other than `plain` have in a layer. Each is undefined where the configuration does not ask for it.
-struct FilterWeights {
-  at::Tensor process_noise;  ///< [width] logits of Q
-  at::Tensor decay;          ///< [1] logit of gamma, of predict `decay`
-  at::Tensor recency;        ///< [1] logit of rho
-  at::Tensor stretch;        ///< [width] running mean of max((1 + J)^2, 0.01); not learned
-  at::Tensor gain;           ///< [width] logits of a constant gain
-  LinearWeights gate;        ///< [width, width] and [width]
-};
-
-/// What the initial precision of the items follows from. Row 0 is no item.
-struct ItemPrecisionWeights {
-  bft::PrecisionNetwork network;  ///< content
-  at::Tensor range;               ///< [1] tau_range, of content and count; learned by content alone
-  at::Tensor base;                ///< [items + 1] tau_base, of content and count; not learned
-  at::Tensor table;               ///< [items + 1] p
-  at::Tensor items;               ///< [items + 1] tau of em; not learned by gradients
-  at::Tensor strength;            ///< [1] share of the filter that is in force, below 1 while it warms up; not learned
-};
-
 struct SasRecLayerWeights {
   NormWeights attention_norm, mlp_norm;
   LinearWeights query, key, value, output;  ///< `output` is undefined in arms without the output projection
   LinearWeights up, down;
-  FilterWeights filter;
+  bft::FilterWeights filter;
 };
 
 struct SasRecWeights {
-  at::Tensor item_embedding;       ///< [items + 1, width]; row 0 is padding and never used. The head is tied to it
-  at::Tensor position_embedding;   ///< [positions, width]
-  NormWeights embedding_norm;      ///< undefined without `embedding_norm`
-  ItemPrecisionWeights precision;  ///< undefined in arms without precisions
+  at::Tensor item_embedding;      ///< [items + 1, width]; row 0 is padding and never used. The head is tied to it
+  at::Tensor position_embedding;  ///< [positions, width]
+  NormWeights embedding_norm;     ///< undefined without `embedding_norm`
+  bft::InitialPrecisionWeights precision;  ///< undefined in arms without precisions
   std::vector<SasRecLayerWeights> layers;
   NormWeights final_norm;  ///< undefined with norms after the sums
 };
 
-/// How a weight changes in training.
-enum class WeightRole {
-  weight,     ///< by gradients
-  precision,  ///< by gradients, with a learning rate of its own
-  constant,   ///< not by gradients
-};
-
-/// A weight with its name in a checkpoint and the shape that the configuration gives it.
-struct SasRecSlot {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  at::Tensor* tensor;
-  WeightRole role = WeightRole::weight;
-  std::optional<double> start;  ///< before training; absent: drawn
-};
+using SasRecSlot = WeightSlot;
 
 /// Every weight of such a model, in one order. Makes room for the layers.
 std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& weights);

@@ -93,20 +93,23 @@ void check_trainings(const Recommenders& recommenders, const RecommendRequest& r
     for (const std::string& variant : variants) {
       const Settings& settings = recommenders.settings(variant);
       const std::string where = "--arm " + name + (variant.empty() ? "" : " --variant " + variant);
-      SasRecConfig config = settings.model;
-      config.items = split.items();
-      config.arm = arm->arm;
-      check(config, where);
+      check_training(settings, arm->arm, split, where);
       const std::int64_t batches = (std::ssize(users_with_positions(split)) + settings.batch - 1) / settings.batch;
       const std::int64_t steps = checked_mul(batches, settings.epochs, "epochs");
-      if (config.has_gain() && config.filter.warm_up >= steps && leads)
+      if (arm->factor == AttentionFactor::kalman_gain && settings.filter.warm_up >= steps && leads)
         tell_warning(
             "{}: the filter does not act in this training: its warm-up takes {} steps (--warm-up), and the training "
             "has {}",
-            where, config.filter.warm_up, steps);
+            where, settings.filter.warm_up, steps);
       check_memory(settings, split, side_by_side, arm->arm);
     }
   }
+}
+
+/// The backbone of a request.
+const BackboneKind& backbone_of(const Json& request, const std::string& where) {
+  CHECK(request.contains("backbone") && request["backbone"].is_string(), "{}: has no text 'backbone'", where);
+  return backbone_named(request["backbone"].get<std::string>(), where + ": 'backbone'");
 }
 
 /// The finished trainings of one arm, with one variant, in its folder.
@@ -149,7 +152,7 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
   const std::string where = printable(file.string());
   runfile::RecommendRun run;
   run.request = read_json_file(file);
-  const Settings settings = stored_settings(run.request.at("training"), where);
+  const Settings settings = stored_settings(run.request.at("training"), where, backbone_of(run.request, where));
   auto variants = settings_of_variants(stored_variants(run.request, where), settings);
   variants.emplace("", settings);
   std::vector<FinishedArm> arms;
@@ -171,7 +174,7 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
   run.users = split.interactions().users;
   for (std::int64_t user = 0; user < split.users(); ++user) {
     run.target.push_back(split.target(user, data::HeldOut::test));
-    run.history_length.push_back(std::ssize(split.history(user, data::HeldOut::test)));
+    run.history_length.push_back(std::ssize(split.history(user, data::HeldOut::test).items));
     run.training_length.push_back(std::ssize(split.training(user)));
   }
   run.item_train_count.assign(split.training_counts().begin() + 1, split.training_counts().end());
@@ -200,7 +203,7 @@ Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split,
   const data::Interactions& interactions = split.interactions();
   Json document = {{"kind", "train recommend"},
                    {"version", training_version},
-                   {"backbone", "sasrec"},
+                   {"backbone", request.settings.backbone->name},
                    {"data",
                     {{"name", Json::parse(json_text(request.data_name))},
                      {"format", format_name(interactions.format)},
@@ -227,7 +230,7 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
   experiment::Experiment trainings({.title = "train recommend",
                                     .axes = std::move(axes),
                                     .out = request.out,
-                                    .rules = request_rules(),
+                                    .rules = request_rules(*request.settings.backbone),
                                     .threads = request.threads,
                                     .seeds_at_once = request.seeds_at_once,
                                     .spread = request.spread,

@@ -6,7 +6,7 @@
 #include "recommend/baselines.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommend_task.h"
-#include "recommend/sasrec_checkpoint.h"
+#include "recommend/recommender_checkpoint.h"
 #include "training/trainer.h"
 #include "training/training_folder.h"
 
@@ -40,17 +40,18 @@ training::TrainerOptions trainer_options(const Settings& settings, const Recomme
 
 /// Gives the model of the task the weights of the best epoch, which rank 0 has stored.
 void take_best_weights(RecommendTask& task, const experiment::Job& job, training::Replicas& replicas) {
-  std::optional<SasRecCheckpoint> best;
+  std::optional<RecommenderCheckpoint> best;
   if (replicas.leads()) {
-    best = load_sasrec(job.folder, CheckpointLayout::gainlens);
+    best = open_recommender(job.folder);
     CHECK(best->seed.empty() || best->seed == std::to_string(job.seed),  // the first versions did not write it
           "{}: its checkpoint is not of seed {}; delete the folder to train again", printable(job.folder.string()),
           job.seed);
-    CHECK(best->config == task.model().config(),
+    const Json stored = Json(best->model->document());
+    CHECK(stored == Json(task.model().document()),
           "{}: its checkpoint (arm {}) is not of this training (arm {}): another arm, shape or filter",
-          printable(job.folder.string()), name_of(best->config.arm), job.arm);
+          printable(job.folder.string()), stored.value("arm", "plain"), job.arm);
   }
-  task.take_weights(best ? &best->weights : nullptr);
+  task.take_weights(best ? best->model.get() : nullptr);
 }
 
 /// Proves that the checkpoint of the best epoch is as the training wrote it.
@@ -67,13 +68,13 @@ experiment::StoredResult train_job(const experiment::Work& work, Arm arm, const 
   training::Replicas& replicas = work.replicas;
   const std::string label = fmt::format("{} seed {}", job.label(), job.seed);
   const TrainedOn trained_on = trained_on_split(training.split, training.options);
-  const auto keep = [&](const SasRec& model) {
-    save_sasrec(job.folder, model.config(), model.weights(), trained_on, std::to_string(job.seed));
+  const auto keep = [&](Backbone& model) {
+    save_recommender(job.folder, model, trained_on, std::to_string(job.seed));
     return runfile::checksums_of(checkpoint_files(job.folder));
   };
   RecommendTask task(settings, arm, training.split, job.seed, keep, replicas);
   std::optional<training::TrainingFolder> folder;
-  if (replicas.leads()) folder.emplace(job.folder / "training", work.request, request_rules());
+  if (replicas.leads()) folder.emplace(job.folder / "training", work.request, request_rules(*settings.backbone));
   training::TrainerOptions options = trainer_options(settings, task);
   std::int64_t reached = 0;  // 0: no epoch of this call has ended
   bool warned = false;
@@ -81,7 +82,7 @@ experiment::StoredResult train_job(const experiment::Work& work, Arm arm, const 
     const std::int64_t epoch = point.step / task.steps_per_epoch();
     if (reached == 0) work.progress.skip(static_cast<double>(epoch - 1), label + " goes on");
     reached = epoch;
-    const std::string warning = task.filter().warning();
+    const std::string warning = task.filter() != nullptr ? task.filter()->warning() : std::string();
     if (!warning.empty() && !warned && replicas.leads()) tell_note("{}, epoch {}: {}", label, epoch, warning);
     warned = warned || !warning.empty();
     work.progress.epoch_done(fmt::format("{}, epoch {}, loss {:.4f}, {}", label, epoch, point.training_loss,
@@ -97,7 +98,7 @@ experiment::StoredResult train_job(const experiment::Work& work, Arm arm, const 
     result.curve["training_loss"].push_back(point.training_loss);
   for (std::size_t i = 0; i < ranking_metrics().size(); ++i)
     result.curve[ranking_metrics()[i].name()] = task.validation()[i];
-  result.filter = task.filter().curves();
+  if (task.filter() != nullptr) result.filter = task.filter()->curves();
   if (folder) prove_best(task, job, result.best_epoch, folder->state_file());
   take_best_weights(task, job, replicas);
   result.rank = task.ranks(data::HeldOut::test);

@@ -17,10 +17,10 @@ std::map<std::string, Settings> settings_of_variants(const std::vector<Variant>&
         "first one a letter or a digit, and neither 'seed-N' nor 'training'",
         printable(variant.name, 80));
     CHECK(!settings.contains(variant.name), "{}: stands twice", where);
-    check_settings(variant.changes, where);
+    check_settings(variant.changes, where, *run.backbone);
     Json all = Json(to_json(run));
     all.update(variant.changes);
-    const Settings made = settings_of(all, where);
+    const Settings made = settings_of(all, where, *run.backbone);
     const std::string text = Json(to_json(made)).dump();
     CHECK(text != of_run, "{}: changes nothing: its settings are those of the run; change one, or leave it out", where);
     const auto [other, is_new] = owner.emplace(text, variant.name);

@@ -69,6 +69,14 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
         "{}: holds a training with another request: /version is {} in the stored request and {} in this one: {} "
         "version of gainlens made it; choose another folder",
         where, stored_version, own_version, stored_version < own_version ? "an earlier" : "a newer");
+  for (const std::string& place : rules.first) {
+    const auto of = [&](const Json& request) {
+      return request.contains(Pointer(place)) ? request.at(Pointer(place)) : Json();
+    };
+    const std::string difference = first_difference({{"at", of(stored)}}, {{"at", of(asked)}}, {{"at", of(stored)}});
+    CHECK(difference.empty(), "{}: holds a training with another request: {}{}; choose another folder", where, place,
+          difference.substr(std::string_view("/at").size()));
+  }
   Json grown = filled(stored, rules);
   Json complete = filled(asked, rules);
   const std::vector<std::string> unknown = keys_beyond(stored, complete, rules);
@@ -91,13 +99,11 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
   }
   for (const std::string& place : rules.may_gain) {
     if (!has_object(grown, place) || !has_object(complete, place)) continue;
-    Json &left = grown.at(Pointer(place)), &right = complete.at(Pointer(place));
-    for (const auto& [key, value] : Json(left).items()) {
-      if (!right.contains(key)) right[key] = value;
-    }
-    for (const auto& [key, value] : Json(right).items()) {
-      if (!left.contains(key)) left[key] = value;
-    }
+    const Json left = grown.at(Pointer(place)), right = complete.at(Pointer(place));
+    grown.at(Pointer(place)).update(right);
+    grown.at(Pointer(place)).update(left);
+    complete.at(Pointer(place)).update(left);
+    complete.at(Pointer(place)).update(right);
   }
   const std::string difference = first_difference(grown, complete, stored);
   CHECK(difference.empty(), "{}: holds a training with another request: {}; choose another folder", where, difference);

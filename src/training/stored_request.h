@@ -18,6 +18,8 @@ struct RequestRules {
   std::vector<std::string> may_gain;
   /// JSON pointers to names that change nothing. The stored one stays.
   std::vector<std::string> names;
+  /// JSON pointers to what decides which other keys there are. A difference in them is named first.
+  std::vector<std::string> first;
   /// By the JSON pointer to an object: the keys that a request may lack, with what it then means (Knob::absent). Null:
   /// the key means nothing if it is absent.
   std::map<std::string, Json> absent;

@@ -158,7 +158,9 @@ TEST(Experiment, ProcessesShareSeeds) {
     jobs += static_cast<int>(subject.done.size());
     EXPECT_EQ(outcomes.size(), replicas.leads() ? 4u : 0u);
     EXPECT_EQ(subject.combined, replicas.leads() ? 1 : 0);
-    if (replicas.leads()) EXPECT_THAT(outcomes[3].result.rank, ElementsAre(6));
+    if (replicas.leads()) {
+      EXPECT_THAT(outcomes[3].result.rank, ElementsAre(6));
+    }
   });
   EXPECT_EQ(jobs, 4);
 }

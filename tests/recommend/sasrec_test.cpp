@@ -4,9 +4,10 @@
 #include "formats/tensor_file.h"
 #include "models/checkpoint/tensor_values.h"
 #include "models/decoder/attention_ops.h"
-#include "recommend/sasrec_checkpoint.h"
+#include "recommend/stored_sasrec.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
+#include "support/text_file.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -30,7 +31,7 @@ using ::testing::HasSubstr;
 
 /// What an independent PyTorch implementation computes in float64; see tests/golden/make_sasrec_golden.py.
 struct Golden {
-  SasRecCheckpoint checkpoint;
+  StoredSasRec checkpoint;
   std::map<std::string, at::Tensor> expected;
   std::vector<std::vector<data::ItemId>> sequences;
 
@@ -39,7 +40,7 @@ struct Golden {
 
 Golden read_golden(const std::string& name) {
   const std::filesystem::path folder = std::filesystem::path(GAINLENS_SOURCE_DIR) / "tests/golden/recommend" / name;
-  Golden golden{load_sasrec(folder, CheckpointLayout::gainlens), {}, {}};
+  Golden golden{load_sasrec(folder), {}, {}};
   const formats::TensorFile file = formats::TensorFile::open(folder / "golden.safetensors");
   for (const auto& [key, entry] : file.entries()) {
     if (entry.dtype == formats::DType::i64) {
@@ -94,25 +95,38 @@ std::vector<std::string> golden_names() {
   return names;
 }
 
-/// What the filter did in each layer, against the reference.
-void expect_trace(const FilterTrace& trace, const Golden& golden, double tolerance) {
-  const SasRecConfig& config = golden.checkpoint.config;
-  if (!config.has_gain()) {
-    EXPECT_TRUE(trace.gain.empty());
-    return;
+/// What the filter does in each layer, against the reference.
+class ObservedFilter {
+ public:
+  ObservedFilter() {
+    hooks_.observe(hooks::Glob("*"), [this](const hooks::Site& site, const at::Tensor& tensor) {
+      seen_[site.name] = tensor.detach().flatten(0, 1).flatten(1).clone();
+    });
   }
-  const auto strength = golden.checkpoint.weights.precision.strength.item<double>();
-  for (std::int64_t i = 0; i < config.layers; ++i) {
-    const auto layer = static_cast<std::size_t>(i);
-    EXPECT_LT(relative(trace.precision.at(layer), golden.expected.at(fmt::format("precision.{}", i))), tolerance) << i;
-    EXPECT_LT(
-        relative(trace.observation_precision.at(layer), golden.expected.at(fmt::format("observation_precision.{}", i))),
-        tolerance)
-        << i;
-    const at::Tensor applied = 1 + strength * (trace.gain.at(layer) - 1);
-    EXPECT_LT(relative(applied, golden.expected.at(fmt::format("gain.{}", i))), tolerance) << i;
+  const hooks::Hooks& hooks() const { return hooks_; }
+
+  void expect(const Golden& golden, double tolerance) const {
+    const SasRecConfig& config = golden.checkpoint.config;
+    if (!config.has_gain()) {
+      EXPECT_FALSE(seen_.contains("blocks.0.hook_precision"));
+      return;
+    }
+    const auto strength = golden.checkpoint.weights.precision.strength.item<double>();
+    for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+      const auto expect_equal = [&](const at::Tensor& found, const char* name) {
+        EXPECT_LT(relative(found, golden.expected.at(fmt::format("{}.{}", name, layer))), tolerance) << layer;
+      };
+      const auto seen = [&](std::string_view site) { return seen_.at(hooks::block_site(layer, site).name); };
+      expect_equal(seen("hook_precision"), "precision");
+      expect_equal(seen("attn.hook_observation_precision"), "observation_precision");
+      expect_equal(1 + strength * (seen("attn.hook_gain") - 1), "gain");
+    }
   }
-}
+
+ private:
+  hooks::Hooks hooks_;
+  std::map<std::string, at::Tensor> seen_;
+};
 
 TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
   const auto& [name, precision] = GetParam();
@@ -120,14 +134,14 @@ TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
   const SasRecConfig& config = golden.checkpoint.config;
   const SasRec model(config, converted(config, golden.checkpoint.weights, precision.type));
   const PackedSequences packed = pack(golden.spans(), config);
-  FilterTrace trace, unread;
-  const at::Tensor hidden = model.hidden(packed, {}, &trace);
+  const ObservedFilter observed;
+  const at::Tensor hidden = model.run(packed, {.training = true}, observed.hooks());
   EXPECT_LT(relative(hidden, golden.expected.at("hidden")), precision.forward);
-  expect_trace(trace, golden, precision.precision);
+  observed.expect(golden, precision.precision);
   const bool running = golden.expected.contains("evaluation_hidden");
-  EXPECT_EQ(running, config.has_jacobian() && config.filter.running_jacobian);
+  EXPECT_EQ(running, config.armed_filter().has_running_jacobian());
   const at::Tensor evaluated = golden.expected.at(running ? "evaluation_hidden" : "hidden");
-  EXPECT_LT(relative(model.hidden(packed), evaluated), precision.forward);
+  EXPECT_LT(relative(model.run(packed), evaluated), precision.forward);
   const at::Tensor scores = at::mm(hidden.index_select(0, packed.last_rows()), model.head().t());
   EXPECT_LT(relative(scores, golden.expected.at("scores")), precision.forward);
 
@@ -141,7 +155,7 @@ TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
     targets.insert(targets.end(), sequence.begin() + static_cast<std::ptrdiff_t>(first), sequence.end());
   }
   const at::Tensor loss =
-      model.mean_loss(model.hidden(pack(inputs, config), {}, &unread), at::tensor(targets, at::kLong));
+      model.mean_loss(model.run(pack(inputs, config), {.training = true}), at::tensor(targets, at::kLong));
   EXPECT_LT(relative(loss, golden.expected.at("loss")[0]), precision.forward);
   loss.backward();
   SasRecWeights weights = model.weights();
@@ -168,6 +182,11 @@ INSTANTIATE_TEST_SUITE_P(All, SasRecGolden,
                            return name + (std::get<1>(info.param).type == at::kFloat ? "_float32" : "_float64");
                          });
 
+/// A step with dropout.
+RunOptions noisy(std::uint64_t key, std::int64_t first_row) {
+  return {.noise = {0.5, 0.5, key, first_row}};
+}
+
 /// A model of the goldens in float32.
 SasRec model_of(const std::string& name) {
   Golden golden = read_golden(name);
@@ -183,7 +202,7 @@ TEST(SasRecForward, OfABatchIsThatOfPackedSequences) {
     for (std::int64_t i = 0; i < 10; ++i)
       ids[i / 5][i % 5] = sequences[static_cast<std::size_t>(i / 5)][static_cast<std::size_t>(i % 5)];
     const at::NoGradGuard no_gradients;
-    const at::Tensor packed = model.hidden(pack(spans, model.config()));
+    const at::Tensor packed = model.run(pack(spans, model.config()));
     const hooks::Hooks none;
     EXPECT_LT(relative(model.forward({ids}, {}, none).hidden.flatten(0, 1), packed.to(at::kDouble)), 1e-6);
     // With statistics instead of libtorch's attention, and with an observer at every site.
@@ -224,7 +243,7 @@ TEST(SasRecForward, OfABatchIsThatOfPackedSequencesForEveryArm) {
   for (const std::string& name : filter_names()) {
     SCOPED_TRACE(name);
     SasRec model = model_of(name);
-    const at::Tensor packed = model.hidden(pack(spans, model.config()));
+    const at::Tensor packed = model.run(pack(spans, model.config()));
     std::map<std::string, std::vector<std::int64_t>> seen;
     hooks::Hooks observers;
     observers.observe(hooks::Glob("*"), [&](const hooks::Site& site, const at::Tensor& tensor) {
@@ -247,6 +266,94 @@ TEST(SasRecForward, OfABatchIsThatOfPackedSequencesForEveryArm) {
       EXPECT_FALSE(at::allclose(model.forward({ids}, {}, changed).hidden, plain)) << site.site.name;
     }
   }
+}
+
+/// Sites of packed histories.
+std::vector<hooks::Site> packed_sites(const SasRec& model) {
+  std::vector<hooks::Site> sites;
+  for (const hooks::SiteShape& site : model.sites()) {
+    if (!site.on_request) sites.push_back(site.site);
+  }
+  return sites;
+}
+
+TEST(SasRecHooks, ObservingAnySiteChangesNoBit) {
+  std::int64_t combinations = 0;
+  for (const std::string& name : golden_names()) {
+    SCOPED_TRACE(name);
+    Golden golden = read_golden(name);
+    const SasRecConfig& config = golden.checkpoint.config;
+    const PackedSequences packed = pack(golden.spans(), config);
+    for (const bool training : {true, false}) {
+      // The stream, the gradients and the sums of the stretch.
+      const auto results = [&](const hooks::Hooks& hooks) {
+        const SasRec model(config, converted(config, golden.checkpoint.weights, at::kFloat));
+        std::vector<at::Tensor> found;
+        RunOptions options = noisy(7, 0);
+        options.training = training;
+        options.stretch_sums = training ? &found : nullptr;
+        const at::Tensor hidden = model.run(packed, options, hooks);
+        hidden.square().sum().backward();
+        found.push_back(hidden.detach());
+        SasRecWeights weights = model.weights();
+        for (const SasRecSlot& slot : sasrec_slots(config, weights))
+          found.push_back(slot.tensor->grad().defined() ? slot.tensor->grad() : at::zeros({1}));
+        return found;
+      };
+      const std::vector<at::Tensor> alone = results({});
+      for (const hooks::Site& site : packed_sites(model_of(name))) {
+        std::int64_t seen = 0;
+        hooks::Hooks observers;
+        observers.observe(hooks::Glob(site.name), [&](const hooks::Site&, const at::Tensor&) { ++seen; });
+        const std::vector<at::Tensor> observed = results(observers);
+        EXPECT_EQ(seen, 1) << site.name;
+        ASSERT_EQ(alone.size(), observed.size());
+        for (std::size_t i = 0; i < alone.size(); ++i) ASSERT_TRUE(at::equal(alone[i], observed[i])) << site.name;
+        ++combinations;
+      }
+    }
+  }
+  RecordProperty("combinations", static_cast<int>(combinations));
+  EXPECT_GT(combinations, 500);
+}
+
+TEST(SasRecHooks, AnInterventionActsInTrainingToo) {
+  Golden golden = read_golden("filter-bft-paper");
+  const SasRec model = model_of("filter-bft-paper");
+  const PackedSequences packed = pack(golden.spans(), model.config());
+  const at::NoGradGuard no_gradients;
+  for (const hooks::Site& site : packed_sites(model)) {
+    hooks::Hooks changed;
+    changed.replace(hooks::Glob(site.name), [](const hooks::Site&, const at::Tensor& x) {
+      return x * 0.5 + 0.1 * (1 + at::arange(x.size(-1)));
+    });
+    const RunOptions options{.training = true};
+    EXPECT_FALSE(at::allclose(model.run(packed, options, changed), model.run(packed, options))) << site.name;
+  }
+  hooks::Hooks none;
+  none.replace(hooks::Glob("*.hook_gain"), [](const hooks::Site&, const at::Tensor& x) { return at::zeros_like(x); });
+  none.replace(hooks::Glob("*.hook_mlp_out"),
+               [](const hooks::Site&, const at::Tensor& x) { return at::zeros_like(x); });
+  at::Tensor first, last;
+  none.observe(hooks::Glob("blocks.0.hook_resid_pre"), [&](const auto&, const at::Tensor& x) { first = x; });
+  none.observe(hooks::Glob("blocks.1.hook_resid_post"), [&](const auto&, const at::Tensor& x) { last = x; });
+  model.run(packed, {.training = true}, none);
+  EXPECT_TRUE(at::equal(first, last));  // without gain and MLP nothing is added to the stream
+}
+
+TEST(SasRecHooks, WhatCannotActIsAnError) {
+  Golden golden = read_golden("filter-bft-paper");
+  SasRec model = model_of("filter-bft-paper");
+  const PackedSequences packed = pack(golden.spans(), model.config());
+  const auto same = [](const hooks::Site&, const at::Tensor& x) { return x; };
+  hooks::Hooks pattern, gain;
+  pattern.replace(hooks::Glob("blocks.0.attn.hook_pattern"), same);
+  gain.replace(hooks::Glob("blocks.1.attn.hook_gain"), same);
+  EXPECT_THAT(refusal_of([&] { model.run(packed, {}, pattern); }),
+              HasSubstr("hook blocks.0.attn.hook_pattern: does not exist for packed histories"));
+  model.initial_precision_weights().strength.fill_(0);
+  EXPECT_THAT(refusal_of([&] { model.run(packed, {}, gain); }),
+              HasSubstr("hook blocks.1.attn.hook_gain: the filter is not in force"));
 }
 
 TEST(SasRecFilter, WithAGainOfOneAndEqualPrecisionsIsThePlainLayer) {
@@ -273,7 +380,7 @@ TEST(SasRecFilter, WithAGainOfOneAndEqualPrecisionsIsThePlainLayer) {
     const std::vector<std::span<const data::ItemId>> one{items};
     const PackedSequences packed = pack(one, config);
     weights.precision.strength.fill_(0);
-    EXPECT_TRUE(at::equal(model.hidden(packed), plain.hidden(packed))) << name;
+    EXPECT_TRUE(at::equal(model.run(packed), plain.run(packed))) << name;
   }
 }
 
@@ -333,8 +440,7 @@ TEST(SasRecForward, LaterItemsLeaveEarlierOnesAsTheyAre) {
   const std::vector<data::ItemId> one{3, 9, 40, 1, 7}, other{3, 9, 40, 1, 30};
   const std::vector<std::span<const data::ItemId>> first{one}, second{other};
   const at::NoGradGuard no_gradients;
-  const at::Tensor before = model.hidden(pack(first, model.config())),
-                   after = model.hidden(pack(second, model.config()));
+  const at::Tensor before = model.run(pack(first, model.config())), after = model.run(pack(second, model.config()));
   EXPECT_TRUE(at::equal(before.narrow(0, 0, 4), after.narrow(0, 0, 4)));
   EXPECT_FALSE(at::equal(before[4], after[4]));
 }
@@ -367,7 +473,7 @@ TEST(SasRecDevices, ATrainingStepRunsOnTheMetaDevice) {
     const SasRecConfig& config = golden.checkpoint.config;
     const SasRec model(config, converted(config, golden.checkpoint.weights, at::TensorOptions(at::kMeta)));
     const PackedSequences packed = pack(golden.spans(), config, at::kMeta);
-    const at::Tensor hidden = model.hidden(packed, {0.5, 0.5, 7, 0});
+    const at::Tensor hidden = model.run(packed, noisy(7, 0));
     const at::Tensor targets = at::ones({packed.positions()}, at::TensorOptions(at::kMeta).dtype(at::kLong));
     model.mean_loss(hidden, targets).backward();
     SasRecWeights weights = model.weights();
@@ -383,11 +489,11 @@ TEST(SasRecDropout, DependsOnTheKeyAlone) {
   const std::vector<std::vector<data::ItemId>> sequences = {{3, 9, 40, 1, 7}, {8, 8, 2}};
   const std::vector<std::span<const data::ItemId>> both(sequences.begin(), sequences.end());
   const at::NoGradGuard no_gradients;
-  const at::Tensor whole = model.hidden(pack(both, model.config()), {0.5, 0.5, 7, 0});
-  EXPECT_TRUE(at::equal(whole, model.hidden(pack(both, model.config()), {0.5, 0.5, 7, 0})));
-  EXPECT_FALSE(at::equal(whole, model.hidden(pack(both, model.config()), {0.5, 0.5, 8, 0})));
+  const at::Tensor whole = model.run(pack(both, model.config()), noisy(7, 0));
+  EXPECT_TRUE(at::equal(whole, model.run(pack(both, model.config()), noisy(7, 0))));
+  EXPECT_FALSE(at::equal(whole, model.run(pack(both, model.config()), noisy(8, 0))));
   // The second sequence alone, with the number of positions before it.
-  const at::Tensor part = model.hidden(pack(std::span(both).subspan(1), model.config()), {0.5, 0.5, 7, 5});
+  const at::Tensor part = model.run(pack(std::span(both).subspan(1), model.config()), noisy(7, 5));
   EXPECT_LT(relative(part, whole.narrow(0, 5, 3).to(at::kDouble)), 1e-6);
 }
 
@@ -410,29 +516,30 @@ TEST(SasRecStart, WeightsOfTheSameNameStartAlike) {
 
 TEST(SasRecCheckpointFile, IsReadAsItWasWritten) {
   const TemporaryFolder folder;
-  const SasRec model = model_of("sasrec-pre-start");
-  save_sasrec(folder.path() / "m", model.config(), model.weights(),
-              {.item_names = "names", .split = "s", .ties = "item", .min_item_count = 3});
-  SasRecCheckpoint read = load_sasrec(folder.path() / "m", CheckpointLayout::gainlens);
-  EXPECT_EQ(read.config, model.config());
+  SasRec model = model_of("sasrec-pre-start");
+  save_recommender(folder.path() / "m", model,
+                   {.item_names = "names", .split = "s", .ties = "item", .min_item_count = 3});
+  const RecommenderCheckpoint read = open_recommender(folder.path() / "m");
+  EXPECT_EQ(read.model->kind().name, "sasrec");
+  EXPECT_EQ(Json(read.model->document()), Json(to_json(model.config())));
   EXPECT_EQ(read.data.item_names, "names");
   EXPECT_EQ(read.data.split, "s");
   EXPECT_EQ(read.data.ties, "item");
   EXPECT_EQ(read.data.min_item_count, 3);
-  SasRecWeights weights = model.weights();
-  const auto expected = sasrec_slots(model.config(), weights), found = sasrec_slots(read.config, read.weights);
+  const auto expected = model.slots(), found = read.model->slots();
+  ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(*found[i].tensor, *expected[i].tensor));
 }
 
 TEST(SasRecCheckpointFile, BrokenOnesAreRefused) {
-  const auto refusal = [](const std::string& path, CheckpointLayout layout) {
-    return refusal_of([&] { load_sasrec(path, layout); });
+  const auto refusal = [](const std::string& path, std::string_view layout) {
+    return refusal_of([&] { open_recommender(path, layout); });
   };
-  EXPECT_THAT(refusal("/no/such", CheckpointLayout::gainlens), HasSubstr("no such file"));
+  EXPECT_THAT(refusal("/no/such", own_layout), HasSubstr("no such file"));
   const TemporaryFolder folder;
-  const SasRec model = model_of("sasrec-pre-start");
-  save_sasrec(folder.path(), model.config(), model.weights(), {});
-  EXPECT_THAT(refusal(folder.path(), CheckpointLayout::iclrec), HasSubstr("item_embeddings.weight"));
+  SasRec model = model_of("sasrec-pre-start");
+  save_recommender(folder.path(), model, {});
+  EXPECT_THAT(refusal(folder.path(), "iclrec"), HasSubstr("item_embeddings.weight"));
   EXPECT_THAT(refusal_of([&] { parse_sasrec_config(Json{{"model_type", "gpt2"}}, "c"); }), HasSubstr("'gpt2'"));
   Json document = Json(to_json(model.config()));
   document["with"] = 3;
@@ -440,7 +547,11 @@ TEST(SasRecCheckpointFile, BrokenOnesAreRefused) {
   document = Json(to_json(model.config()));
   document["heads"] = 3;
   EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("must divide"));
-  EXPECT_THAT(refusal_of([] { parse_checkpoint_layout("iclerc"); }), HasSubstr("did you mean 'iclrec'"));
+  document = Json(to_json(model.config()));
+  document["model_type"] = "gainlens-sasrek";
+  gainlens::testing::write_file(folder.path() / "config.json", document.dump());
+  EXPECT_THAT(refusal(folder.path(), own_layout), HasSubstr("'sasrek'; must be sasrec; did you mean 'sasrec'"));
+  EXPECT_THAT(refusal_of([] { check_layout("iclerc"); }), HasSubstr("did you mean 'iclrec'"));
 }
 
 }  // namespace

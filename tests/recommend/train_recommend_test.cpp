@@ -5,8 +5,8 @@
 #include "formats/tensor_file.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommend_task.h"
+#include "recommend/recommender_checkpoint.h"
 #include "recommend/sampled_softmax.h"
-#include "recommend/sasrec_checkpoint.h"
 #include "recommend/small_data.h"
 #include "recommend/train_seed.h"
 #include "recommend/training_memory.h"
@@ -109,13 +109,13 @@ TEST(TrainRecommend, ProcessesTogetherComputeTheStepsOfOne) {
     for (std::int64_t step = 0; step < 3; ++step) {
       training::SingleReplica alone;
       RecommendTask one(
-          settings, arm, split, 7, [](const SasRec&) { return Json(); }, alone);
+          settings, arm, split, 7, [](const Backbone&) { return Json(); }, alone);
       const auto [loss, gradients] = step_of(one, step, alone);
       const std::vector<float> ranks = one.ranks(data::HeldOut::validation);
       gainlens::testing::with_replicas(
           4, [&, loss = loss, arm = arm, &settings = settings, &gradients = gradients](training::Replicas& replicas) {
             RecommendTask part(
-                settings, arm, split, 7, [](const SasRec&) { return Json(); }, replicas);
+                settings, arm, split, 7, [](const Backbone&) { return Json(); }, replicas);
             const auto [loss_of_four, gradients_of_four] = step_of(part, step, replicas);
             EXPECT_NEAR(loss_of_four, loss, 1e-6 * loss);
             ASSERT_EQ(gradients_of_four.size(), gradients.size());
@@ -131,10 +131,9 @@ TEST(TrainRecommend, ProcessesTogetherComputeTheStepsOfOne) {
 }
 
 /// All weights, also those that are not learned.
-std::vector<at::Tensor> copies_of(const SasRec& model) {
+std::vector<at::Tensor> copies_of(Backbone& model) {
   std::vector<at::Tensor> copies;
-  SasRecWeights weights = model.weights();
-  for (const SasRecSlot& slot : sasrec_slots(model.config(), weights)) copies.push_back(slot.tensor->detach().clone());
+  for (const WeightSlot& slot : model.slots()) copies.push_back(slot.tensor->detach().clone());
   return copies;
 }
 
@@ -145,7 +144,7 @@ auto train_in(const std::filesystem::path& folder, const Settings& settings, Arm
               std::int64_t stop_after) {
   training::SingleReplica alone;
   RecommendTask task(
-      settings, arm, split, 7, [](const SasRec&) { return Json(); }, alone);
+      settings, arm, split, 7, [](const Backbone&) { return Json(); }, alone);
   training::TrainerOptions options;
   options.steps = settings.epochs * task.steps_per_epoch();
   options.evaluate_every = options.save_every = task.steps_per_epoch();
@@ -160,7 +159,7 @@ auto train_in(const std::filesystem::path& folder, const Settings& settings, Arm
   } catch (const std::runtime_error&) {
     EXPECT_GT(stop_after, 0);
   }
-  return std::tuple(copies_of(task.model()), task.validation(), Json(task.filter().notes()));
+  return std::tuple(copies_of(task.model()), task.validation(), Json(task.filter()->notes()));
 }
 
 TEST(TrainRecommend, InterruptedAnywhereEndsWithTheSameBits) {
@@ -168,11 +167,11 @@ TEST(TrainRecommend, InterruptedAnywhereEndsWithTheSameBits) {
   std::vector<std::pair<Settings, Arm>> cases;
   for (const ArmParts& parts : all_arms()) cases.emplace_back(small(), parts.arm);
   cases.emplace_back(small(), Arm::bft);
-  cases.back().first.model.filter.initial_precision = bft::InitialPrecision::em;
+  cases.back().first.filter.initial_precision = bft::InitialPrecision::em;
   cases.emplace_back(small(), Arm::bft);
-  cases.back().first.model.filter.initial_precision = bft::InitialPrecision::count;
-  cases.back().first.model.filter.warm_up = 14;
-  cases.back().first.model.filter.warm_up_form = bft::WarmUp::blend;
+  cases.back().first.filter.initial_precision = bft::InitialPrecision::count;
+  cases.back().first.filter.warm_up = 14;
+  cases.back().first.filter.warm_up_form = bft::WarmUp::blend;
   for (const auto& [settings, arm] : cases) {
     const TemporaryFolder folder;
     const auto whole = train_in(folder.path() / "whole", settings, arm, split, 0);
@@ -237,7 +236,7 @@ TEST(TrainRecommend, EachArmIsTrainedWithEachVariant) {
   RecommendRequest alone = request;
   alone.out = folder.path() / "alone";
   alone.variants = {};
-  alone.settings.model.width = 8;
+  alone.settings.model["width"] = 8;
   train_recommend(alone, split);
   for (const char* arm : {"plain", "bft"})
     EXPECT_TRUE(bytes_of(request.out / arm / "narrow/seed-3/model.safetensors") ==
@@ -253,6 +252,12 @@ TEST(TrainRecommend, EachArmIsTrainedWithEachVariant) {
   EXPECT_THAT(proven.run.arms, ::testing::ElementsAre("plain", "plain/deep", "plain/long", "plain/narrow", "bft",
                                                       "bft/deep", "bft/long", "bft/narrow"));
   EXPECT_EQ(proven.run.request.at("variants").size(), 3u);
+  const auto layers = [&](std::size_t arm) {
+    const runfile::TrainedSeed& seed = *proven.run.result(arm, 0);
+    return seed.filter.at("gain").size() / seed.curve.at("hr@10").size();
+  };
+  EXPECT_EQ(layers(4), 2u);
+  EXPECT_EQ(layers(5), 3u);
   EXPECT_EQ(proven.run.result(3, 0)->rank, runfile::read_recommend_run(alone.out).result(0, 0)->rank);
   EXPECT_EQ(label_of_folder(request.out / "bft/long/seed-3"), "bft/long");
   EXPECT_EQ(label_of_folder(request.out / "bft/seed-3"), "bft");
@@ -446,7 +451,7 @@ TEST(TrainRecommend, ARunFromBeforeAnOptionIsContinued) {
   make_older(parts.out);
   const std::string stored = bytes_of(parts.out / "request.json");
   EXPECT_NE(stored, bytes_of(parts.out / "bft/seed-3/training/request.json"));
-  EXPECT_EQ(load_sasrec(parts.out / "bft/seed-3", CheckpointLayout::gainlens).config.filter.output_projection, false);
+  EXPECT_EQ(Json(open_recommender(parts.out / "bft/seed-3").model->document())["filter"]["output_projection"], false);
 
   parts.seeds = 2;  // one more, in the form of the run
   train_recommend(parts, split);
@@ -470,11 +475,11 @@ TEST(TrainRecommend, ARunFromBeforeAnOptionIsContinued) {
   EXPECT_EQ(read_proven_run(parts.out).compared, 4u);
   same_results();
 
-  parts.settings.model.filter.output_projection = true;
+  parts.settings.filter.output_projection = true;
   EXPECT_THAT(refusal_of([&] { train_recommend(parts, split); }),
               HasSubstr("/training/output_projection is false in the stored request (which does not name it) and true "
                         "in this one"));
-  parts.settings.model.filter.output_projection = false;
+  parts.settings.filter.output_projection = false;
   edit(parts.out / "request.json", [](Json& request) { request["training"]["new_option"] = 1; });
   EXPECT_THAT(refusal_of([&] { train_recommend(parts, split); }),
               HasSubstr("made by a newer version of gainlens; unknown keys: /training/new_option"));
@@ -499,7 +504,7 @@ TEST(TrainRecommend, ResultsOfEarlierVersionsAreReadAndTheirMetricsChecked) {
   train_recommend(request, split);
   EXPECT_EQ(read_proven_run(request.out).compared, 0u);
   EXPECT_THAT(read_proven_run(request.out).unproven, HasSubstr("1 of 1 training were not compared"));
-  EXPECT_THAT(load_sasrec(seed, CheckpointLayout::gainlens).unproven, HasSubstr("earlier version"));
+  EXPECT_THAT(open_recommender(seed).unproven, HasSubstr("earlier version"));
   // One bit of the exponent of a rank: the tensor "rank" lies before those of the test.
   const formats::TensorFile stored = formats::TensorFile::open(file);
   const std::string bytes = bytes_of(file), ranks(reinterpret_cast<const char*>(stored.at("rank").bytes.data()), 240);
@@ -566,7 +571,7 @@ TEST(TrainRecommend, EverySeedIsReadBack) {
        {std::pair<std::uint64_t, std::int64_t>{0, 1}, {half - 1, 2}, {most - 1, 2}, {most, 1}}) {
     request.seed = seed;
     request.seeds = seeds;
-    EXPECT_EQ(train_recommend(request, split).seeds.front().seed, seed);
+    EXPECT_EQ(train_recommend(request, split).seeds.front().job.seed, seed);
     EXPECT_EQ(train_recommend(request, split).seeds.front().seconds, 0) << "was trained again";
   }
   const ProvenRun proven = read_proven_run(request.out);
@@ -624,8 +629,8 @@ TEST(TrainRecommend, EveryArmIsTrainedAndItsFilterIsKept) {
     SCOPED_TRACE(run.arms[i]);
     const auto& result = run.result(i, 0);
     ASSERT_TRUE(result.has_value());
-    const SasRecCheckpoint checkpoint = load_sasrec(request.out / run.arms[i] / "seed-3", CheckpointLayout::gainlens);
-    EXPECT_EQ(name_of(checkpoint.config.arm), run.arms[i]);
+    const RecommenderCheckpoint checkpoint = open_recommender(request.out / run.arms[i] / "seed-3");
+    EXPECT_EQ(Json(checkpoint.model->document()).value("arm", "plain"), run.arms[i]);
     if (run.arms[i] != "bft") {
       EXPECT_TRUE(result->filter.empty());
       continue;
@@ -649,13 +654,14 @@ TEST(TrainRecommend, NanInAPrecisionIsNamedByLayerAndStep) {
   training::SingleReplica alone;
   const Settings settings = small();
   RecommendTask task(
-      settings, Arm::bft, split, 7, [](const SasRec&) { return Json(); }, alone);
+      settings, Arm::bft, split, 7, [](const Backbone&) { return Json(); }, alone);
   task.accumulate_gradients(0);
   task.accumulate_gradients(1);
   {
     const at::NoGradGuard no_gradients;
-    SasRecWeights weights = task.model().weights();
-    weights.layers[0].filter.process_noise.fill_(NAN);
+    for (const WeightSlot& slot : task.model().slots()) {
+      if (slot.name == "layers.0.filter.process_noise") slot.tensor->fill_(NAN);
+    }
   }
   EXPECT_THAT([&] { task.accumulate_gradients(2); },
               ThrowsMessage<RunFailed>(HasSubstr("a precision is NaN, first in layer 1")));
@@ -665,20 +671,20 @@ TEST(TrainRecommend, WarnsWhereAllPrecisionsAreAtTheirBound) {
   const data::LeaveOneOut split = ring_of(60, 23);
   training::SingleReplica alone;
   Settings settings = small();
-  settings.model.filter.most_precision = 2;
-  settings.model.filter.warm_up = 0;
+  settings.filter.most_precision = 2;
+  settings.filter.warm_up = 0;
   RecommendTask task(
-      settings, Arm::bft, split, 7, [](const SasRec&) { return Json(); }, alone);
+      settings, Arm::bft, split, 7, [](const Backbone&) { return Json(); }, alone);
   task.accumulate_gradients(0);
   task.validation_loss();
-  EXPECT_THAT(task.filter().warning(), HasSubstr("100.0% of the observation precisions of layer 0 are at the bound"));
+  EXPECT_THAT(task.filter()->warning(), HasSubstr("100.0% of the observation precisions of layer 0 are at the bound"));
 }
 
 TEST(TrainRecommend, ContradictionsAreRefusedBeforeAnythingIsWritten) {
   const TemporaryFolder folder;
   RecommendRequest request = request_in(folder.path() / "run");
   request.arms = {"plain", "bft"};
-  request.settings.model.norm = NormPlace::post;
+  request.settings.model["norm"] = "post";
   EXPECT_THAT(refusal_of([&] { train_recommend(request, ring_of(60, 23)); }),
               HasSubstr("--arm bft: 'norm' is post; arm bft needs norms before each part"));
   EXPECT_FALSE(std::filesystem::exists(request.out));
@@ -709,7 +715,7 @@ TEST(TrainRecommend, AFilterThatNeverActsIsSaid) {
   request.arms = {"plain", "bft"};
   const auto said = [&](std::int64_t warm_up) {
     request.out = folder.path() / std::to_string(warm_up);
-    request.settings.model.filter.warm_up = warm_up;
+    request.settings.filter.warm_up = warm_up;
     const gainlens::testing::RecordingListener listener;
     train_recommend(request, ring_of(60, 23));
     return listener.notices();
@@ -740,9 +746,9 @@ TEST(TrainingMemory, GrowsWithTheBatchAndRefusesWhatDoesNotFit) {
   settings.batch = 2000000;  // there are only 2,000 users
   EXPECT_LT(training_memory(settings, split), 3 * many);
   check_memory(settings, split, 2);
-  settings.model.width = 16384;
-  settings.model.inner_width = 262144;
-  settings.model.layers = 1000;
+  settings.model["width"] = 16384;
+  settings.model["inner_width"] = 262144;
+  settings.model["layers"] = 1000;
   EXPECT_THAT(refusal_of([&] { check_memory(settings, split, 2); }), HasSubstr("no batch fits"));
 }
 
@@ -766,8 +772,8 @@ TEST(RecommendSettings, AreReadAsTheyAreWritten) {
   EXPECT_THAT(refusal_of([] { preset("papers"); }), HasSubstr("did you mean 'paper'"));
   EXPECT_THAT(refusal({{"estimator", "sandwich"}, {"initial_precision", "em"}}), HasSubstr("with a likelihood"));
   const Settings tuned = settings_of(preset("beauty-tuned"), "preset");
-  EXPECT_EQ(tuned.model.filter.initial_precision, bft::InitialPrecision::count);
-  EXPECT_EQ(tuned.model.filter.most_precision, 20);
+  EXPECT_EQ(tuned.filter.initial_precision, bft::InitialPrecision::count);
+  EXPECT_EQ(tuned.filter.most_precision, 20);
   EXPECT_EQ(tuned.epochs, 300);
 }
 

@@ -82,8 +82,10 @@ kernels::AttentionOptions options_of_sequence(const kernels::AttentionOptions& o
                                               const hooks::PrecisionBias& bias, std::int64_t sequence,
                                               std::int64_t positions) {
   kernels::AttentionOptions own = options;
-  const at::Tensor key = bias.key[sequence];
-  own.key_bias = options.key_bias.defined() ? options.key_bias + key : key;
+  if (bias.key.defined()) {
+    const at::Tensor key = bias.key[sequence];
+    own.key_bias = options.key_bias.defined() ? options.key_bias + key : key;
+  }
   if (bias.log_decay.defined()) {
     const at::Tensor distance = at::arange(positions, bias.log_decay.options().requires_grad(false)) * bias.log_decay;
     own.distance_bias = options.distance_bias.defined() ? options.distance_bias + distance : distance;

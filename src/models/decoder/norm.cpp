@@ -5,6 +5,7 @@
 #include "models/decoder/one_pass.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <limits>
@@ -66,6 +67,18 @@ at::Tensor norm(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor
   if (x.is_cpu() && x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat)
     return kernels::trained_norm(x, options_of(kind, epsilon), weight, offset, bias);
   return scaled(normalized(x, kind, epsilon), weight, offset, bias);
+}
+
+at::Tensor norm_with_site(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
+                          const at::Tensor& bias, bool replaced,
+                          const std::function<at::Tensor(const at::Tensor&)>& show) {
+  const auto shown = [&] { return show(normalized(x, kind, epsilon).to(x.scalar_type())); };
+  if (replaced) return scaled(widened(shown()), weight, offset, bias);
+  {
+    const at::NoGradGuard no_gradients;
+    shown();
+  }
+  return norm(x, kind, epsilon, weight, offset, bias);
 }
 
 }  // namespace gainlens::models

@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+
 namespace gainlens::models {
 
 /// The tensor in the type of normalisation: float64 stays, all others become float32.
@@ -32,5 +34,13 @@ at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset =
 /// gradients in one pass over memory (kernels::norm_rows), with the same bits.
 at::Tensor norm(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
                 const at::Tensor& bias = {});
+
+/// norm() with a site for hooks between the norm and its weight. The site has the type of x. If no hook replaces what
+/// it shows, the bits are those of norm().
+/// @param replaced  whether an intervention is attached to the site
+/// @param show      returns what the norm continues with
+at::Tensor norm_with_site(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
+                          const at::Tensor& bias, bool replaced,
+                          const std::function<at::Tensor(const at::Tensor&)>& show);
 
 }  // namespace gainlens::models

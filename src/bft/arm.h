@@ -1,0 +1,71 @@
+#pragma once
+
+#include "bft/filter_options.h"
+
+#include <string_view>
+#include <vector>
+
+namespace gainlens::bft {
+
+/// What a model that is trained consists of: its backbone, with the Bayesian filter, or with one part of it as a
+/// control.
+enum class Arm {
+  plain,             ///< the backbone
+  bft,               ///< with the filter: docs/bft.md
+  plain_no_wo,       ///< without the output projection of attention, which the filter does not have
+  plain_decay,       ///< with scores that fall with distance, as those of the filter
+  plain_popularity,  ///< with the initial precision of the items in the scores, and no other part of the filter
+  gate,              ///< the structure of the filter; the gain is a learned function of the stream, without precisions
+  constant_k,        ///< likewise; the gain is a learned number for each dimension
+};
+
+/// What the sum of the residual stream takes of what attention gives: h + factor e.
+enum class AttentionFactor {
+  one,
+  kalman_gain,  ///< K of the precisions
+  gate,         ///< sigmoid(W norm(h) + b)
+  constant,     ///< sigmoid(c)
+};
+
+/// The parts of an arm, from which all else follows.
+struct ArmParts {
+  Arm arm;
+  std::string_view name;
+  std::string_view help;
+  bool output_projection = true;
+  bool precision_bias = false;  ///< the log precision of a key is added to its scores
+  bool recency_decay = false;   ///< scores fall with distance
+  AttentionFactor factor = AttentionFactor::one;
+};
+
+/// In the order of the enumeration.
+const std::vector<ArmParts>& all_arms();
+const ArmParts& parts_of(Arm arm);
+std::string_view name_of(Arm arm);
+/// @returns  null if no arm has this name
+const ArmParts* find_arm(std::string_view name);
+
+/// The filter of a model: an arm with the options that its parts read, and what follows from both.
+struct Filter {
+  Arm arm = Arm::plain;
+  FilterOptions options = {};
+
+  const ArmParts& parts() const { return parts_of(arm); }
+  /// Whether a precision follows each position through the layers.
+  bool has_gain() const { return parts().factor == AttentionFactor::kalman_gain; }
+  /// Whether scores fall with distance. `plain-decay` always has it: it is its part.
+  bool has_recency_decay() const { return parts().recency_decay && (options.recency_decay || arm == Arm::plain_decay); }
+  /// Whether positions have a precision before the first layer.
+  bool has_initial_precision() const { return parts().precision_bias; }
+  /// Whether something is added to the scores.
+  bool has_biased_scores() const { return has_initial_precision() || has_recency_decay(); }
+  bool has_output_projection() const {
+    return parts().output_projection || (parts().factor != AttentionFactor::one && options.output_projection);
+  }
+  bool has_jacobian() const { return has_gain() && options.jacobian != JacobianForm::none; }
+  /// Whether evaluation takes the mean stretch of the training, and training that of its own pass.
+  bool has_running_jacobian() const { return has_jacobian() && options.running_jacobian; }
+  bool operator==(const Filter&) const = default;
+};
+
+}  // namespace gainlens::bft

@@ -1,0 +1,134 @@
+#include "bft/filter_pass.h"
+
+#include "bft/filter_step.h"
+#include "bft/observation_variance.h"
+#include "core/check.h"
+#include "kernels/gradient/trained_linear.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <tuple>
+
+namespace gainlens::bft {
+
+FilterState first_state(const Filter& filter, const at::Tensor& initial, double strength, std::int64_t width) {
+  FilterState state{.strength = strength};
+  if (!initial.defined() || strength == 0) return state;
+  if (filter.has_gain()) {
+    state.precision = initial.unsqueeze(1).expand({-1, width});
+  } else {
+    state.key_bias = strength * initial.log();
+  }
+  return state;
+}
+
+void refuse_idle_interventions(const hooks::Hooks& hooks, std::int64_t layer) {
+  for (const std::string_view name : {precision_site, observation_site, gain_site, stretch_site}) {
+    const hooks::Site site = hooks::block_site(layer, name);
+    CHECK(!hooks.replaces(site), "hook {}: the filter is not in force (its strength is 0), so nothing can be replaced",
+          site.name);
+  }
+}
+
+void FilterPass::begin() {
+  state_.precision = sites_.at(precision_site, state_.precision);
+}
+
+ScoreBiases FilterPass::score_biases() const {
+  if (state_.mode == FilterMode::follow) return {};
+  const bool moves = state_.precision.defined();
+  ScoreBiases biases{moves ? state_.precision.mean(1).log() : state_.key_bias, {}};
+  // The plain layer has no decay while the filter warms up.
+  if (weights_.recency.defined() && (moves || !filter_.has_gain()))
+    biases.log_decay = at::log_sigmoid(in_filter_type(weights_.recency));
+  if (moves && state_.strength < 1) {
+    biases.key = biases.key * state_.strength;
+    if (biases.log_decay.defined()) biases.log_decay = biases.log_decay * state_.strength;
+  }
+  return biases;
+}
+
+bool FilterPass::takes_fused_update(const at::Tensor& estimate) const {
+  return state_.fused && state_.mode == FilterMode::act && has_fused_update(filter_.options) &&
+         fits_fused_steps(state_.precision) && fits_fused_steps(estimate) && !sites_.replaces(observation_site) &&
+         !sites_.replaces(gain_site);
+}
+
+at::Tensor FilterPass::update(const ObservedMoments& observed) {
+  const EstimatorOptions options = filter_.options.estimator_options();
+  const auto precision_of_moments = [&] {
+    const at::Tensor residual = by_heads(observed.residual);
+    return observation_precision(variance_of_moments(filter_.options.estimator, observed.n_eff.unsqueeze(2), residual,
+                                                     options, residual.size(2)),
+                                 options);
+  };
+  if (!takes_fused_update(observed.estimate)) return update(observed.estimate, precision_of_moments());
+  if (sites_.wants(observation_site) || sites_.wants(gain_site)) {  // seen to rounding; the fused step goes on
+    const at::NoGradGuard no_gradients;
+    const at::Tensor precision = precision_of_moments();
+    sites_.at(observation_site, precision);
+    sites_.at(gain_site, gain(by_heads(state_.precision), precision));
+  }
+  auto [scaled, posterior] = fused_update(observed, state_.precision, filter_.options, state_.strength);
+  state_.precision = posterior;
+  return scaled;
+}
+
+at::Tensor FilterPass::update(const at::Tensor& estimate, const at::Tensor& observation_precision) {
+  const at::Tensor observed = sites_.at(observation_site, observation_precision);
+  const at::Tensor gain = sites_.at(gain_site, bft::gain(state_.precision.reshape(observed.sizes()), observed));
+  state_.precision = posterior_precision(state_.precision, observed.flatten(1), filter_.options);
+  if (state_.mode == FilterMode::follow) return estimate;
+  const at::Tensor factor = state_.strength < 1 ? 1 + state_.strength * (gain - 1) : gain;
+  return (estimate * factor.flatten(1)).to(estimate.scalar_type());
+}
+
+at::Tensor FilterPass::scaled(const at::Tensor& estimate, const at::Tensor& input) const {
+  at::Tensor factor;
+  switch (filter_.parts().factor) {
+    case AttentionFactor::one:
+    case AttentionFactor::kalman_gain:  // 1 while the filter warms up
+      return estimate;
+    case AttentionFactor::gate:
+      factor = at::sigmoid(fits_fused_steps(input) ? kernels::trained_linear(input, weights_.gate, weights_.gate_bias)
+                                                   : at::linear(input, weights_.gate, weights_.gate_bias));
+      break;
+    case AttentionFactor::constant:
+      factor = at::sigmoid(weights_.gain).expand_as(estimate);
+      break;
+  }
+  ASSERT(factor.defined(), "filter: not a member of AttentionFactor");
+  return estimate * sites_.at(gain_site, by_heads(factor)).flatten(1);
+}
+
+void FilterPass::predict(const at::Tensor& jacobian) {
+  const bool shown = sites_.wants(stretch_site);
+  at::Tensor stretch, sum, predicted;
+  if (jacobian.defined()) {
+    if (state_.fused && fits_fused_steps(jacobian) && weights_.process_noise.defined() &&
+        !sites_.replaces(stretch_site)) {
+      if (shown) {
+        const at::NoGradGuard no_gradients;
+        sites_.at(stretch_site, bft::stretch(jacobian));
+      }
+      std::tie(predicted, sum) = fused_predict(state_.precision, jacobian,
+                                               process_noise(weights_.process_noise, filter_.options), filter_.options);
+    } else {
+      stretch = sites_.at(stretch_site, bft::stretch(jacobian));
+      if (state_.stretch_sums != nullptr) sum = stretch.detach().sum(0);
+    }
+    if (state_.stretch_sums != nullptr) state_.stretch_sums->push_back(sum);
+  } else if (filter_.has_jacobian()) {
+    stretch = in_filter_type(weights_.stretch);
+    if (shown) stretch = sites_.at(stretch_site, stretch.expand_as(state_.precision));
+  }
+  if (!predicted.defined()) {
+    const bool learns_decay = filter_.options.predict == Predict::decay;
+    const at::Tensor parameter = in_filter_type(learns_decay ? weights_.decay : weights_.process_noise);
+    predicted = predicted_precision(state_.precision, stretch, parameter, filter_.options);
+  }
+  state_.precision = predicted;
+}
+
+}  // namespace gainlens::bft

@@ -1,0 +1,107 @@
+#pragma once
+
+#include "bft/filter_weights.h"
+#include "bft/fused_step.h"
+#include "hooks/hooks.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+// The filter of a model while it runs, layer by layer. Rows are positions, of packed histories or of a batch of texts.
+// A layer asks its host for two things: attention with moments, and the diagonal of the Jacobian of the MLP.
+
+namespace gainlens::bft {
+
+/// What a filter does with the precisions that it computes.
+enum class FilterMode {
+  act,     ///< they enter the scores, and K acts on what attention gives
+  follow,  ///< they go along, and change nothing: the precision of the stream of a frozen model
+};
+
+/// Names of the sites of a filter, after "blocks.{layer}.".
+inline constexpr std::string_view precision_site = "hook_precision",
+                                  observation_site = "attn.hook_observation_precision", gain_site = "attn.hook_gain",
+                                  stretch_site = "mlp.hook_stretch";
+
+/// Refuses an intervention on a filter that is not in force: it would change nothing.
+/// @throws InvalidArgument  names the site
+void refuse_idle_interventions(const hooks::Hooks& hooks, std::int64_t layer);
+
+/// Where a layer of the filter shows what it computes: at the sites above.
+class FilterSites {
+ public:
+  virtual ~FilterSites() = default;
+  /// @param rows  [row, width], or [row, head, head_dim]
+  /// @returns     what the layer continues with, of the same shape
+  virtual at::Tensor at(std::string_view site, const at::Tensor& rows) const = 0;
+  virtual bool wants(std::string_view site) const = 0;
+  /// Whether an intervention is attached to the site.
+  virtual bool replaces(std::string_view site) const = 0;
+};
+
+/// What goes from layer to layer.
+struct FilterState {
+  at::Tensor precision = {};  ///< [row, width] lambda, float32 or wider; undefined: no precision follows the stream
+  at::Tensor key_bias = {};   ///< [row] of arms whose precision does not move; else undefined
+  double strength = 1;        ///< share of the filter that is in force
+  FilterMode mode = FilterMode::act;
+  bool fused = false;  ///< takes the fused steps where they exist: their bits are not those of the separate steps
+  /// [layer] sums of the stretch over rows [width], without gradients; null: nobody wants them.
+  std::vector<at::Tensor>* stretch_sums = nullptr;
+};
+
+/// The state before the first layer.
+/// @param initial  tau of each row [row]; undefined for arms without precisions
+/// @param strength the share of the filter that is in force; at 0 the model is the plain one
+FilterState first_state(const Filter& filter, const at::Tensor& initial, double strength, std::int64_t width);
+
+/// What the scores of attention get besides q k.
+struct ScoreBiases {
+  at::Tensor key;        ///< [row] added to every score of the key; undefined: nothing
+  at::Tensor log_decay;  ///< [1] added as many times as query and key are places apart; undefined: nothing
+};
+
+/// The filter of one layer in a pass. The arguments must exist as long as this object.
+class FilterPass {
+ public:
+  /// @param heads  of attention; they divide the width
+  FilterPass(const Filter& filter, const FilterWeights& weights, const FilterSites& sites, FilterState& state,
+             std::int64_t heads)
+      : filter_(filter), weights_(weights), sites_(sites), state_(state), heads_(heads) {}
+
+  /// Shows the precision that enters the layer. To be called first.
+  void begin();
+  /// Of this layer: as far as they act. Source: the paper, eq. (2) [eq:kriging] and eq. (7).
+  ScoreBiases score_biases() const;
+
+  /// Observes and updates, from the moments of the attention weights. Source: eq. (3) [eq:update].
+  /// @returns  [row, width]: what the stream gets of the estimate, factor e
+  at::Tensor update(const ObservedMoments& observed);
+  /// Likewise, from a precision that an estimator of all weights gave.
+  /// @param estimate               [row, width] e
+  /// @param observation_precision  [row, head, head_dim]
+  at::Tensor update(const at::Tensor& estimate, const at::Tensor& observation_precision);
+  /// factor e of a layer whose gain no precision moves: 1, of a gate, or a constant.
+  /// @param estimate  [row, width] e
+  /// @param input     [row, width] what attention reads; a gate reads it too
+  at::Tensor scaled(const at::Tensor& estimate, const at::Tensor& input) const;
+
+  /// The precision after the MLP. Source: eq. (8) and (9).
+  /// @param jacobian  [row, width] J of this pass; undefined: the running mean of the stretch is taken, or 1
+  void predict(const at::Tensor& jacobian);
+
+ private:
+  at::Tensor by_heads(const at::Tensor& rows) const { return rows.view({rows.size(0), heads_, -1}); }
+  bool takes_fused_update(const at::Tensor& estimate) const;
+
+  const Filter& filter_;
+  const FilterWeights& weights_;
+  const FilterSites& sites_;
+  FilterState& state_;
+  std::int64_t heads_;
+};
+
+}  // namespace gainlens::bft

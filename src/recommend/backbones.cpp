@@ -1,0 +1,32 @@
+#include "core/check.h"
+#include "core/nearest.h"
+#include "kernels/gradient/trained_loss.h"
+#include "recommend/backbone.h"
+#include "recommend/sasrec_backbone.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace gainlens::recommend {
+
+const std::vector<BackboneKind>& backbones() {
+  static const std::vector<BackboneKind> all = {sasrec_backbone()};
+  return all;
+}
+
+const BackboneKind& backbone_named(std::string_view name, const std::string& where) {
+  std::vector<std::string> names;
+  for (const BackboneKind& kind : backbones()) {
+    if (kind.name == name) return kind;
+    names.push_back(kind.name);
+  }
+  throw_invalid("{}: '{}'; must be {}{}", where, printable(name, 60), fmt::join(names, " or "),
+                did_you_mean(name, names));
+}
+
+at::Tensor Backbone::mean_loss(const at::Tensor& hidden, const at::Tensor& targets) const {
+  return kernels::trained_mean_loss(hidden, head(), targets - 1);
+}
+
+}  // namespace gainlens::recommend

@@ -1,0 +1,286 @@
+#include "training/filter_training.h"
+
+#include "bft/filter_pass.h"
+#include "bft/filter_step.h"
+#include "bft/warm_up.h"
+#include "core/check.h"
+#include "runfile/recommend_run.h"
+#include "training/tensor_notes.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <tuple>
+
+namespace gainlens::training {
+namespace {
+
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+/// Of a bound that was taken as a variance, in float32.
+constexpr double rounding = 1e-6;
+/// A share of capped precisions that is worth a warning.
+constexpr double almost_all = 0.99;
+
+/// The mean of the two middle ones of an even number.
+double median_of(const at::Tensor& values) {
+  const at::Tensor flat = values.flatten();
+  const auto place = [&](std::int64_t k) { return std::get<0>(flat.kthvalue(k)).item<double>(); };
+  return (place((flat.numel() + 1) / 2) + place(flat.numel() / 2 + 1)) / 2;
+}
+
+double mean_of(const at::Tensor& values) {
+  return values.detach().to(at::kDouble).mean().item<double>();
+}
+
+hooks::Glob glob_of(std::int64_t layer, std::string_view site) {
+  return hooks::Glob(hooks::block_site(layer, site).name);
+}
+
+Json number_or_null(double value) {
+  return std::isnan(value) ? Json(nullptr) : Json(value);
+}
+
+double number_of(const Json& value) {
+  return value.is_null() ? unknown : value.get<double>();
+}
+
+}  // namespace
+
+void FilterTraining::Sum::add(const at::Tensor& values) {
+  sum += values.detach().to(at::kDouble).sum().item<double>();
+  count += static_cast<double>(values.numel());
+}
+
+double FilterTraining::Sum::mean() const {
+  return count > 0 ? sum / count : unknown;
+}
+
+FilterTraining::FilterTraining(FilterHost& host, std::int64_t refresh_every, const std::vector<float>& bases)
+    : host_(host),
+      precision_(host.initial_precision_weights()),
+      layers_(host.layer_filter_weights()),
+      refresh_every_(refresh_every) {
+  const at::NoGradGuard no_gradients;
+  if (!bases.empty()) bases_ = at::tensor(bases, at::kFloat);
+  if (precision_.base.defined()) precision_.base.copy_(bases_);
+  if (host_.armed_filter().has_gain()) observe_evaluation();
+}
+
+void FilterTraining::observe_evaluation() {
+  const double most = options().most_precision * (1 - rounding);
+  const auto keep = [this](std::int64_t layer, std::string_view site, const char* curve, auto&& values) {
+    evaluation_.observe(glob_of(layer, site), [this, layer, curve, values](const hooks::Site&, const at::Tensor& seen) {
+      seen_[{curve, layer}].add(values(seen));
+    });
+  };
+  const auto itself = [](const at::Tensor& x) { return x; };
+  const auto at_most = [most](const at::Tensor& x) { return x >= most; };
+  for (std::int64_t layer = 0; layer < std::ssize(layers_); ++layer) {
+    keep(layer, bft::precision_site, "precision", itself);
+    keep(layer, bft::precision_site, "share_of_precision_at_most", at_most);
+    keep(layer, bft::observation_site, "observation_precision", itself);
+    keep(layer, bft::observation_site, "share_at_most", at_most);
+    keep(layer, bft::gain_site, "gain", itself);
+    if (host_.armed_filter().has_jacobian() && layer + 1 < std::ssize(layers_))
+      keep(layer, bft::stretch_site, "stretch", itself);
+  }
+}
+
+void FilterTraining::refuse_nan(hooks::Hooks& hooks) const {
+  if (!host_.armed_filter().has_gain()) return;
+  for (std::int64_t layer = 0; layer < std::ssize(layers_); ++layer) {
+    for (const std::string_view site : {bft::precision_site, bft::observation_site}) {
+      hooks.observe(glob_of(layer, site), [layer](const hooks::Site&, const at::Tensor& seen) {
+        if (at::isnan(seen).any().item<bool>())
+          throw_run_failed("training: a precision is NaN, first in layer {}", layer);
+      });
+    }
+  }
+}
+
+void FilterTraining::prepare(std::int64_t step, const FilterPasses& passes) {
+  steps_ = step + 1;
+  if (!has_precision()) return;
+  const at::NoGradGuard no_gradients;
+  const bool due = step % refresh_every_ == 0;
+  if (due) host_.refresh_jacobian();
+  precision_.strength.fill_(bft::share_at(options(), step));
+  if (share() == 0) return;
+  const bool first = started_from_ == 0;
+  if (first) start_initial_precision(passes);
+  if (due && !first && precision_.items.defined()) estimate_items(passes);
+}
+
+void FilterTraining::start_initial_precision(const FilterPasses& passes) {
+  started_from_ = 2.0 * static_cast<double>(host_.head_dim());
+  if (!precision_.range.defined() && !precision_.items.defined()) return;
+  if (options().initial_gain_of_data && host_.armed_filter().has_gain()) {
+    // All ids alike, so that precisions do not move the weights.
+    if (precision_.range.defined()) precision_.range.zero_();
+    const double share = this->share();
+    precision_.strength.fill_(1);
+    hooks::Hooks hooks;
+    refuse_nan(hooks);
+    hooks.observe(glob_of(0, bft::observation_site),
+                  [this](const hooks::Site&, const at::Tensor& seen) { started_from_ = median_of(seen); });
+    passes.batch(hooks);
+    precision_.strength.fill_(share);
+  }
+  // The network of `content` adds softplus(0) to what the range gives.
+  const double rest = options().initial_precision == bft::InitialPrecision::count ? 0 : std::numbers::ln2;
+  const double median_base = bases_.defined() ? median_of(bases_.slice(0, 1)) : 1;
+  const double range =
+      bft::initial_range(started_from_, options().initial_gain, median_base, rest, options().least_precision);
+  if (precision_.range.defined()) precision_.range.fill_(range);
+  if (precision_.items.defined())
+    precision_.items.copy_((range * bases_ + rest).clamp(options().least_precision, options().most_precision));
+}
+
+void FilterTraining::estimate_items(const FilterPasses& passes) {
+  std::vector<at::Tensor> innovations, observed;
+  const auto rows = [](const at::Tensor& x) { return x.flatten(0, 1).flatten(1); };
+  hooks::Hooks hooks;
+  refuse_nan(hooks);
+  hooks.observe(glob_of(0, "attn.hook_z"),
+                [&](const hooks::Site&, const at::Tensor& seen) { innovations.push_back(rows(seen).clone()); });
+  hooks.observe(glob_of(0, bft::observation_site),
+                [&](const hooks::Site&, const at::Tensor& seen) { observed.push_back(rows(seen).clone()); });
+  const std::vector<at::Tensor> ids = passes.all(hooks);
+  at::Tensor innovation = at::cat(innovations);
+  innovation = innovation - innovation.mean(0);
+  bft::EmOptions em;
+  em.prior_precision = started_from_ * (1 - options().initial_gain) / options().initial_gain;
+  em.least = options().least_precision;
+  em.most = options().most_precision;
+  const at::Tensor found =
+      bft::em_step(precision_.items.to(at::kDouble), at::cat(ids), innovation, at::cat(observed), em).precision;
+  precision_.items.copy_(found);
+}
+
+std::vector<at::Tensor>* FilterTraining::stretch_sums() {
+  const bool kept = host_.armed_filter().has_running_jacobian() && share() > 0;
+  return kept ? &stretch_sums_ : nullptr;
+}
+
+void FilterTraining::learn_from(std::int64_t positions, Replicas& replicas) {
+  if (stretch_sums() == nullptr) return;
+  const at::NoGradGuard no_gradients;
+  const std::size_t predicting = layers_.size() - 1;
+  std::vector<at::Tensor> sums;
+  for (std::size_t layer = 0; layer < predicting; ++layer) {
+    at::Tensor& sum = sums.emplace_back(at::zeros_like(layers_[layer]->stretch));
+    for (std::size_t i = layer; i < stretch_sums_.size(); i += predicting)  // one part of the step after another
+      sum = i == layer ? stretch_sums_[i].clone() : sum.add_(stretch_sums_[i]);
+  }
+  stretch_sums_.clear();
+  const at::Tensor count = at::scalar_tensor(static_cast<double>(positions), at::kDouble);
+  if (replicas.size() > 1) {
+    std::vector<at::Tensor> shared = sums;
+    shared.push_back(count);
+    replicas.sum(shared);
+  }
+  const double memory = bft::running_memory(batches_seen_++);
+  for (std::size_t layer = 0; layer < predicting; ++layer)
+    layers_[layer]->stretch.mul_(memory).add_(sums[layer] / count.item<double>(), 1 - memory);
+}
+
+void FilterTraining::record() {
+  if (!host_.armed_filter().has_gain()) return;
+  const at::NoGradGuard no_gradients;
+  const std::vector<double> energy = host_.jacobian_energy();
+  for (std::int64_t layer = 0; layer < std::ssize(layers_); ++layer) {
+    const auto index = static_cast<std::size_t>(layer);
+    const bft::FilterWeights& weights = *layers_[index];
+    std::map<std::string_view, double> found;
+    if (weights.process_noise.defined())
+      found["process_noise"] = mean_of(bft::process_noise(weights.process_noise, options()));
+    if (weights.recency.defined()) found["decay"] = mean_of(at::sigmoid(weights.recency));
+    if (index < energy.size()) found["jacobian_energy"] = energy[index];
+    for (const runfile::FilterCurve& curve : runfile::filter_curves()) {
+      const std::string name(curve.name);
+      const auto value = found.find(curve.name);
+      curves_[name].push_back(value != found.end() ? value->second : seen_[{name, layer}].mean());
+    }
+  }
+  recorded_at_.push_back(steps_);
+  seen_.clear();
+}
+
+std::string FilterTraining::csv() const {
+  std::string text = "step,layer";
+  for (const runfile::FilterCurve& curve : runfile::filter_curves()) text += fmt::format(",{}", curve.name);
+  text += "\n";
+  for (std::size_t i = 0; i < recorded_at_.size() * layers_.size(); ++i) {
+    text += fmt::format("{},{}", recorded_at_[i / layers_.size()], i % layers_.size());
+    for (const runfile::FilterCurve& curve : runfile::filter_curves()) {
+      const double value = curves_.at(std::string(curve.name)).at(i);
+      text += std::isnan(value) ? "," : fmt::format(",{:.6g}", value);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string FilterTraining::warning() const {
+  const auto shares = curves_.find("share_at_most");
+  if (shares == curves_.end()) return {};
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    const double share = shares->second.at(shares->second.size() - layers_.size() + layer);
+    if (share >= almost_all)
+      return fmt::format(
+          "{:.1f}% of the observation precisions of layer {} are at the bound --most-precision {}; they "
+          "tell nothing there",
+          100 * share, layer, options().most_precision);
+  }
+  return {};
+}
+
+Json FilterTraining::notes() const {
+  if (!has_precision()) return nullptr;
+  Json curves = Json::object();
+  for (const auto& [name, values] : curves_) {
+    for (const double value : values) curves[name].push_back(number_or_null(value));
+  }
+  return {{"started_from", started_from_},
+          {"batches_seen", batches_seen_},
+          {"tensors", tensors_to_json(host_.filter_constants())},
+          {"curves", curves},
+          {"recorded_at", recorded_at_}};
+}
+
+void FilterTraining::restore(const Json& notes) {
+  if (!has_precision()) return;
+  const at::NoGradGuard no_gradients;
+  batches_seen_ = notes.at("batches_seen").get<std::int64_t>();
+  tensors_from_json(notes.at("tensors"), host_.filter_constants());
+  curves_.clear();
+  recorded_at_.clear();
+  if (notes.contains("points")) {  // as decoders stored them before version 2 of these notes
+    started_from_ = notes.at("started").get<bool>() ? 2.0 * static_cast<double>(host_.head_dim()) : 0;
+    restore_points(notes.at("points"));
+    return;
+  }
+  started_from_ = notes.at("started_from").get<double>();
+  for (const auto& [name, values] : notes.at("curves").items()) {
+    for (const Json& value : values) curves_[name].push_back(number_of(value));
+  }
+  if (notes.contains("recorded_at"))  // absent in older notes of recommenders, which need it for no file
+    recorded_at_ = notes.at("recorded_at").get<std::vector<std::int64_t>>();
+}
+
+void FilterTraining::restore_points(const Json& points) {
+  const std::vector<std::string> columns = {"precision",     "observation_precision", "gain",
+                                            "share_at_most", "process_noise",         "stretch",
+                                            "decay",         "jacobian_energy"};
+  for (const Json& point : points) {
+    if (point.at(1).get<std::int64_t>() == 0) recorded_at_.push_back(point.at(0).get<std::int64_t>());
+    curves_["share_of_precision_at_most"].push_back(unknown);
+    for (std::size_t i = 0; i < columns.size(); ++i) curves_[columns[i]].push_back(number_of(point.at(2 + i)));
+  }
+}
+
+}  // namespace gainlens::training
