@@ -60,10 +60,10 @@ struct EstimatorAccuracy {
   std::int64_t undefined;   ///< draws without V
   Measured mean_variance;   ///< mean of V over draws, in the square of the values' unit
   Measured bias;            ///< mean of V / true variance - 1; missing where the true variance is 0
-  Measured bias_error;      ///< its Monte-Carlo standard error, without that of the true variance
+  Measured bias_error;      ///< Monte-Carlo standard error of the bias, as if the true variance were known exactly
   Measured spread;          ///< standard deviation of V over draws / true variance
   Measured coverage;        ///< share of draws with |e - target| <= 1.96 sqrt(V)
-  Measured coverage_error;  ///< its Monte-Carlo standard error
+  Measured coverage_error;  ///< Monte-Carlo standard error of the coverage
 };
 
 /// One scenario at one n_eff.

@@ -64,24 +64,32 @@ void add_layer(Tables& tables, Blocks x, Blocks y) {
   tables.layers.push_back(std::move(table));
 }
 
-/// The complete KV groups of every layer that has at least two.
-std::vector<std::pair<Blocks, Blocks>> whole_groups(const ClusteredPairs& pairs) {
-  std::map<std::size_t, std::map<std::size_t, std::map<std::size_t, std::size_t>>>
-      points;  // layer, group, head -> point
-  for (std::size_t i = 0; i < pairs.x.size(); ++i)
-    points[pairs.layer[i]][pairs.head[i] / pairs.group_size][pairs.head[i]] = i;
-  std::vector<std::pair<Blocks, Blocks>> layers;
-  for (const auto& [layer, groups] : points) {
-    Blocks x, y;
-    for (const auto& [group, heads] : groups) {
-      if (heads.size() < pairs.group_size) continue;
-      x.emplace_back();
-      y.emplace_back();
-      for (const auto& [head, point] : heads) {
-        x.back().push_back(pairs.x[point]);
-        y.back().push_back(pairs.y[point]);
-      }
+/// A KV group by its place; `operator<=>` orders by layer first.
+struct KvGroup {
+  std::size_t layer, number;
+  auto operator<=>(const KvGroup&) const = default;
+};
+
+/// x and y of every layer with at least two complete KV groups: blocks [group] of the values of its query heads.
+std::vector<std::pair<Blocks, Blocks>> complete_groups(const ClusteredPairs& pairs) {
+  std::map<KvGroup, std::vector<std::size_t>> points_of;
+  for (std::size_t point = 0; point < pairs.x.size(); ++point)
+    points_of[{pairs.layer[point], pairs.head[point] / pairs.group_size}].push_back(point);
+  std::map<std::size_t, std::pair<Blocks, Blocks>> by_layer;
+  for (auto& [group, points] : points_of) {
+    if (points.size() < pairs.group_size) continue;
+    std::ranges::sort(points, {}, [&](std::size_t point) { return pairs.head[point]; });
+    auto& [x, y] = by_layer[group.layer];
+    x.emplace_back();
+    y.emplace_back();
+    for (const std::size_t point : points) {
+      x.back().push_back(pairs.x[point]);
+      y.back().push_back(pairs.y[point]);
     }
+  }
+  std::vector<std::pair<Blocks, Blocks>> layers;
+  for (auto& [layer, blocks] : by_layer) {
+    auto& [x, y] = blocks;
     if (x.size() >= 2) layers.emplace_back(same_where_alike(std::move(x)), same_where_alike(std::move(y)));
   }
   return layers;
@@ -153,7 +161,7 @@ OrderedJson to_json(const TestedStatistic& statistic) {
 PermutationTest permute_blocks(const ClusteredPairs& pairs, const Resampling& resampling) {
   ASSERT(pairs.group_size > 0, "KV groups of no head");
   Tables values, ranks;
-  for (const auto& [x, y] : whole_groups(pairs)) {
+  for (const auto& [x, y] : complete_groups(pairs)) {
     add_layer(values, x, y);
     add_layer(ranks, ranked(x), ranked(y));
   }

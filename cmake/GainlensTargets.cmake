@@ -47,7 +47,7 @@ function(gainlens_library name)
   if(arg_SOURCES)
     add_library(gainlens_${name} STATIC ${arg_SOURCES})
     file(RELATIVE_PATH place ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-    if(NOT place MATCHES "^(bench|tests)")  # their local names clash
+    if(NOT place MATCHES "^(bench|tests)")  # small, and their local names clash
       set_target_properties(gainlens_${name} PROPERTIES UNITY_BUILD ${GAINLENS_UNITY} UNITY_BUILD_BATCH_SIZE 8)
     endif()
     if(arg_ALONE)
@@ -69,11 +69,19 @@ function(gainlens_library name)
   add_library(gainlens::${name} ALIAS gainlens_${name})
 endfunction()
 
-# gainlens_test(NAME [TORCH] SOURCES file... [DEPENDS target...])
-# makes gainlens_test_NAME and registers each of its suites (GainlensSuites.cmake).
+# gainlens_test(NAME [TORCH] [UNITY] SOURCES file... [ALONE regex] [DEPENDS target...])
+# makes gainlens_test_NAME and registers each of its suites (GainlensSuites.cmake). Sources of UNITY tests are compiled
+# four at a time, but for those that match ALONE, whose local names clash with those of a neighbour.
 function(gainlens_test name)
-  cmake_parse_arguments(arg "TORCH" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;UNITY" "ALONE" "SOURCES;DEPENDS" ${ARGN})
   add_executable(gainlens_test_${name} ${arg_SOURCES})
+  if(arg_UNITY)
+    set_target_properties(gainlens_test_${name} PROPERTIES UNITY_BUILD ${GAINLENS_UNITY} UNITY_BUILD_BATCH_SIZE 4)
+    if(arg_ALONE)
+      list(FILTER arg_SOURCES INCLUDE REGEX ${arg_ALONE})
+      set_source_files_properties(${arg_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endif()
   target_compile_options(gainlens_test_${name} PRIVATE ${GAINLENS_NO_FALSE_OVERLAPS} ${GAINLENS_TEST_OPTIMISATION})
   target_link_libraries(gainlens_test_${name} PRIVATE
     gainlens_options ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)

@@ -1,5 +1,6 @@
 #include "analyses/filter_layers.h"
 #include "analyses/measured.h"
+#include "analyses/seed_comparison.h"
 #include "reports/figures/figure_parts.h"
 #include "reports/figures/palette.h"
 #include "reports/figures/plot_script.h"
@@ -96,12 +97,10 @@ Maybe<Figure> filter_figure(const FilteredArm& arm, const std::string& name) {
 
 /// Mean (standard deviation) over seeds, in three digits.
 std::string over_seeds(const std::vector<double>& values) {
-  double mean = 0, squares = 0;
-  for (const double value : values) mean += value / static_cast<double>(values.size());
-  if (std::isnan(mean)) return "–";
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  if (values.size() < 2) return fmt::format("{:.3g}", mean);
-  return fmt::format("{:.3g} ({:.2g})", mean, std::sqrt(squares / static_cast<double>(values.size() - 1)));
+  const analyses::ArmSummary summary = analyses::arm_summary(values);
+  if (std::isnan(summary.mean)) return "–";
+  if (!summary.deviation) return fmt::format("{:.3g}", summary.mean);
+  return fmt::format("{:.3g} ({:.2g})", summary.mean, *summary.deviation);
 }
 
 PaperTable filter_table(const std::vector<FilteredArm>& arms) {

@@ -11,9 +11,10 @@ namespace {
 
 constexpr std::size_t granule = std::size_t{64} << 10;  // sizes are multiples of it, so that more blocks fit again
 
-/// Kept beyond the peak, as a share of it. Blocks of different sizes never fit each other exactly: without any room the
-/// pages of every layer's tensors would go back to the system and come again (this costs a sixth of a sweep's time).
-constexpr std::size_t room = 16;
+/// Freed blocks are kept until all blocks together exceed the peak of those in use by one part in so many. Blocks of
+/// different sizes never fit each other exactly: with no such room, the pages of every layer's tensors would go back to
+/// the system and be fetched again, which costs a sixth of a sweep's time.
+constexpr std::size_t room_divisor = 16;
 
 constexpr std::uintptr_t smallest_page = 4096;  // of any system
 
@@ -43,7 +44,7 @@ void* BlockCache::take(std::size_t bytes) {
     kept_.erase(best);
     usage_.kept -= size;
   } else {
-    const std::size_t peak = std::max(usage_.peak, usage_.in_use + size), most = peak + peak / room;
+    const std::size_t peak = std::max(usage_.peak, usage_.in_use + size), most = peak + peak / room_divisor;
     const std::size_t wanted = usage_.in_use + usage_.kept + size;
     if (wanted > most) release((wanted - most + granule - 1) / granule * granule);
     address = map_block(size);

@@ -7,7 +7,8 @@
 namespace gainlens::tokenizers {
 namespace {
 
-/// Joins each span to the piece before it if `joins(span matched, span before it matched)` is true.
+/// Joins spans to pieces. A span goes to the piece before it if joins(a, b) is true, where a says whether the span is a
+/// match of the pattern, and b whether the span before it is one.
 template <typename Joins>
 std::vector<Span> join(const std::vector<Span>& spans, Joins&& joins) {
   std::vector<Span> pieces;

@@ -38,7 +38,7 @@ at::Tensor copy_of(const formats::TensorEntry& entry, const std::string& where) 
                 where, printable(entry.name, 100));
 }
 
-/// The sha256 of a state. It prevents that a training continues from a file that was damaged on the disk.
+/// The sha256 of a state. With it, a file that was damaged on the disk is refused.
 template <typename Tensors>
 std::string checksum(const std::string& step, const std::string& notes, const Tensors& tensors) {
   return formats::content_checksum(step + "\n" + notes + "\n", tensors);

@@ -1,7 +1,8 @@
 #pragma once
 
+#include "support/file_bytes.h"
+
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <string>
 
@@ -19,11 +20,6 @@ inline std::filesystem::path copy_checkpoint(const std::filesystem::path& folder
     std::filesystem::copy_file(from / name, copy / name, std::filesystem::copy_options::overwrite_existing);
   }
   return copy;
-}
-
-inline std::filesystem::path write_file(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-  return path;
 }
 
 /// A JSON array of `count` ids 2, 3, ..., 61, 2, 3, ...

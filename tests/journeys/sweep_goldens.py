@@ -1,23 +1,29 @@
 """Sweeps golden checkpoints with the built program and compares every dataset of their run.h5 with the reference.
 
-    python tests/journeys/sweep_goldens.py build/gainlens [NAME...]
+    python tests/journeys/sweep_goldens.py build/gainlens [--jobs N] [NAME...]
 
-Needs numpy and h5py. NAME is a folder of tests/golden/models or a file of tests/golden/gguf. Without a NAME, all are
-swept and the counts are printed. Each golden is swept at two lengths with --per-query, in float64, float32 and
-bfloat16. A GGUF file, which has the weights of a folder, is swept in float32 alone. Then audit, sinks, sink-vs-k and
-report read the run in float32. tests/golden/sweep_reference.py computes the expected numbers; it shares nothing with
-the sweep.
+Needs numpy and h5py. NAME is a folder of tests/golden/models or a file of tests/golden/gguf; without a NAME, all are
+swept. Each golden is swept at two lengths with --per-query, in float64, float32 and bfloat16. A GGUF file, which has
+the weights of a folder, is swept in float32 alone. Then audit, sinks, sink-vs-k and report read the run in float32. If
+every dataset of a GGUF file's run has the bits of the folder's run, these commands are not called for it: they would
+read the same numbers again. tests/golden/sweep_reference.py computes the expected numbers; it shares nothing with the
+sweep.
+Each golden gives one line, and one more for each complaint. The last lines count, and name the goldens that failed.
 Exit code 1: something differs. 77: numpy or h5py is missing, or the only golden asked for is shared data that is
 absent.
 """
 
 import argparse
+import concurrent.futures
+import dataclasses
+import functools
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 try:
     import h5py
@@ -38,6 +44,7 @@ SINK_MARGIN = {"float64": 1e-6, "float32": 1e-4, "bfloat16": 0.05}  # largest er
 SINK_THRESHOLD = 0.3  # column mean of the keys that `without_sinks` leaves out
 BFLOAT16_MARGIN = 0.03  # largest error of the sink lemma's bound in bfloat16
 REPORTED = "float32"  # the dtype whose run is given to all commands: the figures of a report take seconds
+CALL_SECONDS = 300  # of one call of the program; it takes one or two
 CACHE = tempfile.TemporaryDirectory()
 
 
@@ -315,15 +322,68 @@ def compare_report(golden, dtype, path):
 def run(program, *arguments, allowed=(0,)):
     """Complaints about one call of the program. The cache of the person who runs the test is not touched."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": CACHE.name}
-    result = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, env=environment)
+    try:
+        result = subprocess.run(
+            [program, *map(str, arguments)], capture_output=True, text=True, env=environment, timeout=CALL_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return [f"{' '.join(map(str, arguments[:1]))}: not done after {CALL_SECONDS} s"]
     told = result.stderr.strip()
     if "internal error" in told or result.returncode not in allowed or (result.returncode and told.count("\n")):
         return [f"{' '.join(map(str, arguments[:1]))}: exit {result.returncode}: {told}"]
     return []
 
 
-def sweep(program, golden, dtype, folder):
-    """Sweeps one golden in one dtype, and calls every command that reads runs. Returns the same as compare_run."""
+def same_numbers(first, second):
+    """Whether two runs hold the same: every dataset bit for bit, and requests that differ in the model's name alone."""
+    with h5py.File(first) as one, h5py.File(second) as other:
+        left, right = stored_datasets(one), stored_datasets(other)
+        if left.keys() != right.keys() or dict(one.attrs) != dict(other.attrs):
+            return False
+        requests = [json.loads(datasets.pop("request")[()]) | {"model": None} for datasets in (left, right)]
+        return requests[0] == requests[1] and all(
+            left[path].dtype == right[path].dtype and equal_bits(left[path][()], right[path][()]) for path in left
+        )
+
+
+def equal_bits(left, right):
+    left, right = np.asarray(left), np.asarray(right)
+    if left.dtype == object:  # texts
+        return left.tolist() == right.tolist()
+    return left.shape == right.shape and left.tobytes() == right.tobytes()
+
+
+@dataclasses.dataclass
+class Result:
+    """What was found out about one golden."""
+
+    name: str
+    complaints: list = dataclasses.field(default_factory=list)
+    worsts: list = dataclasses.field(default_factory=list)  # for each dtype, in words
+    dtypes: int = 0
+    chunks: int = 0
+    datasets: int = 0
+    read_before: bool = False  # the run equals that of the twin, which every command has read
+    absent: pathlib.Path | None = None  # the checkpoint, where it is shared data that is not on this machine
+    seconds: float = 0
+
+    def lines(self):
+        if self.absent:
+            yield f"SKIPPED: {self.name} needs shared data: {self.absent} is absent"
+            return
+        verdict = "FAILED" if self.complaints else "ok"
+        swept = f"{self.dtypes} dtypes, {self.chunks} chunks, {self.datasets} datasets"
+        same = "; the run of its twin" if self.read_before else ""
+        yield f"{verdict:6} {self.name}: {swept}; worst {', '.join(self.worsts)}{same}; {self.seconds:.1f} s"
+        for complaint in self.complaints:
+            yield f"       {self.name} {complaint}"
+
+
+def sweep(program, golden, dtype, folder, twin, result):
+    """Sweeps one golden in one dtype, and lets every command that reads runs read it; adds to `result`.
+
+    `twin`: the run.h5 of the same weights that these commands have read already, or None. Returns the run.h5.
+    """
     tokens, out = folder / "tokens.json", folder / dtype
     tokens.write_text(json.dumps(golden.tokens))
     lengths = ",".join(map(str, golden.lengths))
@@ -342,64 +402,91 @@ def sweep(program, golden, dtype, folder):
         "--quiet",
     )
     complaints = run(program, "sweep", golden.checkpoint, *options)
-    if complaints:
-        return complaints, (np.inf, "sweep"), 0
-    complaints, worst, compared = compare_run(golden, dtype, out / "run.h5")
-    if dtype == REPORTED:
-        # A command may refuse the run as too small, with a reason.
-        for command in ("audit", "sinks", "sink-vs-k"):
-            complaints += run(program, command, out, allowed=(0, 2))
-        failed = run(program, "report", out)
-        complaints += failed or compare_report(golden, dtype, out / "report" / "summary.json")
-    return complaints, worst, compared
+    worst, compared = (np.inf, "sweep"), 0
+    if not complaints:
+        complaints, worst, compared = compare_run(golden, dtype, out / "run.h5")
+        if dtype == REPORTED and twin and same_numbers(twin, out / "run.h5"):
+            result.read_before = True
+        elif dtype == REPORTED:
+            # A command may refuse the run as too small, with a reason.
+            for command in ("audit", "sinks", "sink-vs-k"):
+                complaints += run(program, command, out, allowed=(0, 2))
+            failed = run(program, "report", out)
+            complaints += failed or compare_report(golden, dtype, out / "report" / "summary.json")
+    result.complaints += [f"{dtype}: {complaint}" for complaint in complaints]
+    result.worsts.append(f"{dtype} {worst[0]:.2g} of the tolerance ({worst[1]})")
+    result.dtypes += 1
+    result.chunks += len(golden.lengths)
+    result.datasets += compared
+    return out / "run.h5"
 
 
-def check(program, name):
-    """Sweeps one golden in every dtype.
-
-    Returns the complaints and the numbers of compared chunks and datasets, or None if the checkpoint is absent.
-    """
-    golden = Golden(name)
-    if not golden.checkpoint.exists():
-        print(f"{name}: SKIPPED: {golden.checkpoint} is absent")
-        return None
-    worsts, complaints, compared = [], [], 0
-    with tempfile.TemporaryDirectory() as folder:
+def check(program, name, folder, twin):
+    """Sweeps one golden in every dtype. Returns the result, and the run.h5 in the reported dtype, if it is sound."""
+    start, result, reported = time.monotonic(), Result(name), None
+    try:
+        golden = Golden(name)
+        if not golden.checkpoint.exists():
+            result.absent = golden.checkpoint
+            return result, None
         for dtype in golden.dtypes:
-            found, worst, datasets = sweep(program, golden, dtype, pathlib.Path(folder))
-            complaints += [f"{name} {dtype}: {complaint}" for complaint in found]
-            worsts.append(f"{dtype} {worst[0]:.2g} of the tolerance ({worst[1]})")
-            compared += datasets
-    swept = f"{len(golden.dtypes)} dtypes x {len(golden.lengths)} lengths"
-    print(f"{name}: {swept}, {compared} datasets; worst {', '.join(worsts)}")
-    for complaint in complaints:
-        print(f"  {complaint}")
-    return complaints, len(golden.dtypes), len(golden.dtypes) * len(golden.lengths), compared
+            path = sweep(program, golden, dtype, folder, twin, result)
+            if dtype == REPORTED and not result.complaints:
+                reported = path
+    except Exception as error:  # what one golden breaks must not hide the others
+        result.complaints.append(f"the check itself failed: {type(error).__name__}: {error}")
+    result.seconds = time.monotonic() - start
+    return result, reported
 
 
-def all_names():
-    models = [folder.name for folder in (GOLDEN / "models").iterdir()]
-    return sorted(models) + sorted(json.loads((GOLDEN / "gguf" / "twins.json").read_text()))
+def check_twins(program, names):
+    """Checks goldens of the same weights, the folder first. Prints and returns their results."""
+    results, twin = [], None
+    with tempfile.TemporaryDirectory() as place:
+        for name in names:
+            folder = pathlib.Path(place) / name
+            folder.mkdir()
+            result, run_file = check(program, name, folder, twin)
+            twin = twin or run_file
+            print("\n".join(result.lines()), flush=True)
+            results.append(result)
+    return results
+
+
+def groups_of(names):
+    """The given goldens (all, if none is given), those of the same weights together, the folder first."""
+    twins = json.loads((GOLDEN / "gguf" / "twins.json").read_text())
+    groups = {}
+    for name in names or sorted(folder.name for folder in (GOLDEN / "models").iterdir()) + sorted(twins):
+        groups.setdefault(twins.get(name, name), []).append(name)
+    return [sorted(group, key=lambda name: name in twins) for group in groups.values()]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
-    arguments = parser.parse_args()
-    checked = [
-        result for name in arguments.names or all_names() if (result := check(arguments.program.resolve(), name))
-    ]
+    parser.add_argument("--jobs", type=int, default=1, help="goldens at a time; the program does most of the work")
+    arguments = parser.parse_intermixed_args()
+    work = functools.partial(check_twins, arguments.program.resolve())
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        results = [result for group in pool.map(work, groups_of(arguments.names)) for result in group]
+    checked = [result for result in results if not result.absent]
     if not checked:
         sys.exit(77)
-    complaints = sum(len(found) for found, *_ in checked)
-    for field in sweep_reference.fields_without_golden(GOLDEN / "models"):
+    runs, chunks, datasets = (sum(getattr(of, key) for of in checked) for key in ("dtypes", "chunks", "datasets"))
+    complaints = sum(len(result.complaints) for result in checked)
+    unheld = sweep_reference.fields_without_golden(GOLDEN / "models")
+    for field in unheld:
         print(f"{field}: no golden holds it; make_sweep_golden.py --add {field}")
-        complaints += 1
-    runs, chunks, datasets = (sum(result[which] for result in checked) for which in (1, 2, 3))
+    complaints += len(unheld)
     counts = f"{runs} runs, {chunks} chunks, {datasets} datasets compared, {complaints} complaints"
     print(f"{len(checked)} checkpoints: {counts}")
-    sys.exit(1 if complaints else 0)
+    print(f"{sum(result.read_before for result in checked)} GGUF files gave the run of their twins, bit for bit")
+    if failed := [result.name for result in checked if result.complaints]:
+        print(f"FAILED: {', '.join(failed)}")
+    if complaints:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

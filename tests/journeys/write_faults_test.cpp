@@ -8,18 +8,27 @@
 #include "support/program.h"
 #include "support/shared_data.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace gainlens::testing {
 namespace {
@@ -44,9 +53,67 @@ std::map<std::string, std::string> files_below(const fs::path& folder) {
   return files;
 }
 
+/// Which call of a run fails; 0: none. Or whether each call writes half of its bytes.
+struct Fault {
+  long call = 0;
+  bool half = false;
+};
+
+/// A program that has loaded its libraries, which takes longer than a short run, and that forks for each run
+/// (tests/support/failing_writes.cpp).
+class ServedProgram {
+ public:
+  explicit ServedProgram(const std::vector<std::string>& arguments) {
+    std::vector<std::string> words = {GAINLENS_PROGRAM "-compute"};  // gainlens itself would only execute it
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    int requests[2], answers[2];
+    if (::pipe2(requests, O_CLOEXEC) != 0 || ::pipe2(answers, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::setenv("LD_PRELOAD", GAINLENS_FAILING_WRITES, 1);
+      ::setenv("GAINLENS_FAIL_SERVER", "1", 1);
+      ::setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1);
+      if (::dup2(requests[0], 198) < 0 || ::dup2(answers[1], 199) < 0) ::_exit(126);
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    ::close(requests[0]);
+    ::close(answers[1]);
+    requests_ = requests[1];
+    answers_ = ::fdopen(answers[0], "r");
+  }
+  ServedProgram(const ServedProgram&) = delete;
+  ServedProgram& operator=(const ServedProgram&) = delete;
+  ~ServedProgram() {
+    ::close(requests_);
+    std::fclose(answers_);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+  ProgramResult run(const fs::path& folder, const Fault& fault) {
+    const std::string request = fmt::format("{} {} {}\n", fault.call, fault.half ? 1 : 0, folder.string());
+    int status = -1;
+    if (::write(requests_, request.data(), request.size()) != static_cast<ssize_t>(request.size()) ||
+        std::fscanf(answers_, "%d", &status) != 1)
+      throw std::runtime_error("the program that is to be run has ended");
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(folder / "stdout"), bytes_of(folder / "stderr")};
+  }
+
+ private:
+  TemporaryFolder cache_;
+  pid_t child_ = -1;
+  int requests_ = -1;
+  std::FILE* answers_ = nullptr;
+};
+
 /// A command that writes below the folder `out` of its working folder, and of which one call can be made to fail.
 class FaultyCommand {
  public:
+  /// @param arguments  of the program
+  explicit FaultyCommand(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {}
   /// @param line   shell command; the word "FAULTY" marks the program whose calls fail
   /// @param below  only calls on files below this path can fail
   explicit FaultyCommand(std::string line, std::string below = "out")
@@ -55,7 +122,7 @@ class FaultyCommand {
   /// Runs the command without a fault, keeps its files as the right ones, and returns the number of its writing calls.
   long measure() {
     const TemporaryFolder place;
-    const ProgramResult result = run(place.path(), "");
+    const ProgramResult result = run(place.path(), {});
     EXPECT_EQ(result.exit_code, 0) << result.error;
     right_ = files_below(place.path() / "out");
     EXPECT_FALSE(right_.empty());
@@ -64,8 +131,7 @@ class FaultyCommand {
   }
 
   /// "error", "right bytes", or a description of anything else.
-  /// @param fault  environment variables for the preloaded library (tests/support/failing_writes.cpp)
-  std::string outcome(const std::string& fault) {
+  std::string outcome(const Fault& fault) {
     const TemporaryFolder place;
     const ProgramResult result = run(place.path(), fault);
     if (result.exit_code == 0) return wrong_files(place.path() / "out", "right bytes");
@@ -77,7 +143,7 @@ class FaultyCommand {
       const std::lock_guard lock(*proving_);
       if (proven_.contains(left)) return "error";
     }
-    const ProgramResult again = run(place.path(), "");
+    const ProgramResult again = run(place.path(), {});
     if (again.exit_code != 0)
       return fmt::format("after '{}' the same command gave exit code {}: {}", result.error, again.exit_code,
                          again.error);
@@ -90,10 +156,26 @@ class FaultyCommand {
  private:
   using Files = std::map<std::string, std::string>;
 
-  ProgramResult run(const fs::path& place, const std::string& fault) const {
-    const std::string faulty =
-        fmt::format("env LD_PRELOAD=" GAINLENS_FAILING_WRITES " GAINLENS_FAIL_PATH={} GAINLENS_FAIL_LOG={} {}",
-                    (place / below_).string(), (place / "calls").string(), fault);
+  /// Several threads may call it at the same time.
+  ProgramResult run(const fs::path& place, const Fault& fault) {
+    if (line_.empty()) {
+      std::unique_ptr<ServedProgram> program;
+      {
+        const std::lock_guard lock(*proving_);
+        if (!idle_.empty()) {
+          program = std::move(idle_.back());
+          idle_.pop_back();
+        }
+      }
+      if (!program) program = std::make_unique<ServedProgram>(arguments_);
+      ProgramResult result = program->run(place, fault);
+      const std::lock_guard lock(*proving_);
+      idle_.push_back(std::move(program));
+      return result;
+    }
+    const std::string faulty = fmt::format(
+        "env LD_PRELOAD=" GAINLENS_FAILING_WRITES " GAINLENS_FAIL_PATH={} GAINLENS_FAIL_LOG={} GAINLENS_FAIL_CALL={}{}",
+        (place / below_).string(), (place / "calls").string(), fault.call, fault.half ? " GAINLENS_FAIL_HALF=1" : "");
     std::string line = line_;
     line.replace(line.find("FAULTY"), 6, faulty);
     return run_shell(line, place);
@@ -111,6 +193,8 @@ class FaultyCommand {
     return if_none;
   }
 
+  std::vector<std::string> arguments_;
+  std::vector<std::unique_ptr<ServedProgram>> idle_;
   std::string line_, below_;
   Files right_;
   std::unique_ptr<std::mutex> proving_ = std::make_unique<std::mutex>();
@@ -132,7 +216,7 @@ void fail_each_call(const std::string& name, FaultyCommand command, Part part = 
   std::mutex counting;
   const auto work = [&] {
     for (long call = next.fetch_add(part.of); call <= calls; call = next.fetch_add(part.of)) {
-      const std::string outcome = command.outcome(fmt::format("GAINLENS_FAIL_CALL={}", call));
+      const std::string outcome = command.outcome({.call = call});
       const std::lock_guard lock(counting);
       ++counts[outcome];
       EXPECT_TRUE(outcome == "error" || outcome == "right bytes")
@@ -149,15 +233,15 @@ void fail_each_call(const std::string& name, FaultyCommand command, Part part = 
       "{}, disk full for one call: {} of {} calls failed, {} errors, {} right bytes, {} other outcomes\n", name, failed,
       calls, errors, right, failed - errors - right);
   EXPECT_GT(errors, 0) << name << ": no call failed";
-  EXPECT_EQ(command.outcome("GAINLENS_FAIL_HALF=1"), "right bytes") << name;
+  EXPECT_EQ(command.outcome({.half = true}), "right bytes") << name;
 }
 
 class WriteFaults : public ::testing::Test {
  protected:
   /// A sweep of chunks of 16 tokens over one layer, with every kind of dataset.
-  std::string sweep() const {
-    return GAINLENS_PROGRAM " sweep " + tiny_checkpoint.string() + " --tokens " + ids_ +
-           " --lengths 16 --layers 0:1 --per-query --threads 1 --quiet --out out";
+  std::vector<std::string> sweep(const std::string& samples) const {
+    return {"sweep",       tiny_checkpoint, "--tokens", ids_,      "--lengths", "16",  "--layers",  "0:1",
+            "--per-query", "--threads",     "1",        "--quiet", "--out",     "out", "--samples", samples};
   }
 
   TemporaryFolder folder_;
@@ -166,7 +250,7 @@ class WriteFaults : public ::testing::Test {
 
 /// Calls come in small patterns (open, write, flush, rename), so every fifth call meets each kind of call in turn.
 TEST_F(WriteFaults, EveryFifthCallOfASweep) {
-  fail_each_call("sweep", FaultyCommand("FAULTY " + sweep() + " --samples 1"), {1, 5});
+  fail_each_call("sweep", FaultyCommand(sweep("1")), {1, 5});
 }
 
 /// In one of two processes, the calls fail with which the two communicate. The other would wait for minutes, so it is
@@ -174,12 +258,12 @@ TEST_F(WriteFaults, EveryFifthCallOfASweep) {
 TEST_F(WriteFaults, EveryCallOfARank) {
   for (const int rank : {0, 1}) {
     const auto process = [&](int of) {
-      return fmt::format("RANK={} WORLD_SIZE=2 {}", of, of == rank ? "FAULTY " : "");
+      return fmt::format("RANK={} WORLD_SIZE=2 {}" GAINLENS_PROGRAM " {}", of, of == rank ? "FAULTY " : "",
+                         fmt::join(sweep("2"), " "));
     };
     fail_each_call(fmt::format("rank {}", rank),
-                   FaultyCommand(process(1 - rank) + sweep() + " --samples 2 >/dev/null 2>&1 & other=$!; code=0; " +
-                                     process(rank) + sweep() +
-                                     " --samples 2 || code=$?; [ $code = 0 ] || kill $other 2>/dev/null || true; "
+                   FaultyCommand(process(1 - rank) + " >/dev/null 2>&1 & other=$!; code=0; " + process(rank) +
+                                     " || code=$?; [ $code = 0 ] || kill $other 2>/dev/null || true; "
                                      "wait $other || [ $code != 0 ] || code=99; exit $code",
                                  "out/ranks"));
   }
@@ -192,9 +276,8 @@ TEST_F(WriteFaults, EveryCallOfATraining) {
   recipe["save_every"] = 1;
   const auto config = write_text(folder_.path() / "recipe.json", recipe.dump());
   const auto text = write_text(folder_.path() / "text.txt", made_up_text(300));
-  fail_each_call("training",
-                 FaultyCommand("FAULTY " GAINLENS_PROGRAM " train language-model --config " + config.string() +
-                               " --text " + text.string() + " --out out --quiet --threads 1"));
+  fail_each_call("training", FaultyCommand({"train", "language-model", "--config", config, "--text", text, "--out",
+                                            "out", "--quiet", "--threads", "1"}));
 }
 
 TEST_F(WriteFaults, EveryCallOfACapture) {

@@ -3,7 +3,6 @@
 
 #include "kernels/attention_cases.h"
 #include "kernels/attention_testing.h"
-#include "kernels/emulated_attention.h"
 #include "kernels/gradient/attention_gradient.h"
 
 #include "core/error.h"
@@ -11,6 +10,10 @@
 #include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#ifdef GAINLENS_CUDA_EMULATION  // in the program of the CUDA tests
+#include "kernels/emulated_attention.h"
+#endif
 
 namespace gainlens::kernels {
 namespace {
@@ -29,7 +32,12 @@ Attention by(AttentionBackend backend) {
 }
 
 const std::vector<std::pair<std::string, Attention>> ways{
-    {"streaming", by(AttentionBackend::streaming)}, {"composed", by(AttentionBackend::composed)}, {"fused", emulated}};
+    {"streaming", by(AttentionBackend::streaming)},
+    {"composed", by(AttentionBackend::composed)},
+#ifdef GAINLENS_CUDA_EMULATION
+    {"fused", emulated},
+#endif
+};
 
 // ---- sink logits ----
 

@@ -16,14 +16,14 @@
 namespace gainlens::models {
 namespace {
 
+using gainlens::testing::filter_for_tests;
+using gainlens::testing::logits;
+using gainlens::testing::RandomWeights;
+using gainlens::testing::small_config;
+using gainlens::testing::some_tokens;
 using gainlens::testing::TemporaryFolder;
 using ::testing::AllOf;
-using testing::filter_for_tests;
 using ::testing::HasSubstr;
-using testing::logits;
-using testing::RandomWeights;
-using testing::small_config;
-using testing::some_tokens;
 using ::testing::ThrowsMessage;
 
 OrderedJson document(const bft::FilterOptions& filter) {

@@ -2,6 +2,7 @@
 #include "models/checkpoint/memory_needed.h"
 
 #include "core/error.h"
+#include "kernels/linear/product_kernel.h"
 #include "models/checkpoint/model_size.h"
 #include "models/random_decoder.h"
 
@@ -31,6 +32,14 @@ TEST(MemoryNeeded, TermsByHand) {
   EXPECT_EQ(needed.likelihood, 10 * 16 * 4 * 2 + 10 * 32 + 2 * 192 * 4 * (16 + 2 * 256));
   EXPECT_EQ(needed.total(), needed.process + needed.weights + needed.sequences + needed.likelihood);
   EXPECT_EQ(needed.beyond_process(), needed.total() - needed.process);
+}
+
+// The estimate is the same on every processor because of this: libtorch, which needs much more memory for a product, is
+// taken for float64 alone, whatever the processor.
+TEST(MemoryNeeded, LibtorchMultipliesInFloat64Alone) {
+  EXPECT_EQ(kernels::product_kernel(at::kDouble), kernels::ProductKernel::libtorch);
+  for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf})
+    EXPECT_NE(kernels::product_kernel(type), kernels::ProductKernel::libtorch) << type;
 }
 
 TEST(MemoryNeeded, ASharedExpertNeedsItsOutputTwice) {

@@ -7,6 +7,7 @@
 #include "reports/figures/palette.h"
 #include "reports/recommend/learning_curves_figure.h"
 #include "reports/recommend/run_sections.h"
+#include "reports/report_testing.h"
 #include "runfile/made_recommend_run.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
@@ -17,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,6 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using gainlens::testing::by_seed;
+using gainlens::testing::contents;
 using gainlens::testing::fifth_of_items;
 using gainlens::testing::made_recommend_run;
 using gainlens::testing::MadeRecommender;
@@ -68,14 +69,6 @@ std::string words_of(const Section<TrainedRun>& section, const TrainedRun& run) 
 
 TrainedRun beside_beauty(const runfile::RecommendRun& run) {
   return trained(run, {{"epochs", 5}}, "Beauty");
-}
-
-std::map<std::string, std::string> contents(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) files[fs::relative(entry.path(), folder).string()] = read_text_file(entry.path());
-  }
-  return files;
 }
 
 TEST(TestMetrics, EachCellIsTheMeanOverSeedsOfTheRanks) {

@@ -5,16 +5,13 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "reports/figures/style.h"
+#include "reports/report_testing.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <functional>
-#include <map>
-#include <optional>
-#include <ostream>
 #include <set>
 #include <string>
 
@@ -22,6 +19,8 @@ namespace gainlens::reports {
 namespace {
 
 namespace fs = std::filesystem;
+using gainlens::testing::contents;
+using gainlens::testing::other_model;
 using gainlens::testing::report_run;
 using gainlens::testing::SyntheticRun;
 using gainlens::testing::TemporaryFolder;
@@ -30,14 +29,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
-
-std::map<std::string, std::string> contents(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) files[fs::relative(entry.path(), folder).string()] = read_text_file(entry.path());
-  }
-  return files;
-}
 
 std::size_t count(const std::string& text, const std::string& what) {
   std::size_t n = 0;
@@ -370,13 +361,6 @@ TEST(Report, FailingGnuplotIsQuotedAndLeavesTheOldReport) {
 
 // Several runs
 
-SyntheticRun other_model(SyntheticRun run) {
-  run.family = "other";
-  run.weights = 'e';
-  run.gated = !run.gated;
-  return run;
-}
-
 TEST(ReportOfSeveral, OverlaysFiguresAndTabulatesDifferences) {
   const TemporaryFolder folder;
   const auto plain = write_run(folder.path() / "plain", other_model(report_run()));
@@ -427,76 +411,6 @@ TEST(ReportOfSeveral, RefusesTheSameRunTwiceTheSameNameAndTooMany) {
               ThrowsMessage<InvalidArgument>(HasSubstr("7 runs; 1 to 6")));
   EXPECT_FALSE(fs::exists(out));
 }
-
-// Runs that lack something
-
-struct Degenerate {
-  std::string name;
-  std::function<void(SyntheticRun&)> change;
-};
-void PrintTo(const Degenerate& degenerate, std::ostream* out) {
-  *out << degenerate.name;
-}
-
-class DegenerateRun : public ::testing::TestWithParam<Degenerate> {};
-
-/// Tests the run alone and together with a complete run. The page must have no broken numbers. Every figure is drawn,
-/// or left out with a reason.
-TEST_P(DegenerateRun, GivesASensibleReport) {
-  const TemporaryFolder folder;
-  SyntheticRun run = report_run();
-  GetParam().change(run);
-  const auto reader = write_run(folder.path() / "run", run);
-  const auto whole = write_run(folder.path() / "whole", other_model(other_model(report_run())));
-  const std::vector<RunInput> alone = {{"run", reader}}, both = {{"whole", whole}, {"run", reader}};
-  for (const auto& runs : {alone, both}) {
-    const fs::path out = folder.path() / fmt::format("out-{}", runs.size());
-    const WrittenReport report = write_report(runs, out);
-    for (const std::string& reason : report.left_out) EXPECT_GT(reason.size(), 20u) << reason;
-    for (const auto& [file, text] : contents(out)) {
-      if (!file.ends_with(".html") && !file.ends_with(".tex")) continue;
-      EXPECT_THAT(text, Not(HasSubstr("nan"))) << file;
-      EXPECT_THAT(text, Not(HasSubstr("inf]"))) << file;
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Runs, DegenerateRun,
-                         ::testing::Values(Degenerate{"missing_samples",
-                                                      [](SyntheticRun& run) {
-                                                        run.missing = {{64, 0}, {128, 1}};
-                                                      }},
-                                           Degenerate{"a_length_without_chunks",
-                                                      [](SyntheticRun& run) {
-                                                        run.missing = {{64, 0}, {64, 1}};
-                                                      }},
-                                           Degenerate{"one_layer", [](SyntheticRun& run) { run.layers = 1; }},
-                                           Degenerate{"one_head",
-                                                      [](SyntheticRun& run) { run.heads = run.kv_heads = 1; }},
-                                           Degenerate{"one_sample", [](SyntheticRun& run) { run.samples = 1; }},
-                                           Degenerate{"short_chunks",
-                                                      [](SyntheticRun& run) {
-                                                        run.lengths = {4, 8, 32};
-                                                      }},
-                                           Degenerate{"no_gate", [](SyntheticRun& run) { run.gated = false; }},
-                                           Degenerate{"no_bos",
-                                                      [](SyntheticRun& run) {
-                                                        run.bos.reset();
-                                                        run.bos_policy = "never";
-                                                      }},
-                                           Degenerate{"every_layer_hides_key_0",
-                                                      [](SyntheticRun& run) {
-                                                        run.attention = {"window:8", "window:8", "window:8"};
-                                                      }},
-                                           Degenerate{"constant_values",
-                                                      [](SyntheticRun& run) {
-                                                        run.value = [](const gainlens::testing::CellKey& key) {
-                                                          const bool number = !key.name.starts_with("sinks/") &&
-                                                                              !key.name.starts_with("stream/");
-                                                          return number ? std::optional(0.5) : std::nullopt;
-                                                        };
-                                                      }}),
-                         [](const auto& tested) { return tested.param.name; });
 
 TEST(Report, RunWithoutACompleteChunkIsRefused) {
   const TemporaryFolder folder;

@@ -7,6 +7,7 @@
 #include "runfile/made_run.h"
 #include "runfile/run_reader.h"
 #include "runfile/stored.h"
+#include "support/child_process.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
 
@@ -14,7 +15,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +32,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::in_child;
 using ::testing::IsEmpty;
 using testing::made_request;
 using testing::made_result;
@@ -51,29 +52,6 @@ void flip_byte(const fs::path& path, std::size_t at) {
 /// The message of the InvalidArgument that opening the folder throws.
 std::string refusal(const fs::path& folder, const Request& request = made_request()) {
   return testing::refusal_of([&] { RunFolder::open_or_resume(folder, request); });
-}
-
-/// Runs `body` in a child process and returns its wait status; the child's exit code is what the body returns.
-int in_child(const std::function<int()>& body, useconds_t kill_after = 0) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int code = 99;
-    try {
-      code = body();
-    } catch (const RunFailed&) {
-      code = 1;
-    } catch (const std::exception&) {
-      code = 2;
-    }
-    ::_exit(code);
-  }
-  if (kill_after > 0) {
-    ::usleep(kill_after);
-    ::kill(child, SIGKILL);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return status;
 }
 
 std::string reference_digest(const Request& request) {
@@ -431,85 +409,6 @@ TEST(RunFolder, AListedChunkThatIsNoneOfTheRunIsRefused) {
     EXPECT_THAT(RunFolder::open_or_resume(folder.path(), made_request()).missing(), IsEmpty());
     EXPECT_EQ(read_text_file(path), whole);
   }
-}
-
-/// From now on no file of this process can grow beyond `bytes` bytes: writing fails as on a full disk.
-void limit_file_size(rlim_t bytes) {
-  ::signal(SIGXFSZ, SIG_IGN);
-  const rlimit limit{bytes, bytes};
-  ::setrlimit(RLIMIT_FSIZE, &limit);
-}
-
-TEST(RunFolder, AFullDiskWhileWritingAShardKeepsTheEarlierOnes) {
-  const TemporaryFolder folder;
-  const auto bytes_of_shard = [] {
-    const TemporaryFolder place;
-    make_run(place.path(), made_request());
-    return fs::file_size(place.path() / "shards/T24-S0.h5");
-  }();
-  for (const auto share : {0.02, 0.3, 0.6, 0.9, 0.999}) {
-    const auto limit = static_cast<rlim_t>(share * static_cast<double>(bytes_of_shard));
-    const int status = in_child([&] {
-      auto run = RunFolder::open_or_resume(folder.path(), made_request());
-      if (run.missing().size() == 4) run.commit({8, 0}, made_result(run.request(), {8, 0}));
-      limit_file_size(limit);
-      try {
-        run.commit({24, 0}, made_result(run.request(), {24, 0}));
-      } catch (const RunFailed& error) {
-        const std::string message = error.what();
-        const bool named = message.find("shards/T24-S0.h5.tmp: cannot be written") != std::string::npos &&
-                           message.find("File too large") != std::string::npos;
-        return named ? 1 : 4;
-      }
-      return 0;
-    });
-    ASSERT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status);
-    EXPECT_EQ(WEXITSTATUS(status), 1) << "limit " << limit;
-    EXPECT_FALSE(fs::exists(folder.path() / "shards/T24-S0.h5.tmp"));
-    EXPECT_FALSE(fs::exists(folder.path() / "shards/T24-S0.h5"));
-    EXPECT_EQ(RunFolder::open_or_resume(folder.path(), made_request()).missing().size(), 3u);
-  }
-}
-
-TEST(RunFolder, AFullDiskWhileCombiningKeepsTheShards) {
-  const TemporaryFolder folder;
-  make_run(folder.path(), made_request());
-  const auto bytes = fs::file_size(folder.path() / "run.h5");
-  const std::string digest = sha256_file(folder.path() / "run.h5");
-  fs::remove(folder.path() / "run.h5");
-  for (const auto share : {0.1, 0.5, 0.99}) {
-    const int status = in_child([&] {
-      auto run = RunFolder::open_or_resume(folder.path(), made_request());
-      limit_file_size(static_cast<rlim_t>(share * static_cast<double>(bytes)));
-      run.combine();
-      return 0;
-    });
-    ASSERT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status);
-    EXPECT_EQ(WEXITSTATUS(status), 1);
-    EXPECT_FALSE(fs::exists(folder.path() / "run.h5.tmp"));
-  }
-  make_run(folder.path(), made_request());
-  EXPECT_EQ(sha256_file(folder.path() / "run.h5"), digest);
-}
-
-TEST(RunFolder, AFullDiskWhileListingAShardLeavesNoTornLine) {
-  const TemporaryFolder folder;
-  auto run = RunFolder::open_or_resume(folder.path(), made_request());
-  run.commit({24, 0}, made_result(run.request(), {24, 0}));
-  const fs::path manifest = folder.path() / "manifest.jsonl";
-  // The manifest is longer than a shard, so that the limit stops its next line and not the shard. Of two lines for one
-  // shard, the later one counts.
-  const std::string line = read_text_file(manifest);
-  std::string lines;
-  while (lines.size() < 2 * fs::file_size(folder.path() / "shards/T24-S0.h5")) lines += line;
-  put(manifest, lines);
-  const int status = in_child([&] {
-    limit_file_size(lines.size() + 50);
-    run.commit({24, 1}, made_result(run.request(), {24, 1}));
-    return 0;
-  });
-  EXPECT_EQ(WEXITSTATUS(status), 1);
-  EXPECT_EQ(read_text_file(manifest), lines);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "support/file_bytes.h"
 #include "support/shared_data.h"
 
 #include <zlib.h>
@@ -9,12 +10,6 @@
 #include <string_view>
 
 namespace gainlens::testing {
-
-/// Writes a file and returns its path.
-inline std::filesystem::path write_file(const std::filesystem::path& path, std::string_view content) {
-  std::ofstream(path, std::ios::binary) << content;
-  return path;
-}
 
 /// The content, compressed as one gzip member.
 inline std::string gzipped(std::string_view content) {

@@ -18,7 +18,8 @@ std::vector<std::string> model_classes(const Family& family) {
   return names;
 }
 
-/// Weights that were saved while they were spread over devices have the name of the wrapper before that of the class.
+/// The class without its wrapper: weights that were spread over devices when they were saved name the class
+/// "FSDPLlamaForCausalLM", for example.
 std::string_view without_wrapper(std::string_view name) {
   constexpr std::string_view wrapper = "FSDP";
   return name.starts_with(wrapper) ? name.substr(wrapper.size()) : name;
