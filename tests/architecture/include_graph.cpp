@@ -132,7 +132,9 @@ const std::map<std::string, Layer>& layers() {
     // Of bft these two may use bft/estimators.h alone: its library has no libtorch, so no other header of bft compiles.
     made["analyses"] = {{"core", "runfile", "bft"}, false};
     made["reports"] = {{"core", "runfile", "bft", "analyses"}, false};
-    made["cli"] = {with(lower, {"models", "sweep", "training", "experiment", "language", "recommend", "analyses", "reports"}), true};
+    made["cli"] = {
+        with(lower, {"models", "sweep", "training", "experiment", "language", "recommend", "analyses", "reports"}),
+        true};
     return made;
   }();
   return table;
